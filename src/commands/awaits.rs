@@ -4,7 +4,7 @@ use super::look_at_jobs;
 use super::parse::at_least;
 use super::timeout::end_of_wait;
 use crate::server::api::{Args, Ctx, Refusal};
-use crate::server::awaits::{block_for_ends, report_of, Report};
+use crate::server::awaits::{block_for_ends, report_of, AwaitedId, Report};
 use crate::server::clock::real;
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut reports = Vec::new();
     look_at_jobs(ctx, args, &ids, |queue, _| {
         let known = |id: &&[u8]| match queue {
-            Some(queue) => Some((id.to_vec(), report_of(queue.known_of(id))?)),
-            None => Some((id.to_vec(), Report::Unknown)),
+            Some(queue) => Some((AwaitedId::from(*id), report_of(queue.known_of(id))?)),
+            None => Some((AwaitedId::from(*id), Report::Unknown)),
         };
         reports.extend(ids.iter().filter_map(known));
     })?;
@@ -26,7 +26,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         ctx.reply_null_array();
     } else {
         let key = args.get(1).unwrap_or_default();
-        let ids = ids.into_iter().map(<[u8]>::to_vec).collect();
+        let ids = ids.into_iter().map(AwaitedId::from);
         block_for_ends(ctx, key, ids, until, reply);
     }
     Ok(())
@@ -40,7 +40,7 @@ fn distinct<'a>(args: Args<'a>) -> Vec<&'a [u8]> {
 }
 
 /// `[id, outcome, value, at, attempts]` of each.
-fn reply(ctx: Ctx<'_>, reports: &[(Vec<u8>, Report)]) {
+fn reply(ctx: Ctx<'_>, reports: &[(AwaitedId, Report)]) {
     ctx.reply_array(reports.len());
     for (id, report) in reports {
         ctx.reply_array(5);

@@ -22,9 +22,11 @@ use super::waits::{self, Answer, ByTicket, Kind, Occasion};
 use crate::queue::clock::Now;
 use crate::queue::outcome::Departure;
 use crate::queue::Queue;
+use crate::storage::few::Few;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::c_int;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -38,13 +40,53 @@ const ANSWERED_BY_COMMAND: usize = 16;
 /// Ids that are looked up before a command changes a key that was replaced.
 const LOOKED_AT_BY_COMMAND: usize = 1000;
 
+/// An id that somebody waits for: one allocation for all that name it here, as of thousands none is in the processor's
+/// cache.
+pub type AwaitedId = Rc<[u8]>;
+
 /// Those who wait on one key.
 #[derive(Default)]
 struct Watched {
     tickets: BTreeSet<u64>,
-    /// With the id's place among those that the client waits for. Hashed: in a tree, each of a dozen comparisons
-    /// would read an id somewhere else in memory.
-    by_id: HashMap<Vec<u8>, BTreeSet<(u64, usize)>>,
+    /// Hashed: in a tree, each of a dozen comparisons would read an id somewhere else in memory.
+    by_id: HashMap<AwaitedId, Clients>,
+}
+
+/// A client, and the id's place among those that it waits for.
+type Client = (u64, usize);
+
+/// Those who wait for one id: mostly one, who takes no room of its own.
+enum Clients {
+    One(Client),
+    Many(BTreeSet<Client>),
+}
+
+impl Clients {
+    fn add(&mut self, client: Client) {
+        match self {
+            Clients::One(one) => *self = Clients::Many(BTreeSet::from([*one, client])),
+            Clients::Many(many) => drop(many.insert(client)),
+        }
+    }
+
+    /// Whether nobody is left.
+    fn remove(&mut self, client: Client) -> bool {
+        match self {
+            Clients::One(one) => *one == client,
+            Clients::Many(many) => {
+                many.remove(&client);
+                many.is_empty()
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Client> + '_ {
+        let (one, many) = match self {
+            Clients::One(one) => (Some(*one), None),
+            Clients::Many(many) => (None, Some(many)),
+        };
+        one.into_iter().chain(many.into_iter().flatten().copied())
+    }
 }
 
 #[derive(Default)]
@@ -71,15 +113,26 @@ impl Registry {
         self.watched.get(&db)?.get(key)
     }
 
-    fn add(&mut self, ticket: u64, waiter: Waiter) {
-        let names = self.watched.entry(waiter.db).or_default();
-        let watched = names.entry(Arc::clone(&waiter.key)).or_default();
+    /// One who waits for these ids, each of them once.
+    fn add(&mut self, ticket: u64, (db, key): (c_int, &[u8]), ids: Few<AwaitedId>, wants: Wants) {
+        let names = self.watched.entry(db).or_default();
+        let known = names.get_key_value(key).map(|(name, _)| Arc::clone(name));
+        let name = known.unwrap_or_else(|| Arc::from(key));
+        let watched = names.entry(Arc::clone(&name)).or_default();
         watched.tickets.insert(ticket);
-        for (place, id) in waiter.ids.iter().enumerate() {
-            let tickets = watched.by_id.entry(id.clone()).or_default();
-            tickets.insert((ticket, place));
-        }
-        self.waiters.insert(ticket, waiter);
+        let mut places = 0..;
+        let ids = ids.map(|id| {
+            let client = (ticket, places.next().unwrap_or_default());
+            let known = watched.by_id.get_key_value(id);
+            let id = Rc::clone(known.map_or(id, |(known, _)| known));
+            match watched.by_id.get_mut(&id) {
+                Some(clients) => clients.add(client),
+                None => drop(watched.by_id.insert(Rc::clone(&id), Clients::One(client))),
+            }
+            id
+        });
+        self.waiters
+            .insert(ticket, Waiter::new(db, name, ids, wants));
     }
 
     fn remove(&mut self, ticket: u64) -> Option<Waiter> {
@@ -88,12 +141,10 @@ impl Registry {
         let names = self.watched.get_mut(&waiter.db)?;
         if let Some(watched) = names.get_mut(&waiter.key) {
             watched.tickets.remove(&ticket);
-            for (place, id) in waiter.ids.iter().enumerate() {
-                if let Some(tickets) = watched.by_id.get_mut(id) {
-                    tickets.remove(&(ticket, place));
-                    if tickets.is_empty() {
-                        watched.by_id.remove(id);
-                    }
+            for (place, id) in waiter.ids.get().iter().enumerate() {
+                let clients = watched.by_id.get_mut(id);
+                if clients.is_some_and(|clients| clients.remove((ticket, place))) {
+                    watched.by_id.remove(id);
                 }
             }
             if watched.tickets.is_empty() {
@@ -114,8 +165,8 @@ impl Registry {
             return ready;
         };
         for departure in departures {
-            let tickets = watched.by_id.get(&departure.id);
-            for &(ticket, place) in tickets.into_iter().flatten() {
+            let clients = watched.by_id.get(&departure.id[..]);
+            for (ticket, place) in clients.into_iter().flat_map(Clients::iter) {
                 let Some(waiter) = self.waiters.get_mut(ticket) else {
                     continue;
                 };
@@ -145,14 +196,22 @@ pub fn any(db: c_int, key: &[u8]) -> bool {
 pub fn ids_of(db: c_int, key: &[u8]) -> Vec<Vec<u8>> {
     REGISTRY.with_borrow(|registry| {
         let watched = registry.watched(db, key);
-        watched.map_or(Vec::new(), |it| it.by_id.keys().cloned().collect())
+        let ids = watched.into_iter().flat_map(|it| it.by_id.keys());
+        ids.map(|id| id.to_vec()).collect()
     })
 }
 
 /// Blocks the client that runs the command until one of these jobs has ended, none of which has.
-pub fn block_for_ends(ctx: Ctx<'_>, key: &[u8], ids: Vec<Vec<u8>>, until: u64, reply: ReplyEnds) {
+pub fn block_for_ends(
+    ctx: Ctx<'_>,
+    key: &[u8],
+    ids: impl Iterator<Item = AwaitedId>,
+    until: u64,
+    reply: ReplyEnds,
+) {
     let nothing: Answer = Box::new(|ctx: Ctx<'_>| ctx.reply_null_array());
-    let wants = Wants::ends(ids.len(), reply);
+    let ids: Few<AwaitedId> = ids.collect::<Vec<_>>().into();
+    let wants = Wants::ends(&ids, reply);
     block(ctx, key, ids, until, (wants, nothing));
 }
 
@@ -171,14 +230,14 @@ pub fn block_for_leases(
 fn block(
     ctx: Ctx<'_>,
     key: &[u8],
-    ids: Vec<Vec<u8>>,
+    ids: Few<AwaitedId>,
     until: u64,
     (wants, nothing): (Wants, Answer),
 ) {
     let ticket = waits::block(ctx, key, until, &KIND, nothing);
-    let waiter = Waiter::new(ctx.selected_db(), key, ids, wants);
     COUNT.fetch_add(1, Ordering::Relaxed);
-    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, waiter));
+    let place = (ctx.selected_db(), key);
+    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, place, ids, wants));
 }
 
 /// How this server knows of them.
@@ -338,7 +397,7 @@ pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, n
                 return 0;
             }
             if let Some(waiter) = registry.waiters.get_mut(ticket) {
-                steps = steps.saturating_sub(waiter.ids.len());
+                steps = steps.saturating_sub(waiter.ids.get().len());
                 if waiter.look_at(found, now) {
                     waiter.is_ready = true;
                     registry.ready.insert(ticket);

@@ -1,13 +1,16 @@
 //! What one client waits for, and what it has heard of that.
 
+use super::AwaitedId;
 use crate::queue::clock::Now;
 use crate::queue::outcome::{Departure, JobEnd, Known, Outcome};
 use crate::queue::Queue;
 use crate::server::api::acl::Call;
 use crate::server::api::{Ctx, WRONG_TYPE};
 use crate::server::waits::{Answer, End};
+use crate::storage::few::Few;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What a client hears of one job.
@@ -19,7 +22,7 @@ pub enum Report {
 }
 
 /// Writes what a client gets that has waited for ends: those that it has heard of, by their ids.
-pub type ReplyEnds = fn(Ctx<'_>, &[(Vec<u8>, Report)]);
+pub type ReplyEnds = fn(Ctx<'_>, &[(AwaitedId, Report)]);
 /// Writes until when each lease runs, where it does.
 pub type ReplyLeases = fn(Ctx<'_>, &[Option<u64>]);
 
@@ -32,7 +35,7 @@ struct Heard {
 
 /// One who waits for ends.
 pub(super) struct Awaiting {
-    heard: Vec<Option<Heard>>,
+    heard: Few<Option<Heard>>,
     reply: ReplyEnds,
 }
 
@@ -54,7 +57,7 @@ pub(super) struct Waiter {
     pub db: c_int,
     pub key: Arc<[u8]>,
     /// Each once.
-    pub ids: Vec<Vec<u8>>,
+    pub ids: Few<AwaitedId>,
     wants: Wants,
     /// It is to be answered.
     pub is_ready: bool,
@@ -71,21 +74,21 @@ pub enum Found<'a> {
 }
 
 impl Wants {
-    /// The ends of so many jobs.
-    pub fn ends(count: usize, reply: ReplyEnds) -> Wants {
+    /// The ends of these jobs.
+    pub fn ends(ids: &Few<AwaitedId>, reply: ReplyEnds) -> Wants {
         Wants::Ends(Awaiting {
-            heard: vec![None; count],
+            heard: ids.map(|_| None),
             reply,
         })
     }
 
     /// That these deliveries stay current; and the ids of those, each once.
-    pub fn leases(deliveries: &[(Vec<u8>, u64)], reply: ReplyLeases) -> (Wants, Vec<Vec<u8>>) {
+    pub fn leases(deliveries: &[(Vec<u8>, u64)], reply: ReplyLeases) -> (Wants, Few<AwaitedId>) {
         let mut places = BTreeMap::new();
         let (mut ids, mut tokens, mut named) = (Vec::new(), Vec::new(), Vec::new());
         for (id, token) in deliveries {
             let place = *places.entry(id).or_insert_with(|| {
-                ids.push(id.clone());
+                ids.push(AwaitedId::from(&id[..]));
                 tokens.push((*token, false));
                 ids.len() - 1
             });
@@ -96,15 +99,15 @@ impl Wants {
             named,
             reply,
         };
-        (Wants::Leases(holding), ids)
+        (Wants::Leases(holding), ids.into())
     }
 }
 
 impl Waiter {
-    pub fn new(db: c_int, key: &[u8], ids: Vec<Vec<u8>>, wants: Wants) -> Waiter {
+    pub fn new(db: c_int, key: Arc<[u8]>, ids: Few<AwaitedId>, wants: Wants) -> Waiter {
         Waiter {
             db,
-            key: Arc::from(key),
+            key,
             ids,
             wants,
             is_ready: false,
@@ -120,7 +123,7 @@ impl Waiter {
                     return false;
                 };
                 // The first end of each job counts.
-                let heard = &mut awaiting.heard[place];
+                let heard = &mut awaiting.heard.get_mut()[place];
                 let known = heard.take();
                 *heard = known.filter(|it| !it.is_corrected_by(departure));
                 heard.get_or_insert_with(|| Heard {
@@ -154,7 +157,7 @@ impl Waiter {
                 true
             }
             (Wants::Ends(awaiting), found) => {
-                let places = awaiting.heard.iter_mut().zip(&self.ids);
+                let places = awaiting.heard.get_mut().iter_mut().zip(self.ids.get());
                 for (heard, id) in places.filter(|(heard, _)| heard.is_none()) {
                     let report = match found {
                         Found::Queue(queue) => report_of(queue.known_of(id)),
@@ -165,7 +168,7 @@ impl Waiter {
                 awaiting.has_heard()
             }
             (Wants::Leases(holding), Found::Queue(queue)) => {
-                let mut held = holding.tokens.iter().zip(&self.ids);
+                let mut held = holding.tokens.iter().zip(self.ids.get());
                 !held.all(|(&(token, is_over), id)| {
                     let until = || queue.held_until(id, token);
                     is_over || until().is_some_and(|until| until > now.ms())
@@ -183,9 +186,9 @@ impl Waiter {
             Wants::Ends(awaiting) if self.is_refused && !awaiting.has_heard() => {
                 End::Reply(Box::new(|ctx| ctx.reply_error(WRONG_TYPE)))
             }
-            Wants::Ends(awaiting) => End::Reply(awaiting.answer(self.ids)),
+            Wants::Ends(awaiting) => End::Reply(awaiting.answer(&self.ids)),
             Wants::Leases(holding) => {
-                let leases = holding.leases(&self.ids, queue, now);
+                let leases = holding.leases(self.ids.get(), queue, now);
                 End::Reply(Box::new(move |ctx| (holding.reply)(ctx, &leases)))
             }
         }
@@ -215,12 +218,12 @@ impl Heard {
 
 impl Awaiting {
     fn has_heard(&self) -> bool {
-        self.heard.iter().any(Option::is_some)
+        self.heard.get().iter().any(Option::is_some)
     }
 
-    fn answer(self, ids: Vec<Vec<u8>>) -> Answer {
-        let heard = ids.into_iter().zip(self.heard);
-        let reports = heard.filter_map(|(id, heard)| Some((id, heard?.report)));
+    fn answer(mut self, ids: &Few<AwaitedId>) -> Answer {
+        let heard = ids.get().iter().zip(self.heard.get_mut());
+        let reports = heard.filter_map(|(id, heard)| Some((Rc::clone(id), heard.take()?.report)));
         let reports: Vec<_> = reports.collect();
         let reply = self.reply;
         Box::new(move |ctx| reply(ctx, &reports))
@@ -228,7 +231,7 @@ impl Awaiting {
 }
 
 impl Holding {
-    fn leases(&self, ids: &[Vec<u8>], queue: Option<&Queue>, now: Now) -> Vec<Option<u64>> {
+    fn leases(&self, ids: &[AwaitedId], queue: Option<&Queue>, now: Now) -> Vec<Option<u64>> {
         let lease = |&(place, token): &(usize, u64)| {
             let until = queue?.held_until(ids.get(place)?, token)?;
             (until > now.ms()).then_some(until)
