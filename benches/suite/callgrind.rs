@@ -157,8 +157,9 @@ fn counts(profile: &str, module: &Path) -> Counts {
             let numbers: Vec<u64> = line.split(' ').flat_map(str::parse).collect();
             let number = |column: usize| numbers.get(column).copied().unwrap_or(0);
             if !std::mem::take(&mut is_of_call) {
-                counts.instructions += number(instructions);
-                counts.misses += number(misses);
+                // What was taken off may have come before.
+                counts.instructions = counts.instructions.wrapping_add(number(instructions));
+                counts.misses = counts.misses.wrapping_add(number(misses));
                 counts.own += if is_own { number(instructions) } else { 0 };
             } else if called == HOUSEKEEPING {
                 counts.instructions = counts.instructions.wrapping_sub(number(instructions));
