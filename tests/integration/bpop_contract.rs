@@ -287,6 +287,38 @@ fn the_key_of_an_emptied_queue_stays_while_clients_wait() {
 }
 
 #[test]
+fn an_emptied_key_goes_with_the_last_who_waits() {
+    let mut p = Probe::start();
+    for is_served in [true, false] {
+        p.run("DQ.ADD q a x DELAY 100000");
+        let mut waiting = Vec::new();
+        for _ in 0..3 {
+            let mut raw = p.server.raw();
+            let Reply::Integer(id) = raw.call(&[b"CLIENT", b"ID"]) else {
+                panic!()
+            };
+            raw.send(&packed("DQ.BPOP q 0 NOACK"));
+            waiting.push((id, raw));
+            let count = waiting.len() as i64;
+            wait_until("it waits", PATIENCE, || {
+                p.field_int("DQ.STATS q", "waiting-clients") == count
+            });
+        }
+        p.says("DQ.DEL q a", "1");
+        for (id, mut raw) in waiting {
+            p.says("EXISTS q", "1");
+            if is_served {
+                p.says("DQ.ADD q b x", "'b'");
+            } else {
+                p.until(&format!("CLIENT UNBLOCK {id}"), "1");
+            }
+            raw.read();
+        }
+        p.says("EXISTS q", "0");
+    }
+}
+
+#[test]
 fn unblock() {
     let mut p = Probe::start();
     for (how, expected) in [
