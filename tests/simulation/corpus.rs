@@ -123,7 +123,7 @@ fn effects_from_anybody() {
         effects_of_costs(),
     ]
     .concat();
-    holds(first_error(&inputs, 40, |bytes| {
+    holds(first_error(&inputs, 15, |bytes| {
         effects(bytes, Broken::Nothing)
     }));
 }
