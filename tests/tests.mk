@@ -4,7 +4,7 @@
 # those that need a server start one that loads $(MODULE). Most wait most of the time: more at once than there are cores.
 TEST = RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} tools/testing/test.sh $(CARGO) test --no-default-features --no-fail-fast
 # The module that tests/integration/broken.rs breaks: built before, so that it holds up no other test.
-BREAKABLE = @$(CARGO) build -q --lib --features breakable --target-dir target/breakable
+BREAKABLE = @$(CARGO) build -q --release -p dq-breakable --target-dir target
 CLOCK = @[ -z "$$CI" ] || tools/install/setup.sh uml || echo "A test that sets the clock will be left out." >&2
 BUILT = $(CURDIR)/target/built
 
@@ -186,11 +186,11 @@ lint: ## formatting and clippy; a warning is an error
 	$(call need,cargo cc libclang lint)
 	$(CARGO) fmt --check
 	$(CARGO) fmt --all --check --manifest-path tools/Cargo.toml
-	$(CARGO) fmt --check --manifest-path benches/floor/Cargo.toml
+	$(CARGO) fmt --check -p dq-floor
 	$(CARGO) fmt --check --manifest-path benches/opponents/rust/Cargo.toml
 	$(CARGO) $(CLIPPY) --lib -- -D warnings
 	$(CARGO) $(CLIPPY) --all-targets --no-default-features -- -D warnings
-	CARGO_TARGET_DIR='$(TARGET)' $(CARGO) $(CLIPPY) --manifest-path benches/floor/Cargo.toml -- -D warnings
+	$(CARGO) $(CLIPPY) -p dq-floor -- -D warnings
 	CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO) $(CLIPPY) --manifest-path tools/Cargo.toml --workspace --all-targets -- -D warnings
 
 # Seconds; with tools of PyPI, and no other machine asked for a link.

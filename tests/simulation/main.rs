@@ -65,7 +65,7 @@ fn settings_and_limits() {
 
 #[test]
 fn done_jobs() {
-    simulate(shapes::DONE, 3, 60_000);
+    simulate(shapes::DONE, 2, 60_000);
 }
 
 #[test]
@@ -94,14 +94,14 @@ fn recurring_jobs() {
 
 #[test]
 fn steps_and_signals() {
-    simulate(shapes::STEPS, 3, 60_000);
+    simulate(shapes::STEPS, 2, 60_000);
     simulate(shapes::RECURRING_STEPS, 2, 40_000);
     simulate(shapes::STEPS_WILD, 1, 60_000);
 }
 
 #[test]
 fn groups() {
-    simulate(shapes::GROUPS, 3, 60_000);
+    simulate(shapes::GROUPS, 2, 60_000);
     simulate(shapes::RECURRING_GROUPS, 2, 40_000);
 }
 
@@ -114,15 +114,15 @@ fn large_groups_and_many() {
 
 #[test]
 fn costs() {
-    simulate(shapes::COSTS, 3, 60_000);
+    simulate(shapes::COSTS, 2, 60_000);
     simulate(shapes::COSTS_OF_RECURRING, 1, 40_000);
     simulate(shapes::COSTS_WILD, 1, 40_000);
 }
 
 #[test]
 fn flows() {
-    simulate(shapes::FLOWS, 3, 60_000);
-    simulate(shapes::FLOWS_OF_GROUPS, 3, 60_000);
+    simulate(shapes::FLOWS, 2, 60_000);
+    simulate(shapes::FLOWS_OF_GROUPS, 2, 60_000);
     simulate(shapes::LARGE_FLOWS, 1, 40_000);
     simulate(shapes::FLOWS_WILD, 1, 60_000);
 }

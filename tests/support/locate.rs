@@ -116,17 +116,11 @@ pub fn module_path() -> PathBuf {
 /// The module with DQ.BREAK, built when it is first asked for.
 pub static BREAKABLE: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let target = root.join("target/breakable");
+    let target = root.join("target");
     let status = Command::new(env!("CARGO"))
         .current_dir(&root)
-        .args([
-            "build",
-            "-q",
-            "--lib",
-            "--features",
-            "breakable",
-            "--target-dir",
-        ])
+        .args(["build", "-q", "--release", "-p", "dq-breakable"])
+        .arg("--target-dir")
         .arg(&target)
         .env_remove("CARGO_BUILD_TARGET")
         .status();
@@ -135,9 +129,9 @@ pub static BREAKABLE: LazyLock<PathBuf> = LazyLock::new(|| {
         "the module for tests is not built"
     );
     let file = if cfg!(target_os = "macos") {
-        "libdq.dylib"
+        "libdq_breakable.dylib"
     } else {
-        "libdq.so"
+        "libdq_breakable.so"
     };
-    target.join("debug").join(file)
+    target.join("release").join(file)
 });
