@@ -155,6 +155,14 @@ class Sum(unittest.TestCase):
         run = subprocess.run([os.path.join(ROOT, "tools/testing/test.sh"), "sh", "-c", said.replace("101", "0")], capture_output=True)
         self.assertEqual(run.returncode, 0)
 
+    def test_as_many_files_may_be_open_as_the_system_allows(self):
+        """Tests with thousands of connections fail under the limit that a login begins with."""
+        run = subprocess.run(
+            ["sh", "-c", 'ulimit -Sn 128; exec "$0" sh -c "ulimit -n; ulimit -Hn"', os.path.join(ROOT, "tools/testing/test.sh")],
+            capture_output=True, text=True, env={**os.environ, "DQ_SERVER": ""}, check=True)
+        limit, most = run.stdout.split()[:2]
+        self.assertEqual(limit, most)
+
     def test_a_line_is_shown_when_it_is_said(self):
         """What runs ends when its first line has come out."""
         with subprocess.Popen(

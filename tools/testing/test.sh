@@ -3,6 +3,8 @@
 #   tools/testing/test.sh cargo test --no-fail-fast ...
 set -eu
 [ -z "${DQ_SERVER:-}" ] || echo "Tests against $("$DQ_SERVER" --version)"
+# A login begins with 1024 open files; some tests have thousands of connections.
+ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 output=$(mktemp)
 trap 'rm -f "$output" "$output.status"' EXIT
 # mawk, which Debian has, keeps lines back until it has read 4096 bytes: minutes of silence while tests are built.
