@@ -125,7 +125,7 @@ class Hostile(PushTest):
         tops = ['allow = ["localhost"]', *[""] * len(receivers)]
         timeout = {name: f"timeout = {2 if name in floods else 50}" for name in receivers}
         return "".join(
-            config(raw.url, *lines, timeout[name], "backoff = [3333]", name=name, top=top)
+            config(raw.url, *lines, timeout[name], "backoff = [60_000]", name=name, top=top)
             for (name, raw), top in zip(receivers.items(), tops)
         )
 
