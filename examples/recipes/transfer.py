@@ -20,9 +20,13 @@ return 1
 
 
 def move(queue, source, target, job, script=MOVE):
-    """Whether it was done just now: not if it was before, or the job is another worker's. Safe to call again."""
+    """Whether it was done just now, not before. Safe to call again. An error where the lease is over: an ack would still
+    count, as long as no other worker has the job."""
     account, amount = job.payload.split()
-    return queue.db.eval(script, 3, queue.key, source, target, job.id, job.token, account, amount) == 1
+    moved = queue.db.eval(script, 3, queue.key, source, target, job.id, job.token, account, amount)
+    if moved is None:
+        raise TimeoutError("the lease is over, and nothing was moved")
+    return moved == 1
 
 
 def mover(queue, source, target, stop=None, **waits):

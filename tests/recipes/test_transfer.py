@@ -8,7 +8,7 @@ import redis
 from support import MODULE, RECIPES, Server, wait_until
 
 import transfer
-from commands import Queue, connect
+from commands import Queue, connect, settle
 
 KEY, HASHES = "{bank}:transfers", ("{bank}:checking", "{bank}:savings")
 JOBS, AMOUNT, LEASE_MS, KILLS = 300, 10, 150, 8
@@ -86,6 +86,15 @@ class Transfer(unittest.TestCase):
 
     def test_the_sum_is_right(self):
         self.assertEqual(self.balances(transfer.MOVE), [0, JOBS * AMOUNT])
+
+    def test_a_lease_that_is_over_moves_nothing_and_ends_no_job(self):
+        db = connect(self.server.url)
+        queue = Queue(db, KEY)
+        queue.add("transfer:1", f"ada {AMOUNT}", "TTR", 1)
+        job = queue.take()
+        wait_until("its lease is over", lambda: db.execute_command("DQ.LEN", KEY, "READY") == 1)
+        settle(queue, job, lambda job: transfer.move(queue, *HASHES, job))
+        self.assertEqual((db.execute_command("DQ.LEN", KEY), db.exists(*HASHES)), (1, 0))
 
     def test_without_the_fence_it_is_not(self):
         checking, savings = self.balances(UNFENCED)
