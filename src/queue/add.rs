@@ -1,99 +1,27 @@
 //! The rules of DQ.ADD.
 
-use super::after::{AfterThat, For, Moment};
+mod arguments;
+
+pub use arguments::{Add, Condition};
+
+use super::after::{AfterThat, Moment};
 use super::blocked::AddedAfter;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
 use super::effect::{Coming, Effect};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::job::{Handle, Place, Terms, GROUP_MAX, ID_MAX};
-use super::note::Note;
+use super::job::{Handle, Place};
 use super::recurring::rule::Next;
-use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
+use super::settings::{check_terms, Settings};
 use super::state::flows::{Arriving, Plan};
 use super::state::schedule::Standing;
 use super::state::store::{Id, NewJob};
-use super::when::{Recur, When};
+use super::when::When;
 use super::Queue;
 use crate::storage::skiplist::InsertHint;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Whether a job may come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Condition {
-    /// Only where no live job has the id, and it is not remembered.
-    #[default]
-    New,
-    /// Only where a job of that id is there, in any state.
-    Existing,
-    /// In any case.
-    Replace,
-    /// As New; but behind a reserved job of that id, to take its place.
-    Next,
-}
-
-/// The arguments of DQ.ADD. What is `None` comes from the queue's settings.
-#[allow(missing_docs, reason = "named as in the commands")]
-#[derive(Clone, Debug)]
-pub struct Add<'a> {
-    /// `None`: made from the clock.
-    pub id: Option<&'a [u8]>,
-    pub payload: &'a [u8],
-    pub condition: Condition,
-    pub when: When,
-    pub priority: i32,
-    pub ttr_ms: Option<u64>,
-    /// For a job that names no TTR in a queue that names none.
-    pub server_ttr_ms: u64,
-    pub max_attempts: Option<u32>,
-    pub backoff_ms: Option<&'a [u64]>,
-    pub ttl_ms: Option<u64>,
-    /// It comes again.
-    pub recur: Option<Recur<'a>>,
-    /// Whose it is.
-    pub group: Option<&'a [u8]>,
-    /// How long it stays once it is done.
-    pub keep_ms: Option<u64>,
-    /// What a delivery of it counts in RATE and GROUPRATE.
-    pub cost: u32,
-    /// What it waits for.
-    pub after: Option<For<'a>>,
-}
-
-impl<'a> Add<'a> {
-    /// With what a job has that names nothing.
-    pub fn new(id: Option<&'a [u8]>, payload: &'a [u8]) -> Self {
-        Add {
-            id,
-            payload,
-            condition: Condition::New,
-            when: When::Delay(0),
-            priority: 0,
-            ttr_ms: None,
-            server_ttr_ms: TTR_DEFAULT_MS,
-            max_attempts: None,
-            backoff_ms: None,
-            ttl_ms: None,
-            recur: None,
-            group: None,
-            keep_ms: None,
-            cost: 1,
-            after: None,
-        }
-    }
-
-    pub(super) fn check_names(&self) -> Result<(), QueueError> {
-        if self.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
-            return Err(QueueError::IdLength);
-        }
-        if (self.group).is_some_and(|name| !(1..=GROUP_MAX).contains(&name.len())) {
-            return Err(QueueError::GroupLength);
-        }
-        Ok(())
-    }
-}
 
 /// How a job comes that the condition lets in.
 struct Admitted {
@@ -482,48 +410,4 @@ impl Queue {
 
 fn ladder_of(settings: &Option<Arc<Settings>>) -> &[u64] {
     settings.as_ref().map_or(&[], |it| &it.backoff_ms)
-}
-
-impl Add<'_> {
-    /// Its own terms, and the queue's where it has none; with the queue's ladder.
-    pub(super) fn terms<'s>(&'s self, settings: &Settings, ladder: &'s [u64]) -> Terms<'s> {
-        let defaults = settings.terms(self.server_ttr_ms);
-        Terms {
-            priority: self.priority,
-            ttr_ms: self.ttr_ms.unwrap_or(defaults.ttr_ms),
-            max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
-            backoff_ms: Cow::Borrowed(self.backoff_ms.unwrap_or(ladder)),
-        }
-    }
-
-    /// What is noted of the job when it comes.
-    #[inline]
-    pub(super) fn notes(&self) -> impl Iterator<Item = Note<'static>> {
-        let keep = self.keep_ms.map(|ms| Note::Keep { ms });
-        let units = self.cost;
-        let cost = (units != 1).then_some(Note::Cost { units });
-        keep.into_iter().chain(cost)
-    }
-
-    /// The first occurrence of a job with a rule.
-    fn first(&self, id: &[u8], now: Now, out: &Effects) -> Result<Option<Next>, QueueError> {
-        let of = |recur: &Recur<'_>| recur.first(id, self.when, now, out.zone_of());
-        self.recur.as_ref().map(of).transpose()
-    }
-
-    /// Whether UNTIL allows it.
-    fn allows(&self, first: &Next) -> bool {
-        let recur = self.recur.as_ref();
-        recur.is_none_or(|recur| recur.allows(first))
-    }
-
-    /// Due and expiry (0: never).
-    pub(super) fn instants(&self, now: Now) -> Result<(u64, u64), QueueError> {
-        let due = self.when.instant(now)?;
-        let expires = match self.ttl_ms {
-            Some(ms) => now.after(ms).ok_or(QueueError::OutOfRange)?,
-            None => 0,
-        };
-        Ok((due, expires))
-    }
 }

@@ -3,10 +3,10 @@
 use super::allocated::allocated;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Mostly one thing.
+/// A list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Few<T> {
-    /// It takes no room of its own.
+    /// Just one.
     One(T),
     /// None, or several.
     Many(Box<[T]>),

@@ -143,3 +143,29 @@ fn the_libraries_know_each_field_and_option() {
         assert_eq!(unnamed(&wrong, &files), wrong, "{folder}");
     }
 }
+
+/// The script that a library sends for a step and the wait behind it: its lines, from where its variables are made.
+fn scripts(files: &Files) -> Vec<Vec<String>> {
+    let of_file = |text: &String| {
+        let mut lines = text.lines().map(|line| line.trim().to_owned());
+        lines.find(|line| line.starts_with("local at, reply"))?;
+        Some(lines.take_while(|line| line != "return reply").collect())
+    };
+    files.values().filter_map(of_file).collect()
+}
+
+/// Five languages have no file in common.
+#[test]
+fn the_libraries_send_one_script() {
+    let all = COLUMNS.map(|(folder, ending, _)| (folder, scripts(&files(folder, ending))));
+    let (_, first) = &all[0];
+    for (folder, scripts) in &all {
+        assert_eq!(scripts.len(), 1, "{folder}");
+        assert!(scripts[0].len() > 4, "{folder}: {scripts:?}");
+        assert_eq!(scripts, first, "{folder}");
+    }
+    let mut changed = files(COLUMNS[0].0, COLUMNS[0].1);
+    let pcall = |text: &mut String| *text = text.replace("redis.pcall", "redis.call");
+    changed.values_mut().for_each(pcall);
+    assert_ne!(&scripts(&changed), first);
+}

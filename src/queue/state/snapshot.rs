@@ -282,6 +282,7 @@ impl Queue {
             effect(&Effect::Remembered { id, until });
         }
     }
+
     fn digest_jobs(&self, effect: &mut dyn FnMut(&Effect<'_>)) {
         // The order of adding decides across the lists, too, once their jobs meet in one.
         let mut seqs: Vec<u64> = self.seqs().collect();
