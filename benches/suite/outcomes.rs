@@ -19,9 +19,10 @@ const OTHER_FILES: usize = 500;
 /// A queue of jobs that somebody has, and who waits for their ends.
 struct Waited {
     key: &'static [u8],
-    jobs: usize,
-    /// Client `n` waits for job `n` of these.
-    waiting: Vec<Connection>,
+    /// Client `n` waits for job `n`: each of them in the crowd, else the next one alone. So the one is as long unused as the
+    /// other, and what differs is how many wait beside it.
+    clients: Vec<Connection>,
+    is_crowd: bool,
     next: usize,
 }
 
@@ -34,16 +35,17 @@ struct Ends {
 }
 
 pub fn measure(plan: Plan) -> Part {
-    let count = CROWD.min(raise_open_files() - OTHER_FILES);
-    let host = Host::start_with(|builder| builder.config("maxclients", count + OTHER_FILES / 2));
+    let count = CROWD.min((raise_open_files() - OTHER_FILES) / 2);
+    let host =
+        Host::start_with(|builder| builder.config("maxclients", 2 * count + OTHER_FILES / 2));
     let ends = &mut Ends {
         plan,
         clock: host.clock(),
         worker: host.connect(),
         other: host.connect(),
         waited: [
-            Waited::of(&host, b"lone", count, 1),
-            Waited::of(&host, b"crowd", count, count),
+            Waited::of(&host, b"lone", count, false),
+            Waited::of(&host, b"crowd", count, true),
         ],
     };
     host.wait_until_idle();
@@ -58,8 +60,9 @@ pub fn measure(plan: Plan) -> Part {
             Row::alone(cancelled, "ms", soon, samples.of("cancelled")),
         ],
         how: format!(
-            "  Two queues of one server hold {count} reserved jobs each. DQ.ACK of a job for whose end one client waits: CPU time of the\n\
-             \x20 server until both have their replies. Then that job is added and taken again, and awaited. Cancelled: a worker's\n\
+            "  Two queues of one server hold {count} reserved jobs each. DQ.ACK of a job for whose end one client waits, of another job and\n\
+             \x20 another client each time: CPU time of the server until both have their replies. Then that job is added and taken\n\
+             \x20 again, and awaited, in the queue with one waiting client the next one. Cancelled: a worker's\n\
              \x20 DQ.BTOUCH waits, another client deletes its job, until the worker has its reply. Median of {} each a round,\n\
              \x20 median of {} rounds.\n",
             plan.wakes_a_round, plan.slow_rounds
@@ -88,15 +91,16 @@ impl Ends {
     fn ack(&mut self, of: usize) -> f64 {
         let (waited, worker) = (&mut self.waited[of], &mut self.worker);
         let (key, number) = (waited.key, waited.next);
-        waited.next = (number + 1) % waited.waiting.len();
-        let waiter = &mut waited.waiting[number];
+        waited.next = (number + 1) % waited.clients.len();
+        let waiter = &mut waited.clients[number];
         let used = self.clock.us_during(|| {
             worker.send_command(&[b"DQ.ACK", key, &id(number)]);
             worker.receive_done(1);
             waiter.receive_done(1);
         });
         reserve(worker, key, number);
-        await_end(waiter, key, number);
+        let awaited = [waited.next, number][usize::from(waited.is_crowd)];
+        await_end(&mut waited.clients[awaited], key, awaited);
         worker.call(&[b"PING"]);
         used
     }
@@ -104,7 +108,7 @@ impl Ends {
     /// ms until a worker hears of it.
     fn cancel(&mut self) -> f64 {
         let (worker, other) = (&mut self.worker, &mut self.other);
-        let number = self.waited[LONE].jobs;
+        let number = self.waited[LONE].clients.len();
         let times: Vec<f64> = (0..self.plan.wakes_a_round)
             .map(|_| {
                 let token = reserve(worker, b"lone", number);
@@ -124,17 +128,18 @@ impl Ends {
 }
 
 impl Waited {
-    fn of(host: &Host, key: &'static [u8], jobs: usize, clients: usize) -> Waited {
+    fn of(host: &Host, key: &'static [u8], jobs: usize, is_crowd: bool) -> Waited {
         let worker = &mut host.connect();
         (0..jobs).for_each(|number| drop(reserve(worker, key, number)));
-        let mut waiting: Vec<_> = (0..clients).map(|_| host.connect()).collect();
-        for (number, client) in waiting.iter_mut().enumerate() {
+        let mut clients: Vec<_> = (0..jobs).map(|_| host.connect()).collect();
+        let waiting = if is_crowd { jobs } else { 1 };
+        for (number, client) in clients.iter_mut().take(waiting).enumerate() {
             await_end(client, key, number);
         }
         Waited {
             key,
-            jobs,
-            waiting,
+            clients,
+            is_crowd,
             next: 0,
         }
     }
