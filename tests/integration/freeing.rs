@@ -104,7 +104,7 @@ fn least_us(server: &Server, client: &mut Raw, key: &str, command: &str, options
     let once = |_| {
         client.run(&format!("COPY {key} copy"));
         // Neither a small nor a large queue is in the processor's cache after this.
-        client.run("DQ.PEEK large READY COUNT 30000");
+        client.run("DUMP large");
         client.run("CONFIG RESETSTAT");
         client.run(&format!("{command} copy {options}"));
         let spent = server.info(

@@ -430,11 +430,10 @@ fn a_flush_while_many_wait_and_much_is_armed() {
     for flush in ["FLUSHALL", "FLUSHALL ASYNC", "FLUSHDB", "FLUSHDB ASYNC"] {
         for queue in 0..20 {
             for job in 0..50 {
-                client.run(&format!(
-                    "DQ.ADD q{queue} {job} x DELAY {}",
-                    1000 + job % 60
-                ));
+                let delay = 1000 + job % 60;
+                client.begin(&format!("DQ.ADD q{queue} {job} x DELAY {delay}"));
             }
+            (0..50).for_each(|_| drop(client.read()));
             client.run(&format!("DQ.RESCHEDULE q{queue} DELAY 0 1 2 3 4 5"));
             client.run(&format!("DQ.POP q{queue} COUNT 5 TTR {}", 50 + queue));
         }

@@ -77,7 +77,14 @@ impl<'a> Parser<'a> {
 
     fn line(&mut self) -> Option<&'a [u8]> {
         let rest = &self.bytes[self.at..];
-        let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
+        let end = rest.iter().position(|&byte| byte == b'\r')?;
+        let after = rest.get(end + 1)?;
+        assert_eq!(
+            *after,
+            b'\n',
+            "a line without an end: {}",
+            rest.escape_ascii()
+        );
         self.at += end + 2;
         Some(&rest[..end])
     }
