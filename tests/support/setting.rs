@@ -1,12 +1,13 @@
 //! Settings of a server under which everything must hold: those of `DQ_SETTINGS`, and a test's own.
 
 use std::env;
+use std::thread;
 
 use super::Version;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// Four threads that read, parse and write for the main one.
+    /// Threads that read, parse and write for the main one.
     IoThreads,
     Aof,
     /// A full synchronization on a connection of its own.
@@ -35,9 +36,15 @@ impl Setting {
     /// Its lines in the configuration; none where the server does not know it.
     pub(super) fn lines(self, version: &Version) -> &'static [&'static str] {
         let is_old = !version.at_least(8, 0);
+        // They spin while they wait: more of them than cores take those from the main thread.
+        let has_many_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() >= 4);
         match self {
-            Setting::IoThreads if is_old => &["io-threads 4", "io-threads-do-reads yes"],
-            Setting::IoThreads => &["io-threads 4"],
+            Setting::IoThreads if is_old && has_many_cores => {
+                &["io-threads 4", "io-threads-do-reads yes"]
+            }
+            Setting::IoThreads if is_old => &["io-threads 2", "io-threads-do-reads yes"],
+            Setting::IoThreads if has_many_cores => &["io-threads 4"],
+            Setting::IoThreads => &["io-threads 2"],
             Setting::Aof => &["appendonly yes"],
             Setting::DualChannel if is_old => &[],
             Setting::DualChannel if version.is_redis() => &["repl-rdb-channel yes"],
