@@ -15,20 +15,23 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 MODULE := $(TARGET)/$(if $(PGO),pgo/)release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
 BUILD = $(if $(PGO),$(MAKE) --no-print-directory release-pgo,$(CARGO) build --release)
 
-# What all that is started here is told. Maven's output would begin and end with an escape sequence, whoever reads it; its
-# runs are too short for the slow compiler of the JVM.
+# What all that is started here is told. Python keeps what it has compiled, but not among the sources. Maven's output would
+# begin and end with an escape sequence, whoever reads it; its runs are too short for the slow compiler of the JVM.
 export CARGO
 export DQ_MODULE = $(MODULE)
 export DQ_SUITE_OUT = $(TARGET)/suite
 export DQ_CLIENTS = $(TARGET)/clients
-export PYTHONDONTWRITEBYTECODE = 1
+export PYTHONPYCACHEPREFIX = $(TARGET)/pycache
+unexport PYTHONDONTWRITEBYTECODE
 export MAVEN_OPTS := -Djansi.noreset=true -XX:TieredStopAtLevel=1 -XX:+UseSerialGC $(MAVEN_OPTS)
 
 # What must be there; the module, and what else it needs; and a program of tools/.
 need = @tools/install/setup.sh $(1)
 module = @tools/install/setup.sh cargo cc libclang $(1) && $(BUILD)
-PROGRAMS = CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO) $(1) --manifest-path tools/Cargo.toml --release
-# CI builds and tests them at once: one by one, each would have its libraries with other features.
+TOOLS = CARGO_TARGET_DIR='$(TARGET)/top'$(if $(CI), CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
+PROGRAMS = $(TOOLS) $(CARGO) $(1) --manifest-path tools/Cargo.toml --release
+# CI builds and tests them at once, as one by one each would have its libraries with other features; and unoptimized, as that
+# takes a quarter of the time and its tests wait for servers.
 program = @$(call PROGRAMS,build) $(if $(CI),--workspace,-p $(1))
 own = @[ -n "$$CI" ] || $(call PROGRAMS,test) -p $(1)
 AT = $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)

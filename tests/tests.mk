@@ -86,7 +86,7 @@ test-rules: ## cron expressions against croniter and a walk minute by minute; SE
 	$(call need,cargo cc python)
 	@python=$$(tools/install/python.sh croniter) && "$$python" -c 'import tzdata' 2>/dev/null || tools/install/python.sh tzdata >/dev/null
 	@python=$$(tools/install/python.sh croniter) && mkdir -p '$(TARGET)' && \
-	"$$python" -B tests/rules/oracle.py --seed $(or $(SEED),1) --cases $(or $(CASES),400) >'$(TARGET)/rules.txt'
+	"$$python" tests/rules/oracle.py --seed $(or $(SEED),1) --cases $(or $(CASES),400) >'$(TARGET)/rules.txt'
 	@DQ_RULES='$(TARGET)/rules.txt' $(CARGO) test --no-default-features --test rules -- --nocapture
 
 test-blocks: ## the programs in README.md and docs/clients, and those of web frameworks
@@ -107,18 +107,18 @@ test-packages: ## each of them in a clean environment
 test-recipes: ## docs/recipes.md, `make install` and `make run`, against DQ_SERVER, or the system's
 	$(call module,server python)
 	@python=$$(tools/install/python.sh) && failed= && for tests in recipes install; do \
-		$(ON) "$$python" -B -m unittest discover -s tests/$$tests || failed=yes; \
+		$(ON) "$$python" -m unittest discover -s tests/$$tests || failed=yes; \
 	done && [ -z "$$failed" ]
 
 test-release-gate: ## the .deb and .rpm of this machine's build: what they put where, and that a server loads it
 	$(call module,server python $(if $(CI),packers))
-	@python=$$(tools/install/python.sh) && $(ON) "$$python" -B -m unittest discover -s tests/release -p test_packages.py
+	@python=$$(tools/install/python.sh) && $(ON) "$$python" -m unittest discover -s tests/release -p test_packages.py
 
 test-release: ## all that `make release` has made, on glibc, musl and an emulated ARM; prints what was tried where
 	$(call need,cargo source python packers profdata emulator)
 	@tools/release/servers.sh
 	@servers=$$(tools/servers/server.sh all) && python=$$(tools/install/python.sh) && \
-	DQ_RELEASE='$(TARGET)/release-files' DQ_BUILT='$(BUILT)' DQ_SERVERS=$$servers $(ON) "$$python" -B -m unittest discover -s tests/release -p test_release.py
+	DQ_RELEASE='$(TARGET)/release-files' DQ_BUILT='$(BUILT)' DQ_SERVERS=$$servers $(ON) "$$python" -m unittest discover -s tests/release -p test_release.py
 
 # WHAT=programs: with the targets for musl.
 test-reproducible: ## two builds in two folders: the same bytes; TRIPLES=aarch64-unknown-linux-gnu, WHAT=module
@@ -137,7 +137,7 @@ test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves ma
 test-programs: ## what dq-audit, dq-board, dq-import, dq-push and dq-top test by themselves, on one build
 	$(call module,server $(if $(CI),java node beanstalkd))
 	$(REAL)
-	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' CARGO_TARGET_DIR='$(TARGET)/top' \
+	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' $(TOOLS) \
 	tools/testing/test.sh $(CARGO) test --manifest-path tools/Cargo.toml --release --workspace --no-fail-fast
 
 test-metrics: ## alerts and dashboard, with a real redis_exporter and Prometheus
@@ -186,12 +186,12 @@ lint: ## formatting and clippy; a warning is an error
 	$(call need,cargo cc libclang lint)
 	$(CARGO) fmt --check
 	$(CARGO) fmt --all --check --manifest-path tools/Cargo.toml
-	$(CARGO) fmt --check -p dq-floor
+	$(CARGO) fmt --check -p dq-floor -p dq-tests
 	$(CARGO) fmt --check --manifest-path benches/opponents/rust/Cargo.toml
 	$(CARGO) $(CLIPPY) --lib -- -D warnings
 	$(CARGO) $(CLIPPY) --all-targets --no-default-features -- -D warnings
 	$(CARGO) $(CLIPPY) -p dq-floor -- -D warnings
-	CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO) $(CLIPPY) --manifest-path tools/Cargo.toml --workspace --all-targets -- -D warnings
+	$(TOOLS) $(CARGO) $(CLIPPY) --manifest-path tools/Cargo.toml --workspace --all-targets -- -D warnings
 
 # Seconds; with tools of PyPI, and no other machine asked for a link.
 lint-docs: ## spelling of all texts; form and links of the documents; Dockerfiles

@@ -11,7 +11,7 @@ PYTHON_PROBE = CLIENTS / "python" / "probe" / "probe.py"
 
 def python(face):
     program = os.environ.get("DQ_PROBE_PYTHON", sys.executable)
-    return [program, "-B", str(PYTHON_PROBE), face]
+    return [program, str(PYTHON_PROBE), face]
 
 
 # tools/testing/suite.sh builds the others; the environment may name one, as DQ_PROBE_GO.

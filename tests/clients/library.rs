@@ -18,7 +18,7 @@ impl Library {
     /// None, said aloud, where it is not prepared: its language is missing on this machine.
     pub fn prepared(name: &str) -> Option<Library> {
         let root = env::var_os("DQ_CLIENTS").map_or_else(
-            || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/target/clients")),
+            || crate::support::root().join("target/clients"),
             PathBuf::from,
         );
         let folder = root.join(name);

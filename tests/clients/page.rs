@@ -5,7 +5,8 @@
 //! languages a block may name no file: those are programs that tests/blocks runs. `>>` adds to a file of the user's.
 
 use std::fs;
-use std::path::Path;
+
+use crate::support::root;
 
 /// The lines that are not in the file they name, or not in that order.
 fn strangers(page: &str, has_programs: bool, read: impl Fn(&str) -> String) -> Vec<String> {
@@ -39,13 +40,13 @@ fn strangers(page: &str, has_programs: bool, read: impl Fn(&str) -> String) -> V
 }
 
 fn read(file: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let path = root().join(file);
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
 #[test]
 fn all_lines_are_of_the_examples() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/clients");
+    let folder = root().join("docs/clients");
     let pages = fs::read_dir(folder).expect("docs/clients");
     let mut found = strangers(&read("docs/clients.md"), false, read);
     found.extend(strangers(&read("docs/web.md"), false, read));

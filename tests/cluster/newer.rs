@@ -2,12 +2,11 @@
 //! them. They stay where they are with all that they hold, and both nodes go on. What an older node sends is taken.
 
 use std::fs;
-use std::path::Path;
 
 use crate::resharding::digest;
 use crate::scene::Lines;
 use crate::support::cluster::Cluster;
-use crate::support::{wait_until, Raw, Server, PATIENCE};
+use crate::support::{root, wait_until, Raw, Server, PATIENCE};
 
 /// Tries to move the slot from node 0 to node 1.
 type Try = fn(&Cluster, &str, &mut Raw, &mut Raw);
@@ -83,7 +82,7 @@ fn slots_of_a_newer_node_stay_there() {
 fn queues_of_an_older_node_come_over() {
     let cluster = Cluster::start(2);
     let lone = Server::start();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/encodings");
+    let root = root().join("tests/integration/encodings");
     let mut names = (0..).map(|number| format!("q{number}"));
     for version in ["2-effects-1", "3-effects-2", "4-effects-3", "5-effects-4"] {
         let dump = fs::read(root.join(version).join("full.dump")).expect("a DUMP");

@@ -1,24 +1,24 @@
 //! examples/sharded_queue.py on a cluster whose slots move meanwhile.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::resharding::assert_nothing_left;
 use crate::support::cluster::Cluster;
-use crate::support::skipped;
+use crate::support::{root, skipped};
 
 /// A Python that has redis-py: the system's, or that of tools/install/python.sh.
-fn python() -> Option<&'static str> {
-    let has_redis = |python: &&str| {
+fn python() -> Option<PathBuf> {
+    let has_redis = |python: &PathBuf| {
         let import = Command::new(python)
             .args(["-c", "import redis.cluster"])
             .stderr(Stdio::null())
             .status();
         import.is_ok_and(|status| status.success())
     };
-    let venv = concat!(env!("CARGO_MANIFEST_DIR"), "/target/venv/bin/python");
-    ["python3", venv].into_iter().find(has_redis)
+    let venv = root().join("target/venv/bin/python");
+    [PathBuf::from("python3"), venv].into_iter().find(has_redis)
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn the_example_works_off_all_jobs() {
     };
     let cluster = Cluster::start(3);
     let port = cluster.nodes[0].port().to_string();
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/sharded_queue.py");
+    let example = root().join("examples/sharded_queue.py");
     let mut child = Command::new(python)
         .arg(example)
         .args(["--jobs", "3000", "--shards", "6", "--port", &port])

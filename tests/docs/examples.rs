@@ -266,7 +266,7 @@ fn corrected(text: &str, differences: &[Difference]) -> String {
 
 #[test]
 fn flows_are_true() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flows.md");
+    let path = crate::support::root().join("docs/flows.md");
     let text = fs::read_to_string(path).expect("docs/flows.md");
     assert!(sessions(&text).len() >= 4);
     let differences = Runner::start().differences(&text);

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// The command reference.
 fn path() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md"))
+    support::root().join("docs/commands.md")
 }
 
 fn text() -> String {

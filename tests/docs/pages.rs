@@ -9,7 +9,7 @@ const LANGUAGES: [&str; 5] = ["python", "node", "go", "java", "rust"];
 const COMMON: usize = 7;
 
 fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")
+    crate::support::root().join("docs")
 }
 
 fn read(path: &Path) -> String {

@@ -6,7 +6,7 @@ const PROMPT: &str = "    127.0.0.1:6379> ";
 
 /// The session as the examples of the reference are written.
 fn session() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let path = crate::support::root().join("README.md");
     let readme = std::fs::read_to_string(path).expect("README.md");
     let mut session = "```redis-cli\n".to_owned();
     let mut inside = false;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::scene::Lines;
-use crate::support::{wait_until, Raw, Server, PATIENCE};
+use crate::support::{root, wait_until, Raw, Server, PATIENCE};
 
 const ENCODINGS: [(&str, &str); 2] = [
     ("1", "a8254faf2b2dd20bca3e971706925db2ac21e954"),
@@ -75,8 +75,7 @@ fn files_of_the_build_before_are_read() {
 }
 
 pub fn folder_of(name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    root.join("tests/integration/encodings").join(name)
+    root().join("tests/integration/encodings").join(name)
 }
 
 /// As RDB and as AOF, on a replica, which ends no lease; and again as they are written now.

@@ -8,7 +8,9 @@ use dq::queue::effect::Effect;
 use crate::payloads::{forged, restore};
 use crate::probe::show;
 use crate::scene::{now_ms, Lines};
-use crate::support::{poll, skipped, wait_until, Builder, Raw, Reply, Server, Version, PATIENCE};
+use crate::support::{
+    poll, root, skipped, wait_until, Builder, Raw, Reply, Server, Version, PATIENCE,
+};
 use crate::traffic::Traffic;
 
 /// The files of this folder, in a server that does nothing by itself: a replica whose master is not there.
@@ -404,7 +406,7 @@ fn all_servers() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = ["/usr/bin/redis-server", "/usr/bin/valkey-server"]
         .map(PathBuf::from)
         .into();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/servers");
+    let folder = root().join("target/servers");
     for name in [
         "redis-8.0/redis-server",
         "valkey-8.0/valkey-server",

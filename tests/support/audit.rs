@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 /// None where nobody asked for it.
 pub fn program() -> Option<PathBuf> {
     let path = env::var_os("DQ_AUDIT").filter(|path| !path.is_empty())?;
-    Some(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+    Some(super::root().join(path))
 }
 
 /// Without a fault, if anybody asked for it.

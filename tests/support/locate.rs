@@ -6,6 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+/// The project's folder. Programs of tools/ and the benchmarks have this file too, so their manifests lie elsewhere.
+pub fn root() -> &'static Path {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut found = above.filter(|folder| folder.join("tests/support").is_dir());
+    found.next().expect("a folder with tests/support")
+}
+
 /// What `--version` says: `Redis server v=7.0.15 ...`, `Valkey server v=8.0.1 ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
@@ -72,10 +79,9 @@ impl fmt::Display for Version {
 
 pub fn server_binary() -> PathBuf {
     if let Some(path) = env::var_os("DQ_SERVER").filter(|path| !path.is_empty()) {
-        // The tests run in the package's root, but say it anyway: servers run in folders of their own.
-        return Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        return root().join(path);
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/servers/system/redis-server");
+    let here = root().join("target/servers/system/redis-server");
     in_path("redis-server")
         .or_else(|| in_path("valkey-server"))
         .or_else(|| here.exists().then_some(here))
@@ -89,9 +95,8 @@ fn in_path(name: &str) -> Option<PathBuf> {
 }
 
 pub fn module_path() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = match env::var_os("DQ_MODULE").filter(|path| !path.is_empty()) {
-        Some(path) => root.join(path),
+        Some(path) => root().join(path),
         None => {
             let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
             let file = format!(
@@ -102,7 +107,7 @@ pub fn module_path() -> PathBuf {
                     "so"
                 }
             );
-            root.join(target).join("release").join(file)
+            root().join(target).join("release").join(file)
         }
     };
     assert!(
@@ -115,10 +120,9 @@ pub fn module_path() -> PathBuf {
 
 /// The module with DQ.BREAK, built when it is first asked for.
 pub static BREAKABLE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let target = root.join("target");
+    let target = root().join("target");
     let status = Command::new(env!("CARGO"))
-        .current_dir(&root)
+        .current_dir(root())
         .args(["build", "-q", "--release", "-p", "dq-breakable"])
         .arg("--target-dir")
         .arg(&target)

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 
 pub use builder::Builder;
 pub use client::Client;
-pub use locate::Version;
+pub use locate::{root, Version};
 pub use raw::{Raw, Reply};
 pub use server::Server;
 pub use setting::Setting;
