@@ -112,8 +112,6 @@ serde = {{ version = "1", features = ["derive"] }}
 tokio = {{ version = "1", features = ["full"] }}
 
 [profile.dev]
-opt-level = 1
-codegen-units = 1
 debug = "line-tables-only"
 
 [workspace]

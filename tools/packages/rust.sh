@@ -34,8 +34,6 @@ dq-redis = { path = "../$crate" }
 tokio = { version = "1", features = ["full"] }
 
 [profile.dev]
-opt-level = 1
-codegen-units = 1
 debug = "line-tables-only"
 
 [workspace]

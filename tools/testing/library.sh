@@ -36,14 +36,14 @@ test_go() {
     done
 }
 
-# On the build of the suite's probe.
+# On the build of the suite's probe. The documentation needs the metadata that clippy has built.
 test_rust() {
     cargo=${CARGO:-cargo}
     export CARGO_TARGET_DIR="$DQ_SUITE_OUT/rust"
     cd clients/rust
     $cargo fmt --all --check
     $cargo clippy -q --locked --workspace --all-targets --all-features -- -D warnings
-    RUSTDOCFLAGS='-D warnings' $cargo doc -q --locked --no-deps --features otel,testing
+    RUSTDOCFLAGS='-D warnings' $cargo doc -q --locked --no-deps --all-features
     $cargo test --locked "$@"
 }
 
