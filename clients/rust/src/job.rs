@@ -15,10 +15,11 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 /// One delivery of a job, with its decoded data. Without a type (`Job`) nothing was decoded: see [`Job::decode`] and
 /// [`Job::payload`].
@@ -34,7 +35,11 @@ pub(crate) struct Inner {
     pub max_attempts: u32,
     pub desk: Desk,
     pub attempt: Mutex<Attempt>,
-    told: watch::Sender<Option<Why>>,
+    told: Mutex<Option<Why>>,
+    /// Once somebody waits for it.
+    ear: OnceLock<watch::Sender<Option<Why>>>,
+    /// Its task; none is to be begun any more where that was said first.
+    task: OnceLock<Option<AbortHandle>>,
     /// Of a batch: what `succeed` and `fail` said.
     said: Mutex<Option<Said>>,
 }
@@ -94,21 +99,43 @@ impl Inner {
             max_attempts,
             desk,
             attempt,
-            told: watch::Sender::new(None),
+            told: Mutex::default(),
+            ear: OnceLock::new(),
+            task: OnceLock::new(),
             said: Mutex::default(),
         })
     }
 
     pub fn tell(&self, why: Why) {
-        self.told.send_if_modified(|told| {
-            let is_first = told.is_none();
-            told.get_or_insert(why);
-            is_first
-        });
+        let mut told = lock(&self.told);
+        if told.is_none() {
+            *told = Some(why);
+            if let Some(ear) = self.ear.get() {
+                ear.send_replace(*told);
+            }
+        }
     }
 
     pub fn told(&self) -> Option<Why> {
-        *self.told.borrow()
+        *lock(&self.told)
+    }
+
+    fn listen(&self) -> watch::Receiver<Option<Why>> {
+        let told = lock(&self.told); // what is told from here on, the ear hears
+        let ear = self.ear.get_or_init(|| watch::Sender::new(*told));
+        ear.subscribe()
+    }
+
+    pub fn runs_in(&self, task: AbortHandle) {
+        if let Err(Some(task)) = self.task.set(Some(task)) {
+            task.abort();
+        }
+    }
+
+    pub fn abort(&self) {
+        if let Some(task) = self.task.get_or_init(|| None) {
+            task.abort();
+        }
     }
 
     pub fn attempt(&self) -> MutexGuard<'_, Attempt> {
@@ -239,7 +266,7 @@ impl<T> Job<T> {
 
     /// Waits until the handler is told to end, and why. A handler that takes no notice goes on.
     pub fn told(&self) -> impl Future<Output = Why> + Send + 'static {
-        let mut told = self.inner.told.subscribe();
+        let mut told = self.inner.listen();
         async move {
             let why = match told.wait_for(Option::is_some).await {
                 Ok(why) => *why,

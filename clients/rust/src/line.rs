@@ -57,7 +57,7 @@ impl Connection {
             let mut connected = false;
             let exchanged = tokio::select! {
                 biased;
-                exchanged = self.exchange(&mut open, &mut connected, turn, &commands, last.as_ref(), within) => exchanged,
+                exchanged = self.exchange(&mut open, &mut connected, turn, commands, last, within) => exchanged,
                 order = orders.recv() => {
                     // The one that ends a wait.
                     open = None;
@@ -89,8 +89,8 @@ impl Connection {
         open: &mut Option<MultiplexedConnection>,
         connected: &mut bool,
         turn: Turn,
-        commands: &[Cmd],
-        last: Option<&Cmd>,
+        commands: Vec<Cmd>,
+        last: Option<Cmd>,
         within: Duration,
     ) -> Result<(), RedisError> {
         if open.is_none() {
@@ -127,28 +127,27 @@ impl Connection {
         &self,
         connection: &mut MultiplexedConnection,
         turn: Turn,
-        commands: &[Cmd],
-        last: Option<&Cmd>,
+        commands: Vec<Cmd>,
+        last: Option<Cmd>,
     ) -> Result<(), RedisError> {
         let mut other = connection.clone();
         let first = async {
             if commands.is_empty() {
                 return Ok(());
             }
-            let mut pipe = redis::Pipeline::with_capacity(commands.len());
+            let count = commands.len();
+            let mut pipe = redis::Pipeline::with_capacity(count);
             for command in commands {
-                pipe.add_command(command.clone());
+                pipe.add_command(command);
             }
-            let replies = connection
-                .send_packed_commands(&pipe, 0, commands.len())
-                .await?;
+            let replies = connection.send_packed_commands(&pipe, 0, count).await?;
             self.tell(Event::Replies(self.line, turn, replies));
             Ok(())
         };
         let last = async {
             let Some(last) = last else { return Ok(()) };
             let mut pipe = redis::Pipeline::with_capacity(1);
-            pipe.add_command(last.clone());
+            pipe.add_command(last);
             let replies = other.send_packed_commands(&pipe, 0, 1).await?;
             self.tell(Event::Replies(self.line, turn, replies));
             Ok::<_, RedisError>(())

@@ -1,7 +1,8 @@
 //! Carries out what the core says, in a thread of its own: heartbeats go on whatever handlers do to their threads.
 
 use crate::core::{
-    Action, Core, Event, JobKey, Line, Member, Name, Owner, Running, Said, Serial, Settings,
+    Action, BySerial, Core, Event, JobKey, Line, Member, Name, Owner, Running, Said, Serial,
+    Settings,
 };
 use crate::error::Error;
 use crate::guard::{door, log};
@@ -9,7 +10,7 @@ use crate::health::{Health, Probe};
 use crate::hooks::{call, Moment};
 use crate::job::{Desk, Inner};
 use crate::line::{Connection, Order};
-use crate::run::{attempt, Work};
+use crate::run::{Begin, Work};
 use crate::server::Server;
 use std::collections::HashMap;
 use std::future::Future;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
 /// For the hooks of lost jobs, in the end.
 const LAST_HOOKS: Duration = Duration::from_millis(500);
@@ -39,7 +40,7 @@ pub(crate) struct Plan {
     pub settings: Settings,
     pub places: Vec<(Server, String, Vec<Member>)>,
     pub is_weighted: bool,
-    pub works: Vec<Work>,
+    pub works: Vec<Arc<Work>>,
     pub health: Health,
     pub probe: Option<Probe>,
     /// Where handlers run.
@@ -52,8 +53,9 @@ pub(crate) struct Rim {
     plan: Plan,
     sender: UnboundedSender<Event>,
     lines: HashMap<Line, UnboundedSender<Order>>,
-    jobs: HashMap<Serial, Arc<Inner>>,
-    tasks: HashMap<Serial, AbortHandle>,
+    jobs: BySerial<Arc<Inner>>,
+    /// To be started together.
+    begins: Vec<Begin>,
     losses: JoinSet<()>,
     handled: usize,
 }
@@ -121,8 +123,8 @@ impl Rim {
             plan,
             sender,
             lines: HashMap::new(),
-            jobs: HashMap::new(),
-            tasks: HashMap::new(),
+            jobs: BySerial::default(),
+            begins: Vec::new(),
             losses: JoinSet::new(),
             handled: 0,
         }
@@ -140,8 +142,8 @@ impl Rim {
             probe.abort();
         }
         workers().remove(&self.number);
-        for (serial, task) in self.tasks.drain() {
-            task.abort(); // it was told, and its job is given back
+        for (serial, inner) in &self.jobs {
+            inner.abort(); // it was told, and its job is given back
             log!(
                 warn,
                 delivery = serial,
@@ -151,7 +153,7 @@ impl Rim {
         for inner in self.jobs.values() {
             let job: &JobKey = &inner.delivered.job;
             for (_, place, _) in &self.plan.places {
-                RUNNING.end(place, job);
+                RUNNING.end(RUNNING.place(place), job);
             }
         }
         let hooks = async { while self.losses.join_next().await.is_some() {} };
@@ -168,6 +170,7 @@ impl Rim {
                     return result;
                 }
             }
+            self.begin();
             self.plan.health.is_good_until(self.core.is_healthy_until());
             let wakes = self.core.wakes_at(now).map(tokio::time::Instant::from_std);
             let mut next = match wakes {
@@ -196,7 +199,6 @@ impl Rim {
             self.handled += ends.len();
             for (serial, _) in ends {
                 self.jobs.remove(serial);
-                self.tasks.remove(serial);
             }
         }
         self.core.on(event, Instant::now());
@@ -249,7 +251,10 @@ impl Rim {
                 }
             }
             Action::Say(said) => say(&said),
-            Action::Finish(result) => return Some(result),
+            Action::Finish(result) => {
+                self.begin();
+                return Some(result);
+            }
         }
         None
     }
@@ -268,16 +273,26 @@ impl Rim {
             self.jobs.insert(serial, inner.clone());
             inners.push((serial, inner));
         }
-        let Some((first, _)) = inners.first() else {
-            return;
-        };
-        let first = *first;
-        let task = self.plan.handlers.spawn(attempt(
-            self.plan.works[handler].clone(),
-            inners,
-            self.sender.clone(),
-        ));
-        self.tasks.insert(first, task.abort_handle());
+        self.begins.push(Begin {
+            work: self.plan.works[handler].clone(),
+            jobs: inners,
+            events: self.sender.clone(),
+        });
+    }
+
+    /// One wake of their runtime for all: they are spawned within it.
+    fn begin(&mut self) {
+        let mut begins = std::mem::take(&mut self.begins);
+        match begins.len() {
+            0 => {}
+            1 => begins.remove(0).spawn(&self.plan.handlers),
+            _ => {
+                let handlers = self.plan.handlers.clone();
+                let all =
+                    async move { begins.into_iter().for_each(|begin| begin.spawn(&handlers)) };
+                self.plan.handlers.spawn(all);
+            }
+        }
     }
 
     fn server_of(&self, job: &JobKey) -> &Server {

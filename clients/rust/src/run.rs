@@ -8,6 +8,7 @@ use crate::job::Inner;
 use crate::middleware::{Call, Next, Returned};
 use crate::verdict::{judge, panicked, Sorts, Verdict};
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// A handler as it runs: with its middleware.
@@ -38,11 +39,23 @@ impl Drop for Ending {
     }
 }
 
-pub(crate) async fn attempt(
-    work: Work,
-    jobs: Vec<(Serial, Arc<Inner>)>,
-    events: UnboundedSender<Event>,
-) {
+/// A batch whose handler is to run.
+pub(crate) struct Begin {
+    pub work: Arc<Work>,
+    pub jobs: Vec<(Serial, Arc<Inner>)>,
+    pub events: UnboundedSender<Event>,
+}
+
+impl Begin {
+    pub fn spawn(self, handlers: &Handle) {
+        let Some(first) = self.jobs.first().map(|(_, inner)| inner.clone()) else {
+            return;
+        };
+        first.runs_in(handlers.spawn(attempt(self)).abort_handle());
+    }
+}
+
+async fn attempt(Begin { work, jobs, events }: Begin) {
     let ends = jobs
         .iter()
         .map(|(serial, _)| (*serial, End::GivenBack))

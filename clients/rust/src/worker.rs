@@ -288,7 +288,7 @@ impl Worker {
             works: self
                 .handlers
                 .iter()
-                .map(|handler| self.work(handler))
+                .map(|handler| Arc::new(self.work(handler)))
                 .collect(),
             health: self.health.clone(),
             probe: self.probe.clone(),

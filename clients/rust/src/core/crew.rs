@@ -68,8 +68,9 @@ impl Core {
 
     /// With the ends of other jobs in the same write.
     fn fetch_by(&mut self, link: usize, claim: usize, wait: Duration, now: Instant) {
-        let mut commands = Vec::new();
-        for outcome in self.take_outcomes(link, usize::MAX, now) {
+        let outcomes = self.take_outcomes(link, usize::MAX, now);
+        let mut commands = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
             self.ask_outcome(link, Name::Waiting, outcome, &mut commands);
         }
         self.claimed += claim;
@@ -100,12 +101,11 @@ impl Core {
         outcome: Outcome,
         into: &mut Vec<redis::Cmd>,
     ) {
-        let state = self.links[link].state(name);
-        into.extend_from_slice(outcome.commands());
-        state
-            .asked
-            .extend(outcome.commands().iter().skip(1).map(|_| Asked::Part));
-        state.asked.push_back(Asked::Outcome(outcome));
+        let asked = &mut self.links[link].state(name).asked;
+        let before = into.len();
+        outcome.write(into);
+        asked.extend((before + 1..into.len()).map(|_| Asked::Part));
+        asked.push_back(Asked::Outcome(outcome));
     }
 
     pub(super) fn fetched(&mut self, line: Line, claim: usize, reply: Value, now: Instant) {
@@ -154,6 +154,7 @@ impl Core {
             handler,
             is_open: true,
             is_running: false,
+            is_in_hand: true,
             suspension: None,
             is_unheard: false,
             told: None,
@@ -164,7 +165,7 @@ impl Core {
             is_heard_of: false,
             progress: Progress::default(),
         };
-        self.hands.insert((link, of.job.clone()), serial);
+        self.links[link].hands.insert(of.job.clone(), serial);
         self.held.insert(serial, held);
         self.lasts(serial, self.awake);
         let Some(handler) = handler else {
@@ -198,11 +199,11 @@ impl Core {
 
     /// An older delivery of the job, which is lost, is still at work in this process.
     fn runs_here(&mut self, link: usize, job: &JobKey) -> bool {
-        if let Some(older) = self.hands.get(&(link, job.clone())).copied() {
+        if let Some(older) = self.links[link].hands.get(job).copied() {
             self.lose(older);
-            return self.hands.contains_key(&(link, job.clone()));
+            return self.links[link].hands.contains_key(job);
         }
-        let Some(owner) = self.running.other(&self.links[link].place, job) else {
+        let Some(owner) = self.running.other(self.links[link].place, job) else {
             return false;
         };
         if owner.worker == self.number {
@@ -290,9 +291,11 @@ impl Core {
             worker: self.number,
             serial,
         };
-        let (of, link) = (held.of.clone(), held.link);
-        if !self.running.begin(&self.links[link].place, &of.job, owner) {
-            let mut outcome = Outcome::still_running(&of);
+        if !self
+            .running
+            .begin(self.links[held.link].place, &held.of.job, owner)
+        {
+            let mut outcome = Outcome::still_running(&held.of);
             outcome.serial = serial;
             self.close_with(serial, outcome, now);
             return false;
@@ -321,15 +324,14 @@ impl Core {
             };
             held.is_running = false;
             let was_told = held.told == Some(Why::Stopping);
-            let (of, link) = (held.of.clone(), held.link);
-            self.running.end(&self.links[link].place, &of.job);
+            self.running.end(self.links[held.link].place, &held.of.job);
             let end = match end {
                 // Whatever its error: it was told to end.
                 End::Failed { wait: None, .. } if was_told => End::GivenBack,
                 end => end,
             };
             self.settle(serial, end, now);
-            self.leave(link, &of.job, serial);
+            self.leave(serial);
             self.forget(serial);
         }
     }
@@ -361,8 +363,7 @@ impl Core {
         held.is_open = false;
         let link = held.link;
         if !held.is_running {
-            let job = held.of.job.clone();
-            self.leave(link, &job, serial);
+            self.leave(serial);
         }
         self.tell(link, outcome, now);
     }

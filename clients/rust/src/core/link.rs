@@ -4,12 +4,12 @@ use super::ear::Ear;
 use super::fetch::Fetches;
 use super::leases::Schedule;
 use super::outcome::Outcome;
-use super::state::Core;
+use super::state::{Core, Place};
 use super::trouble::{fatal, is_elsewhere, is_for_good, trouble_wait};
-use super::{Action, Delivered, Event, Line, Name, Said, Serial, Turn};
+use super::{Action, Delivered, Event, JobKey, Line, Name, Said, Serial, Turn};
 use crate::values::server_error;
 use redis::Value;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -63,8 +63,10 @@ impl State {
 
 #[derive(Debug)]
 pub(super) struct Link {
-    pub place: String,
+    pub place: Place,
     pub fetches: Fetches,
+    /// Jobs of which no second delivery is begun.
+    pub hands: HashMap<JobKey, Serial>,
     pub waiting: State,
     pub control: State,
     pub ears: Vec<Ear>,
@@ -85,11 +87,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub fn new(place: String, fetches: Fetches) -> Self {
+    pub fn new(place: Place, fetches: Fetches) -> Self {
         let ears = Ear::of(fetches.members.len());
         Link {
             place,
             fetches,
+            hands: HashMap::new(),
             waiting: State::default(),
             control: State::default(),
             ears,
@@ -191,7 +194,7 @@ impl Core {
     /// Up to so many that may be sent now.
     pub(super) fn take_outcomes(&mut self, link: usize, most: usize, now: Instant) -> Vec<Outcome> {
         let waiting = std::mem::take(&mut self.links[link].outcomes);
-        let mut taken = Vec::new();
+        let mut taken = Vec::with_capacity(waiting.len().min(most));
         let mut left = VecDeque::new();
         for outcome in waiting {
             if taken.len() < most && outcome.not_before.is_none_or(|at| at <= now) {

@@ -19,7 +19,7 @@ pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
 pub(crate) use fetch::Member;
 pub(crate) use leases::SERVER_TTR;
 pub(crate) use outcome::LONGEST_REASON;
-pub(crate) use state::{Core, Owner, Running, Settings, Shape};
+pub(crate) use state::{BySerial, Core, Owner, Running, Settings, Shape};
 
 use crate::error::Error;
 use redis::{Cmd, Value};

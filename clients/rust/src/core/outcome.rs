@@ -17,14 +17,20 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 const IN_HAND_DELAY: Duration = Duration::from_secs(1);
 const UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(5);
 
-/// Commands in one write; the last one's answer counts.
-type Way = Vec<Cmd>;
+/// A command, written when it is sent, as most are sent once.
+#[derive(Debug)]
+enum Way {
+    Ack(Option<Vec<u8>>),
+    Other(Cmd),
+}
 
 /// What the server is still to be told of a delivery that ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub serial: Serial,
     pub of: Arc<Delivered>,
+    /// In the same write, before each of the ways; their answers count.
+    first: Option<Cmd>,
     /// Each asks for less than the one before it, for where the server refuses that.
     ways: VecDeque<Way>,
     /// The job is to wait: where the server refuses that, its attempt fails with what the server said.
@@ -43,6 +49,7 @@ impl Outcome {
         Outcome {
             serial,
             of: of.clone(),
+            first: None,
             ways: ways.into_iter().collect(),
             otherwise: None,
             was_sent: false,
@@ -63,7 +70,11 @@ impl Outcome {
     }
 
     fn returned_for(serial: Serial, of: &Arc<Delivered>, wait: Duration) -> Self {
-        Outcome::new(serial, of, [vec![nack(of, "SILENT", Some(wait), None)]])
+        Outcome::new(
+            serial,
+            of,
+            [Way::Other(nack(of, "SILENT", Some(wait), None))],
+        )
     }
 
     /// What follows from the end of its handler.
@@ -75,11 +86,11 @@ impl Outcome {
         jitter: f64,
     ) -> Self {
         let ways = match end {
-            End::Done(result) => vec![vec![ack(of, result)]],
+            End::Done(result) => vec![Way::Ack(result)],
             End::Failed { reason, wait } => failed(of, shape, &reason, wait, jitter),
             End::Snoozed { reason, wait } => {
                 let wait = wait.max(SHORTEST_DELAY);
-                let asked = vec![nack(of, "SILENT", Some(wait), reason.as_deref())];
+                let asked = Way::Other(nack(of, "SILENT", Some(wait), reason.as_deref()));
                 let reason =
                     reason.unwrap_or_else(|| "snoozed with a delay that the server refuses".into());
                 let mut ways = failed(of, shape, &reason, None, jitter);
@@ -87,7 +98,7 @@ impl Outcome {
                 ways
             }
             End::GaveUp { reason } => dead(of, &reason),
-            End::GivenBack | End::Suspended => vec![vec![nack(of, "SILENT", None, None)]],
+            End::GivenBack | End::Suspended => vec![Way::Other(nack(of, "SILENT", None, None))],
         };
         Outcome::new(serial, of, ways)
     }
@@ -104,7 +115,7 @@ impl Outcome {
             1 => asked.0.remove(0),
             _ => all_or_refused(&of.job.key, &asked.0),
         };
-        let mut outcome = Outcome::new(serial, of, [vec![whole]]);
+        let mut outcome = Outcome::new(serial, of, [Way::Other(whole)]);
         outcome.otherwise = Some((shape.clone(), jitter));
         outcome
     }
@@ -113,15 +124,20 @@ impl Outcome {
         self.otherwise.is_some()
     }
 
-    pub fn commands(&self) -> &[Cmd] {
-        self.ways.front().map_or(&[], Vec::as_slice)
+    /// Its commands.
+    pub fn write(&self, into: &mut Vec<Cmd>) {
+        let Some(way) = self.ways.front() else {
+            return;
+        };
+        into.extend(self.first.clone());
+        into.push(match way {
+            Way::Ack(result) => ack(&self.of, result.as_deref()),
+            Way::Other(command) => command.clone(),
+        });
     }
 
-    /// Before all of its ways.
     pub fn preceded_by(&mut self, first: Cmd) {
-        for way in &mut self.ways {
-            way.insert(0, first.clone());
-        }
+        self.first = Some(first);
     }
 
     /// The token was no longer the job's current one. An answer to what was sent before says only that it had been taken then.
@@ -133,6 +149,7 @@ impl Outcome {
     pub fn refused(&mut self, why: &str) -> bool {
         self.ways.pop_front();
         if let Some((shape, jitter)) = self.otherwise.take() {
+            self.first = None;
             self.ways = failed(&self.of, &shape, why, None, jitter).into();
         }
         !self.ways.is_empty()
@@ -172,13 +189,16 @@ fn all_or_refused(key: &[u8], commands: &[Cmd]) -> Cmd {
     script
 }
 
-fn ack(of: &Delivered, result: Option<Vec<u8>>) -> Cmd {
-    let mut ack = cmd("DQ.ACK");
-    ack.arg(&*of.job.key).arg(if result.is_some() {
-        "RESULTS"
-    } else {
-        "WITHTOKENS"
-    });
+const ACK: &str = "DQ.ACK";
+const WITH: &str = "WITHTOKENS";
+
+fn ack(of: &Delivered, result: Option<&[u8]>) -> Cmd {
+    let length =
+        of.job.key.len() + of.job.id.len() + of.token.len() + result.map_or(0, <[u8]>::len);
+    let mut ack = Cmd::with_capacity(6, ACK.len() + WITH.len() + length);
+    ack.arg(ACK)
+        .arg(&*of.job.key)
+        .arg(if result.is_some() { "RESULTS" } else { WITH });
     ack.arg(&*of.job.id).arg(&of.token);
     if let Some(result) = result {
         ack.arg(result);
@@ -209,8 +229,8 @@ pub(crate) fn nack(
 
 fn dead(of: &Delivered, reason: &str) -> Vec<Way> {
     vec![
-        vec![nack(of, "FATAL", None, Some(reason))],
-        vec![nack(of, "FATAL", None, None)],
+        Way::Other(nack(of, "FATAL", None, Some(reason))),
+        Way::Other(nack(of, "FATAL", None, None)),
     ]
 }
 
@@ -232,17 +252,15 @@ fn failed(
     let last = exponential(of.attempt, FIRST_DELAY, LONGEST_DELAY, jitter);
     let mut ways = Vec::with_capacity(4);
     if let Some(asked) = asked {
-        ways.push(vec![nack(
-            of,
-            "FAIL",
-            Some(asked.max(SHORTEST_DELAY)),
-            Some(reason),
-        )]);
+        ways.push((Some(asked.max(SHORTEST_DELAY)), Some(reason)));
     }
-    ways.push(vec![nack(of, "FAIL", usual, Some(reason))]);
-    ways.push(vec![nack(of, "FAIL", Some(last), Some(reason))]);
-    ways.push(vec![nack(of, "FAIL", Some(last), None)]);
-    ways
+    ways.extend([
+        (usual, Some(reason)),
+        (Some(last), Some(reason)),
+        (Some(last), None),
+    ]);
+    let nack = |(wait, reason)| Way::Other(nack(of, "FAIL", wait, reason));
+    ways.into_iter().map(nack).collect()
 }
 
 impl Shape {

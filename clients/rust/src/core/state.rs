@@ -6,6 +6,7 @@ use super::link::Link;
 use super::stop::Phase;
 use super::{Action, Serial, Suspension, Why};
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,26 @@ impl Settings {
     }
 }
 
+/// By serials, which this program counts: nobody can make them collide.
+pub(crate) type BySerial<T> = HashMap<Serial, T, BuildHasherDefault<Scattered>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Scattered(u64);
+
+impl Hasher for Scattered {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// A delivery whose end is not decided, whose handler runs, or of whose end the server has not answered.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -67,6 +88,8 @@ pub(crate) struct Held {
     pub is_open: bool,
     /// Its handler runs.
     pub is_running: bool,
+    /// A second delivery of the job is not begun: its link knows of this one.
+    pub is_in_hand: bool,
     /// Its handler has it wait: told when that has ended, so that it is not delivered again while that still runs here.
     pub suspension: Option<Suspension>,
     /// The server is still to say that it heard how it ended.
@@ -101,26 +124,40 @@ pub(crate) struct Owner {
 /// The jobs whose handlers run in this process, whichever worker's: one that comes again meanwhile, as its lease ended
 /// unnoticed in a failover, is not started a second time.
 #[derive(Debug, Default)]
-pub(crate) struct Running(Mutex<HashMap<(String, JobKey), Owner>>);
+pub(crate) struct Running(Mutex<Vec<(String, Jobs)>>);
+
+type Jobs = HashMap<JobKey, Owner>;
+
+/// A server that this process has jobs of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(usize);
 
 impl Running {
-    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<(String, JobKey), Owner>> {
+    fn all(&self) -> std::sync::MutexGuard<'_, Vec<(String, Jobs)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// False where the job runs already.
-    pub fn begin(&self, place: &str, job: &JobKey, owner: Owner) -> bool {
+    pub fn place(&self, name: &str) -> Place {
         let mut all = self.all();
-        let entry = all.entry((place.to_owned(), job.clone()));
-        *entry.or_insert(owner) == owner
+        let known = all.iter().position(|(known, _)| known == name);
+        Place(known.unwrap_or_else(|| {
+            all.push((name.to_owned(), Jobs::new()));
+            all.len() - 1
+        }))
     }
 
-    pub fn end(&self, place: &str, job: &JobKey) {
-        self.all().remove(&(place.to_owned(), job.clone()));
+    /// False where the job runs already.
+    pub fn begin(&self, place: Place, job: &JobKey, owner: Owner) -> bool {
+        let mut all = self.all();
+        *all[place.0].1.entry(job.clone()).or_insert(owner) == owner
     }
 
-    pub fn other(&self, place: &str, job: &JobKey) -> Option<Owner> {
-        self.all().get(&(place.to_owned(), job.clone())).copied()
+    pub fn end(&self, place: Place, job: &JobKey) {
+        self.all()[place.0].1.remove(job);
+    }
+
+    pub fn other(&self, place: Place, job: &JobKey) -> Option<Owner> {
+        self.all()[place.0].1.get(job).copied()
     }
 }
 
@@ -132,8 +169,7 @@ pub(crate) struct Core {
     /// Of the smallest batch.
     pub(super) size: usize,
     pub(super) links: Vec<Link>,
-    pub(super) held: HashMap<Serial, Held>,
-    pub(super) hands: HashMap<(usize, JobKey), Serial>,
+    pub(super) held: BySerial<Held>,
     pub(super) last: Serial,
     pub(super) backlog: VecDeque<Serial>,
     /// Some of it may be lost.
@@ -168,9 +204,9 @@ impl Core {
         now: Instant,
     ) -> Self {
         let size = settings.shapes.iter().map(Shape::size).min().unwrap_or(1);
-        let link = |(place, members)| {
+        let link = |(place, members): (String, _)| {
             Link::new(
-                place,
+                running.place(&place),
                 Fetches {
                     members,
                     is_weighted,
@@ -189,8 +225,7 @@ impl Core {
             turns: (0..links.len()).collect(),
             links,
             settings,
-            held: HashMap::new(),
-            hands: HashMap::new(),
+            held: BySerial::default(),
             last: 0,
             backlog: VecDeque::new(),
             has_lost_backlog: false,
@@ -257,16 +292,17 @@ impl Core {
         if held.is_open || held.is_running || held.is_unheard {
             return;
         }
-        if let Some(held) = self.held.remove(&serial) {
-            self.leave(held.link, &held.of.job, serial);
-        }
+        self.leave(serial);
+        self.held.remove(&serial);
     }
 
     /// It may be delivered again.
-    pub(super) fn leave(&mut self, link: usize, job: &JobKey, serial: Serial) {
-        let hand = (link, job.clone());
-        if self.hands.get(&hand) == Some(&serial) {
-            self.hands.remove(&hand);
+    pub(super) fn leave(&mut self, serial: Serial) {
+        let Some(held) = self.held.get_mut(&serial) else {
+            return;
+        };
+        if std::mem::take(&mut held.is_in_hand) {
+            self.links[held.link].hands.remove(&held.of.job);
         }
     }
 }

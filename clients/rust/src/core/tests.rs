@@ -282,7 +282,9 @@ fn each_end_has_its_command() {
         let key: Arc<[u8]> = b"q".as_slice().into();
         let delivered = Delivered::read(&key, row("j", 60_000, 0, wait)).expect("a job");
         let outcome = Outcome::ended(1, &Arc::new(delivered), shape, end, 0.0);
-        assert_eq!(words(&outcome.commands()[0]), command);
+        let mut commands = Vec::new();
+        outcome.write(&mut commands);
+        assert_eq!(words(&commands[0]), command);
     }
 }
 
