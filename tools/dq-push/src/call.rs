@@ -24,6 +24,9 @@ use dq_watch::sign::{signatures, Secret};
 
 /// So much of an answer is read; a longer one costs its connection.
 const ANSWER_BYTES: usize = 64 * 1024;
+/// Of an answer before its body. With each piece that comes, all before it is read again, so it costs its square: of the
+/// library's 400 KB, receivers whose headers never end would hold up the heartbeats of other jobs.
+const HEAD_BYTES: usize = 64 * 1024;
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -63,6 +66,7 @@ impl Caller {
             builder
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(KEEP_IDLE)
+                .http1_max_buf_size(HEAD_BYTES)
                 .http2_only(only_http2);
             Ok::<Http, String>(builder.build(connector))
         };
