@@ -1,6 +1,7 @@
 //! How the house is built: which part uses which. docs/architecture.md is the picture of it.
 
 mod clients;
+mod fatal;
 mod graph;
 mod map;
 mod names;

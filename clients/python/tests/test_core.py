@@ -231,13 +231,14 @@ def test_what_is_left_goes_back_in_one_command_for_each_queue():
         (ResponseError("ERR syntax error"), "older"),
         (ResponseError("ERR unknown command 'DQ.BPOP', with args beginning with: "), "loadmodule"),
         (AuthenticationError("invalid username-password pair"), "refuses user name or password"),
-        (AuthenticationError("Authentication required."), "requires a password, and got none"),
-        (AuthenticationError("HELLO must be called with the client already authenticated"), "got none"),
-        (ResponseError("NOAUTH Authentication required."), "requires a password, and got none"),
+        (AuthenticationError("Authentication required."), "requires a password, and none was given"),
+        (AuthenticationError("HELLO must be called with the client already authenticated"), "none was given"),
+        (ResponseError("NOAUTH Authentication required."), "requires a password, and none was given"),
         (AuthenticationError("AUTH <password> called without any password configured"), "has no password"),
         (NoPermissionError("this user has no permissions"), "ACL"),
         (ResponseError("WRONGTYPE Operation against a key"), "another type"),
         (ResponseError("syntax error"), "older"),
+        (TypeError("a fault of the program"), "a fault"),
     ],
 )
 def test_what_waiting_cannot_mend_is_said(error, words):

@@ -5,6 +5,7 @@ mod control;
 mod crew;
 mod delivery;
 mod ear;
+mod fatalities;
 mod fetch;
 mod leases;
 mod link;

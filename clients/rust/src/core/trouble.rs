@@ -1,5 +1,6 @@
 //! What went wrong: whether waiting helps, and for how long.
 
+use super::fatalities::FATALITIES;
 use super::outcome::exponential;
 use crate::error::Error;
 use crate::values::error_text;
@@ -15,39 +16,14 @@ pub(crate) fn trouble_wait(times: u32, jitter: f64) -> Duration {
     )
 }
 
-enum Says {
-    Anywhere(&'static str),
-    First(&'static str),
-}
-use Says::{Anywhere, First};
-
-const UPGRADE: &str = "the server's dq module is older than this library: upgrade the module";
-const NO_DATABASE: &str =
-    "the server does not have this database: choose another number in the URL";
-
-const FATAL: [(Says, &str); 11] = [
-    (Anywhere("NOPERM"), "the server's ACL denies this user what a worker needs: permit the queue's keys and the dq.* commands"),
-    (Anywhere("NOAUTH"), "the server requires a password: set user name and password in the URL, redis://user:password@host"),
-    (Anywhere("WRONGPASS"), "the server refuses user name or password: set the right ones in the URL, redis://user:password@host"),
-    (Anywhere("without any password configured"), "the server has no password for this user: take it out of the URL"),
-    (Anywhere("unknown command"), "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"),
-    (First("WRONGTYPE"), "a queue's key holds a value of another type: choose another name for the queue, or delete that key"),
-    (First("syntax error"), UPGRADE),
-    (First("wrong number of arguments"), UPGRADE),
-    (First("timeout is not a float"), UPGRADE),
-    (Anywhere("DB index"), NO_DATABASE),
-    (Anywhere("invalid DB"), NO_DATABASE),
-];
-
 /// What waiting does not mend, by what the server says, and what to do.
 pub(crate) fn fatal(text: &str) -> Option<Error> {
     let said = text.strip_prefix("ERR ").unwrap_or(text);
-    let is_it = |says: &Says| match says {
-        Anywhere(words) => said.contains(words),
-        First(words) => said.starts_with(words),
-    };
-    let found = FATAL.iter().find(|(says, _)| is_it(says))?;
-    Some(Error::configuration(found.1, text))
+    let found = FATALITIES.iter().find(|(words, is_first, _)| match is_first {
+        true => said.starts_with(words),
+        false => said.contains(words),
+    })?;
+    Some(Error::configuration(found.2, text))
 }
 
 /// The server will never take such a command.

@@ -6,30 +6,6 @@ import java.time.Duration;
 final class Trouble {
     private static final Duration FIRST = Duration.ofMillis(50);
     private static final Duration LONGEST = Duration.ofSeconds(5);
-    private static final String NO_PASSWORD =
-            "the server requires a password, and none was given: set it in the URL, redis://user:password@host";
-    private static final String PASSWORD =
-            "the server refuses user name or password: set the right ones in the URL, redis://user:password@host";
-    private static final String OLD = "the server's dq module is older than this library: upgrade the module";
-    private static final String DATABASE = "the server does not have this database: choose another number in the URL";
-    private static final String[][] ANYWHERE = {
-        {"NOPERM", "the server's ACL denies this user what a worker needs: permit the queue's keys and the dq.* commands"},
-        {"NOAUTH", NO_PASSWORD},
-        {"WRONGPASS", PASSWORD},
-        {"without any password configured", "the server has no password for this user: take it out of the URL"},
-        {
-            "unknown command",
-            "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"
-        },
-        {"DB index", DATABASE},
-        {"invalid DB", DATABASE},
-    };
-    private static final String[][] FIRST_WORDS = {
-        {"WRONGTYPE", "a queue's key holds a value of another type: choose another name for the queue, or delete that key"},
-        {"syntax error", OLD},
-        {"wrong number of arguments", OLD},
-        {"timeout is not a float", OLD},
-    };
 
     private Trouble() {}
 
@@ -49,14 +25,9 @@ final class Trouble {
         }
         String text = String.valueOf(error.getMessage());
         text = text.startsWith("ERR ") ? text.substring(4) : text;
-        for (String[] each : ANYWHERE) {
-            if (text.contains(each[0])) {
-                return new ConfigurationException(each[1] + " (" + text + ")", error);
-            }
-        }
-        for (String[] each : FIRST_WORDS) {
-            if (text.startsWith(each[0])) {
-                return new ConfigurationException(each[1] + " (" + text + ")", error);
+        for (Fatality each : Fatality.ALL) {
+            if (each.isFirst() ? text.startsWith(each.said()) : text.contains(each.said())) {
+                return new ConfigurationException(each.what() + " (" + text + ")", error);
             }
         }
         return null;
