@@ -73,8 +73,8 @@ var (
 	nothing  = map[string]int(nil)
 )
 
-// rudenesses are what a handler may return, or do instead.
-var rudenesses = map[string]func(job *dq.Job) error{
+// hostilities are what a handler may return, or do instead.
+var hostilities = map[string]func(job *dq.Job) error{
 	"a typed nil":                func(*dq.Job) error { return noFields },
 	"retry, typed nil":           func(*dq.Job) error { return dq.RetryIn(time.Second, noFields) },
 	"give up, typed nil":         func(*dq.Job) error { return dq.GiveUp(noFields) },
@@ -148,13 +148,13 @@ var rudenesses = map[string]func(job *dq.Job) error{
 
 func names() []string {
 	var all []string
-	for name := range rudenesses {
+	for name := range hostilities {
 		all = append(all, name)
 	}
 	return all
 }
 
-// scene says who is rude, and how, in one round.
+// scene says who misbehaves, and how, in one round.
 type scene struct{ Handler, Batch, Before, After, Failed, Lost, Log, Adding, Around, Rule string }
 
 func (scene) Generate(random *rand.Rand, _ int) reflect.Value {
@@ -173,25 +173,25 @@ type theatre struct {
 	begun  sync.Map
 }
 
-// chatter is a logger that is rude, and remembers.
+// chatter is a logger that misbehaves, and remembers.
 type chatter struct {
 	slog.Handler
-	rude func()
+	misbehave func()
 }
 
 func (c *chatter) Handle(ctx context.Context, record slog.Record) error {
 	_ = c.Handler.Handle(ctx, record)
-	c.rude()
+	c.misbehave()
 	return nil
 }
 
-func (t *theatre) rude(name string, job *dq.Job) error {
+func (t *theatre) misbehave(name string, job *dq.Job) error {
 	_, _ = job.Kind(), job.Headers()
-	return rudenesses[name](job)
+	return hostilities[name](job)
 }
 
 func (t *theatre) handle(_ context.Context, job *dq.Job) error {
-	if _, isRude := job.Headers()["rude"]; !isRude {
+	if _, isHostile := job.Headers()["hostile"]; !isHostile {
 		t.good.Add(1)
 		return nil
 	}
@@ -199,7 +199,7 @@ func (t *theatre) handle(_ context.Context, job *dq.Job) error {
 		must(t.queue.Delete(context.Background(), job.ID))
 	}
 	t.begun.Store(job.ID, true)
-	return t.rude(t.played.Load().Handler, job)
+	return t.misbehave(t.played.Load().Handler, job)
 }
 
 func (t *theatre) batch(_ context.Context, jobs []*dq.Job) error {
@@ -208,41 +208,41 @@ func (t *theatre) batch(_ context.Context, jobs []*dq.Job) error {
 	}
 	played, first := t.played.Load(), jobs[0]
 	clear(jobs)
-	return t.rude(played.Batch, first)
+	return t.misbehave(played.Batch, first)
 }
 
-// around is rude instead of the handler, or behind it.
+// around misbehaves instead of the handler, or behind it.
 func (t *theatre) around(ctx context.Context, jobs []*dq.Job, next func(context.Context) error) error {
 	job := jobs[0]
-	if _, isRude := job.Headers()["rude"]; !isRude {
+	if _, isHostile := job.Headers()["hostile"]; !isHostile {
 		return next(ctx)
 	}
 	t.begun.Store(job.ID, true)
 	if t.played.Load().Around == "success" {
 		return next(ctx)
 	}
-	return t.rude(t.played.Load().Around, job)
+	return t.misbehave(t.played.Load().Around, job)
 }
 
-// isFinal is rude, and answers no.
+// isFinal misbehaves, and answers no.
 func (t *theatre) isFinal(error) bool {
-	_ = t.rude(t.played.Load().Rule, &dq.Job{})
+	_ = t.misbehave(t.played.Load().Rule, &dq.Job{})
 	return false
 }
 
 func (t *theatre) hooks() dq.Hooks {
 	return dq.Hooks{
-		Adding: func(context.Context, string, map[string]string) { _ = t.rude(t.played.Load().Adding, &dq.Job{}) },
+		Adding: func(context.Context, string, map[string]string) { _ = t.misbehave(t.played.Load().Adding, &dq.Job{}) },
 		Before: func(ctx context.Context, job *dq.Job) context.Context {
-			if t.rude(t.played.Load().Before, &dq.Job{ID: job.ID}) == nil {
+			if t.misbehave(t.played.Load().Before, &dq.Job{ID: job.ID}) == nil {
 				return ctx
 			}
 			return nil
 		},
-		After:     func(_ context.Context, job *dq.Job) { _ = t.rude(t.played.Load().After, job) },
-		Failed:    func(_ context.Context, job *dq.Job, _ error) { _ = t.rude(t.played.Load().Failed, job) },
-		Suspended: func(_ context.Context, job *dq.Job) { _ = t.rude(t.played.Load().Failed, job) },
-		Lost:      func(job *dq.Job) { _ = t.rude(t.played.Load().Lost, job) },
+		After:     func(_ context.Context, job *dq.Job) { _ = t.misbehave(t.played.Load().After, job) },
+		Failed:    func(_ context.Context, job *dq.Job, _ error) { _ = t.misbehave(t.played.Load().Failed, job) },
+		Suspended: func(_ context.Context, job *dq.Job) { _ = t.misbehave(t.played.Load().Failed, job) },
+		Lost:      func(job *dq.Job) { _ = t.misbehave(t.played.Load().Lost, job) },
 	}
 }
 
@@ -254,7 +254,7 @@ func newTheatre(t *testing.T, url string) *theatre {
 	made.played.Store(&scene{Adding: "success"})
 	made.queue = must(dq.Open(url, "q", dq.QueueOptions{Hooks: []dq.Hooks{made.hooks()}}))
 	var sink bytes.Buffer
-	made.said = chatter{slog.NewTextHandler(&sink, nil), func() { _ = made.rude(made.played.Load().Log, &dq.Job{}) }}
+	made.said = chatter{slog.NewTextHandler(&sink, nil), func() { _ = made.misbehave(made.played.Load().Log, &dq.Job{}) }}
 	worker := must(dq.NewWorker(dq.WorkerConfig{
 		Queues: []*dq.Queue{made.queue}, Concurrency: 3, Hooks: []dq.Hooks{made.hooks()}, Logger: slog.New(&made.said),
 		Around:   []dq.Around{made.around},
@@ -270,14 +270,14 @@ func newTheatre(t *testing.T, url string) *theatre {
 	return made
 }
 
-// play has rude jobs worked on, then a hundred good ones.
+// play has hostile jobs worked on, then a hundred good ones.
 func (t *theatre) play(played scene) bool {
 	ctx := context.Background()
 	t.played.Store(&played)
 	ids := []string{"bad", "stolen", "batch"}
 	for _, id := range ids {
 		t.begun.Delete(id)
-		options := &dq.JobOptions{ID: id, Headers: map[string]string{"rude": "1"}}
+		options := &dq.JobOptions{ID: id, Headers: map[string]string{"hostile": "1"}}
 		if id == "batch" {
 			options.Kind = id
 		}
@@ -306,7 +306,7 @@ func (t *theatre) await(played scene, what string, is func() bool) {
 
 func TestNothingThatCodeOfUsersDoesStopsAWorker(t *testing.T) {
 	made := newTheatre(t, dqtest.Start(t).URL)
-	for name := range rudenesses {
+	for name := range hostilities {
 		if !made.play(scene{name, name, name, name, name, name, name, name, "success", name}) {
 			t.Fatal(name)
 		}

@@ -177,7 +177,7 @@ func (l *link) dueForBeat() []*delivery {
 		return nil
 	}
 	all := l.heldLocked()
-	for d := range l.unheard {
+	for d := range l.unanswered {
 		all = append(all, d)
 	}
 	s.isAsked, s.beat, s.shortest = false, time.Time{}, 0

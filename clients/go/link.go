@@ -37,11 +37,11 @@ type link struct {
 	packed   []byte // of the supplier
 	troubles int    // of the supplier
 
-	mu       sync.Mutex
-	hands    map[jobKey]*delivery   // from their delivery until their handler ended
-	unheard  map[*delivery]struct{} // settled, and the server has not answered yet
-	outcomes []*outcome
-	schedule schedule
+	mu         sync.Mutex
+	hands      map[jobKey]*delivery   // from their delivery until their handler ended
+	unanswered map[*delivery]struct{} // settled, and the server has not answered yet
+	outcomes   []*outcome
+	schedule   schedule
 
 	ears          map[string]*ear // by key
 	isWithoutEars bool            // heartbeats alone
@@ -52,18 +52,18 @@ type link struct {
 func newLink(w *Worker, members []member, isWeighted bool) *link {
 	client, key := members[0].queue.client, members[0].key
 	made := &link{
-		worker:    w,
-		place:     placeOf(client, key),
-		fetches:   &fetches{members, isWeighted, w.leases},
-		queues:    map[string]*Queue{},
-		waiting:   &line{client: client, key: key, timeout: w.wait + slack},
-		control:   &line{client: client, key: key, timeout: longestAnswer},
-		bell:      make(chan struct{}, 1),
-		supplied:  make(chan struct{}),
-		finishing: make(chan struct{}),
-		ended:     make(chan struct{}),
-		hands:     map[jobKey]*delivery{},
-		unheard:   map[*delivery]struct{}{},
+		worker:     w,
+		place:      placeOf(client, key),
+		fetches:    &fetches{members, isWeighted, w.leases},
+		queues:     map[string]*Queue{},
+		waiting:    &line{client: client, key: key, timeout: w.wait + slack},
+		control:    &line{client: client, key: key, timeout: longestAnswer},
+		bell:       make(chan struct{}, 1),
+		supplied:   make(chan struct{}),
+		finishing:  make(chan struct{}),
+		ended:      make(chan struct{}),
+		hands:      map[jobKey]*delivery{},
+		unanswered: map[*delivery]struct{}{},
 	}
 	made.schedule.watch = time.AfterFunc(time.Hour, made.expire)
 	made.schedule.watch.Stop()
@@ -134,7 +134,7 @@ func (l *link) settle(d *delivery, made *outcome) {
 
 // tell is called with mu.
 func (l *link) tell(made *outcome) {
-	l.unheard[made.of] = struct{}{}
+	l.unanswered[made.of] = struct{}{}
 	l.outcomes = append(l.outcomes, made)
 }
 
@@ -208,7 +208,7 @@ func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error
 func (l *link) heardOf(o *outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.unheard, o.of)
+	delete(l.unanswered, o.of)
 }
 
 // refused: what the server will never take is not sent again as it was.

@@ -222,10 +222,10 @@ func TestAWaitEndsWithTheDeadlineOfItsContext(t *testing.T) {
 
 // --- Hooks and codecs
 
-type rude struct{}
+type panickyCodec struct{}
 
-func (rude) Encode(any) ([]byte, error) { panic("no encoder") }
-func (rude) Decode([]byte, any) error   { runtime.Goexit(); return nil }
+func (panickyCodec) Encode(any) ([]byte, error) { panic("no encoder") }
+func (panickyCodec) Decode([]byte, any) error   { runtime.Goexit(); return nil }
 
 func TestAHookThatFailsChangesNothing(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
@@ -255,7 +255,7 @@ func TestWhatCannotBeEncodedIsAnError(t *testing.T) {
 			}
 		}
 	}
-	_, err := dq.NewQueue(queue.Client(), "q", dq.QueueOptions{Codec: rude{}}).Add(ctx, 1, nil)
+	_, err := dq.NewQueue(queue.Client(), "q", dq.QueueOptions{Codec: panickyCodec{}}).Add(ctx, 1, nil)
 	expect(t, err.Error(), "panic: no encoder")
 }
 

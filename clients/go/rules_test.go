@@ -74,20 +74,20 @@ func TestWhichErrorsAreTriedAgain(t *testing.T) {
 		err     error
 		mode    string
 	}{
-		"without rules":               {Handler{}, plain, "FAIL"},
-		"retried":                     {Handler{RetryOn: isFlaky}, wrapped, "FAIL"},
-		"not retried":                 {Handler{RetryOn: isFlaky}, plain, "FATAL"},
-		"final":                       {Handler{GiveUpOn: isFlaky}, wrapped, "FATAL"},
-		"not final":                   {Handler{GiveUpOn: isFlaky}, plain, "FAIL"},
-		"both":                        {Handler{RetryOn: isFlaky, GiveUpOn: isFlaky}, wrapped, "FATAL"},
-		"by value":                    {Handler{RetryOn: ErrorIs(plain, errors.ErrUnsupported)}, plain, "FAIL"},
-		"by another value":            {Handler{RetryOn: ErrorIs(errors.ErrUnsupported)}, plain, "FATAL"},
-		"the handler says so":         {Handler{RetryOn: isFlaky}, RetryIn(time.Minute, plain), "FAIL"},
-		"the handler gives up":        {Handler{RetryOn: isFlaky}, GiveUp(wrapped), "FATAL"},
-		"the handler snoozes":         {Handler{GiveUpOn: ErrorIs(plain)}, Snooze(time.Minute), "SILENT"},
-		"a panic":                     {Handler{RetryOn: isFlaky}, &PanicError{Value: 1}, "FATAL"},
-		"a rule that panics":          {Handler{RetryOn: func(error) bool { panic("boom") }}, plain, "FAIL"},
-		"a rule and an error of rude": {Handler{GiveUpOn: isFlaky}, rude{}, "FAIL"},
+		"without rules":                   {Handler{}, plain, "FAIL"},
+		"retried":                         {Handler{RetryOn: isFlaky}, wrapped, "FAIL"},
+		"not retried":                     {Handler{RetryOn: isFlaky}, plain, "FATAL"},
+		"final":                           {Handler{GiveUpOn: isFlaky}, wrapped, "FATAL"},
+		"not final":                       {Handler{GiveUpOn: isFlaky}, plain, "FAIL"},
+		"both":                            {Handler{RetryOn: isFlaky, GiveUpOn: isFlaky}, wrapped, "FATAL"},
+		"by value":                        {Handler{RetryOn: ErrorIs(plain, errors.ErrUnsupported)}, plain, "FAIL"},
+		"by another value":                {Handler{RetryOn: ErrorIs(errors.ErrUnsupported)}, plain, "FATAL"},
+		"the handler says so":             {Handler{RetryOn: isFlaky}, RetryIn(time.Minute, plain), "FAIL"},
+		"the handler gives up":            {Handler{RetryOn: isFlaky}, GiveUp(wrapped), "FATAL"},
+		"the handler snoozes":             {Handler{GiveUpOn: ErrorIs(plain)}, Snooze(time.Minute), "SILENT"},
+		"a panic":                         {Handler{RetryOn: isFlaky}, &PanicError{Value: 1}, "FATAL"},
+		"a rule that panics":              {Handler{RetryOn: func(error) bool { panic("boom") }}, plain, "FAIL"},
+		"a rule and an error that panics": {Handler{GiveUpOn: isFlaky}, panicky{}, "FAIL"},
 	} {
 		if said := after(aJob(each.handler, 1, ""), each.err); said[5] != each.mode {
 			t.Errorf("%s: %v", name, said)
@@ -95,10 +95,10 @@ func TestWhichErrorsAreTriedAgain(t *testing.T) {
 	}
 }
 
-type rude struct{}
+type panicky struct{}
 
-func (rude) Error() string { return "" }
-func (rude) As(any) bool   { panic("boom") }
+func (panicky) Error() string { return "" }
+func (panicky) As(any) bool   { panic("boom") }
 
 func TestTheReasonOfATimeout(t *testing.T) {
 	for limit, want := range map[time.Duration]string{

@@ -247,7 +247,7 @@ def test_a_revoke_by_stamps_finds_every_task_and_only_those(server, program):
     for number in range(600):
         pipe.execute_command("DQ.ADD", "celery", f"s{number}", payload, "AT", due)
         pipe.execute_command("DQ.ADD", "celery", f"n{number}", payload.replace(b'"17"', b'"18"'), "AT", due)
-    pipe.execute_command("DQ.ADD", "celery", "foreign", b"no message", "AT", due)
+    pipe.execute_command("DQ.ADD", "celery", "other", b"no message", "AT", due)
     pipe.execute()
     app.app.control.revoke_by_stamped_headers({"order": ["17"]})
     assert server.dq("LEN", "celery") == 601

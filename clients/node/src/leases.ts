@@ -12,7 +12,7 @@ export class Leases {
   /** Not settled yet. */
   private readonly held = new Set<Delivery>();
   /** Settled, and the server has not answered yet: the lease goes on. */
-  private readonly unheard = new Set<Delivery>();
+  private readonly unanswered = new Set<Delivery>();
   private disarm: (() => void) | null = null;
   private armedFor = Infinity;
   /** When a heartbeat is due. */
@@ -43,12 +43,12 @@ export class Leases {
   /** False where it is no longer this worker's. Then its end is nobody's business. */
   settle(delivery: Delivery): boolean {
     if (this.isOver(delivery) || !this.held.delete(delivery)) return false;
-    this.unheard.add(delivery);
+    this.unanswered.add(delivery);
     return true;
   }
 
   heard(delivery: Delivery): void {
-    this.unheard.delete(delivery);
+    this.unanswered.delete(delivery);
   }
 
   /** False where it was lost or settled already. */
@@ -70,12 +70,12 @@ export class Leases {
 
   /** Whether its lease is renewed. */
   holds(delivery: Delivery): boolean {
-    return this.held.has(delivery) || this.unheard.has(delivery);
+    return this.held.has(delivery) || this.unanswered.has(delivery);
   }
 
   /** Those whose leases are renewed. */
   all(): Delivery[] {
-    return [...this.held, ...this.unheard];
+    return [...this.held, ...this.unanswered];
   }
 
   /** A heartbeat was answered, which was sent then. */
@@ -91,7 +91,7 @@ export class Leases {
   /** How far apart heartbeats are; without end where there is nothing to renew. */
   get beatMs(): number {
     let shortest = Infinity;
-    for (const set of [this.held, this.unheard]) {
+    for (const set of [this.held, this.unanswered]) {
       for (const delivery of set) shortest = Math.min(shortest, periodMs(delivery));
     }
     return shortest;

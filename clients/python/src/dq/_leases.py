@@ -55,7 +55,7 @@ class Leases:
 
     def __init__(self) -> None:
         self.held: dict[Delivery, None] = {}
-        self.unheard: dict[Delivery, None] = {}
+        self.unanswered: dict[Delivery, None] = {}
         self.asked: dict[Delivery, float] = {}
         """Whose handlers want another length."""
         self.beat_at = math.inf
@@ -89,7 +89,7 @@ class Leases:
             made += touches([each for each, wanted in asked.items() if wanted == lease_s], b"TTR", ms(lease_s))
         if now < self.beat_at:
             return made
-        every = [*list(self.held), *list(self.unheard)]
+        every = [*list(self.held), *list(self.unanswered)]
         self.beat_at = now + beat_s(min(each.lease_s for each in every)) if every else math.inf
         return made + touches([each for each in every if each not in asked])
 
@@ -106,7 +106,7 @@ class Leases:
         return lost
 
     def shortest_s(self) -> float:
-        return min((each.lease_s for each in [*list(self.held), *list(self.unheard)]), default=math.inf)
+        return min((each.lease_s for each in [*list(self.held), *list(self.unanswered)]), default=math.inf)
 
     def over(self, now: float) -> list[Delivery]:
         """Those whose lease is over, whatever the server would say: they are lost."""

@@ -77,7 +77,7 @@ class Link(BaseLink):
             self._fetching = False  # after: who waits for the end of the fetch finds them
 
     def _beat_now(self) -> None:
-        if self._leases.held or self._leases.unheard:
+        if self._leases.held or self._leases.unanswered:
             self._leases.beat_at = 0.0
             self._bell.set()
 

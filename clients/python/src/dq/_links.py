@@ -144,7 +144,7 @@ class BaseLink:
         if not is_last:
             self._outcomes.append(outcome)
             return None
-        self._leases.unheard.pop(outcome.delivery, None)
+        self._leases.unanswered.pop(outcome.delivery, None)
         if outcome.verdict in ("lost", "refused"):
             self._base._lost(outcome.delivery)
         return None
@@ -188,7 +188,7 @@ class BaseLink:
         """
         if not self._leases.settle(delivery):
             return False
-        self._leases.unheard[delivery] = None
+        self._leases.unanswered[delivery] = None
         suspension = delivery.suspension
         outcome = decide(delivery, *rest) if suspension is None else suspended(delivery, *suspension)
         note = self._notes.end(delivery)

@@ -186,7 +186,7 @@ impl Core {
         };
         if held.is_open {
             held.is_open = false;
-            held.is_unheard = true;
+            held.is_unanswered = true;
             self.gave_back += 1;
             self.links[held.link].returns.push(serial);
         }
@@ -218,7 +218,7 @@ impl Core {
         }
         for serial in all {
             if let Some(held) = self.held.get_mut(&serial) {
-                held.is_unheard = false;
+                held.is_unanswered = false;
             }
             self.forget(serial);
         }

@@ -156,7 +156,7 @@ impl Core {
             is_running: false,
             is_in_hand: true,
             suspension: None,
-            is_unheard: false,
+            is_unanswered: false,
             told: None,
             lease,
             until: None,

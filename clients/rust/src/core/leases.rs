@@ -81,7 +81,7 @@ impl Core {
         if !schedule.is_asked && schedule.beat.is_none_or(|beat| now < beat) {
             return Vec::new();
         }
-        let all = self.chosen(|held| held.link == link && (held.is_open || held.is_unheard));
+        let all = self.chosen(|held| held.link == link && (held.is_open || held.is_unanswered));
         let shortest = all.iter().map(|serial| self.held[serial].lease).min();
         let schedule = &mut self.links[link].schedule;
         (schedule.is_asked, schedule.shortest) = (false, shortest);

@@ -178,7 +178,7 @@ impl Core {
 
     pub(super) fn tell(&mut self, link: usize, mut outcome: Outcome, now: Instant) {
         if let Some(held) = self.held.get_mut(&outcome.serial) {
-            held.is_unheard = true;
+            held.is_unanswered = true;
             let progress = &mut held.progress;
             if let Some(text) = progress.text.take().or(progress.on_its_way.take()) {
                 let first = super::control::progress(&outcome.of, &text);
@@ -252,7 +252,7 @@ impl Core {
 
     fn heard_of(&mut self, serial: Serial) {
         if let Some(held) = self.held.get_mut(&serial) {
-            held.is_unheard = false;
+            held.is_unanswered = false;
         }
         self.forget(serial);
     }

@@ -93,7 +93,7 @@ pub(crate) struct Held {
     /// Its handler has it wait: told when that has ended, so that it is not delivered again while that still runs here.
     pub suspension: Option<Suspension>,
     /// The server is still to say that it heard how it ended.
-    pub is_unheard: bool,
+    pub is_unanswered: bool,
     pub told: Option<Why>,
     pub lease: Duration,
     /// The end of its lease by this program's clock; `None`: it is not counted.
@@ -289,7 +289,7 @@ impl Core {
         let Some(held) = self.held.get(&serial) else {
             return;
         };
-        if held.is_open || held.is_running || held.is_unheard {
+        if held.is_open || held.is_running || held.is_unanswered {
             return;
         }
         self.leave(serial);

@@ -19,10 +19,12 @@ pub(crate) fn trouble_wait(times: u32, jitter: f64) -> Duration {
 /// What waiting does not mend, by what the server says, and what to do.
 pub(crate) fn fatal(text: &str) -> Option<Error> {
     let said = text.strip_prefix("ERR ").unwrap_or(text);
-    let found = FATALITIES.iter().find(|(words, is_first, _)| match is_first {
-        true => said.starts_with(words),
-        false => said.contains(words),
-    })?;
+    let found = FATALITIES
+        .iter()
+        .find(|(words, is_first, _)| match is_first {
+            true => said.starts_with(words),
+            false => said.contains(words),
+        })?;
     Some(Error::configuration(found.2, text))
 }
 

@@ -85,7 +85,7 @@ class Link(BaseLink):
         return self._found(reply, min(time.monotonic(), answer_by + _core.LATE_S)), trouble
 
     def _beat_now(self) -> None:
-        if self._leases.held or self._leases.unheard:
+        if self._leases.held or self._leases.unanswered:
             self._leases.beat_at = 0.0
             self._bell.set()
 

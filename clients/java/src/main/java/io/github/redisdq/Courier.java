@@ -139,7 +139,7 @@ final class Courier {
         List<Job> jobs = held.all();
         if (isDue) {
             isNew = false;
-            jobs.addAll(ends.unheard());
+            jobs.addAll(ends.unanswered());
         } else {
             jobs.removeIf(job -> job.askedMs == 0);
         }

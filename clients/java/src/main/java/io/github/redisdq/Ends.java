@@ -11,10 +11,10 @@ import java.util.function.Consumer;
 /** What the server is still to be told of deliveries that ended. */
 class Ends {
     private Deque<Outcome> outcomes = new ArrayDeque<>();
-    private final Set<Job> unheard = new HashSet<>(); // the server has not answered yet
+    private final Set<Job> unanswered = new HashSet<>(); // the server has not answered yet
 
     synchronized void put(Outcome outcome) {
-        unheard.add(outcome.job);
+        unanswered.add(outcome.job);
         outcomes.addLast(outcome);
     }
 
@@ -22,8 +22,8 @@ class Ends {
         return outcomes.size();
     }
 
-    synchronized List<Job> unheard() {
-        return new ArrayList<>(unheard);
+    synchronized List<Job> unanswered() {
+        return new ArrayList<>(unanswered);
     }
 
     synchronized Deque<Outcome> take(int count) {
@@ -47,7 +47,7 @@ class Ends {
     }
 
     private synchronized void forget(Job job) {
-        unheard.remove(job);
+        unanswered.remove(job);
     }
 
     static List<byte[][]> commands(Deque<Outcome> told) {
