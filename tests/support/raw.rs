@@ -121,9 +121,49 @@ pub fn encode(arguments: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
+/// Whether a reply is whole, told as its bytes come: each is looked at once, however many parts it has.
+struct Whole {
+    at: usize,
+    /// Parts that are still to come.
+    missing: usize,
+}
+
+impl Whole {
+    const NONE: Whole = Whole { at: 0, missing: 1 };
+
+    fn is_in(&mut self, bytes: &[u8]) -> bool {
+        while self.missing > 0 {
+            let mut parser = Parser { bytes, at: self.at };
+            let Some(line) = parser.line() else {
+                return false;
+            };
+            let count = || {
+                let digits = std::str::from_utf8(&line[1..]).expect("digits");
+                digits.parse::<i64>().expect("a number").max(0) as usize
+            };
+            let parts = match line[0] {
+                b'$' | b'!' | b'=' if line[1] != b'-' => {
+                    parser.at += count() + 2;
+                    0
+                }
+                b'*' | b'~' | b'>' => count(),
+                b'%' => 2 * count(),
+                _ => 0,
+            };
+            if parser.at > bytes.len() {
+                return false;
+            }
+            self.at = parser.at;
+            self.missing = self.missing - 1 + parts;
+        }
+        true
+    }
+}
+
 pub struct Raw {
     socket: Socket,
     received: Vec<u8>,
+    whole: Whole,
 }
 
 impl Raw {
@@ -131,6 +171,7 @@ impl Raw {
         Raw {
             socket,
             received: Vec::new(),
+            whole: Whole::NONE,
         }
     }
 
@@ -155,10 +196,11 @@ impl Raw {
     pub fn read(&mut self) -> Reply {
         match self.try_read(PATIENCE) {
             Some(reply) => reply,
-            None => panic!(
-                "no reply within {PATIENCE:?}; so far {}",
-                self.received.escape_ascii()
-            ),
+            None => {
+                let begin = &self.received[..self.received.len().min(1000)];
+                let (length, begin) = (self.received.len(), begin.escape_ascii());
+                panic!("no reply within {PATIENCE:?}; so far {length} bytes: {begin}")
+            }
         }
     }
 
@@ -167,23 +209,17 @@ impl Raw {
     pub fn try_read(&mut self, patience: Duration) -> Option<Reply> {
         let start = Instant::now();
         loop {
-            if let Some((reply, length)) = Reply::parse(&self.received) {
+            if self.whole.is_in(&self.received) {
+                self.whole = Whole::NONE;
+                let (reply, length) = Reply::parse(&self.received).expect("a whole reply");
                 self.received.drain(..length);
                 return Some(reply);
             }
             let left = patience
                 .checked_sub(start.elapsed())
                 .filter(|left| !left.is_zero())?;
-            // Long replies are not parsed anew for each piece.
-            let enough = self.received.len() + self.received.len() / 8;
             // Nothing is no end yet: the wait may have been interrupted.
             assert_ne!(self.receive(left), Some(0), "the server hung up");
-            let more = |count: &Option<usize>| count.is_some_and(|count| count > 0);
-            while self.received.len() < enough {
-                if !more(&self.receive(Duration::from_millis(1))) {
-                    break;
-                }
-            }
         }
     }
 
