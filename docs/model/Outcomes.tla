@@ -53,7 +53,7 @@ Hear(ends) == hears' = [c \in Clients |->
                                 /\ ~(Fault = "missed" /\ e.outcome = "deleted")}]
 
 Silent == UNCHANGED <<ttl, other, waits>> /\ told' = Nothing
-Unheard == Silent /\ UNCHANGED hears
+NoEnd == Silent /\ UNCHANGED hears
 
 (* Done jobs beyond the limit: the longest done go. *)
 Trimmed(queue) ==
@@ -77,12 +77,12 @@ Done(i) ==
 IsOver(job) == job.state = "done" /\ job.left = 0
 
 (* One that is there and live is replaced, which is no end. *)
-Add(i) == \E keep \in Keeps : jobs' = [jobs EXCEPT ![i] = Job("waiting", keep)] /\ Unheard
+Add(i) == \E keep \in Keeps : jobs' = [jobs EXCEPT ![i] = Job("waiting", keep)] /\ NoEnd
 
 Move(i, from, to) == /\ jobs[i].state \in from
                      /\ ~IsOver(jobs[i])
                      /\ jobs' = [jobs EXCEPT ![i] = To(i, to)]
-                     /\ Unheard
+                     /\ NoEnd
 Pop(i) == Move(i, {"waiting"}, "reserved")
 ComesBack(i) == Move(i, {"reserved"}, "waiting")
 Kick(i) == Move(i, {"dead", "done"}, "waiting")

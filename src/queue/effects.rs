@@ -12,7 +12,7 @@ use super::stats::Totals;
 pub struct Effects {
     bytes: Vec<u8>,
     /// Nobody reads the bytes, and there are none.
-    unheard: bool,
+    unencoded: bool,
     /// Whether anything happened at all; whether something did that a WATCH is touched by.
     any: bool,
     touching: bool,
@@ -53,7 +53,7 @@ impl Effects {
     /// The same for one that takes memory of its own.
     pub(super) fn push_made<'e>(&mut self, make: impl FnOnce() -> Effect<'e>) {
         (self.any, self.touching) = (true, true);
-        if !self.unheard {
+        if !self.unencoded {
             self.append(&make());
         }
     }
@@ -62,14 +62,14 @@ impl Effects {
     #[inline]
     pub(super) fn push_quietly(&mut self, effect: &Effect<'_>) {
         self.any = true;
-        if !self.unheard {
+        if !self.unencoded {
             self.append(effect);
         }
     }
 
     /// An effect of about so many bytes comes: growing to it in steps would copy them several times.
     pub(super) fn expect_bytes(&mut self, len: usize) {
-        if !self.unheard {
+        if !self.unencoded {
             self.bytes.reserve(len);
         }
     }
@@ -161,13 +161,13 @@ impl Effects {
     }
 
     /// Those that follow need not be encoded: nobody will read them.
-    pub fn leave_unheard(&mut self) {
-        self.unheard = true;
+    pub fn leave_unencoded(&mut self) {
+        self.unencoded = true;
     }
 
     /// Nobody will read the bytes.
-    pub fn is_unheard(&self) -> bool {
-        self.unheard
+    pub fn is_unencoded(&self) -> bool {
+        self.unencoded
     }
 
     /// In the order in which they are sent.
@@ -184,7 +184,7 @@ impl Effects {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT);
-        self.unheard = false;
+        self.unencoded = false;
         self.any = false;
         self.touching = false;
         self.events = Events::default();

@@ -9,7 +9,7 @@
 //! can be checked for all, and they all return together.
 //!
 //! ```text
-//!   by_instant:  ...1700 a  ...1755 b | FOREIGN + 93  c d e | FOREIGN + 5461  f
+//!   by_instant:  ...1700 a  ...1755 b | PARKED + 93  c d e | PARKED + 5461  f
 //! ```
 //!
 //! Names are in the [`Ledger`] of their database, one record each: what a queue contributes to INFO is added and
@@ -35,7 +35,7 @@ pub const IDLE: u64 = u64::MAX - 1;
 /// A cluster has that many slots.
 const SLOTS: u64 = 16384;
 /// The keys of slot n stand at this + n.
-const FOREIGN: u64 = IDLE - SLOTS;
+const PARKED: u64 = IDLE - SLOTS;
 
 /// Places that one name of a look at all may take: most were given up where very many keys have gone.
 const SCANNED: usize = 16;
@@ -154,9 +154,9 @@ impl Database {
 
     /// The first parked key of that slot or a later one, and its slot.
     fn parked_from(&self, slot: u64) -> Option<(u64, &Name)> {
-        let start: (u64, Name) = (FOREIGN + slot, Arc::default());
+        let start: (u64, Name) = (PARKED + slot, Arc::default());
         let (at, name) = self.by_instant.range(start..).next()?;
-        (*at < IDLE).then(|| (at - FOREIGN, name))
+        (*at < IDLE).then(|| (at - PARKED, name))
     }
 
     /// Makes up to `count` parked keys of the slot due now; returns how many there were.
@@ -296,13 +296,13 @@ pub fn next() -> Option<u64> {
     DEADLINES.with_borrow(|d| {
         d.next()
             .map(|(instant, ..)| instant)
-            .filter(|&at| at < FOREIGN)
+            .filter(|&at| at < PARKED)
     })
 }
 
 /// The key is not ours to look at before its slot is.
 pub fn park(db: c_int, name: &[u8], slot: u16) {
-    set(db, name, FOREIGN + u64::from(slot));
+    set(db, name, PARKED + u64::from(slot));
 }
 
 /// The first slot from that one on that has parked keys, and one of them.

@@ -103,7 +103,7 @@ pub fn note_listeners() -> bool {
 pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects) -> T) -> T {
     with_effects(|effects| {
         if !listeners::any(ctx) {
-            effects.leave_unheard();
+            effects.leave_unencoded();
         }
         use_them(effects)
     })
@@ -112,7 +112,7 @@ pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects)
 /// Tells everybody what happened to the key, after it happened.
 pub fn publish(ctx: Ctx<'_>, key: KeyName<'_>, effects: &Effects) {
     if !effects.is_empty() {
-        if effects.is_unheard() {
+        if effects.is_unencoded() {
             // Goes nowhere either, but is counted as a change, for the server's save points.
             ctx.replicate_verbatim();
         } else {

@@ -80,10 +80,10 @@ fn a_job_that_is_moved_to_now_becomes_ready_once() {
 #[test]
 fn effects_that_nobody_hears_happen_and_are_not_written() {
     let mut out = Effects::default();
-    assert!(out.is_empty() && !out.is_unheard());
-    out.leave_unheard();
+    assert!(out.is_empty() && !out.is_unencoded());
+    out.leave_unencoded();
     out.push(&Effect::Kept);
-    assert!(out.is_unheard() && !out.is_empty());
+    assert!(out.is_unencoded() && !out.is_empty());
     assert_eq!(out.bytes(), b"");
     assert!(!out.has_events());
     out.raise(Event::Ack);
@@ -91,7 +91,7 @@ fn effects_that_nobody_hears_happen_and_are_not_written() {
     assert!(out.has_events());
     assert!(out.events().eq([Event::Add, Event::Ack]));
     out.clear();
-    assert!(out.is_empty() && !out.is_unheard() && !out.has_events());
+    assert!(out.is_empty() && !out.is_unencoded() && !out.has_events());
     out.push(&Effect::Kept);
     out.push(&Effect::Resumed);
     let told: Vec<Effect<'_>> = decode(out.bytes()).map(Result::unwrap).collect();

@@ -93,7 +93,7 @@ impl<'q, 'a> Coming<'q, 'a> {
 
     /// One that was put.
     pub fn record(&mut self, id: Cow<'a, [u8]>, payload: &'a [u8]) {
-        if !self.out.is_unheard() {
+        if !self.out.is_unencoded() {
             self.jobs.push(Arrival { id, payload });
         }
     }

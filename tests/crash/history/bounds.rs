@@ -100,11 +100,11 @@ fn finishers<'s, 'a>(
         _ => None,
     });
     let taken = taken.flat_map(|other| other.taken.iter().map(|taken| taken.entry));
-    let unheard = stories.unknown_pops.iter().filter(move |(_, pop)| {
+    let unanswered = stories.unknown_pops.iter().filter(move |(_, pop)| {
         !for_certain && pop.noack && pop.queues.contains(&story.entry.queue)
     });
     let acks = acks.map(|(entry, _)| entry).chain(taken);
-    acks.chain(unheard.map(|(entry, _)| *entry))
+    acks.chain(unanswered.map(|(entry, _)| *entry))
 }
 
 /// Is there one so short a time before that its id must have been remembered? DEL forgets it, be there

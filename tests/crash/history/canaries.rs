@@ -77,7 +77,7 @@ fn lost() {
     assert_eq!(pen.found(), [Rule::Lost]);
 }
 
-/// Among jobs that a POP with NOACK may have taken unheard, only those beyond its COUNT are lost.
+/// Among jobs that a POP with NOACK may have taken without an answer, only those beyond its COUNT are lost.
 #[test]
 fn lost_beyond_what_may_have_been_taken() {
     let mut pen = Pen::new();

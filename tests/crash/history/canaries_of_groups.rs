@@ -74,11 +74,11 @@ fn unfair_only_where_it_is_certain() {
     by_id.answer_pop(Some(vec![job])).by_id = true;
     serve(&mut by_id, &[3]);
     assert!(!by_id.found().contains(&Rule::Unfair));
-    let mut unheard = pen(Turns::Fair, &[A, A, B]);
-    serve(&mut unheard, &[1]);
-    unheard.answer_pop(None);
-    serve(&mut unheard, &[2, 3]);
-    assert_eq!(unheard.found(), []);
+    let mut unanswered = pen(Turns::Fair, &[A, A, B]);
+    serve(&mut unanswered, &[1]);
+    unanswered.answer_pop(None);
+    serve(&mut unanswered, &[2, 3]);
+    assert_eq!(unanswered.found(), []);
     let mut lives = pen(Turns::Fair, &[A, A, B]);
     serve(&mut lives, &[1]);
     lives.crash(Kept::All);

@@ -67,7 +67,7 @@ fn a_purge_explains_what_it_can_have_removed() {
         pen.add(1, 0);
         pen.answer_pop(None);
         pen.purge(which, Some(1));
-        assert_eq!(pen.found(), [], "{which:?}, after a POP unheard");
+        assert_eq!(pen.found(), [], "{which:?}, after an unanswered POP");
     }
     // What came afterwards was not removed by it.
     let (mut pen, _) = job_in(Which::Ready);

@@ -60,11 +60,11 @@ fn check_turns(stories: &Stories<'_>, queue: &str, jobs: &[&Story<'_>], verdict:
 
 /// POPs whose deliveries have no place in the order of tokens.
 fn unclear<'a>(stories: &Stories<'a>, queue: &str, jobs: &[&Story<'a>]) -> Vec<&'a Entry> {
-    let unheard = stories.unknown_pops.iter();
-    let unheard = unheard.filter(|(_, pop)| pop.queues.iter().any(|it| it == queue));
+    let unanswered = stories.unknown_pops.iter();
+    let unanswered = unanswered.filter(|(_, pop)| pop.queues.iter().any(|it| it == queue));
     let taken = jobs.iter().flat_map(|story| &story.taken);
     let taken = taken.map(|handed| handed.entry);
-    unheard.map(|(entry, _)| *entry).chain(taken).collect()
+    unanswered.map(|(entry, _)| *entry).chain(taken).collect()
 }
 
 /// Was it there when `before` was delivered, and ready when `handed` was, itself delivered for the first time

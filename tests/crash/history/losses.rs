@@ -62,7 +62,7 @@ fn silent_removers<'s, 'a>(
     let purges = purges.map(|(entry, purge)| (entry, purge.answer.unwrap_or(u64::MAX)));
     let due = earliest_due(story);
     let pops = stories
-        .unheard_noacks(story)
+        .unanswered_noacks(story)
         .filter(move |(entry, _)| due <= entry.ended.wall_ms());
     purges.chain(pops.map(|(entry, pop)| (entry, pop.count)))
 }

@@ -68,7 +68,7 @@ fn is_expired(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
     let mut touched = story.touches().map(|(_, touch)| touch.answer.flatten());
     ends.all(|end| end <= at.sent.wall_ms())
         && touched.all(|end| end.is_some_and(|end| end <= at.sent.wall_ms()))
-        && !stories.may_be_taken_unheard(story, at)
+        && !stories.may_be_in_unanswered_pop(story, at)
 }
 
 /// Is there anything by which it may have gone at that moment or later?
@@ -81,7 +81,7 @@ fn may_go_by(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
         || story.add.ttl_ms.is_some()
         || story.is_dead
         || story.deliveries().any(|handed| is_later(handed.entry))
-        || stories.unheard_noacks(story).any(|it| is_later(it.0))
+        || stories.unanswered_noacks(story).any(|it| is_later(it.0))
         || ends(stories, story).any(is_later)
 }
 
@@ -91,7 +91,7 @@ pub fn may_have_ended(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> b
     let expires = story.add.ttl_ms.map(|ms| story.entry.sent.wall_ms() + ms);
     expires.is_some_and(|expires| expires <= at.ended.wall_ms())
         || story.taken.iter().any(|taken| precedes(taken.entry))
-        || stories.unheard_noacks(story).any(|it| precedes(it.0))
+        || stories.unanswered_noacks(story).any(|it| precedes(it.0))
         || ends(stories, story).any(precedes)
 }
 

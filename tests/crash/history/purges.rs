@@ -70,7 +70,7 @@ fn state_of_new(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry) -> Opti
     } else if earliest > purge.ended.wall_ms() {
         Some(Which::Delayed)
     } else if latest <= purge.sent.wall_ms() {
-        let heard = !stories.may_be_taken_unheard(story, purge);
+        let heard = !stories.may_be_in_unanswered_pop(story, purge);
         heard.then_some(Which::Ready)
     } else {
         None
@@ -110,7 +110,7 @@ fn may_be_in(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry, which: Whi
         Which::Reserved => {
             let mut leases = story.leases.iter();
             leases.any(|lease| !purge.is_before(lease.entry))
-                || stories.may_be_taken_unheard(story, purge)
+                || stories.may_be_in_unanswered_pop(story, purge)
         }
         Which::Dead => story.may_die(),
         Which::All => true,

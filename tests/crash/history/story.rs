@@ -219,21 +219,21 @@ impl<'a> Stories<'a> {
     }
 
     /// POPs and BPOPs of its queue without an answer that may have delivered it before that was over.
-    pub fn may_be_taken_unheard(&self, story: &Story<'_>, at: &Entry) -> bool {
-        let mut pops = self.unheard_pops(story);
+    pub fn may_be_in_unanswered_pop(&self, story: &Story<'_>, at: &Entry) -> bool {
+        let mut pops = self.unanswered_pops(story);
         pops.any(|(entry, _)| !at.is_before(entry))
     }
 
     /// Those with NOACK, which may have removed it.
-    pub fn unheard_noacks<'s>(
+    pub fn unanswered_noacks<'s>(
         &'s self,
         story: &'s Story<'_>,
     ) -> impl Iterator<Item = (&'a Entry, &'a Pop)> + 's {
-        let pops = self.unheard_pops(story);
+        let pops = self.unanswered_pops(story);
         pops.filter(|(_, pop)| pop.noack)
     }
 
-    fn unheard_pops<'s>(
+    fn unanswered_pops<'s>(
         &'s self,
         story: &'s Story<'_>,
     ) -> impl Iterator<Item = (&'a Entry, &'a Pop)> + 's {

@@ -46,7 +46,7 @@ fn check_attempts(
 ) {
     let before = story.leases_before(handed).last();
     let since_us = before.map_or(story.entry.sent.at_us, |it| it.entry.sent.at_us);
-    let unheard = stories.unknown_pops.iter().filter(|(entry, pop)| {
+    let unanswered = stories.unknown_pops.iter().filter(|(entry, pop)| {
         let in_between = entry.ended.at_us > since_us && !handed.entry.is_before(entry);
         in_between && pop.queues.contains(&story.entry.queue)
     });
@@ -66,7 +66,7 @@ fn check_attempts(
         0 => u32::MAX,
         limit => limit,
     };
-    let most = limit.min(most + unheard.count() as u32);
+    let most = limit.min(most + unanswered.count() as u32);
     let attempts = handed.delivery.attempts;
     if !(least..=most).contains(&attempts) {
         let text = format!("delivery {attempts}, which may be {least} to {most}");

@@ -284,11 +284,11 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
     };
     let api = place.starts_with("api/");
     let only_looks = [Method::GET, Method::HEAD].contains(request.method());
-    let foreign = match only_looks {
+    let crosses_sites = match only_looks {
         true => api && is_of_another_site(headers),
         false => !is_from_our_page(headers),
     };
-    if foreign {
+    if crosses_sites {
         return plain(
             StatusCode::FORBIDDEN,
             "Only dq-board's own pages may ask for this.\n",

@@ -177,7 +177,7 @@ fn halves_of_packets() {
     .map(encode)
     .to_vec();
     let mut client = server.connect();
-    let mut rude: Vec<Raw> = Vec::new();
+    let mut clients: Vec<Raw> = Vec::new();
     for round in 0..400 {
         let mut raw = server.raw();
         let packet = rng.pick(&whole);
@@ -185,16 +185,16 @@ fn halves_of_packets() {
             raw.send(&whole[1]);
         }
         raw.send(&packet[..rng.within(1, packet.len() as u64 - 1) as usize]);
-        rude.push(raw);
+        clients.push(raw);
         if rng.one_in(2) {
-            let at = rng.below(rude.len() as u64) as usize;
-            drop(rude.swap_remove(at));
+            let at = rng.below(clients.len() as u64) as usize;
+            drop(clients.swap_remove(at));
         }
         if round % 20 == 0 {
             add(&mut client, [round]);
         }
     }
-    drop(rude);
+    drop(clients);
     nobody_waits(&server);
     let taken = take_all(&server);
     assert_eq!(taken.len(), 20);
@@ -219,9 +219,9 @@ fn readers_that_do_not_read() {
         cmd!(client, "DQ.ADD", "q", format!("j{id}"), &payload);
     }
     let before = number_of(&server, "clients", "connected_clients");
-    let mut rude: Vec<Raw> = (0..4).map(|_| server.raw()).collect();
+    let mut clients: Vec<Raw> = (0..4).map(|_| server.raw()).collect();
     let pop = encode(&[b"DQ.POP", b"q", b"TTR", b"200"]);
-    for raw in &mut rude {
+    for raw in &mut clients {
         raw.send(&pop.repeat(JOBS / 4));
     }
     wait_until("who does not read is thrown out", PATIENCE, || {
@@ -230,7 +230,7 @@ fn readers_that_do_not_read() {
     let taken = take_all(&server);
     assert_eq!(taken.len(), JOBS);
     assert!(taken.values().any(|job| job.attempts > 1));
-    drop(rude);
+    drop(clients);
     nobody_waits(&server);
 }
 
@@ -245,17 +245,17 @@ fn a_consumer_that_never_acks() {
         let id = format!("mortal{id}");
         cmd!(client, "DQ.ADD", "q", id, "x", "ATTEMPTS", 3);
     }
-    let mut rude = server.connect();
+    let mut consumer = server.connect();
     let mut deliveries_seen = 0;
     wait_until("those with ATTEMPTS are dead", PATIENCE, || {
-        let answer = cmd!(rude, "DQ.BPOP", "q", "0.05", "COUNT", 150, "TTR", 20);
+        let answer = cmd!(consumer, "DQ.BPOP", "q", "0.05", "COUNT", 150, "TTR", 20);
         deliveries_seen += deliveries(&answer, None).len();
         cmd!(client, "DQ.LEN", "q", "DEAD") == Value::Int(JOBS as i64)
     });
     assert!(deliveries_seen > 3 * JOBS);
-    rude.send(cmd("DQ.BPOP").arg(&["q", "0", "TTR", "20"]));
+    consumer.send(cmd("DQ.BPOP").arg(&["q", "0", "TTR", "20"]));
     poll(Duration::from_millis(30), || None::<()>);
-    drop(rude);
+    drop(consumer);
     let taken = take_all(&server);
     assert_eq!(taken.len(), JOBS);
     assert!(taken.values().all(|job| job.attempts > 1));
