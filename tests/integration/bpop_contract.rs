@@ -221,43 +221,6 @@ fn wrong_types_in_the_order_of_keys() {
 }
 
 #[test]
-fn does_not_block_in_multi_or_scripts() {
-    let mut p = Probe::start();
-    p.talk(
-        "> MULTI
-        +OK
-        > DQ.BPOP q 0
-        +QUEUED
-        > DQ.BPOP q 0 COUNT 5
-        +QUEUED
-        > DQ.ADD q a x
-        +QUEUED
-        > DQ.BPOP q 0
-        +QUEUED
-        > EXEC
-        [ nil* nil* 'a' [ 'q' 'a' 'x' ? 1 ? ] ]",
-    );
-    let mut raw = p.server.raw();
-    let script = b"return redis.call('DQ.BPOP','q','0')";
-    assert_eq!(show(&raw.call(&[b"EVAL", script, b"1", b"q"])), "nil$");
-    let script =
-        b"redis.call('DQ.ADD','q','b','x') return redis.call('DQ.BPOP','none','q','0','NOACK')";
-    let reply = show(&raw.call(&[b"EVAL", script, b"1", b"q"]));
-    assert_eq!(reply, "[ 'q' 'b' 'x' nil$ 1 nil$ ]");
-}
-
-#[test]
-fn first_come_first_served() {
-    let mut p = Probe::start();
-    let mut clients: Vec<Raw> = (0..5).map(|_| wait_for(&mut p, "DQ.BPOP q 0")).collect();
-    for (i, raw) in clients.iter_mut().enumerate() {
-        p.run(&format!("DQ.ADD q {i} x"));
-        let reply = show(&raw.read());
-        assert!(reply.starts_with(&format!("[ 'q' '{i}' ")), "{reply}");
-    }
-}
-
-#[test]
 fn waiting_clients_are_counted() {
     let mut p = Probe::start();
     p.run("DQ.CFGSET q");
@@ -269,21 +232,6 @@ fn waiting_clients_are_counted() {
     wait_until("one has left", PATIENCE, || {
         p.field_int("DQ.STATS q", "waiting-clients") == 1
     });
-}
-
-#[test]
-fn the_key_of_an_emptied_queue_stays_while_clients_wait() {
-    let mut p = Probe::start();
-    p.run("DQ.ADD q a x DELAY 100000");
-    let one = wait_for(&mut p, "DQ.BPOP q 0");
-    let two = wait_for(&mut p, "DQ.BPOP q 0");
-    p.says("DQ.DEL q a", "1");
-    drop(one);
-    wait_until("one has left", PATIENCE, || {
-        p.server.info("clients", "blocked_clients") == "1"
-    });
-    drop(two);
-    p.until("EXISTS q", "0");
 }
 
 #[test]
@@ -316,39 +264,6 @@ fn an_emptied_key_goes_with_the_last_who_waits() {
         }
         p.says("EXISTS q", "0");
     }
-}
-
-#[test]
-fn unblock() {
-    let mut p = Probe::start();
-    for (how, expected) in [
-        ("TIMEOUT", "nil*"),
-        ("ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-    ] {
-        let mut raw = p.server.raw();
-        let Reply::Integer(id) = raw.call(&[b"CLIENT", b"ID"]) else {
-            panic!()
-        };
-        raw.send(&packed("DQ.BPOP q 0"));
-        p.until(&format!("CLIENT UNBLOCK {id} {how}"), "1");
-        assert_eq!(show(&raw.read()), expected);
-        // It does not stand in line any more.
-        p.run("DQ.ADD q a x");
-        p.says("DQ.POP q NOACK", "[ 'a' 'x' nil$ 1 nil$ ]");
-        assert_eq!(raw.try_read(Duration::from_millis(5)), None);
-    }
-}
-
-#[test]
-fn noack_takes_nothing_for_a_client_that_is_gone() {
-    let mut p = Probe::start();
-    let gone = wait_for(&mut p, "DQ.BPOP q 0 NOACK");
-    drop(gone);
-    wait_until("it has left", PATIENCE, || {
-        p.server.info("clients", "blocked_clients") == "0"
-    });
-    p.run("DQ.ADD q a x");
-    p.says("DQ.POP q", "[ 'a' 'x' ? 1 ? ]");
 }
 
 #[test]
