@@ -141,7 +141,8 @@ def machine(core, opponents, libraries, large):
     lines += [f"- In runs of their own, {' and '.join(names)}: {it}." for it, names in own.items() if it]
     if libraries.get("warm_up"):
         alone = libraries.get("paced_before", 0)
-        more = f", and for lateness {alone:,} more at the pace of those that count" if alone else ""
+        java = libraries.get("paced_before_java", alone)
+        more = f", and for lateness {alone:,} more (in Java {java:,}) at the pace of those that count" if alone else ""
         before = f"{libraries['warm_up']:,} jobs (a slow one, fewer) before those that count{more}"
         lines.append(f"- In the libraries' run each worker handled {before}.")
     lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries, large)]

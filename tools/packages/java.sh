@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Java library and Spring Boot's starter as a Maven repository serves them: jar, sources, javadoc and POM, with their
+# The Java library, dq-redisson and Spring Boot's starter as a Maven repository serves them: jar, sources, javadoc and POM, with their
 # checksums.
 #   java.sh build FOLDER          puts them there, as FOLDER/maven/<group>/dq-redis/...
 #   java.sh check FOLDER WORK     a project in WORK gets the library from there into a clean local repository, and runs the
@@ -14,9 +14,9 @@ build() {
     out=$(mktemp -d)
     rm -rf "$repository"
     maven -Ddq.target="$out" -Dmaven.test.skip=true -DaltDeploymentRepository="packages::file://$repository" \
-        -f all.xml -pl :dq-redis,:dq-spring-boot-starter package source:jar-no-fork javadoc:jar deploy:deploy
+        -f all.xml -pl :dq-redis,:dq-redisson,:dq-spring-boot-starter package source:jar-no-fork javadoc:jar deploy:deploy
     rm -rf "$out"
-    for name in dq-redis dq-spring-boot-starter; do
+    for name in dq-redis dq-redisson dq-spring-boot-starter; do
         for kind in .jar -sources.jar -javadoc.jar .pom; do
             ls "$repository/io/github/redis-dq/$name/$version/$name-$version$kind" >/dev/null
         done
@@ -37,8 +37,8 @@ describes() { # the jar's path without its ending
     rm -r "$inside"
 }
 
-dependency() { # group, artifact: in the version that the library was built with
-    pinned=$(sed -n "/<artifactId>$2</{n;s/ *<version>\(.*\)<\/version>/\1/p;}" pom.xml)
+dependency() { # group, artifact, POM: in the version that is named there
+    pinned=$(sed -n "/<artifactId>$2</{n;s/ *<version>\(.*\)<\/version>/\1/p;}" "$3")
     printf '    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n' "$1" "$2" "$pinned"
 }
 
@@ -53,7 +53,11 @@ project() { # repository
     <pluginRepository><id>fetched</id><url>file://$HOME/.m2/repository</url></pluginRepository>
   </pluginRepositories>
 POM
-    { dependency io.lettuce lettuce-core && dependency org.redisson redisson; } >"$2.connectors"
+    {
+        dependency io.github.redis-dq dq-redisson redisson/pom.xml
+        dependency org.redisson redisson redisson/pom.xml
+        dependency io.lettuce lettuce-core pom.xml
+    } >"$2.connectors"
     sed -n '/^```xml$/,/^```$/p' README.md | sed '/^```/d' |
         sed -e "/<version>1<\/version>/r $2.more" -e "/^  <dependencies>/r $2.connectors" \
             -e 's|^    <plugins>|&<plugin><artifactId>maven-dependency-plugin</artifactId><version>3.8.1</version></plugin>|' >"$2"
@@ -88,6 +92,7 @@ BEFORE
 connectors() {
     cat <<'PROGRAM'
 import io.github.redisdq.*;
+import io.github.redisdq.redisson.RedissonConnector;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import org.redisson.Redisson;

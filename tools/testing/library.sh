@@ -48,7 +48,7 @@ test_rust() {
 }
 
 test_java() {
-    maven -Ddq.target="$DQ_SUITE_OUT/java" -pl :dq-redis,:dq-example test
+    maven -Ddq.target="$DQ_SUITE_OUT/java" -pl :dq-redis,:dq-redisson,:dq-redis-tests,:dq-example test
 }
 
 # The starter is built once, with Boot 3.5, and tested with each, in a folder of its own.

@@ -36,13 +36,15 @@ build_node() {
 }
 
 build_java() {
-    (cd clients/java && mvn -q -B -Dstyle.color=never -Ddq.target="$out/java" test-compile dependency:copy-dependencies)
+    (cd clients/java && mvn -q -B -Dstyle.color=never -Ddq.target="$out/java" -f all.xml -pl :dq-redis,:dq-redisson,:dq-redis-tests \
+        test-compile dependency:copy-dependencies -DexcludeGroupIds=io.github.redis-dq)
+    classes=$out/java/classes:$out/java/redisson/classes:$out/java/tests/test-classes
     for client in jedis lettuce redisson; do
         launcher=$out/probes/java-$client
         cat >"$launcher" <<EOF
 #!/bin/sh
 exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto \\
-    -cp '$out/java/classes:$out/java/test-classes:$out/java/libraries/*' io.github.redisdq.probe.Probe $client
+    -cp '$classes:$out/java/tests/libraries/*' io.github.redisdq.probe.Probe $client
 EOF
         chmod +x "$launcher"
     done

@@ -86,6 +86,7 @@ def main():
     there = [system for system in SYSTEMS if system.is_there(programs)]
     plan = Plan(options.quick, options.libraries)
     about["warm_up"], about["paced_before"] = plan.warm_up, plan.paced_before
+    about["paced_before_java"] = plan.paced_before_java
     results = report.Results(about, programs, there, [it for it in SYSTEMS if it not in there])
     machine.pin_to_client_core()
     names = wanted([system.name for system in SYSTEMS], options.only)

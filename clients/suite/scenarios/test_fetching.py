@@ -142,7 +142,7 @@ def ten_thousand_jobs_in_one_batch(world):
     probe = world.worker(start=False)
     for part in range(10):
         probe.call("q", "add", id=f"p{part}", data={}, repeat=1000)
-    world.start(probe, concurrency=1, handlers=[{"batch": 10_000, "lease_ms": 3000}])
+    world.start(probe, concurrency=1, handlers=[{"batch": 10_000, "lease_ms": 30_000}])
     probe.wait("started", batch=10_000, patience_s=world.patience_s * 2)
     world.until(lambda: world.len() == 0, "all are acknowledged")
 

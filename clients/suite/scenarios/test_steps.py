@@ -69,6 +69,7 @@ def a_step_survives_the_worker(world):
     world.proxy.rules.pop()
     second = world.worker(concurrency=1, handlers=[{"lease_ms": 1500}])
     world.done("j")
+    second.finish()
     assert [event["value"] for event in second.events("step", job="j", name="charge")] == [7]
     assert not second.events("stepped", name="charge") and len(second.events("stepped", name="ship")) == 1
 

@@ -35,7 +35,10 @@ impl Application {
         };
         let mut process = Command::new(java)
             .arg("-cp")
-            .arg(format!("{0}/classes:{0}/libraries/*", folder.display()))
+            .arg(format!(
+                "{0}/classes:{0}/redisson/classes:{0}/redisson/libraries/*",
+                folder.display()
+            ))
             .arg(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/tests/real/redisson/Move.java"

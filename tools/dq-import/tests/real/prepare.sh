@@ -25,8 +25,8 @@ redisson() { # version
 # The Java library, with Redisson, for an application that moves from the one to the other.
 dq_java() {
     command -v mvn >/dev/null || { echo "dq for Java: no mvn here." >&2; return 1; }
-    mvn -q -B -Dstyle.color=never -f "$here/../../../../clients/java/pom.xml" -Ddq.target="$folder/dq-java" \
-        compile dependency:copy-dependencies >&2
+    mvn -q -B -Dstyle.color=never -f "$here/../../../../clients/java/all.xml" -pl :dq-redis,:dq-redisson \
+        -Ddq.target="$folder/dq-java" compile dependency:copy-dependencies -DexcludeGroupIds=io.github.redis-dq >&2
 }
 
 bullmq || echo "BullMQ cannot be had." >&2

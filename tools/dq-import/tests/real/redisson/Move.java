@@ -1,5 +1,5 @@
-import io.github.redisdq.DqBlockingQueue;
-import io.github.redisdq.DqDelayedQueue;
+import io.github.redisdq.redisson.DqBlockingQueue;
+import io.github.redisdq.redisson.DqDelayedQueue;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.BlockingQueue;

@@ -1,4 +1,4 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
 import java.time.Duration;
 import java.time.Instant;

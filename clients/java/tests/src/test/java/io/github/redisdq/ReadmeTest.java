@@ -25,6 +25,7 @@ class ReadmeTest {
     private static final String AROUND = """
             import static org.junit.jupiter.api.Assertions.assertEquals;
             import io.github.redisdq.*;
+            import io.github.redisdq.redisson.*;
             import io.github.redisdq.testing.*;
             import java.time.Duration;
             import org.junit.jupiter.api.Test;
@@ -85,7 +86,7 @@ class ReadmeTest {
 
     @Test
     void itsCodeCompiles(@TempDir Path folder) throws IOException {
-        String text = Files.readString(Path.of("README.md")).replace("\n  ```", "\n```");
+        String text = Files.readString(Path.of("../README.md")).replace("\n  ```", "\n```");
         List<String> blocks = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL).matcher(text).results()
                 .map((MatchResult each) -> each.group(1)).toList();
         assertTrue(blocks.size() >= 5, blocks.toString());

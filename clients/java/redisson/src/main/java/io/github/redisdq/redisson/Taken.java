@@ -1,5 +1,8 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.NackOptions;
+import io.github.redisdq.Reserved;
 import java.time.Duration;
 import java.time.Instant;
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.redisdq.redisson.RedissonConnector;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
@@ -44,7 +45,7 @@ class RightsTest {
     }
 
     private static List<String> printed(String user) throws IOException {
-        String line = Files.readAllLines(Path.of("../../docs/operations.md")).stream()
+        String line = Files.readAllLines(Path.of("../../../docs/operations.md")).stream()
                 .map(String::trim)
                 .filter(each -> each.startsWith("user " + user + " "))
                 .findFirst()

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.github.redisdq.Connector;
 import io.github.redisdq.JedisConnector;
 import io.github.redisdq.LettuceConnector;
-import io.github.redisdq.RedissonConnector;
+import io.github.redisdq.redisson.RedissonConnector;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.cluster.RedisClusterClient;

@@ -1,4 +1,4 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -6,11 +6,21 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.redisdq.Connector;
+import io.github.redisdq.DqException;
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.Internals;
+import io.github.redisdq.PayloadException;
+import io.github.redisdq.Reserved;
+import io.github.redisdq.State;
+import io.github.redisdq.Stats;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
@@ -18,6 +28,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -109,9 +120,12 @@ class RedissonTakingTest {
     }
 
     private Object ask(String... words) {
-        Words call = new Words();
-        List.of(words).forEach(call::add);
-        return queue.connector().call(List.<byte[][]>of(call.all()), null).get(0);
+        byte[][] call = Stream.of(words).map(Internals::key).toArray(byte[][]::new);
+        return RedissonConnector.sharedBy(redisson).call(List.<byte[][]>of(call), null).get(0);
+    }
+
+    private String clients() {
+        return new String((byte[]) ask("CLIENT", "LIST"), StandardCharsets.UTF_8);
     }
 
     /** As Redisson's does. */
@@ -121,11 +135,11 @@ class RedissonTakingTest {
         CompletableFuture<String> taken = inAThread(ready::take);
         for (int times = 0; times < 3; times++) {
             untilSomeoneWaits();
-            String clients = Reply.text(ask("CLIENT", "LIST"));
+            String clients = clients();
             String waiting = clients.lines().filter(each -> each.contains("cmd=dq.bpop")).findFirst().orElseThrow();
             String id = waiting.substring("id=".length(), waiting.indexOf(' '));
             assertEquals(1L, ask("CLIENT", "KILL", "ID", id));
-            until(() -> !Reply.text(ask("CLIENT", "LIST")).contains("id=" + id + " "));
+            until(() -> !clients().contains("id=" + id + " "));
         }
         ready.add("a");
         assertEquals("a", taken.get());
@@ -224,7 +238,7 @@ class RedissonTakingTest {
         @Override
         public List<Object> call(List<byte[][]> commands, Duration patience) {
             List<Object> replies = inner.call(commands, patience);
-            if (!isOver && Bytes.text(commands.get(0)[0]).equals(command)) {
+            if (!isOver && Arrays.equals(commands.get(0)[0], Internals.key(command))) {
                 isOver = true;
                 throw new DqException("the connection was lost");
             }
@@ -249,7 +263,7 @@ class RedissonTakingTest {
     void anAcknowledgementWhoseAnswerWasLostCounts() {
         queue.add("a");
         queue.add("b");
-        Taking deaf = new Taking(DqQueue.on(new Deaf(queue.connector(), "DQ.ACK"), "orders"), () -> false);
+        Taking deaf = new Taking(DqQueue.on(new Deaf(RedissonConnector.sharedBy(redisson), "DQ.ACK"), "orders"), () -> false);
         List<Reserved> jobs = queue.pop(2, LEASE);
         assertEquals(jobs, deaf.own(jobs));
         assertEquals(0, queue.size());
@@ -259,8 +273,8 @@ class RedissonTakingTest {
     @Test
     void aDeliveryThatWasLostComesAgain(Clock clock) throws Exception {
         queue.add("a");
-        Taking deaf = new Taking(DqQueue.on(new Deaf(queue.connector(), "DQ.BPOP"), "orders"), () -> false);
-        CompletableFuture<List<Reserved>> found = inAThread(() -> deaf.reserve(queue.keys(), null, 1, LEASE));
+        Taking deaf = new Taking(DqQueue.on(new Deaf(RedissonConnector.sharedBy(redisson), "DQ.BPOP"), "orders"), () -> false);
+        CompletableFuture<List<Reserved>> found = inAThread(() -> deaf.reserve(Internals.keys(queue), null, 1, LEASE));
         until(() -> queue.size(State.RESERVED) == 1);
         until(() -> queue.stats().waitingClients() == 1);
         clock.advance(LEASE);

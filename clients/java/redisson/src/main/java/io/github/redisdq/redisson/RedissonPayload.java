@@ -1,5 +1,7 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
+import io.github.redisdq.Codec;
+import io.github.redisdq.PayloadException;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;

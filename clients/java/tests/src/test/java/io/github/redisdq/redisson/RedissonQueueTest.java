@@ -1,4 +1,4 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -7,6 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.JobOptions;
+import io.github.redisdq.QueueFullException;
+import io.github.redisdq.Settings;
+import io.github.redisdq.State;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
@@ -258,11 +263,11 @@ class RedissonQueueTest {
         assertThrows(NullPointerException.class, () -> ready.add(null));
         Set<String> refused = new TreeSet<>();
         for (String name : List.of("RedissonElements", "DqDelayedQueue", "DqBlockingQueue")) {
-            String source = Files.readString(Path.of("src/main/java/io/github/redisdq/" + name + ".java"));
+            String source = Files.readString(Path.of("../redisson/src/main/java/io/github/redisdq/redisson/" + name + ".java"));
             Pattern.compile("unsupported\\(\"(\\w+)").matcher(source).results().forEach(each -> refused.add(each.group(1)));
         }
         assertTrue(refused.size() > 5, refused.toString());
-        String readme = Files.readString(Path.of("README.md"));
+        String readme = Files.readString(Path.of("../README.md"));
         assertEquals(List.of(), refused.stream().filter(each -> !readme.contains("`" + each + "`")).toList());
     }
 }

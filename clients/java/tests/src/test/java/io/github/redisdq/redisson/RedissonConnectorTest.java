@@ -1,16 +1,23 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.redisdq.ConfigurationException;
+import io.github.redisdq.DqException;
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.Handler;
+import io.github.redisdq.Internals;
+import io.github.redisdq.Worker;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
 import java.net.URI;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -63,18 +70,25 @@ class RedissonConnectorTest {
     void aWrongPasswordIsSaidInEachThread(DqServer server) throws Exception {
         for (int round = 0; round < ROUNDS; round++) {
             DqQueue queue = queue(server, "", config -> config.setUsername("nobody").setPassword("wrong"));
-            CountDownLatch all = new CountDownLatch(THREADS);
+            CyclicBarrier all = new CyclicBarrier(THREADS);
             List<CompletableFuture<Void>> added = Stream.generate(() -> CompletableFuture.runAsync(() -> {
-                        all.countDown();
-                        Guard.call(all::await);
+                        together(all);
                         queue.add("x");
                     }, threads))
                     .limit(THREADS)
                     .toList();
             for (CompletableFuture<Void> each : added) {
                 Throwable error = assertThrows(ExecutionException.class, each::get).getCause();
-                assertTrue(Trouble.fatal(error) != null && error.getMessage().startsWith("WRONGPASS"), error.toString());
+                assertTrue(error instanceof DqException said && Internals.fatal(said) != null && error.getMessage().startsWith("WRONGPASS"), error.toString());
             }
+        }
+    }
+
+    private static void together(CyclicBarrier all) {
+        try {
+            all.await();
+        } catch (InterruptedException | BrokenBarrierException error) {
+            throw new IllegalStateException(error);
         }
     }
 

@@ -1,5 +1,10 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
+import io.github.redisdq.ConfigurationException;
+import io.github.redisdq.Connector;
+import io.github.redisdq.DqException;
+import io.github.redisdq.Internals;
+import io.github.redisdq.ServerException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -145,7 +150,7 @@ public final class RedissonConnector implements Connector {
     private Object answer(RedissonLine line, byte[][] words) {
         try {
             Object reply = line.read();
-            boolean isElsewhere = reply instanceof ServerException error && (error.begins("MOVED") || error.begins("ASK"));
+            boolean isElsewhere = reply instanceof ServerException error && String.valueOf(error.getMessage()).matches("(MOVED|ASK).*");
             return isElsewhere ? redirected(words) : reply;
         } catch (DqException error) {
             line.cut(); // the next call makes another one
@@ -158,7 +163,7 @@ public final class RedissonConnector implements Connector {
         CompletableFuture<Object> answer = executor
                 .<Object, Object>writeAsync(Connector.keyOf(words), ByteArrayCodec.INSTANCE, command(words), rest(words))
                 .toCompletableFuture();
-        return ours(Await.answer(answer, Duration.ZERO, RedissonConnector::saidOrThrown));
+        return ours(Internals.answer(answer, Duration.ZERO, RedissonConnector::saidOrThrown));
     }
 
     private Object alone(byte[][] words, Duration patience) {
@@ -235,8 +240,8 @@ public final class RedissonConnector implements Connector {
                 .createClient(NodeType.MASTER, node.getAddr(), node.getConfig().getAddress(), node.getConfig().getSslHostname());
         own.getConfig().setPingConnectionInterval(Integer.MAX_VALUE); // 0 is read too late
         CompletableFuture<RedisConnection> connecting = own.connectAsync().toCompletableFuture();
-        Duration limit = Await.connecting(patience);
-        return new Own(own, Await.connection(connecting, limit, RedissonConnector::unreachable, own::shutdownAsync));
+        Duration limit = Internals.connecting(patience);
+        return new Own(own, Internals.connection(connecting, limit, RedissonConnector::unreachable, own::shutdownAsync));
     }
 
     @Override
@@ -328,7 +333,7 @@ public final class RedissonConnector implements Connector {
 
         @Override
         public Object read() {
-            return ours(Await.answer(asked.removeFirst(), patience, RedissonConnector::saidOrThrown));
+            return ours(Internals.answer(asked.removeFirst(), patience, RedissonConnector::saidOrThrown));
         }
 
         @Override

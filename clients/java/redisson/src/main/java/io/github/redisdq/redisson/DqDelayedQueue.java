@@ -1,5 +1,10 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
+import io.github.redisdq.Internals;
+import io.github.redisdq.JobOptions;
+import io.github.redisdq.Peeked;
+import io.github.redisdq.QueueFullException;
+import io.github.redisdq.State;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -61,7 +66,7 @@ public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDel
     /** By the ids that the library gave them. */
     @Override
     List<Peeked> jobs() {
-        Map<Boolean, List<Peeked>> byOrigin = super.jobs().stream().collect(Collectors.partitioningBy(job -> Ids.isOurs(job.id())));
+        Map<Boolean, List<Peeked>> byOrigin = super.jobs().stream().collect(Collectors.partitioningBy(job -> Internals.isOurs(job.id())));
         Stream<Peeked> ours = byOrigin.get(true).stream().sorted(Comparator.comparing(Peeked::id));
         return Stream.concat(ours, byOrigin.get(false).stream()).toList();
     }

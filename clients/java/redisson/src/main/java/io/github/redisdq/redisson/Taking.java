@@ -1,5 +1,10 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
+import io.github.redisdq.ConfigurationException;
+import io.github.redisdq.DqException;
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.Internals;
+import io.github.redisdq.Reserved;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -31,8 +36,8 @@ final class Taking {
         for (int troubles = 1; ; troubles++) {
             long left = limit - (System.nanoTime() - start);
             try {
-                Duration wait = Times.min(Duration.ofNanos(Math.max(left, 1)), LONGEST_WAIT);
-                List<Reserved> found = queue.bpop(keys, wait, count, lease);
+                Duration wait = Duration.ofNanos(Math.min(Math.max(left, 1), LONGEST_WAIT.toNanos()));
+                List<Reserved> found = Internals.bpop(queue, keys, wait, count, lease);
                 if (!found.isEmpty() || left <= 0) {
                     return found;
                 }
@@ -50,14 +55,14 @@ final class Taking {
         if (isInterrupt(error)) {
             throw new InterruptedException();
         }
-        ConfigurationException fatal = Trouble.fatal(error);
+        ConfigurationException fatal = Internals.fatal(error);
         if (fatal != null) {
             throw fatal;
         }
         if (left <= 0 || isOver.getAsBoolean()) {
             throw error;
         }
-        Thread.sleep(Math.min(Trouble.pause(troubles).toMillis(), Duration.ofNanos(left).toMillis() + 1));
+        Thread.sleep(Math.min(Internals.pause(troubles).toMillis(), Duration.ofNanos(left).toMillis() + 1));
     }
 
     /** Clears the thread's mark where that is what happened. */
@@ -74,7 +79,7 @@ final class Taking {
         try {
             for (int tries = 1; ; tries++) {
                 try {
-                    List<Boolean> gone = queue.ackEach(left);
+                    List<Boolean> gone = Internals.ackEach(queue, left);
                     List<Reserved> ours = new ArrayList<>();
                     for (int at = 0; at < left.size(); at++) {
                         if (gone.get(at) || unsure.contains(left.get(at))) {
@@ -96,11 +101,11 @@ final class Taking {
     }
 
     private boolean pause(DqException error, int tries, long end) {
-        if (Trouble.fatal(error) != null || isOver.getAsBoolean() || System.nanoTime() - end > 0) {
+        if (Internals.fatal(error) != null || isOver.getAsBoolean() || System.nanoTime() - end > 0) {
             throw error;
         }
         try {
-            Thread.sleep(Trouble.pause(tries).toMillis());
+            Thread.sleep(Internals.pause(tries).toMillis());
             return false;
         } catch (InterruptedException again) {
             return true;

@@ -1,5 +1,13 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.Handler;
+import io.github.redisdq.Internals;
+import io.github.redisdq.JobOptions;
+import io.github.redisdq.QueueFullException;
+import io.github.redisdq.Reserved;
+import io.github.redisdq.State;
+import io.github.redisdq.Worker;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -95,8 +103,8 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
     // --- Taking
 
     private List<byte[]> keys(String... others) {
-        List<byte[]> keys = new ArrayList<>(queue().keys());
-        Arrays.stream(others).forEach(name -> keys.add(Bytes.of(rawName(client.getBucket(name)))));
+        List<byte[]> keys = new ArrayList<>(Internals.keys(queue()));
+        Arrays.stream(others).forEach(name -> keys.add(Internals.key(rawName(client.getBucket(name)))));
         return keys;
     }
 
@@ -106,7 +114,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
 
     private List<Reserved> found(List<byte[]> keys, Duration timeout, int count) throws InterruptedException {
         if (timeout != null && (timeout.isZero() || timeout.isNegative())) {
-            return queue().pop(keys, count, Taking.LEASE);
+            return Internals.pop(queue(), keys, count, Taking.LEASE);
         }
         return taking.reserve(keys, timeout, count, Taking.LEASE);
     }
@@ -157,7 +165,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
     public int drainTo(Collection<? super V> target, int most) {
         int moved = 0;
         while (moved < most) {
-            List<Reserved> jobs = queue().pop(keys(), Math.min(AT_A_TIME, most - moved), Taking.LEASE);
+            List<Reserved> jobs = Internals.pop(queue(), keys(), Math.min(AT_A_TIME, most - moved), Taking.LEASE);
             if (jobs.isEmpty()) {
                 break;
             }

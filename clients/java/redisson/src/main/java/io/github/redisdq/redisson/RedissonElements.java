@@ -1,5 +1,9 @@
-package io.github.redisdq;
+package io.github.redisdq.redisson;
 
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.Internals;
+import io.github.redisdq.Peeked;
+import io.github.redisdq.State;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -53,11 +57,11 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
     }
 
     final byte[] encode(Object value) {
-        return queue.codec().encode(Objects.requireNonNull(value, "an element is not null"));
+        return Internals.codec(queue).encode(Objects.requireNonNull(value, "an element is not null"));
     }
 
     final V decode(byte[] payload) {
-        return queue.codec().decode(payload, Object.class);
+        return Internals.codec(queue).decode(payload, Object.class);
     }
 
     static UnsupportedOperationException unsupported(String method, String reason) {
