@@ -24,6 +24,24 @@ pub(in crate::queue) struct Moving {
 }
 
 impl Queue {
+    /// Counts what happened: in the totals of the queue, and in those over all queues.
+    #[inline]
+    pub(super) fn count(&mut self, out: &mut Effects, add: impl Fn(&mut Totals)) {
+        add(&mut self.totals);
+        add(&mut out.totals);
+    }
+
+    /// A job that comes, in the place of an old one and of its successor.
+    #[inline]
+    pub(super) fn count_added(&mut self, old: Option<Handle>, out: &mut Effects) {
+        let successor = old.and_then(|old| self.jobs.successor(old));
+        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
+        self.count(out, |totals| {
+            totals.added += 1;
+            totals.deleted += replaced;
+        });
+    }
+
     /// Records an effect that concerns the queue as a whole, and carries it out.
     pub(in crate::queue) fn commit(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         out.push(effect);
@@ -64,13 +82,8 @@ impl Queue {
                 terms: job.terms.borrowed(),
             }),
         }
-        let successor = old.and_then(|old| self.jobs.successor(old));
-        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
+        self.count_added(old, out);
         self.put(old, job, id, way);
-        for totals in [&mut self.totals, &mut out.totals] {
-            totals.added += 1;
-            totals.deleted += replaced;
-        }
         out.raise(Event::Add);
         out.complete();
     }
@@ -94,9 +107,7 @@ impl Queue {
                 terms: job.terms.borrowed(),
             }),
         }
-        for totals in [&mut self.totals, &mut out.totals] {
-            totals.deleted += u64::from(replaces);
-        }
+        self.count(out, |totals| totals.deleted += u64::from(replaces));
         self.follow(handle, job);
         out.complete();
     }
@@ -111,12 +122,7 @@ impl Queue {
         };
         let id = there(id, "a rule by an effect that has none");
         let old = self.find(self.jobs.hashed(id));
-        let successor = old.and_then(|old| self.jobs.successor(old));
-        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
-        for totals in [&mut self.totals, &mut out.totals] {
-            totals.added += 1;
-            totals.deleted += replaced;
-        }
+        self.count_added(old, out);
         out.raise(Event::Add);
         self.commit(effect, out);
     }
@@ -142,12 +148,12 @@ impl Queue {
             failure,
         });
         let due = (ended == Ended::Popped).then(|| job.due());
-        for totals in [&mut self.totals, &mut out.totals] {
+        self.count(out, |totals| {
             ended.count(totals);
             if let Some(due) = due {
                 totals.record_delivery(now, due);
             }
-        }
+        });
         if due.is_some() {
             self.record_delivery(handle, 0, now);
         }
@@ -164,26 +170,22 @@ impl Queue {
         out: &mut Effects,
     ) {
         self.commit(effect, out);
-        for totals in [&mut self.totals, &mut out.totals] {
-            totals.deleted += count as u64;
-        }
+        self.count(out, |totals| totals.deleted += count as u64);
         effect.events().iter().for_each(|&event| out.raise(event));
     }
 
     /// Counts what had happened to jobs that were purged with it: those whose TTL was over were not deleted by it.
     pub(in crate::queue) fn recount_purged(&mut self, happened: &Totals, out: &mut Effects) {
-        for totals in [&mut self.totals, &mut out.totals] {
+        self.count(out, |totals| {
             totals.deleted -= happened.expired;
             totals.add(happened);
-        }
+        });
     }
 
     /// Records that a job, or its occurrence, was acked and stays as done.
     pub(in crate::queue) fn commit_kept(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         self.commit(effect, out);
-        for totals in [&mut self.totals, &mut out.totals] {
-            totals.acked += 1;
-        }
+        self.count(out, |totals| totals.acked += 1);
         out.raise(Event::Ack);
     }
 
@@ -321,13 +323,13 @@ impl Queue {
         // A successor that goes with its job.
         let taken_along =
             matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
-        for totals in [&mut self.totals, &mut out.totals] {
+        self.count(out, |totals| {
             change.count(totals);
             totals.deleted += u64::from(taken_along);
             if let Some(due) = delivered {
                 totals.record_delivery(now, due);
             }
-        }
+        });
         if delivered.is_some() {
             self.record_delivery(handle, change.token(), now);
         }

@@ -80,12 +80,7 @@ impl<'q, 'a> Coming<'q, 'a> {
 
     /// In the place of an old one of its id.
     pub fn put(&mut self, old: Option<Handle>, id: Id<'_>, payload: &[u8]) {
-        let successor = old.and_then(|old| self.queue.jobs.successor(old));
-        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
-        for totals in [&mut self.queue.totals, &mut self.out.totals] {
-            totals.added += 1;
-            totals.deleted += replaced;
-        }
+        self.queue.count_added(old, self.out);
         let job = self.together.job(id.bytes, payload);
         self.queue.put_noted(old, job, id, &self.notes);
         self.any = true;

@@ -63,12 +63,7 @@ impl Queue {
             terms: coming.terms.borrowed(),
             after: after.told(),
         });
-        let successor = old.and_then(|old| self.jobs.successor(old));
-        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
-        for totals in [&mut self.totals, &mut out.totals] {
-            totals.added += 1;
-            totals.deleted += replaced;
-        }
+        self.count_added(old, out);
         out.raise(Event::Add);
         let mut stepped = Stepped::default();
         self.put_after(old, coming, plan, after, &mut stepped);
@@ -209,12 +204,12 @@ impl Queue {
     }
 
     fn count_steps(&mut self, stepped: &Stepped, now: Now, out: &mut Effects) {
-        for totals in [&mut self.totals, &mut out.totals] {
+        self.count(out, |totals| {
             totals.died += stepped.died;
             totals.added += stepped.succeeded;
             totals.deleted += stepped.succeeded;
             totals.expired += stepped.expired;
-        }
+        });
         if stepped.first_due.is_some_and(|due| due <= now.ms()) {
             out.raise(Event::Ready);
         }
