@@ -116,10 +116,10 @@ fn what_is_lost_is_heard() {
         server.wait_for_blocked(0);
     }
     // By time: its TTL, at its lease's end.
-    client.says("DQ.ADD q a x TTL 30", "'a'");
-    client.begin("DQ.POP q TTR 60");
+    client.says("DQ.ADD q a x TTL 1500", "'a'");
+    client.begin("DQ.POP q TTR 2000");
     let a = client.delivery();
-    let mut waiting = server.waiting(&format!("DQ.BTOUCH q 0 IDS 1 a {} TTR 80", a.token));
+    let mut waiting = server.waiting(&format!("DQ.BTOUCH q 0 IDS 1 a {} TTR 2000", a.token));
     told(&mut waiting, "[ nil$ ]");
 }
 

@@ -224,14 +224,15 @@ fn small_purges_leave_nothing() {
         replica.wait_for_offset_of(&master);
         let before = [&master, &replica].map(used);
         eval(&mut client, script, TIMES);
-        let after = used(&master);
+        assert_eq!(pending(&master), 0);
         replica.wait_for_offset_of(&master);
-        let after = [after, used(&replica)];
-        for (before, after) in before.into_iter().zip(after) {
-            let each = after.saturating_sub(before) / TIMES;
-            assert!(each < 400, "{each} bytes for each of {script}");
+        assert_eq!(pending(&replica), 0);
+        // The server's own buffers for so many commands shrink when it comes to it.
+        for (server, before) in [&master, &replica].into_iter().zip(before) {
+            wait_until(format!("nothing is left of {script}"), PATIENCE, || {
+                used(server).saturating_sub(before) / TIMES < 400
+            });
         }
-        assert_eq!((pending(&master), pending(&replica)), (0, 0));
     }
 }
 
