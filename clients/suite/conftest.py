@@ -70,8 +70,8 @@ def pytest_pycollect_makeitem(collector, name, obj):
 def is_in_gate(found, language, broken):
     """In Python with the canary, as that proves the scenario; in each other language by one of its clients.
 
-    Which one depends on the scenario, so that all of them are played. Python's two workers share no loop: asyncio counts
-    as a language.
+    Which one depends on the scenario, so that all of them are played. Python's two workers share no loop:
+    asyncio counts as a language.
     """
     if language == REFERENCE:
         return found.gate

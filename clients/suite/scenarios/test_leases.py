@@ -2,6 +2,7 @@
 
 import signal
 import time
+from functools import partial
 
 from conftest import EACH, scenario
 from proxy import Cut, CutBeforeReply, Reply, held, once, swallow, when, with_value, without
@@ -124,9 +125,12 @@ RENEWED_MS = 15_000
 
 
 def is_renewed_twice(world, id):
+    def is_renewed(since):
+        return world.get(id)["deadline"] > since
+
     for _ in range(2):
         deadline = world.get(id)["deadline"]
-        world.until(lambda: world.get(id)["deadline"] > deadline, f"the lease of {id} is renewed")
+        world.until(partial(is_renewed, deadline), f"the lease of {id} is renewed")
 
 
 @scenario(2, no_heartbeats, gate=True)
