@@ -164,7 +164,7 @@ fn out_of_memory() {
         client.run(&format!("DQ.ADD q {number} x"));
     }
     client.run("DQ.POP q COUNT 2 TTR 200");
-    client.says("DQ.ADD q later x DELAY 100 PRIORITY -1", "'later'");
+    client.says("DQ.ADD q later x DELAY 2000 PRIORITY -1", "'later'");
     let mut waiting = server.waiting("DQ.BPOP q2 0");
     client.says("CONFIG SET maxmemory 1000", "+OK");
     for line in ["DQ.ADD q more x", "DQ.CFGSET new TTR 5", "DQ.PAUSE new"] {

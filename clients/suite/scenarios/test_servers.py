@@ -43,9 +43,11 @@ def fault(world, probe):
 
 @scenario(7, held_up, gate=EACH)
 def a_killed_server_comes_back(world):
-    world.add("before", {"do": "stubborn", "ms": 700})
+    world.add("before", {"do": "stubborn", "ms": 2000})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="before")
+    # It is fetched with the worker's own, which would end before the server is back.
+    world.until(lambda: world.get("before")["deadline"] > world.now_ms() + 30_000, "its kind's lease is the server's")
     world.server.kill()
     fault(world, probe)
     world.server.start()
