@@ -9,7 +9,7 @@ use super::jobs::dq;
 use super::plan::Plan;
 use super::report::{Goal, Part, Row};
 use super::rounds::{Runs, Samples};
-use crate::support::place::free_port;
+use crate::support::place::Port;
 
 /// What a job is: added, popped, acknowledged.
 #[derive(Clone, Copy, Default)]
@@ -43,11 +43,11 @@ struct Kept {
 }
 
 pub fn measure(plan: Plan) -> Part {
-    let port = free_port();
-    let master = Host::start_with(|builder| builder.config("port", port));
+    let port = Port::free();
+    let master = Host::start_with(|builder| builder.config("port", port.number));
     let replicated = Kept::new(master, Host::replication_offset);
     let mut replica = Host::start();
-    replica.follow(port);
+    replica.follow(port.number);
     let aof = Host::start_with(|builder| {
         builder
             .config("appendonly", "yes")

@@ -11,7 +11,7 @@ use super::jobs::{dq, zset_and_hash, Scripts};
 use super::plan::Plan;
 use super::report::{Goal, Part, Row};
 use super::wire::Connection;
-use crate::support::place::free_port;
+use crate::support::place::Port;
 
 /// The jobs of each of many queues.
 const JOBS_A_QUEUE: usize = 3;
@@ -147,15 +147,15 @@ fn serve_zset(client: &mut Connection) {
 }
 
 fn hold(plan: Plan, shape: &Shape) -> Held {
-    let port = free_port();
-    let bench = &mut start(plan, port);
+    let port = Port::free();
+    let bench = &mut start(plan, port.number);
     let (add_us, bytes) = fill(bench, shape);
     let live_us = shape
         .live
         .map_or([f64::NAN; 3], |steps| lives(bench, steps));
     let save = write_out(bench, shape, b"BGSAVE", "rdb_bgsave", "rdb");
     let rewrite = write_out(bench, shape, b"BGREWRITEAOF", "aof_rewrite", "aof");
-    let (sync_s, takeover_ms) = copy(shape, port);
+    let (sync_s, takeover_ms) = copy(shape, port.number);
     Held {
         bytes,
         add_us,

@@ -2,28 +2,39 @@
 
 use std::env;
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::thread;
 
-/// A port that nobody listens on. Below the range from which systems take the ports of outgoing
-/// connections, so that only another server could take it before ours does; then `try_start` goes on
-/// to the next. The cluster's bus, 10000 above, is in a range of its own.
-pub fn free_port() -> u16 {
-    const FIRST: u16 = 11_000;
-    const COUNT: u16 = 10_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Test binaries that run side by side begin at different ports.
-    let start = process::id().wrapping_mul(137);
-    (0..COUNT)
-        .map(|_| {
+/// A port that nobody listens on. Nobody else is given it while this lives, also while its server is down: its number among
+/// UDP's, which servers leave alone, says that it is taken.
+pub struct Port {
+    pub number: u16,
+    _taken: UdpSocket,
+}
+
+impl Port {
+    /// Below the range from which systems take the ports of outgoing connections, so that only another server could
+    /// take it before ours does; then `try_start` goes on to the next. The cluster's bus, 10000 above, is in a range of
+    /// its own.
+    pub fn free() -> Port {
+        const FIRST: u16 = 11_000;
+        const COUNT: u16 = 10_000;
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        // Test binaries that run side by side begin at different ports.
+        let start = process::id().wrapping_mul(137);
+        let mut ports = (0..COUNT).map(|_| {
             let step = NEXT.fetch_add(1, Ordering::Relaxed);
             FIRST + (start.wrapping_add(step.into()) % u32::from(COUNT)) as u16
-        })
-        .find(|&port| is_free(port) && is_free(port + COUNT))
-        .expect("a free port")
+        });
+        let found = ports.find_map(|number| {
+            let _taken = UdpSocket::bind(("127.0.0.1", number)).ok()?;
+            (is_free(number) && is_free(number + COUNT)).then_some(Port { number, _taken })
+        });
+        found.expect("a free port")
+    }
 }
 
 fn is_free(port: u16) -> bool {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use redis::Value;
 
+use super::place::Port;
 use super::{
     locate, one_process_at_a_time, place, poll, wait_until, Builder, Client, Raw, Socket, Version,
     PATIENCE,
@@ -37,7 +38,8 @@ pub struct Server {
     binary: PathBuf,
     version: Version,
     folder: PathBuf,
-    port: u16,
+    /// None where clients come through a file.
+    port: Option<Port>,
     /// None while killed or stopped by the test.
     process: Option<Child>,
 }
@@ -62,7 +64,7 @@ impl Server {
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.as_ref().map_or(0, |port| port.number)
     }
 
     pub fn folder(&self) -> &Path {
@@ -88,7 +90,7 @@ impl Server {
             version: Version::of(&binary),
             binary,
             folder,
-            port: 0,
+            port: None,
             builder,
             process: None,
         };
@@ -105,11 +107,11 @@ impl Server {
 
     fn choose_port(&mut self) {
         if !self.builder.unix_socket {
-            self.port = place::free_port();
+            self.port = Some(Port::free());
         }
         fs::write(
             self.folder.join("server.conf"),
-            self.builder.configuration(&self.version, self.port),
+            self.builder.configuration(&self.version, self.port()),
         )
         .expect("the folder takes a file");
     }
@@ -284,7 +286,7 @@ impl Server {
     fn socket(&self) -> io::Result<Socket> {
         match self.builder.unix_socket {
             true => Socket::unix(&self.socket_path()),
-            false => Socket::tcp(self.port),
+            false => Socket::tcp(self.port()),
         }
     }
 
@@ -329,7 +331,7 @@ impl Server {
     /// Follows `master` without waiting.
     #[track_caller]
     pub fn follow(&self, master: &Server) {
-        cmd!(self.connect(), "REPLICAOF", "127.0.0.1", master.port);
+        cmd!(self.connect(), "REPLICAOF", "127.0.0.1", master.port());
     }
 
     #[track_caller]

@@ -8,7 +8,7 @@ use crate::suite::jobs::{far_delay_ms, far_due_ms, id, payload};
 use crate::suite::plan::Plan;
 use crate::suite::report::{Goal, Part, Row};
 use crate::suite::wire::{encode, Decimal};
-use crate::support::place::free_port;
+use crate::support::place::Port;
 
 const JOBS: usize = 100_000_000;
 const QUICK_JOBS: usize = 1_000_000;
@@ -114,8 +114,8 @@ fn rows(plan: Plan, shape: &Shape, add: &str) -> Vec<Row> {
     let mut tell =
         |what: String, unit, value| rows.push(Row::alone(what, unit, Goal::Told, &[value]));
     let held = named(shape.jobs);
-    let port = free_port();
-    let mut bench = start(plan, port);
+    let port = Port::free();
+    let mut bench = start(plan, port.number);
     let (add_us, bytes) = fill(&mut bench, shape);
     tell(format!("{held}: {add}, per job"), "us", add_us);
     tell(
@@ -153,9 +153,9 @@ fn rows(plan: Plan, shape: &Shape, add: &str) -> Vec<Row> {
         commands: shape.commands / 2,
         ..*shape
     };
-    let mut bench = start(plan, port);
+    let mut bench = start(plan, port.number);
     fill(&mut bench, half);
-    let (sync_s, takeover_ms) = copy(half, port);
+    let (sync_s, takeover_ms) = copy(half, port.number);
     let held = named(half.jobs);
     tell(format!("{held}: full sync of a replica"), "s", sync_s);
     tell(
