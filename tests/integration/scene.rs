@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::probe::{packed, plain, show};
-use crate::support::{poll, wait_until, Builder, Raw, Reply, Server, PATIENCE};
+use crate::support::{poll, wait_for, wait_until, Builder, Raw, Reply, Server, PATIENCE};
 
 /// The clock of this machine, which is that of its servers.
 pub fn now_ms() -> u64 {
@@ -203,12 +203,17 @@ impl Scene for Server {
     #[track_caller]
     fn aof(&self) -> Vec<Vec<Vec<u8>>> {
         let folder = self.folder().join("appendonlydir");
-        let mut files: Vec<_> = fs::read_dir(folder)
-            .expect("the folder of the AOF")
-            .map(|entry| entry.expect("a file").path())
-            .filter(|path| path.extension().is_some_and(|kind| kind == "aof"))
-            .collect();
-        files.sort(); // "base" comes before "incr"
+        // One that a rewrite takes away meanwhile is looked for again.
+        let files = wait_for("files that stay", PATIENCE, || {
+            let mut files: Vec<_> = fs::read_dir(&folder)
+                .expect("the folder of the AOF")
+                .map(|entry| entry.expect("a file").path())
+                .filter(|path| path.extension().is_some_and(|kind| kind == "aof"))
+                .collect();
+            files.sort(); // "base" comes before "incr"
+            let read = files.iter().map(fs::read);
+            read.collect::<Result<Vec<_>, _>>().ok()
+        });
         files.iter().flat_map(|file| commands_in(file)).collect()
     }
 
@@ -229,8 +234,7 @@ impl Scene for Server {
     }
 }
 
-fn commands_in(file: &std::path::Path) -> Vec<Vec<Vec<u8>>> {
-    let bytes = fs::read(file).expect("a file of the AOF");
+fn commands_in(bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
     let mut commands = Vec::new();
     let mut at = 0;
     while bytes.get(at) == Some(&b'*') {
