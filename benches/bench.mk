@@ -23,7 +23,7 @@ bench-quick bench-core bench-scale: ## the main figures; our goals, against a so
 bench-count: ## instructions and cache misses per command against benches/counts.txt; RECORD=1 writes it, PGO=1: of such a build
 	$(call module,server valgrind)
 	$(FLOOR)
-	$(subst $(TARGET)/harness,$(TARGET),$(BENCH)) --profile test -- --count $(if $(RECORD),--record)
+	$(subst @DQ_PGO,@$(CHECKED) DQ_PGO,$(subst $(TARGET)/harness,$(TARGET),$(BENCH))) --profile test -- --count $(if $(RECORD),--record)
 
 bench-opponents bench-libraries bench-tenants bench-flows bench-steps: ## dq beside Celery, BullMQ, ...: queues, libraries, tenants, batches, steps; ONLY="adds celery", QUICK=1
 	$(call module,server)

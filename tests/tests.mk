@@ -2,9 +2,10 @@
 
 # The server's allocator, which the module installs, does not exist in a test: so they are built without the module;
 # those that need a server start one that loads $(MODULE). Most wait most of the time: more at once than there are cores.
-TEST = RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} tools/testing/test.sh $(CARGO) test --no-default-features --no-fail-fast
+TEST = $(CHECKED) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} tools/testing/test.sh $(CARGO) test --no-default-features --no-fail-fast
 # The module that tests/integration/broken.rs breaks: built before, so that it holds up no other test.
 BREAKABLE = @$(CARGO) build -q --release -p dq-breakable --target-dir target
+TESTS_IN_RUST = $(CHECKED) $(CARGO) test --no-default-features --no-run --all-targets
 CLOCK = @[ -z "$$CI" ] || tools/install/setup.sh uml || echo "A test that sets the clock will be left out." >&2
 BUILT = $(CURDIR)/target/built
 
@@ -181,6 +182,7 @@ test-push: ## dq-push, against real servers and receivers, all of which are kill
 	DQ_PUSH='$(TARGET)/top/release/dq-push' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
 
 # Of the build of releases, whose build scripts it shares. Tests and benchmarks are those of the queue without the module.
+# Under CI they, and the programs, are checked by being built, which they are already.
 CLIPPY = clippy -q --release
 lint: ## formatting and clippy; a warning is an error
 	$(call need,cargo cc libclang lint)
@@ -189,9 +191,14 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) fmt --check -p dq-floor -p dq-tests
 	$(CARGO) fmt --check --manifest-path benches/opponents/rust/Cargo.toml
 	$(CARGO) $(CLIPPY) --lib -- -D warnings
-	$(CARGO) $(CLIPPY) --all-targets --no-default-features -- -D warnings
 	$(CARGO) $(CLIPPY) -p dq-floor -- -D warnings
+ifdef CI
+	$(TESTS_IN_RUST)
+	$(call PROGRAMS,test) --workspace --no-run
+else
+	$(CARGO) $(CLIPPY) --all-targets --no-default-features -- -D warnings
 	$(TOOLS) $(CARGO) $(CLIPPY) --manifest-path tools/Cargo.toml --workspace --all-targets -- -D warnings
+endif
 
 # Seconds; with tools of PyPI, and no other machine asked for a link.
 lint-docs: ## spelling of all texts; form and links of the documents; Dockerfiles
@@ -217,7 +224,7 @@ ready: ## all that the tests need of the system; one that is not there is said b
 ready-build: ## the module, the programs, and all tests in Rust
 	$(call module)
 	$(BREAKABLE)
-	@$(CARGO) test --no-default-features --no-run
+	@$(TESTS_IN_RUST)
 	@$(call PROGRAMS,build) --workspace
 	@$(call PROGRAMS,test) --workspace --no-run
 

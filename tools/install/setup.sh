@@ -132,7 +132,8 @@ packages() { # need -> packages
         apt-get:emulator) echo qemu-user-static musl-tools ;;
         dnf:packers) echo dpkg rpm-build cpio binutils ;;
         apt-get:uml) echo user-mode-linux ;;
-        apt-get:browser | dnf:browser | pacman:browser) echo chromium ;;
+        apt-get:browser) echo chromium-headless-shell ;;
+        dnf:browser | pacman:browser) echo chromium ;;
         apt-get:valgrind | dnf:valgrind | pacman:valgrind) echo valgrind ;;
         apt-get:fetch | apt-get:python) echo python3 python3-venv ca-certificates ;;
         apt-get:node | apt-get:node20) # NodeSource's package has npm in it, and bears no other

@@ -4,9 +4,26 @@
 set -eu
 folder=$1
 wanted=$2
-if ! cmp -s "$wanted" "$folder/requirements.txt"; then
-    [ -x "$folder/bin/python" ] || python3 -m venv "$folder" >&2
-    "$folder/bin/python" -m pip -q --disable-pip-version-check install -r "$wanted" >&2
-    cp "$wanted" "$folder/requirements.txt"
+
+# Only uv does it in a second. It does not read pip's settings, so where those name the one place to get packages from, pip does.
+with_uv() {
+    uv=$("$(dirname "$0")/uv.sh") &&
+        "$uv" venv -q --allow-existing --no-python-downloads --python "$(command -v python3)" "$folder" >&2 &&
+        "$uv" pip install -q --python "$folder/bin/python" -r "$wanted" >&2
+}
+with_pip() {
+    python3 -m venv "$folder" >&2 && "$folder/bin/python" -m pip -q --disable-pip-version-check install -r "$wanted" >&2
+}
+
+mkdir -p "$folder"
+# Another one that wants the same waits.
+exec 9>>"$folder/lock"
+! command -v flock >/dev/null || flock 9
+# What is installed from a folder of ours wants what that says, too.
+# shellcheck disable=SC2046 # a list of words
+new=$(cat "$wanted" $(sed -n 's|^-e \([^[]*\).*|\1/pyproject.toml|p' "$wanted"))
+if [ "$new" != "$(cat "$folder/installed" 2>/dev/null)" ]; then
+    with_uv || with_pip
+    printf '%s\n' "$new" >"$folder/installed"
 fi
 echo "$folder/bin/python"

@@ -8,12 +8,12 @@ cd "$(dirname "$0")/../../clients/celery"
 
 build() { # the wheel is made of the sdist
     rm -f "$1"/dq_celery-*
-    "$(../../tools/testing/suite.sh python)" -m build -q -o "$1" .
+    "$(../../tools/install/uv.sh)" build -q -o "$1" .
 }
 
 check() {
-    python3 -m venv "$2/venv"
-    "$2/venv/bin/python" -m pip -q --disable-pip-version-check install "$1"/dq_celery-*.whl celery
+    printf '%s\n' "$1"/dq_celery-*.whl celery >"$2/wanted"
+    ../../tools/install/venv.sh "$2/venv" "$2/wanted"
     metadata=$(echo "$2"/venv/lib/python*/site-packages/dq_celery-*.dist-info)
     cmp ../../LICENSE "$metadata/licenses/LICENSE"
     grep -q '^Project-URL: Source, ' "$metadata/METADATA"

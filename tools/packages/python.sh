@@ -8,12 +8,12 @@ cd "$(dirname "$0")/../../clients/python"
 
 build() { # the wheel is made of the sdist
     rm -f "$1"/dq_redis-*
-    "$(../../tools/testing/suite.sh python)" -m build -q -o "$1" .
+    "$(../../tools/install/uv.sh)" build -q -o "$1" .
 }
 
 check() {
-    python3 -m venv "$2/venv"
-    "$2/venv/bin/python" -m pip -q --disable-pip-version-check install "$1"/dq_redis-*.whl
+    printf '%s\n' "$1"/dq_redis-*.whl >"$2/wanted"
+    ../../tools/install/venv.sh "$2/venv" "$2/wanted"
     cmp ../../LICENSE "$2"/venv/lib/python*/site-packages/dq_redis-*.dist-info/licenses/LICENSE
     tar -xzOf "$1"/dq_redis-*.tar.gz --wildcards 'dq_redis-*/LICENSE' | cmp - ../../LICENSE
     {

@@ -8,13 +8,13 @@ cd "$(dirname "$0")/../../clients/taskiq"
 
 build() { # the wheel is made of the sdist
     rm -f "$1"/dq_taskiq-*
-    "$(../../tools/testing/suite.sh python)" -m build -q -o "$1" .
+    "$(../../tools/install/uv.sh)" build -q -o "$1" .
     ../../tools/packages/python.sh build "$1"
 }
 
 check() {
-    python3 -m venv "$2/venv"
-    "$2/venv/bin/python" -m pip -q --disable-pip-version-check install "$1"/dq_redis-*.whl "$1"/dq_taskiq-*.whl
+    printf '%s\n' "$1"/dq_redis-*.whl "$1"/dq_taskiq-*.whl >"$2/wanted"
+    ../../tools/install/venv.sh "$2/venv" "$2/wanted"
     metadata=$(echo "$2"/venv/lib/python*/site-packages/dq_taskiq-*.dist-info)
     cmp ../../LICENSE "$metadata/licenses/LICENSE"
     grep -q '^Project-URL: Source, ' "$metadata/METADATA"

