@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 PATIENCE_S = 30
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +61,10 @@ class Server:
         self.module = [] if not module else ["--loadmodule", module_path(), *module_args]
         self.password = None
         self.process = None
+        self._clients = {}
 
     def start(self):
+        self._clients.clear()
         settings = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
         if "--appendonly" not in self.options:
             settings += ["--appendonly", "yes"]
@@ -86,7 +90,13 @@ class Server:
         return f"redis://127.0.0.1:{self.port}"
 
     def client(self, **options):
-        return redis.Redis(port=self.port, password=self.password, socket_timeout=PATIENCE_S, **options)
+        """The same one for the same options: to make one takes longer than a command, and many ask in a loop."""
+        options = {"password": self.password, **options}
+        key = tuple(sorted(options.items()))
+        if key not in self._clients:
+            retry = Retry(NoBackoff(), 3)
+            self._clients[key] = redis.Redis(port=self.port, socket_timeout=PATIENCE_S, retry=retry, **options)
+        return self._clients[key]
 
     def kill(self):
         self.process.kill()
