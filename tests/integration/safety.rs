@@ -8,109 +8,117 @@ use crate::probe::show;
 use crate::scene::{pair, Dice, Lines, WORDS};
 use crate::support::{Raw, Reply, Server};
 
+const COMMANDS: &[&str] = &[
+    "DQ.ADD",
+    "DQ.POP",
+    "DQ.BPOP",
+    "DQ.ACK",
+    "DQ.DEL",
+    "DQ.NACK",
+    "DQ.TOUCH",
+    "DQ.BTOUCH",
+    "DQ.AWAIT",
+    "DQ.RESCHEDULE",
+    "DQ.KICK",
+    "DQ.MADD",
+    "DQ.PURGE",
+    "DQ.GET",
+    "DQ.PEEK",
+    "DQ.SCAN",
+    "DQ.LEN",
+    "DQ.STATS",
+    "DQ.CFGSET",
+    "DQ.CFGGET",
+    "DQ.PAUSE",
+    "DQ.RESUME",
+    "DQ.APPLY",
+];
+
+/// Beside those of the commands.
+const HOSTILE_WORDS: &[&str] = &[
+    "q",
+    "r",
+    "s",
+    "a",
+    "b",
+    "*",
+    "",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "1000",
+    "4398046511103",
+    "4398046511104",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "0.001",
+    "-0.5",
+    "1e400",
+    "nan",
+    "inf",
+    "-inf",
+    "0x10",
+    " 1",
+    "1 ",
+    "+1",
+    "00",
+    "WITHTOKENS",
+    "DELAYED",
+    "RESERVED",
+    "ALL",
+    "FROM",
+    "TO",
+    "STATE",
+    "MATCH",
+    "DEADLEN",
+    "DEDUPE",
+    "MAXRESERVED",
+    "RATE",
+    "2147483648",
+    "-2147483649",
+    "*?[",
+    "[^",
+    "\\",
+    "**********************a",
+];
+
+fn arguments(dice: &mut Dice, words: &[&str]) -> Vec<Vec<u8>> {
+    let name = dice.pick(COMMANDS);
+    let count = dice.below(9);
+    let mut arguments: Vec<Vec<u8>> = vec![name.as_bytes().to_vec()];
+    for at in 0..count {
+        arguments.push(match dice.below(12) {
+            0 => dice.bytes(20),
+            1 => b"\0\xff\r\n".to_vec(),
+            2 => vec![b'x'; 1 + 1024 * (dice.below(3) as usize)],
+            _ if at == 0 => b"q".to_vec(),
+            _ => dice.pick(words).as_bytes().to_vec(),
+        });
+    }
+    // Else it waits for ever.
+    let timeout = dice.pick(&["0.0001", "1e-9", "-1", "x", "1e-320"]);
+    match (name, arguments.get_mut(2)) {
+        ("DQ.BPOP", _) => arguments.push(timeout.as_bytes().to_vec()),
+        ("DQ.AWAIT" | "DQ.BTOUCH", Some(argument)) => *argument = timeout.as_bytes().to_vec(),
+        _ => {}
+    }
+    arguments
+}
+
 #[test]
 fn hostile_arguments() {
     const ROUNDS: usize = 20_000;
     let (server, replica) = pair(Server::builder().config("proto-max-bulk-len", "512mb"));
     let mut client = server.raw();
     let mut dice = Dice::new(0x5afe);
-    let names: &[&str] = &[
-        "DQ.ADD",
-        "DQ.POP",
-        "DQ.BPOP",
-        "DQ.ACK",
-        "DQ.DEL",
-        "DQ.NACK",
-        "DQ.TOUCH",
-        "DQ.BTOUCH",
-        "DQ.AWAIT",
-        "DQ.RESCHEDULE",
-        "DQ.KICK",
-        "DQ.MADD",
-        "DQ.PURGE",
-        "DQ.GET",
-        "DQ.PEEK",
-        "DQ.SCAN",
-        "DQ.LEN",
-        "DQ.STATS",
-        "DQ.CFGSET",
-        "DQ.CFGGET",
-        "DQ.PAUSE",
-        "DQ.RESUME",
-        "DQ.APPLY",
-    ];
-    let mut words = vec![
-        "q",
-        "r",
-        "s",
-        "a",
-        "b",
-        "*",
-        "",
-        "0",
-        "1",
-        "-1",
-        "2",
-        "1000",
-        "4398046511103",
-        "4398046511104",
-        "9223372036854775807",
-        "9223372036854775808",
-        "-9223372036854775808",
-        "18446744073709551615",
-        "18446744073709551616",
-        "0.001",
-        "-0.5",
-        "1e400",
-        "nan",
-        "inf",
-        "-inf",
-        "0x10",
-        " 1",
-        "1 ",
-        "+1",
-        "00",
-        "WITHTOKENS",
-        "DELAYED",
-        "RESERVED",
-        "ALL",
-        "FROM",
-        "TO",
-        "STATE",
-        "MATCH",
-        "DEADLEN",
-        "DEDUPE",
-        "MAXRESERVED",
-        "RATE",
-        "2147483648",
-        "-2147483649",
-        "*?[",
-        "[^",
-        "\\",
-        "**********************a",
-    ];
-    words.extend(WORDS);
+    let words = [HOSTILE_WORDS, &WORDS].concat();
     client.says("SET s string", "+OK");
     for round in 0..ROUNDS {
-        let name = dice.pick(names);
-        let count = dice.below(9);
-        let mut arguments: Vec<Vec<u8>> = vec![name.as_bytes().to_vec()];
-        for at in 0..count {
-            arguments.push(match dice.below(12) {
-                0 => dice.bytes(20),
-                1 => b"\0\xff\r\n".to_vec(),
-                2 => vec![b'x'; 1 + 1024 * (dice.below(3) as usize)],
-                _ if at == 0 => b"q".to_vec(),
-                _ => dice.pick(&words).as_bytes().to_vec(),
-            });
-        }
-        // Else it waits for ever.
-        let timeout = dice.pick(&["0.0001", "1e-9", "-1", "x", "1e-320"]);
-        match (name, arguments.get_mut(2)) {
-            ("DQ.BPOP", _) => arguments.push(timeout.as_bytes().to_vec()),
-            ("DQ.AWAIT" | "DQ.BTOUCH", Some(argument)) => *argument = timeout.as_bytes().to_vec(),
-            _ => {}
-        }
+        let arguments = arguments(&mut dice, &words);
         let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
         let reply = client.call(&arguments);
         if let Reply::Error(text) = &reply {
@@ -221,10 +229,9 @@ fn damaged_payloads() {
         .starts_with("-ERR DUMP payload version or checksum"));
 }
 
-/// The largest numbers that are taken from outside must leave room to count on from them: else the
-/// master goes on to what its replica, and its own file, refuse.
-#[test]
-fn forged_numbers_do_not_poison_what_follows() {
+type Forgeries = Vec<Vec<Effect<'static>>>;
+
+fn forged_tokens() -> Forgeries {
     const TOKENS: [u64; 6] = [
         1 << 61,
         (1 << 62) - 1,
@@ -233,16 +240,7 @@ fn forged_numbers_do_not_poison_what_follows() {
         1 << 63,
         u64::MAX,
     ];
-    const SEQS: [u64; 6] = [
-        1 << 45,
-        (1 << 46) + 1,
-        1 << 47,
-        (1 << 47) + 1,
-        (1 << 48) - 1,
-        u64::MAX,
-    ];
-    let instants = [0, 1, (1 << 42) - 1, 1 << 42, u64::MAX];
-    let mut forgeries: Vec<Vec<Effect<'_>>> = Vec::new();
+    let mut forgeries = Forgeries::new();
     for token in TOKENS {
         forgeries.push(vec![Effect::Floors {
             seq: 0,
@@ -272,6 +270,19 @@ fn forged_numbers_do_not_poison_what_follows() {
             },
         ]);
     }
+    forgeries
+}
+
+fn forged_seqs() -> Forgeries {
+    const SEQS: [u64; 6] = [
+        1 << 45,
+        (1 << 46) + 1,
+        1 << 47,
+        (1 << 47) + 1,
+        (1 << 48) - 1,
+        u64::MAX,
+    ];
+    let mut forgeries = Forgeries::new();
     for seq in SEQS {
         forgeries.push(vec![Effect::Floors {
             seq,
@@ -297,6 +308,12 @@ fn forged_numbers_do_not_poison_what_follows() {
         };
         forgeries.push(vec![stored(b"a", 1, 1, Place::Dead, life)]);
     }
+    forgeries
+}
+
+fn forged_instants() -> Forgeries {
+    let instants = [0, 1, (1 << 42) - 1, 1 << 42, u64::MAX];
+    let mut forgeries = Forgeries::new();
     for instant in instants {
         for ms in instants {
             forgeries.push(vec![Effect::Minted {
@@ -319,27 +336,49 @@ fn forged_numbers_do_not_poison_what_follows() {
             until: instant,
         }]);
     }
+    forgeries
+}
+
+fn forged_attempts() -> Forgeries {
     let life = Life {
         attempts: u32::MAX,
         ..Life::default()
     };
-    forgeries.push(vec![stored(b"a", 1, 1, Place::Scheduled, life)]);
-    // Two of a number where each must have its own.
-    forgeries.push(vec![
-        stored(b"a", 1, 1, Place::Scheduled, Life::default()),
-        stored(b"b", 1, 1, Place::Scheduled, Life::default()),
-        stored(b"c", 1, 1, Place::Scheduled, Life::default()),
-    ]);
+    vec![vec![stored(b"a", 1, 1, Place::Scheduled, life)]]
+}
+
+fn numbers_given_twice() -> Forgeries {
     let life = Life {
         death: 1,
         at: 1,
         ..Life::default()
     };
-    forgeries.push(vec![
-        stored(b"a", 1, 1, Place::Dead, life),
-        stored(b"b", 2, 1, Place::Dead, life),
-    ]);
+    vec![
+        // Where each must have its own.
+        vec![
+            stored(b"a", 1, 1, Place::Scheduled, Life::default()),
+            stored(b"b", 1, 1, Place::Scheduled, Life::default()),
+            stored(b"c", 1, 1, Place::Scheduled, Life::default()),
+        ],
+        vec![
+            stored(b"a", 1, 1, Place::Dead, life),
+            stored(b"b", 2, 1, Place::Dead, life),
+        ],
+    ]
+}
 
+/// The largest numbers that are taken from outside must leave room to count on from them: else the
+/// master goes on to what its replica, and its own file, refuse.
+#[test]
+fn forged_numbers_do_not_poison_what_follows() {
+    let forgeries = [
+        forged_tokens(),
+        forged_seqs(),
+        forged_instants(),
+        forged_attempts(),
+        numbers_given_twice(),
+    ]
+    .concat();
     let (mut server, replica) = pair(Server::builder().aof());
     let (mut taken, mut refused) = (0, 0);
     for effects in &forgeries {

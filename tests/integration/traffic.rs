@@ -168,46 +168,9 @@ impl Traffic {
             return self.note(key, &id);
         }
         match self.dice.below(if self.rough { 46 } else { 40 }) {
-            12 if ms < 30 => {
-                let condition = self.dice.pick(&["", "", " XX", " REPLACE"]);
-                let delay = self.option("DELAY", 60);
-                let (attempts, keep) = (self.option("ATTEMPTS", 3), self.option("KEEP", 50));
-                let group = self.dice.pick(&["", "", " GROUP g", " GROUP h"]);
-                let other = if ms < 5 { "*".into() } else { self.id() };
-                let cost = self.option("COST", 9);
-                format!("DQ.MADD {key} 3 {id} m{ms} {other} n {} o{condition}{delay}{attempts}{keep}{group}{cost} TTR 30", self.id())
-            }
-            0..=12 => {
-                let id = if ms < 5 { "*".into() } else { id };
-                let condition = self
-                    .dice
-                    .pick(&["", "", " NX", " XX", " REPLACE", " NEXT", " NEXT"]);
-                let delay = self.option("DELAY", 60);
-                let priority = self.option("PRIORITY", 3);
-                let ttr = format!(" TTR {}", 1 + ms);
-                let attempts = self.option("ATTEMPTS", 3);
-                let ladder = self.dice.pick(&["", "", " BACKOFF 2 5 20", " BACKOFF 0"]);
-                let ttl = match ms {
-                    0..=9 => format!(" TTL {}", 1 + 3 * ms),
-                    _ => String::new(),
-                };
-                let rule = match condition {
-                    " NEXT" => "",
-                    _ => self.dice.pick(&RULES),
-                };
-                let group = self.dice.pick(&["", "", " GROUP g", " GROUP h", " KEEP 9"]);
-                let cost = self.option("COST", 12);
-                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{group}{cost}{rule}")
-            }
-            13..=17 => {
-                let word = self.dice.pick(&["TTR", "LEASE"]);
-                let (count, ttr) = (self.option("COUNT", 4), self.option(word, 50));
-                let noack = self.dice.pick(&["", "", " NOACK"]);
-                let with =
-                    self.dice
-                        .pick(&["", " WITHDUE", " WITHSTEPS", " WITHTERMS WITHDUE WITHSTEPS"]);
-                format!("DQ.POP {key}{count}{ttr}{noack}{with}")
-            }
+            12 if ms < 30 => self.add_many(key, &id, ms),
+            0..=12 => self.add(key, id, ms),
+            13..=17 => self.pop(key),
             18 => format!("DQ.POP {key} ID {id}"),
             19 => format!("DQ.BPOP {key} q 0.001"),
             20..=21 => format!("DQ.ACK {key} {id} {} {}", self.id(), self.id()),
@@ -218,20 +181,7 @@ impl Traffic {
                 );
                 format!("EVAL {script} 1 {key}")
             }
-            23..=25 => {
-                let kind = self.dice.pick(&["", " SILENT", " FAIL", " FATAL"]);
-                let (delay, priority) = (self.option("DELAY", 40), self.option("PRIORITY", 4));
-                let reason = self
-                    .dice
-                    .pick(&["", "", " REASON no\\x20route", " REASON \"\""]);
-                match self.dice.below(3) {
-                    0 => format!(
-                        "DQ.NACK {key} IDS 2 {id} {ms} {} 0{kind}{delay}{priority}{reason}",
-                        self.id()
-                    ),
-                    _ => format!("DQ.NACK {key} {id}{kind}{delay}{priority}{reason}"),
-                }
-            }
+            23..=25 => self.nack(key, &id, ms),
             26 if ms < 10 => format!("DQ.AWAIT {key} 0.001 {id} {}", self.id()),
             26 => {
                 let (ttr, cost) = (self.option("TTR", 60), self.option("COST", 20));
@@ -251,33 +201,7 @@ impl Traffic {
                     .pick(&["DELAYED", "READY", "RESERVED", "DEAD", "DONE", "ALL"]);
                 format!("DQ.PURGE {key} {state}")
             }
-            33 => {
-                let (dedupe, dead) = (self.option("DEDUPE", 80), self.option("DEADLEN", 3));
-                let (reserved, ttr) = (self.option("MAXRESERVED", 6), self.option("TTR", 50));
-                let rate = self.dice.pick(&["", " RATE 20 5", " RATE 0 0"]);
-                let off = self.dice.pick(&[
-                    "",
-                    " MAXLEN 25",
-                    " MAXBYTES 90",
-                    " MAXLEN 0 MAXBYTES 0 ATTEMPTS 2",
-                ]);
-                let groups = self.dice.pick(&[
-                    "",
-                    " GROUPMAX 1",
-                    " GROUPFIFO 1",
-                    " GROUPFIFO 0 GROUPRATE 5 20",
-                    " GROUPMAX 0 GROUPRATE 0 0",
-                ]);
-                let done = self.dice.pick(&[
-                    "",
-                    " DONELEN 5",
-                    " DONETTL 30",
-                    " DONEBYTES 90",
-                    " DONELEN 9 DONETTL 60 DONEBYTES 0",
-                    " DONELEN 0 DONETTL 0 DONEBYTES 0",
-                ]);
-                format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}{groups}{done}")
-            }
+            33 => self.configure(key),
             34 => format!("DQ.CFGSET {key} DEDUPE 0 MAXRESERVED 0 DEADLEN 0 GROUPFIFO 0"),
             35 => format!("DQ.PAUSE {key} {}", 1 + ms / 4),
             36 => format!("DQ.RESUME {key}"),
@@ -304,5 +228,91 @@ impl Traffic {
             45 if ms < 20 => format!("PEXPIRE {key} {}", 5 + ms),
             _ => format!("DQ.ADD {key} {id} again REPLACE DELAY {ms} TTR 20"),
         }
+    }
+
+    fn add_many(&mut self, key: &str, id: &str, ms: u64) -> String {
+        let condition = self.dice.pick(&["", "", " XX", " REPLACE"]);
+        let delay = self.option("DELAY", 60);
+        let (attempts, keep) = (self.option("ATTEMPTS", 3), self.option("KEEP", 50));
+        let group = self.dice.pick(&["", "", " GROUP g", " GROUP h"]);
+        let other = if ms < 5 { "*".into() } else { self.id() };
+        let cost = self.option("COST", 9);
+        format!("DQ.MADD {key} 3 {id} m{ms} {other} n {} o{condition}{delay}{attempts}{keep}{group}{cost} TTR 30", self.id())
+    }
+
+    fn add(&mut self, key: &str, id: String, ms: u64) -> String {
+        let id = if ms < 5 { "*".into() } else { id };
+        let condition = self
+            .dice
+            .pick(&["", "", " NX", " XX", " REPLACE", " NEXT", " NEXT"]);
+        let delay = self.option("DELAY", 60);
+        let priority = self.option("PRIORITY", 3);
+        let ttr = format!(" TTR {}", 1 + ms);
+        let attempts = self.option("ATTEMPTS", 3);
+        let ladder = self.dice.pick(&["", "", " BACKOFF 2 5 20", " BACKOFF 0"]);
+        let ttl = match ms {
+            0..=9 => format!(" TTL {}", 1 + 3 * ms),
+            _ => String::new(),
+        };
+        let rule = match condition {
+            " NEXT" => "",
+            _ => self.dice.pick(&RULES),
+        };
+        let group = self.dice.pick(&["", "", " GROUP g", " GROUP h", " KEEP 9"]);
+        let cost = self.option("COST", 12);
+        format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{group}{cost}{rule}")
+    }
+
+    fn pop(&mut self, key: &str) -> String {
+        let word = self.dice.pick(&["TTR", "LEASE"]);
+        let (count, ttr) = (self.option("COUNT", 4), self.option(word, 50));
+        let noack = self.dice.pick(&["", "", " NOACK"]);
+        let with = self
+            .dice
+            .pick(&["", " WITHDUE", " WITHSTEPS", " WITHTERMS WITHDUE WITHSTEPS"]);
+        format!("DQ.POP {key}{count}{ttr}{noack}{with}")
+    }
+
+    fn nack(&mut self, key: &str, id: &str, ms: u64) -> String {
+        let kind = self.dice.pick(&["", " SILENT", " FAIL", " FATAL"]);
+        let (delay, priority) = (self.option("DELAY", 40), self.option("PRIORITY", 4));
+        let reason = self
+            .dice
+            .pick(&["", "", " REASON no\\x20route", " REASON \"\""]);
+        match self.dice.below(3) {
+            0 => format!(
+                "DQ.NACK {key} IDS 2 {id} {ms} {} 0{kind}{delay}{priority}{reason}",
+                self.id()
+            ),
+            _ => format!("DQ.NACK {key} {id}{kind}{delay}{priority}{reason}"),
+        }
+    }
+
+    fn configure(&mut self, key: &str) -> String {
+        let (dedupe, dead) = (self.option("DEDUPE", 80), self.option("DEADLEN", 3));
+        let (reserved, ttr) = (self.option("MAXRESERVED", 6), self.option("TTR", 50));
+        let rate = self.dice.pick(&["", " RATE 20 5", " RATE 0 0"]);
+        let off = self.dice.pick(&[
+            "",
+            " MAXLEN 25",
+            " MAXBYTES 90",
+            " MAXLEN 0 MAXBYTES 0 ATTEMPTS 2",
+        ]);
+        let groups = self.dice.pick(&[
+            "",
+            " GROUPMAX 1",
+            " GROUPFIFO 1",
+            " GROUPFIFO 0 GROUPRATE 5 20",
+            " GROUPMAX 0 GROUPRATE 0 0",
+        ]);
+        let done = self.dice.pick(&[
+            "",
+            " DONELEN 5",
+            " DONETTL 30",
+            " DONEBYTES 90",
+            " DONELEN 9 DONETTL 60 DONEBYTES 0",
+            " DONELEN 0 DONETTL 0 DONEBYTES 0",
+        ]);
+        format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}{groups}{done}")
     }
 }

@@ -1,226 +1,229 @@
 //! All that ends a wait with a job.
 
 use crate::scene::{Lines, Scene};
-use crate::support::{Reply, Server};
+use crate::support::{Raw, Reply, Server};
 
-/// Every cause of which the contract says that it wakes. The client waits before it comes; the key
-/// is there before, so that the server does not wake anybody by itself.
+/// Name, before the wait, what the waiting client says, after it began.
+type Cause = (&'static str, &'static str, &'static str, &'static str);
+
+/// Every cause of which the contract says that it wakes.
+const CAUSES: &[Cause] = &[
+    ("a due comes", "DQ.ADD q a x DELAY 150", "DQ.BPOP q 0", ""),
+    (
+        "a lease ends",
+        "DQ.ADD q a x|DQ.POP q TTR 150",
+        "DQ.BPOP q 0",
+        "",
+    ),
+    ("ADD", "DQ.CFGSET q", "DQ.BPOP q 0", "DQ.ADD q a x"),
+    (
+        "ADD XX",
+        "DQ.ADD q a x DELAY 60000",
+        "DQ.BPOP q 0",
+        "DQ.ADD q a x XX",
+    ),
+    (
+        "NACK",
+        "DQ.ADD q a x|DQ.POP q",
+        "DQ.BPOP q 0",
+        "DQ.NACK q a",
+    ),
+    (
+        "NACK DELAY",
+        "DQ.ADD q a x|DQ.POP q",
+        "DQ.BPOP q 0",
+        "DQ.NACK q a DELAY 50",
+    ),
+    (
+        "RESCHEDULE",
+        "DQ.ADD q a x DELAY 60000",
+        "DQ.BPOP q 0",
+        "DQ.RESCHEDULE q DELAY 0 a",
+    ),
+    (
+        "RESCHEDULE later",
+        "DQ.ADD q a x DELAY 60000",
+        "DQ.BPOP q 0",
+        "DQ.RESCHEDULE q DELAY 50 a",
+    ),
+    (
+        "KICK",
+        "DQ.ADD q a x|DQ.POP q|DQ.NACK q a FATAL",
+        "DQ.BPOP q 0",
+        "DQ.KICK q COUNT 1",
+    ),
+    (
+        "a pause ends",
+        "DQ.ADD q a x|DQ.PAUSE q 150",
+        "DQ.BPOP q 0",
+        "",
+    ),
+    (
+        "RESUME",
+        "DQ.ADD q a x|DQ.PAUSE q",
+        "DQ.BPOP q 0",
+        "DQ.RESUME q",
+    ),
+    (
+        "a shorter pause",
+        "DQ.ADD q a x|DQ.PAUSE q",
+        "DQ.BPOP q 0",
+        "DQ.PAUSE q 50",
+    ),
+    (
+        "a rate window ends",
+        "DQ.CFGSET q RATE 1 200|DQ.ADD q b x|DQ.POP q NOACK|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "",
+    ),
+    (
+        "ACK frees a place",
+        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "DQ.ACK q b",
+    ),
+    (
+        "DEL frees a place",
+        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "DQ.DEL q b",
+    ),
+    (
+        "PURGE frees a place",
+        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "DQ.PURGE q RESERVED",
+    ),
+    (
+        "FATAL frees a place",
+        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "DQ.NACK q b FATAL",
+    ),
+    (
+        "a lease's end frees a place",
+        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x ATTEMPTS 1|DQ.POP q TTR 150|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "",
+    ),
+    (
+        "MAXRESERVED",
+        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "DQ.CFGSET q MAXRESERVED 0",
+    ),
+    (
+        "RATE",
+        "DQ.CFGSET q RATE 1 60000|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+        "DQ.BPOP q 0",
+        "DQ.CFGSET q RATE 0 0",
+    ),
+    ("RENAME", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAME o q"),
+    (
+        "RENAME onto one",
+        "DQ.ADD o a x|DQ.CFGSET q",
+        "DQ.BPOP q 0",
+        "RENAME o q",
+    ),
+    ("RENAMENX", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAMENX o q"),
+    (
+        "RENAME of a delayed one",
+        "DQ.ADD o a x DELAY 150",
+        "DQ.BPOP q 0",
+        "RENAME o q",
+    ),
+    ("COPY", "DQ.ADD o a x", "DQ.BPOP q 0", "COPY o q"),
+    (
+        "COPY REPLACE",
+        "DQ.ADD o a x|DQ.CFGSET q",
+        "DQ.BPOP q 0",
+        "COPY o q REPLACE",
+    ),
+    (
+        "COPY of a delayed one",
+        "DQ.ADD o a x DELAY 150",
+        "DQ.BPOP q 0",
+        "COPY o q",
+    ),
+    (
+        "MOVE",
+        "SELECT 1|DQ.ADD q a x|SELECT 0",
+        "DQ.BPOP q 0",
+        "SELECT 1|MOVE q 0|SELECT 0",
+    ),
+    (
+        "MOVE of a delayed one",
+        "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
+        "DQ.BPOP q 0",
+        "SELECT 1|MOVE q 0|SELECT 0",
+    ),
+    (
+        "SWAPDB",
+        "SELECT 1|DQ.ADD q a x|SELECT 0",
+        "DQ.BPOP q 0",
+        "SWAPDB 0 1",
+    ),
+    (
+        "SWAPDB with one there",
+        "SELECT 1|DQ.ADD q a x|SELECT 0|DQ.CFGSET q",
+        "DQ.BPOP q 0",
+        "SWAPDB 1 0",
+    ),
+    (
+        "SWAPDB of a delayed one",
+        "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
+        "DQ.BPOP q 0",
+        "SWAPDB 0 1",
+    ),
+    (
+        "ADD in a transaction",
+        "DQ.CFGSET q",
+        "DQ.BPOP q 0",
+        "MULTI|DQ.ADD q a x|EXEC",
+    ),
+    ("ADD where no key is", "", "DQ.BPOP q 0", "DQ.ADD q a x"),
+    (
+        "the second key",
+        "DQ.CFGSET q",
+        "DQ.BPOP p q 0",
+        "DQ.ADD q a x",
+    ),
+    (
+        "with COUNT",
+        "DQ.CFGSET q",
+        "DQ.BPOP q 0 COUNT 5",
+        "DQ.ADD q a x",
+    ),
+    (
+        "with NOACK",
+        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q",
+        "DQ.BPOP q 0 NOACK",
+        "DQ.ADD q a x",
+    ),
+];
+
+fn run(client: &mut Raw, lines: &str) {
+    for line in lines.split('|').filter(|line| !line.is_empty()) {
+        let reply = client.ask(line);
+        assert!(!reply.starts_with('-'), "{line} -> {reply}");
+    }
+}
+
+/// The client waits before it comes; the key is there before, so that the server does not wake anybody by itself.
 #[test]
 fn woken_by_each_cause() {
-    // name, before the wait, what the waiting client says, after it began
-    let causes: &[(&str, &str, &str, &str)] = &[
-        ("a due comes", "DQ.ADD q a x DELAY 150", "DQ.BPOP q 0", ""),
-        (
-            "a lease ends",
-            "DQ.ADD q a x|DQ.POP q TTR 150",
-            "DQ.BPOP q 0",
-            "",
-        ),
-        ("ADD", "DQ.CFGSET q", "DQ.BPOP q 0", "DQ.ADD q a x"),
-        (
-            "ADD XX",
-            "DQ.ADD q a x DELAY 60000",
-            "DQ.BPOP q 0",
-            "DQ.ADD q a x XX",
-        ),
-        (
-            "NACK",
-            "DQ.ADD q a x|DQ.POP q",
-            "DQ.BPOP q 0",
-            "DQ.NACK q a",
-        ),
-        (
-            "NACK DELAY",
-            "DQ.ADD q a x|DQ.POP q",
-            "DQ.BPOP q 0",
-            "DQ.NACK q a DELAY 50",
-        ),
-        (
-            "RESCHEDULE",
-            "DQ.ADD q a x DELAY 60000",
-            "DQ.BPOP q 0",
-            "DQ.RESCHEDULE q DELAY 0 a",
-        ),
-        (
-            "RESCHEDULE later",
-            "DQ.ADD q a x DELAY 60000",
-            "DQ.BPOP q 0",
-            "DQ.RESCHEDULE q DELAY 50 a",
-        ),
-        (
-            "KICK",
-            "DQ.ADD q a x|DQ.POP q|DQ.NACK q a FATAL",
-            "DQ.BPOP q 0",
-            "DQ.KICK q COUNT 1",
-        ),
-        (
-            "a pause ends",
-            "DQ.ADD q a x|DQ.PAUSE q 150",
-            "DQ.BPOP q 0",
-            "",
-        ),
-        (
-            "RESUME",
-            "DQ.ADD q a x|DQ.PAUSE q",
-            "DQ.BPOP q 0",
-            "DQ.RESUME q",
-        ),
-        (
-            "a shorter pause",
-            "DQ.ADD q a x|DQ.PAUSE q",
-            "DQ.BPOP q 0",
-            "DQ.PAUSE q 50",
-        ),
-        (
-            "a rate window ends",
-            "DQ.CFGSET q RATE 1 200|DQ.ADD q b x|DQ.POP q NOACK|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "",
-        ),
-        (
-            "ACK frees a place",
-            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "DQ.ACK q b",
-        ),
-        (
-            "DEL frees a place",
-            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "DQ.DEL q b",
-        ),
-        (
-            "PURGE frees a place",
-            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "DQ.PURGE q RESERVED",
-        ),
-        (
-            "FATAL frees a place",
-            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "DQ.NACK q b FATAL",
-        ),
-        (
-            "a lease's end frees a place",
-            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x ATTEMPTS 1|DQ.POP q TTR 150|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "",
-        ),
-        (
-            "MAXRESERVED",
-            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "DQ.CFGSET q MAXRESERVED 0",
-        ),
-        (
-            "RATE",
-            "DQ.CFGSET q RATE 1 60000|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-            "DQ.BPOP q 0",
-            "DQ.CFGSET q RATE 0 0",
-        ),
-        ("RENAME", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAME o q"),
-        (
-            "RENAME onto one",
-            "DQ.ADD o a x|DQ.CFGSET q",
-            "DQ.BPOP q 0",
-            "RENAME o q",
-        ),
-        ("RENAMENX", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAMENX o q"),
-        (
-            "RENAME of a delayed one",
-            "DQ.ADD o a x DELAY 150",
-            "DQ.BPOP q 0",
-            "RENAME o q",
-        ),
-        ("COPY", "DQ.ADD o a x", "DQ.BPOP q 0", "COPY o q"),
-        (
-            "COPY REPLACE",
-            "DQ.ADD o a x|DQ.CFGSET q",
-            "DQ.BPOP q 0",
-            "COPY o q REPLACE",
-        ),
-        (
-            "COPY of a delayed one",
-            "DQ.ADD o a x DELAY 150",
-            "DQ.BPOP q 0",
-            "COPY o q",
-        ),
-        (
-            "MOVE",
-            "SELECT 1|DQ.ADD q a x|SELECT 0",
-            "DQ.BPOP q 0",
-            "SELECT 1|MOVE q 0|SELECT 0",
-        ),
-        (
-            "MOVE of a delayed one",
-            "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
-            "DQ.BPOP q 0",
-            "SELECT 1|MOVE q 0|SELECT 0",
-        ),
-        (
-            "SWAPDB",
-            "SELECT 1|DQ.ADD q a x|SELECT 0",
-            "DQ.BPOP q 0",
-            "SWAPDB 0 1",
-        ),
-        (
-            "SWAPDB with one there",
-            "SELECT 1|DQ.ADD q a x|SELECT 0|DQ.CFGSET q",
-            "DQ.BPOP q 0",
-            "SWAPDB 1 0",
-        ),
-        (
-            "SWAPDB of a delayed one",
-            "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
-            "DQ.BPOP q 0",
-            "SWAPDB 0 1",
-        ),
-        (
-            "ADD in a transaction",
-            "DQ.CFGSET q",
-            "DQ.BPOP q 0",
-            "MULTI|DQ.ADD q a x|EXEC",
-        ),
-        ("ADD where no key is", "", "DQ.BPOP q 0", "DQ.ADD q a x"),
-        (
-            "the second key",
-            "DQ.CFGSET q",
-            "DQ.BPOP p q 0",
-            "DQ.ADD q a x",
-        ),
-        (
-            "with COUNT",
-            "DQ.CFGSET q",
-            "DQ.BPOP q 0 COUNT 5",
-            "DQ.ADD q a x",
-        ),
-        (
-            "with NOACK",
-            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q",
-            "DQ.BPOP q 0 NOACK",
-            "DQ.ADD q a x",
-        ),
-    ];
     let server = Server::start();
-    let other = Server::start();
     let mut client = server.raw();
-    let mut run = |lines: &str| {
-        for line in lines.split('|').filter(|line| !line.is_empty()) {
-            let reply = client.ask(line);
-            assert!(!reply.starts_with('-'), "{line} -> {reply}");
-        }
-    };
-    for (name, before, wait, after) in causes {
-        run("FLUSHALL");
-        run(before);
+    for (name, before, wait, after) in CAUSES {
+        run(&mut client, "FLUSHALL");
+        run(&mut client, before);
         let mut waiting = server.raw();
         waiting.begin(wait);
         // Where it is woken by time, it may be served before it is seen to wait.
         if !after.is_empty() {
             server.wait_for_blocked(1);
         }
-        run(after);
+        run(&mut client, after);
         let got = waiting.reply();
         assert!(
             got.starts_with("[ 'q'") && got.contains("'a'"),
@@ -228,22 +231,30 @@ fn woken_by_each_cause() {
         );
         println!("woken: {name}");
     }
-    // From a payload, and from another server.
+    server.wait_for_blocked(0);
+}
+
+/// From a payload, and from another server.
+#[test]
+fn woken_by_what_is_restored_or_migrated() {
+    let server = Server::start();
+    let other = Server::start();
+    let mut client = server.raw();
     for (before, lines) in [("", ""), ("DQ.CFGSET q", "REPLACE")] {
-        run("FLUSHALL");
+        run(&mut client, "FLUSHALL");
         let mut there = other.raw();
         there.says("DQ.ADD q a x DELAY 100", "'a'");
         let Reply::Bulk(payload) = there.run("DUMP q") else {
             panic!("no dump");
         };
-        run(before);
+        run(&mut client, before);
         let mut waiting = server.waiting("DQ.BPOP q 0");
         let mut restore: Vec<&[u8]> = vec![b"RESTORE", b"q", b"0", &payload];
         restore.extend((!lines.is_empty()).then_some(lines.as_bytes()));
         assert_eq!(server.raw().call(&restore), Reply::Simple("OK".into()));
         assert_eq!(waiting.delivery().id, "a");
-        run("FLUSHALL");
-        run(before);
+        run(&mut client, "FLUSHALL");
+        run(&mut client, before);
         let mut waiting = server.waiting("DQ.BPOP q 0");
         let migrate = format!("MIGRATE 127.0.0.1 {} q 0 10000 {lines}", server.port());
         there.says(&migrate, "+OK");

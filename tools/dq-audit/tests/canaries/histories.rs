@@ -74,16 +74,35 @@ pub fn sound() -> Vec<E> {
 /// What was planted, which rule it breaks, and the history.
 pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
     use Rule::*;
-    let expired = Removal::Expired;
+    [
+        (NeverEarly, never_early()),
+        (OneLease, one_lease()),
+        (TokensGrow, tokens_grow()),
+        (AttemptsCount, attempts_count()),
+        (AttemptsEnd, attempts_end()),
+        (StaleNeverActs, stale_never_acts()),
+        (NothingLost, nothing_lost()),
+        (NothingFromNowhere, nothing_from_nowhere()),
+        (InTurn, in_turn()),
+        (WithinMax, within_max()),
+        (OccurrencesGrow, occurrences_grow()),
+    ]
+    .into_iter()
+    .flat_map(|(rule, planted)| {
+        planted
+            .into_iter()
+            .map(move |(what, history)| (what, rule, history))
+    })
+    .collect()
+}
+
+type Planted = Vec<(&'static str, Vec<E>)>;
+
+fn never_early() -> Planted {
     vec![
-        (
-            "early",
-            NeverEarly,
-            vec![added("a", T + 50, 0), reserved("a", T + 49)],
-        ),
+        ("early", vec![added("a", T + 50, 0), reserved("a", T + 49)]),
         (
             "taken early",
-            NeverEarly,
             vec![
                 added("a", T + 50, 0),
                 removed("a", Removal::Popped),
@@ -91,14 +110,17 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
                 reserved("b", T + 10),
             ],
         ),
+    ]
+}
+
+fn one_lease() -> Planted {
+    vec![
         (
             "twice",
-            OneLease,
             vec![added("a", T, 0), reserved("a", T), reserved("a", T + 5)],
         ),
         (
             "again before its lease's end",
-            OneLease,
             vec![
                 added("a", T, 0),
                 reserved("a", T),
@@ -108,7 +130,6 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "a lease cut short",
-            OneLease,
             vec![
                 added("a", T, 0),
                 reserved("a", T),
@@ -119,12 +140,10 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "a lease that never ends",
-            OneLease,
             [vec![added("a", T, 0), reserved("a", T)], others(1..=13)].concat(),
         ),
         (
             "a lease that ends when all has gone on without it",
-            OneLease,
             [
                 vec![added("a", T, 0), reserved("a", T)],
                 others(1..=13),
@@ -134,12 +153,15 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "dead at another instant",
-            OneLease,
             vec![added("a", T, 1), reserved("a", T), died("a", T + 99)],
         ),
+    ]
+}
+
+fn tokens_grow() -> Planted {
+    vec![
         (
             "the same token",
-            TokensGrow,
             vec![
                 added("a", T, 0),
                 reserved("a", T),
@@ -149,7 +171,6 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "a token of a queue that is gone",
-            TokensGrow,
             vec![
                 added("a", T, 0),
                 reserved("a", T + 9),
@@ -159,29 +180,34 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
                 reserved("a", T + 8),
             ],
         ),
-        (
-            "attempts jump",
-            AttemptsCount,
-            vec![added("a", T, 9), reserved("a", T), nacked("a", T, 3)],
-        ),
+    ]
+}
+
+fn attempts_count() -> Planted {
+    vec![(
+        "attempts jump",
+        vec![added("a", T, 9), reserved("a", T), nacked("a", T, 3)],
+    )]
+}
+
+fn attempts_end() -> Planted {
+    vec![
         (
             "goes on after its last",
-            AttemptsEnd,
             vec![added("a", T, 1), reserved("a", T), timed_out("a")],
         ),
         (
             "given back after its last",
-            AttemptsEnd,
             vec![added("a", T, 1), reserved("a", T), nacked("a", T, 1)],
         ),
-        (
-            "acked by nobody",
-            StaleNeverActs,
-            vec![added("a", T, 0), acked("a")],
-        ),
+    ]
+}
+
+fn stale_never_acts() -> Planted {
+    vec![
+        ("acked by nobody", vec![added("a", T, 0), acked("a")]),
         (
             "acked after it was given back",
-            StaleNeverActs,
             vec![
                 added("a", T, 0),
                 reserved("a", T),
@@ -191,37 +217,40 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "touched after its end",
-            StaleNeverActs,
             vec![added("a", T, 0), reserved("a", T), touched("a", T + 101)],
         ),
         (
+            "done by nobody",
+            vec![keeps_done(9), added("a", T, 0), done("a", T, 0)],
+        ),
+    ]
+}
+
+fn nothing_lost() -> Planted {
+    vec![
+        (
             "the key goes with a job",
-            NothingLost,
             vec![added("a", T, 0), Effect::Dropped],
         ),
         (
             "expired without a TTL",
-            NothingLost,
-            vec![added("a", T, 0), removed("a", expired)],
+            vec![added("a", T, 0), removed("a", Removal::Expired)],
         ),
         (
             "expired before its TTL",
-            NothingLost,
             vec![
                 expiring("a", T, 0, T + 50),
-                removed("a", expired),
+                removed("a", Removal::Expired),
                 added("b", T, 0),
                 reserved("b", T + 49),
             ],
         ),
         (
             "dead with attempts left",
-            NothingLost,
             vec![added("a", T, 2), reserved("a", T), died("a", T + 100)],
         ),
         (
             "dead beyond no DEADLEN",
-            NothingLost,
             vec![
                 added("a", T, 1),
                 reserved("a", T),
@@ -231,7 +260,6 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "a rule ends",
-            NothingLost,
             vec![
                 recurs("r", 0),
                 reserved("r", T),
@@ -239,121 +267,7 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
             ],
         ),
         (
-            "ended twice",
-            NothingFromNowhere,
-            vec![added("a", T, 0), reserved("a", T), acked("a"), acked("a")],
-        ),
-        ("never added", NothingFromNowhere, vec![reserved("a", T)]),
-        (
-            "delivered after its end",
-            NothingFromNowhere,
-            vec![
-                added("a", T, 0),
-                reserved("a", T),
-                acked("a"),
-                reserved("a", T + 5),
-            ],
-        ),
-        (
-            "delivered after its TTL",
-            NothingFromNowhere,
-            vec![expiring("a", T, 0, T + 5), reserved("a", T + 7)],
-        ),
-        (
-            "kicked alive",
-            NothingFromNowhere,
-            vec![added("a", T, 0), kicked("a", T)],
-        ),
-        (
-            "before others of its group",
-            InTurn,
-            vec![
-                fifo_and_max(true, 0),
-                grouped("a"),
-                grouped("b"),
-                reserved("b", T),
-            ],
-        ),
-        (
-            "beside another of its group",
-            InTurn,
-            vec![
-                fifo_and_max(true, 0),
-                grouped("a"),
-                grouped("b"),
-                reserved("a", T),
-                reserved("b", T + 1),
-            ],
-        ),
-        (
-            "taken before others of its group",
-            InTurn,
-            vec![
-                fifo_and_max(true, 0),
-                grouped("a"),
-                grouped("b"),
-                removed("b", Removal::Popped),
-            ],
-        ),
-        (
-            "more than MAXRESERVED",
-            WithinMax,
-            vec![
-                configured(1, 0),
-                added("a", T, 0),
-                added("b", T, 0),
-                reserved("a", T),
-                reserved("b", T + 1),
-            ],
-        ),
-        (
-            "more than GROUPMAX",
-            WithinMax,
-            vec![
-                fifo_and_max(false, 1),
-                grouped("a"),
-                grouped("b"),
-                reserved("a", T),
-                reserved("b", T + 1),
-            ],
-        ),
-        (
-            "more than RATE",
-            WithinMax,
-            [vec![rated(false)], served([0, 5, 8])].concat(),
-        ),
-        (
-            "more than GROUPRATE",
-            WithinMax,
-            [vec![rated(true)], served([0, 5, 8])].concat(),
-        ),
-        (
-            "a larger cost than RATE",
-            WithinMax,
-            [vec![rated(false)], served_costly([0, 8])].concat(),
-        ),
-        (
-            "a larger cost than GROUPRATE",
-            WithinMax,
-            [vec![rated(true)], served_costly([0, 8])].concat(),
-        ),
-        (
-            "the same occurrence",
-            OccurrencesGrow,
-            vec![
-                recurs("r", 0),
-                reserved("r", T),
-                recurred("r", Ended::Acked, Some(T)),
-            ],
-        ),
-        (
-            "done by nobody",
-            StaleNeverActs,
-            vec![keeps_done(9), added("a", T, 0), done("a", T, 0)],
-        ),
-        (
             "a done job lost",
-            NothingLost,
             vec![
                 keeps_done(9),
                 added("a", T, 0),
@@ -364,7 +278,6 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "a done job gone before its time",
-            NothingLost,
             vec![
                 keeps_done(9),
                 added("a", T, 0),
@@ -377,7 +290,6 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "more done jobs trimmed than are too many",
-            NothingLost,
             vec![
                 keeps_done(2),
                 added("a", T, 0),
@@ -386,9 +298,32 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
                 done_trimmed(1),
             ],
         ),
+    ]
+}
+
+fn nothing_from_nowhere() -> Planted {
+    vec![
+        (
+            "ended twice",
+            vec![added("a", T, 0), reserved("a", T), acked("a"), acked("a")],
+        ),
+        ("never added", vec![reserved("a", T)]),
+        (
+            "delivered after its end",
+            vec![
+                added("a", T, 0),
+                reserved("a", T),
+                acked("a"),
+                reserved("a", T + 5),
+            ],
+        ),
+        (
+            "delivered after its TTL",
+            vec![expiring("a", T, 0, T + 5), reserved("a", T + 7)],
+        ),
+        ("kicked alive", vec![added("a", T, 0), kicked("a", T)]),
         (
             "a done job run twice",
-            NothingFromNowhere,
             vec![
                 keeps_done(9),
                 added("a", T, 0),
@@ -398,9 +333,95 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
                 done_kicked("a", T + 2),
             ],
         ),
+    ]
+}
+
+fn in_turn() -> Planted {
+    vec![
+        (
+            "before others of its group",
+            vec![
+                fifo_and_max(true, 0),
+                grouped("a"),
+                grouped("b"),
+                reserved("b", T),
+            ],
+        ),
+        (
+            "beside another of its group",
+            vec![
+                fifo_and_max(true, 0),
+                grouped("a"),
+                grouped("b"),
+                reserved("a", T),
+                reserved("b", T + 1),
+            ],
+        ),
+        (
+            "taken before others of its group",
+            vec![
+                fifo_and_max(true, 0),
+                grouped("a"),
+                grouped("b"),
+                removed("b", Removal::Popped),
+            ],
+        ),
+    ]
+}
+
+fn within_max() -> Planted {
+    vec![
+        (
+            "more than MAXRESERVED",
+            vec![
+                configured(1, 0),
+                added("a", T, 0),
+                added("b", T, 0),
+                reserved("a", T),
+                reserved("b", T + 1),
+            ],
+        ),
+        (
+            "more than GROUPMAX",
+            vec![
+                fifo_and_max(false, 1),
+                grouped("a"),
+                grouped("b"),
+                reserved("a", T),
+                reserved("b", T + 1),
+            ],
+        ),
+        (
+            "more than RATE",
+            [vec![rated(false)], served([0, 5, 8])].concat(),
+        ),
+        (
+            "more than GROUPRATE",
+            [vec![rated(true)], served([0, 5, 8])].concat(),
+        ),
+        (
+            "a larger cost than RATE",
+            [vec![rated(false)], served_costly([0, 8])].concat(),
+        ),
+        (
+            "a larger cost than GROUPRATE",
+            [vec![rated(true)], served_costly([0, 8])].concat(),
+        ),
+    ]
+}
+
+fn occurrences_grow() -> Planted {
+    vec![
+        (
+            "the same occurrence",
+            vec![
+                recurs("r", 0),
+                reserved("r", T),
+                recurred("r", Ended::Acked, Some(T)),
+            ],
+        ),
         (
             "beside its grid",
-            OccurrencesGrow,
             vec![
                 recurs("r", 0),
                 reserved("r", T),
@@ -409,7 +430,6 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
         ),
         (
             "once too often",
-            OccurrencesGrow,
             vec![
                 recurs("r", 1),
                 reserved("r", T),
