@@ -28,8 +28,8 @@ export MAVEN_OPTS := -Djansi.noreset=true -XX:TieredStopAtLevel=1 -XX:+UseSerial
 # What must be there; the module, and what else it needs; and a program of tools/.
 need = @tools/install/setup.sh $(1)
 module = @tools/install/setup.sh cargo cc libclang $(1) && $(BUILD)
-# Under CI clippy checks what is built for tests while it builds it, as `cargo clippy` would read all of it, and its libraries,
-# once more. So is nothing that a server loads: of that clippy would keep rustc from optimizing some.
+# Under CI clippy checks what is built for tests while it is built, as `cargo clippy` would compile all of it, and its
+# libraries, once more. Not what a server loads: under clippy rustc optimizes less.
 CHECKED = $(if $(CI),RUSTC_WORKSPACE_WRAPPER='$(patsubst %cargo,%clippy-driver,$(CARGO))' CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__)
 TOOLS = $(CHECKED) CARGO_TARGET_DIR='$(TARGET)/top'$(if $(CI), CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
 PROGRAMS = $(TOOLS) $(CARGO) $(1) --manifest-path tools/Cargo.toml --release

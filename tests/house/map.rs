@@ -79,7 +79,8 @@ fn words_of_code() -> BTreeSet<String> {
 
 fn targets() -> BTreeSet<String> {
     let text = MAKEFILES.map(read).concat();
-    let names = text.lines().filter_map(|line| line.split_once(':'));
+    let rules = text.lines().filter(|line| !line.starts_with(['#', '\t']));
+    let names = rules.filter_map(|line| line.split_once(':'));
     let names = names.flat_map(|(names, _)| names.split(' '));
     names.map(str::to_owned).collect()
 }
