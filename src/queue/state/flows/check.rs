@@ -74,8 +74,10 @@ impl Queue {
                 }
             }
             edges += open;
-            let fits = open == usize::from(record.open);
-            if !is_purged && !(fits && self.is_blocked(record.waiter) == (open > 0)) {
+            if is_purged {
+                continue;
+            }
+            if open != usize::from(record.open) || self.is_blocked(record.waiter) != (open > 0) {
                 return Err(format!("{record:?} counts not {open}"));
             }
         }
