@@ -2,7 +2,7 @@
 
 # In a target folder of its own: in the other one each run would have the module built anew. FLOOR: commands that do
 # nothing, to compare with. OPPONENTS: what we compare with.
-BENCH = @DQ_PGO='$(PGO)' JOBS='$(JOBS)' DQ_FLOOR='$(TARGET)/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
+BENCH = @$(CHECKED) DQ_PGO='$(PGO)' JOBS='$(JOBS)' DQ_FLOOR='$(TARGET)/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(ON) $(CARGO) bench -q --no-default-features --bench bench
 FLOOR = @CARGO_TARGET_DIR='$(TARGET)' $(CARGO) build -q --release -p dq-floor
 OPPONENTS := $(TARGET)/opponents
@@ -23,7 +23,7 @@ bench-quick bench-core bench-scale: ## the main figures; our goals, against a so
 bench-count: ## instructions and cache misses per command against benches/counts.txt; RECORD=1 writes it, PGO=1: of such a build
 	$(call module,server valgrind)
 	$(FLOOR)
-	$(subst @DQ_PGO,@$(CHECKED) DQ_PGO,$(subst $(TARGET)/harness,$(TARGET),$(BENCH))) --profile test -- --count $(if $(RECORD),--record)
+	$(subst $(TARGET)/harness,$(TARGET),$(BENCH)) --profile test -- --count $(if $(RECORD),--record)
 
 bench-opponents bench-libraries bench-tenants bench-flows bench-steps: ## dq beside Celery, BullMQ, ...: queues, libraries, tenants, batches, steps; ONLY="adds celery", QUICK=1
 	$(call module,server)

@@ -3,203 +3,129 @@
 use crate::scene::{Lines, Scene};
 use crate::support::{Raw, Reply, Server};
 
-/// Name, before the wait, what the waiting client says, after it began.
-type Cause = (&'static str, &'static str, &'static str, &'static str);
+/// Name, before the wait, after it began.
+type Cause = (&'static str, &'static str, &'static str);
 
 /// Every cause of which the contract says that it wakes.
 const CAUSES: &[Cause] = &[
-    ("a due comes", "DQ.ADD q a x DELAY 150", "DQ.BPOP q 0", ""),
-    (
-        "a lease ends",
-        "DQ.ADD q a x|DQ.POP q TTR 150",
-        "DQ.BPOP q 0",
-        "",
-    ),
-    ("ADD", "DQ.CFGSET q", "DQ.BPOP q 0", "DQ.ADD q a x"),
-    (
-        "ADD XX",
-        "DQ.ADD q a x DELAY 60000",
-        "DQ.BPOP q 0",
-        "DQ.ADD q a x XX",
-    ),
-    (
-        "NACK",
-        "DQ.ADD q a x|DQ.POP q",
-        "DQ.BPOP q 0",
-        "DQ.NACK q a",
-    ),
+    ("a due comes", "DQ.ADD q a x DELAY 150", ""),
+    ("a lease ends", "DQ.ADD q a x|DQ.POP q TTR 150", ""),
+    ("ADD", "DQ.CFGSET q", "DQ.ADD q a x"),
+    ("ADD XX", "DQ.ADD q a x DELAY 60000", "DQ.ADD q a x XX"),
+    ("NACK", "DQ.ADD q a x|DQ.POP q", "DQ.NACK q a"),
     (
         "NACK DELAY",
         "DQ.ADD q a x|DQ.POP q",
-        "DQ.BPOP q 0",
         "DQ.NACK q a DELAY 50",
     ),
     (
         "RESCHEDULE",
         "DQ.ADD q a x DELAY 60000",
-        "DQ.BPOP q 0",
         "DQ.RESCHEDULE q DELAY 0 a",
     ),
     (
         "RESCHEDULE later",
         "DQ.ADD q a x DELAY 60000",
-        "DQ.BPOP q 0",
         "DQ.RESCHEDULE q DELAY 50 a",
     ),
     (
         "KICK",
         "DQ.ADD q a x|DQ.POP q|DQ.NACK q a FATAL",
-        "DQ.BPOP q 0",
         "DQ.KICK q COUNT 1",
     ),
-    (
-        "a pause ends",
-        "DQ.ADD q a x|DQ.PAUSE q 150",
-        "DQ.BPOP q 0",
-        "",
-    ),
-    (
-        "RESUME",
-        "DQ.ADD q a x|DQ.PAUSE q",
-        "DQ.BPOP q 0",
-        "DQ.RESUME q",
-    ),
+    ("a pause ends", "DQ.ADD q a x|DQ.PAUSE q 150", ""),
+    ("RESUME", "DQ.ADD q a x|DQ.PAUSE q", "DQ.RESUME q"),
     (
         "a shorter pause",
         "DQ.ADD q a x|DQ.PAUSE q",
-        "DQ.BPOP q 0",
         "DQ.PAUSE q 50",
     ),
     (
         "a rate window ends",
         "DQ.CFGSET q RATE 1 200|DQ.ADD q b x|DQ.POP q NOACK|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "",
     ),
     (
         "ACK frees a place",
         "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "DQ.ACK q b",
     ),
     (
         "DEL frees a place",
         "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "DQ.DEL q b",
     ),
     (
         "PURGE frees a place",
         "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "DQ.PURGE q RESERVED",
     ),
     (
         "FATAL frees a place",
         "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "DQ.NACK q b FATAL",
     ),
     (
         "a lease's end frees a place",
         "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x ATTEMPTS 1|DQ.POP q TTR 150|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "",
     ),
     (
         "MAXRESERVED",
         "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "DQ.CFGSET q MAXRESERVED 0",
     ),
     (
         "RATE",
         "DQ.CFGSET q RATE 1 60000|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
-        "DQ.BPOP q 0",
         "DQ.CFGSET q RATE 0 0",
     ),
-    ("RENAME", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAME o q"),
-    (
-        "RENAME onto one",
-        "DQ.ADD o a x|DQ.CFGSET q",
-        "DQ.BPOP q 0",
-        "RENAME o q",
-    ),
-    ("RENAMENX", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAMENX o q"),
+    ("RENAME", "DQ.ADD o a x", "RENAME o q"),
+    ("RENAME onto one", "DQ.ADD o a x|DQ.CFGSET q", "RENAME o q"),
+    ("RENAMENX", "DQ.ADD o a x", "RENAMENX o q"),
     (
         "RENAME of a delayed one",
         "DQ.ADD o a x DELAY 150",
-        "DQ.BPOP q 0",
         "RENAME o q",
     ),
-    ("COPY", "DQ.ADD o a x", "DQ.BPOP q 0", "COPY o q"),
+    ("COPY", "DQ.ADD o a x", "COPY o q"),
     (
         "COPY REPLACE",
         "DQ.ADD o a x|DQ.CFGSET q",
-        "DQ.BPOP q 0",
         "COPY o q REPLACE",
     ),
     (
         "COPY of a delayed one",
         "DQ.ADD o a x DELAY 150",
-        "DQ.BPOP q 0",
         "COPY o q",
     ),
     (
         "MOVE",
         "SELECT 1|DQ.ADD q a x|SELECT 0",
-        "DQ.BPOP q 0",
         "SELECT 1|MOVE q 0|SELECT 0",
     ),
     (
         "MOVE of a delayed one",
         "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
-        "DQ.BPOP q 0",
         "SELECT 1|MOVE q 0|SELECT 0",
     ),
-    (
-        "SWAPDB",
-        "SELECT 1|DQ.ADD q a x|SELECT 0",
-        "DQ.BPOP q 0",
-        "SWAPDB 0 1",
-    ),
+    ("SWAPDB", "SELECT 1|DQ.ADD q a x|SELECT 0", "SWAPDB 0 1"),
     (
         "SWAPDB with one there",
         "SELECT 1|DQ.ADD q a x|SELECT 0|DQ.CFGSET q",
-        "DQ.BPOP q 0",
         "SWAPDB 1 0",
     ),
     (
         "SWAPDB of a delayed one",
         "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
-        "DQ.BPOP q 0",
         "SWAPDB 0 1",
     ),
     (
         "ADD in a transaction",
         "DQ.CFGSET q",
-        "DQ.BPOP q 0",
         "MULTI|DQ.ADD q a x|EXEC",
     ),
-    ("ADD where no key is", "", "DQ.BPOP q 0", "DQ.ADD q a x"),
-    (
-        "the second key",
-        "DQ.CFGSET q",
-        "DQ.BPOP p q 0",
-        "DQ.ADD q a x",
-    ),
-    (
-        "with COUNT",
-        "DQ.CFGSET q",
-        "DQ.BPOP q 0 COUNT 5",
-        "DQ.ADD q a x",
-    ),
-    (
-        "with NOACK",
-        "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q",
-        "DQ.BPOP q 0 NOACK",
-        "DQ.ADD q a x",
-    ),
+    ("ADD where no key is", "", "DQ.ADD q a x"),
 ];
 
 fn run(client: &mut Raw, lines: &str) {
@@ -210,27 +136,44 @@ fn run(client: &mut Raw, lines: &str) {
 }
 
 /// The client waits before it comes; the key is there before, so that the server does not wake anybody by itself.
+fn wakes(server: &Server, (name, before, after): &Cause, wait: &str) {
+    let mut client = server.raw();
+    run(&mut client, "FLUSHALL");
+    run(&mut client, before);
+    let mut waiting = server.raw();
+    waiting.begin(wait);
+    // Where it is woken by time, it may be served before it is seen to wait.
+    if !after.is_empty() {
+        server.wait_for_blocked(1);
+    }
+    run(&mut client, after);
+    let got = waiting.reply();
+    assert!(
+        got.starts_with("[ 'q'") && got.contains("'a'"),
+        "{name}: {got}"
+    );
+    println!("woken: {name}");
+}
+
 #[test]
 fn woken_by_each_cause() {
     let server = Server::start();
-    let mut client = server.raw();
-    for (name, before, wait, after) in CAUSES {
-        run(&mut client, "FLUSHALL");
-        run(&mut client, before);
-        let mut waiting = server.raw();
-        waiting.begin(wait);
-        // Where it is woken by time, it may be served before it is seen to wait.
-        if !after.is_empty() {
-            server.wait_for_blocked(1);
-        }
-        run(&mut client, after);
-        let got = waiting.reply();
-        assert!(
-            got.starts_with("[ 'q'") && got.contains("'a'"),
-            "{name}: {got}"
-        );
-        println!("woken: {name}");
+    for cause in CAUSES {
+        wakes(&server, cause, "DQ.BPOP q 0");
     }
+    let added = |name, before| (name, before, "DQ.ADD q a x");
+    wakes(
+        &server,
+        &added("the second key", "DQ.CFGSET q"),
+        "DQ.BPOP p q 0",
+    );
+    wakes(
+        &server,
+        &added("with COUNT", "DQ.CFGSET q"),
+        "DQ.BPOP q 0 COUNT 5",
+    );
+    let full = "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q";
+    wakes(&server, &added("with NOACK", full), "DQ.BPOP q 0 NOACK");
     server.wait_for_blocked(0);
 }
 

@@ -5,7 +5,8 @@ set -eu
 folder=$1
 wanted=$2
 
-# Only uv does it in a second. It does not read pip's settings, so where those name the one place to get packages from, pip does.
+# uv does it in a second. It does not read pip's settings: where those name the only place to get packages from, it fails, and
+# pip does it.
 with_uv() {
     uv=$("$(dirname "$0")/uv.sh") &&
         "$uv" venv -q --allow-existing --no-python-downloads --python "$(command -v python3)" "$folder" >&2 &&

@@ -15,7 +15,8 @@ build() {
     rm -rf "$repository"
     # Javadoc runs too shortly for the slow compiler of its JVM.
     maven -Ddq.target="$out" -Dmaven.test.skip=true -DaltDeploymentRepository="packages::file://$repository" \
-        -DadditionalJOption=-J-XX:TieredStopAtLevel=1 -f all.xml -pl :dq-redis,:dq-redisson,:dq-spring-boot-starter package source:jar-no-fork javadoc:jar deploy:deploy
+        -DadditionalJOption=-J-XX:TieredStopAtLevel=1 -f all.xml -pl :dq-redis,:dq-redisson,:dq-spring-boot-starter \
+        package source:jar-no-fork javadoc:jar deploy:deploy
     rm -rf "$out"
     for name in dq-redis dq-redisson dq-spring-boot-starter; do
         for kind in .jar -sources.jar -javadoc.jar .pom; do
