@@ -336,35 +336,24 @@ fn nothing_from_nowhere() -> Planted {
     ]
 }
 
+fn two_of_a_group(fifo: bool, max: u64, then: &[E]) -> Vec<E> {
+    let two = [fifo_and_max(fifo, max), grouped("a"), grouped("b")];
+    [&two, then].concat()
+}
+
 fn in_turn() -> Planted {
     vec![
         (
             "before others of its group",
-            vec![
-                fifo_and_max(true, 0),
-                grouped("a"),
-                grouped("b"),
-                reserved("b", T),
-            ],
+            two_of_a_group(true, 0, &[reserved("b", T)]),
         ),
         (
             "beside another of its group",
-            vec![
-                fifo_and_max(true, 0),
-                grouped("a"),
-                grouped("b"),
-                reserved("a", T),
-                reserved("b", T + 1),
-            ],
+            two_of_a_group(true, 0, &[reserved("a", T), reserved("b", T + 1)]),
         ),
         (
             "taken before others of its group",
-            vec![
-                fifo_and_max(true, 0),
-                grouped("a"),
-                grouped("b"),
-                removed("b", Removal::Popped),
-            ],
+            two_of_a_group(true, 0, &[removed("b", Removal::Popped)]),
         ),
     ]
 }
@@ -383,13 +372,7 @@ fn within_max() -> Planted {
         ),
         (
             "more than GROUPMAX",
-            vec![
-                fifo_and_max(false, 1),
-                grouped("a"),
-                grouped("b"),
-                reserved("a", T),
-                reserved("b", T + 1),
-            ],
+            two_of_a_group(false, 1, &[reserved("a", T), reserved("b", T + 1)]),
         ),
         (
             "more than RATE",
