@@ -10,6 +10,10 @@
 //! The server's timers, the one of 0 ms too, go by the clock: one that is under way when the clock is set
 //! back would fire as much later. So the timerfd tells of that as well, and a new one takes its place;
 //! a moment later, as Valkey 9.1 goes on with the old time for a millisecond.
+//!
+//! The server reads its clock once, and then fires all timers that are due, those included that a callback creates. If the
+//! clock is set back meanwhile, it would fire a new one over and over until the old time comes again, and serve
+//! nobody. So none is created where the clock shows less than it did, or than the timer that fires was due at.
 
 use super::api::timerfd::{self, Wakeup};
 use super::api::{self, api, guarded};
@@ -66,6 +70,8 @@ struct Timer {
     looking: Cell<bool>,
     /// It, where there is a timerfd: then there is one at a time.
     under_way: Cell<Option<raw::RedisModuleTimerID>>,
+    /// The unix-us at which it is due; once it has fired, what the clock has reached at least.
+    reached_us: Cell<u64>,
     /// The clock was set: one will be under way when the timerfd tells that it has settled.
     settling: Cell<bool>,
     fires: Cell<u64>,
@@ -81,6 +87,7 @@ thread_local! {
             armed_for: Cell::new(u64::MAX),
             looking: Cell::new(false),
             under_way: Cell::new(None),
+            reached_us: Cell::new(0),
             settling: Cell::new(false),
             fires: Cell::new(0),
             late_us_max: Cell::new(0),
@@ -145,20 +152,30 @@ pub fn look_again_in(ms: u64) {
 }
 
 fn look_in(timer: &Timer, ms: u64) {
+    let now_us = clock::real().us();
+    if is_set_back(timer, now_us) {
+        return settle(timer);
+    }
     // Without a timerfd a timer under way for later must not keep one for now from being started.
     timer.looking.set(ms <= 1 || timer.fd.get() >= 0);
-    let period = ms.min(LONGEST_PERIOD_MS) as i64;
+    let period = ms.min(LONGEST_PERIOD_MS);
+    timer.reached_us.set(now_us + period * 1000);
     // SAFETY: the context was made at load; the callback takes no data.
     let id = unsafe {
         api!(
             RedisModule_CreateTimer,
             timer.ctx.get(),
-            period,
+            period as i64,
             Some(on_timer),
             null_mut()
         )
     };
     timer.under_way.set(Some(id));
+}
+
+/// Servers fire a timer up to a millisecond early.
+fn is_set_back(timer: &Timer, now_us: u64) -> bool {
+    timer.fd.get() >= 0 && now_us + SETTLED_MS * 1000 < timer.reached_us.get()
 }
 
 /// The module timer under way may have to wait for the old time to come again. Nor may it stay: a period
@@ -168,6 +185,7 @@ fn settle(timer: &Timer) {
         // SAFETY: its own context; it has not fired, and this is not its callback.
         unsafe { api!(RedisModule_StopTimer, timer.ctx.get(), id, null_mut()) };
     }
+    timer.reached_us.set(0);
     timer.settling.set(true);
     timer.looking.set(true);
     timerfd::set_in(timer.fd.get(), SETTLED_MS);
@@ -200,22 +218,29 @@ unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
 unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void) {
     // Where the work panics it is tried again: nothing else might ever wake an idle server.
     let next = guarded("the timer", Next::InMs(AFTER_PANIC_MS), || {
-        let armed_for = TIMER.with(|timer| {
-            timer.looking.set(false);
-            timer.under_way.set(None);
-            timer.fires.set(timer.fires.get() + 1);
-            timer.armed_for.replace(u64::MAX)
-        });
-        if armed_for != u64::MAX {
-            let late_us = clock::real()
-                .us()
-                .saturating_sub(armed_for.saturating_mul(1000));
-            TIMER.with(|timer| timer.late_us_max.set(timer.late_us_max.get().max(late_us)));
-        }
+        TIMER.with(note_firing);
         let run = TIMER.with(|timer| timer.run.get());
         // SAFETY: the server passed the context to this callback.
         let ctx = unsafe { api::Ctx::new(ctx) };
         run(Fired { ctx })
     });
     guarded("setting the timer", (), || set(next));
+}
+
+fn note_firing(timer: &Timer) {
+    timer.looking.set(false);
+    timer.under_way.set(None);
+    timer.fires.set(timer.fires.get() + 1);
+    let now_us = clock::real().us();
+    let armed_for = timer.armed_for.replace(u64::MAX);
+    if armed_for != u64::MAX {
+        let late_us = now_us.saturating_sub(armed_for.saturating_mul(1000));
+        timer.late_us_max.set(timer.late_us_max.get().max(late_us));
+    }
+    // From here on nobody creates one until the clock has settled.
+    if is_set_back(timer, now_us) {
+        settle(timer);
+    } else {
+        timer.reached_us.set(timer.reached_us.get().max(now_us));
+    }
 }

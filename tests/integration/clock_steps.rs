@@ -1,6 +1,8 @@
 //! A clock that is set, forward and back, while the server serves: in a guest, where nobody else has it.
 
+use std::process::{self, Command};
 use std::time::Duration;
+use std::{env, fs};
 
 use crate::guest::{self, step_clock};
 use crate::scene::{let_pass, Delivery, Lines, Scene};
@@ -29,6 +31,49 @@ fn the_clock_is_set() {
     } else if let Some(Err(log)) = guest::run("clock_steps::the_clock_is_set") {
         panic!("in the guest:\n{log}");
     }
+}
+
+/// The server reads its clock once for all timers that it fires: one that our timer creates after the clock was set
+/// back would be due by that reading, again and again, for an hour.
+#[test]
+fn a_step_back_within_the_timers_work() {
+    let folder = env::temp_dir().join(format!("dq-set-back-{}", process::id()));
+    fs::create_dir_all(&folder).expect("a folder for temporary files");
+    let [source, library, file] = ["clock.c", "clock.so", "back"].map(|name| folder.join(name));
+    fs::write(&source, include_str!("clock_steps.c")).expect("the folder takes a file");
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&library, &source])
+        .status();
+    assert!(
+        compiled.is_ok_and(|it| it.success()),
+        "by what cargo links with"
+    );
+    let server = Server::builder()
+        .env("LD_PRELOAD", &library)
+        .env("DQ_SET_BACK", &file)
+        .start();
+    let mut client = server.raw();
+    let began = time_ms(&mut client);
+    let mut waiting = server.waiting("DQ.BPOP q 0");
+    let fires = || server.number("dq", "dq_timer_fires_total");
+    client.says("MULTI", "+OK");
+    client.says("DQ.ADD q first x DELAY 1", "+QUEUED");
+    client.says("CLIENT PAUSE 600000 WRITE", "+QUEUED");
+    client.run("EXEC");
+    for _ in 0..20 {
+        let before = fires();
+        wait_until("the timer looks again and again", PATIENCE, || {
+            fires() > before + 2
+        });
+        fs::write(&file, "").expect("the folder takes a file");
+        wait_until("the clock is set", PATIENCE, || !file.exists());
+    }
+    assert!(time_ms(&mut client) < began - 19 * HOUR as u64);
+    client.says("CLIENT UNPAUSE", "+OK");
+    client.run("DQ.ADD q second x DELAY 20");
+    assert_eq!(waiting.delivery().id, "second");
+    fs::remove_dir_all(&folder).expect("a folder of our own");
 }
 
 /// There is no network.

@@ -20,7 +20,7 @@ pub struct Builder {
     pub(super) files: Option<PathBuf>,
     pub(super) patience: Duration,
     pub(super) sentinel: bool,
-    pub(super) zones: Option<PathBuf>,
+    pub(super) environment: Vec<(&'static str, PathBuf)>,
     pub(super) has_bugs: bool,
 }
 
@@ -36,7 +36,7 @@ impl Builder {
             files: None,
             patience: PATIENCE,
             sentinel: false,
-            zones: None,
+            environment: Vec::new(),
             has_bugs: false,
         }
     }
@@ -60,8 +60,13 @@ impl Builder {
     }
 
     /// Where the server finds the system's time zones.
-    pub fn zones(mut self, folder: impl Into<PathBuf>) -> Builder {
-        self.zones = Some(folder.into());
+    pub fn zones(self, folder: impl Into<PathBuf>) -> Builder {
+        self.env("TZDIR", folder)
+    }
+
+    /// A variable of the server's environment.
+    pub fn env(mut self, name: &'static str, path: impl Into<PathBuf>) -> Builder {
+        self.environment.push((name, path.into()));
         self
     }
 

@@ -131,7 +131,7 @@ impl Server {
             .arg("server.conf")
             .args(self.builder.sentinel.then_some("--sentinel"))
             .current_dir(&self.folder)
-            .envs(self.builder.zones.iter().map(|folder| ("TZDIR", folder)))
+            .envs(self.builder.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(duplicate(&log))
             .stderr(duplicate(&log))
