@@ -138,8 +138,9 @@ class World:
         self.until(lambda: all(self.get(id, key) is None for id in ids), f"{ids} are acknowledged")
 
     def now_ms(self):
+        """Not before the server's present, whose dues and deadlines are rounded up."""
         seconds, micros = self.db.time()
-        return seconds * 1000 + micros // 1000
+        return seconds * 1000 + micros // 1000 + 1
 
     def never(self, condition, what, for_s=1.0):
         """It is not so, for a while. Only where nothing could be waited for instead."""
