@@ -23,6 +23,8 @@ export DQ_SUITE_OUT = $(TARGET)/suite
 export DQ_CLIENTS = $(TARGET)/clients
 export PYTHONPYCACHEPREFIX = $(TARGET)/pycache
 unexport PYTHONDONTWRITEBYTECODE
+# Go, too, knows a library again wherever it lies.
+export GOFLAGS := -trimpath $(GOFLAGS)
 export MAVEN_OPTS := -Djansi.noreset=true -XX:TieredStopAtLevel=1 -XX:+UseSerialGC $(MAVEN_OPTS)
 
 # What must be there; the module, and what else it needs; and a program of tools/.
@@ -31,10 +33,10 @@ module = @tools/install/setup.sh cargo cc libclang $(1) && $(BUILD)
 # Under CI clippy checks what is built for tests while it is built, as `cargo clippy` would compile all of it, and its
 # libraries, once more. Not what a server loads: under clippy rustc optimizes less.
 CHECKED = $(if $(CI),RUSTC_WORKSPACE_WRAPPER='$(patsubst %cargo,%clippy-driver,$(CARGO))' CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__)
-TOOLS = $(CHECKED) CARGO_TARGET_DIR='$(TARGET)/top'$(if $(CI), CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
-PROGRAMS = $(TOOLS) $(CARGO) $(1) --manifest-path tools/Cargo.toml --release
-# CI builds and tests them at once, as one by one each would have its libraries with other features; and unoptimized but for
-# what tools/Cargo.toml names, as the tests wait for servers: a third less to build.
+TOOLS = $(CHECKED) CARGO_TARGET_DIR='$(TARGET)/top'
+OF_TOOLS = --manifest-path tools/Cargo.toml --release$(if $(CI), --config tools/ci.toml)
+PROGRAMS = $(TOOLS) $(CARGO) $(1) $(OF_TOOLS)
+# CI builds and tests them at once, as one by one each would have its libraries with other features.
 program = @$(call PROGRAMS,build) $(if $(CI),--workspace,-p $(1))
 own = @[ -n "$$CI" ] || $(call PROGRAMS,test) -p $(1)
 AT = $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)

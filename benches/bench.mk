@@ -4,7 +4,8 @@
 # nothing, to compare with. OPPONENTS: what we compare with.
 BENCH = @$(CHECKED) DQ_PGO='$(PGO)' JOBS='$(JOBS)' DQ_FLOOR='$(TARGET)/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(ON) $(CARGO) bench -q --no-default-features --bench bench
-FLOOR = @CARGO_TARGET_DIR='$(TARGET)' $(CARGO) build -q --release -p dq-floor
+FLOOR_AS = CARGO_TARGET_DIR='$(TARGET)' $(CARGO) build -q --release -p dq-floor
+FLOOR = @$(if $(CI),$(CHECKED) $(FLOOR_AS) && )$(FLOOR_AS)
 OPPONENTS := $(TARGET)/opponents
 opponents = @tools/testing/opponents.sh '$(OPPONENTS)' && server=$$(tools/servers/server.sh) && '$(OPPONENTS)/python/bin/python' \
 	benches/opponents/harness/run.py --out '$(OPPONENTS)' --json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" \

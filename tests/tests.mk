@@ -4,7 +4,7 @@
 # those that need a server start one that loads $(MODULE). Most wait most of the time: more at once than there are cores.
 TEST = $(CHECKED) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} tools/testing/test.sh $(CARGO) test --no-default-features --no-fail-fast
 # The module that tests/integration/broken.rs breaks: built before, so that it holds up no other test.
-BREAKABLE = @$(CARGO) build -q --release -p dq-breakable --target-dir target
+BREAKABLE = @$(CHECKED) $(CARGO) build -q --release -p dq-breakable --target-dir target
 TESTS_IN_RUST = $(CHECKED) $(CARGO) test --no-default-features --no-run --all-targets
 CLOCK = @[ -z "$$CI" ] || tools/install/setup.sh uml || echo "A test that sets the clock will be left out." >&2
 BUILT = $(CURDIR)/target/built
@@ -139,7 +139,7 @@ test-programs: ## what dq-audit, dq-board, dq-import, dq-push and dq-top test by
 	$(call module,server $(if $(CI),java node beanstalkd))
 	$(REAL)
 	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' $(TOOLS) \
-	tools/testing/test.sh $(CARGO) test --manifest-path tools/Cargo.toml --release --workspace --no-fail-fast
+	tools/testing/test.sh $(CARGO) test $(OF_TOOLS) --workspace --no-fail-fast
 
 test-metrics: ## alerts and dashboard, with a real redis_exporter and Prometheus
 	$(call module,server python $(if $(CI),prometheus))
@@ -182,7 +182,8 @@ test-push: ## dq-push, against real servers and receivers, all of which are kill
 	DQ_PUSH='$(TARGET)/top/release/dq-push' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
 
 # Of the build of releases, whose build scripts it shares. Tests and benchmarks are those of the queue without the module.
-# Under CI they, and the programs, are checked by being built, which they are already.
+# Under CI all is checked by being built, which it is already: the module as the one that a test breaks, the floor by
+# `make bench-count`.
 CLIPPY = clippy -q --release
 lint: ## formatting and clippy; a warning is an error
 	$(call need,cargo cc libclang lint)
@@ -190,12 +191,13 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) fmt --all --check --manifest-path tools/Cargo.toml
 	$(CARGO) fmt --check -p dq-floor -p dq-tests
 	$(CARGO) fmt --check --manifest-path benches/opponents/rust/Cargo.toml
-	$(CARGO) $(CLIPPY) --lib -- -D warnings
-	$(CARGO) $(CLIPPY) -p dq-floor -- -D warnings
 ifdef CI
+	$(BREAKABLE)
 	$(TESTS_IN_RUST)
 	$(call PROGRAMS,test) --workspace --no-run
 else
+	$(CARGO) $(CLIPPY) --lib -- -D warnings
+	$(CARGO) $(CLIPPY) -p dq-floor -- -D warnings
 	$(CARGO) $(CLIPPY) --all-targets --no-default-features -- -D warnings
 	$(TOOLS) $(CARGO) $(CLIPPY) --manifest-path tools/Cargo.toml --workspace --all-targets -- -D warnings
 endif
@@ -254,7 +256,7 @@ fuzz: ## fuzzes the queue, for SECONDS=60 each target (with a nightly compiler)
 asan: ## the tests that need a server, on a Redis with AddressSanitizer (built first)
 	$(call module,source)
 	@tools/servers/built-servers.sh asan
-	@ASAN_OPTIONS=allocator_may_return_null=1 DQ_SERVER='$(BUILT)/redis-asan/redis-server' $(TEST) --test integration
+	@ASAN_OPTIONS=allocator_may_return_null=1:verify_asan_link_order=0 DQ_SERVER='$(BUILT)/redis-asan/redis-server' $(TEST) --test integration
 
 valgrind: ## random traffic under valgrind's memcheck; any report of the module fails
 	$(call module,server valgrind)

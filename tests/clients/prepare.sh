@@ -43,7 +43,7 @@ prepare_node() {
 }
 
 prepare_go() {
-    (cd "$work" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly go build -o bin/ . ./probe)
+    (cd "$work" && GOTOOLCHAIN=local GOFLAGS="${GOFLAGS:-} -mod=readonly" go build -o bin/ . ./probe)
     launcher go_redis example "$work/bin/dq-example"
     launcher go_redis probe "$work/bin/probe"
 }

@@ -80,5 +80,50 @@ class Flaky(unittest.TestCase):
                 "1 test-bad: (something; see target/flaky/test-bad-2.log)"])
 
 
+@unittest.skipUnless(shutil.which("clippy-driver"), "needs clippy")
+class Checked(unittest.TestCase):
+    """What is checked while it is built: how clippy is told that a warning is an error is no documented interface."""
+
+    def setUp(self):
+        root = tempfile.TemporaryDirectory(prefix="dq-checked-")
+        self.addCleanup(root.cleanup)
+        self.root = root.name
+        self.write("Cargo.toml", '[package]\nname = "dq-redis"\nedition = "2021"\n[workspace]\n')
+
+    def write(self, name, text):
+        path = os.path.join(self.root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+
+    def build(self, source):
+        """By make, under CI, with the Makefile's CHECKED; what it said, if it failed."""
+        self.write("src/lib.rs", source)
+        rule = "canary: ; @$(CHECKED) CARGO_TARGET_DIR=$(FOLDER)/target $(CARGO) build -q --manifest-path $(FOLDER)/Cargo.toml"
+        run = subprocess.run(
+            ["make", "-s", "--no-print-directory", f"--eval={rule}", "canary", f"FOLDER={self.root}"], cwd=ROOT,
+            env={**os.environ, "CI": "true"}, capture_output=True, text=True)
+        return run.returncode and run.stderr
+
+    def wrapped(self, source):
+        """By the wrapper of the Rust library."""
+        self.write("src/lib.rs", source)
+        run = subprocess.run(
+            ["cargo", "build", "-q", "--manifest-path", f"{self.root}/Cargo.toml"], capture_output=True, text=True, env={
+                **os.environ, "CARGO_TARGET_DIR": f"{self.root}/wrapped",
+                "RUSTC_WORKSPACE_WRAPPER": os.path.abspath(os.path.join(ROOT, "tools/testing/checked.sh"))})
+        return run.returncode and run.stderr
+
+    def test_a_lint_is_an_error(self):
+        good, bad = "pub fn canary() -> u32 {\n    1\n}\n", "pub fn canary() -> u32 {\n    return 1;\n}\n"
+        for build in self.build, self.wrapped:
+            self.assertEqual(build(good), 0)
+            self.assertIn("needless_return", build(bad))
+
+    def test_so_is_a_link_of_the_documentation_to_nothing(self):
+        self.assertEqual(self.wrapped("/// As [`canary`].\npub fn canary() {}\n"), 0)
+        self.assertIn("unresolved link", self.wrapped("/// As [`nothing`].\npub fn canary() {}\n"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -127,7 +127,6 @@ pub static BREAKABLE: LazyLock<PathBuf> = LazyLock::new(|| {
         .arg("--target-dir")
         .arg(&target)
         .env_remove("CARGO_BUILD_TARGET")
-        .env_remove("RUSTC_WORKSPACE_WRAPPER") // as `make test` has built it
         .status();
     assert!(
         status.is_ok_and(|status| status.success()),

@@ -69,7 +69,7 @@ check() {
     cd "$2"
     # What was fetched before need not be fetched again; the checksum database does not know what is not published.
     fetched=file://$(go env GOMODCACHE)/cache/download
-    export GOFLAGS=-modcacherw GONOSUMDB="$module" GOPROXY="$proxy,$fetched,$(go env GOPROXY)" GOMODCACHE="$2/cache"
+    export GOFLAGS="${GOFLAGS:-} -modcacherw" GONOSUMDB="$module" GOPROXY="$proxy,$fetched,$(go env GOPROXY)" GOMODCACHE="$2/cache"
     go mod init ten-lines
     go get "$module@$version"
     go build -o worker .

@@ -36,15 +36,14 @@ test_go() {
     done
 }
 
-# On the build of the suite's probe. The documentation needs the metadata that clippy has built.
+# Clippy and rustdoc check what is built for the tests while it is built, as they would have all its libraries read once more.
 test_rust() {
     cargo=${CARGO:-cargo}
-    export CARGO_TARGET_DIR="$DQ_SUITE_OUT/rust"
+    export CARGO_TARGET_DIR="$DQ_SUITE_OUT/rust" RUSTC_WORKSPACE_WRAPPER="$PWD/tools/testing/checked.sh"
     cd clients/rust
     $cargo fmt --all --check
-    $cargo clippy -q --locked --workspace --all-targets --all-features -- -D warnings
-    RUSTDOCFLAGS='-D warnings' $cargo doc -q --locked --no-deps --all-features
-    $cargo test --locked "$@"
+    $cargo test --locked --workspace --all-features --all-targets "$@"
+    $cargo test --locked --all-features --doc "$@"
 }
 
 test_java() {
