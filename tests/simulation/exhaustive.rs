@@ -230,7 +230,7 @@ pub fn play(steps: &[&Step], fault: Fault) -> Result<(), String> {
         let reply = call.execute(op);
         model.advance(now_us);
         let expected = model.execute(op, now_us, &reply);
-        equal(&format!("the reply to {op:?}"), &reply, &expected)?;
+        equal("the reply", &reply, &expected).map_err(|what| format!("{op:?}: {what}"))?;
         replica.tell(out.bytes());
     }
     model.advance(now_us);
