@@ -26,14 +26,23 @@ pub fn now() -> Now {
 
 /// Every command asks: clock_gettime itself takes half the time of SystemTime and its Duration.
 pub fn real() -> Now {
+    Now::from_us(read(libc::CLOCK_REALTIME))
+}
+
+/// How far the clock is ahead of one that nobody sets: it falls when the clock is set back.
+pub fn ahead_us() -> i64 {
+    real().us().wrapping_sub(read(libc::CLOCK_MONOTONIC)) as i64
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a clock that every system has, and a place for its answer; it cannot fail so.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
+    // SAFETY: clocks that every system has, and a place for their answer; it cannot fail so.
+    unsafe { libc::clock_gettime(clock, &mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Now::from_us(seconds * 1_000_000 + time.tv_nsec as u64 / 1000)
+    seconds * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
 /// At load: from here on the clock moves only by [`super::test_clock`].

@@ -4,7 +4,7 @@
 use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
     agenda, async_load, awaits, blocked, imports, listeners, reclaim, renamed, replicate, sleep,
-    trimmed, unowned_slots, worker,
+    timer, trimmed, unowned_slots, worker,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -218,6 +218,7 @@ unsafe extern "C" fn on_cron(
         // SAFETY: the server passes a live context.
         let ctx = unsafe { Ctx::new(ctx) };
         if !ctx.flags().is_loading() {
+            timer::look_at_clock();
             sleep::begin_sweep(ctx);
         }
     });

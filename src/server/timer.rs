@@ -13,7 +13,7 @@
 //!
 //! The server reads its clock once, and then fires all timers that are due, those included that a callback creates. If the
 //! clock is set back meanwhile, it would fire a new one over and over until the old time comes again, and serve
-//! nobody. So none is created where the clock shows less than it did, or than the timer that fires was due at.
+//! nobody. So a callback asks whether the clock was set back since the last one, and creates none then.
 
 use super::api::timerfd::{self, Wakeup};
 use super::api::{self, api, guarded};
@@ -70,9 +70,9 @@ struct Timer {
     looking: Cell<bool>,
     /// It, where there is a timerfd: then there is one at a time.
     under_way: Cell<Option<raw::RedisModuleTimerID>>,
-    /// The unix-us at which it is due; once it has fired, what the clock has reached at least.
-    reached_us: Cell<u64>,
-    /// The clock was set: one will be under way when the timerfd tells that it has settled.
+    /// What [`clock::ahead_us`] was when it was looked at last.
+    ahead_us: Cell<i64>,
+    /// The clock was set: one will be under way when it has settled.
     settling: Cell<bool>,
     fires: Cell<u64>,
     late_us_max: Cell<u64>,
@@ -87,7 +87,7 @@ thread_local! {
             armed_for: Cell::new(u64::MAX),
             looking: Cell::new(false),
             under_way: Cell::new(None),
-            reached_us: Cell::new(0),
+            ahead_us: Cell::new(0),
             settling: Cell::new(false),
             fires: Cell::new(0),
             late_us_max: Cell::new(0),
@@ -101,6 +101,7 @@ pub fn start(ctx: api::Ctx<'_>, run: Run) {
     let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext, ctx.raw()) };
     TIMER.with(|timer| {
         timer.run.set(run);
+        timer.ahead_us.set(clock::ahead_us());
         timer.ctx.set(detached);
         timer.fd.set(timerfd::open(on_readable));
     });
@@ -152,20 +153,15 @@ pub fn look_again_in(ms: u64) {
 }
 
 fn look_in(timer: &Timer, ms: u64) {
-    let now_us = clock::real().us();
-    if is_set_back(timer, now_us) {
-        return settle(timer);
-    }
     // Without a timerfd a timer under way for later must not keep one for now from being started.
     timer.looking.set(ms <= 1 || timer.fd.get() >= 0);
-    let period = ms.min(LONGEST_PERIOD_MS);
-    timer.reached_us.set(now_us + period * 1000);
+    let period = ms.min(LONGEST_PERIOD_MS) as i64;
     // SAFETY: the context was made at load; the callback takes no data.
     let id = unsafe {
         api!(
             RedisModule_CreateTimer,
             timer.ctx.get(),
-            period as i64,
+            period,
             Some(on_timer),
             null_mut()
         )
@@ -173,9 +169,17 @@ fn look_in(timer: &Timer, ms: u64) {
     timer.under_way.set(Some(id));
 }
 
-/// Servers fire a timer up to a millisecond early.
-fn is_set_back(timer: &Timer, now_us: u64) -> bool {
-    timer.fd.get() >= 0 && now_us + SETTLED_MS * 1000 < timer.reached_us.get()
+/// Since this was asked last. Less does not matter: a server would fire a timer again for that long.
+fn was_set_back(timer: &Timer) -> bool {
+    let is_less = |ahead_us| timer.ahead_us.get() - ahead_us > 1000 * SETTLED_MS as i64;
+    let mut ahead_us = clock::ahead_us();
+    if is_less(ahead_us) {
+        // This process may have lost the processor between the two clocks.
+        ahead_us = clock::ahead_us();
+    }
+    let was_set_back = is_less(ahead_us);
+    timer.ahead_us.set(ahead_us);
+    was_set_back
 }
 
 /// The module timer under way may have to wait for the old time to come again. Nor may it stay: a period
@@ -185,10 +189,34 @@ fn settle(timer: &Timer) {
         // SAFETY: its own context; it has not fired, and this is not its callback.
         unsafe { api!(RedisModule_StopTimer, timer.ctx.get(), id, null_mut()) };
     }
-    timer.reached_us.set(0);
+    timer.ahead_us.set(clock::ahead_us());
     timer.settling.set(true);
     timer.looking.set(true);
-    timerfd::set_in(timer.fd.get(), SETTLED_MS);
+    if timer.fd.get() >= 0 {
+        timerfd::set_in(timer.fd.get(), SETTLED_MS);
+    }
+}
+
+fn has_settled(timer: &Timer) {
+    timer.settling.set(false);
+    timer.armed_for.set(u64::MAX);
+    if timer.fd.get() >= 0 {
+        timerfd::watch_clock(timer.fd.get());
+    }
+    look_in(timer, 0);
+}
+
+/// From the server's cron, which goes by a clock that nobody sets: where no timerfd tells of a clock that was set.
+pub fn look_at_clock() {
+    TIMER.with(|timer| {
+        if timer.settling.get() {
+            if timer.fd.get() < 0 {
+                has_settled(timer);
+            }
+        } else if was_set_back(timer) && timer.under_way.get().is_some() {
+            settle(timer);
+        }
+    });
 }
 
 /// How often the timer did its work, and how much later than it was set to, at most.
@@ -204,11 +232,7 @@ unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
             // A client served before, in the same turn of the event loop, has set it anew: it will tell.
             Wakeup::Nothing => {}
             Wakeup::ClockSet => settle(timer),
-            Wakeup::InstantHasCome if timer.settling.replace(false) => {
-                timer.armed_for.set(u64::MAX);
-                timerfd::watch_clock(timer.fd.get());
-                look_in(timer, 0);
-            }
+            Wakeup::InstantHasCome if timer.settling.get() => has_settled(timer),
             Wakeup::InstantHasCome if timer.looking.get() => {}
             Wakeup::InstantHasCome => look_in(timer, 0),
         });
@@ -231,16 +255,14 @@ fn note_firing(timer: &Timer) {
     timer.looking.set(false);
     timer.under_way.set(None);
     timer.fires.set(timer.fires.get() + 1);
-    let now_us = clock::real().us();
     let armed_for = timer.armed_for.replace(u64::MAX);
     if armed_for != u64::MAX {
-        let late_us = now_us.saturating_sub(armed_for.saturating_mul(1000));
+        let late_us = clock::real()
+            .us()
+            .saturating_sub(armed_for.saturating_mul(1000));
         timer.late_us_max.set(timer.late_us_max.get().max(late_us));
     }
-    // From here on nobody creates one until the clock has settled.
-    if is_set_back(timer, now_us) {
+    if was_set_back(timer) {
         settle(timer);
-    } else {
-        timer.reached_us.set(timer.reached_us.get().max(now_us));
     }
 }

@@ -1,8 +1,10 @@
 // Loaded before the C library: a clock that goes an hour back at the moment at which the module reads it, once for
-// each file that a test puts at DQ_SET_BACK. No system call sets a clock between two lines of a server.
+// each file that a test puts at DQ_SET_BACK; the file's digit says how often it is read before that. No system call sets a
+// clock between two lines of a server.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -12,8 +14,11 @@
 
 static long hours;
 
-// The module's timerfd, and whether it has told that the clock was set.
-static int timer = -1, told = 1;
+// Before the step; none is to come where this is negative.
+static int reads = -1;
+
+// The module's timerfd, whether it is to tell that the clock is set, and whether it has.
+static int timer = -1, tells = 0, told = 1;
 
 static void now(struct timespec *time) {
     syscall(SYS_clock_gettime, CLOCK_REALTIME, time);
@@ -24,7 +29,21 @@ static void set_back(void) {
     struct itimerspec soon = {.it_value = {.tv_nsec = 1}};
     hours++;
     told = 0;
-    if (timer >= 0) syscall(SYS_timerfd_settime, timer, 0, &soon, NULL);
+    if (tells) syscall(SYS_timerfd_settime, timer, 0, &soon, NULL);
+}
+
+// Whether now is the moment.
+static int comes(void) {
+    char digit;
+    int file = reads < 0 ? open(getenv("DQ_SET_BACK"), O_RDONLY) : -1;
+    if (file >= 0) {
+        if (syscall(SYS_read, file, &digit, 1) == 1) {
+            reads = digit - '0';
+            unlink(getenv("DQ_SET_BACK"));
+        }
+        close(file);
+    }
+    return reads >= 0 && reads-- == 0;
 }
 
 static int tell(void) {
@@ -51,7 +70,9 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone) {
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
     if (clock != CLOCK_REALTIME) return syscall(SYS_clock_gettime, clock, time);
-    if (unlink(getenv("DQ_SET_BACK")) == 0) set_back();
+    int before = errno;
+    if (comes()) set_back();
+    errno = before;
     now(time);
     return 0;
 }
@@ -65,10 +86,11 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itime
     if (flags & TFD_TIMER_ABSTIME) real.it_value.tv_sec += hours * 3600;
     // What the clock was set by is in `real`, so no setting of the system's is to end this.
     int done = syscall(SYS_timerfd_settime, fd, flags & ~TFD_TIMER_CANCEL_ON_SET, &real, before);
-    return done < 0 || told || !(flags & TFD_TIMER_CANCEL_ON_SET) ? done : tell();
+    tells = flags & TFD_TIMER_CANCEL_ON_SET;
+    return done < 0 || told || !tells ? done : tell();
 }
 
 ssize_t read(int fd, void *to, size_t length) {
     ssize_t done = syscall(SYS_read, fd, to, length);
-    return done < 0 || told || fd != timer ? done : tell();
+    return done < 0 || told || fd != timer || !tells ? done : tell();
 }

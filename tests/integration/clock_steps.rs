@@ -1,12 +1,12 @@
 //! A clock that is set, forward and back, while the server serves: in a guest, where nobody else has it.
 
-use std::process::{self, Command};
+use std::fs;
+use std::process::Command;
 use std::time::Duration;
-use std::{env, fs};
 
 use crate::guest::{self, step_clock};
 use crate::scene::{let_pass, Delivery, Lines, Scene};
-use crate::support::{wait_until, Builder, Raw, Server, PATIENCE};
+use crate::support::{one_process_at_a_time, wait_until, Builder, Raw, Server, PATIENCE};
 
 const HOUR: i64 = 3_600_000;
 
@@ -37,14 +37,16 @@ fn the_clock_is_set() {
 /// back would be due by that reading, again and again, for an hour.
 #[test]
 fn a_step_back_within_the_timers_work() {
-    let folder = env::temp_dir().join(format!("dq-set-back-{}", process::id()));
-    fs::create_dir_all(&folder).expect("a folder for temporary files");
-    let [source, library, file] = ["clock.c", "clock.so", "back"].map(|name| folder.join(name));
+    let own = Server::start();
+    let [source, library, file] = ["clock.c", "clock.so", "back"].map(|it| own.folder().join(it));
     fs::write(&source, include_str!("clock_steps.c")).expect("the folder takes a file");
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .args([&library, &source])
-        .status();
+    let compiled = {
+        let _lock = one_process_at_a_time();
+        Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .args([&library, &source])
+            .status()
+    };
     assert!(
         compiled.is_ok_and(|it| it.success()),
         "by what cargo links with"
@@ -61,19 +63,22 @@ fn a_step_back_within_the_timers_work() {
     client.says("DQ.ADD q first x DELAY 1", "+QUEUED");
     client.says("CLIENT PAUSE 600000 WRITE", "+QUEUED");
     client.run("EXEC");
-    for _ in 0..20 {
+    for step in 0..30_u64 {
         let before = fires();
         wait_until("the timer looks again and again", PATIENCE, || {
             fires() > before + 2
         });
-        fs::write(&file, "").expect("the folder takes a file");
-        wait_until("the clock is set", PATIENCE, || !file.exists());
+        // At each place in turn at which the timer's work reads the clock, and on the way there.
+        let written = file.with_extension("new");
+        fs::write(&written, (step % 6).to_string()).expect("the folder takes a file");
+        fs::rename(&written, &file).expect("the folder takes a file");
+        wait_until("the clock is set", PATIENCE, || {
+            time_ms(&mut client) < began - step * HOUR as u64
+        });
     }
-    assert!(time_ms(&mut client) < began - 19 * HOUR as u64);
     client.says("CLIENT UNPAUSE", "+OK");
     client.run("DQ.ADD q second x DELAY 20");
     assert_eq!(waiting.delivery().id, "second");
-    fs::remove_dir_all(&folder).expect("a folder of our own");
 }
 
 /// There is no network.
