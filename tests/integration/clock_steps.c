@@ -83,6 +83,11 @@ int timerfd_create(int clock, int flags) {
 
 int timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before) {
     struct itimerspec real = *at;
+    // Not every kernel knows that flag.
+    if (getenv("DQ_UNTOLD") && flags & TFD_TIMER_CANCEL_ON_SET) {
+        errno = EINVAL;
+        return -1;
+    }
     if (flags & TFD_TIMER_ABSTIME) real.it_value.tv_sec += hours * 3600;
     // What the clock was set by is in `real`, so no setting of the system's is to end this.
     int done = syscall(SYS_timerfd_settime, fd, flags & ~TFD_TIMER_CANCEL_ON_SET, &real, before);

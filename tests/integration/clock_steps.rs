@@ -1,6 +1,7 @@
 //! A clock that is set, forward and back, while the server serves: in a guest, where nobody else has it.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -51,10 +52,17 @@ fn a_step_back_within_the_timers_work() {
         compiled.is_ok_and(|it| it.success()),
         "by what cargo links with"
     );
-    let server = Server::builder()
-        .env("LD_PRELOAD", &library)
-        .env("DQ_SET_BACK", &file)
-        .start();
+    let builder = || {
+        let builder = Server::builder().env("LD_PRELOAD", &library);
+        builder.env("DQ_SET_BACK", &file)
+    };
+    steps_back_amid_a_pause(builder().start(), &file);
+    // Where the kernel cannot tell that the clock was set.
+    steps_back_amid_a_pause(builder().env("DQ_UNTOLD", "").start(), &file);
+}
+
+/// Whoever writes `file` has the clock go back once it was read as often as the file says.
+fn steps_back_amid_a_pause(server: Server, file: &Path) {
     let mut client = server.raw();
     let began = time_ms(&mut client);
     let mut waiting = server.waiting("DQ.BPOP q 0");
@@ -71,7 +79,7 @@ fn a_step_back_within_the_timers_work() {
         // At each place in turn at which the timer's work reads the clock, and on the way there.
         let written = file.with_extension("new");
         fs::write(&written, (step % 6).to_string()).expect("the folder takes a file");
-        fs::rename(&written, &file).expect("the folder takes a file");
+        fs::rename(&written, file).expect("the folder takes a file");
         wait_until("the clock is set", PATIENCE, || {
             time_ms(&mut client) < began - step * HOUR as u64
         });

@@ -61,16 +61,18 @@ def a_step_runs_once(world):
 @scenario(21, no_step, gate=True, only=HAVE["step"])
 def a_step_survives_the_worker(world):
     add_script(world, {"step": "charge", "value": 7}, {"step": "ship", "value": 8}, {"return": "sent"})
-    stays, token = held(b"DQ.STEP"), None
+    stays, tokens = held(b"DQ.STEP"), []
 
     def of_the_first(command):
-        """Held also when the proxy comes to read it after the worker is gone."""
-        return stays(command) if b"ship" in command and token in (None, command[3]) else None
+        if b"ship" not in command or tokens not in ([], [command[3]]):
+            return None
+        tokens[:] = [command[3]]
+        return stays(command)
 
     world.proxy.rules.append(of_the_first)
     first = world.worker(concurrency=1, handlers=[{"lease_ms": 1500}])
     first.wait("stepped", job="j", name="ship", patience_s=world.patience_s)
-    token = world.get("j")["token"].encode()
+    world.until(lambda: tokens, "its step is on the way")
     first.kill()
     second = world.worker(concurrency=1, handlers=[{"lease_ms": 1500}])
     world.done("j")

@@ -157,7 +157,9 @@ class Several(BoardTest):
         # Its file is free again.
         self.assertEqual(self.read_again(board, now), "dq-board: read again\n")
         expect(self.line(list_page, "asia").locator(".s2")).to_have_text("1")
-        self.assertEqual([page.wrong for page in [list_page, us, page]], [[]] * 3)
+        # Amid a change a stream may find its server gone, which the browser notes; the page asks again.
+        wrong = [line for page in [list_page, us, page] for line in page.wrong if not line.startswith("EventSource's response")]
+        self.assertEqual(wrong, [])
 
     def test_the_past_of_each_is_its_own(self):
         with tempfile.TemporaryDirectory() as folder:
