@@ -32,7 +32,8 @@ need = @tools/install/setup.sh $(1)
 module = @tools/install/setup.sh cargo cc libclang $(1) && $(BUILD)
 # Under CI clippy checks what is built for tests while it is built, as `cargo clippy` would compile all of it, and its
 # libraries, once more. Not what a server loads: under clippy rustc optimizes less.
-CHECKED = $(if $(CI),RUSTC_WORKSPACE_WRAPPER='$(patsubst %cargo,%clippy-driver,$(CARGO))' CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__)
+export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+CHECKED = $(if $(CI),RUSTC_WORKSPACE_WRAPPER='$(patsubst %cargo,%clippy-driver,$(CARGO))')
 TOOLS = $(CHECKED) CARGO_TARGET_DIR='$(TARGET)/top'
 OF_TOOLS = --manifest-path tools/Cargo.toml --release$(if $(CI), --config tools/ci.toml)
 PROGRAMS = $(TOOLS) $(CARGO) $(1) $(OF_TOOLS)

@@ -1,7 +1,7 @@
 # What measures dq. `need` and `module` are those of the Makefile, which includes this.
 
 # In a target folder of its own: in the other one each run would have the module built anew. FLOOR: commands that do
-# nothing, to compare with. OPPONENTS: what we compare with.
+# nothing, to compare with; under CI clippy checks it first, which would optimize it less. OPPONENTS: what we compare with.
 BENCH = @$(CHECKED) DQ_PGO='$(PGO)' JOBS='$(JOBS)' DQ_FLOOR='$(TARGET)/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(ON) $(CARGO) bench -q --no-default-features --bench bench
 FLOOR_AS = CARGO_TARGET_DIR='$(TARGET)' $(CARGO) build -q --release -p dq-floor

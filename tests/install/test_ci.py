@@ -96,10 +96,10 @@ class Checked(unittest.TestCase):
         with open(path, "w") as file:
             file.write(text)
 
-    def build(self, source):
+    def build(self, source, wrapper="$(CHECKED)"):
         """By make, under CI, with the Makefile's CHECKED; what it said, if it failed."""
         self.write("src/lib.rs", source)
-        rule = "canary: ; @$(CHECKED) CARGO_TARGET_DIR=$(FOLDER)/target $(CARGO) build -q --manifest-path $(FOLDER)/Cargo.toml"
+        rule = f"canary: ; @{wrapper} CARGO_TARGET_DIR=$(FOLDER)/target $(CARGO) build -q --manifest-path $(FOLDER)/Cargo.toml"
         run = subprocess.run(
             ["make", "-s", "--no-print-directory", f"--eval={rule}", "canary", f"FOLDER={self.root}"], cwd=ROOT,
             env={**os.environ, "CI": "true"}, capture_output=True, text=True)
@@ -107,12 +107,7 @@ class Checked(unittest.TestCase):
 
     def wrapped(self, source):
         """By the wrapper of the Rust library."""
-        self.write("src/lib.rs", source)
-        run = subprocess.run(
-            ["cargo", "build", "-q", "--manifest-path", f"{self.root}/Cargo.toml"], capture_output=True, text=True, env={
-                **os.environ, "CARGO_TARGET_DIR": f"{self.root}/wrapped",
-                "RUSTC_WORKSPACE_WRAPPER": os.path.abspath(os.path.join(ROOT, "tools/testing/checked.sh"))})
-        return run.returncode and run.stderr
+        return self.build(source, "RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tools/testing/checked.sh")
 
     def test_a_lint_is_an_error(self):
         good, bad = "pub fn canary() -> u32 {\n    1\n}\n", "pub fn canary() -> u32 {\n    return 1;\n}\n"

@@ -38,7 +38,7 @@ fn the_clock_is_set() {
 /// back would be due by that reading, again and again, for an hour.
 #[test]
 fn a_step_back_within_the_timers_work() {
-    let own = Server::start();
+    let own = Server::start(); // whose folder goes with it
     let [source, library, file] = ["clock.c", "clock.so", "back"].map(|it| own.folder().join(it));
     fs::write(&source, include_str!("clock_steps.c")).expect("the folder takes a file");
     let compiled = {
