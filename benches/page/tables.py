@@ -145,6 +145,9 @@ def machine(core, opponents, libraries, large):
         more = f", and for lateness {alone:,} more (in Java {java:,}) at the pace of those that count" if alone else ""
         before = f"{libraries['warm_up']:,} jobs (a slow one, fewer) before those that count{more}"
         lines.append(f"- In the libraries' run each worker handled {before}.")
+    for again in libraries.get("measured_again", []):
+        what = "; ".join(f"{subject} of {', '.join(systems)}" for subject, systems in again.items())
+        lines.append(f"- After the libraries' run measured again, side by side: {what}.")
     lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries, large)]
     lines += [f"- Could not be had: {name}." for name in opponents["missing"]]
     lines += [f"- Failed: {it['system']}, {it['subject']}." for it in opponents["failures"]]

@@ -27,7 +27,7 @@ func (q *Queue) Get(ctx context.Context, id string) (*JobInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jobInfoOf(asMap(reply)), nil
+	return jobInfoOf(asMap(reply), q.codec), nil
 }
 
 // found is for answers that are nil only where nothing is there.

@@ -36,45 +36,6 @@ func (q *Queue) reservedOf(key string, rows []any) []Reserved {
 	return found
 }
 
-// JobInfo is a job as DQ.GET shows it.
-type JobInfo struct {
-	ID          string
-	Payload     []byte
-	State       State
-	Priority    int
-	Due         time.Time
-	Deadline    time.Time // of its lease; else zero
-	TTR         time.Duration
-	Attempts    int
-	MaxAttempts int // 0: no limit
-	Backoff     []time.Duration
-	Expires     time.Time // zero: never
-	Token       string    // the current one, or ""
-	Reason      string    // of the last failure
-	Failed      time.Time // when that was
-	Group       string
-	// Progress is what it said last; Steps are what it has kept, and Awaits is the signal that it waits for.
-	Progress string
-	Steps    map[string][]byte
-	Awaits   string
-	// Started is when it was delivered, of a reserved or done job. Finished and Result are those of a done one: nil, where
-	// it has none.
-	Started, Finished time.Time
-	Result            []byte
-	Keep              *time.Duration // nil: the queue's settings decide
-	Cost              int
-	// After are the ids that a blocked job still waits for, or AfterGroup the group.
-	After      []string
-	AfterGroup string
-	OnDead     OnDead
-	// Next is the payload of the job that takes its place when its run is over; nil without one.
-	Next []byte
-	// Rule is that of a recurring job; else nil.
-	Rule *Rule
-	// Fields are all as the server gave them.
-	Fields map[string]any
-}
-
 // Rule is how a recurring job comes again: by Every, or by Cron in a Zone.
 type Rule struct {
 	Every         time.Duration
@@ -96,32 +57,6 @@ func ruleOf(fields map[string]any) *Rule {
 		Until: asTime(fields["until"]), Times: int(asInt(fields["times"])), Grace: asDuration(fields["grace"]),
 		Jitter: asDuration(fields["jitter"]), Occurrence: asTime(fields["occurrence"]), Runs: int(asInt(fields["runs"])),
 	}
-}
-
-func jobInfoOf(fields map[string]any) *JobInfo {
-	info := &JobInfo{
-		ID: asText(fields["id"]), Payload: asBytes(fields["payload"]), State: State(asText(fields["state"])),
-		Priority: int(asInt(fields["priority"])), Due: asTime(fields["due"]), Deadline: asTime(fields["deadline"]),
-		TTR: asDuration(fields["ttr"]), Attempts: int(asInt(fields["attempts"])),
-		MaxAttempts: int(asInt(fields["max-attempts"])), Backoff: asLadder(fields["backoff"]),
-		Expires: asTime(fields["expires"]), Token: asText(fields["token"]), Reason: asText(fields["reason"]),
-		Failed: asTime(fields["failed"]), Group: asText(fields["group"]), Rule: ruleOf(fields),
-		Progress: asText(fields["progress"]), Steps: stepsOf(fields["steps"]), Awaits: asText(fields["awaits"]),
-		Started: asTime(fields["started"]), Finished: asTime(fields["finished"]), Result: valueOf(fields["result"]),
-		Cost: int(asInt(fields["cost"])), AfterGroup: asText(fields["after-group"]), OnDead: OnDead(strings.ToUpper(asText(fields["on-dead"]))),
-		Fields: fields,
-	}
-	for _, id := range asList(fields["after"]) {
-		info.After = append(info.After, asText(id))
-	}
-	if fields["keep"] != nil {
-		keep := asDuration(fields["keep"])
-		info.Keep = &keep
-	}
-	if next := fields["next"]; next != nil {
-		info.Next = asBytes(next)
-	}
-	return info
 }
 
 // Peeked is a job as DQ.PEEK shows it.
@@ -160,6 +95,32 @@ func asTime(value any) time.Time {
 }
 
 func asDuration(value any) time.Duration { return time.Duration(asInt(value)) * time.Millisecond }
+
+func maybeDuration(value any) *time.Duration {
+	if value == nil {
+		return nil
+	}
+	duration := asDuration(value)
+	return &duration
+}
+
+func idsOf(value any) []string {
+	var ids []string
+	for _, id := range asList(value) {
+		ids = append(ids, asText(id))
+	}
+	return ids
+}
+
+func onDeadOf(value any) OnDead { return OnDead(strings.ToUpper(asText(value))) }
+
+// costOf is 1 where the server is older than costs.
+func costOf(value any) int {
+	if value == nil {
+		return 1
+	}
+	return int(asInt(value))
+}
 
 func asLadder(value any) []time.Duration {
 	steps := []time.Duration{}

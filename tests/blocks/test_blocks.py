@@ -109,6 +109,8 @@ edition = "2021"
 [dependencies]
 dq-redis = {{ path = "{ROOT / "clients/rust"}" }}
 serde = {{ version = "1", features = ["derive"] }}
+serde_core = {{ version = "1", features = ["alloc"] }}
+smallvec = {{ version = "1", features = ["const_new"] }}
 tokio = {{ version = "1", features = ["full"] }}
 
 [profile.dev]
@@ -119,7 +121,7 @@ debug = "line-tables-only"
 
 
 def run_rust(block, folder):
-    """With what tools/testing/suite.sh built: features and profile are those of the library's own tests."""
+    """With what tools/testing/suite.sh built: features and profile are those of the library's probe."""
     (folder / "src").mkdir()
     (folder / "src/main.rs").write_text(block)
     (folder / "Cargo.toml").write_text(RUST)

@@ -2,10 +2,12 @@
 
 mod clients;
 mod fatal;
+mod fields;
 mod graph;
 mod map;
 mod names;
 mod same;
+mod written;
 
 use graph::{floor, Arrows, House};
 use std::collections::{BTreeMap, BTreeSet};

@@ -31,6 +31,8 @@ edition = "2021"
 
 [dependencies]
 dq-redis = { path = "../$crate" }
+serde_core = { version = "1", features = ["alloc"] }
+smallvec = { version = "1", features = ["const_new"] }
 tokio = { version = "1", features = ["full"] }
 
 [profile.dev]

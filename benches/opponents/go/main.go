@@ -175,6 +175,8 @@ func open(name string) system {
 		return newDq(address)
 	case "dq_library":
 		return newDqLibrary(address)
+	case "river":
+		return newRiver(address)
 	case "asynq":
 		return newAsynq(address)
 	}

@@ -106,6 +106,14 @@ class Results:
     def add(self, subject, system, sample):
         self.subjects.setdefault(subject, {}).setdefault(system, []).append(sample)
 
+    def add_to(self, before):
+        """What was measured now takes the place of what was, which needs all that it is compared with."""
+        again = {subject: sorted(parts) for subject, parts in self.subjects.items()}
+        self.about = {**self.about, **{name: before[name] for name in self.about if name in before}}
+        self.about["measured_again"] = [*before.get("measured_again", []), again]
+        for subject, parts in before["subjects"].items():
+            self.subjects[subject] = {**parts, **self.subjects.get(subject, {})}
+
     def fail(self, subject, system, why):
         print(f"{system}, {subject}: {why}", flush=True)
         self.failures.append({"subject": subject, "system": system, "why": why})

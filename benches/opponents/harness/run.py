@@ -108,7 +108,10 @@ def main():
 
     measure(programs, parts, plan, results, keep)
     print(results.text())
-    if options.libraries and not options.only and not results.failures:
+    known = options.json / "libraries.json"
+    if options.libraries and not results.failures and (not options.only or known.exists()):
+        if options.only:
+            results.add_to(json.loads(known.read_text()))
         print("\n".join(["", *report.aligned(speed.table(results.subjects))]))
         keep("libraries.json", results)
     if own and not options.only and not results.failures:

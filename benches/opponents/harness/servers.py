@@ -88,6 +88,9 @@ class Postgres(Server):
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
         options = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
         super().__init__(lambda port: [*run, binaries / "postgres", "-D", self.data, "-p", port, *options])
+        # It listens before it takes anybody.
+        ask = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        machine.wait_until(lambda: subprocess.run(ask).returncode == 0, "PostgreSQL takes clients")
 
     def __exit__(self, *_):
         super().__exit__()

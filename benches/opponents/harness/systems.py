@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import machine
@@ -37,6 +38,7 @@ class Programs:
             "Go": (self.out / "go/program", [self.out / "go/program"]),
             "Rust": (self.out / "rust/program", [self.out / "rust/program"]),
             "Java": (java / "dependency", ["java", "-cp", f"{java}/classes:{java}/dependency/*", "Program"]),
+            "Ruby": (sidekiq(), ["ruby", SOURCES / "ruby/program.rb"]),
         }
         needed, command = commands[language]
         return [str(word) for word in command] if needed.exists() else None
@@ -48,6 +50,7 @@ class Programs:
             "Go": ["sh", "-c", f"go version {self.out}/go/program | sed 's/.*go//'"],
             "Rust": ["sh", "-c", "rustc --version | cut -d' ' -f2"],
             "Java": ["sh", "-c", "java -version 2>&1 | sed -n '1s/[^\"]*\"\\([^\"]*\\).*/\\1/p'"],
+            "Ruby": ["ruby", "-e", "puts RUBY_VERSION"],
         }[language]
         return machine.output(*command)
 
@@ -100,7 +103,26 @@ def in_pom(library):
     return re.search(rf"<artifactId>{library}</artifactId>\s*<version>([^<]*)", text).group(1)
 
 
-VERSIONS = {"Python": in_requirements, "Node.js": in_package, "Go": in_go_mod, "Rust": in_cargo_lock, "Java": in_pom}
+@cache
+def sidekiq():
+    """Its folder, where the system has it (Debian: ruby-sidekiq): RubyGems is not asked."""
+    ask = ["ruby", "-e", "puts Gem::Specification.find_by_name('sidekiq').gem_dir"]
+    found = shutil.which("ruby") and subprocess.run(ask, capture_output=True, text=True)
+    return Path(found.stdout.strip() if found and not found.returncode else "/nowhere")
+
+
+def of_gem(library):
+    return machine.output("ruby", "-e", f"puts Gem::Specification.find_by_name('{library}').version")
+
+
+VERSIONS = {
+    "Python": in_requirements,
+    "Node.js": in_package,
+    "Go": in_go_mod,
+    "Rust": in_cargo_lock,
+    "Java": in_pom,
+    "Ruby": of_gem,
+}
 
 # What is the same whatever client is used is measured with one.
 CLIENTS = {"adds", "throughput", "lateness"}
@@ -141,9 +163,11 @@ SYSTEMS = [
     System("dq library (Go)", "dq_library", "Go", "go-redis", "clients/go, concurrency 10", subjects=LIBRARY),
     System("asynq", "asynq", "Go", "asynq", "concurrency 10; looks for due tasks every 5 s by default",
            has_bulk=False),
+    System("River", "river", "Go", "river", "PostgreSQL as it comes; concurrency 10, fetches up to every millisecond",
+           server=servers.Postgres, subjects={"throughput"}, jobs=2000),
     System("dq (Rust)", "dq", "Rust", "redis", "as in Python", subjects=CLIENTS),
     System("dq library (Rust)", "dq_library", "Rust", "redis", "clients/rust, concurrency 10", subjects=LIBRARY),
-    System("apalis", "apalis", "Rust", "apalis-redis", "concurrency 10, each task on its own of tokio",
+    System("apalis", "apalis", "Rust", "apalis-redis", "concurrency 10, each task on its own of tokio; fetches 100, by default 10",
            subjects={"throughput"}, jobs=1000),
     System("dq, a group per tenant", "dq_groups", "Node.js", "ioredis", "one queue; BPOP COUNT 10, one ACK", subjects={"tenants"}),
     System("dq, a queue per tenant", "dq_tenants", "Node.js", "ioredis", "BPOP names all queues, from another one on each time",
@@ -169,6 +193,10 @@ SYSTEMS = [
            subjects={"throughput"}),
     System("Redisson RDelayedQueue", "redisson", "Java", "redisson",
            "no acknowledgement: a taken job is gone"),
+    System("JobRunr", "jobrunr", "Java", "jobrunr", "PostgreSQL as it comes; ten workers, polls every 5 s",
+           server=servers.Postgres, subjects={"throughput"}, jobs=2000),
+    System("Sidekiq (Ruby)", "sidekiq", "Ruby", "sidekiq", "ten threads; its basic fetch, which loses the jobs of a killed worker",
+           subjects={"throughput"}, jobs=10_000),
     System("floor", "floor", "Python", "redis", "a sleeping client and a PING", subjects={"lateness"}),
 ]
 

@@ -35,7 +35,9 @@ export type {
 } from './options';
 export type { AddAndWaitOptions, WaitOptions } from './outcomes';
 export { Queue, type Results, type ScanOptions, type Tokens } from './queue';
-export type { Group, JobInfo, Peeked, ReservedJob, Rule, State, Stats } from './records';
+export type { JobInfo, State } from './jobinfo';
+export type { Group, Peeked, ReservedJob, Stats } from './records';
+export type { Rule } from './rule';
 export type { JobResult } from './results';
 export type { Duration } from './times';
 export { Worker } from './worker';

@@ -2,24 +2,14 @@
 
 import { encoded } from './codec';
 import { withoutModule } from './fatal';
+import { jobInfo, type JobInfo, type State } from './jobinfo';
 import { sum } from './keys';
 import { CONNECT_MS, SLACK_MS } from './limits';
 import { takes } from './mistakes';
 import * as words from './options';
 import type { NackOptions, Settings, TouchOptions } from './options';
 import { Outcomes } from './outcomes';
-import {
-  addUp,
-  type Group,
-  group,
-  jobInfo,
-  type JobInfo,
-  type Peeked,
-  peeked,
-  type ReservedJob,
-  reserved,
-} from './records';
-import type { State, Stats } from './records';
+import { addUp, type Group, group, type Peeked, peeked, type ReservedJob, reserved, type Stats } from './records';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
 import { within } from './waiting';
@@ -228,7 +218,7 @@ export class Queue<T = any> extends Outcomes<T> {
 
   /** All about one job. */
   async get(id: Bytes): Promise<JobInfo | null> {
-    return jobInfo(asMap(await this.one(id, 'DQ.GET')));
+    return jobInfo(asMap(await this.one(id, 'DQ.GET')), this.codec);
   }
 
   /** The first jobs of a state, in that state's order (of each shard). */

@@ -1,12 +1,10 @@
-// What the queries answer, typed.
+// What the queries answer but DQ.GET, typed.
 
 import type { Codec } from './codec';
+import { maybeText, stepsOf } from './reading';
 import { endedOf, type JobResult, results } from './results';
 import { toText } from './text';
 import { fromMs, maybeFromMs } from './times';
-import { asMap } from './wire';
-
-export type State = 'delayed' | 'ready' | 'reserved' | 'dead' | 'blocked' | 'done';
 
 /** A job that was popped by hand, without a worker. */
 export interface ReservedJob {
@@ -22,65 +20,6 @@ export interface ReservedJob {
   results: JobResult[];
   /** What was kept of it, by name. */
   steps: ReadonlyMap<string, Buffer>;
-}
-
-/** A job as DQ.GET shows it. */
-export interface JobInfo {
-  id: string;
-  payload: Buffer;
-  state: State;
-  priority: number;
-  due: Date | null;
-  deadline: Date | null;
-  /** Durations are milliseconds. */
-  ttr: number;
-  attempts: number;
-  maxAttempts: number;
-  backoff: number[];
-  expires: Date | null;
-  token: string | null;
-  reason: string | null;
-  failed: Date | null;
-  group: string | null;
-  /** The payload of what runs once more after the current run. */
-  next: Buffer | null;
-  /** Of a job that is done: its result as bytes, and when it ended. */
-  result: Buffer | null;
-  finished: Date | null;
-  /** The latest delivery, of one that is reserved or done. */
-  started: Date | null;
-  /** For how long it is kept once it is done; null: as its queue says. */
-  keep: number | null;
-  cost: number;
-  /** What its handler said last. */
-  progress: string | null;
-  /** Of one that is blocked: what it comes after. */
-  after: string[];
-  afterGroup: string | null;
-  onDead: string | null;
-  /** The signal that it waits for. */
-  awaits: string | null;
-  /** What was kept of it, by name. */
-  steps: ReadonlyMap<string, Buffer>;
-  /** Of a recurring job. */
-  rule: Rule | null;
-  /** All fields as the server gave them. */
-  fields: ReadonlyMap<string, unknown>;
-}
-
-/** By what rule a job comes again: `every` so many milliseconds, or by the expression `cron`. */
-export interface Rule {
-  every: number | null;
-  cron: string | null;
-  tz: string | null;
-  until: Date | null;
-  times: number | null;
-  grace: number | null;
-  jitter: number | null;
-  /** The instant of the occurrence that is to come or under way. */
-  occurrence: Date | null;
-  /** How many have ended. */
-  runs: number;
 }
 
 /** A job as DQ.PEEK shows it. */
@@ -130,9 +69,6 @@ export interface Stats {
 
 type Fields = Map<string, unknown>;
 
-const maybeText = (raw: unknown) => (raw === null || raw === undefined ? null : String(raw));
-const maybeId = (raw: unknown) => (raw === null || raw === undefined ? null : toText(raw as Buffer));
-
 export function reserved(key: Buffer, row: any[], codec: Codec): ReservedJob {
   const [id, payload, token, attempt, deadline, due, after, steps] = row;
   return {
@@ -144,60 +80,7 @@ export function reserved(key: Buffer, row: any[], codec: Codec): ReservedJob {
     deadline: maybeFromMs(deadline),
     due: fromMs(due),
     results: results(endedOf(after), codec),
-    steps: asMap(steps) as Map<string, Buffer>,
-  };
-}
-
-export function jobInfo(fields: Fields | null): JobInfo | null {
-  if (!fields) return null;
-  const get = (name: string): any => fields.get(name);
-  return {
-    id: toText(get('id')),
-    payload: get('payload'),
-    state: String(get('state')) as State,
-    priority: Number(get('priority')),
-    due: maybeFromMs(get('due')),
-    deadline: maybeFromMs(get('deadline')),
-    ttr: Number(get('ttr')),
-    attempts: Number(get('attempts')),
-    maxAttempts: Number(get('max-attempts')),
-    backoff: get('backoff').map(Number),
-    expires: maybeFromMs(get('expires')),
-    token: maybeText(get('token')),
-    reason: maybeText(get('reason')),
-    failed: maybeFromMs(get('failed')),
-    group: maybeId(get('group')),
-    next: get('next') ?? null,
-    result: get('result') ?? null,
-    finished: maybeFromMs(get('finished')),
-    started: maybeFromMs(get('started')),
-    keep: get('keep') === null || get('keep') === undefined ? null : Number(get('keep')),
-    cost: Number(get('cost') ?? 1),
-    progress: maybeText(get('progress')),
-    after: (get('after') ?? []).map(toText),
-    afterGroup: maybeId(get('after-group')),
-    onDead: maybeText(get('on-dead')),
-    awaits: maybeText(get('awaits')),
-    steps: (asMap(get('steps')) ?? new Map()) as Map<string, Buffer>,
-    rule: rule(fields),
-    fields,
-  };
-}
-
-function rule(fields: Fields): Rule | null {
-  const get = (name: string): any => fields.get(name) ?? null;
-  const number = (name: string) => (get(name) === null ? null : Number(get(name)));
-  if (get('every') === null && get('cron') === null) return null;
-  return {
-    every: number('every'),
-    cron: maybeText(get('cron')),
-    tz: maybeText(get('tz')),
-    until: maybeFromMs(get('until')),
-    times: number('times'),
-    grace: number('grace'),
-    jitter: number('jitter'),
-    occurrence: maybeFromMs(get('occurrence')),
-    runs: Number(get('runs')),
+    steps: stepsOf(steps),
   };
 }
 

@@ -192,41 +192,51 @@ impl Queue {
         if self.settings.rate.is_some() {
             copy.cold.make().rate = Some(Box::new(RateWindow::new(self.token)));
         }
-        if self.has_purged() {
-            for handle in self.handles() {
-                let job = self.as_new(handle);
-                let copied = copy.insert(&job, copy.jobs.hashed(job.id), None);
-                copy.jobs.put_notes(copied, self.jobs.notes(handle));
-                if let Some(successor) = self.jobs.successor(handle) {
-                    let job = self.as_new(successor);
-                    let notes = self.jobs.notes(successor);
-                    let successor = copy.insert(&job, copy.jobs.hashed(job.id), None);
-                    copy.jobs.put_notes(successor, notes);
-                    copy.set_successor(copied, successor);
-                }
-            }
-            copy.adopt_turns(self);
-            copy.adopt_flows(self);
-        } else {
-            copy.jobs = self.jobs.clone();
-            copy.groups = self.groups.clone();
-            copy.flows = self.flows.clone();
-            copy.schedule = self.schedule.clone();
-            copy.reserved = self.reserved.clone();
-            copy.dead = self.dead.clone();
-            copy.expiring = self.expiring.clone();
-            if !self.cold.late.is_empty() {
-                copy.cold.make().late = self.cold.late.clone();
-            }
-            if self.followed().len() > 0 {
-                copy.cold.make().followed = self.followed().clone();
-            }
+        match self.has_purged() {
+            true => copy.adopt_jobs(self),
+            false => copy.adopt_lists(self),
         }
         copy.set_group_rates_aside();
         if self.group_rates.is_some() {
             copy.regroup();
         }
         copy
+    }
+
+    /// One by one, as purged ones lie between them.
+    fn adopt_jobs(&mut self, other: &Queue) {
+        for handle in other.handles() {
+            let copied = self.adopt_job(other, handle);
+            if let Some(successor) = other.jobs.successor(handle) {
+                let successor = self.adopt_job(other, successor);
+                self.set_successor(copied, successor);
+            }
+        }
+        self.adopt_turns(other);
+        self.adopt_flows(other);
+    }
+
+    fn adopt_job(&mut self, other: &Queue, handle: Handle) -> Handle {
+        let job = other.as_new(handle);
+        let copied = self.insert(&job, self.jobs.hashed(job.id), None);
+        self.jobs.put_notes(copied, other.jobs.notes(handle));
+        copied
+    }
+
+    fn adopt_lists(&mut self, other: &Queue) {
+        self.jobs = other.jobs.clone();
+        self.groups = other.groups.clone();
+        self.flows = other.flows.clone();
+        self.schedule = other.schedule.clone();
+        self.reserved = other.reserved.clone();
+        self.dead = other.dead.clone();
+        self.expiring = other.expiring.clone();
+        if !other.cold.late.is_empty() {
+            self.cold.make().late = other.cold.late.clone();
+        }
+        if other.followed().len() > 0 {
+            self.cold.make().followed = other.followed().clone();
+        }
     }
 
     /// All jobs, list by list in their orders.

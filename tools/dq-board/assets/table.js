@@ -95,7 +95,8 @@ export function table(main, about, env) {
   const body = h("div", { role: "rowgroup", class: "rows" });
   const grid = h("div", { role: "table", class: "table", "aria-label": "Queues" }, h("div", { role: "rowgroup", class: "titles" }, h("div", { role: "row" }, ...heads)), body);
   const empty = h("div", { class: "empty", hidden: true });
-  main.append(h("h1", { class: "hidden" }, "Queues"), figures, h("div", { class: "tools" }, search, h("p", { class: "note", id: "sum" })), grid, empty);
+  const sum = h("p", { class: "note", id: "sum" });
+  main.append(h("h1", { class: "hidden" }, "Queues"), figures, h("div", { class: "tools" }, search, sum), grid, empty);
   const tiles = FIGURES.map(([title]) => tile(figures, title));
   const lines = [];
 
@@ -108,46 +109,6 @@ export function table(main, about, env) {
 
   function remember() {
     env.put("", { filter: encodeURIComponent(filter), sort: sort === "trouble" ? "" : sort, down: down ? "1" : "" });
-  }
-
-  function ordered() {
-    const part = filter.trim().toLowerCase();
-    const found = [...live.rows.values()].filter((row) => !part || row.name.toLowerCase().includes(part));
-    const column = COLUMNS.find((it) => it.id === sort);
-    const value = column ? column.sort : (row) => -trouble(row);
-    const values = value ? new Map(found.map((row) => [row, value(row)])) : null;
-    const names = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.key < b.key ? -1 : 1);
-    found.sort((a, b) => (values && values.get(a) - values.get(b)) || names(a, b));
-    return down ? found.reverse() : found;
-  }
-
-  function line() {
-    const link = h("a", {});
-    const mark = h("span", { class: "badge" });
-    const cells = COLUMNS.map((column) => {
-      const cell = h("div", { role: "cell", class: `c-${column.id} w${column.wide}` });
-      if (column.id === "name") cell.append(link, mark);
-      if (column.id === "trend") cell.append(trendBox());
-      return cell;
-    });
-    const element = h("div", { role: "row", class: "line", "data-line": "" }, ...cells);
-    element.addEventListener("click", (event) => {
-      if (!event.target.closest("a") && !String(getSelection())) link.click();
-    });
-    return { element, link, mark, cells };
-  }
-
-  function fill(line, row, index) {
-    put(line.link, row.name);
-    attribute(line.link, "href", `queue?queue=${row.key}`);
-    attribute(line.link, "title", row.name);
-    put(line.mark, row.db === undefined ? badge(row)[0] : `db ${row.db} ${badge(row)[0]}`, badge(row)[1]);
-    attribute(line.element, "aria-rowindex", index + 2);
-    line.element.classList.toggle("old", Boolean(row.gone));
-    COLUMNS.forEach((column, place) => {
-      if (column.id === "trend") trend(line.cells[place].firstChild, row.trend);
-      else if (column.show) put(line.cells[place], ...(row.jobs ? column.show(row) : ["", ""]));
-    });
   }
 
   function place() {
@@ -185,23 +146,17 @@ export function table(main, about, env) {
 
   function update() {
     if (!live.state.head) return;
-    order = ordered();
+    order = ordered(filter, sort, down);
     FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
     COLUMNS.forEach((column, index) => attribute(heads[index], "aria-sort", column.id === sort ? (down ? "ascending" : "descending") : column.id === "trend" ? null : "none"));
     attribute(grid, "aria-rowcount", order.length + 1);
     const searching = live.state.head.nodes.some((node) => !node.complete && !node.down);
     const known = live.rows.size;
-    put(document.getElementById("sum"), filter.trim() ? `${text.full(order.length)} of ${text.full(known)} queues` : `${text.full(known)} ${known === 1 ? "queue" : "queues"}${searching ? ", searching for more" : ""}`);
+    put(sum, filter.trim() ? `${text.full(order.length)} of ${text.full(known)} queues` : `${text.full(known)} ${known === 1 ? "queue" : "queues"}${searching ? ", searching for more" : ""}`);
     grid.hidden = order.length === 0;
     empty.hidden = order.length > 0;
     if (order.length === 0) put(empty, nothing(known, searching));
     place();
-  }
-
-  function nothing(known, searching) {
-    if (known > 0) return "No queue name contains this text.";
-    if (live.state.head.nodes.some((node) => node.down || (node.trouble && !node.module))) return "There is nothing to show.";
-    return searching ? "Searching for queues." : "There are no queues yet. The first DQ.ADD creates one.";
   }
 
   window.addEventListener("scroll", place, { passive: true });
@@ -215,6 +170,53 @@ export function table(main, about, env) {
       live.see([]);
     },
   };
+}
+
+// The rows whose names contain the filter, as they are sorted.
+function ordered(filter, sort, down) {
+  const part = filter.trim().toLowerCase();
+  const found = [...live.rows.values()].filter((row) => !part || row.name.toLowerCase().includes(part));
+  const column = COLUMNS.find((it) => it.id === sort);
+  const value = column ? column.sort : (row) => -trouble(row);
+  const values = value ? new Map(found.map((row) => [row, value(row)])) : null;
+  const names = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.key < b.key ? -1 : 1);
+  found.sort((a, b) => (values && values.get(a) - values.get(b)) || names(a, b));
+  return down ? found.reverse() : found;
+}
+
+function line() {
+  const link = h("a", {});
+  const mark = h("span", { class: "badge" });
+  const cells = COLUMNS.map((column) => {
+    const cell = h("div", { role: "cell", class: `c-${column.id} w${column.wide}` });
+    if (column.id === "name") cell.append(link, mark);
+    if (column.id === "trend") cell.append(trendBox());
+    return cell;
+  });
+  const element = h("div", { role: "row", class: "line", "data-line": "" }, ...cells);
+  element.addEventListener("click", (event) => {
+    if (!event.target.closest("a") && !String(getSelection())) link.click();
+  });
+  return { element, link, mark, cells };
+}
+
+function fill(line, row, index) {
+  put(line.link, row.name);
+  attribute(line.link, "href", `queue?queue=${row.key}`);
+  attribute(line.link, "title", row.name);
+  put(line.mark, row.db === undefined ? badge(row)[0] : `db ${row.db} ${badge(row)[0]}`, badge(row)[1]);
+  attribute(line.element, "aria-rowindex", index + 2);
+  line.element.classList.toggle("old", Boolean(row.gone));
+  COLUMNS.forEach((column, place) => {
+    if (column.id === "trend") trend(line.cells[place].firstChild, row.trend);
+    else if (column.show) put(line.cells[place], ...(row.jobs ? column.show(row) : ["", ""]));
+  });
+}
+
+function nothing(known, searching) {
+  if (known > 0) return "No queue name contains this text.";
+  if (live.state.head.nodes.some((node) => node.down || (node.trouble && !node.module))) return "There is nothing to show.";
+  return searching ? "Searching for queues." : "There are no queues yet. The first DQ.ADD creates one.";
 }
 
 function rowHeight(grid) {

@@ -9,6 +9,7 @@ use dq_watch::read::Scope;
 
 use crate::config::{self, token_is_long, Alerts, Config, Shown};
 use crate::core::access::{network, Access, Key, Role};
+use crate::servers::prometheus::Source;
 
 pub const HELP: &str = "\
 dq-board: a monitor in the browser for the delay queues of a Redis or Valkey server with the dq module.
@@ -159,19 +160,14 @@ pub fn parse(
     let mut config = config.unwrap_or_default();
     let alerts = config.alerts.take();
     let mut servers = std::mem::take(&mut config.servers);
-    if let (Some(_), Some(option)) = (servers.first(), server_options.first()) {
-        return Err(format!(
-            "{option}: with [[server]] in the configuration, each server's options are there"
-        ));
-    }
-    if servers.is_empty() {
-        servers.push(Shown {
-            name: None,
-            prometheus: config.prometheus.take(),
-            reads_files: place.reads_files(),
-            target: place.target()?,
-            scope: scope.checked()?,
-        });
+    match (servers.first(), server_options.first()) {
+        (None, _) => servers.push(one_server(place, scope, config.prometheus.take())?),
+        (Some(_), None) => {}
+        (Some(_), Some(option)) => {
+            return Err(format!(
+                "{option}: with [[server]] in the configuration, each server's options are there"
+            ))
+        }
     }
     let access = door.access(config)?;
     if !listen.ip().is_loopback() && access.is_open() {
@@ -194,6 +190,17 @@ pub fn parse(
         servers,
         reads_files,
     })))
+}
+
+/// The one that the command line names.
+fn one_server(place: Place, scope: Scope, prometheus: Option<Source>) -> Result<Shown, String> {
+    Ok(Shown {
+        name: None,
+        prometheus,
+        reads_files: place.reads_files(),
+        target: place.target()?,
+        scope: scope.checked()?,
+    })
 }
 
 fn path(text: &str) -> Result<String, String> {

@@ -9,7 +9,7 @@ pub struct Apalis(RedisStorage<String>);
 impl Apalis {
     pub async fn open(url: &str) -> Self {
         let storage = RedisStorage::new(apalis_redis::connect(url).await.unwrap());
-        Apalis(storage.with_config(Config::default().queue("jobs")))
+        Apalis(storage.with_config(Config::default().queue("jobs").batch_size(100)))
     }
 }
 

@@ -42,18 +42,12 @@ impl System for Dq {
     async fn work(mut self, seen: Seen, is_ready: impl FnOnce()) {
         is_ready();
         loop {
-            let job = cmd("DQ.BPOP")
-                .arg(QUEUE)
-                .arg(0)
-                .query_async(&mut self.0)
-                .await
-                .unwrap();
-            let (_, id, payload, token, ..): (String, String, String, Value, Value) = job;
+            let mut pop = cmd("DQ.BPOP");
+            let job = pop.arg(QUEUE).arg(0).query_async(&mut self.0).await;
+            let (_, id, payload, token, _, _): (Value, String, String, String, Value, Value) =
+                job.unwrap();
             let is_over = seen.handle(&payload);
             let mut ack = cmd("DQ.ACK");
-            let Value::Int(token) = token else {
-                panic!("no token")
-            };
             ack.arg(QUEUE)
                 .arg("WITHTOKENS")
                 .arg(id)

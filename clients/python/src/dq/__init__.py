@@ -1,5 +1,7 @@
 """Workers and producers for dq, the delay queue of Redis and Valkey."""
 
+from ._job_info import JobInfo
+from ._rule import Rule
 from .codec import BytesCodec, Codec, JsonCodec
 from .consumer import Consumer
 from .errors import (
@@ -19,7 +21,7 @@ from .handler import Handler, handler
 from .hooks import Hooks
 from .job import BaseJob, Job, Result
 from .queue import Queue
-from .records import Group, JobInfo, Peeked, Reserved, Rule, Stats
+from .records import Group, Peeked, Reserved, Stats
 from .worker import Worker
 
 __version__ = "0.1.0"

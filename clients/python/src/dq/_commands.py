@@ -17,12 +17,13 @@ from . import _arguments as words
 from . import _guard
 from ._arguments import Bytes, Ladder
 from ._delivery import Command, as_map
+from ._job_info import JobInfo
 from ._many import Grouped
 from ._options import near_misses
 from ._outcomes import Outcomes
 from .codec import Codec, JsonCodec, id_from, id_to
 from .hooks import Hooks
-from .records import Group, JobInfo, Peeked, Reserved, Stats, add_up
+from .records import Group, Peeked, Reserved, Stats, add_up
 from .times import Duration, from_ms, instant_to_ms, seconds, to_ms
 
 T = TypeVar("T")

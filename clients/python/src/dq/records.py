@@ -1,4 +1,4 @@
-"""What the queries answer, typed."""
+"""What the queries answer but DQ.GET, typed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Optional
 
-from ._delivery import as_map
+from ._reading import results_of, steps_of
 from .codec import id_from
 from .times import from_ms, maybe_duration, maybe_from_ms
 
@@ -39,120 +39,8 @@ class Reserved:
             attempt=attempt,
             deadline=maybe_from_ms(deadline),
             due=from_ms(due),
-            results=[(id_from(id), _text(outcome), value) for id, outcome, value in results],
-            steps=_steps(steps),
-        )
-
-
-@dataclass(frozen=True)
-class Rule:
-    """When a recurring job comes: by ``every`` or by ``cron``."""
-
-    every: Optional[timedelta]
-    cron: Optional[str]
-    tz: Optional[str]
-    until: Optional[datetime]
-    times: Optional[int]
-    grace: Optional[timedelta]
-    jitter: Optional[timedelta]
-    occurrence: Optional[datetime]
-    """The instant of the next one, or of the one that runs."""
-    runs: int
-    """How many have ended."""
-
-    @staticmethod
-    def read(fields: Mapping[str, Any]) -> Optional[Rule]:
-        """None for a job that comes once."""
-        if fields.get("every") is None and fields.get("cron") is None:
-            return None
-        return Rule(
-            every=maybe_duration(fields.get("every")),
-            cron=_text(fields.get("cron")),
-            tz=_text(fields.get("tz")),
-            until=maybe_from_ms(fields.get("until")),
-            times=fields.get("times"),
-            grace=maybe_duration(fields.get("grace")),
-            jitter=maybe_duration(fields.get("jitter")),
-            occurrence=maybe_from_ms(fields.get("occurrence")),
-            runs=fields.get("runs") or 0,
-        )
-
-
-@dataclass(frozen=True)
-class JobInfo:
-    """A job as DQ.GET shows it."""
-
-    id: str
-    payload: bytes
-    state: str
-    priority: int
-    due: Optional[datetime]
-    deadline: Optional[datetime]
-    ttr: timedelta
-    attempts: int
-    max_attempts: int
-    backoff: list[timedelta]
-    expires: Optional[datetime]
-    token: Optional[str]
-    reason: Optional[str]
-    failed: Optional[datetime]
-    group: Optional[str]
-    next: Optional[bytes]
-    """The payload of the job that follows this one (``if_exists="next"``)."""
-    rule: Optional[Rule]
-    result: Optional[bytes]
-    """What its handler returned, as the codec encoded it; ``Queue.result`` decodes it."""
-    progress: Optional[str]
-    keep: Optional[timedelta]
-    """How long it stays once it is done; None: as its queue says."""
-    cost: int
-    started: Optional[datetime]
-    finished: Optional[datetime]
-    after: list[str]
-    """The jobs that it waits for, of those that have not ended."""
-    after_group: Optional[str]
-    on_dead: Optional[str]
-    steps: Mapping[str, bytes]
-    awaits: Optional[str]
-    """The signal that it waits for."""
-    fields: Mapping[str, Any]
-    """All fields as the server gave them."""
-
-    @staticmethod
-    def read(reply: Optional[dict[bytes, Any]]) -> Optional[JobInfo]:
-        if reply is None:
-            return None
-        fields = {name.decode(): value for name, value in reply.items()}
-        return JobInfo(
-            id=id_from(fields["id"]),
-            payload=fields["payload"],
-            state=fields["state"].decode(),
-            priority=fields["priority"],
-            due=maybe_from_ms(fields["due"]),
-            deadline=maybe_from_ms(fields["deadline"]),
-            ttr=timedelta(milliseconds=fields["ttr"]),
-            attempts=fields["attempts"],
-            max_attempts=fields["max-attempts"],
-            backoff=[timedelta(milliseconds=ms) for ms in fields["backoff"]],
-            expires=maybe_from_ms(fields["expires"]),
-            token=_text(fields["token"]),
-            reason=_text(fields.get("reason")),
-            failed=maybe_from_ms(fields.get("failed")),
-            group=None if fields.get("group") is None else id_from(fields["group"]),
-            next=fields.get("next"),
-            rule=Rule.read(fields),
-            result=fields.get("result"),
-            progress=_text(fields.get("progress")),
-            keep=maybe_duration(fields.get("keep")),
-            cost=fields.get("cost", 1),
-            started=maybe_from_ms(fields.get("started")),
-            finished=maybe_from_ms(fields.get("finished")),
-            after=[id_from(id) for id in fields.get("after") or ()],
-            after_group=None if fields.get("after-group") is None else id_from(fields["after-group"]),
-            on_dead=_text(fields.get("on-dead")),
-            steps=_steps(fields.get("steps")),
-            awaits=_text(fields.get("awaits")),
-            fields=fields,
+            results=results_of(results),
+            steps=steps_of(steps),
         )
 
 
@@ -270,11 +158,3 @@ def _paused(ends: list[int]) -> Optional[datetime]:
     if -1 in ends:
         return PAUSED_UNTIL_RESUMED
     return from_ms(max(ends)) if max(ends) else None
-
-
-def _steps(reply: Any) -> Mapping[str, bytes]:
-    return {id_from(name): value for name, value in (as_map(reply) or {}).items()}
-
-
-def _text(raw: Optional[bytes]) -> Optional[str]:
-    return None if raw is None else raw.decode("utf-8", "replace")

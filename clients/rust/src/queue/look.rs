@@ -1,6 +1,7 @@
 //! What looks, and changes nothing.
 
-use super::records::{Group, JobInfo, Peeked, State};
+use super::job_info::JobInfo;
+use super::records::{Group, Peeked, State};
 use super::stats::Stats;
 use super::{instant, Queue};
 use crate::error::{Error, Outcome};

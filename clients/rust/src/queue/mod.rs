@@ -2,18 +2,21 @@
 
 mod by_hand;
 mod flows;
+mod job_info;
 mod look;
 mod new_job;
 mod options;
+mod reading;
 mod records;
 mod settings;
 mod stats;
 mod waits;
 
+pub use job_info::JobInfo;
 pub use look::{Peek, Scan};
 pub use new_job::{Adding, IfExists, NewJob};
 pub use options::{Nack, NackMode, Pop, Reschedule};
-pub use records::{Group, JobInfo, Peeked, RecurrenceRule, Reserved, State};
+pub use records::{Group, Peeked, RecurrenceRule, Reserved, State};
 pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};
 

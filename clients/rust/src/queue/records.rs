@@ -1,7 +1,6 @@
-//! What queries return.
+//! What queries return but `DQ.GET`.
 
 use crate::core::{before, terms};
-use crate::error::Outcome;
 use crate::result::Before;
 use crate::values;
 use redis::Value;
@@ -118,139 +117,6 @@ impl Reserved {
     }
 }
 
-/// A job as `DQ.GET` shows it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct JobInfo {
-    /// Of the job.
-    pub id: String,
-    /// What was added.
-    pub payload: Vec<u8>,
-    /// Where it is.
-    pub state: State,
-    /// Smaller is delivered first.
-    pub priority: i32,
-    /// When it is due.
-    pub due: Option<SystemTime>,
-    /// The end of its lease.
-    pub deadline: Option<SystemTime>,
-    /// The length of its leases.
-    pub ttr: Duration,
-    /// Deliveries so far.
-    pub attempts: u32,
-    /// 0: no limit.
-    pub max_attempts: u32,
-    /// The waits after failures.
-    pub backoff: Vec<Duration>,
-    /// When its TTL ends it.
-    pub expires: Option<SystemTime>,
-    /// The current one.
-    pub token: Option<String>,
-    /// Of the last failure.
-    pub reason: Option<String>,
-    /// When that was.
-    pub failed: Option<SystemTime>,
-    /// Whose job it is.
-    pub group: Option<String>,
-    /// The payload of the job that takes its place when its run is over.
-    pub next: Option<Vec<u8>>,
-    /// Of a recurring job.
-    pub rule: Option<RecurrenceRule>,
-    /// What its handler said last.
-    pub progress: Option<String>,
-    /// How long it stays once it is done.
-    pub keep: Option<Duration>,
-    /// What a delivery counts for `RATE` and `GROUPRATE`.
-    pub cost: u32,
-    /// The signal that it waits for.
-    pub awaits: Option<String>,
-    /// What its handler keeps.
-    pub steps: BTreeMap<String, Vec<u8>>,
-    /// The latest delivery, of a reserved or done job.
-    pub started: Option<SystemTime>,
-    /// When a done job was acknowledged.
-    pub finished: Option<SystemTime>,
-    /// Of a done job.
-    pub result: Option<Vec<u8>>,
-    /// What a blocked job still waits for.
-    pub after: Vec<String>,
-    /// The group that it waits for.
-    pub after_group: Option<String>,
-    /// What a blocked job does if one that it is after dies: `wait`, `run` or `die`.
-    pub on_dead: Option<String>,
-    /// How the jobs ended that it was after.
-    pub results: Vec<Before>,
-    /// All as the server gave them.
-    pub fields: BTreeMap<String, Value>,
-}
-
-impl JobInfo {
-    pub(super) fn of(reply: Value) -> Self {
-        let fields: BTreeMap<String, Value> = values::map(reply).into_iter().collect();
-        let nil = Value::Nil;
-        let field = |name: &str| fields.get(name).unwrap_or(&nil);
-        let text = |name: &str| values::text(field(name).clone());
-        let bytes = |name: &str| values::bytes(field(name).clone());
-        let list = |name: &str| values::list(field(name).clone());
-        let instant = |name: &str| values::instant(field(name));
-        let number = |name: &str| values::int(field(name));
-        let length = |name: &str| {
-            matches!(field(name), Value::Int(_)).then(|| values::duration(field(name)))
-        };
-        let steps = values::pairs(field("steps").clone());
-        JobInfo {
-            id: text("id").unwrap_or_default(),
-            payload: bytes("payload").unwrap_or_default(),
-            state: text("state")
-                .and_then(|name| State::named(&name))
-                .unwrap_or(State::All),
-            priority: number("priority") as i32,
-            due: instant("due"),
-            deadline: instant("deadline"),
-            ttr: values::duration(field("ttr")),
-            attempts: number("attempts") as u32,
-            max_attempts: number("max-attempts") as u32,
-            backoff: list("backoff").iter().map(values::duration).collect(),
-            expires: instant("expires"),
-            token: text("token"),
-            reason: text("reason"),
-            failed: instant("failed"),
-            group: text("group"),
-            next: bytes("next"),
-            rule: RecurrenceRule::of(&fields),
-            progress: text("progress"),
-            keep: length("keep"),
-            cost: number("cost") as u32,
-            awaits: text("awaits"),
-            steps: steps
-                .into_iter()
-                .map(|(name, value)| (values::lossy(name), value))
-                .collect(),
-            started: instant("started"),
-            finished: instant("finished"),
-            result: bytes("result"),
-            after: list("after").into_iter().filter_map(values::text).collect(),
-            after_group: text("after-group"),
-            on_dead: text("on-dead"),
-            results: list("results")
-                .into_iter()
-                .filter_map(before)
-                .map(|row| Before::of(&row))
-                .collect(),
-            fields,
-        }
-    }
-
-    /// How it ended, if it has.
-    pub fn outcome(&self) -> Option<Outcome> {
-        match self.state {
-            State::Done => Some(Outcome::Done),
-            State::Dead => Some(Outcome::Dead),
-            _ => None,
-        }
-    }
-}
-
 /// How a recurring job comes again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -276,7 +142,7 @@ pub struct RecurrenceRule {
 }
 
 impl RecurrenceRule {
-    fn of(fields: &BTreeMap<String, Value>) -> Option<Self> {
+    pub(super) fn of(fields: &BTreeMap<String, Value>) -> Option<Self> {
         let field = |name: &str| fields.get(name).filter(|value| **value != Value::Nil);
         let length = |name: &str| field(name).map(values::duration);
         let text = |name: &str| field(name).cloned().and_then(values::text);

@@ -8,7 +8,7 @@ use crate::result::decode;
 use crate::server::Server;
 use crate::values::{self, server_error};
 use redis::aio::MultiplexedConnection;
-use redis::{cmd, Pipeline, RedisError, Value};
+use redis::{cmd, Cmd, Pipeline, RedisError, Value};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::future::{pending, Future};
@@ -145,6 +145,13 @@ impl Waiting {
         tokio::time::sleep(trouble_wait(self.troubles, 0.0)).await;
     }
 
+    fn words(&self) -> Cmd {
+        let mut words = cmd("DQ.AWAIT");
+        words.arg(&*self.key).arg(values::seconds(WAIT));
+        self.wanted.keys().for_each(|id| _ = words.arg(id));
+        words
+    }
+
     /// One `DQ.AWAIT` for all. False: the queue was closed.
     async fn look(
         &mut self,
@@ -157,11 +164,8 @@ impl Waiting {
                 .await
                 .map_err(|error| values::error_text(&error))?,
         };
-        let mut words = cmd("DQ.AWAIT");
-        words.arg(&*self.key).arg(values::seconds(WAIT));
-        self.wanted.keys().for_each(|id| _ = words.arg(id));
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.add_command(words);
+        pipe.add_command(self.words());
         let mut waiting = pin!(async move {
             let asked = connection.send_packed_commands(&pipe, 0, 1);
             let replies = tokio::time::timeout(2 * WAIT, asked)

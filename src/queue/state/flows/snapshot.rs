@@ -221,46 +221,29 @@ impl Queue {
         if known || !(1..=AFTER_MAX).contains(&links.len()) || job.recurring().is_some() {
             return Err(contradiction());
         }
-        let ends = flows.and_then(|flows| flows.restoring.as_ref());
-        let end = |number: u64| {
-            let end = usize::try_from(number).ok();
-            let end = end.and_then(|at| Some(ends?.ends.get(at)?.0));
-            end.ok_or_else(contradiction)
-        };
         let (mut open, mut held) = (0, Vec::new());
         for link in links {
-            match *link {
+            let is_right = match *link {
                 Link::Held(id) => {
                     let handle = self.expect(id)?;
-                    let place = self.jobs.job(handle).place();
-                    let is_over = place == Place::Dead && on_dead != OnDead::Wait;
-                    if handle == waiter || is_over || self.jobs.job(handle).recurring().is_some() {
-                        return Err(contradiction());
-                    }
                     held.push(handle);
-                    open += 1;
+                    handle != waiter && self.may_be_after(handle, on_dead)
                 }
                 Link::Group(name) => {
-                    let group = self.groups.as_ref();
-                    let group = group.and_then(|it| it.held_by(name, &**self.jobs.hasher()));
-                    let is_own = self.group_of(waiter) == Some(name);
-                    if links.len() > 1 || group.is_none() || is_own || on_dead != OnDead::Wait {
-                        return Err(contradiction());
-                    }
-                    open += 1;
+                    links.len() == 1
+                        && on_dead == OnDead::Wait
+                        && self.may_be_after_group(waiter, name)
                 }
-                Link::Pending(number) => {
-                    let end = there(flows, CONTRADICTION).over(end(number)?);
-                    let outcome = end.outcome.ok_or_else(contradiction)?;
-                    if on_dead.verdict(outcome) == Verdict::Stays {
-                        return Err(contradiction());
-                    }
-                    open += 1;
-                }
-                Link::Over(number) => {
-                    end(number)?;
-                }
+                Link::Pending(number) => self
+                    .restoring_end(number)
+                    .and_then(|end| there(flows, CONTRADICTION).over(end).outcome)
+                    .is_some_and(|outcome| on_dead.verdict(outcome) != Verdict::Stays),
+                Link::Over(number) => self.restoring_end(number).is_some(),
+            };
+            if !is_right {
+                return Err(contradiction());
             }
+            open += usize::from(!matches!(link, Link::Over(_)));
         }
         held.sort_unstable();
         let is_blocked = job.place() == Place::Blocked;
@@ -268,6 +251,25 @@ impl Queue {
             return Err(contradiction());
         }
         Ok(open)
+    }
+
+    /// Not after one that is over for it, nor after one that recurs.
+    fn may_be_after(&self, handle: Handle, on_dead: OnDead) -> bool {
+        let job = self.jobs.job(handle);
+        let is_over = job.place() == Place::Dead && on_dead != OnDead::Wait;
+        !is_over && job.recurring().is_none()
+    }
+
+    fn may_be_after_group(&self, waiter: Handle, name: &[u8]) -> bool {
+        let groups = self.groups.as_ref();
+        let group = groups.and_then(|it| it.held_by(name, &**self.jobs.hasher()));
+        group.is_some() && self.group_of(waiter) != Some(name)
+    }
+
+    /// The end that has this number in what is loaded.
+    fn restoring_end(&self, number: u64) -> Option<Number> {
+        let restoring = self.flows.as_ref()?.restoring.as_ref()?;
+        Some(restoring.ends.get(usize::try_from(number).ok()?)?.0)
     }
 
     /// The number of a link that was checked, with one user more.

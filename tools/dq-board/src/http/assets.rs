@@ -37,6 +37,7 @@ assets! {
     "bulk.js": "text/javascript; charset=utf-8",
     "rules.js": "text/javascript; charset=utf-8",
     "hill.js": "text/javascript; charset=utf-8",
+    "shape.js": "text/javascript; charset=utf-8",
     "job.js": "text/javascript; charset=utf-8",
     "jobs.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",

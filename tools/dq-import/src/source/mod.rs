@@ -55,25 +55,19 @@ pub trait Source {
 
 pub fn open(options: &Options) -> Result<Box<dyn Source>> {
     let batch = options.pace.batch as usize;
-    if let SourceOptions::Beanstalkd {
-        tube,
-        address,
-        first_id,
-    } = &options.source
-    {
-        let tube = beanstalkd::Tube::open(address, tube, *first_id, batch)?;
-        return Ok(Box::new(tube));
-    }
-    if let SourceOptions::Crontab { file, tz, system } = &options.source {
-        let crontab = crontab::Crontab::open(file, tz.as_deref(), *system)?;
-        return Ok(Box::new(crontab));
-    }
     let connect = || connect(&options.from, options.cacert.as_deref());
-    let server = connect()?;
     Ok(match &options.source {
+        SourceOptions::Beanstalkd {
+            tube,
+            address,
+            first_id,
+        } => Box::new(beanstalkd::Tube::open(address, tube, *first_id, batch)?),
+        SourceOptions::Crontab { file, tz, system } => {
+            Box::new(crontab::Crontab::open(file, tz.as_deref(), *system)?)
+        }
         SourceOptions::Zset { key, unit, id } => {
             let id = IdRule::new(&id.id_json, &id.id_text)?;
-            Box::new(zset::Zset::new(server, key, *unit, id, batch))
+            Box::new(zset::Zset::new(connect()?, key, *unit, id, batch))
         }
         SourceOptions::Ids {
             key,
@@ -83,7 +77,7 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
             payload_field,
         } => {
             let place = ids::Place::new(payload_hash, payload_key, payload_field)?;
-            Box::new(ids::Ids::new(server, key, *unit, place, batch))
+            Box::new(ids::Ids::new(connect()?, key, *unit, place, batch))
         }
         SourceOptions::Redisson {
             name,
@@ -92,15 +86,10 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
             id,
         } => {
             let id = IdRule::new(&id.id_json, &id.id_text)?;
-            let of_list = id.clone();
-            let delayed = redisson::DelayedQueue::new(server, name, *packing, id, batch);
-            match due {
-                true => Box::new(both::Both::new(
-                    Box::new(delayed),
-                    Box::new(redisson_due::Due::new(connect()?, name, of_list, batch)),
-                )),
-                false => Box::new(delayed),
-            }
+            let due = due.then(connect).transpose()?;
+            let due = due.map(|server| redisson_due::Due::new(server, name, id.clone(), batch));
+            let delayed = redisson::DelayedQueue::new(connect()?, name, *packing, id, batch);
+            with(delayed, due)
         }
         SourceOptions::Bullmq {
             name,
@@ -109,28 +98,30 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
             due,
         } => {
             let jobs = bullmq::Jobs::new(prefix, name, *payload);
-            let delayed = bullmq::Delayed::new(server, jobs.clone(), batch);
-            match due {
-                true => Box::new(both::Both::new(
-                    Box::new(delayed),
-                    Box::new(bullmq_due::Due::new(connect()?, jobs, batch)),
-                )),
-                false => Box::new(delayed),
-            }
+            let due = due.then(connect).transpose()?;
+            let due = due.map(|server| bullmq_due::Due::new(server, jobs.clone(), batch));
+            with(bullmq::Delayed::new(connect()?, jobs, batch), due)
         }
         SourceOptions::BullmqSchedulers {
             name,
             prefix,
             payload,
             tz,
-        } => {
-            let tz = tz.clone();
-            Box::new(schedulers::Schedulers::new(
-                server, prefix, name, *payload, tz, batch,
-            ))
-        }
-        SourceOptions::Beanstalkd { .. } | SourceOptions::Crontab { .. } => {
-            unreachable!("opened above")
-        }
+        } => Box::new(schedulers::Schedulers::new(
+            connect()?,
+            prefix,
+            name,
+            *payload,
+            tz.clone(),
+            batch,
+        )),
     })
+}
+
+/// Those that wait for their time, and those that are due already, if these are asked for.
+fn with(delayed: impl Source + 'static, due: Option<impl Source + 'static>) -> Box<dyn Source> {
+    match due {
+        Some(due) => Box::new(both::Both::new(Box::new(delayed), Box::new(due))),
+        None => Box::new(delayed),
+    }
 }

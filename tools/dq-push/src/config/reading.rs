@@ -136,6 +136,35 @@ impl Reading<'_> {
         }
     }
 
+    fn fatal(&self, listed: &[Spanned<u16>]) -> Result<Vec<u16>, String> {
+        let is_4xx = |status: &Spanned<u16>| match *status.get_ref() {
+            status @ 400..=499 => Ok(status),
+            other => {
+                let why = format!("fatal lists statuses from 400 to 499, not {other}");
+                Err(self.wrong(status, why))
+            }
+        };
+        listed.iter().map(is_4xx).collect()
+    }
+
+    /// By their names.
+    fn groups(
+        &self,
+        listed: &[FileGroup],
+        queue: &Receiver,
+        allowed: &Allowed,
+    ) -> Result<HashMap<Vec<u8>, Receiver>, String> {
+        let mut groups = HashMap::new();
+        for group in listed {
+            let own = self.group(group, queue, allowed)?;
+            let name = group.name.get_ref().clone().into_bytes();
+            if groups.insert(name, own).is_some() {
+                return Err(self.wrong(&group.name, "this group is given twice"));
+            }
+        }
+        Ok(groups)
+    }
+
     fn group(
         &self,
         group: &FileGroup,
@@ -180,29 +209,13 @@ impl Reading<'_> {
         )?;
         let step = |step| self.duration("a step of backoff", Some(step), 0.0, 0.1);
         let backoff = queue.backoff.iter().map(step).collect::<Result<_, _>>()?;
-        let fatal = queue.fatal.map(|listed| {
-            let is_4xx = |status: &Spanned<u16>| match *status.get_ref() {
-                status @ 400..=499 => Ok(status),
-                other => Err(self.wrong(
-                    status,
-                    format!("fatal lists statuses from 400 to 499, not {other}"),
-                )),
-            };
-            listed.iter().map(is_4xx).collect::<Result<Vec<_>, _>>()
-        });
+        let fatal = queue.fatal.map(|listed| self.fatal(&listed));
         let receiver = Receiver {
             url,
             secrets: self.secrets(&queue.secrets)?,
             headers: self.headers(&queue.headers)?,
         };
-        let mut groups = HashMap::new();
-        for group in &queue.group {
-            let own = self.group(group, &receiver, allowed)?;
-            let name = group.name.get_ref().clone().into_bytes();
-            if groups.insert(name, own).is_some() {
-                return Err(self.wrong(&group.name, "this group is given twice"));
-            }
-        }
+        let groups = self.groups(&queue.group, &receiver, allowed)?;
         Ok(QueueConfig {
             name: queue.name.into_inner(),
             method: self.method(queue.method.as_ref())?,

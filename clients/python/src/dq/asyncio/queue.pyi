@@ -32,10 +32,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar
 from .._delivery import Command, as_map
+from .._job_info import JobInfo
 from .._many import Grouped
 from .._outcomes import Outcomes
 from ..codec import Codec, JsonCodec, id_from, id_to
-from ..records import Group, JobInfo, Peeked, Reserved, Stats, add_up
+from ..records import Group, Peeked, Reserved, Stats, add_up
 from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union

@@ -110,6 +110,7 @@ public final class Program {
         QueueSystem system = switch (words[0]) {
             case "dq" -> new Dq(port);
             case "dq_library" -> new DqLibrary(port);
+            case "jobrunr" -> new JobRunr(port);
             case "redisson_10" -> new Redisson(port, 10);
             default -> new Redisson(port, 1);
         };

@@ -1,15 +1,45 @@
 package io.github.redisdq;
 
+// Written from docs/libraries.md by tests/house/fields.rs; DO NOT EDIT.
+
 import java.time.Duration;
 import java.time.Instant;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
- * A job as DQ.GET shows it. What it does not have is null; {@code maxAttempts} is 0 without a limit, {@code next} is the payload
- * of its successor, {@code after} and {@code afterGroup} are what a blocked job still waits for. {@code fields} has all
- * as the server gave them, also those that this library does not know.
+ * A job as DQ.GET shows it. What it does not have is null.
+ *
+ * @param id The job's.
+ * @param payload What was added.
+ * @param state Where the job is.
+ * @param priority Smaller is delivered first.
+ * @param due When it is due; nothing of a blocked job without a time of its own.
+ * @param deadline When its lease ends; nothing unless reserved.
+ * @param ttr How long its leases are.
+ * @param attempts Deliveries so far.
+ * @param maxAttempts Deliveries allowed; 0: no limit.
+ * @param backoff The waits after failures.
+ * @param expires When its TTL ends it.
+ * @param token The current one.
+ * @param reason Why it failed last.
+ * @param failed When that was.
+ * @param group The group that it is in.
+ * @param next The payload of the job that takes its place when its run is over.
+ * @param recurrence How a recurring job comes again.
+ * @param progress What its handler reported last.
+ * @param keep How long it stays once it is done; nothing: as its queue says.
+ * @param cost What a delivery counts for {@code RATE} and {@code GROUPRATE}.
+ * @param awaits The signal that it waits for.
+ * @param steps What its handler has kept, by name.
+ * @param started The latest delivery, of a reserved or done job.
+ * @param finished When a done job was acknowledged.
+ * @param result What the handler of a done job returned, as the codec encoded it.
+ * @param after The jobs that a blocked job still waits for.
+ * @param afterGroup The group that it waits for.
+ * @param onDead What it does if a job that it is after dies: {@code wait}, {@code run} or {@code die}.
+ * @param results How the jobs ended that it is after, or was.
+ * @param fields All fields as the server gave them, also those that this library does not know.
  */
 public record JobInfo(
         String id,
@@ -29,19 +59,20 @@ public record JobInfo(
         String group,
         byte[] next,
         Recurrence recurrence,
-        byte[] result,
-        Instant started,
-        Instant finished,
         String progress,
         Duration keep,
         int cost,
         String awaits,
         Map<String, byte[]> steps,
+        Instant started,
+        Instant finished,
+        byte[] result,
         List<String> after,
         String afterGroup,
         String onDead,
+        List<JobResult> results,
         Map<String, Object> fields) {
-    static JobInfo of(Map<String, Object> fields) {
+    static JobInfo of(Map<String, Object> fields, Codec codec) {
         if (fields == null) {
             return null;
         }
@@ -63,26 +94,18 @@ public record JobInfo(
                 Reply.text(fields.get("group")),
                 (byte[]) fields.get("next"),
                 Recurrence.of(fields),
-                (byte[]) fields.get("result"),
-                Reply.instant(fields.get("started")),
-                Reply.instant(fields.get("finished")),
                 Reply.prose(fields.get("progress")),
                 Reply.duration(fields.get("keep")),
-                (int) Reply.number(fields.get("cost")),
+                fields.containsKey("cost") ? (int) Reply.number(fields.get("cost")) : 1,
                 Reply.text(fields.get("awaits")),
-                steps(fields.get("steps")),
+                Reply.steps(fields.get("steps")),
+                Reply.instant(fields.get("started")),
+                Reply.instant(fields.get("finished")),
+                (byte[]) fields.get("result"),
                 Reply.list(fields.get("after")).stream().map(Reply::text).toList(),
                 Reply.text(fields.get("after-group")),
                 Reply.text(fields.get("on-dead")),
+                JobResult.all(fields.get("results"), codec),
                 fields);
-    }
-
-    private static Map<String, byte[]> steps(Object reply) {
-        Map<String, byte[]> steps = new LinkedHashMap<>();
-        Map<String, Object> found = Reply.map(reply);
-        if (found != null) {
-            found.forEach((name, value) -> steps.put(name, (byte[]) value));
-        }
-        return steps;
     }
 }

@@ -207,7 +207,7 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** All about one job; null where there is none. */
     public JobInfo get(String id) {
-        return JobInfo.of(Reply.map(shards.one(new Words("DQ.GET").add(shards.key(id)).add(id))));
+        return JobInfo.of(Reply.map(shards.one(new Words("DQ.GET").add(shards.key(id)).add(id))), codec());
     }
 
     /** The first jobs in a state, in its order (of each shard). */

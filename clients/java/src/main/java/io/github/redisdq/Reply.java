@@ -49,6 +49,14 @@ final class Reply {
         return steps;
     }
 
+    static Map<String, byte[]> steps(Object reply) {
+        Map<String, byte[]> steps = new LinkedHashMap<>();
+        if (reply != null) {
+            map(reply).forEach((name, value) -> steps.put(name, (byte[]) value));
+        }
+        return steps;
+    }
+
     /** Null where the reply is. */
     static Map<String, Object> map(Object reply) {
         if (reply == null) {

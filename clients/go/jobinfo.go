@@ -1,0 +1,103 @@
+// Code generated from docs/libraries.md by tests/house/fields.rs; DO NOT EDIT.
+
+package dq
+
+import "time"
+
+// JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text "".
+type JobInfo struct {
+	// The job's.
+	ID string
+	// What was added.
+	Payload []byte
+	// Where the job is.
+	State State
+	// Smaller is delivered first.
+	Priority int
+	// When it is due; nothing of a blocked job without a time of its own.
+	Due time.Time
+	// When its lease ends; nothing unless reserved.
+	Deadline time.Time
+	// How long its leases are.
+	TTR time.Duration
+	// Deliveries so far.
+	Attempts int
+	// Deliveries allowed; 0: no limit.
+	MaxAttempts int
+	// The waits after failures.
+	Backoff []time.Duration
+	// When its TTL ends it.
+	Expires time.Time
+	// The current one.
+	Token string
+	// Why it failed last.
+	Reason string
+	// When that was.
+	Failed time.Time
+	// The group that it is in.
+	Group string
+	// The payload of the job that takes its place when its run is over.
+	Next []byte
+	// How a recurring job comes again.
+	Rule *Rule
+	// What its handler reported last.
+	Progress string
+	// How long it stays once it is done; nothing: as its queue says.
+	Keep *time.Duration
+	// What a delivery counts for `RATE` and `GROUPRATE`.
+	Cost int
+	// The signal that it waits for.
+	Awaits string
+	// What its handler has kept, by name.
+	Steps map[string][]byte
+	// The latest delivery, of a reserved or done job.
+	Started time.Time
+	// When a done job was acknowledged.
+	Finished time.Time
+	// What the handler of a done job returned, as the codec encoded it.
+	Result []byte
+	// The jobs that a blocked job still waits for.
+	After []string
+	// The group that it waits for.
+	AfterGroup string
+	// What it does if a job that it is after dies: `wait`, `run` or `die`.
+	OnDead OnDead
+	// How the jobs ended that it is after, or was.
+	Results []JobResult
+	// Fields are all as the server gave them, also those that this library does not know.
+	Fields map[string]any
+}
+
+func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
+	info := &JobInfo{Fields: fields}
+	info.ID = asText(fields["id"])
+	info.Payload = asBytes(fields["payload"])
+	info.State = State(asText(fields["state"]))
+	info.Priority = int(asInt(fields["priority"]))
+	info.Due = asTime(fields["due"])
+	info.Deadline = asTime(fields["deadline"])
+	info.TTR = asDuration(fields["ttr"])
+	info.Attempts = int(asInt(fields["attempts"]))
+	info.MaxAttempts = int(asInt(fields["max-attempts"]))
+	info.Backoff = asLadder(fields["backoff"])
+	info.Expires = asTime(fields["expires"])
+	info.Token = asText(fields["token"])
+	info.Reason = asText(fields["reason"])
+	info.Failed = asTime(fields["failed"])
+	info.Group = asText(fields["group"])
+	info.Next = valueOf(fields["next"])
+	info.Rule = ruleOf(fields)
+	info.Progress = asText(fields["progress"])
+	info.Keep = maybeDuration(fields["keep"])
+	info.Cost = costOf(fields["cost"])
+	info.Awaits = asText(fields["awaits"])
+	info.Steps = stepsOf(fields["steps"])
+	info.Started = asTime(fields["started"])
+	info.Finished = asTime(fields["finished"])
+	info.Result = valueOf(fields["result"])
+	info.After = idsOf(fields["after"])
+	info.AfterGroup = asText(fields["after-group"])
+	info.OnDead = onDeadOf(fields["on-dead"])
+	info.Results = resultsOf(endingsOf(fields["results"]), codec)
+	return info
+}

@@ -1,0 +1,36 @@
+"""Parts of replies, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Optional
+
+from ._delivery import as_map
+from .codec import id_from
+
+
+def prose(raw: Optional[bytes]) -> Optional[str]:
+    """What people wrote: bytes that are not UTF-8 are replaced."""
+    return None if raw is None else raw.decode("utf-8", "replace")
+
+
+def maybe_id(raw: Optional[bytes]) -> Optional[str]:
+    return None if raw is None else id_from(raw)
+
+
+def ids_of(reply: Optional[Iterable[bytes]]) -> list[str]:
+    return [id_from(id) for id in reply or ()]
+
+
+def durations(reply: Iterable[int]) -> list[timedelta]:
+    return [timedelta(milliseconds=ms) for ms in reply]
+
+
+def steps_of(reply: Any) -> Mapping[str, bytes]:
+    return {id_from(name): value for name, value in (as_map(reply) or {}).items()}
+
+
+def results_of(reply: Optional[Iterable[Any]]) -> list[tuple[str, Optional[str], Optional[bytes]]]:
+    """Id, outcome, and result or reason of each."""
+    return [(id_from(id), prose(outcome), value) for id, outcome, value in reply or ()]

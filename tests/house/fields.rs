@@ -1,0 +1,374 @@
+//! The fields of a job stand in one table of docs/libraries.md. The five libraries' records are written from it.
+
+use crate::written::{by, by_for_go, check, rows};
+
+struct Field<'a> {
+    /// As the server has it, such as `max-attempts`.
+    name: &'a str,
+    kind: &'a str,
+    value: String,
+}
+
+impl Field<'_> {
+    fn snake(&self) -> String {
+        self.name.replace('-', "_")
+    }
+
+    fn pascal(&self) -> String {
+        match self.name {
+            "id" => "ID".into(),
+            "ttr" => "TTR".into(),
+            name => name.split('-').map(capital).collect(),
+        }
+    }
+
+    fn camel(&self) -> String {
+        let (first, rest) = self
+            .name
+            .split_at(self.name.find('-').unwrap_or(self.name.len()));
+        let rest: String = rest.split('-').map(capital).collect();
+        format!("{first}{rest}")
+    }
+}
+
+fn capital(word: &str) -> String {
+    let (first, rest) = word.split_at(word.len().min(1));
+    first.to_uppercase() + rest
+}
+
+fn fields(page: &str) -> Vec<Field<'_>> {
+    let rows = rows::<3>(page, "## Fields of a job");
+    assert!(rows.len() > 25, "{} are not all", rows.len());
+    let field = |[name, kind, value]: [_; 3]| Field {
+        name: str::trim_matches(name, '`'),
+        kind,
+        value: format!("{value}."),
+    };
+    rows.into_iter().map(field).collect()
+}
+
+/// A type, and what reads it: `{}` is the field's name in quotes.
+type Kind = (&'static str, &'static str);
+
+/// Kind by kind: Python, Node.js, Go, Java, Rust.
+#[rustfmt::skip]
+const KINDS: [(&str, [Kind; 5]); 17] = [
+    ("id", [("str", "id_from(fields[{}])"), ("string", "toText(get({}))"), ("string", "asText(fields[{}])"),
+        ("String", "Reply.text(fields.get({}))"), ("String", "it.text({}).unwrap_or_default()")]),
+    ("id?", [("Optional[str]", "maybe_id(fields.get({}))"), ("string | null", "maybeId(get({}))"), ("string", "asText(fields[{}])"),
+        ("String", "Reply.text(fields.get({}))"), ("Option<String>", "it.text({})")]),
+    ("text?", [("Optional[str]", "prose(fields.get({}))"), ("string | null", "maybeText(get({}))"), ("string", "asText(fields[{}])"),
+        ("String", "Reply.prose(fields.get({}))"), ("Option<String>", "it.text({})")]),
+    ("word?", [("Optional[str]", "prose(fields.get({}))"), ("string | null", "maybeText(get({}))"), ("OnDead", "onDeadOf(fields[{}])"),
+        ("String", "Reply.text(fields.get({}))"), ("Option<String>", "it.text({})")]),
+    ("bytes", [("bytes", "fields[{}]"), ("Buffer", "get({})"), ("[]byte", "asBytes(fields[{}])"),
+        ("byte[]", "(byte[]) fields.get({})"), ("Vec<u8>", "it.bytes({}).unwrap_or_default()")]),
+    ("bytes?", [("Optional[bytes]", "fields.get({})"), ("Buffer | null", "get({}) ?? null"), ("[]byte", "valueOf(fields[{}])"),
+        ("byte[]", "(byte[]) fields.get({})"), ("Option<Vec<u8>>", "it.bytes({})")]),
+    ("state", [("str", "fields[{}].decode()"), ("State", "String(get({})) as State"), ("State", "State(asText(fields[{}]))"),
+        ("State", "State.of(fields.get({}))"), ("State", "it.state({})")]),
+    ("number", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(asInt(fields[{}]))"),
+        ("int", "(int) Reply.number(fields.get({}))"), ("i32", "it.int({}) as i32")]),
+    ("count", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(asInt(fields[{}]))"),
+        ("int", "(int) Reply.number(fields.get({}))"), ("u32", "it.int({}) as u32")]),
+    ("cost", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "costOf(fields[{}])"),
+        ("int", "fields.containsKey({}) ? (int) Reply.number(fields.get({})) : 1"), ("u32", "it.int_or({}, 1) as u32")]),
+    ("instant?", [("Optional[datetime]", "maybe_from_ms(fields.get({}))"), ("Date | null", "maybeFromMs(get({}))"),
+        ("time.Time", "asTime(fields[{}])"), ("Instant", "Reply.instant(fields.get({}))"), ("Option<SystemTime>", "it.instant({})")]),
+    ("duration", [("timedelta", "timedelta(milliseconds=fields[{}])"), ("number", "Number(get({}))"),
+        ("time.Duration", "asDuration(fields[{}])"), ("Duration", "Reply.duration(fields.get({}))"),
+        ("Duration", "it.duration({}).unwrap_or_default()")]),
+    ("duration?", [("Optional[timedelta]", "maybe_duration(fields.get({}))"), ("number | null", "maybeNumber(get({}))"),
+        ("*time.Duration", "maybeDuration(fields[{}])"), ("Duration", "Reply.duration(fields.get({}))"),
+        ("Option<Duration>", "it.duration({})")]),
+    ("durations", [("list[timedelta]", "durations(fields[{}])"), ("number[]", "get({}).map(Number)"),
+        ("[]time.Duration", "asLadder(fields[{}])"), ("List<Duration>", "Reply.ladder(fields.get({}))"),
+        ("Vec<Duration>", "it.durations({})")]),
+    ("rule?", [("Optional[Rule]", "Rule.read(fields)"), ("Rule | null", "rule(fields)"), ("*Rule", "ruleOf(fields)"),
+        ("Recurrence", "Recurrence.of(fields)"), ("Option<RecurrenceRule>", "it.rule()")]),
+    ("ids", [("list[str]", "ids_of(fields.get({}))"), ("string[]", "(get({}) ?? []).map(toText)"), ("[]string", "idsOf(fields[{}])"),
+        ("List<String>", "Reply.list(fields.get({})).stream().map(Reply::text).toList()"), ("Vec<String>", "it.texts({})")]),
+    ("steps", [("Mapping[str, bytes]", "steps_of(fields.get({}))"), ("ReadonlyMap<string, Buffer>", "stepsOf(get({}))"),
+        ("map[string][]byte", "stepsOf(fields[{}])"), ("Map<String, byte[]>", "Reply.steps(fields.get({}))"),
+        ("BTreeMap<String, Vec<u8>>", "it.steps({})")]),
+];
+const RESULTS: [Kind; 5] = [
+    (
+        "list[tuple[str, Optional[str], Optional[bytes]]]",
+        "results_of(fields.get({}))",
+    ),
+    ("JobResult[]", "results(endedOf(get({}) ?? []), codec)"),
+    ("[]JobResult", "resultsOf(endingsOf(fields[{}]), codec)"),
+    ("List<JobResult>", "JobResult.all(fields.get({}), codec)"),
+    ("Vec<Before>", "it.results({})"),
+];
+
+impl Field<'_> {
+    /// Its type, and what reads it, in the language of that column.
+    fn of(&self, language: usize, quote: char) -> (&'static str, String) {
+        let of_kind = KINDS.iter().find(|(kind, _)| *kind == self.kind);
+        let kinds = of_kind.map_or(RESULTS, |(_, kinds)| *kinds);
+        assert!(
+            of_kind.is_some() || self.kind == "results",
+            "{}: {}",
+            self.name,
+            self.kind
+        );
+        let (kind, read) = kinds[language];
+        (
+            kind,
+            read.replace("{}", &format!("{quote}{}{quote}", self.name)),
+        )
+    }
+}
+
+fn lines(page: &str, line: impl Fn(&Field<'_>) -> String) -> String {
+    fields(page).iter().map(line).collect()
+}
+
+const ABOUT: &str = "A job as DQ.GET shows it.";
+const REST: &str =
+    "All fields as the server gave them, also those that this library does not know.";
+
+fn python(page: &str) -> String {
+    let declared = lines(page, |it| {
+        let (kind, _) = it.of(0, '"');
+        format!("    {}: {kind}\n    \"\"\"{}\"\"\"\n", it.snake(), it.value)
+    });
+    let read = lines(page, |it| {
+        format!("            {}={},\n", it.snake(), it.of(0, '"').1)
+    });
+    format!(
+        r#""""What DQ.GET shows.
+
+{by}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Optional
+
+from ._reading import durations, ids_of, maybe_id, prose, results_of, steps_of
+from ._rule import Rule
+from .codec import id_from
+from .times import maybe_duration, maybe_from_ms
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """{ABOUT}"""
+
+{declared}    fields: Mapping[str, Any]
+    """{REST}"""
+
+    @staticmethod
+    def read(reply: Optional[dict[bytes, Any]]) -> Optional[JobInfo]:
+        if reply is None:
+            return None
+        fields = {{name.decode(): value for name, value in reply.items()}}
+        return JobInfo(
+{read}            fields=fields,
+        )
+"#,
+        by = by("fields"),
+    )
+}
+
+fn node(page: &str) -> String {
+    let declared = lines(page, |it| {
+        let (kind, _) = it.of(1, '\'');
+        format!("  /** {} */\n  {}: {kind};\n", it.value, it.camel())
+    });
+    let read = lines(page, |it| {
+        format!("    {}: {},\n", it.camel(), it.of(1, '\'').1)
+    });
+    format!(
+        "// {by}
+
+import type {{ Codec }} from './codec';
+import {{ maybeId, maybeNumber, maybeText, stepsOf }} from './reading';
+import {{ endedOf, type JobResult, results }} from './results';
+import {{ type Rule, rule }} from './rule';
+import {{ toText }} from './text';
+import {{ maybeFromMs }} from './times';
+
+export type State = 'delayed' | 'ready' | 'reserved' | 'dead' | 'blocked' | 'done';
+
+/** {ABOUT} Durations are milliseconds. */
+export interface JobInfo {{
+{declared}  /** {REST} */
+  fields: ReadonlyMap<string, unknown>;
+}}
+
+export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobInfo | null {{
+  if (!fields) return null;
+  const get = (name: string): any => fields.get(name);
+  return {{
+{read}    fields,
+  }};
+}}
+",
+        by = by("fields"),
+    )
+}
+
+fn go(page: &str) -> String {
+    let declared = lines(page, |it| {
+        let (kind, _) = it.of(2, '"');
+        format!("\t// {}\n\t{} {kind}\n", it.value, it.pascal())
+    });
+    let read = lines(page, |it| {
+        format!("\tinfo.{} = {}\n", it.pascal(), it.of(2, '"').1)
+    });
+    format!(
+        "{by}
+import \"time\"
+
+// JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text \"\".
+type JobInfo struct {{
+{declared}\t// Fields are all as the server gave them, also those that this library does not know.
+\tFields map[string]any
+}}
+
+func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {{
+\tinfo := &JobInfo{{Fields: fields}}
+{read}\treturn info
+}}
+",
+        by = by_for_go("fields"),
+    )
+}
+
+fn java(page: &str) -> String {
+    let told = lines(page, |it| {
+        format!(" * @param {} {}\n", it.camel(), in_java(&it.value))
+    });
+    let declared = lines(page, |it| {
+        format!("        {} {},\n", java_kind(it), java_name(it))
+    });
+    let read = lines(page, |it| format!("                {},\n", it.of(3, '"').1));
+    let told = told.replace("@param rule ", "@param recurrence ");
+    format!(
+        "package io.github.redisdq;
+
+// {by}
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * {ABOUT} What it does not have is null.
+ *
+{told} * @param fields {REST}
+ */
+public record JobInfo(
+{declared}        Map<String, Object> fields) {{
+    static JobInfo of(Map<String, Object> fields, Codec codec) {{
+        if (fields == null) {{
+            return null;
+        }}
+        return new JobInfo(
+{read}                fields);
+    }}
+}}
+",
+        by = by("fields"),
+    )
+}
+
+fn java_kind(field: &Field<'_>) -> &'static str {
+    field.of(3, '"').0
+}
+
+fn java_name(field: &Field<'_>) -> String {
+    match field.name {
+        "rule" => "recurrence".into(),
+        _ => field.camel(),
+    }
+}
+
+/// Words in backquotes.
+fn in_java(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let part = |(at, part): (usize, &str)| match at % 2 {
+        0 => part.to_owned(),
+        _ => format!("{{@code {part}}}"),
+    };
+    parts.map(part).collect()
+}
+
+fn rust(page: &str) -> String {
+    let declared = lines(page, |it| {
+        let (kind, _) = it.of(4, '"');
+        format!("    /// {}\n    pub {}: {kind},\n", it.value, it.snake())
+    });
+    let read = lines(page, |it| {
+        format!("            {}: {},\n", it.snake(), it.of(4, '"').1)
+    });
+    format!(
+        "//! {by}
+
+use super::reading::Fields;
+use super::records::{{RecurrenceRule, State}};
+use crate::error::Outcome;
+use crate::result::Before;
+use redis::Value;
+use std::collections::BTreeMap;
+use std::time::{{Duration, SystemTime}};
+
+/// A job as `DQ.GET` shows it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[rustfmt::skip]
+pub struct JobInfo {{
+{declared}    /// {REST}
+    pub fields: BTreeMap<String, Value>,
+}}
+
+#[rustfmt::skip]
+impl JobInfo {{
+    pub(super) fn of(reply: Value) -> Self {{
+        let it = Fields::of(reply);
+        JobInfo {{
+{read}            fields: it.0,
+        }}
+    }}
+
+    /// How it ended, if it has.
+    pub fn outcome(&self) -> Option<Outcome> {{
+        match self.state {{
+            State::Done => Some(Outcome::Done),
+            State::Dead => Some(Outcome::Dead),
+            _ => None,
+        }}
+    }}
+}}
+",
+        by = by("fields"),
+    )
+}
+
+#[test]
+fn the_libraries_have_the_fields_of_the_page() {
+    let files = [
+        ("python/src/dq/_job_info.py", python as fn(&str) -> String),
+        ("node/src/jobinfo.ts", node),
+        ("go/jobinfo.go", go),
+        ("java/src/main/java/io/github/redisdq/JobInfo.java", java),
+        ("rust/src/queue/job_info.rs", rust),
+    ];
+    let other_kind = ("| `keep` | duration? |", "| `keep` | number |");
+    check(
+        &files,
+        &[
+            other_kind,
+            ("| `awaits` |", "| `waits` |"),
+            ("The current one", "It"),
+        ],
+    );
+}

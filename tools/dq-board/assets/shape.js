@@ -1,0 +1,163 @@
+// What the hill of jobs looks like: paths and texts, from what the server told and what is looked at. Nothing here touches the page.
+import { axis, drained } from "./scale.js";
+import * as text from "./text.js";
+
+export const HEIGHT = 210;
+const FOOT = 22;
+const HEAD = 18;
+const FLOOR = HEIGHT - FOOT;
+// Between past and future there is room for what is due already.
+const MIDDLE = 22;
+// A column of jobs due already that is higher than that is cut: else nothing else could be seen.
+const CUT = 4;
+
+const sum = (values) => values.reduce((all, value) => all + value, 0);
+
+// Where the parts lie: those before now, then those to come, with room between them for what is due already.
+export function layout(answer, width) {
+  const [before, coming] = [answer.past.length, answer.dues.length];
+  const gap = before && coming ? MIDDLE : 0;
+  const bar = (width - gap) / (before + coming);
+  const half = before * bar;
+  const right = half + gap;
+  const part = (x) => (x < half ? x / bar : x < right ? before : before + (x - right) / bar);
+  return { width, gap, bar, half, right, middle: half + gap / 2, part, when: (x) => answer.from + part(x) * answer.each };
+}
+
+// `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and drawn over; `perMs`: what the workers do.
+export function shape(answer, width, looked, perMs) {
+  const { dues, each, past } = answer;
+  const place = layout(answer, width);
+  // What is due already stands at now, if that is shown.
+  const ready = place.gap ? answer.due : 0;
+  const others = Math.max(...dues, ...past.map((count, index) => count + (answer.failed?.[index] ?? 0)));
+  const cut = !looked.log && others > 0 && ready > CUT * others;
+  const scaled = axis(cut ? others : Math.max(others, ready, 1), looked.log);
+  const level = (value) => (FLOOR - scaled.at(value) * (FLOOR - HEAD)).toFixed(1);
+  const span = dues.length * each;
+  const result = drained(ready, dues, span, perMs);
+  const total = ready + sum(dues);
+  const view = { answer, looked, perMs, ...place, ready, cut, scaled, level, span, line: perMs * each, result, total };
+  const summary = summed(view);
+  return {
+    paths: paths(view),
+    labels: labels(view),
+    readout: looked.pointed === null ? summary : partTold(view, looked.pointed),
+    verdict: place.gap ? sentence(view) : "",
+    summary,
+  };
+}
+
+function paths(view) {
+  const { answer, looked, width, gap, bar, right, middle, ready, scaled, level, span, line, result, total } = view;
+  const { dues, past } = answer;
+  const { pointed, drag } = looked;
+  const x = right + (result.done / span) * (width - right);
+  return {
+    past: bars(view, past, 0),
+    failed: answer.failed ? bars(view, answer.failed, 0) : "",
+    ahead: bars(view, dues, right),
+    due: ready ? column(view) : "",
+    middle: gap ? `M${middle} ${FLOOR}V${FLOOR + 5}` : "",
+    lines: [0, ...scaled.lines].map((value) => `M0 ${level(value)}H${width}`).join(""),
+    late: lateness(view),
+    unseen: answer.known.map((known, index) => (known || past[index] ? "" : `M${(index * bar).toFixed(1)} ${HEAD}h${(bar + 0.5).toFixed(1)}V${FLOOR}h${(-bar - 0.5).toFixed(1)}z`)).join(""),
+    capacity: dues.length && line <= scaled.top ? `M${right} ${level(line)}H${width}` : "",
+    end: gap && total && result.done > 0 && result.done < span ? `M${x} ${HEAD}V${FLOOR}` : "",
+    cursor: pointed === null ? "" : `M${(pointed < past.length ? 0 : gap) + (pointed + 0.5) * bar} ${HEAD - 8}V${FLOOR}`,
+    picked: drag ? `M${drag[0]} ${HEAD}H${drag[1]}V${FLOOR}H${drag[0]}z` : "",
+  };
+}
+
+function bars({ bar, level }, values, left) {
+  const gap = bar > 3 ? 1 : 0;
+  return values.map((value, index) => (value > 0 ? `M${(left + index * bar).toFixed(1)} ${FLOOR}V${Math.min(level(value), FLOOR - 1.5)}h${(bar - gap).toFixed(1)}V${FLOOR}z` : "")).join("");
+}
+
+// Cut, it ends in a tooth.
+function column({ half, ready, cut, level }) {
+  const top = cut ? HEAD : Math.min(level(ready), FLOOR - 1.5);
+  const [left, wide] = [half + 4, MIDDLE - 8];
+  return `M${left} ${FLOOR}V${top}${cut ? `l${wide / 2} 5l${wide / 2} -5` : `h${wide}`}V${FLOOR}z`;
+}
+
+function lateness({ answer, bar }) {
+  if (!answer.late) return "";
+  const most = axis(Math.max(...answer.late.map((us) => us ?? 0), 1), true);
+  let pen = "M";
+  return answer.late.map((us, index) => {
+    if (us === null) return (pen = "M"), "";
+    const step = `${pen}${((index + 0.5) * bar).toFixed(1)} ${(FLOOR - most.at(us) * (FLOOR - HEAD)).toFixed(1)}${pen === "M" ? "h0.1" : ""}`;
+    pen = "L";
+    return step;
+  }).join("");
+}
+
+// Pairs of attributes and a text.
+function labels(view) {
+  const { answer, width, middle, ready, cut, scaled, level, line } = view;
+  const texts = [...instants(view), ...counts(scaled, level, answer.each)];
+  if (ready) texts.push([{ x: middle, y: cut ? HEAD - 5 : Math.max(level(ready) - 4, HEAD - 5), "text-anchor": "middle", class: "strong" }, text.count(ready)]);
+  if (answer.dues.length && line > scaled.top) texts.push([{ x: width, y: HEAD + 12, "text-anchor": "end", class: "beyond" }, `capacity ${text.count(Math.round(line))} ↑`]);
+  return texts;
+}
+
+// Between the ends and now, or each other.
+function instants(view) {
+  const { answer, looked: { range }, width, gap, half, right, middle, when } = view;
+  const wide = width >= 500;
+  const between = gap ? [...(wide ? [half / 2] : []), middle, ...(wide ? [(right + width) / 2] : [])] : [width / 2];
+  return [0, ...between, width].map((x) => {
+    const anchor = x === 0 ? "start" : x === width ? "end" : "middle";
+    const far = range && x === 0 && Math.abs(when(0) - answer.now) > 86_400_000;
+    const reading = x === middle && gap ? "now" : far ? text.at(when(0)) : text.short(when(x), reach(view));
+    return [{ x, y: HEIGHT - 4, "text-anchor": anchor }, reading];
+  });
+}
+
+function counts({ lines }, level, each) {
+  return lines.map((value, index) => {
+    const unit = index === lines.length - 1 ? ` ${value === 1 ? "job" : "jobs"} in ${text.millis(each)}` : "";
+    return [{ x: 0, y: level(value) - 3, "text-anchor": "start" }, `${text.count(value)}${unit}`];
+  });
+}
+
+// How far from its middle the picture goes, in ms.
+function reach({ answer, looked, span }) {
+  return looked.range ? ((answer.past.length + answer.dues.length) * answer.each) / 2 : span;
+}
+
+function partTold(view, index) {
+  const { answer: { past, dues, failed, late, from, each }, looked: { range }, line } = view;
+  const begin = from + index * each;
+  const near = Math.min(reach(view), each * 20);
+  const times = `${range ? text.at(begin) : text.short(begin, near)} to ${text.short(begin + each, near)}`;
+  if (index >= past.length) return `${times}: ${text.jobs(dues[index - past.length])} due, of ${text.count(Math.round(line))} that the workers can handle`;
+  const died = failed?.[index] ? `, ${text.full(failed[index])} failed` : "";
+  const lateBy = late?.[index] ? `, 99 % at most ${text.micros(late[index])} late` : "";
+  return `${times}: ${text.jobs(Math.round(past[index]))} delivered${died}${lateBy}`;
+}
+
+function summed(view) {
+  const { answer: { past, dues, from, now, each, known, since, later }, looked: { range, zoom }, span, ready, total } = view;
+  const waiting = ready ? `, ${text.jobs(ready)} already due` : "";
+  const beyond = later ? `, ${text.jobs(later)} later` : "";
+  const delivered = `${text.jobs(Math.round(sum(past)))} delivered`;
+  const due = `${text.jobs(total - ready)} due${waiting}${beyond}`;
+  if (range) {
+    const parts = [past.length ? delivered : "", dues.length ? due : ""].filter(Boolean);
+    return `${text.at(from)} to ${text.at(from + (past.length + dues.length) * each)}: ${parts.join(", ")}.`;
+  }
+  const first = known.indexOf(true);
+  const begun = now - span + (first < 0 ? past.length : first) * each;
+  const start = since > now - span && begun > since - each - 60_000 ? `Since ${text.at(since)}, when the board started` : `The last ${zoom}`;
+  return `${start}: ${delivered}. The next ${zoom}: ${due}.`;
+}
+
+function sentence({ answer: { now }, perMs, span, total, result: { done, left, longest } }) {
+  if (!total) return "there is nothing to do.";
+  const rate = `${text.rate(perMs * 1000)} a second`;
+  if (left > 0) return `${rate}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
+  const wait = longest < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(longest)}`;
+  return `${rate}: this peak is cleared by ${text.at(now + done)}; ${wait}.`;
+}
