@@ -9,7 +9,17 @@ mkdir -p "$out"
 cp "$models"/*.tla "$models"/*.cfg "$out"
 cd "$out"
 
-# tier configuration...: how well Java compiles it: 1 for what is found within a second, 4 for what takes longer. Of a trace
+# The gate has narrower bounds, in which each fault is noticed, too: a fifth of the time.
+whole=4
+[ "${CI:-}" != true ] || {
+    whole=1
+    sed -i 's/Last = 3/Last = 2/' Queue.cfg
+    sed -i 's/Last = 5/Last = 4/' One.cfg
+    sed -i 's/Adds = 4/Adds = 3/' Flows.cfg
+    sed -i 's/{a, b, c}/{a, b}/' AllRun.cfg
+}
+
+# tier configuration...: how well Java compiles it: 1 for what is found within seconds, 4 for what takes longer. Of a trace
 # what has no next step is a fault: without -deadlock TLC says so.
 tlc() {
     tier=$1
@@ -30,7 +40,7 @@ holds() {
     model=$1
     shift
     for configuration; do
-        tlc 4 "$configuration.cfg" -deadlock "$model.tla" || fail "$configuration.cfg does not hold"
+        tlc $whole "$configuration.cfg" -deadlock "$model.tla" || fail "$configuration.cfg does not hold"
         echo "$configuration.cfg: $(grep 'distinct states found' log | tail -n 1)"
     done
 }
@@ -61,8 +71,6 @@ follows() {
     tlc 1 Trace.cfg Trace.tla && echo "$1: $(grep -c 'what |->' Steps.tla) steps followed"
 }
 
-# Half of what all of it takes: the gate leaves out the last of four instants.
-[ "${CI:-}" != true ] || sed -i 's/Last = 3/Last = 2/' Queue.cfg
 holds Queue One Queue More
 noticed Queue One early "two leases" token jump "no end" "stale ack" lost "from nowhere"
 holds Turns Turns Fifo
