@@ -107,11 +107,12 @@ fn acknowledged_late_in_the_same_command() {
         (" KEEP 60000", "RESULTS a <token> fine"),
     ] {
         client.says(&format!("DQ.ADD q a x ATTEMPTS 1{keep}"), "'a'");
-        let token = pop(&mut client, "DQ.POP q TTR 300");
+        // As long as the client that waits may take to be there.
+        let token = pop(&mut client, "DQ.POP q TTR 3000");
         let mut waiting = server.waiting("DQ.AWAIT q 0 a");
         let ack = format!("DQ.ACK q {by}").replace("<token>", &token);
         // In one packet, so that the timer does not come in between.
-        at_once(&mut client, &format!("DEBUG SLEEP 0.4 / {ack}"));
+        at_once(&mut client, &format!("DEBUG SLEEP 3.1 / {ack}"));
         let value = if keep.is_empty() { "nil$" } else { "'fine'" };
         told(&mut waiting, &format!("[ [ 'a' 'done' {value} ? 1 ] ]"));
     }
