@@ -102,6 +102,7 @@ def run_go(block, folder):
     return built if built.returncode else watch([folder / "block"], block, 0)
 
 
+PROBE = (ROOT / "clients/rust/probe/Cargo.toml").read_text()
 RUST = f"""[package]
 name = "block"
 edition = "2021"
@@ -109,10 +110,9 @@ edition = "2021"
 [dependencies]
 dq-redis = {{ path = "{ROOT / "clients/rust"}" }}
 serde = {{ version = "1", features = ["derive"] }}
-serde_core = {{ version = "1", features = ["alloc"] }}
-smallvec = {{ version = "1", features = ["const_new"] }}
 tokio = {{ version = "1", features = ["full"] }}
 
+{PROBE[PROBE.index("# As Axum") :]}
 [profile.dev]
 debug = "line-tables-only"
 

@@ -31,9 +31,9 @@ edition = "2021"
 
 [dependencies]
 dq-redis = { path = "../$crate" }
-serde_core = { version = "1", features = ["alloc"] }
-smallvec = { version = "1", features = ["const_new"] }
 tokio = { version = "1", features = ["full"] }
+
+$(sed -n "/^# As Axum/,\$p" probe/Cargo.toml)
 
 [profile.dev]
 debug = "line-tables-only"

@@ -169,12 +169,20 @@ impl Tally {
         let is_open = |it: &&Report| line.end(&it.id, it.since) >= Some(line.answered);
         self.reported_first += line.reports.iter().filter(is_open).count();
     }
+
+    fn is_enough(&self) -> bool {
+        self.results > 100 && self.reported_first > 5
+    }
 }
 
 #[test]
 fn results_survive_all_lives() {
     let mut tally = Tally::default();
-    for seed in seeds(2) {
+    // On a busy machine little is under way when a server dies: then more of them do.
+    for (done, seed) in seeds(8).enumerate() {
+        if done >= 2 && tally.is_enough() {
+            break;
+        }
         let mut run = Run::new(seed);
         for _ in 0..LIVES {
             let lives = run.live(None, |_| ());
@@ -185,7 +193,7 @@ fn results_survive_all_lives() {
         run.server.assert_no_crash();
     }
     println!("{tally:?}");
-    assert!(tally.results > 100 && tally.reported_first > 5, "{tally:?}");
+    assert!(tally.is_enough(), "{tally:?}");
 }
 
 /// The file as it was when the life began.
