@@ -26,6 +26,7 @@ bench-count: ## instructions and cache misses per command against benches/counts
 	$(FLOOR)
 	$(subst $(TARGET)/harness,$(TARGET),$(BENCH)) --profile test -- --count $(if $(RECORD),--record)
 
+# Of bench-libraries what ONLY names takes the place of what was measured before; so it names all that this is compared with.
 bench-opponents bench-libraries bench-tenants bench-flows bench-steps: ## dq beside Celery, BullMQ, ...: queues, libraries, tenants, batches, steps; ONLY="adds celery", QUICK=1
 	$(call module,server)
 	$(call opponents,$(filter-out --opponents,$(@:bench-%=--%)))

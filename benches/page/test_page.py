@@ -14,9 +14,10 @@ import page
 import scale
 import tables
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "opponents/python"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "opponents" / folder) for folder in ("python", "harness")]
 
 import program  # noqa: E402 - of the opponents
+import report  # noqa: E402
 
 
 def figures():
@@ -40,6 +41,14 @@ class Page(unittest.TestCase):
         changed = copy.deepcopy(core)
         changed["parts"]["commands"]["rows"][0]["cells"][1] = "0.001 us"
         self.assertNotEqual(made(changed, *others), made(core, *others))
+
+    def test_what_is_measured_again_takes_the_place_of_what_was(self):
+        before = {"machine": "old", "subjects": {"throughput": {"ours": [1], "theirs": [2]}, "lateness": {"ours": [3]}}}
+        results = report.Results({"machine": "new"}, None, [], [])
+        results.add("throughput", "ours", 4)
+        results.add_to(before)
+        self.assertEqual(results.subjects, {"throughput": {"ours": [4], "theirs": [2]}, "lateness": {"ours": [3]}})
+        self.assertEqual(results.about, {"machine": "old", "measured_again": [{"throughput": ["ours"]}]})
 
     def test_another_figure_of_an_opponent_makes_another_page(self):
         core, opponents, *others = figures()

@@ -43,6 +43,8 @@ def fault(world, probe):
 
 @scenario(7, held_up, gate=EACH)
 def a_killed_server_comes_back(world):
+    # Else what was written while the disk is busy may be lost, and the lease with it.
+    world.db.config_set("appendfsync", "always")
     world.add("before", {"do": "stubborn", "ms": 2000})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="before")
