@@ -9,26 +9,20 @@ struct Field<'a> {
     value: String,
 }
 
-impl Field<'_> {
-    fn snake(&self) -> String {
-        self.name.replace('-', "_")
-    }
+fn snake(name: &str) -> String {
+    name.replace('-', "_")
+}
 
-    fn pascal(&self) -> String {
-        match self.name {
-            "id" => "ID".into(),
-            "ttr" => "TTR".into(),
-            name => name.split('-').map(capital).collect(),
-        }
+fn pascal(name: &str) -> String {
+    match name {
+        "id" | "ttr" => name.to_uppercase(),
+        _ => name.split('-').map(capital).collect(),
     }
+}
 
-    fn camel(&self) -> String {
-        let (first, rest) = self
-            .name
-            .split_at(self.name.find('-').unwrap_or(self.name.len()));
-        let rest: String = rest.split('-').map(capital).collect();
-        format!("{first}{rest}")
-    }
+fn camel(name: &str) -> String {
+    let (first, rest) = name.split_at(name.find('-').unwrap_or(name.len()));
+    first.to_owned() + &rest.split('-').map(capital).collect::<String>()
 }
 
 fn capital(word: &str) -> String {
@@ -52,7 +46,7 @@ type Kind = (&'static str, &'static str);
 
 /// Kind by kind: Python, Node.js, Go, Java, Rust.
 #[rustfmt::skip]
-const KINDS: [(&str, [Kind; 5]); 17] = [
+const KINDS: [(&str, [Kind; 5]); 18] = [
     ("id", [("str", "id_from(fields[{}])"), ("string", "toText(get({}))"), ("string", "asText(fields[{}])"),
         ("String", "Reply.text(fields.get({}))"), ("String", "it.text({}).unwrap_or_default()")]),
     ("id?", [("Optional[str]", "maybe_id(fields.get({}))"), ("string | null", "maybeId(get({}))"), ("string", "asText(fields[{}])"),
@@ -72,7 +66,7 @@ const KINDS: [(&str, [Kind; 5]); 17] = [
     ("count", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(asInt(fields[{}]))"),
         ("int", "(int) Reply.number(fields.get({}))"), ("u32", "it.int({}) as u32")]),
     ("cost", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "costOf(fields[{}])"),
-        ("int", "fields.containsKey({}) ? (int) Reply.number(fields.get({})) : 1"), ("u32", "it.int_or({}, 1) as u32")]),
+        ("int", "fields.containsKey({}) ? (int) Reply.number(fields.get({})) : 1"), ("u32", "it.maybe_int({}).unwrap_or(1) as u32")]),
     ("instant?", [("Optional[datetime]", "maybe_from_ms(fields.get({}))"), ("Date | null", "maybeFromMs(get({}))"),
         ("time.Time", "asTime(fields[{}])"), ("Instant", "Reply.instant(fields.get({}))"), ("Option<SystemTime>", "it.instant({})")]),
     ("duration", [("timedelta", "timedelta(milliseconds=fields[{}])"), ("number", "Number(get({}))"),
@@ -85,45 +79,85 @@ const KINDS: [(&str, [Kind; 5]); 17] = [
         ("[]time.Duration", "asLadder(fields[{}])"), ("List<Duration>", "Reply.ladder(fields.get({}))"),
         ("Vec<Duration>", "it.durations({})")]),
     ("rule?", [("Optional[Rule]", "Rule.read(fields)"), ("Rule | null", "rule(fields)"), ("*Rule", "ruleOf(fields)"),
-        ("Recurrence", "Recurrence.of(fields)"), ("Option<RecurrenceRule>", "it.rule()")]),
+        ("Recurrence", "Recurrence.of(fields)"), ("Option<RecurrenceRule>", "RecurrenceRule::of(&it)")]),
     ("ids", [("list[str]", "ids_of(fields.get({}))"), ("string[]", "(get({}) ?? []).map(toText)"), ("[]string", "idsOf(fields[{}])"),
         ("List<String>", "Reply.list(fields.get({})).stream().map(Reply::text).toList()"), ("Vec<String>", "it.texts({})")]),
     ("steps", [("Mapping[str, bytes]", "steps_of(fields.get({}))"), ("ReadonlyMap<string, Buffer>", "stepsOf(get({}))"),
         ("map[string][]byte", "stepsOf(fields[{}])"), ("Map<String, byte[]>", "Reply.steps(fields.get({}))"),
         ("BTreeMap<String, Vec<u8>>", "it.steps({})")]),
-];
-const RESULTS: [Kind; 5] = [
-    (
-        "list[tuple[str, Optional[str], Optional[bytes]]]",
-        "results_of(fields.get({}))",
-    ),
-    ("JobResult[]", "results(endedOf(get({}) ?? []), codec)"),
-    ("[]JobResult", "resultsOf(endingsOf(fields[{}]), codec)"),
-    ("List<JobResult>", "JobResult.all(fields.get({}), codec)"),
-    ("Vec<Before>", "it.results({})"),
+    ("results", [("list[tuple[str, Optional[str], Optional[bytes]]]", "results_of(fields.get({}))"),
+        ("JobResult[]", "results(endedOf(get({}) ?? []), codec)"), ("[]JobResult", "resultsOf(endingsOf(fields[{}]), codec)"),
+        ("List<JobResult>", "JobResult.all(fields.get({}), codec)"), ("Vec<Before>", "it.results({})")]),
 ];
 
-impl Field<'_> {
-    /// Its type, and what reads it, in the language of that column.
-    fn of(&self, language: usize, quote: char) -> (&'static str, String) {
-        let of_kind = KINDS.iter().find(|(kind, _)| *kind == self.kind);
-        let kinds = of_kind.map_or(RESULTS, |(_, kinds)| *kinds);
-        assert!(
-            of_kind.is_some() || self.kind == "results",
-            "{}: {}",
-            self.name,
-            self.kind
-        );
-        let (kind, read) = kinds[language];
-        (
-            kind,
-            read.replace("{}", &format!("{quote}{}{quote}", self.name)),
-        )
+/// A language: its column of `KINDS`, its quote, how it names a field, and how it writes what a field is.
+struct Language {
+    column: usize,
+    quote: char,
+    name: fn(&str) -> String,
+    value: fn(&str) -> String,
+}
+
+impl Language {
+    /// Lines for each field, in which `{name}`, `{kind}`, `{read}` and `{value}` are its own.
+    fn lines(&self, page: &str, line: &str) -> String {
+        let filled = |field: &Field<'_>| {
+            let kinds = KINDS.iter().find(|(kind, _)| *kind == field.kind);
+            let (_, kinds) = kinds.unwrap_or_else(|| panic!("{}: {}", field.name, field.kind));
+            let (kind, read) = kinds[self.column];
+            let quoted = format!("{0}{1}{0}", self.quote, field.name);
+            line.replace("{name}", &(self.name)(field.name))
+                .replace("{kind}", kind)
+                .replace("{read}", &read.replace("{}", &quoted))
+                .replace("{value}", &(self.value)(&field.value))
+        };
+        fields(page).iter().map(filled).collect()
     }
 }
 
-fn lines(page: &str, line: impl Fn(&Field<'_>) -> String) -> String {
-    fields(page).iter().map(line).collect()
+const PYTHON: Language = Language {
+    column: 0,
+    quote: '"',
+    name: snake,
+    value: str::to_owned,
+};
+const NODE: Language = Language {
+    column: 1,
+    quote: '\'',
+    name: camel,
+    ..PYTHON
+};
+const GO: Language = Language {
+    column: 2,
+    name: pascal,
+    ..PYTHON
+};
+const JAVA: Language = Language {
+    column: 3,
+    name: in_java,
+    value: code_in_java,
+    ..PYTHON
+};
+const RUST: Language = Language {
+    column: 4,
+    ..PYTHON
+};
+
+fn in_java(name: &str) -> String {
+    match name {
+        "rule" => "recurrence".into(),
+        _ => camel(name),
+    }
+}
+
+/// Words in backquotes.
+fn code_in_java(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let part = |(at, part): (usize, &str)| match at % 2 {
+        0 => part.to_owned(),
+        _ => format!("{{@code {part}}}"),
+    };
+    parts.map(part).collect()
 }
 
 const ABOUT: &str = "A job as DQ.GET shows it.";
@@ -131,13 +165,8 @@ const REST: &str =
     "All fields as the server gave them, also those that this library does not know.";
 
 fn python(page: &str) -> String {
-    let declared = lines(page, |it| {
-        let (kind, _) = it.of(0, '"');
-        format!("    {}: {kind}\n    \"\"\"{}\"\"\"\n", it.snake(), it.value)
-    });
-    let read = lines(page, |it| {
-        format!("            {}={},\n", it.snake(), it.of(0, '"').1)
-    });
+    let declared = PYTHON.lines(page, "    {name}: {kind}\n    \"\"\"{value}\"\"\"\n");
+    let read = PYTHON.lines(page, "            {name}={read},\n");
     format!(
         r#""""What DQ.GET shows.
 
@@ -178,13 +207,8 @@ class JobInfo:
 }
 
 fn node(page: &str) -> String {
-    let declared = lines(page, |it| {
-        let (kind, _) = it.of(1, '\'');
-        format!("  /** {} */\n  {}: {kind};\n", it.value, it.camel())
-    });
-    let read = lines(page, |it| {
-        format!("    {}: {},\n", it.camel(), it.of(1, '\'').1)
-    });
+    let declared = NODE.lines(page, "  /** {value} */\n  {name}: {kind};\n");
+    let read = NODE.lines(page, "    {name}: {read},\n");
     format!(
         "// {by}
 
@@ -216,13 +240,8 @@ export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobI
 }
 
 fn go(page: &str) -> String {
-    let declared = lines(page, |it| {
-        let (kind, _) = it.of(2, '"');
-        format!("\t// {}\n\t{} {kind}\n", it.value, it.pascal())
-    });
-    let read = lines(page, |it| {
-        format!("\tinfo.{} = {}\n", it.pascal(), it.of(2, '"').1)
-    });
+    let declared = GO.lines(page, "\t// {value}\n\t{name} {kind}\n");
+    let read = GO.lines(page, "\tinfo.{name} = {read}\n");
     format!(
         "{by}
 import \"time\"
@@ -243,14 +262,9 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {{
 }
 
 fn java(page: &str) -> String {
-    let told = lines(page, |it| {
-        format!(" * @param {} {}\n", it.camel(), in_java(&it.value))
-    });
-    let declared = lines(page, |it| {
-        format!("        {} {},\n", java_kind(it), java_name(it))
-    });
-    let read = lines(page, |it| format!("                {},\n", it.of(3, '"').1));
-    let told = told.replace("@param rule ", "@param recurrence ");
+    let told = JAVA.lines(page, " * @param {name} {value}\n");
+    let declared = JAVA.lines(page, "        {kind} {name},\n");
+    let read = JAVA.lines(page, "                {read},\n");
     format!(
         "package io.github.redisdq;
 
@@ -281,40 +295,15 @@ public record JobInfo(
     )
 }
 
-fn java_kind(field: &Field<'_>) -> &'static str {
-    field.of(3, '"').0
-}
-
-fn java_name(field: &Field<'_>) -> String {
-    match field.name {
-        "rule" => "recurrence".into(),
-        _ => field.camel(),
-    }
-}
-
-/// Words in backquotes.
-fn in_java(text: &str) -> String {
-    let parts = text.split('`').enumerate();
-    let part = |(at, part): (usize, &str)| match at % 2 {
-        0 => part.to_owned(),
-        _ => format!("{{@code {part}}}"),
-    };
-    parts.map(part).collect()
-}
-
 fn rust(page: &str) -> String {
-    let declared = lines(page, |it| {
-        let (kind, _) = it.of(4, '"');
-        format!("    /// {}\n    pub {}: {kind},\n", it.value, it.snake())
-    });
-    let read = lines(page, |it| {
-        format!("            {}: {},\n", it.snake(), it.of(4, '"').1)
-    });
+    let declared = RUST.lines(page, "    /// {value}\n    pub {name}: {kind},\n");
+    let read = RUST.lines(page, "            {name}: {read},\n");
     format!(
         "//! {by}
 
 use super::reading::Fields;
-use super::records::{{RecurrenceRule, State}};
+use super::records::State;
+use super::rule::RecurrenceRule;
 use crate::error::Outcome;
 use crate::result::Before;
 use redis::Value;

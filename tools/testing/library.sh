@@ -43,7 +43,7 @@ test_rust() {
     cd clients/rust
     $cargo fmt --all --check
     $cargo test --locked --workspace --all-features --all-targets "$@"
-    $cargo test --locked --all-features --doc "$@"
+    $cargo test --locked --workspace --all-features --doc "$@"
 }
 
 test_java() {

@@ -38,7 +38,7 @@ class Programs:
             "Go": (self.out / "go/program", [self.out / "go/program"]),
             "Rust": (self.out / "rust/program", [self.out / "rust/program"]),
             "Java": (java / "dependency", ["java", "-cp", f"{java}/classes:{java}/dependency/*", "Program"]),
-            "Ruby": (sidekiq(), ["ruby", SOURCES / "ruby/program.rb"]),
+            "Ruby": (gem("sidekiq"), ["ruby", SOURCES / "ruby/program.rb"]),
         }
         needed, command = commands[language]
         return [str(word) for word in command] if needed.exists() else None
@@ -104,15 +104,15 @@ def in_pom(library):
 
 
 @cache
-def sidekiq():
-    """Its folder, where the system has it (Debian: ruby-sidekiq): RubyGems is not asked."""
-    ask = ["ruby", "-e", "puts Gem::Specification.find_by_name('sidekiq').gem_dir"]
+def gem(library):
+    """Its folder, name-version, where the system has it (Debian: ruby-sidekiq): RubyGems is not asked."""
+    ask = ["ruby", "-e", f"puts Gem::Specification.find_by_name('{library}').gem_dir"]
     found = shutil.which("ruby") and subprocess.run(ask, capture_output=True, text=True)
     return Path(found.stdout.strip() if found and not found.returncode else "/nowhere")
 
 
 def of_gem(library):
-    return machine.output("ruby", "-e", f"puts Gem::Specification.find_by_name('{library}').version")
+    return gem(library).name.rpartition("-")[2]
 
 
 VERSIONS = {

@@ -9,6 +9,7 @@ import { takes } from './mistakes';
 import * as words from './options';
 import type { NackOptions, Settings, TouchOptions } from './options';
 import { Outcomes } from './outcomes';
+import { maybeText } from './reading';
 import { addUp, type Group, group, type Peeked, peeked, type ReservedJob, reserved, type Stats } from './records';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
@@ -34,8 +35,6 @@ const SCAN: Record<keyof ScanOptions, 1> = { state: 1, match: 1, group: 1, paylo
 
 /** What a delivery brings along. */
 const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS'];
-
-const maybeText = (reply: unknown) => (reply === null ? null : String(reply));
 
 /** A queue. Durations are milliseconds, instants are Dates. */
 export class Queue<T = any> extends Outcomes<T> {

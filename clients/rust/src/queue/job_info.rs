@@ -1,7 +1,8 @@
 //! Written from docs/libraries.md by tests/house/fields.rs; DO NOT EDIT.
 
 use super::reading::Fields;
-use super::records::{RecurrenceRule, State};
+use super::records::State;
+use super::rule::RecurrenceRule;
 use crate::error::Outcome;
 use crate::result::Before;
 use redis::Value;
@@ -96,10 +97,10 @@ impl JobInfo {
             failed: it.instant("failed"),
             group: it.text("group"),
             next: it.bytes("next"),
-            rule: it.rule(),
+            rule: RecurrenceRule::of(&it),
             progress: it.text("progress"),
             keep: it.duration("keep"),
-            cost: it.int_or("cost", 1) as u32,
+            cost: it.maybe_int("cost").unwrap_or(1) as u32,
             awaits: it.text("awaits"),
             steps: it.steps("steps"),
             started: it.instant("started"),

@@ -8,6 +8,7 @@ mod new_job;
 mod options;
 mod reading;
 mod records;
+mod rule;
 mod settings;
 mod stats;
 mod waits;
@@ -16,7 +17,8 @@ pub use job_info::JobInfo;
 pub use look::{Peek, Scan};
 pub use new_job::{Adding, IfExists, NewJob};
 pub use options::{Nack, NackMode, Pop, Reschedule};
-pub use records::{Group, Peeked, RecurrenceRule, Reserved, State};
+pub use records::{Group, Peeked, Reserved, State};
+pub use rule::RecurrenceRule;
 pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};
 

@@ -1,6 +1,6 @@
 //! The fields of a reply, typed.
 
-use super::records::{RecurrenceRule, State};
+use super::records::State;
 use crate::core::before;
 use crate::result::Before;
 use crate::values;
@@ -39,9 +39,9 @@ impl Fields {
         values::int(self.field(name))
     }
 
-    /// `other` where the server is older than that field.
-    pub(super) fn int_or(&self, name: &str, other: i64) -> i64 {
-        self.0.get(name).map_or(other, values::int)
+    pub(super) fn maybe_int(&self, name: &str) -> Option<i64> {
+        let there = self.0.get(name).filter(|value| **value != Value::Nil);
+        there.map(values::int)
     }
 
     pub(super) fn instant(&self, name: &str) -> Option<SystemTime> {
@@ -62,10 +62,6 @@ impl Fields {
     pub(super) fn state(&self, name: &str) -> State {
         let state = self.text(name).and_then(|name| State::named(&name));
         state.unwrap_or(State::All)
-    }
-
-    pub(super) fn rule(&self) -> Option<RecurrenceRule> {
-        RecurrenceRule::of(&self.0)
     }
 
     pub(super) fn steps(&self, name: &str) -> BTreeMap<String, Vec<u8>> {

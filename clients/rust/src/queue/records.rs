@@ -117,50 +117,6 @@ impl Reserved {
     }
 }
 
-/// How a recurring job comes again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RecurrenceRule {
-    /// Each so often.
-    pub every: Option<Duration>,
-    /// Or by this expression,
-    pub cron: Option<String>,
-    /// in this zone.
-    pub zone: Option<String>,
-    /// The last instant.
-    pub until: Option<SystemTime>,
-    /// How often in all.
-    pub times: Option<u64>,
-    /// An occurrence that late is skipped.
-    pub grace: Option<Duration>,
-    /// Each comes up to so much later.
-    pub jitter: Option<Duration>,
-    /// The instant of the current one.
-    pub occurrence: Option<SystemTime>,
-    /// How many have ended.
-    pub runs: u64,
-}
-
-impl RecurrenceRule {
-    pub(super) fn of(fields: &BTreeMap<String, Value>) -> Option<Self> {
-        let field = |name: &str| fields.get(name).filter(|value| **value != Value::Nil);
-        let length = |name: &str| field(name).map(values::duration);
-        let text = |name: &str| field(name).cloned().and_then(values::text);
-        field("every").or(field("cron"))?;
-        Some(RecurrenceRule {
-            every: length("every"),
-            cron: text("cron"),
-            zone: text("tz"),
-            until: field("until").and_then(values::instant),
-            times: field("times").map(|times| values::int(times) as u64),
-            grace: length("grace"),
-            jitter: length("jitter"),
-            occurrence: field("occurrence").and_then(values::instant),
-            runs: field("runs").map_or(0, values::int) as u64,
-        })
-    }
-}
-
 /// A job as `DQ.PEEK` shows it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
