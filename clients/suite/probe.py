@@ -4,7 +4,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import threading
 import time
 
@@ -12,11 +11,8 @@ PATIENCE_S = 30
 
 
 class Probe:
-    def __init__(self, command, log):
-        self._log = open(log, "ab")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
-        )
+    def __init__(self, process):
+        self.process = process
         self._events = []
         self._line = b""
         self._news = threading.Condition()
@@ -116,7 +112,6 @@ class Probe:
             self.process.send_signal(signal.SIGCONT)
             self.kill()
         self.process.stdin.close()
-        self._log.close()
 
 
 def fits(event, names, fields):

@@ -19,13 +19,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def wait_until(condition, what, patience_s=PATIENCE_S):
     end = time.monotonic() + patience_s
+    pause_s = 0.002
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
             raise AssertionError(f"{what}: not within {patience_s} s")
-        time.sleep(0.005)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.02)
 
 
 def free_port():

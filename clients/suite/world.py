@@ -16,8 +16,8 @@ KEY = "q"
 
 
 class World:
-    def __init__(self, command, language):
-        self.command = command
+    def __init__(self, start_probe, language):
+        self._start_probe = start_probe
         self.language = language
         self.patience_s = 30
         self.folder = Path(tempfile.mkdtemp(prefix="dq-suite-log-"))
@@ -66,7 +66,7 @@ class World:
         return closing
 
     def probe(self):
-        made = Probe(self.command, self.folder / "probe.log")
+        made = Probe(self._start_probe(self.folder / "probe.log"))
         made.patience_s = self.patience_s
         return self.keep(made)
 

@@ -174,8 +174,8 @@ def test_a_sleep_is_one_command_that_does_all_or_fails():
     step, nack = (b"DQ.STEP", b"q"), (b"DQ.NACK", b"q", b"j")
     end = _ends.suspended(delivery(), "job.sleep", [step], nack)
     end.prepend([(b"DQ.TOUCH",)])
-    touch, (name, _, *rest) = end.commands()
-    assert (touch, name, rest) == ((b"DQ.TOUCH",), b"EVAL", [1, b"q", 2, *step, 3, *nack])
+    name, _, *rest = end.command
+    assert (end.ahead, name, rest) == (((b"DQ.TOUCH",),), b"EVAL", [1, b"q", 2, *step, 3, *nack])
     assert _ends.suspended(delivery(), "job.wait", [], nack).command == nack
     assert not end.refused(b"no") and end.command[0] == b"DQ.NACK" and b"no" in end.command and end.what is None
 

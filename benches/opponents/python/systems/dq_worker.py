@@ -19,7 +19,10 @@ class System(plain.System):
         self.queue = dq.Queue(f"redis://127.0.0.1:{port}", plain.QUEUE)
 
     def work(self, seen, is_ready):
-        worker = dq.Worker(self.queue, lambda job: seen.handle(job.payload.decode()), concurrency=self.concurrency)
+        def handle(job):  # without a result, as those of the others
+            seen.handle(job.payload.decode())
+
+        worker = dq.Worker(self.queue, handle, concurrency=self.concurrency)
         worker.start()
         is_ready()
         worker.join()

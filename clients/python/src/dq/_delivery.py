@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from .handler import Handler
@@ -53,13 +53,14 @@ class Delivery:
         "value",
     )
 
-    def __init__(self, key: bytes, row: Sequence[Any], owner: Any = None) -> None:
+    def __init__(self, key: bytes, row: Sequence[Any], owner: Any = None, since: float = 0.0) -> None:
         self.key = key
         self.id, self.payload, self.token, self.attempt, self.deadline_ms, self.due_ms, *rest = row
-        self.results, self.steps, (self.ttr_ms, self.max_attempts, self.ladder_ms) = rest
+        self.results, self.steps, terms = rest
+        self.ttr_ms, self.max_attempts, self.ladder_ms = terms
         self.owner = owner
         """The link that it came by."""
-        self.since = 0.0
+        self.since = since
         """When it came, at the earliest."""
         self.lease_s: float
         self.lease_until = math.inf
@@ -73,7 +74,7 @@ class Delivery:
         self.job: Any = None
 
     @property
-    def name(self) -> tuple[Hashable, bytes, bytes]:
+    def name(self) -> tuple[str, bytes, bytes]:
         """Of its job, among those of all servers."""
         return self.owner.place, self.key, self.id
 

@@ -41,9 +41,6 @@ class Outcome:
         self._next = next
         self._refused = refused
 
-    def commands(self) -> Sequence[Command]:
-        return (*self.ahead, self.command)
-
     def prepend(self, commands: Sequence[Command]) -> None:
         """What is to be seen before the end."""
         self.ahead = (*commands, *self.ahead)

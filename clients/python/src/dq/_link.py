@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from redis.exceptions import ResponseError
@@ -21,7 +21,7 @@ from ._delivery import Command, Delivery
 from ._ear import Ear
 from ._ends import Outcome
 from ._line import Line
-from ._links import Base, BaseLink, Errand, Members
+from ._links import Base, BaseLink, Errand, Members, packed
 
 
 class Link(BaseLink):
@@ -86,7 +86,9 @@ class Link(BaseLink):
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
-            reply = [line.read() for _ in outcome.commands()][-1]
+            for _ in outcome.ahead:
+                line.read()
+            reply = line.read()
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()
@@ -341,10 +343,6 @@ class Watch(threading.Thread):
     def end(self) -> None:
         self._ended = True
         self.bell.set()
-
-
-def packed(told: Iterable[Outcome]) -> bytes:
-    return _core.pack([command for each in told for command in each.commands()])
 
 
 def _wait_s(until: float) -> Optional[float]:

@@ -6,13 +6,13 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional, Protocol
 
 from redis.exceptions import ResponseError
 
 from . import _trouble
-from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches
+from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
 from ._delivery import Command, Delivery
 from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
 from ._ends import Outcome, suspended
@@ -65,13 +65,21 @@ class Errand:
         return self.replies
 
 
-def reach(client: Any, key: bytes) -> Hashable:
-    """Equal where one connection can wait for both."""
+def reach(client: Any, key: bytes) -> str:
+    """Equal where one connection can wait for both. A text is hashed only once, and this is part of each job's name."""
     if hasattr(client, "keyslot"):
-        return id(client), client.keyslot(key)
+        return repr((id(client), client.keyslot(key)))
     settings = client.connection_pool.connection_kwargs
     place = tuple(settings.get(name) for name in ("host", "port", "path", "db", "username"))
-    return place if settings.get("host") or settings.get("path") else id(client)
+    return repr(place if settings.get("host") or settings.get("path") else id(client))
+
+
+def packed(told: Iterable[Outcome]) -> bytes:
+    commands: list[Command] = []
+    for outcome in told:
+        commands += outcome.ahead
+        commands.append(outcome.command)
+    return pack(commands)
 
 
 class BaseLink:
@@ -159,15 +167,13 @@ class BaseLink:
         codec, given, lengths, made = self._queues[key].codec, self._base._lease.given, self._lengths, self._base._jobs
         found, shortest_s = [], math.inf
         for row in rows:
-            delivery = Delivery(key, row, self)
+            delivery = Delivery(key, row, self, since)
             delivery.job = made(delivery, codec)
-            delivery.since = since
             lease_s = lengths.get(delivery.ttr_ms)
             if lease_s is None:
                 lease_s = lengths[delivery.ttr_ms] = given(delivery.ttr_ms)
             delivery.lease_s = lease_s
-            if self.is_kept:
-                delivery.lease_until = since + lease_s
+            delivery.lease_until = since + lease_s if self.is_kept else math.inf
             if lease_s < shortest_s:
                 shortest_s = lease_s
             found.append(delivery)
@@ -191,7 +197,7 @@ class BaseLink:
         self._leases.unanswered[delivery] = None
         suspension = delivery.suspension
         outcome = decide(delivery, *rest) if suspension is None else suspended(delivery, *suspension)
-        note = self._notes.end(delivery)
+        note = self._notes.end(delivery) if self._notes.any else None
         if note is not None:
             outcome.prepend([note])
         self._outcomes.append(outcome)

@@ -21,6 +21,11 @@ class Notes:
         """When each was written last, and what."""
         self.next_at = math.inf
 
+    @property
+    def any(self) -> bool:
+        """Some job in hand has reported its progress."""
+        return bool(self._sent or self._texts)
+
     def say(self, delivery: Delivery, text: bytes, now: float) -> bool:
         """Whether there is something to do earlier than before."""
         self._texts[delivery] = text

@@ -7,7 +7,7 @@ import os
 import time
 import weakref
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _ends, _guard
@@ -45,12 +45,11 @@ class _Workers:
     def add(self, worker: BaseWorker[Any]) -> None:
         self._refs = (*[each for each in self._refs if each() is not None], weakref.ref(worker))
 
-    def others(self, worker: BaseWorker[Any]) -> Iterator[BaseWorker[Any]]:
-        if len(self._refs) > 1:
-            for each in self._refs:
-                found = each()
-                if found is not None and found is not worker:
-                    yield found
+    def others(self, worker: BaseWorker[Any]) -> Sequence[BaseWorker[Any]]:
+        if len(self._refs) < 2:
+            return ()
+        found = [each() for each in self._refs]
+        return [each for each in found if each is not None and each is not worker]
 
 
 _workers = _Workers()
@@ -215,9 +214,10 @@ class BaseWorker(BaseConsumer[Q]):
             older.owner.lose([older])
             return True
         # What another worker runs is told by its own heartbeat: it may be another thread's.
-        if any(name in each._begun for each in _workers.others(self)):
-            del self._begun[name]
-            return True
+        for each in _workers.others(self):
+            if name in each._begun:
+                del self._begun[name]
+                return True
         return False
 
     def _accept(self, found: Iterable[Delivery]) -> None:
@@ -239,8 +239,9 @@ class BaseWorker(BaseConsumer[Q]):
 
     def _forget(self, delivery: Delivery) -> None:
         """No handler runs it any more."""
-        if self._begun.get(delivery.name) is delivery:
-            del self._begun[delivery.name]
+        name = delivery.name
+        if self._begun.get(name) is delivery:
+            del self._begun[name]
 
     def _take(self) -> list[Delivery]:
         """One job of the backlog, or as many as its handler takes at a time."""

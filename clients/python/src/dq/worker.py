@@ -257,12 +257,12 @@ class Worker(BaseWorker[Queue]):
             os._exit(1 if ended[0] is not None else 0)
         if handler.timeout is not None:
             self._limits.pop(threading.get_ident(), None)
-        ends = [(each, self._end_of(each, ended)) for each in batch]
-        for delivery, error in reversed(ends if self.hooks else []):  # so each hook finds what its ``before`` left
-            name, *rest = self._hook_end(delivery, error)
-            self._hook(name, [delivery], *rest)
-        for delivery, error in ends:
-            self._settled(delivery, error, ended[1])
+        if self.hooks:
+            for delivery in reversed(batch):  # so each hook finds what its ``before`` left
+                name, *rest = self._hook_end(delivery, self._end_of(delivery, ended))
+                self._hook(name, [delivery], *rest)
+        for delivery in batch:
+            self._settled(delivery, self._end_of(delivery, ended), ended[1])
 
     def _limit(self, timeout_s: float, batch: list[Delivery]) -> None:
         self._limits[threading.get_ident()] = time.monotonic() + timeout_s, batch

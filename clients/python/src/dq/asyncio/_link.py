@@ -21,7 +21,7 @@ from .._core import Fetches
 from .._delivery import Command, Delivery
 from .._ear import Ear
 from .._ends import Outcome
-from .._links import Base, BaseLink, Errand, Members
+from .._links import Base, BaseLink, Errand, Members, packed
 from ._line import Line
 from ._within import within
 
@@ -46,10 +46,10 @@ class Link(BaseLink):
         self._fetched_at = time.monotonic()
         self._fetching = True
         try:
-            packed = _packed(told) + self._fetches.packed(count, wait_s)
+            words = packed(told) + self._fetches.packed(count, wait_s)
             answer_by = time.monotonic() + wait_s
             try:
-                found, trouble = await within(self._exchange(told, packed, answer_by), wait_s + _core.SLACK_S)
+                found, trouble = await within(self._exchange(told, words, answer_by), wait_s + _core.SLACK_S)
             except asyncio.TimeoutError:  # when the process stood still, the answer may be there
                 found, trouble = await within(self._answers(told, answer_by), _core.LATE_S)
             if trouble is not None and not found:
@@ -73,9 +73,9 @@ class Link(BaseLink):
                 self._ring()
 
     async def _exchange(
-        self, told: deque[Outcome], packed: bytes, answer_by: float
+        self, told: deque[Outcome], words: bytes, answer_by: float
     ) -> tuple[list[Delivery], Optional[ResponseError]]:
-        await self._waiting.send(packed)
+        await self._waiting.send(words)
         return await self._answers(told, answer_by)
 
     async def _answers(self, told: deque[Outcome], answer_by: float) -> tuple[list[Delivery], Optional[ResponseError]]:
@@ -124,7 +124,9 @@ class Link(BaseLink):
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
-            reply = [await line.read() for _ in outcome.commands()][-1]
+            for _ in outcome.ahead:
+                await line.read()
+            reply = await line.read()
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()
@@ -182,7 +184,7 @@ class Link(BaseLink):
 
     async def _tell(self, told: deque[Outcome]) -> Optional[ResponseError]:
         async with self._one_at_a_time:
-            await self._control.send(_packed(told))
+            await self._control.send(packed(told))
             return await self._hear(self._control, told)
 
     async def _ask(self, commands: Sequence[Command]) -> list[Any]:
@@ -320,7 +322,3 @@ class Listener:
         self.task.cancel()
         await asyncio.wait([self.task])
         await self.line.close()
-
-
-def _packed(told: deque[Outcome]) -> bytes:
-    return _core.pack([command for each in told for command in each.commands()])

@@ -219,12 +219,12 @@ class Worker(BaseWorker[Queue]):
             raise ended[0]
         if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
             os._exit(1 if ended[0] is not None else 0)
-        ends = [(each, self._end_of(each, ended)) for each in batch]
-        for delivery, error in reversed(ends if self.hooks else []):  # so each hook finds what its ``before`` left
-            name, *rest = self._hook_end(delivery, error)
-            await self._ahook(name, [delivery], *rest)
-        for delivery, error in ends:
-            self._settled(delivery, error, ended[1])
+        if self.hooks:
+            for delivery in reversed(batch):  # so each hook finds what its ``before`` left
+                name, *rest = self._hook_end(delivery, self._end_of(delivery, ended))
+                await self._ahook(name, [delivery], *rest)
+        for delivery in batch:
+            self._settled(delivery, self._end_of(delivery, ended), ended[1])
             delivery.owner.told_soon()
 
     async def _run_handler(self, handler: Handler[Any], batch: list[Delivery]) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""The probe of the behaviour suite (clients/suite/README.md): probe.py sync | asyncio."""
+"""The probe of the behaviour suite (clients/suite/README.md), of threads and of asyncio."""
 
 import asyncio as aio
 import contextlib
@@ -263,6 +263,6 @@ class Async:
         answered(order, to_json(await method_call(self.queues[order["queue"]], order)))
 
 
-if __name__ == "__main__":
+def main(face):
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    {"sync": Sync, "asyncio": Async}[sys.argv[1]]().main()
+    {"sync": Sync, "asyncio": Async}[face]().main()
