@@ -197,7 +197,7 @@ class BaseLink:
         self._leases.unanswered[delivery] = None
         suspension = delivery.suspension
         outcome = decide(delivery, *rest) if suspension is None else suspended(delivery, *suspension)
-        note = self._notes.end(delivery) if self._notes.any else None
+        note = self._notes.end(delivery) if self._notes.is_used else None
         if note is not None:
             outcome.prepend([note])
         self._outcomes.append(outcome)

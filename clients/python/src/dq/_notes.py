@@ -20,14 +20,12 @@ class Notes:
         self._sent: dict[Delivery, tuple[float, bytes]] = {}
         """When each was written last, and what."""
         self.next_at = math.inf
-
-    @property
-    def any(self) -> bool:
-        """Some job in hand has reported its progress."""
-        return bool(self._sent or self._texts)
+        self.is_used = False
+        """Some job has reported progress; before, the end of a job need not ask."""
 
     def say(self, delivery: Delivery, text: bytes, now: float) -> bool:
         """Whether there is something to do earlier than before."""
+        self.is_used = True
         self._texts[delivery] = text
         at = self._sent[delivery][0] + PACE_S if delivery in self._sent else now
         is_earlier = at < self.next_at
