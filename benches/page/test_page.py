@@ -44,11 +44,12 @@ class Page(unittest.TestCase):
 
     def test_what_is_measured_again_takes_the_place_of_what_was(self):
         before = {"machine": "old", "subjects": {"throughput": {"ours": [1], "theirs": [2]}, "lateness": {"ours": [3]}}}
+        before["measured_again"] = [{"throughput": ["ours"]}, {"throughput": ["ours", "theirs"]}]
         results = report.Results({"machine": "new"}, None, [], [])
         results.add("throughput", "ours", 4)
         results.add_to(before)
         self.assertEqual(results.subjects, {"throughput": {"ours": [4], "theirs": [2]}, "lateness": {"ours": [3]}})
-        self.assertEqual(results.about, {"machine": "old", "measured_again": [{"throughput": ["ours"]}]})
+        self.assertEqual(results.about, {"machine": "old", "measured_again": [{"throughput": ["theirs"]}, {"throughput": ["ours"]}]})
 
     def test_another_figure_of_an_opponent_makes_another_page(self):
         core, opponents, *others = figures()

@@ -87,6 +87,12 @@ def rows(subject, parts):
     return table
 
 
+def without(measured, again):
+    """Of names by subject, those that were not measured again."""
+    left = {subject: [name for name in names if name not in again.get(subject, ())] for subject, names in measured.items()}
+    return {subject: names for subject, names in left.items() if names}
+
+
 class Results:
     def __init__(self, about, programs, systems, missing):
         self.about = about
@@ -110,7 +116,8 @@ class Results:
         """What was measured now takes the place of what was, which needs all that it is compared with."""
         again = {subject: sorted(parts) for subject, parts in self.subjects.items()}
         self.about = {**self.about, **{name: before[name] for name in self.about if name in before}}
-        self.about["measured_again"] = [*before.get("measured_again", []), again]
+        earlier = [without(each, again) for each in before.get("measured_again", [])]
+        self.about["measured_again"] = [*filter(None, earlier), again]
         for subject, parts in before["subjects"].items():
             self.subjects[subject] = {**parts, **self.subjects.get(subject, {})}
 

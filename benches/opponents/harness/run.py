@@ -109,7 +109,8 @@ def main():
     measure(programs, parts, plan, results, keep)
     print(results.text())
     known = options.json / "libraries.json"
-    if options.libraries and not results.failures and (not options.only or known.exists()):
+    # What is quick takes no other's place.
+    if options.libraries and not results.failures and (not options.only or (known.exists() and not options.quick)):
         if options.only:
             results.add_to(json.loads(known.read_text()))
         print("\n".join(["", *report.aligned(speed.table(results.subjects))]))
