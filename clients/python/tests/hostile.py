@@ -54,6 +54,12 @@ class Meta(Exception, metaclass=Nameless):
         raise RuntimeError("class")
 
 
+class Classless(Exception):
+    @property
+    def __class__(self):
+        raise RuntimeError("class")
+
+
 class Number(float):
     def __float__(self):
         raise RuntimeError("float")
@@ -132,6 +138,7 @@ ERRORS = [
     ValueError("\udc80"),
     Unprintable(),
     Meta(),
+    Classless(),
     Falsy(),
     NotText(),
     circle(),
@@ -169,6 +176,9 @@ def attached(made, **fields):
     for name, value in fields.items():
         setattr(made, name, value)
     return made
+
+
+ERRORS.append(attached(dq.PayloadError("mine"), job=Faceless()))
 
 
 def says():

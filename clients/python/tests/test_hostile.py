@@ -11,10 +11,11 @@ import time
 
 import hostile
 import pytest
+import redis
 
 import dq
 import dq.asyncio
-from dq import _guard
+from dq import _guard, _running
 
 GOOD = 100
 SEED = 20261123
@@ -25,6 +26,17 @@ def is_json(value):
         return value is None or bool(dq.JsonCodec().encode(value) or True)
     except BaseException:
         return False
+
+
+def unforeseen(self, batch, error):
+    raise error
+
+
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 class Stalled(Exception):
@@ -304,10 +316,58 @@ class NaiveLog:
 )
 def test_canary_without_the_door(face, gone, scene, dq_url, monkeypatch):
     monkeypatch.setattr(_guard, gone, NAIVE[gone])
+    monkeypatch.setattr(_running.BaseWorker, "_unforeseen", unforeseen)
     # A worker that its user's code has broken may stay and fetch: not what later tests add.
     play = face(dq_url, 0.3, f"without {gone} of {face.__name__}")
     with pytest.raises(BaseException):  # noqa: B017
         getattr(play, scene)(*([Hooks] if scene == "all_in_hooks" else []))
+
+
+# --- What the server does not take, and faults of our own
+
+
+def test_a_result_too_large_for_the_server_is_left_out(dq_url):
+    """It says so, and closes the connection amid the command."""
+    client = redis.Redis.from_url(dq_url)
+    client.config_set("proto-max-bulk-len", 1 << 20)
+    jobs = [{"data": n} for n in range(20)]
+    try:
+        queue = dq.Queue(dq_url, "q")
+        queue.add_many(jobs)
+        with dq.Worker(queue, lambda job: "x" * (5 << 20) if job.data % 7 == 0 else None, concurrency=2):
+            wait_until(lambda: not client.exists("q"))
+
+        async def play():
+            queue = dq.asyncio.Queue(dq_url, "q")
+            await queue.add_many(jobs)
+
+            async def handle(job):
+                return "x" * (5 << 20) if job.data % 7 == 0 else None
+
+            worker = dq.asyncio.Worker(queue, handle, concurrency=2)
+            await worker.start()
+            while client.exists("q"):
+                await asyncio.sleep(0.01)
+            worker.stop()
+            await worker.join()
+
+        asyncio.run(asyncio.wait_for(play(), 60))
+    finally:
+        client.config_set("proto-max-bulk-len", 512 << 20)
+
+
+def test_a_fault_of_the_worker_ends_no_thread(dq_url, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("ours")
+
+    client = redis.Redis.from_url(dq_url)
+    queue = dq.Queue(dq_url, "q")
+    monkeypatch.setattr(_running.BaseWorker, "_verdict", broken)
+    queue.add_many([{"data": n, "id": f"j{n}", "attempts": 1} for n in range(6)])
+    with dq.Worker(queue, raising(ValueError()), concurrency=2):
+        wait_until(lambda: queue.len("dead") == 6)
+    assert queue.get("j0").reason == "the worker failed: RuntimeError"
+    client.delete("q")
 
 
 # --- Work that would not run

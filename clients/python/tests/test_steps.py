@@ -235,3 +235,30 @@ def test_a_script_does_nothing_for_who_lost_the_job(dq_url):
     queue.add(1, id="j")
     assert dq.Worker(queue, pay).drain() == 1
     assert queue.client.get("paid") is None and queue.get("j").payload == b"2"
+
+
+def test_a_script_that_fails_has_no_step(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    queue.client.set("text", "a")
+    script = "if ARGV[1] == 'mine' then error({err = 'MYERR no'}) end redis.call('INCR', KEYS[1])"
+    ran = []
+
+    def count(job):
+        if job.attempt == 1:
+            with pytest.raises(ResponseError, match="not an integer"):
+                job.once("theirs", script, ["text"], [""])
+            with pytest.raises(ResponseError, match="MYERR no"):
+                job.once("mine", script, ["text"], ["mine"])
+            queue.client.set("text", 1)
+            raise dq.Retry(0)
+        ran.append(job.once("theirs", script, ["text"], [""]))
+        ran.append(job.once("mine", script, ["text"], [""]))
+        if job.attempt == 2:
+            raise dq.Retry(0)
+
+    queue.add(1)
+    worker = dq.Worker(queue, count)
+    for _ in range(3):
+        assert worker.drain() == 1
+        dq.testing.server.Clock(queue.client).advance(seconds=1)
+    assert ran == [True, True, False, False] and queue.client.get("text") == b"3"

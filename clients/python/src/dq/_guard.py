@@ -192,8 +192,12 @@ def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
     if is_told and issubclass(kind, (Cancelled, asyncio.CancelledError)):
         return BACK
     said = reason(error)
-    if issubclass(kind, GiveUp) or (issubclass(kind, PayloadError) and _attribute(error, "job") in (None, job)):
-        return Verdict("give up", said)  # another job of the batch may be one that can be read
+    if issubclass(kind, GiveUp):
+        return Verdict("give up", said)
+    if issubclass(kind, PayloadError):
+        unread = _attribute(error, "job")
+        if unread is None or unread is job:  # another job of the batch may be one that can be read
+            return Verdict("give up", said)
     if not issubclass(kind, (Retry, Snooze)):
         return Verdict("fail", said)
     delay = _attribute(error, "delay")

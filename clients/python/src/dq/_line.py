@@ -37,7 +37,10 @@ class Line:
         sock = self._socket or self._connect()
         if timeout_s is not None:
             sock.settimeout(timeout_s)
-        sock.sendall(packed)
+        try:  # noqa: SIM105, which takes three calls, for each job
+            sock.sendall(packed)
+        except (ConnectionResetError, BrokenPipeError):
+            pass  # what the server said before it closed, as of a result that is too large, is still to be read
 
     def read(self) -> Any:
         """The next answer; an error that the server answers is returned."""

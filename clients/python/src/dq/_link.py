@@ -120,8 +120,8 @@ class Link(BaseLink):
                 self._let_gather()
                 # First, so that nothing that the server refuses keeps leases from being renewed.
                 self._beat()
+                self._tell_some()  # before what handlers ask: a full memory may refuse that, and ends make room
                 self._run_errands()
-                self._tell_some()
                 troubles = 0
             except Exception as error:
                 self._control.close()

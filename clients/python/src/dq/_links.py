@@ -20,6 +20,9 @@ from ._leases import Choice, Leases, give_back
 from ._notes import Notes
 from .errors import Cancelled
 
+MOST_LENGTHS = 1000
+"""How many are kept, of leases by TTR."""
+
 Members = list[tuple[Any, bytes, float]]
 """Queue, key and weight."""
 
@@ -171,6 +174,8 @@ class BaseLink:
             delivery.job = made(delivery, codec)
             lease_s = lengths.get(delivery.ttr_ms)
             if lease_s is None:
+                if len(lengths) >= MOST_LENGTHS:
+                    lengths.clear()
                 lease_s = lengths[delivery.ttr_ms] = given(delivery.ttr_ms)
             delivery.lease_s = lease_s
             delivery.lease_until = since + lease_s if self.is_kept else math.inf

@@ -305,6 +305,15 @@ class BaseWorker(BaseConsumer[Q]):
             self._log.say(logging.ERROR, "job %r failed: %s", delivery.job.id, (found.reason or b"").decode())
         delivery.owner.settle(delivery, _ends.ended, found)
 
+    def _unforeseen(self, batch: Iterable[Delivery], error: BaseException) -> None:
+        """No guard caught it: a fault of this library. The jobs fail; who handled them goes on."""
+        reason = b"the worker failed: " + _guard.name(type(error))
+        self._log.say(logging.ERROR, "the worker failed, and goes on", error=error)
+        for delivery in batch:
+            self._forget(delivery)
+            delivery.owner.settle(delivery, _ends.ended, _guard.Verdict("fail", reason))
+            delivery.owner.told_soon()
+
     def _time_is_over(self, batch: Iterable[Delivery]) -> None:
         """Of their handler: they fail now, and what it does later is dropped."""
         for delivery in batch:

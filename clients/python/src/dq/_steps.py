@@ -12,6 +12,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
+from redis.exceptions import ResponseError
+
 from ._delivery import Command, Delivery, as_map
 from .codec import Codec, decoded, id_from, id_to
 from .errors import Cancelled, Suspended, TimedOut
@@ -202,29 +204,42 @@ def _read_rows(raw: bytes) -> list[list[Any]]:
     ]
 
 
+_ENDED = b"ended"
 _ONCE = """
-local function fenced(KEYS, ARGV)
+local function ended()
+  local job = redis.call('DQ.GET', KEYS[1], ARGV[1])
+  for n = 1, #job, 2 do
+    if job[n] == 'steps' then
+      for m = 1, #job[n + 1], 2 do
+        if job[n + 1][m] == ARGV[3] then return job[n + 1][m + 1] == 'ended' end
+      end
+    end
+  end
+end
+local function work(KEYS, ARGV)
 %s
 end
 if not redis.call('DQ.TOUCH', KEYS[1], ARGV[1], 'TOKEN', ARGV[2]) then return -1 end
-if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3]) == 0 then return 0 end
-local keys, args = {}, {}
-for n = 2, #KEYS do keys[n - 1] = KEYS[n] end
-for n = 4, #ARGV do args[n - 3] = ARGV[n] end
-fenced(keys, args)
+if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], 'begun') == 0 and ended() then return 0 end
+local is_done, why = pcall(work, {unpack(KEYS, 2)}, {unpack(ARGV, 4)})
+if not is_done then return {type(why) == 'table' and why.err or tostring(why)} end
+redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return 1
 """
+"""The step has its place before the script begins, and is set behind it: of one that failed it is "begun"."""
 
 
 def once(work: Work, name: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Steps:
     key = work.claim(name)
-    if key in work.kept:
+    if work.kept.get(key) == _ENDED:
         return False
     delivery = work.delivery
     given = (delivery.id, delivery.token, key, *args)
     command = (b"EVAL", _ONCE % script, 1 + len(keys), delivery.key, *keys, *given)
     (reply,) = yield Ask([command])
+    if isinstance(reply, list):
+        raise ResponseError(reply[0].decode("utf-8", "replace"))
     if reply == -1:
         work.lost()
-    work.kept[key] = b""
+    work.kept[key] = _ENDED
     return bool(reply)

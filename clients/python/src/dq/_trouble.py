@@ -71,6 +71,10 @@ def is_refusal(error: ResponseError) -> bool:
     return text.startswith(("ERR ", "MAXLEN ", "MAXBYTES ")) and "unknown command" not in text
 
 
+_PASSING = {"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOAUTH", "NOREPLICAS", "OOM"}
+_PASSING |= {"READONLY", "TRYAGAIN", "UNBLOCKED", "WRONGPASS"}
+
+
 def is_final(error: ResponseError) -> bool:
-    """Asking again would not help."""
-    return str(error).startswith(("ERR ", "NOPERM", "WRONGTYPE"))
+    """Asking again would not help. A script may fail with a code of its own."""
+    return str(error).partition(" ")[0] not in _PASSING

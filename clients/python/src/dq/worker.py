@@ -166,7 +166,10 @@ class Worker(BaseWorker[Queue]):
             batch = self._next(finished)
             if batch is None:
                 return self._orders.put("idle")
-            self._handle(batch)
+            try:
+                self._handle(batch)
+            except BaseException as error:
+                self._unforeseen(batch, error)
             finished = batch
 
     def _next(self, finished: list[Delivery]) -> Optional[list[Delivery]]:
@@ -257,12 +260,13 @@ class Worker(BaseWorker[Queue]):
             os._exit(1 if ended[0] is not None else 0)
         if handler.timeout is not None:
             self._limits.pop(threading.get_ident(), None)
+        ends = [self._end_of(each, ended) for each in batch]
         if self.hooks:
-            for delivery in reversed(batch):  # so each hook finds what its ``before`` left
-                name, *rest = self._hook_end(delivery, self._end_of(delivery, ended))
+            for delivery, error in reversed([*zip(batch, ends)]):  # so each hook finds what its ``before`` left
+                name, *rest = self._hook_end(delivery, error)
                 self._hook(name, [delivery], *rest)
-        for delivery in batch:
-            self._settled(delivery, self._end_of(delivery, ended), ended[1])
+        for delivery, error in zip(batch, ends):
+            self._settled(delivery, error, ended[1])
 
     def _limit(self, timeout_s: float, batch: list[Delivery]) -> None:
         self._limits[threading.get_ident()] = time.monotonic() + timeout_s, batch
@@ -296,6 +300,7 @@ class Worker(BaseWorker[Queue]):
 
     def drain(self) -> int:
         """Handles in this thread all jobs that are ready or become so meanwhile. Returns how many."""
+        self._pid = os.getpid()
         self._links = self._links or self._make_links()
         self._watch = Watch([], self._look_at_limits)
         self._watch.daemon = True

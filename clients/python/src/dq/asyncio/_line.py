@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Optional
 
 import hiredis
@@ -29,7 +30,9 @@ class Line:
     async def send(self, packed: bytes) -> None:
         connection = self._connection or await within(self._connect(), self._connect_s)
         connection._writer.write(packed)
-        await connection._writer.drain()
+        # What the server said before it closed the connection, as of a result that is too large, is still to be read.
+        with contextlib.suppress(ConnectionError):
+            await connection._writer.drain()
 
     async def read(self) -> Any:
         """The next answer; an error that the server answers is returned."""
@@ -38,12 +41,23 @@ class Line:
             if reply is NOT_YET:
                 if self._connection is None:
                     raise ConnectionError("not connected")
-                some = await self._connection._reader.read(READ_BYTES)
+                some = await self._some(self._connection._reader)
                 if not some:
                     raise ConnectionError("the server closed the connection")
                 self._reader.feed(some)
             reply = self._reader.gets()
         return reply
+
+    async def _some(self, stream: Any) -> bytes:
+        try:
+            some: bytes = await stream.read(READ_BYTES)
+        except ConnectionError:
+            came: Any = getattr(stream, "_buffer", bytearray())  # before; the stream does not hand that out any more
+            some = bytes(came)
+            if not some:
+                raise
+            del came[:]
+        return some
 
     async def ask(self, commands: list[Command]) -> list[Any]:
         await self.send(pack(commands))

@@ -155,8 +155,8 @@ class Link(BaseLink):
                 self._armed = False
                 # First, so that nothing that the server refuses keeps leases from being renewed.
                 await self._beat()
+                await self._tell_some()  # before what handlers ask: a full memory may refuse that, and ends make room
                 await self._run_errands()
-                await self._tell_some()
                 troubles = 0
             except asyncio.CancelledError:
                 await self._control.close()  # perhaps with answers that nobody read

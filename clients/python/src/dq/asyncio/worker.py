@@ -65,6 +65,7 @@ class Worker(BaseWorker[Queue]):
         """Works in tasks of its own. To be followed by ``stop`` and ``join``."""
         if self._links:
             raise RuntimeError("a worker runs only once: create another one")
+        self._pid = os.getpid()
         be_plain(self.log)
         self._make_links()
         if self._health is not None:
@@ -200,7 +201,11 @@ class Worker(BaseWorker[Queue]):
         self._room.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._in_hand -= len(self._tasks.pop(task))
+        batch = self._tasks.pop(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, KeyboardInterrupt):
+            self._unforeseen(batch, error)
+        self._in_hand -= len(batch)
         self._busy -= 1
         self._take_on(0, [])
 
@@ -215,16 +220,17 @@ class Worker(BaseWorker[Queue]):
             ended: tuple[Any, Any] = Cancelled(), None
         else:
             ended = await self._run_handler(handler, batch)
-        if isinstance(ended[0], KeyboardInterrupt) and not self._hears_signals:
+        if issubclass(type(ended[0]), KeyboardInterrupt) and not self._hears_signals:
             raise ended[0]
         if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
             os._exit(1 if ended[0] is not None else 0)
+        ends = [self._end_of(each, ended) for each in batch]
         if self.hooks:
-            for delivery in reversed(batch):  # so each hook finds what its ``before`` left
-                name, *rest = self._hook_end(delivery, self._end_of(delivery, ended))
+            for delivery, error in reversed([*zip(batch, ends)]):  # so each hook finds what its ``before`` left
+                name, *rest = self._hook_end(delivery, error)
                 await self._ahook(name, [delivery], *rest)
-        for delivery in batch:
-            self._settled(delivery, self._end_of(delivery, ended), ended[1])
+        for delivery, error in zip(batch, ends):
+            self._settled(delivery, error, ended[1])
             delivery.owner.told_soon()
 
     async def _run_handler(self, handler: Handler[Any], batch: list[Delivery]) -> tuple[Any, Any]:
@@ -279,6 +285,7 @@ class Worker(BaseWorker[Queue]):
     async def drain(self) -> int:
         """Handles all jobs that are ready or become so meanwhile. Returns how many."""
         handled = 0
+        self._pid = os.getpid()
         if not self._links:
             self._make_links()
         for link in self._links:
