@@ -31,19 +31,34 @@ export const progress = ({ key, id, token }: Delivery, text: Buffer): Command =>
   text,
 ];
 
+/** The value of a step whose script has ended: before it begins, the step has its place, and says "begun". */
+export const ENDED = 'ended';
+
 /**
- * The script, if its delivery is still current and the step is not set: nil where it is not, 0 where it is. What the script
- * sees of KEYS and ARGV is the user's own.
+ * The script, if its delivery is still current and the step has not ended: nil where it is not, 0 where it has, and what was
+ * wrong in a list where the script failed. What it sees of KEYS and ARGV is the user's own.
  */
 export function once({ key, id, token }: Delivery, name: string, script: string, keys: Word[], args: Word[]): Command {
   return ['EVAL', fenced(script), 1 + keys.length, key, ...keys, id, token, name, ...args];
 }
 
 const fenced = (script: string) => `local queue, id, token, step = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local function ended()
+  local job = redis.call('DQ.GET', queue, id)
+  for n = 1, #job, 2 do
+    if job[n] == 'steps' then
+      for m = 1, #job[n + 1], 2 do
+        if job[n + 1][m] == step then return job[n + 1][m + 1] == '${ENDED}' end
+      end
+    end
+  end
+end
 if not redis.call('DQ.TOUCH', queue, id, 'TOKEN', token) then return false end
-if redis.call('DQ.SIGNAL', queue, id, step) == 0 then return 0 end
+if redis.call('DQ.SIGNAL', queue, id, step, 'begun') == 0 and ended() then return 0 end
 local function run(KEYS, ARGV)
 ${script}
 end
-run({unpack(KEYS, 2)}, {unpack(ARGV, 4)})
+local done, why = pcall(run, {unpack(KEYS, 2)}, {unpack(ARGV, 4)})
+if not done or type(why) == 'table' and why.err then return {type(why) == 'table' and why.err or tostring(why)} end
+redis.call('DQ.STEP', queue, id, token, step, '${ENDED}')
 return 1`;

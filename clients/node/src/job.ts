@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Attempt, idsOf, late, Steps } from './attempt';
 import { type Codec, decodedValue, encoded, type Envelope, jsonCodec } from './codec';
-import { once, step } from './commands';
+import { ENDED, once, step } from './commands';
 import { type Delivery, OVER, type Part } from './delivery';
-import { Cancelled, EncodingError, Suspended } from './errors';
+import { Cancelled, DqError, EncodingError, Suspended } from './errors';
 import { takes } from './mistakes';
 import type { AddOptions, OnDead } from './options';
 import { progressOf } from './progress';
@@ -249,7 +249,7 @@ export class Job<T = any> {
 
   /**
    * Runs a Lua script on the server, once in the life of the job, as a step: its writes and the step take effect together.
-   * True where it ran now. A script that fails half-way is not undone, and counts.
+   * True where it ran now. One that fails throws, and runs again in the next attempt; what it wrote before is not undone.
    */
   once(name: string, script: string, keys: readonly Bytes[] = [], args: readonly (Bytes | number)[] = []) {
     return Quiet.of(
@@ -263,10 +263,11 @@ export class Job<T = any> {
   }
 
   async #once(name: string, script: string, keys: Buffer[], args: Word[]): Promise<boolean> {
-    if (this.#attempt.step(name)) return false;
+    if (this.#attempt.step(name)?.toString() === ENDED) return false;
     const [reply] = await this.#delivery.desk.ask(this.#delivery, [once(this.#delivery, name, script, keys, args)]);
     if (reply === null) this.#lost();
-    this.#delivery.steps.set(name, Buffer.alloc(0));
+    if (Array.isArray(reply)) throw new DqError(String(reply[0]));
+    this.#delivery.steps.set(name, Buffer.from(ENDED));
     return Number(reply) === 1;
   }
 

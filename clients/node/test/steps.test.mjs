@@ -314,6 +314,33 @@ test('once: money moves once, whatever is sent again', { timeout: 120_000 }, asy
   await queue.close();
 });
 
+test('once: a script that fails has no step', { timeout: 120_000 }, async () => {
+  const admin = new ioredis(dq.url.slice('unix://'.length));
+  await admin.set('{q}text', 'a');
+  const script = `if ARGV[1] == 'mine' then return redis.error_reply('MYERR no') end redis.call('INCR', KEYS[1])`;
+  await queue.add(1, { id: 'j', backoff: [1] });
+  const [seen, fails] = [[], []];
+  const work = async (job) => {
+    for (const why of ['theirs', 'mine']) {
+      const run = job.once(why, script, ['{q}text'], [job.attempt === 1 ? why : '']);
+      if (job.attempt > 1) seen.push(await run);
+      else await run.catch((error) => fails.push(error.message));
+    }
+    if (job.attempt < 3) throw new Retry(0);
+  };
+  await drained(work);
+  assert.match(fails[0], /not an integer/);
+  assert.match(fails[1], /MYERR no/);
+  await admin.set('{q}text', 1);
+  for (let n = 0; n < 2; n++) {
+    await dq.clock.advance(1000);
+    await drained(work);
+  }
+  assert.deepEqual([seen, await admin.get('{q}text')], [[true, true, false, false], '3']);
+  await admin.quit();
+  await queue.close();
+});
+
 // --- Limits
 
 test('a timeout: told, failed at once, and its place taken until it ends', { timeout: 120_000 }, async () => {

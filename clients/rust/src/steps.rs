@@ -142,7 +142,8 @@ impl<T> Job<T> {
 
     /// Runs a Lua script on the server of the queue exactly once, however many attempts come to it: its writes and the
     /// step happen together, or neither does. Its `KEYS` and `ARGV` are those given here; in a cluster the keys are of
-    /// the queue's slot. Returns what the script returned, and nothing if it ran before.
+    /// the queue's slot. Returns what the script returned, and nothing if it ran before. One that fails is an error, and
+    /// runs again in the next attempt; what it wrote before is not undone.
     pub async fn once(
         &self,
         name: &str,
@@ -151,7 +152,7 @@ impl<T> Job<T> {
         args: &[&str],
     ) -> Result<Option<Value>, Error> {
         self.still_ours()?;
-        if self.inner.attempt().enter(name)?.is_some() {
+        if self.inner.attempt().enter(name)?.as_deref() == Some(ENDED) {
             return Ok(None);
         }
         let Desk::Worker { server, .. } = &self.inner.desk else {
@@ -166,7 +167,6 @@ impl<T> Job<T> {
             .arg(&*delivered.job.id)
             .arg(&delivered.token)
             .arg(name)
-            .arg("done")
             .arg(args);
         let mut reply = values::list(server.ask(&delivered.job.key, &eval).await?).into_iter();
         match reply.next() {
@@ -174,8 +174,11 @@ impl<T> Job<T> {
                 self.inner
                     .attempt()
                     .kept
-                    .insert(name.to_owned(), b"done".to_vec());
+                    .insert(name.to_owned(), ENDED.to_vec());
                 Ok(Some(reply.next().unwrap_or(Value::Nil)))
+            }
+            Some(Value::BulkString(why)) => {
+                Err(Error::Refused(String::from_utf8_lossy(&why).into_owned()))
             }
             Some(_) => Ok(None),
             None => Err(self.gone()),
@@ -284,13 +287,28 @@ impl<T> Job<T> {
     }
 }
 
+/// The value of a step whose script has ended: before it begins, the step has its place, and says "begun".
+const ENDED: &[u8] = b"ended";
 const ONCE_FIRST: &str = "
+local function ended()
+  local job = redis.call('DQ.GET', KEYS[1], ARGV[1])
+  for n = 1, #job, 2 do
+    if job[n] == 'steps' then
+      for m = 1, #job[n + 1], 2 do
+        if job[n + 1][m] == ARGV[3] then return job[n + 1][m + 1] == 'ended' end
+      end
+    end
+  end
+end
 if not redis.call('DQ.TOUCH', KEYS[1], ARGV[1], 'TOKEN', ARGV[2]) then return {} end
-if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], ARGV[4]) == 0 then return {0} end
-return {1, (function(KEYS, ARGV)
+if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], 'begun') == 0 and ended() then return {0} end
+local done, said = pcall(function(KEYS, ARGV)
 ";
 const ONCE_LAST: &str = "
-end)({unpack(KEYS, 2)}, {unpack(ARGV, 5)})}
+end, {unpack(KEYS, 2)}, {unpack(ARGV, 4)})
+if not done or type(said) == 'table' and said.err then return {type(said) == 'table' and said.err or tostring(said)} end
+redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
+return {1, said}
 ";
 
 fn needs_server(what: &str) -> Error {

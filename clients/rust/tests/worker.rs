@@ -134,6 +134,59 @@ async fn steps_sleeps_and_children() -> Result<(), Error> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_script_that_fails_has_no_step() -> Result<(), Error> {
+    const SCRIPT: &str =
+        "if ARGV[1] ~= '' then return redis.error_reply(ARGV[1]) end return redis.call('LPUSH', KEYS[1], 1)";
+    let (server, queue) = server().await;
+    let handler = |job: Job<Order>| async move {
+        let is_first = job.attempt() == 1;
+        let mine = job
+            .once(
+                "mine",
+                SCRIPT,
+                &["l"],
+                &[if is_first { "MYERR no" } else { "" }],
+            )
+            .await;
+        let theirs = job
+            .once(
+                "theirs",
+                SCRIPT,
+                &[if is_first { "orders" } else { "l" }],
+                &[""],
+            )
+            .await;
+        match job.attempt() {
+            1 => {
+                assert!(matches!(mine, Err(Error::Refused(why)) if why == "MYERR no"));
+                assert!(matches!(theirs, Err(Error::Refused(why)) if why.contains("WRONGTYPE")));
+            }
+            attempt => {
+                let ran = [mine?.is_some(), theirs?.is_some()];
+                assert_eq!(ran, [attempt == 2; 2]);
+            }
+        }
+        (job.attempt() == 3)
+            .then_some(())
+            .ok_or(BoxError::from("again"))
+    };
+    let worker = Worker::new(&queue).handler(Handler::new(handler).backoff([MINUTE]));
+    queue
+        .add(&Order { number: 1 })
+        .id("j")
+        .attempts(3)
+        .keep(DAY)
+        .await?;
+    for _ in 0..3 {
+        assert_eq!(worker.drain().await?, 1);
+        server.clock().advance(MINUTE).await?;
+    }
+    let ended = queue.get("j").await?.expect("it is kept");
+    assert_eq!((ended.state, ended.reason), (State::Done, None));
+    Ok(())
+}
+
 /// Else another task of the worker finds it at work here, and gives it back for a second.
 #[tokio::test]
 async fn a_job_that_sleeps_is_ours_until_its_handler_has_returned() -> Result<(), Error> {

@@ -222,7 +222,7 @@ end
 if not redis.call('DQ.TOUCH', KEYS[1], ARGV[1], 'TOKEN', ARGV[2]) then return -1 end
 if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], 'begun') == 0 and ended() then return 0 end
 local is_done, why = pcall(work, {unpack(KEYS, 2)}, {unpack(ARGV, 4)})
-if not is_done then return {type(why) == 'table' and why.err or tostring(why)} end
+if not is_done or type(why) == 'table' and why.err then return {type(why) == 'table' and why.err or tostring(why)} end
 redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return 1
 """

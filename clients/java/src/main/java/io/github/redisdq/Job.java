@@ -3,6 +3,7 @@ package io.github.redisdq;
 import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -213,12 +214,13 @@ public final class Job extends Delivery {
     /**
      * Runs a Lua script of yours once in the life of the job, together with a step that keeps its name and your other keys: all
      * of it has happened, or nothing. The script has the keys as {@code KEYS} and the arguments as {@code ARGV}; in a
-     * cluster they are of the queue's slot. False where it ran before.
+     * cluster they are of the queue's slot. False where it ran before. One that fails is a {@link ServerException}, and
+     * runs again in the next attempt; what it wrote before is not undone.
      */
     public boolean once(String name, String script, List<String> keys, List<String> arguments) throws InterruptedException {
         check();
         stepLog().begin(name);
-        if (stepLog().has(name)) {
+        if (Arrays.equals(stepLog().value(name), Once.ENDED)) {
             return false;
         }
         Object reply = rim.ask(this, Once.words(this, name, script, keys, arguments));
@@ -226,7 +228,10 @@ public final class Job extends Delivery {
             rim.lose(this);
             check();
         }
-        stepLog().keep(name, Values.NOTHING);
+        if (reply instanceof List<?> why) {
+            throw new ServerException(Reply.text(why.get(0)));
+        }
+        stepLog().keep(name, Once.ENDED);
         return Reply.number(reply) == 1;
     }
 

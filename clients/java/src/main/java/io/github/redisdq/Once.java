@@ -1,26 +1,42 @@
 package io.github.redisdq;
 
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /** A script of the program's with a step around it, fenced by the job's token. */
 final class Once {
+    /** The value of a step whose script has ended: before it begins, the step has its place, and says "begun". */
+    static final byte[] ENDED = "ended".getBytes(StandardCharsets.UTF_8);
+
     private static final String BEFORE =
             """
+            local function ended()
+              local job = redis.call('DQ.GET', KEYS[1], ARGV[1])
+              for n = 1, #job, 2 do
+                if job[n] == 'steps' then
+                  for m = 1, #job[n + 1], 2 do
+                    if job[n + 1][m] == ARGV[3] then return job[n + 1][m + 1] == 'ended' end
+                  end
+                end
+              end
+            end
             if not redis.call('DQ.TOUCH', KEYS[1], ARGV[1], 'TOKEN', ARGV[2]) then return nil end
-            if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], '') == 0 then return 0 end
+            if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], 'begun') == 0 and ended() then return 0 end
             local function once(KEYS, ARGV)
             """;
     private static final String AFTER =
             """
 
             end
-            once({unpack(KEYS, 2)}, {unpack(ARGV, 4)})
+            local done, why = pcall(once, {unpack(KEYS, 2)}, {unpack(ARGV, 4)})
+            if not done or type(why) == 'table' and why.err then return {type(why) == 'table' and why.err or tostring(why)} end
+            redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
             return 1
             """;
 
     private Once() {}
 
-    /** Answers 1, 0 where it ran before, and nil where somebody else has the job. */
+    /** Answers 1, 0 where it ran before, nil where somebody else has the job, and in a list why the script failed. */
     static Words words(Job job, String name, String script, List<String> keys, List<String> arguments) {
         Words words = new Words("EVAL").add(BEFORE + script + AFTER).add(keys.size() + 1).add(job.rawKey).ids(keys);
         return words.add(job.rawId).add(job.rawToken).add(name).ids(arguments);

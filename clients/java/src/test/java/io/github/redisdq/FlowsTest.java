@@ -326,4 +326,27 @@ class FlowsTest {
             assertThrows(CancelledException.class, () -> job.once("move", script, List.of("to", "from"), List.of("5")));
         })).build().drain());
     }
+
+    @Test
+    void aScriptThatFailsHasNoStep() throws Exception {
+        String script = "if ARGV[1] ~= '' then return redis.error_reply(ARGV[1]) end redis.call('LPUSH', KEYS[1], 1)";
+        List<Object> ran = new ArrayList<>();
+        Worker worker = Worker.on(queue).handler(Handler.of(job -> {
+            if (job.attempt() == 1) {
+                ran.add(assertThrows(ServerException.class, () -> job.once("mine", script, List.of("l"), List.of("MYERR no"))).getMessage());
+                assertThrows(ServerException.class, () -> job.once("theirs", script, List.of("q"), List.of("")));
+            } else {
+                ran.add(job.once("mine", script, List.of("l"), List.of("")));
+            }
+            if (job.attempt() < 3) {
+                throw new RetryException(Duration.ofMillis(100));
+            }
+        })).build();
+        queue.add(1, JobOptions.withId("a"));
+        for (int attempt = 0; attempt < 3; attempt++) {
+            queue.reschedule(Instant.EPOCH, "a");
+            assertEquals(1, worker.drain());
+        }
+        assertEquals(List.of("MYERR no", true, false), ran);
+    }
 }
