@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,6 +52,9 @@ func (l *line) send(packed []byte) error {
 		return err
 	}
 	_, err := l.conn.Write(packed)
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return nil // what the server said before it closed, as of a result that is too large, is still to be read
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package dq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -59,6 +60,30 @@ func TestTheLadderOfTheHandlerTakesThePlaceOfADelayThatTheServerRefuses(t *testi
 	if wait := job.Due.Sub(server.Clock.Now()); wait < time.Hour || job.Attempts != 1 || job.Reason != "no paper" {
 		t.Errorf("%v %+v", wait, job)
 	}
+}
+
+func TestAResultTooLargeForTheServerIsLeftOut(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	must(server.Client.ConfigSet(ctx, "proto-max-bulk-len", "1mb").Result())
+	queue := server.Queue(t, "q")
+	run(t, dq.WorkerConfig{
+		Concurrency: 2,
+		Queues:      []*dq.Queue{queue},
+		Handlers: []dq.Handler{{Do: func(_ context.Context, job *dq.Job) error {
+			if strings.HasPrefix(job.ID, "large") {
+				job.Succeed(strings.Repeat("x", 5<<20))
+			}
+			return nil
+		}}},
+	})
+	for n := range 20 {
+		id := fmt.Sprint(n)
+		if n%7 == 0 {
+			id = "large" + id
+		}
+		must(queue.Add(ctx, 1, &dq.JobOptions{ID: id}))
+	}
+	until(t, "all are done", func() bool { return server.Client.Exists(ctx, "q").Val() == 0 })
 }
 
 func TestWhatTheServerForbidsEndsAWorkerAtOnce(t *testing.T) {
