@@ -187,6 +187,45 @@ async fn a_script_that_fails_has_no_step() -> Result<(), Error> {
     Ok(())
 }
 
+/// The server says so, and closes the connection amid the command.
+#[tokio::test]
+async fn a_result_too_large_for_the_server_is_left_out() -> Result<(), Error> {
+    let (server, queue) = server().await;
+    let mut limit = redis::cmd("CONFIG");
+    limit.arg("SET").arg("proto-max-bulk-len").arg("1mb");
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let mut connection = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("it is there");
+    let _: String = limit
+        .query_async(&mut connection)
+        .await
+        .expect("it may be set");
+    for number in 0..20 {
+        queue.add(&Order { number }).await?;
+    }
+    let handler = |job: Job<Order>| async move {
+        Ok::<_, Error>((job.data.number % 7 == 0).then(|| "x".repeat(5 << 20)))
+    };
+    let worker = Worker::new(&queue)
+        .handler(Handler::new(handler))
+        .concurrency(2);
+    let all_are_done = async {
+        while queue.len().await.expect("it answers") > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let limit = Duration::from_secs(60);
+    worker
+        .run_until(async {
+            tokio::time::timeout(limit, all_are_done)
+                .await
+                .expect("in time")
+        })
+        .await
+}
+
 /// Else another task of the worker finds it at work here, and gives it back for a second.
 #[tokio::test]
 async fn a_job_that_sleeps_is_ours_until_its_handler_has_returned() -> Result<(), Error> {

@@ -223,20 +223,7 @@ impl Core {
         let text = server_error(error);
         let ended = fatal(&text);
         if ended.is_none() && is_for_good(&text) {
-            if !outcome.is_said {
-                self.actions.push_back(Action::Say(Said::Refused {
-                    job: outcome.of.clone(),
-                    error: text.clone(),
-                    is_wait: outcome.is_wait(),
-                }));
-            }
-            outcome.is_said = true;
-            if outcome.refused(&text) {
-                self.links[line.link].outcomes.push_front(outcome);
-            } else {
-                self.heard_of(outcome.serial);
-            }
-            return;
+            return self.refused(line.link, outcome, &text);
         }
         outcome.troubles += 1;
         outcome.not_before = Some(now + trouble_wait(outcome.troubles, self.rng.unit()));
@@ -248,6 +235,23 @@ impl Core {
             return self.close(line, &text, now);
         }
         self.trouble(&text, now);
+    }
+
+    /// It is said once, and the server is told less.
+    fn refused(&mut self, link: usize, mut outcome: Outcome, text: &str) {
+        if !outcome.is_said {
+            self.actions.push_back(Action::Say(Said::Refused {
+                job: outcome.of.clone(),
+                error: text.to_owned(),
+                is_wait: outcome.is_wait(),
+            }));
+        }
+        outcome.is_said = true;
+        if outcome.refused(text) {
+            self.links[link].outcomes.push_front(outcome);
+        } else {
+            self.heard_of(outcome.serial);
+        }
     }
 
     fn heard_of(&mut self, serial: Serial) {
@@ -282,7 +286,11 @@ impl Core {
             match each {
                 Asked::Outcome(mut outcome) => {
                     outcome.was_sent |= was_sent;
-                    self.links[line.link].outcomes.push_front(outcome);
+                    if was_sent && outcome.broke() {
+                        self.refused(line.link, outcome, text);
+                    } else {
+                        self.links[line.link].outcomes.push_front(outcome);
+                    }
                     self.links[line.link].gathers_until.get_or_insert(now);
                 }
                 Asked::Fetch { claim } => self.claimed -= claim,

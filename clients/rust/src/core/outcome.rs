@@ -16,6 +16,8 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 const IN_HAND_DELAY: Duration = Duration::from_secs(1);
 const UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(5);
+const LARGE: usize = 1 << 20;
+const MOST_BREAKS: u32 = 3;
 
 /// A command, written when it is sent, as most are sent once.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub(crate) struct Outcome {
     pub is_said: bool,
     /// How often the server could not take it.
     pub troubles: u32,
+    /// How often a connection that was up ended on it.
+    breaks: u32,
     pub not_before: Option<Instant>,
 }
 
@@ -55,6 +59,7 @@ impl Outcome {
             was_sent: false,
             is_said: false,
             troubles: 0,
+            breaks: 0,
             not_before: None,
         }
     }
@@ -86,7 +91,8 @@ impl Outcome {
         jitter: f64,
     ) -> Self {
         let ways = match end {
-            End::Done(result) => vec![Way::Ack(result)],
+            End::Done(None) => vec![Way::Ack(None)],
+            End::Done(result) => vec![Way::Ack(result), Way::Ack(None)],
             End::Failed { reason, wait } => failed(of, shape, &reason, wait, jitter),
             End::Snoozed { reason, wait } => {
                 let wait = wait.max(SHORTEST_DELAY);
@@ -143,6 +149,18 @@ impl Outcome {
     /// The token was no longer the job's current one. An answer to what was sent before says only that it had been taken then.
     pub fn is_lost(&self, reply: &Value) -> bool {
         !self.was_sent && says_nothing(reply)
+    }
+
+    /// A connection ended on it once more. True where it may be what the server ends connections for: a word longer than
+    /// its `proto-max-bulk-len`, which is 1 MB at least.
+    pub fn broke(&mut self) -> bool {
+        self.breaks += 1;
+        let length = match self.ways.front() {
+            Some(Way::Ack(result)) => result.as_ref().map_or(0, Vec::len),
+            Some(Way::Other(command)) => command.get_packed_command().len(),
+            None => 0,
+        };
+        self.breaks >= MOST_BREAKS && length > LARGE
     }
 
     /// Goes on to the next way. False: none is left.
