@@ -39,10 +39,15 @@ class Ends {
         return some;
     }
 
-    /** Those that have no answer: they are safe to send twice. */
+    /** Those that have no answer: they are safe to send twice. What connections may have ended for is left out. */
     synchronized void putBack(Deque<Outcome> untold) {
         while (!untold.isEmpty()) {
-            outcomes.addFirst(untold.removeLast());
+            Outcome last = untold.removeLast();
+            if (last.endsConnections()) {
+                refused(last, new ServerException("the connection ended each time it was sent"));
+            } else {
+                outcomes.addFirst(last);
+            }
         }
     }
 

@@ -2,6 +2,7 @@ package io.github.redisdq;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
@@ -11,6 +12,8 @@ final class Outcome {
     private static final Duration UNKNOWN_KIND_DELAY = Duration.ofSeconds(5);
     private static final Duration RUNNING_DELAY = Duration.ofSeconds(1);
     private static final int REASON_BYTES = 1024;
+    private static final int MOST_LOST = 3;
+    private static final int LARGE = 1 << 20;
 
     /** What {@link #weaken} left out where the attempt has failed for that. */
     static final String WAIT = "the wait";
@@ -195,6 +198,11 @@ final class Outcome {
 
     void sending() {
         unanswered++;
+    }
+
+    /** The server may do that for a word longer than its {@code proto-max-bulk-len}, which is 1 MB at least. */
+    boolean endsConnections() {
+        return unanswered >= MOST_LOST && Arrays.stream(command()).anyMatch(word -> word.length > LARGE);
     }
 
     void heard() {

@@ -89,6 +89,31 @@ class WorkerTest {
         assertEquals(0, queue.size(), "the acknowledgement was lost");
     }
 
+    /** The server says so, and closes the connection amid the command. */
+    @Test
+    void aResultTooLargeForTheServerIsLeftOut(DqServer server) throws Exception {
+        limit(server, "1mb");
+        Worker worker = Worker.on(queue)
+                .handler(Handler.returning(Integer.class, (job, n) -> n % 7 == 0 ? "x".repeat(5 << 20) : null))
+                .concurrency(2)
+                .build();
+        for (int n = 0; n < 20; n++) {
+            queue.add(n);
+        }
+        try (worker) {
+            worker.start();
+            until(() -> queue.size() == 0);
+        } finally {
+            limit(server, "512mb");
+        }
+    }
+
+    private static void limit(DqServer server, String most) {
+        JedisConnector connector = JedisConnector.of(java.net.URI.create(server.url()));
+        connector.call(java.util.Collections.singletonList(new Words("CONFIG").add("SET").add("proto-max-bulk-len").add(most).all()), null);
+        connector.close();
+    }
+
     @Test
     void aCancelledJobIsHeardOfLongBeforeTheNextHeartbeat() throws Exception {
         AtomicReference<CancelReason> told = new AtomicReference<>();
