@@ -35,11 +35,20 @@ final class Wire {
 
     void send(List<byte[][]> commands) {
         open();
-        line.send(commands);
+        there().send(commands);
     }
 
     Object read() {
-        return line.read();
+        return there().read();
+    }
+
+    /** Another thread may close it at any time, to end a wait. */
+    private Connector.Line there() {
+        Connector.Line there = line;
+        if (there == null) {
+            throw new DqException("the connection was closed");
+        }
+        return there;
     }
 
     /** The next ones. */
