@@ -206,7 +206,12 @@ async fn a_result_too_large_for_the_server_is_left_out() -> Result<(), Error> {
         queue.add(&Order { number }).await?;
     }
     let handler = |job: Job<Order>| async move {
-        Ok::<_, Error>((job.data.number % 7 == 0).then(|| "x".repeat(5 << 20)))
+        Ok::<_, Error>(
+            job.data
+                .number
+                .is_multiple_of(7)
+                .then(|| "x".repeat(5 << 20)),
+        )
     };
     let worker = Worker::new(&queue)
         .handler(Handler::new(handler))
