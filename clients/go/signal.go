@@ -42,11 +42,11 @@ const (
 	onceEnded = "ended"
 	onceStart = `
 local function ended()
-  local fields = redis.call('DQ.GET', KEYS[1], ARGV[1])
-  for n = 1, #fields, 2 do
-    if fields[n] == 'steps' then
-      for m = 1, #fields[n + 1], 2 do
-        if fields[n + 1][m] == ARGV[3] then return fields[n + 1][m + 1] == 'ended' end
+  local job = redis.call('DQ.GET', KEYS[1], ARGV[1])
+  for n = 1, #job, 2 do
+    if job[n] == 'steps' then
+      for m = 1, #job[n + 1], 2 do
+        if job[n + 1][m] == ARGV[3] then return job[n + 1][m + 1] == 'ended' end
       end
     end
   end

@@ -10,7 +10,7 @@ from pathlib import Path
 PROBE = Path(__file__).resolve().parents[1] / "python" / "probe"
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["faces"])
-# What is loaded before is looked for here alone.
+# The server of forks looks here for what it loads first.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(PROBE), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

@@ -42,23 +42,22 @@ export function once({ key, id, token }: Delivery, name: string, script: string,
   return ['EVAL', fenced(script), 1 + keys.length, key, ...keys, id, token, name, ...args];
 }
 
-const fenced = (script: string) => `local queue, id, token, step = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local function ended()
-  local job = redis.call('DQ.GET', queue, id)
+const fenced = (script: string) => `local function ended()
+  local job = redis.call('DQ.GET', KEYS[1], ARGV[1])
   for n = 1, #job, 2 do
     if job[n] == 'steps' then
       for m = 1, #job[n + 1], 2 do
-        if job[n + 1][m] == step then return job[n + 1][m + 1] == '${ENDED}' end
+        if job[n + 1][m] == ARGV[3] then return job[n + 1][m + 1] == 'ended' end
       end
     end
   end
 end
-if not redis.call('DQ.TOUCH', queue, id, 'TOKEN', token) then return false end
-if redis.call('DQ.SIGNAL', queue, id, step, 'begun') == 0 and ended() then return 0 end
+if not redis.call('DQ.TOUCH', KEYS[1], ARGV[1], 'TOKEN', ARGV[2]) then return false end
+if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], 'begun') == 0 and ended() then return 0 end
 local function run(KEYS, ARGV)
 ${script}
 end
 local done, why = pcall(run, {unpack(KEYS, 2)}, {unpack(ARGV, 4)})
 if not done or type(why) == 'table' and why.err then return {type(why) == 'table' and why.err or tostring(why)} end
-redis.call('DQ.STEP', queue, id, token, step, '${ENDED}')
+redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return 1`;
