@@ -1,6 +1,6 @@
 //! DQ.BTOUCH: a heartbeat that waits, and hears when a lease is lost.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::probe::{fits, packed, Probe};
 use crate::scene::{pair, Delivery, Lines, Scene};
@@ -166,19 +166,34 @@ fn what_its_worker_gives_back() {
     told(&mut waiting, "[ nil$ ]");
 }
 
+/// The lease as another client left it during the wait: on a busy machine a longer wait may be needed for that.
+fn answers_as_it_is_at_its_end(server: &Server, client: &mut Raw, waiting: &mut Raw, a: &Delivery) {
+    for wait in [80, 800, 8000].map(Duration::from_millis) {
+        let start = Instant::now();
+        let (seconds, token) = (wait.as_secs_f64(), &a.token);
+        waiting.begin(&format!("DQ.BTOUCH q {seconds} IDS 1 a {token} TTR 500000"));
+        while server.number("clients", "blocked_clients") == 0 && start.elapsed() < wait {
+            std::thread::yield_now();
+        }
+        let left = client.int("DQ.TOUCH q a TTR 400000");
+        if start.elapsed() < wait {
+            told(waiting, &format!("[ {left} ]"));
+            assert!(start.elapsed() >= wait);
+            return;
+        }
+        told(waiting, "[ ? ]");
+    }
+    panic!("nothing was done within the longest wait");
+}
+
 /// Answers as it then is, also where nothing happened, or another client has ended the wait.
 #[test]
 fn timeout_and_unblocking() {
     let server = Server::start();
     let mut client = server.raw();
     let a = add(&mut client, "a");
-    let start = std::time::Instant::now();
     let mut waiting = server.raw();
-    waiting.begin(&format!("DQ.BTOUCH q 0.08 IDS 1 a {} TTR 500000", a.token));
-    server.wait_for_blocked(1);
-    let before = client.int("DQ.TOUCH q a TTR 400000");
-    told(&mut waiting, &format!("[ {before} ]"));
-    assert!(start.elapsed() >= Duration::from_millis(80));
+    answers_as_it_is_at_its_end(&server, &mut client, &mut waiting, &a);
     let id = waiting.int("CLIENT ID");
     for how in ["", "TIMEOUT"] {
         waiting.begin(&format!("DQ.BTOUCH q 0 IDS 1 a {} TTR 300000", a.token));
