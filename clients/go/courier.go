@@ -24,7 +24,7 @@ func (l *link) carry() {
 		l.control.timeout = l.patience()
 		// First, so that nothing that the server refuses keeps leases from being renewed.
 		err := l.beat()
-		for _, next := range []func() error{l.wakeEars, l.sendProgress, l.round} {
+		for _, next := range []func() error{l.wakeEars, l.endRecalled, l.sendProgress, l.round} {
 			if err == nil {
 				err = next()
 			}
@@ -95,11 +95,11 @@ func (l *link) withdraw() error {
 		if id == 0 {
 			break
 		}
-		replies, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)})
+		isAllowed, err := l.unblock(id)
 		if err != nil {
 			return err
 		}
-		if _, ok := replies[0].(int64); !ok {
+		if !isAllowed {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -167,6 +167,45 @@ func (l *link) givingBack() (commands [][]string) {
 		}
 	}
 	return commands
+}
+
+// --- A fetch gives way to those of other links
+
+// recall is called with the worker's mu.
+func (l *link) recall() {
+	l.isRecalled.Store(true)
+	l.ring()
+}
+
+// endRecalled ends the fetch that waits, if it is recalled.
+func (l *link) endRecalled() error {
+	id := l.waiting.id.Load()
+	if !l.isRecalled.Swap(false) || !l.isFetching.Load() || id == 0 {
+		return nil
+	}
+	isAllowed, err := l.unblock(id)
+	if err == nil {
+		l.mayNotUnblock.Store(!isAllowed)
+	}
+	return err
+}
+
+// unblock ends the command that waits on another connection.
+func (l *link) unblock(id int64) (isAllowed bool, err error) {
+	replies, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)})
+	if err == nil {
+		_, isAllowed = replies[0].(int64)
+	}
+	return isAllowed, err
+}
+
+// longestWait is that of a fetch: short if others may want its places and it cannot be recalled.
+func (l *link) longestWait() time.Duration {
+	isRecallable := l.waiting.id.Load() != 0 && !l.mayNotUnblock.Load()
+	if len(l.worker.links) == 1 || isRecallable {
+		return l.worker.wait
+	}
+	return min(l.worker.wait, turnPause)
 }
 
 // --- Orders of the worker

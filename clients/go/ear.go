@@ -204,7 +204,7 @@ func (l *link) behind() (ids []int64) {
 // wakeEars has ears ask again, with all jobs. Where that is forbidden, they do so when their time is over.
 func (l *link) wakeEars() error {
 	for _, id := range l.behind() {
-		if _, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)}); err != nil {
+		if _, err := l.unblock(id); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package dq_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -282,5 +283,32 @@ func TestNoMoreJobsAreInHandThanCanStart(t *testing.T) {
 		}
 		close(leave)
 		until(t, "done", func() bool { return must(queue.Len(ctx, dq.All)) == 0 })
+	}
+}
+
+func TestAFreeHandlerWaitsForNoOtherConnection(t *testing.T) {
+	ctx := t.Context()
+	for _, without := range [][]string{nil, {"+client|id"}} {
+		one, two := as(t, dqtest.Start(t), "library-worker", without...), as(t, dqtest.Start(t), "library-worker", without...)
+		begun := make(chan string, 1)
+		ended := run(t, dq.WorkerConfig{
+			Queues: []*dq.Queue{one, two}, Concurrency: 2, Wait: time.Hour, Drain: -1,
+			Handlers: []dq.Handler{{Do: func(ctx context.Context, job *dq.Job) error {
+				begun <- job.ID
+				if job.ID == "long" {
+					<-ctx.Done()
+				}
+				return nil
+			}}},
+		})
+		begins := func(queue *dq.Queue, id string) {
+			must(queue.Add(ctx, 1, &dq.JobOptions{ID: id}))
+			expect(t, within(t, id, begun), id)
+		}
+		begins(two, "long")
+		for n := range 8 { // two in a row: between them the other link takes the place
+			begins([]*dq.Queue{one, two}[n/2%2], fmt.Sprint(n))
+		}
+		expect(t, len(ended), 0)
 	}
 }

@@ -42,11 +42,17 @@ type line struct {
 // isUp says, after an error, whether anything may have been sent.
 func (l *line) isUp() bool { return l.conn != nil }
 
+// open connects, if need be.
+func (l *line) open() error {
+	if l.conn != nil {
+		return nil
+	}
+	return door(l.connect) // the client's Dialer, OnConnect and credentials may be the user's
+}
+
 func (l *line) send(packed []byte) error {
-	if l.conn == nil {
-		if err := door(l.connect); err != nil { // the client's Dialer, OnConnect and credentials may be the user's
-			return err
-		}
+	if err := l.open(); err != nil {
+		return err
 	}
 	if err := l.conn.SetDeadline(time.Now().Add(l.timeout)); err != nil {
 		return err

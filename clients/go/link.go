@@ -21,10 +21,11 @@ const (
 // along within a millisecond, renews leases, and withdraws the waiting fetch when the worker stops.
 type link struct {
 	worker     *Worker
+	number     int // among the worker's
 	place      place
 	fetches    *fetches
 	queues     map[string]*Queue // by key
-	waiting    *line
+	waiting    *line             // of fetches
 	control    *line
 	bell       chan struct{}
 	isFetching atomic.Bool
@@ -33,6 +34,9 @@ type link struct {
 	supplied   chan struct{} // closed when the supplier has ended
 	finishing  chan struct{} // closed when finishBy is set
 	ended      chan struct{} // closed when the courier has ended
+
+	isRecalled    atomic.Bool // the courier is to end the fetch
+	mayNotUnblock atomic.Bool // the server forbids that
 
 	packed   []byte // of the supplier
 	troubles int    // of the supplier
@@ -231,7 +235,24 @@ func (l *link) refused(o *outcome, said serverError) {
 
 // --- The supplier
 
-// fetch tells what happened since, and waits for jobs. Trouble is waited out.
+// open connects, where places are shared: before any is claimed.
+func (l *link) open() error {
+	if len(l.worker.links) == 1 {
+		return nil
+	}
+	l.isFetching.Store(true) // before it looks whether the worker stops, which cuts the connection
+	defer l.isFetching.Store(false)
+	if l.worker.isDraining() {
+		return nil
+	}
+	err := l.waiting.open()
+	if err != nil {
+		l.stumbled(err)
+	}
+	return err
+}
+
+// fetch tells what happened since, and waits for jobs.
 func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
 	l.isFetching.Store(true) // before it takes what is to be told: who waits for the fetch waits for that, too
 	defer l.isFetching.Store(false)
@@ -251,13 +272,16 @@ func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
 		l.isReached.Store(true)
 		return found, nil
 	}
+	l.stumbled(err)
+	return found, err
+}
+
+func (l *link) stumbled(err error) {
 	l.isReached.Store(false)
 	l.waiting.close()
 	l.beatAtOnce()
 	l.troubles++
 	l.worker.trouble(err)
-	l.worker.rest(troubleWait(l.troubles))
-	return found, err
 }
 
 func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*delivery, []*outcome, error) {

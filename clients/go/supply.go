@@ -1,19 +1,18 @@
 package dq
 
+import "time"
+
 // How jobs come to the handlers of a worker.
 
 func (w *Worker) supply(l *link) {
-	wait := w.wait
-	if w.capacity < len(w.links) {
-		wait = min(wait, turn)
-	}
-	for {
-		claim := w.claim(l)
-		if claim == 0 {
-			break
+	for !w.isDraining() {
+		err := l.open()
+		if err == nil {
+			err = w.supplySome(l)
 		}
-		found, _ := l.fetch(claim, wait)
-		w.accept(found, claim)
+		if err != nil {
+			w.rest(troubleWait(l.troubles)) // without a claim: other links may work
+		}
 	}
 	close(l.supplied)
 	l.ring()
@@ -23,30 +22,49 @@ func (w *Worker) supply(l *link) {
 	w.ended()
 }
 
-// claim waits for room; links take turns. It answers 0 when the worker stops.
+func (w *Worker) supplySome(l *link) error {
+	claim := w.claim(l)
+	if claim == 0 {
+		return nil
+	}
+	found, err := l.fetch(claim, l.longestWait())
+	w.accept(l, found, claim)
+	return err
+}
+
+// claim waits for the link's turn, and for room. It answers 0 when the worker stops.
 func (w *Worker) claim(l *link) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.turns = append(w.turns, l)
-	isOnly := len(w.links) == 1
-	for !w.isDraining() && (w.turns[0] != l || w.free() < 1) {
-		w.isHungry = isOnly
-		w.room.Wait()
-	}
-	w.isHungry = false
-	for at, each := range w.turns {
-		if each == l {
-			w.turns = append(w.turns[:at:at], w.turns[at+1:]...)
-			break
+	for !w.isDraining() {
+		claim, late, again := w.turns.ask(l.number, w.free(), time.Now())
+		if claim > 0 {
+			w.claimed += claim
+			l.isRecalled.Store(false)
+			w.room.Broadcast() // it may be another link's turn
+			return claim
 		}
+		if late != nobody {
+			w.links[late].recall()
+		}
+		w.isHungry = len(w.links) == 1
+		w.waitForRoom(again)
+		w.isHungry = false
 	}
-	w.room.Broadcast()
-	if w.isDraining() {
-		return 0
+	return 0
+}
+
+// waitForRoom waits for any change, or until then (zero: for ever). It is called with mu.
+func (w *Worker) waitForRoom(until time.Time) {
+	if !until.IsZero() {
+		timer := time.AfterFunc(time.Until(until), func() {
+			w.mu.Lock() // not before it waits
+			defer w.mu.Unlock()
+			w.room.Broadcast()
+		})
+		defer timer.Stop()
 	}
-	claim := max(1, w.free()/len(w.links))
-	w.claimed += claim
-	return claim
+	w.room.Wait()
 }
 
 // free is how many jobs can start, whatever their kinds, and how many may be fetched ahead of that.
@@ -55,10 +73,11 @@ func (w *Worker) free() int {
 }
 
 // accept starts handlers for what was found, keeps it for later, or gives it back.
-func (w *Worker) accept(found []*delivery, claim int) {
+func (w *Worker) accept(l *link, found []*delivery, claim int) {
 	var back []*delivery
 	w.mu.Lock()
 	w.claimed -= claim
+	w.turns.end(l.number, len(found) == 0, time.Now())
 	for _, d := range found {
 		if w.isDraining() || d.handler == nil {
 			back = append(back, d)

@@ -19,7 +19,6 @@ const (
 	defaultWait        = 5 * time.Second // then the BPOP is sent again, so a connection that hangs is noticed
 	longestAnswer      = 5 * time.Second
 	shortestAnswer     = 200 * time.Millisecond
-	turn               = 250 * time.Millisecond // how long a fetch waits where connections take turns
 )
 
 // WorkerConfig is what [NewWorker] needs: queues and handlers. The rest has defaults.
@@ -73,7 +72,7 @@ type Worker struct {
 
 	mu        sync.Mutex
 	room      *sync.Cond
-	turns     []*link
+	turns     turns
 	isHungry  bool // the only supplier waits for room: a fetch follows
 	backlog   []*delivery
 	running   int // handlers
@@ -128,6 +127,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	w.room = sync.NewCond(&w.mu)
 	w.capacity = w.concurrency*made.size + config.Prefetch
 	w.links = w.makeLinks(config)
+	w.turns = make(turns, len(w.links))
 	return w, nil
 }
 
@@ -161,6 +161,7 @@ func (w *Worker) makeLinks(config WorkerConfig) []*link {
 	links := make([]*link, len(order))
 	for at, reach := range order {
 		links[at] = newLink(w, groups[reach], isWeighted)
+		links[at].number = at
 	}
 	return links
 }

@@ -10,7 +10,8 @@ import { handle, type Turn } from './handling';
 import { jobOf } from './job';
 import type { Boss, Link } from './link';
 import { textOf } from './shown';
-import { Bell } from './waiting';
+import { Turns } from './turns';
+import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
 
 export class Crew implements Boss {
@@ -22,7 +23,9 @@ export class Crew implements Boss {
   failure: ConfigurationError | null = null;
   private readonly running = new Map<readonly Turn[], Promise<void>>();
   private readonly resting = new Set<Bell>();
-  private readonly claims: ((claim: number) => void)[] = [];
+  private readonly claims = new Map<Link, (claim: number) => void>();
+  private readonly turns = new Turns<Link>();
+  private timer: NodeJS.Timeout | undefined;
   private backlog: Turn[] = [];
   private claimed = 0;
   private troubleSaid = '';
@@ -72,22 +75,41 @@ export class Crew implements Boss {
     link.settle(delivery, core.returned(delivery));
   }
 
-  claim(): Promise<number> {
+  claim(link: Link): Promise<number> {
     return new Promise((resolve) => {
-      this.claims.push(resolve);
+      this.claims.set(link, resolve);
+      this.turns.want(link, nowMs());
       this.makeRoom();
     });
   }
 
   /** To those that wait for their turn to fetch. */
   private makeRoom(): void {
-    while (this.claims.length > 0) {
-      const free = this.isDraining ? 0 : this.free;
-      if (free < 1 && !this.isDraining) return;
-      const claim = free && Math.max(1, Math.floor(free / this.linkCount()));
-      this.claimed += claim;
-      this.claims.shift()!(claim);
+    if (this.claims.size === 0) return;
+    clearTimeout(this.timer);
+    if (this.isDraining) {
+      for (const link of [...this.claims.keys()]) this.admit(link, 0);
+      return;
     }
+    const now = nowMs();
+    for (let link = this.turns.first(now); link; link = this.turns.first(now)) {
+      const { free } = this;
+      if (free < 1) {
+        this.turns.recall(now)?.recall();
+        break;
+      }
+      this.turns.begin(link, now);
+      this.admit(link, Math.max(1, Math.floor(free / this.linkCount())));
+    }
+    const lookAt = this.claims.size > 0 ? this.turns.lookAt(now) : Infinity;
+    if (lookAt < Infinity) this.timer = setTimeout(() => this.makeRoom(), Math.max(1, lookAt - now));
+  }
+
+  private admit(link: Link, claim: number): void {
+    const admitted = this.claims.get(link)!;
+    this.claims.delete(link);
+    this.claimed += claim;
+    admitted(claim);
   }
 
   /** How many jobs may be fetched. */
@@ -98,6 +120,7 @@ export class Crew implements Boss {
 
   takeOn(link: Link, claim: number, found: Delivery[]): void {
     this.claimed -= claim;
+    this.turns.end(link, nowMs(), found.length === 0);
     for (const delivery of found) this.accept(link, delivery);
     this.startMore();
   }

@@ -17,8 +17,6 @@ export const LONGEST_BEAT_MS = 3_600_000;
 export const TICK_MS = 500;
 /** Shorter standstills are not noticed. */
 export const STILL_MS = 500;
-/** How long a fetch waits where more connections wait than jobs may be in hand, so that they take turns. */
-export const TURN_MS = 250;
 export const NO_WAIT_MS = 1;
 export const FLUSH_AFTER_MS = 1;
 export const FLUSH_COUNT = 100;

@@ -15,8 +15,9 @@ import * as limits from './limits';
 import type { Queue } from './queue';
 import { Running } from './running';
 import { textOf } from './shown';
+import { TURN_MS } from './turns';
 import { Bell, nowMs, sleep, turn, within } from './waiting';
-import { asMap, type Command } from './wire';
+import { asMap, type Command, isServerError } from './wire';
 
 export interface Member {
   queue: Queue;
@@ -29,7 +30,7 @@ export interface Boss {
   readonly waitMs: number;
   readonly isDraining: boolean;
   /** How many jobs a link may fetch, when it is its turn; 0 to end. */
-  claim(): Promise<number>;
+  claim(link: Link): Promise<number>;
   takeOn(link: Link, claim: number, found: Delivery[]): void;
   startMore(): void;
   lost(delivery: Delivery): void;
@@ -54,6 +55,8 @@ export class Link implements Desk {
   private readonly bell = new Bell();
   private isFetching = false;
   private isClosed = false;
+  private isRecalling = false;
+  private isRecallable = true;
   private troubles = 0;
   /** For how long the event loop stood still during this fetch. */
   private stillMs = 0;
@@ -108,20 +111,34 @@ export class Link implements Desk {
 
   // --- Fetching
 
-  /** Fetches as long as the worker works; `linkCount` of them share what may be in hand. */
-  async supply(capacity: number, linkCount: number): Promise<void> {
-    const longest = capacity >= linkCount ? this.boss.waitMs : limits.TURN_MS;
+  /** Fetches as long as the worker works; `isOnly`: no other link wants its places. */
+  async supply(isOnly: boolean): Promise<void> {
     while (!this.boss.isDraining) {
       // Connects before it claims: a node that is away holds up no other.
       await this.waiting.open().catch((error: unknown) => this.failed(error));
-      const claim = this.trouble ? 0 : await this.boss.claim();
+      const claim = this.trouble ? 0 : await this.boss.claim(this);
       // The first fetch does not wait long: whether the server answers is known soon.
-      const waitMs = this.illness === null ? longest : limits.NO_WAIT_MS;
+      const waitMs = this.illness === null ? this.longestMs(isOnly) : limits.NO_WAIT_MS;
       if (claim > 0) this.boss.takeOn(this, claim, await this.fetch(claim, waitMs));
       if (this.trouble) await this.boss.rest(core.troubleMs(this.troubles));
       else await turn(); // what is done at once goes along with the next fetch
       this.trouble = null;
     }
+  }
+
+  private longestMs(isOnly: boolean): number {
+    const mayLast = isOnly || (this.isRecallable && this.waiting.clientId !== null);
+    return mayLast ? this.boss.waitMs : Math.min(this.boss.waitMs, TURN_MS);
+  }
+
+  /** Ends the fetch that waits, as another link wants its places. */
+  recall(): void {
+    const { clientId } = this.waiting;
+    if (clientId === null || !this.isFetching || this.isRecalling || !this.isRecallable) return;
+    this.isRecalling = true;
+    this.unblock(clientId)
+      .catch((error: unknown) => (this.isRecallable = !isServerError(error))) // other trouble is the courier's
+      .finally(() => (this.isRecalling = false));
   }
 
   /** Tells what happened since, and waits for jobs. Never rejects. */

@@ -153,9 +153,8 @@ export class Worker<T = any> {
       this.crew.end();
       return;
     }
-    const { length } = this.links;
     for (const link of this.links) link.carry();
-    this.supplies = this.links.map((link) => link.supply(this.crew.capacity, length));
+    this.supplies = this.links.map((link) => link.supply(this.links.length === 1));
     const unwatch = watch(limits.TICK_MS, (ms) => this.tick(ms));
     await isStopped;
     unwatch();

@@ -1,7 +1,10 @@
 """1, 8, 14: what a worker has in hand, how long it waits, and batches."""
 
-from conftest import EACH, scenario
-from proxy import swallow, with_value, without
+import json
+
+from conftest import EACH, breaks, scenario
+from proxy import Instead, swallow, with_value, without
+from servers import Server
 from world import payload_of
 
 
@@ -28,8 +31,43 @@ def runs_as_many_at_a_time_as_it_may(world):
     probe.wait("started", count=4, patience_s=world.patience_s)
 
 
+def withdraws_no_fetch(command):
+    """CLIENT UNBLOCK of a client that there is not."""
+    return Instead([*command[:2], b"0"]) if command[:2] == [b"CLIENT", b"UNBLOCK"] else None
+
+
+@scenario(1, breaks(withdraws_no_fetch), gate=EACH)
+def a_free_handler_waits_for_no_other_connection(world):
+    """A fetch that waits holds a place: here for a minute, and one handler is busy."""
+    other = world.keep(Server().start())
+    probe = world.worker(start=False)
+    probe.ask("queue", "made", queue="r", name="r", url=other.url)
+    world.start(probe, queues=["q", "r"], concurrency=2, wait_ms=60_000)
+    world.until(lambda: world.waiting() == 1, "a fetch at the first server")
+    db = other.client()
+    db.execute_command("DQ.ADD", "r", "long", json.dumps({"do": "sleep", "ms": 60_000}))
+    probe.wait("started", job="long", patience_s=world.patience_s)
+    for n in range(2):
+        db.execute_command("DQ.ADD", "r", f"r{n}", "{}")
+        probe.wait("started", job=f"r{n}", patience_s=world.patience_s)
+        world.add(f"q{n}", {})
+        probe.wait("started", job=f"q{n}", patience_s=world.patience_s)
+
+
 def never_acks(world):
     world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n")))
+
+
+@scenario(7, never_acks, gate=EACH)
+def a_server_that_is_away_holds_up_no_other(world):
+    other = world.keep(Server().start())
+    probe = world.worker(start=False)
+    probe.ask("queue", "made", queue="r", name="r", url=other.url)
+    other.kill()
+    world.start(probe, queues=["q", "r"], concurrency=1)
+    for n in range(20):
+        world.add(f"q{n}", {"do": "sleep", "ms": 20})
+    world.gone(*[f"q{n}" for n in range(20)])
 
 
 def holds_back_acks(world):

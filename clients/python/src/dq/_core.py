@@ -31,9 +31,6 @@ ANSWER_S = 5.0
 """How long other answers may take."""
 
 SHORTEST_ANSWER_S = 0.2
-TURN_S = 0.25
-"""How long a fetch waits where more connections wait than jobs may be in hand, so that they take turns."""
-
 NO_WAIT_S = 0.001
 FLUSH_AFTER_S = 0.001
 FLUSH_COUNT = 100

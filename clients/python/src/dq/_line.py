@@ -32,6 +32,10 @@ class Line:
         self._is_cut = False
         self.client_id: Optional[int] = None
 
+    def open(self) -> None:
+        if self._socket is None:
+            self._connect()
+
     def send(self, packed: bytes, timeout_s: Optional[float] = None) -> None:
         """timeout_s: of this and what follows, instead of the line's own."""
         sock = self._socket or self._connect()

@@ -21,7 +21,7 @@ from ._delivery import Command, Delivery
 from ._ear import Ear
 from ._ends import Outcome
 from ._line import Line
-from ._links import Base, BaseLink, Errand, Members, packed
+from ._links import Base, BaseLink, Errand, Members, packed, wait_s
 
 
 class Link(BaseLink):
@@ -41,8 +41,36 @@ class Link(BaseLink):
 
     # --- Fetching, in a handler's thread or one of its own
 
+    def open(self) -> bool:
+        """Connects, if it is not. To be called before places are claimed: a server that is away holds up no other."""
+        self._fetched_at = time.monotonic()
+        self._fetching = True  # before it looks: who stops cuts what connects
+        try:
+            if not self._worker.draining:
+                self._waiting.open()
+            return True
+        except Exception as error:
+            self._failed(error)
+            return False
+        finally:
+            self._fetching = False
+
+    def _failed(self, error: Exception) -> None:
+        self.trouble = error
+        self._is_heard = False
+        self._waiting.close()
+        self._beat_now()  # the server may be another one by now
+        self._worker._trouble(error)
+        self._troubles += 1
+
+    def rest(self) -> None:
+        """After a fetch, and where it does not open: waits trouble out. No places are to be claimed meanwhile."""
+        if self._troubles:
+            self._worker._rest(_trouble.trouble_s(self._troubles))
+
     def fetch(self, count: int, wait_s: float) -> list[Delivery]:
-        """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
+        """Tells what happened since, and waits for jobs. Never raises; ``rest`` is to follow."""
+        self._is_recalled = False  # that was the one before
         self._fetched_at = time.monotonic()
         self._fetching = True  # before: who ends in between must know that some outcomes are here
         told: deque[Outcome] = deque()
@@ -62,13 +90,7 @@ class Link(BaseLink):
             self._is_heard = True
             return found
         except Exception as error:
-            self.trouble = error
-            self._is_heard = False
-            self._waiting.close()
-            self._beat_now()  # the server may be another one by now
-            self._worker._trouble(error)
-            self._troubles += 1
-            self._worker._rest(_trouble.trouble_s(self._troubles))
+            self._failed(error)
             return []
         finally:
             if told:
@@ -103,6 +125,9 @@ class Link(BaseLink):
         self._bell.set()
         self._wake_ears()
 
+    def _wake_courier(self) -> None:
+        self._bell.set()
+
     def _wake_ears(self) -> None:
         if self.watch is not None:
             self.watch.bell.set()
@@ -113,7 +138,7 @@ class Link(BaseLink):
         troubles = 0
         while self._finish_by is None:
             try:
-                self._bell.wait(_wait_s(min(self._leases.beat_at, self._notes.next_at)))
+                self._bell.wait(wait_s(min(self._leases.beat_at, self._notes.next_at)))
                 self._bell.clear()
                 if self._worker.draining:
                     self._withdraw()
@@ -121,6 +146,7 @@ class Link(BaseLink):
                 # First, so that nothing that the server refuses keeps leases from being renewed.
                 self._beat()
                 self._tell_some()  # before what handlers ask: a full memory may refuse that, and ends make room
+                self._recall()
                 self._run_errands()
                 troubles = 0
             except Exception as error:
@@ -167,6 +193,11 @@ class Link(BaseLink):
             self._noted(delivery, text, reply)
         self._is_heard = True
         self._wake_ears()
+
+    def _recall(self) -> None:
+        unblock = self._unblock()
+        if unblock is not None:
+            self._unblocked(self._control.ask([unblock], self._answer_s)[0])
 
     def _run_errands(self) -> None:
         while (errand := self._take_errand()) is not None:
@@ -337,13 +368,9 @@ class Watch(threading.Thread):
         while not self._ended:
             now = time.monotonic()
             look_at = min([self._besides(now), *(link.look(now) for link in self._links)])
-            self.bell.wait(_wait_s(look_at))
+            self.bell.wait(wait_s(look_at))
             self.bell.clear()
 
     def end(self) -> None:
         self._ended = True
         self.bell.set()
-
-
-def _wait_s(until: float) -> Optional[float]:
-    return None if until == math.inf else max(0.0, until - time.monotonic())

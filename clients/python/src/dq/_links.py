@@ -18,6 +18,7 @@ from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
 from ._ends import Outcome, suspended
 from ._leases import Choice, Leases, give_back
 from ._notes import Notes
+from ._turns import TURN_S
 from .errors import Cancelled
 
 MOST_LENGTHS = 1000
@@ -85,8 +86,15 @@ def packed(told: Iterable[Outcome]) -> bytes:
     return pack(commands)
 
 
+def wait_s(until: float) -> Optional[float]:
+    return None if until == math.inf else max(0.0, until - time.monotonic())
+
+
 class BaseLink:
     """The queues that are reached by one pair of connections: one that waits, one for the rest."""
+
+    _waiting: Any
+    """The line of its fetches."""
 
     def __init__(self, worker: Base, members: Members, fetches: Fetches) -> None:
         self._base = worker
@@ -108,6 +116,9 @@ class BaseLink:
         self._troubles = 0
         self._is_heard = False
         """The last exchange with the server went well."""
+        self._is_recalled = False
+        """The fetch that waits is to end."""
+        self._is_recallable = True
         self.is_kept = False
         """Somebody renews the leases."""
         self.trouble: Optional[Exception] = None
@@ -121,6 +132,9 @@ class BaseLink:
         """A heartbeat, or the end of a lease, may come earlier than it was to."""
         raise NotImplementedError
 
+    def _wake_courier(self) -> None:
+        raise NotImplementedError
+
     def _wake_ears(self) -> None:
         """``_listen_at`` is earlier than it was."""
         raise NotImplementedError
@@ -128,6 +142,28 @@ class BaseLink:
     def _cover(self, ear: Ear) -> None:
         """Begins or renews its wait."""
         raise NotImplementedError
+
+    # --- Fetches give way to those of other links
+
+    def recall(self) -> None:
+        """Ends the fetch that waits, soon."""
+        if self._is_recallable:
+            self._is_recalled = True
+            self._wake_courier()
+
+    def _unblock(self) -> Optional[Command]:
+        """What ends it, if it is recalled; to be followed by ``_unblocked``."""
+        is_recalled, self._is_recalled = self._is_recalled, False
+        waiting = self._waiting.client_id
+        return (b"CLIENT", b"UNBLOCK", waiting) if is_recalled and self._fetching and waiting is not None else None
+
+    def _unblocked(self, reply: Any) -> None:
+        self._is_recallable = isinstance(reply, int)
+
+    def waits_s(self) -> float:
+        """How long a fetch may wait where other links may want its places."""
+        is_recallable = self._is_recallable and self._waiting.client_id is not None
+        return self._base.wait_s if is_recallable else min(self._base.wait_s, TURN_S)
 
     def _take_outcomes(self, count: float = math.inf) -> deque[Outcome]:
         told: deque[Outcome] = deque()

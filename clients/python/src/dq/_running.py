@@ -18,6 +18,7 @@ from ._health import Health
 from ._leases import Choice
 from ._links import Members
 from ._options import near_misses
+from ._turns import Turns
 from .errors import ConfigurationError, TimedOut
 from .handler import Errors, Handler, handler, whole
 from .hooks import Hooks
@@ -106,6 +107,7 @@ class BaseWorker(BaseConsumer[Q]):
         """How many handlers run."""
         self._claimed = 0
         """How many jobs are being fetched."""
+        self._turns = Turns()
         self._backlog: deque[Delivery] = deque()
         self._started = False
         self._prepare()
@@ -184,6 +186,21 @@ class BaseWorker(BaseConsumer[Q]):
         """How many more jobs may be in hand: no more than can be begun, and those that are fetched ahead."""
         used = self._busy + len(self._backlog) if self._handlers.mixed else self._in_hand
         return self._capacity() - used - self._claimed
+
+    def _claim_for(self, link: Any) -> tuple[int, float]:
+        """How many jobs it may fetch; where it may not, 0 and when to ask again, unless anything has changed before."""
+        now, turns = time.monotonic(), self._turns
+        if turns.is_first(link, now):
+            free = self._free()
+            if free > 0:
+                claim = max(1, free // len(self._links))
+                self._claimed += claim
+                turns.begin(link, now)
+                return claim, now
+            late = turns.recall(now)
+            if late is not None:
+                late.recall()
+        return 0, turns.look_at(link, now)
 
     def _screened(self, found: Iterable[Delivery]) -> list[Delivery]:
         """Those that a handler is for; the others go back to the server."""

@@ -37,6 +37,7 @@ class Consumer(JobConsumer[Queue]):
             self._watch.start()
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
         found = self._link.fetch(count, max(wait_s, _core.NO_WAIT_S))
+        self._link.rest()
         if not found:
             self._check()
         return [each.job for each in found]

@@ -16,13 +16,13 @@ import queue
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from typing import Any, Optional, Union
 
 from . import _core, _guard, _trouble
 from ._delivery import Delivery
 from ._link import Link, Watch
+from ._links import wait_s
 from ._log import be_plain
 from ._running import BaseWorker
 from .errors import ConfigurationError
@@ -41,7 +41,6 @@ class Worker(BaseWorker[Queue]):
         self._lock = threading.Lock()
         self._ready = threading.Condition(self._lock)
         self._room = threading.Condition(self._lock)
-        self._turns: deque[Link] = deque()
         self._idle = 0
         self._waking = False
         self._leading = False
@@ -217,33 +216,44 @@ class Worker(BaseWorker[Queue]):
         found: list[Delivery] = []
         try:
             found = self._screened(self._links[0].fetch(count, self.wait_s))
+            self._links[0].rest()
         finally:
             self._lock.acquire()
             self._leading = False
             self._accept(found)
 
+    def _claim(self, link: Link) -> int:
+        """How many jobs a link may fetch, when there is room and it is its turn; 0 to end."""
+        with self._lock:
+            self._turns.want(link, time.monotonic())
+            while not self.draining:
+                claim, look_at = self._claim_for(link)
+                if claim:
+                    self._room.notify_all()  # it may be another one's turn
+                    return claim
+                self._room.wait(wait_s(look_at))
+        return 0
+
     def _supply(self, link: Link) -> None:
         """Where there are several links, each has a thread that fetches; together they claim what may be in hand."""
-        wait_s = self.wait_s if self._capacity() >= len(self._links) else _core.TURN_S
         while not self.draining:
-            with self._lock:
-                self._turns.append(link)
-                while (self._turns[0] is not link or self._free() < 1) and not self.draining:
-                    self._room.wait()
-                self._turns.remove(link)
-                claim = max(1, self._free() // len(self._links))
-                self._claimed += claim
-                self._room.notify_all()
-            found: list[Delivery] = []
-            try:
-                found = self._screened(link.fetch(claim, wait_s))
-            finally:
-                with self._lock:
-                    self._claimed -= claim
-                    self._accept(found)
-                    self._wake_another()
-                    self._room.notify_all()
+            claim = self._claim(link) if link.open() else 0
+            if claim:
+                self._fetch(link, claim)
+            link.rest()
         self._orders.put("idle")
+
+    def _fetch(self, link: Link, claim: int) -> None:
+        found: list[Delivery] = []
+        try:
+            found = self._screened(link.fetch(claim, link.waits_s()))
+        finally:
+            with self._lock:
+                self._claimed -= claim
+                self._turns.end(link, time.monotonic(), not found)
+                self._accept(found)
+                self._wake_another()
+                self._room.notify_all()
 
     def _handle(self, taken: list[Delivery]) -> None:
         batch = self._ours(taken, time.monotonic())

@@ -134,6 +134,10 @@ impl Core {
     // --- Withdrawing what waits
 
     fn unblock(&mut self, link: usize, now: Instant, into: &mut Vec<Cmd>) {
+        let is_recalled = std::mem::take(&mut self.links[link].is_recalled);
+        if let (true, Some(number)) = (is_recalled, self.links[link].waiting.number) {
+            self.ask_unblock(link, number, into);
+        }
         let is_due = self.links[link].unblocks_at.is_none_or(|at| at <= now);
         if !self.is_working() && is_due && self.links[link].waiting.is_fetching() {
             self.links[link].unblocks_at = Some(now + UNBLOCK_AGAIN);
@@ -163,7 +167,8 @@ impl Core {
 
     /// Without the permission for it, the connection is closed instead.
     pub(super) fn unblocked(&mut self, link: usize, reply: &Value, now: Instant) {
-        if matches!(reply, Value::ServerError(_))
+        self.links[link].is_recallable = !matches!(reply, Value::ServerError(_));
+        if !self.links[link].is_recallable
             && !self.is_working()
             && self.links[link].waiting.is_fetching()
         {
@@ -292,7 +297,8 @@ impl Core {
         let mut all: Vec<Option<Instant>> = links
             .flat_map(|link| self.link_wakes_at(link, now))
             .collect();
-        all.extend([self.next_limit, self.phase_wakes_at()]);
+        let turn = self.turns.look_at(now, |link| self.may_fetch(link, now));
+        all.extend([self.next_limit, self.phase_wakes_at(), turn]);
         all.into_iter().flatten().min()
     }
 
@@ -313,7 +319,8 @@ impl Core {
                 None
             };
             let ears = link.ears.iter().filter_map(|ear| ear.unblocks_at).min();
-            let at_once = (!link.relets.is_empty() || !link.returns.is_empty()).then_some(now);
+            let at_once = (link.is_recalled || !link.relets.is_empty() || !link.returns.is_empty())
+                .then_some(now);
             let first = [
                 beat,
                 outcome,

@@ -3,6 +3,7 @@
 use super::link::Asked;
 use super::outcome::Outcome;
 use super::state::{Core, Held, Owner, Progress, Shape};
+use super::turns::TURN;
 use super::{Action, Delivered, End, JobKey, Line, Name, Said, Serial, Suspension, Why};
 use crate::values::{self, server_error};
 use redis::Value;
@@ -11,8 +12,6 @@ use std::time::{Duration, Instant};
 
 /// How much longer than its wait a fetch may take, on a slow network.
 pub(super) const SLACK: Duration = Duration::from_secs(5);
-/// How long a fetch waits where links take turns.
-const TURN: Duration = Duration::from_millis(250);
 const NO_WAIT: Duration = Duration::from_millis(1);
 /// At most, of one fetch.
 const AT_ONCE: usize = 100_000;
@@ -46,28 +45,43 @@ impl Core {
     }
 
     fn fetch(&mut self, now: Instant) {
-        let wait = match self.settings.is_drained {
-            true => NO_WAIT,
-            false if self.capacity < self.links.len() => self.settings.wait.min(TURN),
-            false => self.settings.wait,
-        };
-        while self.is_working() && self.free() > 0 {
-            let may = |link: &usize| {
-                let link = &self.links[*link];
-                link.waiting.is_free(now) && !(self.settings.is_drained && link.is_empty)
-            };
-            let Some(at) = self.turns.iter().position(may) else {
+        while let Some(link) = self.turns.first(now, |link| self.may_fetch(link, now)) {
+            let free = self.free();
+            if free == 0 {
+                if let Some(late) = self.turns.recall(now) {
+                    self.links[late].is_recalled = self.links[late].is_recallable;
+                }
                 return;
-            };
-            let link = self.turns.remove(at).unwrap_or_default();
-            self.turns.push_back(link);
-            let claim = (self.free() / self.links.len()).max(1);
-            self.fetch_by(link, claim, wait, now);
+            }
+            self.turns.begin(link, now);
+            // A server that is away holds up no other.
+            let is_well = self.links[link].waiting.troubles == 0;
+            let share = if is_well { free / self.links.len() } else { 1 };
+            self.fetch_by(link, share.max(1), now);
         }
     }
 
+    pub(super) fn may_fetch(&self, link: usize, now: Instant) -> bool {
+        let link = &self.links[link];
+        let has_more = !(self.settings.is_drained && link.is_empty);
+        self.is_working() && has_more && link.waiting.is_free(now)
+    }
+
+    /// How long a fetch may wait.
+    fn waits(&self, link: usize) -> Duration {
+        if self.settings.is_drained {
+            return NO_WAIT;
+        }
+        let link = &self.links[link];
+        if self.links.len() == 1 || (link.is_recallable && link.waiting.number.is_some()) {
+            return self.settings.wait;
+        }
+        self.settings.wait.min(TURN)
+    }
+
     /// With the ends of other jobs in the same write.
-    fn fetch_by(&mut self, link: usize, claim: usize, wait: Duration, now: Instant) {
+    fn fetch_by(&mut self, link: usize, claim: usize, now: Instant) {
+        let wait = self.waits(link);
         let outcomes = self.take_outcomes(link, usize::MAX, now);
         let mut commands = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
@@ -111,15 +125,19 @@ impl Core {
     pub(super) fn fetched(&mut self, line: Line, claim: usize, reply: Value, now: Instant) {
         self.claimed -= claim;
         let (key, rows) = match reply {
-            Value::ServerError(error) => return self.close(line, &server_error(&error), now),
+            Value::ServerError(error) => {
+                self.fetch_over(line.link, false, now);
+                return self.close(line, &server_error(&error), now);
+            }
             Value::Array(pair) => match <[Value; 2]>::try_from(pair) {
                 Ok([key, rows]) => (values::bytes(key).unwrap_or_default(), values::list(rows)),
-                Err(_) => return,
+                Err(_) => return self.fetch_over(line.link, false, now),
             },
             _ => (Vec::new(), Vec::new()),
         };
         self.heard = Some(now);
         self.links[line.link].is_empty = rows.is_empty();
+        self.fetch_over(line.link, rows.is_empty(), now);
         let members = &self.links[line.link].fetches.members;
         let Some(key) = members
             .iter()
@@ -134,6 +152,11 @@ impl Core {
                 self.receive(line.link, Arc::new(delivered), now);
             }
         }
+    }
+
+    pub(super) fn fetch_over(&mut self, link: usize, is_empty: bool, now: Instant) {
+        self.turns.end(link, now, is_empty);
+        self.links[link].is_recalled = false;
     }
 
     // --- In hand

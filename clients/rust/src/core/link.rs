@@ -79,6 +79,9 @@ pub(super) struct Link {
     pub returns: Vec<Serial>,
     /// They may have lain unread for as long as their leases: the server is asked first.
     pub doubtful: Vec<Serial>,
+    /// The fetch is to end, as another link wants its places.
+    pub is_recalled: bool,
+    pub is_recallable: bool,
     /// When `CLIENT UNBLOCK` of the fetch may be sent again.
     pub unblocks_at: Option<Instant>,
     /// The last fetch brought nothing; of a drained worker.
@@ -102,6 +105,8 @@ impl Link {
             relets: Vec::new(),
             returns: Vec::new(),
             doubtful: Vec::new(),
+            is_recalled: false,
+            is_recallable: true,
             unblocks_at: None,
             is_empty: false,
             has_finished: false,
@@ -293,7 +298,10 @@ impl Core {
                     }
                     self.links[line.link].gathers_until.get_or_insert(now);
                 }
-                Asked::Fetch { claim } => self.claimed -= claim,
+                Asked::Fetch { claim } => {
+                    self.claimed -= claim;
+                    self.fetch_over(line.link, false, now);
+                }
                 Asked::Touch { all, length, .. } => {
                     if let Some(length) = length {
                         let relets = all.iter().map(|serial| (*serial, length));

@@ -15,6 +15,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trouble;
+mod turns;
 
 pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
 pub(crate) use fetch::Member;

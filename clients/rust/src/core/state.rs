@@ -4,6 +4,7 @@ use super::delivery::{Delivered, JobKey};
 use super::fetch::{Fetches, Lease, Member};
 use super::link::Link;
 use super::stop::Phase;
+use super::turns::Turns;
 use super::{Action, Serial, Suspension, Why};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -165,7 +166,6 @@ pub(crate) struct Core {
     pub(super) number: u64,
     pub(super) settings: Settings,
     pub(super) lease: Lease,
-    pub(super) capacity: usize,
     /// Of the smallest batch.
     pub(super) size: usize,
     pub(super) links: Vec<Link>,
@@ -174,8 +174,7 @@ pub(crate) struct Core {
     pub(super) backlog: VecDeque<Serial>,
     /// Some of it may be lost.
     pub(super) has_lost_backlog: bool,
-    /// Links take turns to fetch.
-    pub(super) turns: VecDeque<usize>,
+    pub(super) turns: Turns,
     pub(super) at_work: usize,
     pub(super) claimed: usize,
     pub(super) phase: Phase,
@@ -217,12 +216,8 @@ impl Core {
         Core {
             number,
             lease: Lease::of(&settings.shapes, settings.lease),
-            capacity: settings
-                .concurrency
-                .saturating_mul(size)
-                .saturating_add(settings.prefetch),
             size,
-            turns: (0..links.len()).collect(),
+            turns: Turns::new(links.len(), now),
             links,
             settings,
             held: BySerial::default(),

@@ -27,6 +27,10 @@ class Line:
         self._reader: Any = reader()
         self.client_id: Optional[int] = None
 
+    async def open(self) -> None:
+        if self._connection is None:
+            await within(self._connect(), self._connect_s)
+
     async def send(self, packed: bytes) -> None:
         connection = self._connection or await within(self._connect(), self._connect_s)
         connection._writer.write(packed)

@@ -21,7 +21,7 @@ from .._core import Fetches
 from .._delivery import Command, Delivery
 from .._ear import Ear
 from .._ends import Outcome
-from .._links import Base, BaseLink, Errand, Members, packed
+from .._links import Base, BaseLink, Errand, Members, packed, wait_s
 from ._line import Line
 from ._within import within
 
@@ -40,8 +40,31 @@ class Link(BaseLink):
         self._ear_timer: Optional[asyncio.TimerHandle] = None
         self._listeners: dict[Ear, Listener] = {}
 
+    async def open(self) -> bool:
+        """Connects, if it is not. To be called before places are claimed: a server that is away holds up no other."""
+        try:
+            await self._waiting.open()
+            return True
+        except Exception as error:
+            await self._failed(error)
+            return False
+
+    async def _failed(self, error: Exception) -> None:
+        self.trouble = error
+        self._is_heard = False
+        await self._waiting.close()
+        self._beat_now()  # the server may be another one by now
+        self._worker._trouble(error)
+        self._troubles += 1
+
+    async def rest(self) -> None:
+        """After a fetch, and where it does not open: waits trouble out. No places are to be claimed meanwhile."""
+        if self._troubles:
+            await self._worker._rest(_trouble.trouble_s(self._troubles))
+
     async def fetch(self, count: int, wait_s: float) -> list[Delivery]:
-        """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
+        """Tells what happened since, and waits for jobs. Never raises; ``rest`` is to follow."""
+        self._is_recalled = False  # that was the one before
         told = self._take_outcomes()
         self._fetched_at = time.monotonic()
         self._fetching = True
@@ -58,13 +81,7 @@ class Link(BaseLink):
             self._is_heard = True
             return found
         except Exception as error:
-            self.trouble = error
-            self._is_heard = False
-            await self._waiting.close()
-            self._beat_now()  # the server may be another one by now
-            self._worker._trouble(error)
-            self._troubles += 1
-            await self._worker._rest(_trouble.trouble_s(self._troubles))
+            await self._failed(error)
             return []
         finally:
             self._fetching = False
@@ -132,6 +149,9 @@ class Link(BaseLink):
             self._ring()
         return trouble
 
+    def _wake_courier(self) -> None:
+        self._bell.set()
+
     def _ring(self) -> None:
         """In a millisecond, so that a fetch may take them along; at once where there are many."""
         if not self._armed:
@@ -148,14 +168,13 @@ class Link(BaseLink):
             try:
                 with contextlib.suppress(asyncio.TimeoutError):
                     beat_at = min(self._leases.beat_at, self._notes.next_at)
-                    await within(
-                        self._bell.wait(), None if beat_at == math.inf else max(0.0, beat_at - time.monotonic())
-                    )
+                    await within(self._bell.wait(), wait_s(beat_at))
                 self._bell.clear()
                 self._armed = False
                 # First, so that nothing that the server refuses keeps leases from being renewed.
                 await self._beat()
                 await self._tell_some()  # before what handlers ask: a full memory may refuse that, and ends make room
+                await self._recall()
                 await self._run_errands()
                 troubles = 0
             except asyncio.CancelledError:
@@ -170,6 +189,11 @@ class Link(BaseLink):
                 await asyncio.sleep(_trouble.trouble_s(troubles))
                 self._beat_now()  # as soon as there is a connection again
                 self._bell.set()
+
+    async def _recall(self) -> None:
+        unblock = self._unblock()
+        if unblock is not None:
+            self._unblocked((await self._ask([unblock]))[0])
 
     async def _tell_some(self) -> None:
         told = self._take_outcomes(_core.TELL_AT_ONCE)

@@ -40,7 +40,7 @@ class Consumer(JobConsumer[Queue]):
             self._link = Link(self, self._members, self._fetches(self._members))
             self._courier = asyncio.create_task(self._link.carry())
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
-        fetching = asyncio.create_task(self._link.fetch(count, max(wait_s, _core.NO_WAIT_S)))
+        fetching = asyncio.create_task(self._fetch(count, max(wait_s, _core.NO_WAIT_S)))
         try:
             found = await asyncio.shield(fetching)
         except asyncio.CancelledError:
@@ -51,6 +51,11 @@ class Consumer(JobConsumer[Queue]):
         if not found:
             self._check()
         return [each.job for each in found]
+
+    async def _fetch(self, count: int, wait_s: float) -> list[Delivery]:
+        found = await self._link.fetch(count, wait_s)
+        await self._link.rest()
+        return found
 
     async def _leave(self, fetching: asyncio.Task[list[Delivery]]) -> None:
         await self._link.withdraw()

@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional
 
 from .. import _core, _guard, _trouble
 from .._delivery import Delivery
+from .._links import wait_s
 from .._log import be_plain
 from .._running import BaseWorker
 from ..errors import Cancelled, ConfigurationError
@@ -155,39 +156,42 @@ class Worker(BaseWorker[Queue]):
     def _make_links(self) -> None:
         self._stopping = asyncio.Event()
         self._room = asyncio.Event()
-        self._turn = asyncio.Lock()
         if self._stops:
             self._stopping.set()
         self._links = [Link(self, members, self._fetches(members)) for members in self._groups()]
 
     # --- Handling
 
-    async def _claim(self) -> int:
+    async def _claim(self, link: Link) -> int:
         """How many jobs a link may fetch, when there is room and it is its turn; 0 to end."""
-        async with self._turn:
-            while not self.draining:
-                free = self._free()
-                if free > 0:
-                    claim = max(1, free // len(self._links))
-                    self._claimed += claim
-                    return claim
-                self._room.clear()
-                await self._room.wait()
+        self._turns.want(link, time.monotonic())
+        while not self.draining:
+            claim, look_at = self._claim_for(link)
+            if claim:
+                self._room.set()  # it may be another one's turn
+                return claim
+            self._room.clear()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await within(self._room.wait(), wait_s(look_at))
         return 0
 
     async def _supply(self, link: Link) -> None:
         """Fetches as long as the worker works."""
-        wait_s = self.wait_s if self._capacity() >= len(self._links) else _core.TURN_S
-        while True:
-            claim = await self._claim()
-            if not claim:
-                return
-            found: list[Delivery] = []
-            try:
-                found = self._screened(await link.fetch(claim, wait_s))
-            finally:
-                self._take_on(claim, found)
-            await asyncio.sleep(0)  # what is done at once goes along with the next fetch
+        while not self.draining:
+            claim = await self._claim(link) if len(self._links) == 1 or await link.open() else 0
+            if claim:
+                await self._fetch(link, claim)
+            await link.rest()
+
+    async def _fetch(self, link: Link, claim: int) -> None:
+        wait_s = self.wait_s if len(self._links) == 1 else link.waits_s()
+        found: list[Delivery] = []
+        try:
+            found = self._screened(await link.fetch(claim, wait_s))
+        finally:
+            self._turns.end(link, time.monotonic(), not found)
+            self._take_on(claim, found)
+        await asyncio.sleep(0)  # what is done at once goes along with the next fetch
 
     def _take_on(self, claim: int, found: list[Delivery]) -> None:
         self._claimed -= claim

@@ -82,6 +82,7 @@ final class Courier {
                 rest();
                 // First, so that nothing that the server refuses keeps leases from being renewed.
                 renew();
+                link.endRecalled(control);
                 writeProgress();
                 listen();
                 round();

@@ -1,6 +1,5 @@
 package io.github.redisdq;
 
-import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -10,7 +9,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /** The threads of a worker, and the jobs that wait for one: each handles or fetches, whatever is to be done next. */
 final class Crew {
-    private static final Duration TURN = Duration.ofMillis(250); // how long a fetch waits where connections take turns
+    private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
 
     private final Worker worker;
     private final Handlers handlers;
@@ -21,13 +20,16 @@ final class Crew {
 
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition news = lock.newCondition();
-    private final Deque<Link> unattended = new ArrayDeque<>(); // nobody fetches by them; the next one first
+    private final Turns<Link> turns = new Turns<>();
+    private final Deque<Link> unconnected = new ArrayDeque<>(); // and nobody is at them
     private Deque<Job> backlog = new ArrayDeque<>();
     private int running;
     private int inHand;
     private int claimed;
     private int idle;
     private boolean isWaking;
+    private Thread lookout; // the one of those that rest that wakes by itself, for the others; or null
+    private long looksAt;
 
     Crew(Worker worker, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch) {
         this.worker = worker;
@@ -36,7 +38,7 @@ final class Crew {
         this.links = links;
         this.concurrency = concurrency;
         this.prefetch = prefetch;
-        unattended.addAll(links);
+        unconnected.addAll(links);
     }
 
     /** How many threads there are to be, so that each link has one, whatever handlers do. */
@@ -49,7 +51,7 @@ final class Crew {
         return concurrency * handlers.size() + prefetch;
     }
 
-    /** What a thread does next: it handles that batch, or fetches so many jobs by that link. */
+    /** What a thread does next: it handles that batch, or fetches so many jobs by that link; 0: it connects it. */
     private record Turn(List<Job> batch, Link link, int claim) {}
 
     void work() {
@@ -58,7 +60,7 @@ final class Crew {
             Thread.interrupted(); // left behind by a handler or a hook, of no concern to the next, nor to the connection
             if (turn.link != null) {
                 batch = List.of();
-                fetch(turn);
+                attend(turn);
             } else {
                 batch = turn.batch;
                 handling.handle(batch);
@@ -73,39 +75,74 @@ final class Crew {
     private Turn next(List<Job> ended) {
         lock.lock();
         try {
+            long now = System.nanoTime();
             if (!ended.isEmpty()) {
                 inHand -= ended.size();
                 running--;
-                boolean fetchFollows = links.size() == 1 && !unattended.isEmpty() && !worker.isDraining();
+                boolean fetchFollows = links.size() == 1 && turns.first(now) != null && !worker.isDraining();
                 if (!fetchFollows) {
                     ended.forEach(job -> job.link.ring());
                 }
             }
-            while (!mayHandle() && !mayFetch() && !worker.isDraining()) {
-                idle++;
-                news.awaitUninterruptibly();
-                idle--;
-                isWaking = false;
+            while (!mayHandle() && !mayFetch(now) && !worker.isDraining()) {
+                rest(now);
+                now = System.nanoTime();
             }
             if (worker.isDraining()) {
                 worker.watch.tell(Watch.NEWS);
                 return null;
             }
-            Turn turn = mayHandle() ? new Turn(take(), null, 0) : claim();
+            Turn turn = mayHandle() ? new Turn(take(), null, 0) : claim(now);
             running += turn.link == null ? 1 : 0;
-            wakeAnother();
+            wakeAnother(now);
             return turn;
         } finally {
             lock.unlock();
         }
     }
 
+    /** Until there may be something to do. For what comes with time it is enough that one of them looks out. */
+    private void rest(long now) {
+        Link late = turns.recall(now);
+        if (late != null) {
+            late.recall();
+        }
+        boolean looksOut = lacksLookout(now);
+        idle++;
+        if (looksOut) {
+            lookOut(now);
+        } else {
+            news.awaitUninterruptibly();
+        }
+        idle--;
+        isWaking = false;
+    }
+
+    private void lookOut(long now) {
+        lookout = Thread.currentThread();
+        looksAt = turns.lookAt(now, now + FOR_EVER_NS);
+        try {
+            news.awaitNanos(looksAt - now);
+        } catch (InterruptedException error) {
+            // left behind by a handler
+        }
+        if (lookout == Thread.currentThread()) { // or another one waits for an earlier time
+            lookout = null;
+        }
+    }
+
+    /** Never where there is one link. */
+    private boolean lacksLookout(long now) {
+        long covered = lookout == null ? now + FOR_EVER_NS : looksAt;
+        return turns.lookAt(now, covered) != covered;
+    }
+
     private boolean mayHandle() {
         return !backlog.isEmpty() && running < concurrency;
     }
 
-    private boolean mayFetch() {
-        return !unattended.isEmpty() && free() > 0;
+    private boolean mayFetch(long now) {
+        return !unconnected.isEmpty() || free() > 0 && turns.first(now) != null;
     }
 
     /** Where any kind is handled one by one, each job needs a handler of its own; else each handler takes a batch. */
@@ -114,32 +151,38 @@ final class Crew {
         return capacity() - there - claimed;
     }
 
-    /** Links take turns. */
-    private Turn claim() {
+    /** Links take turns. To connect one takes no place: a server that is away holds up no other. */
+    private Turn claim(long now) {
+        if (!unconnected.isEmpty()) {
+            return new Turn(List.of(), unconnected.removeFirst(), 0);
+        }
         int claim = Math.max(1, free() / links.size());
         claimed += claim;
-        return new Turn(List.of(), unattended.removeFirst(), claim);
+        Link link = turns.first(now);
+        turns.begin(link, now);
+        return new Turn(List.of(), link, claim);
     }
 
     /** One at a time: who is woken wakes the next, where there is more to do. */
-    private void wakeAnother() {
-        if (idle > 0 && !isWaking && (mayHandle() || mayFetch())) {
+    private void wakeAnother(long now) {
+        if (idle > 0 && !isWaking && (mayHandle() || mayFetch(now) || lacksLookout(now))) {
             isWaking = true;
             news.signal();
         }
     }
 
-    private void fetch(Turn turn) {
+    private void attend(Turn turn) {
         List<Job> found = new ArrayList<>();
         try {
-            Guard.call(() -> { // what went wrong was said, and waited out
-                Duration wait = capacity() < links.size() ? Times.min(worker.wait, TURN) : worker.wait;
-                turn.link.fetch(turn.claim, wait).stream().filter(this::isToBeHandled).forEach(found::add);
-                turn.link.correct(found);
-            });
+            Guard.call(turn.claim == 0 ? turn.link::connect : () -> fetch(turn, found)); // what went wrong was said
         } finally {
             accept(found, turn);
         }
+    }
+
+    private void fetch(Turn turn, List<Job> found) {
+        turn.link.fetch(turn.claim, worker.wait).stream().filter(this::isToBeHandled).forEach(found::add);
+        turn.link.correct(found);
     }
 
     /** Whether it has a handler, and nobody here is at it. */
@@ -156,6 +199,7 @@ final class Crew {
     private void accept(List<Job> found, Turn turn) {
         lock.lock();
         try {
+            long now = System.nanoTime();
             claimed -= turn.claim;
             for (Job job : found) {
                 if (worker.isDraining()) {
@@ -165,7 +209,12 @@ final class Crew {
                     inHand++;
                 }
             }
-            unattended.addLast(turn.link);
+            turns.end(turn.link, now, found.isEmpty());
+            if (turn.link.isConnected()) {
+                turns.want(turn.link, now);
+            } else {
+                unconnected.addLast(turn.link);
+            }
         } finally {
             lock.unlock();
         }
@@ -221,7 +270,7 @@ final class Crew {
     boolean isIdle() {
         lock.lock();
         try {
-            return running == 0 && unattended.size() == links.size();
+            return running == 0 && claimed == 0;
         } finally {
             lock.unlock();
         }

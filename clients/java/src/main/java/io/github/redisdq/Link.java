@@ -24,17 +24,21 @@ final class Link implements Rim {
     private final Wire waiting;
     private final Held held;
     private final Ends ends;
+    private final boolean isOneOfSeveral;
     private final Courier courier;
     private final Pulse pulse = new Pulse();
     private volatile boolean isFetching;
+    private volatile boolean isRecalled;
+    private volatile boolean isUnblockRefused;
     private int troubles; // of the supplier
 
-    Link(Worker worker, Fetches fetches, Ends ends) {
+    Link(Worker worker, Fetches fetches, Ends ends, boolean isOneOfSeveral) {
         Fetches.Member first = fetches.members().get(0);
         Connector connector = first.queue().connector();
         this.worker = worker;
         this.fetches = fetches;
         this.ends = ends;
+        this.isOneOfSeveral = isOneOfSeveral;
         this.place = connector.place(first.key());
         this.waiting = new Wire(connector, first.key(), worker.wait.plus(SLACK), this::beatNow);
         this.held = new Held(worker.leases);
@@ -181,9 +185,35 @@ final class Link implements Rim {
 
     // --- The supplier
 
-    /** Tells what happened since, and waits for jobs. Throws what the trouble was, after a pause. */
+    boolean isConnected() {
+        return waiting.isOpen();
+    }
+
+    /** After a pause where there was trouble. Throws what it is now. */
+    void connect() {
+        if (troubles > 0) {
+            worker.rest(Trouble.pause(troubles));
+        }
+        try {
+            if (!worker.isDraining()) {
+                waiting.open();
+            }
+        } catch (Throwable error) {
+            stumbled(error);
+            throw error;
+        }
+    }
+
+    private void stumbled(Throwable error) {
+        Guard.call(waiting::close);
+        failed(error);
+        troubles++;
+    }
+
+    /** Tells what happened since, and waits for jobs. Throws what the trouble was; then it is to be connected again. */
     List<Job> fetch(int count, Duration wait) {
         isFetching = true; // before it takes them: as long as it has any, the courier does not finish
+        isRecalled = false; // that was the one before
         Deque<Outcome> told = ends.take(Integer.MAX_VALUE);
         try {
             if (worker.isDraining()) {
@@ -193,9 +223,7 @@ final class Link implements Rim {
             troubles = 0;
             return found;
         } catch (Throwable error) {
-            Guard.call(waiting::close);
-            failed(error);
-            worker.rest(Trouble.pause(++troubles));
+            stumbled(error);
             throw error;
         } finally {
             if (!told.isEmpty()) {
@@ -209,7 +237,7 @@ final class Link implements Rim {
     private List<Job> exchange(Deque<Outcome> told, int count, Duration wait) {
         waiting.open();
         List<byte[][]> commands = Ends.commands(told);
-        commands.add(fetches.command(count, wait));
+        commands.add(fetches.command(count, limited(wait)));
         long sent = System.nanoTime();
         waiting.send(commands);
         ServerException trouble = ends.hear(waiting, told, worker::lost);
@@ -226,6 +254,12 @@ final class Link implements Rim {
             throw trouble; // else they are ours now, whatever became of the rest
         }
         return stillOurs(found, sent);
+    }
+
+    /** One that cannot be recalled must not hold for long what other links may need. */
+    private Duration limited(Duration wait) {
+        boolean isRecallable = waiting.clientId > 0 && !isUnblockRefused;
+        return isOneOfSeveral && !isRecallable ? Times.min(wait, Turns.TURN) : wait;
     }
 
     private List<Job> jobs(Object reply) {
@@ -301,11 +335,30 @@ final class Link implements Rim {
         return isFetching;
     }
 
+    /** Has the fetch that waits end soon, as another link needs its place. */
+    void recall() {
+        isRecalled = true;
+        ring();
+    }
+
+    /** Where it was recalled. */
+    void endRecalled(Wire control) {
+        if (isRecalled) {
+            isRecalled = false;
+            if (isFetching) {
+                unblock(control);
+            }
+        }
+    }
+
     /** Ends the wait of the fetch; false where that cannot be. */
     boolean unblock(Wire control) {
         long id = waiting.clientId;
-        byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
-        return id > 0 && !(control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException);
+        if (id > 0) {
+            byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
+            isUnblockRefused = control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException;
+        }
+        return id > 0 && !isUnblockRefused;
     }
 
     void cutFetch() {

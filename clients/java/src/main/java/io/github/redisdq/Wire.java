@@ -33,6 +33,10 @@ final class Wire {
         }
     }
 
+    boolean isOpen() {
+        return line != null;
+    }
+
     void send(List<byte[][]> commands) {
         open();
         there().send(commands);

@@ -80,7 +80,7 @@ public final class Worker implements AutoCloseable {
             isWeighted |= queue.isSharded(); // the shards take turns: none comes first
         }
         for (List<Fetches.Member> members : groups.values()) {
-            links.add(new Link(this, new Fetches(members, isWeighted, leases), from.ends.get()));
+            links.add(new Link(this, new Fetches(members, isWeighted, leases), from.ends.get(), groups.size() > 1));
         }
     }
 

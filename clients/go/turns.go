@@ -1,0 +1,91 @@
+package dq
+
+import "time"
+
+const (
+	turnPause = 250 * time.Millisecond // from a recall to the link's next turn; the longest wait where recalls are refused
+	turnHold  = 25 * time.Millisecond  // how long a fetch may wait, whatever other links want
+	nobody    = -1
+)
+
+// turns say which of a worker's links fetches next; without I/O, goroutines or a clock. A fetch that waits holds places
+// that ready jobs of another link may need, so it can be recalled.
+type turns []turn // by the numbers of the links
+
+type turn struct {
+	due        time.Time // when it comes, at the earliest
+	isAwaited  bool      // the link wants to fetch
+	isOut      bool      // the link fetches
+	since      time.Time // it fetches, or was last recalled
+	isRecalled bool
+}
+
+// ask begins the fetch of a link, and answers for how many of the free places. If it may not fetch yet, that is 0; then
+// late is the link to recall, or nobody, and the link asks again at that time (zero: only when something has changed).
+func (t turns) ask(number, free int, now time.Time) (claim, late int, again time.Time) {
+	mine := &t[number]
+	mine.want(now)
+	switch {
+	case mine.due.After(now):
+		return 0, nobody, mine.due
+	case !t.isFirst(mine):
+		return 0, nobody, time.Time{}
+	case free > 0:
+		mine.isAwaited, mine.isOut, mine.since = false, true, now
+		return max(1, free/len(t)), nobody, time.Time{}
+	}
+	late, at := t.next()
+	if late == nobody || at.After(now) {
+		return 0, nobody, at
+	}
+	t[late].isRecalled, t[late].since = true, now
+	return 0, late, now.Add(turnHold)
+}
+
+// want puts it in line, behind those that wait already.
+func (t *turn) want(now time.Time) {
+	if !t.isAwaited && t.due.Before(now) {
+		t.due = now
+	}
+	t.isAwaited = true
+}
+
+func (t turns) isFirst(mine *turn) bool {
+	for _, each := range t {
+		if each.isAwaited && each.due.Before(mine.due) {
+			return false
+		}
+	}
+	return true
+}
+
+// next is the link to recall next, and when: the one that waits longest. One that was recalled has time to come back.
+func (t turns) next() (late int, at time.Time) {
+	late = nobody
+	for number, each := range t {
+		if !each.isOut {
+			continue
+		}
+		if late == nobody || each.since.Before(t[late].since) {
+			late = number
+		}
+		if each.isRecalled && each.since.After(at) {
+			at = each.since
+		}
+	}
+	if late == nobody {
+		return nobody, time.Time{}
+	}
+	if t[late].since.After(at) {
+		at = t[late].since
+	}
+	return late, at.Add(turnHold)
+}
+
+func (t turns) end(number int, isEmpty bool, now time.Time) {
+	mine := &t[number]
+	if mine.isRecalled && isEmpty {
+		mine.due = now.Add(turnPause)
+	}
+	mine.isOut, mine.isRecalled = false, false
+}

@@ -1,0 +1,94 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Which link fetches next, where several share what may be in hand. A fetch that waits holds places that ready jobs of
+ * another link may need, so it can be recalled. Without I/O, threads or a clock: instants are by System.nanoTime, and given.
+ */
+final class Turns<L> {
+    /** How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled. */
+    static final Duration TURN = Duration.ofMillis(250);
+
+    /** How long a fetch may wait whatever others want. */
+    static final long HOLD_NS = 25_000_000;
+
+    private final Map<L, Long> due = new LinkedHashMap<>(); // when the turn comes of those that want to fetch
+    private final Map<L, Long> out = new LinkedHashMap<>(); // since when others fetch, or were last recalled; in that order
+    private final Set<L> recalled = new HashSet<>();
+    private final Map<L, Long> later = new HashMap<>(); // no earlier, of those whose fetch was recalled
+    private L leaving; // the last one that was recalled; null where it came back
+
+    void want(L link, long now) {
+        Long at = later.remove(link);
+        due.put(link, at == null || at - now < 0 ? now : at);
+    }
+
+    /** Whose turn it is, or null. */
+    L first(long now) {
+        L first = soonest();
+        return first != null && due.get(first) - now <= 0 ? first : null;
+    }
+
+    private L soonest() {
+        L soonest = null;
+        for (L link : due.keySet()) {
+            if (soonest == null || due.get(link) - due.get(soonest) < 0) {
+                soonest = link;
+            }
+        }
+        return soonest;
+    }
+
+    void begin(L link, long now) {
+        due.remove(link);
+        out.put(link, now);
+    }
+
+    void end(L link, long now, boolean isEmpty) {
+        out.remove(link);
+        leaving = link == leaving ? null : leaving;
+        if (recalled.remove(link) && isEmpty) {
+            later.put(link, now + TURN.toNanos());
+        }
+    }
+
+    /** Whose fetch is to end, where there is no place for the link whose turn it is; null for nobody's yet. */
+    L recall(long now) {
+        if (first(now) == null || out.isEmpty() || recallsAt() - now > 0) {
+            return null;
+        }
+        leaving = oldest();
+        out.remove(leaving);
+        out.put(leaving, now);
+        recalled.add(leaving);
+        return leaving;
+    }
+
+    private L oldest() {
+        return out.keySet().iterator().next();
+    }
+
+    /** One at a time, as the one that is recalled makes room. */
+    private long recallsAt() {
+        return out.get(leaving == null ? oldest() : leaving) + HOLD_NS;
+    }
+
+    /** When a turn comes or, where there is no place, a fetch is to be recalled; {@code otherwise}, if that is earlier. */
+    long lookAt(long now, long otherwise) {
+        L soonest = soonest();
+        if (soonest == null) {
+            return otherwise;
+        }
+        long at = due.get(soonest);
+        if (at - now <= 0) {
+            at = out.isEmpty() ? otherwise : recallsAt();
+        }
+        return at - otherwise < 0 ? at : otherwise;
+    }
+}

@@ -1,0 +1,137 @@
+package io.github.redisdq;
+
+import io.github.redisdq.testing.DqExtension;
+import io.github.redisdq.testing.DqServer;
+import java.net.URI;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** A fetch that waits holds a place: here for longer than a test may take. Of two handlers one is busy. */
+@ExtendWith(DqExtension.class)
+@Timeout(60)
+class LinksTest {
+    private static final Duration LONG = Duration.ofMinutes(10);
+
+    private final Set<String> begun = ConcurrentHashMap.newKeySet();
+    private DqServer server;
+    private JedisConnector admin;
+    private DqQueue one;
+    private DqQueue other;
+
+    @BeforeEach
+    void open(DqServer started) {
+        server = started;
+        admin = JedisConnector.of(URI.create(server.url()));
+        one = server.queue("q");
+        other = DqQueue.connect(server.url() + "/1", "q");
+    }
+
+    @AfterEach
+    void close() {
+        one.close();
+        other.close();
+        admin.close();
+    }
+
+    private static void until(BooleanSupplier condition) throws InterruptedException {
+        while (!condition.getAsBoolean()) {
+            Thread.sleep(5);
+        }
+    }
+
+    private String tell(String words) {
+        Words said = new Words(words.split(" ")[0]);
+        List.of(words.split(" ")).stream().skip(1).forEach(said::add);
+        return admin.call(Collections.singletonList(said.all()), null).get(0) instanceof byte[] text ? Bytes.text(text) : "";
+    }
+
+    private Worker worker(DqQueue... queues) {
+        return Worker.on(queues)
+                .handler(Handler.of(job -> {
+                    begun.add(job.id());
+                    if (job.id().equals("long")) {
+                        job.pause(LONG);
+                    }
+                }))
+                .concurrency(2)
+                .waitFor(LONG)
+                .drain(Duration.ZERO)
+                .build();
+    }
+
+    private void begins(DqQueue queue, String id) throws InterruptedException {
+        queue.add(1, JobOptions.withId(id));
+        until(() -> begun.contains(id));
+    }
+
+    private void eachBegins() throws InterruptedException {
+        for (int n = 0; n < 4; n++) {
+            begins(other, "other" + n);
+            begins(one, "one" + n);
+            begins(one, "again" + n);
+        }
+    }
+
+    @Test
+    void aFreeHandlerWaitsForNoOtherConnection() throws Exception {
+        try (Worker worker = worker(one, other)) {
+            worker.start();
+            begins(other, "long");
+            eachBegins();
+        }
+    }
+
+    @Test
+    void norForAServerThatIsAway() throws Exception {
+        try (DqQueue nowhere = DqQueue.connect("redis://127.0.0.1:1", "q");
+                Worker worker = worker(one, nowhere)) {
+            worker.start();
+            begins(one, "long");
+            for (int n = 0; n < 20; n++) {
+                begins(one, "one" + n);
+            }
+        }
+    }
+
+    /** The numbers of its connections, by which their waits are ended. */
+    @Test
+    void norWhereTheWorkerMayNotKnowThem() throws Exception {
+        withoutTheRight("client|id", this::eachBegins);
+    }
+
+    @Test
+    void norWhereItMayNotEndAWait() throws Exception {
+        withoutTheRight("client|unblock", () -> {
+            for (DqQueue each : List.of(one, other)) { // the first fetch of each
+                tell("CONFIG RESETSTAT");
+                until(() -> tell("INFO errorstats").contains("errorstat_NOPERM"));
+                begins(each, each == one ? "first" : "second");
+            }
+            eachBegins();
+        });
+    }
+
+    private void withoutTheRight(String right, Guard.Call scene) throws Exception {
+        tell("ACL SETUSER worker reset on >secret allkeys +@all -" + right);
+        String url = server.url().replace("//", "//worker:secret@");
+        try (DqQueue first = DqQueue.connect(url, "q");
+                DqQueue second = DqQueue.connect(url + "/1", "q");
+                Worker worker = worker(first, second)) {
+            worker.start();
+            begins(other, "long");
+            Throwable error = Guard.call(scene);
+            if (error != null) {
+                throw new AssertionError(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+"""Which link fetches next, where several share what may be in hand; without I/O, threads or a clock.
+
+A fetch that waits holds places that ready jobs of another link may need. So it can be recalled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+TURN_S = 0.25
+"""How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled."""
+
+HOLD_S = 0.025
+"""How long a fetch may wait whatever others want."""
+
+
+class Turns:
+    def __init__(self) -> None:
+        self._due: dict[Any, float] = {}
+        """When the turn comes of those that want to fetch."""
+        self._out: dict[Any, float] = {}
+        """Since when others fetch, or were last recalled."""
+        self._recalled: set[Any] = set()
+        self._later: dict[Any, float] = {}
+        """No earlier, of those whose fetch was recalled."""
+
+    def want(self, link: Any, now: float) -> None:
+        self._due[link] = max(now, self._later.get(link, now))
+
+    def is_first(self, link: Any, now: float) -> bool:
+        """Whether it is that link's turn."""
+        due = self._due[link]
+        return due <= now and due == min(self._due.values())
+
+    def begin(self, link: Any, now: float) -> None:
+        del self._due[link]
+        self._later.pop(link, None)
+        self._out[link] = now
+
+    def end(self, link: Any, now: float, is_empty: bool) -> None:
+        del self._out[link]
+        if link in self._recalled and is_empty:
+            self._later[link] = now + TURN_S
+        self._recalled.discard(link)
+
+    def recall(self, now: float) -> Optional[Any]:
+        """Whose fetch is to end, as it is another link's turn and no place is left."""
+        if now < self._recall_at():
+            return None
+        late = min(self._out, key=self._out.__getitem__)
+        self._recalled.add(late)
+        self._out[late] = now
+        return late
+
+    def look_at(self, link: Any, now: float) -> float:
+        """When that link, which could not begin, is to try again at the latest."""
+        due = self._due[link]
+        if due > now:
+            return due
+        return self._recall_at()
+
+    def _recall_at(self) -> float:
+        """One at a time: who was recalled last has time to come back."""
+        waiting = min(self._out.values(), default=math.inf)
+        return max([waiting, *(self._out[link] for link in self._recalled)]) + HOLD_S

@@ -1,0 +1,172 @@
+//! Which link fetches next, where several share what may be in hand.
+//!
+//! A fetch that waits holds places that ready jobs of another link may need. So it can be recalled.
+
+use std::time::{Duration, Instant};
+
+/// How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled.
+pub(super) const TURN: Duration = Duration::from_millis(250);
+/// How long a fetch may wait whatever others want.
+pub(super) const HOLD: Duration = Duration::from_millis(25);
+
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    /// When it comes.
+    Due(Instant),
+    /// Since when the link fetches, or was last recalled.
+    Out { since: Instant, is_recalled: bool },
+}
+
+/// Of each link.
+#[derive(Debug)]
+pub(super) struct Turns(Vec<Turn>);
+
+impl Turns {
+    pub fn new(links: usize, now: Instant) -> Self {
+        Turns(vec![Turn::Due(now); links])
+    }
+
+    /// Whose turn comes first, and when, of those that may fetch.
+    fn next(&self, may: impl Fn(usize) -> bool) -> Option<(Instant, usize)> {
+        let due = |(link, turn): (usize, &Turn)| match turn {
+            Turn::Due(at) if may(link) => Some((*at, link)),
+            _ => None,
+        };
+        self.0.iter().enumerate().filter_map(due).min()
+    }
+
+    /// Whose fetch is recalled next, and when: one at a time, as who was recalled last has time to come back.
+    fn next_out(&self) -> Option<(usize, Instant)> {
+        let out = |(link, turn): (usize, &Turn)| match turn {
+            Turn::Out { since, is_recalled } => Some((*since, link, *is_recalled)),
+            Turn::Due(_) => None,
+        };
+        let out = self.0.iter().enumerate().filter_map(out);
+        let (since, late, _) = out.clone().min()?;
+        let leaving = out.filter(|(.., is_recalled)| *is_recalled);
+        let last = leaving.map(|(since, ..)| since).max();
+        Some((late, last.unwrap_or(since).max(since) + HOLD))
+    }
+
+    /// Whose turn it is.
+    pub fn first(&self, now: Instant, may: impl Fn(usize) -> bool) -> Option<usize> {
+        let first = self.next(may).filter(|(at, _)| *at <= now);
+        first.map(|(_, link)| link)
+    }
+
+    pub fn begin(&mut self, link: usize, now: Instant) {
+        self.0[link] = Turn::Out {
+            since: now,
+            is_recalled: false,
+        };
+    }
+
+    pub fn end(&mut self, link: usize, now: Instant, is_empty: bool) {
+        let was_recalled = matches!(
+            self.0[link],
+            Turn::Out {
+                is_recalled: true,
+                ..
+            }
+        );
+        let rests = was_recalled && is_empty;
+        self.0[link] = Turn::Due(if rests { now + TURN } else { now });
+    }
+
+    /// Whose fetch is to end, as it is another link's turn and no place is left.
+    pub fn recall(&mut self, now: Instant) -> Option<usize> {
+        let (late, at) = self.next_out()?;
+        if now < at {
+            return None;
+        }
+        self.0[late] = Turn::Out {
+            since: now,
+            is_recalled: true,
+        };
+        Some(late)
+    }
+
+    /// When to look again, where nobody may begin now.
+    pub fn look_at(&self, now: Instant, may: impl Fn(usize) -> bool) -> Option<Instant> {
+        let (due, _) = self.next(may)?;
+        if due > now {
+            return Some(due);
+        }
+        self.next_out().map(|(_, at)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAYED_MS: u32 = 5000;
+
+    /// Links that find nothing, and end their fetches so much later than they are recalled. The longest time of one
+    /// without a fetch, and the shortest fetch.
+    fn play(links: usize, places: usize, lag_ms: u32) -> (Duration, Option<Duration>) {
+        let begun = Instant::now();
+        let at = |ms: u32| begun + Duration::from_millis(ms.into());
+        let mut turns = Turns::new(links, begun);
+        let mut ends: Vec<Option<Instant>> = vec![None; links];
+        let mut fetching = vec![false; links];
+        let mut last = vec![begun; links];
+        let (mut gap, mut shortest) = (Duration::ZERO, None::<Duration>);
+        for now in (0..PLAYED_MS).map(at) {
+            for link in 0..links {
+                if ends[link].is_some_and(|end| end <= now) {
+                    let took = now - last[link];
+                    shortest = Some(shortest.map_or(took, |known| known.min(took)));
+                    (ends[link], fetching[link], last[link]) = (None, false, now);
+                    turns.end(link, now, true);
+                }
+            }
+            while let Some(link) = turns.first(now, |_| true) {
+                if fetching.iter().filter(|is| **is).count() == places {
+                    if let Some(late) = turns.recall(now) {
+                        assert!(ends.iter().all(Option::is_none), "another one is leaving");
+                        ends[late] = Some(now + Duration::from_millis(lag_ms.into()));
+                    }
+                    break;
+                }
+                turns.begin(link, now);
+                gap = gap.max(now - last[link]);
+                (fetching[link], last[link]) = (true, now);
+            }
+        }
+        for link in (0..links).filter(|link| !fetching[*link]) {
+            gap = gap.max(at(PLAYED_MS) - last[link]);
+        }
+        (gap, shortest)
+    }
+
+    #[test]
+    fn every_link_has_its_turn() {
+        for links in 1..=12 {
+            for places in 1..=12 {
+                for lag_ms in 1..=5 {
+                    let (gap, shortest) = play(links, places, lag_ms);
+                    let round = (HOLD + Duration::from_millis(10)) * links as u32;
+                    assert!(
+                        gap <= TURN + round,
+                        "{links} links at {places} places: {gap:?}"
+                    );
+                    assert!(shortest.is_none_or(|shortest| shortest >= HOLD));
+                    assert_eq!(shortest.is_none(), places >= links);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_found_something_needs_not_wait() {
+        let now = Instant::now();
+        let mut turns = Turns::new(2, now);
+        turns.begin(0, now);
+        assert_eq!(turns.recall(now), None);
+        assert_eq!(turns.recall(now + HOLD), Some(0));
+        turns.end(0, now + HOLD, false);
+        turns.begin(1, now + HOLD);
+        assert_eq!(turns.first(now + HOLD, |_| true), Some(0));
+    }
+}
