@@ -173,8 +173,10 @@ func (l *link) givingBack() (commands [][]string) {
 
 // recall is called with the worker's mu.
 func (l *link) recall() {
-	l.isRecalled.Store(true)
-	l.ring()
+	if !l.mayNotUnblock.Load() {
+		l.isRecalled.Store(true)
+		l.ring()
+	}
 }
 
 // endRecalled ends the fetch that waits, if it is recalled.

@@ -211,13 +211,15 @@ func TestARecallIsSentOnceToAFetchThatWaits(t *testing.T) {
 	for _, each := range []struct {
 		answer  string
 		refused bool
-	}{{":0\r\n", false}, {"-NOPERM no\r\n", true}, {":1\r\n", false}} {
+	}{{":0\r\n", false}, {":1\r\n", false}, {"-NOPERM no\r\n", true}} {
 		l.recall()
 		said <- each.answer
 		expect(t, l.endRecalled(), nil)
 		expect(t, l.mayNotUnblock.Load(), each.refused)
 		expect(t, l.endRecalled(), nil)
 	}
+	l.recall()
+	expect(t, l.endRecalled(), nil) // it is not tried again
 }
 
 func TestALinkWhoseServerIsAwayHoldsNoPlaces(t *testing.T) {

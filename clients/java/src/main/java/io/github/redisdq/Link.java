@@ -337,8 +337,10 @@ final class Link implements Rim {
 
     /** Has the fetch that waits end soon, as another link needs its place. */
     void recall() {
-        isRecalled = true;
-        ring();
+        if (!isUnblockRefused) {
+            isRecalled = true;
+            ring();
+        }
     }
 
     /** Where it was recalled. */
