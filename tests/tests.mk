@@ -274,5 +274,5 @@ mutants: ## changes the queue in a thousand ways, each of which its tests should
 	@mkdir -p '$(TARGET)/mutants'
 	@DQ_SIM_STEPS=3000 CARGO_PROFILE_TEST_DEBUG=0 CARGO_INCREMENTAL=1 \
 	$(CARGO) mutants --no-default-features -f 'src/queue/**' -f 'src/storage/**' -e src/storage/skiplist/check.rs -e 'src/**/tests.rs' \
-		-E 'memory_bytes|check_invariants|fn check' -o '$(TARGET)/mutants' --profile test --timeout 60 -j2 \
+		-E 'memory_bytes|check_invariants|fn check' -o '$(TARGET)/mutants' --profile test --minimum-test-timeout 60 --timeout-multiplier 3 -j2 \
 		-C=--lib -C=--test=simulation $(if $(SHARD),--shard $(SHARD))

@@ -2,6 +2,7 @@ package dq
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -95,11 +96,11 @@ func (l *link) withdraw() error {
 		if id == 0 {
 			break
 		}
-		isAllowed, err := l.unblock(id)
+		isDone, err := l.unblock(id)
 		if err != nil {
 			return err
 		}
-		if !isAllowed {
+		if !isDone {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -185,20 +186,21 @@ func (l *link) endRecalled() error {
 	if !l.isRecalled.Swap(false) || !l.isFetching.Load() || id == 0 {
 		return nil
 	}
-	isAllowed, err := l.unblock(id)
-	if err == nil {
-		l.mayNotUnblock.Store(!isAllowed)
-	}
+	_, err := l.unblock(id)
 	return err
 }
 
 // unblock ends the command that waits on another connection.
-func (l *link) unblock(id int64) (isAllowed bool, err error) {
+func (l *link) unblock(id int64) (isDone bool, err error) {
 	replies, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)})
-	if err == nil {
-		_, isAllowed = replies[0].(int64)
+	if err != nil {
+		return false, err
 	}
-	return isAllowed, err
+	said, isRefused := replies[0].(serverError)
+	if isRefused && strings.HasPrefix(string(said), "NOPERM") {
+		l.mayNotUnblock.Store(true)
+	}
+	return !isRefused, nil
 }
 
 // longestWait is that of a fetch: short if others may want its places and it cannot be recalled.

@@ -4,7 +4,7 @@ import "time"
 
 const (
 	turnPause = 250 * time.Millisecond // from a recall to the link's next turn; the longest wait where recalls are refused
-	turnHold  = 25 * time.Millisecond  // how long a fetch may wait, whatever other links want
+	turnHold  = 25 * time.Millisecond  // how long a fetch may wait, whatever other links want, where they are few
 	nobody    = -1
 )
 
@@ -39,7 +39,7 @@ func (t turns) ask(number, free int, now time.Time) (claim, late int, again time
 		return 0, nobody, at
 	}
 	t[late].isRecalled, t[late].since = true, now
-	return 0, late, now.Add(turnHold)
+	return 0, late, now.Add(t.hold())
 }
 
 // want puts it in line, behind those that wait already.
@@ -79,8 +79,11 @@ func (t turns) next() (late int, at time.Time) {
 	if t[late].since.After(at) {
 		at = t[late].since
 	}
-	return late, at.Add(turnHold)
+	return late, at.Add(t.hold())
 }
+
+// hold is shorter where there are many links, so that one with jobs has half of the time.
+func (t turns) hold() time.Duration { return min(turnHold, turnPause/time.Duration(2*len(t))) }
 
 func (t turns) end(number int, isEmpty bool, now time.Time) {
 	mine := &t[number]

@@ -131,7 +131,7 @@ func (s *simulation) askFor(number, ms int) {
 	if said.late == nobody {
 		return
 	}
-	if waited := ms - s.since[said.late]; waited < 25 || free > 0 || s.claims[said.late] == 0 {
+	if waited := ms - s.since[said.late]; time.Duration(waited)*time.Millisecond < s.hold() || free > 0 || s.claims[said.late] == 0 {
 		s.Error("recalled", said, waited, free)
 	}
 	s.since[said.late] = ms

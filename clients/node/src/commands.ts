@@ -21,6 +21,16 @@ export const step = ({ key, id, token }: Delivery, name: string, value: Word): C
   value,
 ];
 
+export const costing = ({ key, id, token }: Delivery, cost: number): Command => [
+  'DQ.TOUCH',
+  key,
+  id,
+  'TOKEN',
+  token,
+  'COST',
+  cost,
+];
+
 export const progress = ({ key, id, token }: Delivery, text: Buffer): Command => [
   'DQ.TOUCH',
   key,

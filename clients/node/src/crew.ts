@@ -24,7 +24,7 @@ export class Crew implements Boss {
   private readonly running = new Map<readonly Turn[], Promise<void>>();
   private readonly resting = new Set<Bell>();
   private readonly claims = new Map<Link, (claim: number) => void>();
-  private readonly turns = new Turns<Link>();
+  private readonly turns = new Turns<Link>(() => this.linkCount());
   private timer: NodeJS.Timeout | undefined;
   private backlog: Turn[] = [];
   private claimed = 0;

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Attempt, idsOf, late, Steps } from './attempt';
 import { type Codec, decodedValue, encoded, type Envelope, jsonCodec } from './codec';
-import { ENDED, once, step } from './commands';
+import { costing, ENDED, once, step } from './commands';
 import { type Delivery, OVER, type Part } from './delivery';
 import { Cancelled, DqError, EncodingError, Suspended } from './errors';
 import { takes } from './mistakes';
@@ -11,6 +11,7 @@ import type { AddOptions, OnDead } from './options';
 import { progressOf } from './progress';
 import { hush, Quiet } from './quiet';
 import { type JobResult, results } from './results';
+import { shown } from './shown';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, fromMs, maybeFromMs, toMs } from './times';
 import { LONGEST_TIMER_MS } from './waiting';
@@ -140,10 +141,22 @@ export class Job<T = any> {
    * the server is told at most once a second, and before the job ends.
    */
   progress(fraction: number, text = ''): void {
-    const shown = progressOf(fraction, text);
+    const told = progressOf(fraction, text);
     if (this.#delivery.suspension) throw new Suspended();
-    this.#delivery.progress = shown;
+    this.#delivery.progress = told;
     this.#delivery.desk.report(this.#delivery);
+  }
+
+  /** What this delivery counts in the rates of the queue and its group, where that is known only afterwards. */
+  setCost(cost: number): Promise<void> {
+    return Quiet.of(this.#setCost(cost));
+  }
+
+  async #setCost(cost: number): Promise<void> {
+    if (!Number.isSafeInteger(cost)) throw new TypeError(`a cost is a whole number, not ${shown(cost)}`);
+    this.#attempt.check();
+    const [reply] = await this.#delivery.desk.ask(this.#delivery, [costing(this.#delivery, cost)]);
+    if (reply === null) this.#lost();
   }
 
   /** In a batch: this one job is done, with a result, whatever becomes of the others. */

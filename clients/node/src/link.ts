@@ -17,7 +17,7 @@ import { Running } from './running';
 import { textOf } from './shown';
 import { TURN_MS } from './turns';
 import { Bell, nowMs, sleep, turn, within } from './waiting';
-import { asMap, type Command, isServerError } from './wire';
+import { asMap, type Command } from './wire';
 
 export interface Member {
   queue: Queue;
@@ -137,7 +137,7 @@ export class Link implements Desk {
     if (clientId === null || !this.isFetching || this.isRecalling || !this.isRecallable) return;
     this.isRecalling = true;
     this.unblock(clientId)
-      .catch((error: unknown) => (this.isRecallable = !isServerError(error))) // other trouble is the courier's
+      .catch((error: unknown) => (this.isRecallable = !textOf(error).startsWith('NOPERM'))) // other trouble is the courier's
       .finally(() => (this.isRecalling = false));
   }
 

@@ -4,8 +4,9 @@
 
 /** How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled. */
 export const TURN_MS = 250;
-/** How long a fetch may wait whatever others want. */
+/** How long a fetch may wait whatever others want; of many links less, so that one with jobs has half of the time. */
 export const HOLD_MS = 25;
+export const holdMs = (links: number) => Math.min(HOLD_MS, TURN_MS / (2 * links));
 
 export class Turns<Link> {
   /** When the turn comes of those that want to fetch. */
@@ -15,6 +16,8 @@ export class Turns<Link> {
   private readonly recalled = new Set<Link>();
   /** No earlier, of those whose fetch was recalled. */
   private readonly later = new Map<Link, number>();
+
+  constructor(private readonly links: () => number) {}
 
   want(link: Link, nowMs: number): void {
     this.due.set(link, Math.max(nowMs, this.later.get(link) ?? nowMs));
@@ -55,7 +58,7 @@ export class Turns<Link> {
   /** One at a time: who was recalled last has time to come back. */
   private recallAt(): number {
     const waiting = least(this.out)?.[1] ?? Infinity;
-    return Math.max(waiting, ...[...this.recalled].map((link) => this.out.get(link)!)) + HOLD_MS;
+    return Math.max(waiting, ...[...this.recalled].map((link) => this.out.get(link)!)) + holdMs(this.links());
   }
 }
 

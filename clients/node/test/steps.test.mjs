@@ -314,6 +314,21 @@ test('once: money moves once, whatever is sent again', { timeout: 120_000 }, asy
   await queue.close();
 });
 
+test('what a delivery costs is said afterwards', { timeout: 120_000 }, async () => {
+  await queue.cfgset({ rate: [10, 60_000] });
+  await queue.addMany([{ data: 1 }, { data: 2 }]);
+  const work = async (job) => {
+    await assert.rejects(job.setCost('many'), /a cost is a whole number, not/);
+    await job.setCost(10);
+  };
+  assert.deepEqual([await drained(work, { concurrency: 1 }), await drained(work)], [1, 0]);
+  await dq.clock.advance(60_000);
+  assert.equal(await drained(work, { concurrency: 1 }), 1);
+  const inline = new InlineQueue((job) => job.setCost(7).then(() => job.id));
+  await inline.add(1, { id: 'a' });
+  assert.equal(await inline.result('a'), 'a');
+});
+
 test('once: a script that fails has no step', { timeout: 120_000 }, async () => {
   const admin = new ioredis(dq.url.slice('unix://'.length));
   await admin.set('{q}text', 'a');

@@ -197,7 +197,41 @@ def test_jobs_of_equal_options_go_together():
     assert replies == [b"r"] * MOST_JOBS + [b"s", b"t", None, b"u"]
 
 
+def test_without_a_server_a_cost_changes_nothing():
+    queue = InlineQueue(lambda job: job.set_cost(7))
+    queue.add(1, id="a")
+    assert queue.result("a") is None
+
+
 # --- On a server
+
+
+def test_what_a_delivery_costs_is_said_afterwards(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    queue.cfgset(rate=(10, 60))
+
+    def work(job):
+        with pytest.raises(TypeError, match="cost"):
+            job.set_cost("\udc80")
+        job.set_cost(10)
+
+    queue.add_many([{"data": n} for n in range(3)])
+    worker = dq.Worker(queue, work, concurrency=1)
+    assert (worker.drain(), worker.drain()) == (1, 0)
+
+    async def rest():
+        other = dq.asyncio.Queue(dq_url, "q")
+
+        async def awork(job):
+            await job.set_cost(10)
+
+        return await dq.asyncio.Worker(other, awork, concurrency=1).drain()
+
+    dq.testing.server.Clock(queue.client).advance(seconds=60)
+    assert asyncio.run(rest()) == 1
+    dq.testing.server.Clock(queue.client).advance(seconds=60)
+    (job,) = queue.pop()
+    assert queue.touch(job.id, job.token, cost=10) is not None and queue.touch(job.id, "17", cost=1) is None
 
 
 def test_a_script_takes_effect_once_in_the_life_of_its_job(dq_url):

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from dq._turns import HOLD_S, TURN_S, Turns
+from dq._turns import HOLD_S, TURN_S, Turns, hold_s
 
 TICK_S = 0.001
 
 
 def play(links, places, random):
     """Fetches find nothing, and end some ms after they are recalled. The longest time without one, the shortest one."""
-    turns = Turns()
+    turns = Turns(links)
     for link in range(links):
         turns.want(link, 0.0)
     ends, last = {}, dict.fromkeys(range(links), 0.0)
@@ -50,11 +50,11 @@ def test_every_link_has_its_turn(seed):
     gap, shortest = play(links, places, chosen)
     assert gap <= TURN_S + links * (HOLD_S + 10 * TICK_S), (links, places)
     assert (shortest is None) == (places >= links), (links, places)
-    assert shortest is None or shortest >= HOLD_S - TICK_S / 2
+    assert shortest is None or shortest >= hold_s(links) - TICK_S / 2
 
 
 def test_who_found_something_need_not_wait():
-    turns = Turns()
+    turns = Turns(2)
     turns.want("a", 0.0)
     turns.want("b", 0.0)
     turns.begin("a", 0.0)

@@ -188,6 +188,22 @@ impl<T> Job<T> {
     // --- Inside
 
     /// What a handler does that is no longer its job's is refused.
+    /// What this delivery counts in the rates of the queue and its group, where that is known only afterwards.
+    pub async fn set_cost(&self, cost: u32) -> Result<(), Error> {
+        self.still_ours()?;
+        let Desk::Worker { server, .. } = &self.inner.desk else {
+            return Ok(()); // there are no rates
+        };
+        let of = &self.inner.delivered;
+        let mut touch = cmd("DQ.TOUCH");
+        touch.arg(&*of.job.key).arg(&*of.job.id);
+        touch.arg("TOKEN").arg(&of.token).arg("COST").arg(cost);
+        match server.ask(&of.job.key, &touch).await? {
+            Value::Nil => Err(self.gone()),
+            _ => Ok(()),
+        }
+    }
+
     fn still_ours(&self) -> Result<(), Error> {
         if self.inner.attempt().has_ended {
             return Err(Suspended.into());

@@ -2,8 +2,8 @@
 
 use dq_redis::testing::TestServer;
 use dq_redis::{
-    give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Queue,
-    State, Suspended, WaitFor, Worker,
+    give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Pop,
+    Queue, QueueSettings, Rate, State, Suspended, WaitFor, Worker,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -131,6 +131,35 @@ async fn steps_sleeps_and_children() -> Result<(), Error> {
         (queue.result("j").await?, CHARGED.load(Ordering::Relaxed)),
         (Some(3), 1)
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_delivery_costs_is_said_afterwards() -> Result<(), Error> {
+    let (server, queue) = server().await;
+    let rate = Rate {
+        jobs: 10,
+        window: MINUTE,
+    };
+    queue
+        .configure(QueueSettings {
+            rate: Some(rate),
+            ..QueueSettings::default()
+        })
+        .await?;
+    for number in 0..3 {
+        queue.add(&Order { number }).await?;
+    }
+    let work = |job: Job<Order>| async move { job.set_cost(10).await };
+    let worker = Worker::new(&queue).handler(Handler::new(work));
+    assert_eq!((worker.drain().await?, worker.drain().await?), (1, 0));
+    server.clock().advance(MINUTE).await?;
+    assert_eq!(worker.drain().await?, 1);
+    server.clock().advance(MINUTE).await?;
+    let job = queue.pop(Pop::default()).await?.remove(0);
+    let token = job.token.as_deref().expect("a token");
+    assert!(queue.set_cost(&job.id, token, 2).await?);
+    assert!(!queue.set_cost(&job.id, "17", 2).await?);
     Ok(())
 }
 

@@ -162,14 +162,25 @@ class Commands(Outcomes):
         """``nack`` for many: a mapping of ids to tokens."""
         return self._many("DQ.NACK", tokens, words.nack_options(delay, priority, mode, reason), words.maybe_text)
 
-    def touch(self, id: Bytes, token: Optional[str] = None, *, ttr: Optional[Duration] = None) -> Optional[datetime]:
-        """A fresh lease from now. Returns its end, or None where the job is not reserved with that token."""
+    def touch(
+        self,
+        id: Bytes,
+        token: Optional[str] = None,
+        *,
+        ttr: Optional[Duration] = None,
+        cost: Optional[int] = None,
+    ) -> Optional[datetime]:
+        """A fresh lease from now. Returns its end, or None where the job is not reserved with that token.
+
+        cost: what its delivery counts in the rates, where that is known only afterwards.
+        """
         return self._one(
             id,
             "DQ.TOUCH",
             words.bytes_of(id),
             *words.value("TOKEN", token),
             *words.ms("TTR", ttr),
+            *words.value("COST", cost),
             read=words.maybe_instant,
         )
 

@@ -158,7 +158,8 @@ class BaseLink:
         return (b"CLIENT", b"UNBLOCK", waiting) if is_recalled and self._fetching and waiting is not None else None
 
     def _unblocked(self, reply: Any) -> None:
-        self._is_recallable = isinstance(reply, int)
+        if isinstance(reply, ResponseError) and str(reply).startswith("NOPERM"):
+            self._is_recallable = False
 
     def waits_s(self) -> float:
         """How long a fetch may wait where other links may want its places."""

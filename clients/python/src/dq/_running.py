@@ -107,7 +107,7 @@ class BaseWorker(BaseConsumer[Q]):
         """How many handlers run."""
         self._claimed = 0
         """How many jobs are being fetched."""
-        self._turns = Turns()
+        self._turns = Turns(1)
         self._backlog: deque[Delivery] = deque()
         self._started = False
         self._prepare()

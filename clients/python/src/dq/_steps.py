@@ -17,6 +17,7 @@ from redis.exceptions import ResponseError
 from ._delivery import Command, Delivery, as_map
 from .codec import Codec, decoded, id_from, id_to
 from .errors import Cancelled, Suspended, TimedOut
+from .handler import whole
 from .times import Duration, to_ms
 
 OWN = "dq:"
@@ -227,6 +228,15 @@ redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return 1
 """
 """The step has its place before the script begins, and is set behind it: of one that failed it is "begun"."""
+
+
+def set_cost(work: Work, cost: int) -> Steps:
+    work.begin()
+    delivery = work.delivery
+    count = whole(cost, "cost", 1)
+    (reply,) = yield Ask([(b"DQ.TOUCH", delivery.key, delivery.id, b"TOKEN", delivery.token, b"COST", count)])
+    if reply is None:
+        work.lost()
 
 
 def once(work: Work, name: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Steps:

@@ -12,11 +12,16 @@ TURN_S = 0.25
 """How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled."""
 
 HOLD_S = 0.025
-"""How long a fetch may wait whatever others want."""
+"""How long a fetch may wait whatever others want; of many links less, so that one with jobs has half of the time."""
+
+
+def hold_s(links: int) -> float:
+    return min(HOLD_S, TURN_S / (2 * links))
 
 
 class Turns:
-    def __init__(self) -> None:
+    def __init__(self, links: int) -> None:
+        self._hold_s = hold_s(links)
         self._due: dict[Any, float] = {}
         """When the turn comes of those that want to fetch."""
         self._out: dict[Any, float] = {}
@@ -55,12 +60,11 @@ class Turns:
 
     def look_at(self, link: Any, now: float) -> float:
         """When that link, which could not begin, is to try again at the latest."""
-        due = self._due[link]
-        if due > now:
-            return due
-        return self._recall_at()
+        if self.is_first(link, now):
+            return self._recall_at()
+        return due if (due := self._due[link]) > now else math.inf
 
     def _recall_at(self) -> float:
         """One at a time: who was recalled last has time to come back."""
         waiting = min(self._out.values(), default=math.inf)
-        return max([waiting, *(self._out[link] for link in self._recalled)]) + HOLD_S
+        return max([waiting, *(self._out[link] for link in self._recalled)]) + self._hold_s

@@ -269,6 +269,10 @@ class Job(BaseJob):
         """
         return self._do(_steps.once(self._steps, name, script, keys, args))  # type: ignore[no-any-return]
 
+    def set_cost(self, cost: int) -> None:
+        """What this delivery counts in the rates of the queue and its group, where that is known only afterwards."""
+        self._do(_steps.set_cost(self._steps, cost))
+
     def _do(self, steps: _steps.Steps) -> Any:
         """Carries them out, in this thread."""
         answer: Any = None

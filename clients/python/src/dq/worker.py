@@ -25,6 +25,7 @@ from ._link import Link, Watch
 from ._links import wait_s
 from ._log import be_plain
 from ._running import BaseWorker
+from ._turns import Turns
 from .errors import ConfigurationError
 from .job import Job
 from .queue import Queue
@@ -68,6 +69,7 @@ class Worker(BaseWorker[Queue]):
         self._pid = os.getpid()
         be_plain(self.log)
         self._links = self._make_links()
+        self._turns = Turns(len(self._links))
         self._watch = Watch(self._links, self._look_at_limits)
         if self._health is not None:
             self._health.start()

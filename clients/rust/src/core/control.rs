@@ -167,11 +167,13 @@ impl Core {
 
     /// Without the permission for it, the connection is closed instead.
     pub(super) fn unblocked(&mut self, link: usize, reply: &Value, now: Instant) {
-        self.links[link].is_recallable = !matches!(reply, Value::ServerError(_));
-        if !self.links[link].is_recallable
-            && !self.is_working()
-            && self.links[link].waiting.is_fetching()
-        {
+        let Value::ServerError(error) = reply else {
+            return;
+        };
+        if error.code() == "NOPERM" {
+            self.links[link].is_recallable = false;
+        }
+        if !self.is_working() && self.links[link].waiting.is_fetching() {
             self.close(
                 Line {
                     link,

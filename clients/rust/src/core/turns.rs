@@ -7,7 +7,12 @@ use std::time::{Duration, Instant};
 /// How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled.
 pub(super) const TURN: Duration = Duration::from_millis(250);
 /// How long a fetch may wait whatever others want.
-pub(super) const HOLD: Duration = Duration::from_millis(25);
+const HOLD: Duration = Duration::from_millis(25);
+
+/// Of many links less, so that one with jobs has half of the time.
+fn hold(links: usize) -> Duration {
+    HOLD.min(TURN / (2 * links.max(1)) as u32)
+}
 
 #[derive(Debug, Clone, Copy)]
 enum Turn {
@@ -45,7 +50,7 @@ impl Turns {
         let (since, late, _) = out.clone().min()?;
         let leaving = out.filter(|(.., is_recalled)| *is_recalled);
         let last = leaving.map(|(since, ..)| since).max();
-        Some((late, last.unwrap_or(since).max(since) + HOLD))
+        Some((late, last.unwrap_or(since).max(since) + hold(self.0.len())))
     }
 
     /// Whose turn it is.
@@ -151,7 +156,7 @@ mod tests {
                         gap <= TURN + round,
                         "{links} links at {places} places: {gap:?}"
                     );
-                    assert!(shortest.is_none_or(|shortest| shortest >= HOLD));
+                    assert!(shortest.is_none_or(|shortest| shortest >= hold(links)));
                     assert_eq!(shortest.is_none(), places >= links);
                 }
             }

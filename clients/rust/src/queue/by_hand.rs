@@ -156,6 +156,21 @@ impl Queue {
         Ok(values::instant(&self.ask(id, &touch).await?))
     }
 
+    /// What a delivery counts in the rates of the queue and its group, where that is known only afterwards; its lease is
+    /// renewed. False where the token is not the job's current one.
+    pub async fn set_cost(
+        &self,
+        id: impl AsRef<[u8]>,
+        token: &str,
+        cost: u32,
+    ) -> Result<bool, Error> {
+        let id = id.as_ref();
+        let mut touch = cmd("DQ.TOUCH");
+        touch.arg(&**self.key(id)).arg(id);
+        touch.arg("TOKEN").arg(token).arg("COST").arg(cost);
+        Ok(self.ask(id, &touch).await? != Value::Nil)
+    }
+
     /// The same for many jobs, by their ids and tokens; the ends in the same order.
     pub async fn touch_many<I: AsRef<[u8]>>(
         &self,

@@ -49,6 +49,10 @@ class Job(BaseJob):
         """Runs a Lua script that takes effect once in the life of the job, on this server. Whether it ran now."""
         return await self._do(_steps.once(self._steps, name, script, keys, args))  # type: ignore[no-any-return]
 
+    async def set_cost(self, cost: int) -> None:
+        """What this delivery counts in the rates of the queue and its group, where that is known only afterwards."""
+        await self._do(_steps.set_cost(self._steps, cost))
+
     async def _do(self, steps: _steps.Steps) -> Any:
         owner, answer = self._delivery.owner, None
         while True:

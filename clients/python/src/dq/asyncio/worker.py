@@ -20,6 +20,7 @@ from .._delivery import Delivery
 from .._links import wait_s
 from .._log import be_plain
 from .._running import BaseWorker
+from .._turns import Turns
 from ..errors import Cancelled, ConfigurationError
 from ..handler import Handler
 from ..hooks import Hooks
@@ -159,6 +160,7 @@ class Worker(BaseWorker[Queue]):
         if self._stops:
             self._stopping.set()
         self._links = [Link(self, members, self._fetches(members)) for members in self._groups()]
+        self._turns = Turns(len(self._links))
 
     # --- Handling
 

@@ -20,7 +20,7 @@ final class Crew {
 
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition news = lock.newCondition();
-    private final Turns<Link> turns = new Turns<>();
+    private final Turns<Link> turns;
     private final Deque<Link> unconnected = new ArrayDeque<>(); // and nobody is at them
     private Deque<Job> backlog = new ArrayDeque<>();
     private int running;
@@ -38,6 +38,7 @@ final class Crew {
         this.links = links;
         this.concurrency = concurrency;
         this.prefetch = prefetch;
+        turns = new Turns<>(links.size());
         unconnected.addAll(links);
     }
 

@@ -63,6 +63,12 @@ public final class Job extends Delivery {
         this.value = value;
     }
 
+    /** What this delivery counts in the rates of the queue and its group, where that is known only afterwards. */
+    public void setCost(int cost) throws InterruptedException {
+        check();
+        keep(new Words("DQ.TOUCH").add(rawKey).add(rawId).add("TOKEN").add(rawToken).add("COST").add(cost));
+    }
+
     /** How far it is, from 0 to 1: for DQ.GET. Written at most once a second, and the last one as the job ends. */
     public void progress(double fraction) {
         progress(fraction, null);

@@ -257,7 +257,7 @@ final class Link implements Rim {
     }
 
     /** One that cannot be recalled must not hold for long what other links may need. */
-    private Duration limited(Duration wait) {
+    Duration limited(Duration wait) {
         boolean isRecallable = waiting.clientId > 0 && !isUnblockRefused;
         return isOneOfSeveral && !isRecallable ? Times.min(wait, Turns.TURN) : wait;
     }
@@ -356,11 +356,15 @@ final class Link implements Rim {
     /** Ends the wait of the fetch; false where that cannot be. */
     boolean unblock(Wire control) {
         long id = waiting.clientId;
-        if (id > 0) {
-            byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
-            isUnblockRefused = control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException;
+        if (id <= 0) {
+            return false;
         }
-        return id > 0 && !isUnblockRefused;
+        byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
+        if (control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException said) {
+            isUnblockRefused |= said.getMessage().startsWith("NOPERM");
+            return false;
+        }
+        return true;
     }
 
     void cutFetch() {

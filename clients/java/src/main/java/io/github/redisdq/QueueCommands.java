@@ -134,6 +134,14 @@ abstract sealed class QueueCommands permits DqQueue {
         return Reply.instant(shards.one(new Words("DQ.TOUCH").add(shards.key(id)).add(id).value("TOKEN", token).value("TTR", ttr)));
     }
 
+    /**
+     * What a delivery counts in the rates of the queue and its group, where that is known only afterwards; its lease is
+     * renewed. False where the token is not current.
+     */
+    public boolean setCost(String id, String token, int cost) {
+        return shards.one(new Words("DQ.TOUCH").add(key(id)).add(id).value("TOKEN", token).value("COST", cost)) != null;
+    }
+
     /** {@link #touch} for many: tokens by ids. Returns the leases' ends by ids. */
     public Map<String, Instant> touchAll(Map<String, String> tokens, Duration ttr) {
         return shards.many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);

@@ -15,14 +15,24 @@ final class Turns<L> {
     /** How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled. */
     static final Duration TURN = Duration.ofMillis(250);
 
-    /** How long a fetch may wait whatever others want. */
-    static final long HOLD_NS = 25_000_000;
+    private static final Duration HOLD = Duration.ofMillis(25);
+
+    private final long holdNs;
 
     private final Map<L, Long> due = new LinkedHashMap<>(); // when the turn comes of those that want to fetch
     private final Map<L, Long> out = new LinkedHashMap<>(); // since when others fetch, or were last recalled; in that order
     private final Set<L> recalled = new HashSet<>();
     private final Map<L, Long> later = new HashMap<>(); // no earlier, of those whose fetch was recalled
     private L leaving; // the last one that was recalled; null where it came back
+
+    Turns(int links) {
+        holdNs = hold(links);
+    }
+
+    /** How long a fetch may wait whatever others want; of many links less, so that one with jobs has half of the time. */
+    static long hold(int links) {
+        return Times.min(HOLD, TURN.dividedBy(2L * links)).toNanos();
+    }
 
     void want(L link, long now) {
         Long at = later.remove(link);
@@ -76,7 +86,7 @@ final class Turns<L> {
 
     /** One at a time, as the one that is recalled makes room. */
     private long recallsAt() {
-        return out.get(leaving == null ? oldest() : leaving) + HOLD_NS;
+        return out.get(leaving == null ? oldest() : leaving) + holdNs;
     }
 
     /** When a turn comes or, where there is no place, a fetch is to be recalled; {@code otherwise}, if that is earlier. */

@@ -36,7 +36,7 @@ public final class Worker implements AutoCloseable {
     private final Duration drain;
     private final Executor executor;
     private final Handling handling;
-    private final List<Link> links = new ArrayList<>();
+    final List<Link> links = new ArrayList<>();
     private final Crew crew;
     private final Health health; // null: nobody asks
     final Watch watch;

@@ -328,6 +328,18 @@ class FlowsTest {
     }
 
     @Test
+    void whatADeliveryCostsIsSaidAfterwards(DqServer server) throws Exception {
+        queue.configure(new Settings().rate(10, Duration.ofMinutes(1)));
+        Worker worker = Worker.on(queue).concurrency(1).handler(Handler.of(job -> job.setCost(10))).build();
+        queue.add(1, JobOptions.withId("a"));
+        queue.add(1, JobOptions.withId("b"));
+        assertEquals(List.of(1, 0), List.of(worker.drain(), worker.drain()));
+        server.clock().advance(Duration.ofMinutes(1));
+        String token = queue.pop(1, null).get(0).token();
+        assertEquals(List.of(true, false), List.of(queue.setCost("b", token, 2), queue.setCost("b", "17", 2)));
+    }
+
+    @Test
     void aScriptThatFailsHasNoStep() throws Exception {
         String script = "if ARGV[1] ~= '' then return redis.error_reply(ARGV[1]) end redis.call('LPUSH', KEYS[1], 1)";
         List<Object> ran = new ArrayList<>();

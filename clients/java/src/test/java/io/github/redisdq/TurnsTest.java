@@ -22,7 +22,7 @@ class TurnsTest {
     private final Turns<String> turns = wanted(List.of("a", "b"));
 
     private static <L> Turns<L> wanted(List<L> links) {
-        Turns<L> turns = new Turns<>();
+        Turns<L> turns = new Turns<>(links.size());
         links.forEach(link -> turns.want(link, START));
         return turns;
     }
@@ -181,7 +181,7 @@ class TurnsTest {
             Integer late = turns.recall(at(ms));
             if (late != null) {
                 assertEquals(0, places, "there is room");
-                assertTrue(ms - begun.get(late) >= 25, "it has hardly begun");
+                assertTrue((ms - begun.get(late)) * MS >= Turns.hold(size), "it has hardly begun");
                 comesBack.putIfAbsent(late, ms + random.nextInt(LATEST_MS + 1));
                 assertEquals(1, comesBack.size(), "one would do");
             }
