@@ -47,6 +47,10 @@ To try in another terminal:
   $client DQ.STATS mails
   $client DQ.ACK mails welcome
 
+For tests with dq's libraries:
+
+  export DQ_SERVER='$server' DQ_MODULE='$module'
+
 END
 }
 
