@@ -21,6 +21,8 @@ export class Crew implements Boss {
   returned = 0;
   /** What waiting does not mend. */
   failure: ConfigurationError | null = null;
+  /** For how long the event loop has just stood still, at least. */
+  lateMs: () => number = () => 0;
   private readonly running = new Map<readonly Turn[], Promise<void>>();
   private readonly resting = new Set<Bell>();
   private readonly claims = new Map<Link, (claim: number) => void>();

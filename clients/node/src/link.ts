@@ -29,6 +29,8 @@ export interface Member {
 export interface Boss {
   readonly waitMs: number;
   readonly isDraining: boolean;
+  /** For how long the event loop has just stood still, at least. */
+  lateMs(): number;
   /** How many jobs a link may fetch, when it is its turn; 0 to end. */
   claim(link: Link): Promise<number>;
   takeOn(link: Link, claim: number, found: Delivery[]): void;
@@ -200,7 +202,8 @@ export class Link implements Desk {
   /** False where this process runs an earlier delivery of the job: that one is lost, and this one goes back. */
   private accept(delivery: Delivery): boolean {
     delivery.leaseMs = this.fetches.leaseMs(delivery.ttrMs);
-    delivery.isDoubtful = this.stillMs >= Math.max(delivery.leaseMs / 3, limits.STILL_MS);
+    const stillMs = Math.max(this.stillMs, this.boss.lateMs());
+    delivery.isDoubtful = stillMs >= Math.max(delivery.leaseMs / 3, limits.STILL_MS);
     if (delivery.isDoubtful) this.courier.beatSoon();
     this.leases.take(delivery);
     if (this.leases.beatAt < this.courier.wakesAt) this.bell.ring();

@@ -58,15 +58,21 @@ export async function within<T>(promise: Promise<T>, ms: number, what: string, o
   }
 }
 
+export interface Watch {
+  /** By how much its next tick is late (or less than nothing): what is read before that may be as old. */
+  lateMs(): number;
+  end(): void;
+}
+
 /** Looks every `ms` whether the event loop stood still, and tells for how long. Returns what ends it. */
-export function watch(ms: number, tick: (lateMs: number) => void): () => void {
+export function watch(ms: number, tick: (lateMs: number) => void): Watch {
   let due = nowMs() + ms;
   const timer = setInterval(() => {
     const now = nowMs();
     tick(now - due);
     due = now + ms;
   }, ms);
-  return () => clearInterval(timer);
+  return { lateMs: () => nowMs() - due, end: () => clearInterval(timer) };
 }
 
 /** Whether all of them ended within that time, however they ended. */

@@ -155,9 +155,11 @@ export class Worker<T = any> {
     }
     for (const link of this.links) link.carry();
     this.supplies = this.links.map((link) => link.supply(this.links.length === 1));
-    const unwatch = watch(limits.TICK_MS, (ms) => this.tick(ms));
+    const ticking = watch(limits.TICK_MS, (ms) => this.tick(ms));
+    this.crew.lateMs = ticking.lateMs;
     await isStopped;
-    unwatch();
+    ticking.end();
+    this.crew.lateMs = () => 0;
     await this.end();
     this.isOver = true;
     endProbe();

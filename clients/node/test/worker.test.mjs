@@ -8,7 +8,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigurationError, Queue, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
-import { within } from '../dist/waiting.js';
+import { watch, within } from '../dist/waiting.js';
 
 const dq = withServer({ before, after, beforeEach });
 const silent = { info() {}, warn() {}, error() {} };
@@ -133,6 +133,14 @@ test(
     assert.deepEqual(seen, ['w', 'y']);
   },
 );
+
+test('a standstill is known in the turn of the event loop in which it ends', () => {
+  let ticks = 0;
+  const watching = watch(100, () => ticks++);
+  for (const end = performance.now() + 300; performance.now() < end;);
+  assert.ok(watching.lateMs() >= 190 && ticks === 0);
+  watching.end();
+});
 
 test('an answer that came during a standstill is read, though its time is over', { timeout: 120_000 }, async () => {
   const isOver = `${tmpdir()}/dq-answer-${process.pid}`;
