@@ -117,10 +117,12 @@ class Run(unittest.TestCase):
     def test_what_to_type_stands_below_the_log(self):
         port = free_port()
         run, db = self.serving(port)
-        wait_until("the hint", lambda: f"redis-cli -p {port} DQ.ACK" in run.said() or "valkey-cli" in run.said())
+        wait_until("the hint", lambda: "DQ_MODULE=" in run.said())
         log, hint = run.said().split("Ready to accept connections", 1)
         self.assertNotIn("DQ.ADD", log)
-        self.assertTrue(hint.rstrip().endswith("DQ.ACK mails welcome"), hint)
+        self.assertRegex(hint, rf"(redis|valkey)-cli -p {port} DQ.ACK mails welcome\n")
+        server, module = re.search(r"export DQ_SERVER='(/.*)' DQ_MODULE='(/.*)'$", hint.rstrip()).groups()
+        self.assertTrue(os.access(server, os.X_OK) and os.path.samefile(module, MODULE), hint)
         self.assertFalse(re.search(r"^\d+:M ", hint, re.M), hint)
         # Ctrl-C; what the server then says is still shown.
         os.killpg(run.pid, signal.SIGINT)
