@@ -23,6 +23,7 @@ mod growth;
 mod heartbeat;
 mod idle;
 mod lateness;
+mod many;
 mod million;
 mod outcomes;
 mod pings;
@@ -50,8 +51,9 @@ use scratch::Scratch;
 
 type Subject = (&'static str, fn(Plan) -> Part);
 
-const SUBJECTS: [Subject; 14] = [
+const SUBJECTS: [Subject; 15] = [
     ("commands", commands::measure),
+    ("many", many::measure),
     ("million", million::measure),
     ("heartbeat", heartbeat::measure),
     ("lateness", lateness::measure),
