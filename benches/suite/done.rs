@@ -1,7 +1,7 @@
 //! Jobs that are done and kept: what each takes, and whether a queue holds to the bytes that it may keep.
 
 use super::host::Host;
-use super::jobs::{id, payload, scattered};
+use super::jobs::{dq, id, payload, scattered};
 use super::plan::{Plan, MILLION};
 use super::report::{Goal, Part, Row};
 use super::stats::most;
@@ -122,15 +122,12 @@ impl Kept {
 
     fn add(&mut self, jobs: &[([u8; 16], (usize, usize))]) {
         let payloads: Vec<Vec<u8>> = jobs.iter().map(|(id, (len, _))| text(id, *len)).collect();
-        let count = Decimal::of(jobs.len() as u64);
-        let mut words: Vec<&[u8]> = vec![b"DQ.MADD", QUEUE, count.bytes()];
-        words.extend(
-            jobs.iter()
-                .zip(&payloads)
-                .flat_map(|((id, _), payload)| [&id[..], payload]),
-        );
+        let jobs = jobs.iter().zip(&payloads);
+        let jobs: Vec<_> = jobs
+            .map(|((id, _), payload)| (&id[..], &payload[..]))
+            .collect();
         let mut out = Vec::new();
-        encode(&mut out, &words);
+        dq::add_many(&mut out, &jobs, None);
         self.client.send(&out);
         self.client.receive_done(1);
     }

@@ -70,6 +70,34 @@ pub mod dq {
         add_far_by(out, b"DQ.ADD", number);
     }
 
+    /// Id and payload of each; all due at once, or so much later.
+    pub fn add_many(out: &mut Vec<u8>, jobs: &[(&[u8], &[u8])], delay_ms: Option<u64>) {
+        let (count, delay) = (Decimal::of(jobs.len() as u64), delay_ms.map(Decimal::of));
+        let mut words: Vec<&[u8]> = vec![b"DQ.MADD", b"dq", count.bytes()];
+        words.extend(jobs.iter().flat_map(|(id, payload)| [*id, *payload]));
+        if let Some(delay) = &delay {
+            words.extend([b"DELAY", delay.bytes()]);
+        }
+        encode(out, &words);
+    }
+
+    /// The far jobs of those numbers in one command: due together, as its options are those of each.
+    pub fn add_far_together(
+        out: &mut Vec<u8>,
+        numbers: std::ops::Range<usize>,
+        payload_bytes: usize,
+    ) {
+        let delay_ms = far_delay_ms(numbers.start);
+        let ids: Vec<_> = numbers
+            .map(|number| (id(number), payload(number)))
+            .collect();
+        let jobs: Vec<_> = ids
+            .iter()
+            .map(|(id, payload)| (&id[..], &payload[..payload_bytes]))
+            .collect();
+        add_many(out, &jobs, Some(delay_ms));
+    }
+
     pub fn add_far_by(out: &mut Vec<u8>, command: &[u8], number: usize) {
         add_far_on(out, command, b"dq", number);
     }

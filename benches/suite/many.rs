@@ -1,11 +1,10 @@
 //! What a job costs the server if one command adds many: beside an add of each, and a sorted set and a hash.
 
 use super::bench::{Bench, PIPELINE};
-use super::jobs::{dq, far_delay_ms, id, payload, zset_and_hash};
+use super::jobs::{dq, far_delay_ms, id, zset_and_hash, PAYLOAD_BYTES};
 use super::plan::Plan;
 use super::report::{Goal, Part, Row};
 use super::rounds::{Runs, Samples};
-use super::wire::{encode, Decimal};
 
 const JOBS: usize = 256_000;
 /// Of one command: as many as the libraries put into one.
@@ -81,26 +80,10 @@ fn add_each(bench: &mut Bench) -> f64 {
 
 fn add_together(bench: &mut Bench) -> f64 {
     bench.host.flush();
-    let each = bench.cost(JOBS / TOGETHER, 1, |_, out, n| add_many(out, n));
+    let each = bench.cost(JOBS / TOGETHER, 1, |_, out, n| {
+        dq::add_far_together(out, n * TOGETHER..(n + 1) * TOGETHER, PAYLOAD_BYTES)
+    });
     each / TOGETHER as f64
-}
-
-fn add_many(out: &mut Vec<u8>, command: usize) {
-    let numbers = command * TOGETHER..(command + 1) * TOGETHER;
-    let jobs: Vec<_> = numbers.map(|it| (id(it), payload(it))).collect();
-    let jobs: Vec<_> = jobs
-        .iter()
-        .map(|(id, payload)| (&id[..], *payload))
-        .collect();
-    write(out, &jobs, far_delay_ms(command));
-}
-
-fn write(out: &mut Vec<u8>, jobs: &[(&[u8], &[u8])], delay_ms: u64) {
-    let (count, delay) = (Decimal::of(jobs.len() as u64), Decimal::of(delay_ms));
-    let mut words: Vec<&[u8]> = vec![b"DQ.MADD", b"dq", count.bytes()];
-    words.extend(jobs.iter().flat_map(|(id, payload)| [*id, *payload]));
-    words.extend([b"DELAY", delay.bytes()]);
-    encode(out, &words);
 }
 
 /// How long the command of many large jobs takes, in ms.
@@ -111,7 +94,7 @@ fn large(bench: &mut Bench) -> f64 {
     let body = vec![b'x'; LARGE_BYTES];
     let jobs: Vec<_> = ids.iter().map(|id| (&id[..], &body[..])).collect();
     let mut out = Vec::new();
-    write(&mut out, &jobs, far_delay_ms(0));
+    dq::add_many(&mut out, &jobs, Some(far_delay_ms(0)));
     client.call(&[b"CONFIG", b"RESETSTAT"]);
     client.send(&out);
     client.receive_done(1);

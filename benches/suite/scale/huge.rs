@@ -4,7 +4,7 @@
 use std::env;
 
 use super::{copy, fill, lives, load, one_pair, one_queue, start, write_out, Shape, FIRST_FAR};
-use crate::suite::jobs::{far_delay_ms, far_due_ms, id, payload};
+use crate::suite::jobs::{dq, far_due_ms, id, payload};
 use crate::suite::plan::Plan;
 use crate::suite::report::{Goal, Part, Row};
 use crate::suite::wire::{encode, Decimal};
@@ -54,20 +54,8 @@ fn jobs(plan: Plan) -> usize {
     given.map_or(by_default, |it| it.parse().expect("JOBS is a number"))
 }
 
-/// `TOGETHER` jobs that are due together, as the options of the command are those of each.
 fn add_many(out: &mut Vec<u8>, command: usize) {
-    let jobs: Vec<_> = numbers(command).map(|it| (id(it), payload(it))).collect();
-    let (count, delay) = (
-        Decimal::of(TOGETHER as u64),
-        Decimal::of(far_delay_ms(command)),
-    );
-    let mut words: Vec<&[u8]> = vec![b"DQ.MADD", b"dq", count.bytes()];
-    words.extend(
-        jobs.iter()
-            .flat_map(|(id, payload)| [&id[..], &payload[..PAYLOAD_BYTES]]),
-    );
-    words.extend([b"DELAY", delay.bytes()]);
-    encode(out, &words);
+    dq::add_far_together(out, numbers(command), PAYLOAD_BYTES);
 }
 
 fn add_to_pair(out: &mut Vec<u8>, command: usize) {
