@@ -3,7 +3,7 @@
 //! First it is made sure that none would be an error, then each comes as if it were added alone, and one effect tells
 //! of all.
 
-use super::add::Add;
+use super::add::{Add, Condition};
 use super::after::Moment;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
@@ -13,6 +13,7 @@ use super::job::{Handle, Place, ID_MAX};
 use super::note::Note;
 use super::settings::check_terms;
 use super::state::flows::Released;
+use super::state::store::Id;
 use super::state::together::{Coming, Together};
 use super::Queue;
 use std::borrow::Cow;
@@ -38,10 +39,10 @@ impl Queue {
     /// Adds each of the jobs as `add` says but for id and payload, which knows no rule and no NEXT. `report` gets
     /// their ids in order, of `None` where the condition refuses one. Where one would be an error, nothing is added
     /// and nothing reported.
-    pub fn add_many(
+    pub fn add_many<'a>(
         &mut self,
         add: &Add<'_>,
-        jobs: &[NewOne<'_>],
+        jobs: &[NewOne<'a>],
         now: Now,
         mint: &mut Mint,
         out: &mut Effects,
@@ -69,28 +70,14 @@ impl Queue {
             notes,
         };
         let mut coming = Coming::new(self, &together, out);
+        let mut ids = Vec::with_capacity(AHEAD);
         for some in jobs.chunks(AHEAD) {
-            coming.queue().prefetch_ids(some);
-            for job in some {
-                let name = match job.id {
-                    Some(id) => Cow::Borrowed(id),
-                    None => {
-                        let id = coming.queue().fresh_id(now, mint);
-                        coming.note_made(mint.id());
-                        Cow::Owned(id)
-                    }
-                };
-                let id = coming.queue().jobs().hashed(&name);
-                let old = coming.queue().find(id);
-                let place = old.map(|old| coming.queue().jobs().job(old).place());
-                let finds_done = old.is_none() && coming.queue().find_done(id).is_some();
-                if (coming.queue()).refuses(add.condition, job.id, (place, finds_done), now) {
-                    report(None);
-                    continue;
-                }
-                coming.put(old, id, job.payload);
-                report(Some(&name));
-                coming.record(name, job.payload);
+            let hashed = |job: &NewOne<'a>| Some(coming.queue().jobs().hashed(job.id?));
+            ids.clear();
+            ids.extend(some.iter().map(hashed));
+            coming.queue().prefetch_ids(ids.iter().flatten().copied());
+            for (job, &id) in some.iter().zip(&ids) {
+                coming.admit((job, id), add.condition, now, mint, &mut report);
             }
         }
         Ok(())
@@ -141,6 +128,38 @@ impl Queue {
             return Ok(());
         }
         Rehearsal::new(self, add, now, mint).run(jobs)
+    }
+}
+
+impl<'a> Coming<'_, 'a> {
+    /// Has one of them come, if the condition lets it in.
+    fn admit(
+        &mut self,
+        (job, id): (&NewOne<'a>, Option<Id<'a>>),
+        condition: Condition,
+        now: Now,
+        mint: &mut Mint,
+        report: &mut impl FnMut(Option<&[u8]>),
+    ) {
+        let name = match job.id {
+            Some(id) => Cow::Borrowed(id),
+            None => {
+                let id = self.queue().fresh_id(now, mint);
+                self.note_made(mint.id());
+                Cow::Owned(id)
+            }
+        };
+        let queue = self.queue();
+        let id = id.unwrap_or_else(|| queue.jobs().hashed(&name));
+        let old = queue.find(id);
+        let place = old.map(|old| queue.jobs().job(old).place());
+        let finds_done = old.is_none() && queue.find_done(id).is_some();
+        if queue.refuses(condition, job.id, (place, finds_done), now) {
+            return report(None);
+        }
+        self.put(old, id, job.payload);
+        report(Some(&name));
+        self.record(name, job.payload);
     }
 }
 

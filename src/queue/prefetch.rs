@@ -5,7 +5,6 @@
 //! and the job. In a large queue each is a wait for memory, as long as hundreds of instructions. Two
 //! such chains are followed at once here, in turns: what one has prefetched arrives during a step of the other.
 
-use super::add_many::NewOne;
 use super::job::Handle;
 use super::state::schedule::Standing;
 use super::state::store::Id;
@@ -24,14 +23,12 @@ impl Queue {
     }
 
     /// For jobs about to be added together.
-    pub(super) fn prefetch_ids(&self, new: &[NewOne<'_>]) {
+    pub(super) fn prefetch_ids<'i>(&self, ids: impl Iterator<Item = Id<'i>> + Clone) {
         let jobs = self.jobs();
-        if jobs.len() < MANY {
-            return;
+        if jobs.len() >= MANY {
+            ids.clone().for_each(|id| jobs.prefetch_shard(id));
+            ids.for_each(|id| jobs.prefetch_index(id));
         }
-        let ids = || new.iter().filter_map(|job| job.id);
-        ids().for_each(|id| jobs.prefetch_shard(jobs.hashed(id)));
-        ids().for_each(|id| jobs.prefetch_index(jobs.hashed(id)));
     }
 
     /// As soon as its due is known: the way to its place in the schedule, and the index's part.

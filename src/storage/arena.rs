@@ -120,12 +120,13 @@ impl Arena {
         pages < PAGES_MAX && self.long.len() + count < LONG as usize
     }
 
-    /// There must be room. `fill` gets as many bytes, at least eight, and leaves those of the first eight alone
-    /// that are not in [`HEAD_BITS`].
-    pub fn insert(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> u32 {
+    /// A string of these parts. There must be room. It has at least eight bytes, of which the first eight have nothing
+    /// that is not in [`HEAD_BITS`].
+    #[inline]
+    pub fn insert<const N: usize>(&mut self, parts: [&[u8]; N]) -> u32 {
+        let len = parts.iter().map(|part| part.len()).sum();
         if len > SHORT_MAX {
-            let mut bytes = vec![0; len].into_boxed_slice();
-            fill(&mut bytes);
+            let bytes = parts.concat().into_boxed_slice();
             self.bytes += allocated(len);
             return LONG | self.long.make().insert(bytes);
         }
@@ -133,8 +134,11 @@ impl Arena {
         let (page, slot) = self.take_slot(size, NONE);
         let place = self.pages.get_mut(page).and_then(|it| it.place_mut(slot));
         if let Some(place) = place {
-            place[HEAD_LAST] = 0;
-            fill(&mut place[..len]);
+            let mut rest = &mut place[..len];
+            for part in parts {
+                let to = rest.split_off_mut(..part.len());
+                to.into_iter().for_each(|to| to.copy_from_slice(part));
+            }
             set_slack(place, size - len);
         }
         self.short += 1;
@@ -158,7 +162,7 @@ impl Arena {
         let slot = page.first_free();
         if slot >= page.slots() {
             let before = (page.bytes.len(), page.slots);
-            page.grow();
+            page.grow(class.taken as usize / 8);
             self.bytes = self.bytes + allocated(page.bytes.len()) - allocated(before.0);
             self.overhang += (page.bytes.len() - before.0) as isize;
             class.slots += u32::from(page.slots - before.1);

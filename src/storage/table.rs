@@ -142,30 +142,46 @@ impl IdTable {
     }
 
     /// The handle with this hash that `is_it` accepts; asked only if all 32 stored bits agree.
-    pub fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.search(hash, is_it).ok()
+    }
+
+    /// The same; or where such a handle would come, for [`IdTable::insert_near`].
+    pub fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Result<u32, u32> {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
-        let slots = self.shard(leaf.index())?;
+        let slots = self.shard(leaf.index()).map_or(&[][..], |slots| slots);
         let at = lower_bound(slots, slot(rank, 0), leaf.bits);
         slots[at..]
             .iter()
             .take_while(|&&s| (s >> 32) as u32 == rank)
             .map(|&s| s as u32)
             .find(|&handle| is_it(handle))
+            .ok_or(at as u32)
     }
 
     /// The caller has made sure that the id is not there.
     pub fn insert(&mut self, hash: u64, handle: u32) {
+        self.insert_near(hash, handle, u32::MAX);
+    }
+
+    /// The same, faster where a search has said just now where it comes. Any number is right.
+    pub fn insert_near(&mut self, hash: u64, handle: u32, near: u32) {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
         let slots = there(self.shards.get_mut(leaf.index()), SHARD);
-        let at = lower_bound(slots, slot(rank, handle), leaf.bits);
+        let (key, near) = (slot(rank, handle), near as usize);
+        let at = if is_place(slots, near, key) {
+            near
+        } else {
+            lower_bound(slots, key, leaf.bits)
+        };
         if slots.len() == slots.capacity() {
             let before = slots.capacity();
             grow(slots, 1);
             self.capacity += slots.capacity() - before;
         }
-        slots.insert(at, slot(rank, handle));
+        slots.insert(at, key);
         self.len += 1;
         if self.len() > self.count() * SPLIT_ABOVE && self.count() < MAX_SHARDS {
             self.split();
@@ -455,6 +471,12 @@ fn lower_bound(slots: &[u64], key: u64, bits: u32) -> usize {
         WINDOW => from + WINDOW + slots[from + WINDOW..].partition_point(|&s| s < key),
         _ => from + less,
     }
+}
+
+/// Whether a key that is not there belongs before that slot.
+fn is_place(slots: &[u64], at: usize, key: u64) -> bool {
+    let is_behind = at == 0 || slots.get(at - 1).is_some_and(|&s| s < key);
+    is_behind && slots.get(at).is_none_or(|&s| s > key)
 }
 
 /// The capacities in use, those for which jemalloc has a size: 1, even, then four per doubling.

@@ -3,12 +3,20 @@
 use super::groups::GroupNumber;
 use super::position::{EndsAt, Position};
 use super::purged::FREED_WITH_EACH;
+use super::schedule::Standing;
 use super::store::{Course, Id, NewJob};
 use super::Queue;
 use crate::queue::effect::{Change, Death, End, Removal};
 use crate::queue::job::{Failure, Handle, Place, SEQ_MAX};
 use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
+
+/// Jobs with one standing that are stored, and not on the list of the schedule yet.
+#[derive(Default)]
+pub(super) struct Unlinked {
+    at: Standing,
+    handles: Vec<Handle>,
+}
 
 impl Queue {
     /// Puts a job, the last in the order of adding, in the place of an old one of its id. The way to its
@@ -25,16 +33,56 @@ impl Queue {
         if let Some(old) = old {
             self.make_way(old);
         }
-        if self.seq >= SEQ_MAX {
-            self.number_anew();
-        }
-        self.seq += 1;
-        job.seq = self.seq;
+        job.seq = self.next_seq();
         let handle = self.insert(&job, id, way);
         if awaited.is_some() {
             self.give_awaited(awaited, handle);
         }
         handle
+    }
+
+    /// The same for one of several that come together: a plain one, which would stand in the schedule alone, is only
+    /// stored, to be linked by [`Queue::link_together`] before anything else happens to the queue.
+    pub(super) fn put_with(
+        &mut self,
+        old: Option<Handle>,
+        mut job: NewJob<'_>,
+        id: Id<'_>,
+        unlinked: &mut Unlinked,
+    ) -> Handle {
+        if old.is_some() || self.seq >= SEQ_MAX {
+            self.link_together(unlinked);
+            return self.put(old, job, id, None);
+        }
+        job.seq = self.next_seq();
+        let (handle, at) = self.store(&job, id);
+        // Groups ask the schedule whether it holds others.
+        if at.may_end() || self.groups.is_some() || self.has_purged() {
+            self.link(handle, at, None);
+        } else {
+            unlinked.at = at.standing();
+            unlinked.handles.push(handle);
+        }
+        handle
+    }
+
+    /// Takes each of them to its place in the schedule.
+    pub(super) fn link_together(&mut self, unlinked: &mut Unlinked) {
+        let jobs = &self.jobs;
+        let seq = |handle| jobs.job(handle).seq();
+        let handles = std::mem::take(&mut unlinked.handles);
+        if !handles.is_empty() {
+            (self.schedule).insert_together(unlinked.at, &handles, seq);
+        }
+    }
+
+    #[inline]
+    fn next_seq(&mut self) -> u64 {
+        if self.seq >= SEQ_MAX {
+            self.number_anew();
+        }
+        self.seq += 1;
+        self.seq
     }
 
     #[inline(never)]
@@ -52,6 +100,14 @@ impl Queue {
         id: Id<'_>,
         way: Option<&InsertHint<u64>>,
     ) -> Handle {
+        let (handle, at) = self.store(job, id);
+        self.link(handle, at, way);
+        handle
+    }
+
+    /// Stores a job, without a place on any list yet, and says where it belongs.
+    #[inline]
+    fn store(&mut self, job: &NewJob<'_>, id: Id<'_>) -> (Handle, Position) {
         debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
             course: Course {
@@ -71,8 +127,7 @@ impl Queue {
         let group = job.group.map(|name| self.acquire_group(name));
         let handle = self.jobs.insert(job, id, group);
         self.begin_turn(group, job.place, job.turn);
-        self.link(handle, at, way);
-        handle
+        (handle, at)
     }
 
     pub(in crate::queue) fn position(&self, handle: Handle) -> Position {

@@ -29,9 +29,9 @@ struct Ready {
 
 impl Ready {
     #[inline]
-    fn inserted(&mut self, due: u64) {
+    fn inserted(&mut self, due: u64, count: usize) {
         if due <= self.as_of {
-            self.count = self.count.wrapping_add(1);
+            self.count = self.count.wrapping_add(count);
         } else {
             self.until = self.until.min(due);
         }
@@ -83,12 +83,23 @@ impl Schedule {
         way: Option<&InsertHint<u64>>,
         seq: impl Fn(Handle) -> u64,
     ) {
-        self.ready.inserted(at.due);
+        self.ready.inserted(at.due, 1);
         let lists = match is_grouped {
             false => &mut self.own,
             true => self.grouped.get_or_insert_default(),
         };
         lists.insert(at, handle, way, seq);
+    }
+
+    /// The same for jobs without a group that stand together, in the order of their adding.
+    pub fn insert_together(
+        &mut self,
+        at: Standing,
+        handles: &[Handle],
+        seq: impl Fn(Handle) -> u64,
+    ) {
+        self.ready.inserted(at.due, handles.len());
+        self.own.insert_together(at, handles, seq);
     }
 
     /// See [`crate::storage::skiplist::Skiplist::insert_hint`]. Only for the list that nearly all jobs are in.

@@ -41,9 +41,10 @@ use crate::storage::table::bulk::Entries;
 use crate::storage::table::IdTable;
 use ahash::RandomState;
 use extra::{Extra, Parts};
-use head::{bits_of, content, id_of, place_of, trailer_of, word};
+use head::{bits_of, content, id_of, place_of, word};
 use head::{DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
 use rules::RulesPool;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 pub use stored::{Course, Id, Job, NewJob};
@@ -65,6 +66,8 @@ pub struct Store {
     slots: Arena,
     rares: Slab<Rare>,
     table: IdTable,
+    /// Where the last search of the index ended that found nothing: an insert mostly follows it.
+    missed_at: Cell<u32>,
     /// While there is no index yet: what will stand in it.
     unindexed: Option<Box<Entries>>,
     terms: TermsPool,
@@ -98,6 +101,7 @@ impl Store {
             slots: Arena::new(),
             rares: Slab::new(),
             table: IdTable::new(),
+            missed_at: Cell::new(0),
             unindexed: None,
             terms: TermsPool::new(),
             hasher,
@@ -127,8 +131,9 @@ impl Store {
     }
 
     pub fn find(&self, id: Id<'_>) -> Option<Handle> {
-        self.table
-            .find(id.hash, |handle| self.job(handle).id() == id.bytes)
+        let is_it = |handle| self.job(handle).id() == id.bytes;
+        let found = self.table.search(id.hash, is_it);
+        found.map_err(|at| self.missed_at.set(at)).ok()
     }
 
     /// The caller has made sure of room, of the id's length and that it is not there.
@@ -164,20 +169,13 @@ impl Store {
         if group.is_some() {
             word0 |= GROUPED;
         }
-        let len = HEADER + job.id.len() + job.payload.len() + trailer_of(word0);
         self.content_bytes += (job.id.len() + job.payload.len()) as u64;
-        let handle = self.slots.insert(len, |bytes| {
-            let (head, rest) = bytes.split_at_mut(HEADER);
-            head[..8].copy_from_slice(&word0.to_le_bytes());
-            head[8..].copy_from_slice(&word1.to_le_bytes());
-            let (id, rest) = rest.split_at_mut(job.id.len());
-            id.copy_from_slice(job.id);
-            let (payload, trailer) = rest.split_at_mut(job.payload.len());
-            payload.copy_from_slice(job.payload);
-            if let Some(group) = group {
-                trailer.copy_from_slice(&group.to_le_bytes());
-            }
-        });
+        let mut head = [0; HEADER];
+        head[..8].copy_from_slice(&word0.to_le_bytes());
+        head[8..].copy_from_slice(&word1.to_le_bytes());
+        let group = group.map(u32::to_le_bytes);
+        let trailer = group.as_ref().map_or(&[][..], |group| &group[..]);
+        let handle = (self.slots).insert([&head, job.id, job.payload, trailer]);
         if job.place != Place::Successor {
             self.enter(id.hash, handle);
         }

@@ -2,6 +2,7 @@
 
 use super::apply::{check_id, check_instant, malformed};
 use super::groups::check_name;
+use super::moves::Unlinked;
 use super::notes::check_cost;
 use super::store::{Id, NewJob};
 use super::Queue;
@@ -14,6 +15,7 @@ use crate::queue::job::{Handle, Terms};
 use crate::queue::note::{Note, Notes};
 use crate::queue::settings::check_terms;
 use std::borrow::Cow;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// Most bytes that say how long an id and a usual payload are.
 const LENGTHS: usize = 6;
@@ -43,8 +45,8 @@ impl Together<'_> {
     }
 }
 
-/// Jobs that are coming. Those that have come are recorded when it goes, also where a broken invariant stops the
-/// rest.
+/// Jobs that are coming. Those that have come are recorded and linked when it goes, also where a broken invariant
+/// stops the rest.
 pub(in crate::queue) struct Coming<'q, 'a> {
     queue: &'q mut Queue,
     together: &'q Together<'q>,
@@ -52,6 +54,7 @@ pub(in crate::queue) struct Coming<'q, 'a> {
     /// Of each of them.
     notes: Vec<u8>,
     jobs: Vec<Arrival<'a>>,
+    unlinked: Unlinked,
     /// The last id that was made.
     made: Option<(u64, u64)>,
     any: bool,
@@ -65,6 +68,7 @@ impl<'q, 'a> Coming<'q, 'a> {
             out,
             notes: together.encoded_notes(),
             jobs: Vec::new(),
+            unlinked: Unlinked::default(),
             made: None,
             any: false,
         }
@@ -82,8 +86,13 @@ impl<'q, 'a> Coming<'q, 'a> {
     pub fn put(&mut self, old: Option<Handle>, id: Id<'_>, payload: &[u8]) {
         self.queue.count_added(old, self.out);
         let job = self.together.job(id.bytes, payload);
-        self.queue.put_noted(old, job, id, &self.notes);
+        let unlinked = &mut self.unlinked;
+        self.queue.put_noted(old, job, id, &self.notes, unlinked);
         self.any = true;
+    }
+
+    fn link(&mut self) {
+        self.queue.link_together(&mut self.unlinked);
     }
 
     /// One that was put.
@@ -116,12 +125,24 @@ impl Drop for Coming<'_, '_> {
         });
         self.out.raise(Event::Add);
         self.out.complete();
+        if !std::thread::panicking() {
+            return self.link();
+        }
+        // What has panicked once may panic again: here that would end the server.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.link()));
     }
 }
 
 impl Queue {
-    fn put_noted(&mut self, old: Option<Handle>, job: NewJob<'_>, id: Id<'_>, notes: &[u8]) {
-        let handle = self.put(old, job, id, None);
+    fn put_noted(
+        &mut self,
+        old: Option<Handle>,
+        job: NewJob<'_>,
+        id: Id<'_>,
+        notes: &[u8],
+        unlinked: &mut Unlinked,
+    ) {
+        let handle = self.put_with(old, job, id, unlinked);
         if !notes.is_empty() {
             self.jobs.put_notes(handle, Notes::of(notes));
         }
@@ -161,11 +182,14 @@ impl Queue {
             notes: notes.clone(),
         };
         let notes = together.encoded_notes();
+        let mut unlinked = Unlinked::default();
         for job in jobs {
             let id = self.jobs.hashed(&job.id);
             let old = self.find(id);
-            self.put_noted(old, together.job(&job.id, job.payload), id, &notes);
+            let job = together.job(&job.id, job.payload);
+            self.put_noted(old, job, id, &notes, &mut unlinked);
         }
+        self.link_together(&mut unlinked);
         Ok(())
     }
 }

@@ -90,9 +90,9 @@ impl Page {
         self.first_free() < most_slots(self.size())
     }
 
-    /// By about a quarter, to what the allocator gives anyway.
-    pub fn grow(&mut self) {
-        let wanted = self.slots() + self.slots() / 4 + 1;
+    /// By about a quarter, or by so many slots, to what the allocator gives anyway.
+    pub fn grow(&mut self, more: usize) {
+        let wanted = self.slots() + more.max(self.slots() / 4 + 1);
         let slots = (allocated(wanted * self.size()) / self.size()).min(most_slots(self.size()));
         let mut bytes = std::mem::take(&mut self.bytes).into_vec();
         bytes.reserve_exact(slots * self.size() - bytes.len());

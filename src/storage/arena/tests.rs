@@ -44,9 +44,8 @@ impl Twin {
 
     fn insert(&mut self, len: usize) {
         let bytes = text(self.x, len);
-        let number = self
-            .arena
-            .insert(len, |place| place.copy_from_slice(&bytes));
+        let (head, rest) = bytes.split_at(self.random(len));
+        let number = self.arena.insert([head, rest]);
         let before = self.strings.insert(number, bytes);
         assert_eq!(before, None, "a number given twice");
         self.numbers.push(number);

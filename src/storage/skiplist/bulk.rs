@@ -1,6 +1,7 @@
 //! Entries that come and go together: each leaf is looked for once, not each entry.
 
-use super::{Skiplist, NODE};
+use super::node::Node;
+use super::{Key, Path, Skiplist, Tie, NIL, NODE};
 
 /// What is asked for at the same time.
 const TOGETHER: usize = 32;
@@ -35,34 +36,82 @@ impl Skiplist<u64> {
         }
         true
     }
+}
 
-    /// Adds entries, which are given in the order of the list and are not there.
-    pub fn insert_sorted(&mut self, entries: &[(u64, u32)], tie: impl Fn(u32) -> u64) {
+impl<K: Key> Skiplist<K> {
+    /// Adds entries, which are given in the order of the list and are not there. `tie` must know them all.
+    pub fn insert_sorted(&mut self, entries: &[(K, u32)], tie: impl Fn(u32) -> u64) {
         let mut rest = entries;
-        while let Some((&(key, handle), behind)) = rest.split_first() {
-            self.insert(key, handle, &tie);
-            rest = behind;
-            if self.last() == Some((key, handle)) {
-                let added = self.append(rest);
-                rest = &rest[added..];
-            }
+        while let Some(&(key, handle)) = rest.first() {
+            let added = self.insert_some(key, handle, rest, &tie);
+            rest = &rest[added..];
         }
     }
 
-    /// Fills the last leaf with what belongs behind all entries; returns with how many.
-    fn append(&mut self, entries: &[(u64, u32)]) -> usize {
-        let (path, leaf) = self.path_to_end();
+    /// Adds the first one, and with it those that belong right behind it as far as there is room; returns how many.
+    fn insert_some(
+        &mut self,
+        key: K,
+        handle: u32,
+        entries: &[(K, u32)],
+        tie: impl Fn(u32) -> u64,
+    ) -> usize {
+        if self.is_empty() {
+            self.bottom.add_after(NIL, Node::new());
+        }
+        let (path, leaf, end) = self.path_with_end(key, handle, &tie);
         let node = &mut self.bottom[leaf];
-        let count = entries.len().min(NODE - node.len());
-        node.extend(&entries[..count]);
+        let at = node.place_of(key, handle, &tie);
+        if node.len() == NODE {
+            if entries.len() > NODE / 4 {
+                // All that was behind it moves into a node of its own.
+                node.expect_run(at);
+            }
+            self.insert_at(&path, (leaf, at), key, handle, tie);
+            return 1;
+        }
+        let next = node.keys().get(at).zip(node.values().get(at));
+        let next = next.map(|(&key, &next)| (key, next));
+        let is_before = |(key, handle), (end, before): (K, Tie)| {
+            key < end || (key == end && (tie(handle), handle) < before)
+        };
+        let fits = |&&(key, handle): &&(K, u32)| match next {
+            // A tie is asked for where keys are equal alone.
+            Some((end, next)) if key == end => is_before((key, handle), (end, (tie(next), next))),
+            Some((end, _)) => key < end,
+            None => end.is_none_or(|end| is_before((key, handle), end)),
+        };
+        let room = NODE - node.len();
+        let count = 1 + entries[1..].iter().take(room - 1).take_while(fits).count();
+        let floors = entries[..count].iter().map(|(key, _)| key.floor());
+        let floor = floors.fold(key.floor(), Ord::min);
+        node.insert_all(at, &entries[..count]);
         self.changes = self.changes.wrapping_add(1);
-        self.lengthen(&path, count as u32, ());
+        self.lengthen(&path, count as u32, floor);
         count
+    }
+
+    /// The way to an entry's leaf, and the least that belongs behind that leaf.
+    fn path_with_end(
+        &self,
+        key: K,
+        handle: u32,
+        tie: impl Fn(u32) -> u64,
+    ) -> (Path, u32, Option<(K, Tie)>) {
+        let mut end = None;
+        let (path, leaf) = self.path_to(|links| {
+            let at = links.link_to(key, handle, &tie);
+            let behind = links.keys().get(at + 1).zip(links.values().get(at + 1));
+            end = behind.map(|(&key, link)| (key, link.tie)).or(end);
+            at
+        });
+        (path, leaf, end)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::ReadyKey;
     use super::*;
 
     /// splitmix64
@@ -110,6 +159,52 @@ mod tests {
                 assert!(list.iter().eq(entries.iter().copied()));
             }
         }
+    }
+
+    /// Those that come together stand where each alone would, be they of one key, between ties of that key that are
+    /// older and newer, or of a priority among others; and they fill their nodes.
+    #[test]
+    fn many_come_as_one_by_one() {
+        for (dues, others, come) in [(1, 100, 50), (3, 500, 200), (2000, 3000, 1000), (9, 0, 300)] {
+            let key = |h: u32| ReadyKey {
+                priority: (scattered(u64::from(h) << 1) % 2) as i32,
+                due: scattered(u64::from(h)) % dues,
+            };
+            let tie = |h: u32| scattered(u64::from(h)) >> 8;
+            let mut list = Skiplist::new();
+            (0..others).for_each(|h| list.insert(key(h), h, tie));
+            let mut all: Vec<_> = (0..others).map(|h| (key(h), h)).collect();
+            for round in 0..30 {
+                let first = others + round * come;
+                let one = key(first);
+                let is_alike = round % 2 == 0;
+                let key = |h| if is_alike { one } else { key(h) };
+                let order = |&(key, h): &(ReadyKey, u32)| (key, tie(h), h);
+                let mut coming: Vec<_> = (first..first + come).map(|h| (key(h), h)).collect();
+                coming.sort_unstable_by_key(order);
+                list.insert_sorted(&coming, tie);
+                list.check_invariants(tie).unwrap();
+                all.extend(coming);
+                all.sort_unstable_by_key(order);
+                assert!(list.iter().eq(all.iter().copied()));
+            }
+            let nodes = list.bottom.ids().count();
+            assert!(nodes * 24 < list.len(), "{nodes} for {}", list.len());
+        }
+    }
+
+    /// A job that a broken queue has lost hinders no other.
+    #[test]
+    fn asks_for_ties_only_where_keys_are_equal() {
+        let never = |_| panic!("asked for a tie");
+        let mut list = Skiplist::new();
+        for part in 0..7 {
+            let coming: Vec<_> = (0..900).map(|n| n * 7 + part).collect();
+            let coming: Vec<_> = coming.iter().map(|&n| (u64::from(n), n)).collect();
+            list.insert_sorted(&coming, never);
+        }
+        list.check_invariants(u64::from).unwrap();
+        assert!(list.iter().eq((0..6300).map(|n| (u64::from(n), n))));
     }
 
     /// However much goes from a leaf at once, what is left does not lie in many small ones.

@@ -1,6 +1,6 @@
 //! A node and its items: see the picture in the parent.
 
-use super::{Key, Link, NIL, NODE};
+use super::{Key, Link, NIL, NODE, RUN};
 
 /// How many keys, all of them at the front, are below. A first look at the last of each eight asks for all
 /// cache lines of a node at once, where bisection would wait for one after the other.
@@ -144,8 +144,8 @@ impl<K: Key, V: Copy> Node<K, V> {
         self.shrink();
     }
 
-    /// Adds items behind all others: there is room for so many in a node.
-    pub(super) fn extend(&mut self, items: &[(K, V)]) {
+    /// Puts items that follow each other before the one at that place: there is room for so many in a node.
+    pub(super) fn insert_all(&mut self, at: usize, items: &[(K, V)]) {
         let len = self.len() + items.len();
         debug_assert!(len <= NODE);
         self.close_start();
@@ -154,8 +154,15 @@ impl<K: Key, V: Copy> Node<K, V> {
             self.keys.reserve_exact(more);
             self.values.reserve_exact(more);
         }
-        self.keys.extend(items.iter().map(|(key, _)| *key));
-        self.values.extend(items.iter().map(|(_, value)| *value));
+        self.keys.splice(at..at, items.iter().map(|(key, _)| *key));
+        let values = items.iter().map(|(_, value)| *value);
+        self.values.splice(at..at, values);
+        self.expect_run(at + items.len());
+    }
+
+    /// More will be inserted at that place, each behind the one before it.
+    pub(super) fn expect_run(&mut self, at: usize) {
+        (self.turn, self.in_turn) = (at as u8, RUN);
     }
 
     pub(super) fn shrink(&mut self) {

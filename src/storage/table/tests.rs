@@ -55,9 +55,13 @@ fn agrees_with_a_hash_map() {
             let h = (mix(step) % handles) as u32;
             let hash = hash_of(h);
             let found = twin.get(&h).map(|_| h);
-            assert_eq!(table.find(hash, |x| x == h), found);
+            let searched = table.search(hash, |x| x == h);
+            assert_eq!(searched.ok(), found);
             if found.is_none() && random.below(3) > 0 {
-                table.insert(hash, h);
+                let near = searched.unwrap_err();
+                // Said of another table, too.
+                let near = [near, u32::MAX, random.below(200) as u32][random.below(3) as usize];
+                table.insert_near(hash, h, near);
                 twin.insert(h, hash);
             } else {
                 assert_eq!(table.remove(hash, h), twin.remove(&h).is_some());

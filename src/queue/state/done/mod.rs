@@ -160,21 +160,13 @@ impl Done {
         let all = progress.into_iter().chain(keep).chain(cost);
         all.for_each(|note| append(&note, &mut notes));
         slot::head(job, &notes, alike, &mut head);
-        let parts = [
+        let handle = self.slots.insert([
             &head[..],
             job.id,
             job.payload,
             job.result.unwrap_or_default(),
             &notes,
-        ];
-        let len = parts.iter().map(|part| part.len()).sum();
-        let handle = self.slots.insert(len, |bytes| {
-            let mut from = 0;
-            for part in parts {
-                bytes[from..from + part.len()].copy_from_slice(part);
-                from += part.len();
-            }
-        });
+        ]);
         self.bytes += job.bytes();
         if job.keep.is_none() {
             self.unkept += 1;

@@ -192,12 +192,9 @@ impl NotesTable {
         if notes.is_empty() {
             return;
         }
-        let number = self.records.insert(HEADER + notes.len(), |record| {
-            let (header, rest) = record.split_at_mut(HEADER);
-            header[..4].copy_from_slice(&handle.to_le_bytes());
-            header[4..7].fill(0);
-            rest.copy_from_slice(notes);
-        });
+        let mut header = [0; HEADER];
+        header[..4].copy_from_slice(&handle.to_le_bytes());
+        let number = self.records.insert([&header[..], notes]);
         self.table.insert(scattered(handle), number);
     }
 

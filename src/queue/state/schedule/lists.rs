@@ -63,7 +63,7 @@ impl Ranked {
 }
 
 /// Where a job stands: its priority and its due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub priority: i32,
     pub due: u64,
@@ -97,6 +97,23 @@ impl Lists {
         let ranked = self.ranked.get_or_insert_default();
         ranked.by_due.insert(at.due, handle, &seq);
         ranked.by_rank.insert(at.key(), handle, &seq);
+    }
+
+    /// See [`super::Schedule::insert_together`].
+    pub fn insert_together(
+        &mut self,
+        at: Standing,
+        handles: &[Handle],
+        seq: impl Fn(Handle) -> u64,
+    ) {
+        let entries: Vec<_> = handles.iter().map(|&handle| (at.due, handle)).collect();
+        if at.priority == 0 {
+            return self.plain.insert_sorted(&entries, seq);
+        }
+        let ranked = self.ranked.get_or_insert_default();
+        ranked.by_due.insert_sorted(&entries, &seq);
+        let entries: Vec<_> = handles.iter().map(|&handle| (at.key(), handle)).collect();
+        ranked.by_rank.insert_sorted(&entries, &seq);
     }
 
     /// See [`Skiplist::insert_hint`]. Only for the list that nearly all jobs are in.
