@@ -23,8 +23,8 @@ use std::collections::HashMap;
 pub const MADD_MAX: usize = 10_000;
 /// No id that the server makes is as long.
 const MADE_ID_MAX: usize = 48;
-/// Jobs whose memory is prefetched at once.
-const AHEAD: usize = 32;
+/// So many jobs before its turn a job's part of the index is prefetched, and twice as many before it the way there.
+const AHEAD: usize = 8;
 
 /// What one of the jobs has of its own.
 #[derive(Clone, Copy, Debug)]
@@ -70,15 +70,12 @@ impl Queue {
             notes,
         };
         let mut coming = Coming::new(self, &together, out);
-        let mut ids = Vec::with_capacity(AHEAD);
-        for some in jobs.chunks(AHEAD) {
-            let hashed = |job: &NewOne<'a>| Some(coming.queue().jobs().hashed(job.id?));
-            ids.clear();
-            ids.extend(some.iter().map(hashed));
-            coming.queue().prefetch_ids(ids.iter().flatten().copied());
-            for (job, &id) in some.iter().zip(&ids) {
-                coming.admit((job, id), add.condition, now, mint, &mut report);
-            }
+        let hashed = |job: &NewOne<'a>| Some(coming.queue().jobs().hashed(job.id?));
+        let ids: Vec<Option<Id<'_>>> = jobs.iter().map(hashed).collect();
+        for (at, job) in jobs.iter().enumerate() {
+            let ahead = |jobs| ids.get(at + jobs).copied().flatten();
+            (coming.queue()).prefetch_ids(ahead(2 * AHEAD), ahead(AHEAD));
+            coming.admit((job, ids[at]), add.condition, now, mint, &mut report);
         }
         Ok(())
     }

@@ -22,12 +22,12 @@ impl Queue {
         }
     }
 
-    /// For jobs about to be added together.
-    pub(super) fn prefetch_ids<'i>(&self, ids: impl Iterator<Item = Id<'i>> + Clone) {
+    /// For jobs that will be added soon: one whose turn is far, and one whose shard was prefetched so.
+    pub(super) fn prefetch_ids(&self, far: Option<Id<'_>>, near: Option<Id<'_>>) {
         let jobs = self.jobs();
         if jobs.len() >= MANY {
-            ids.clone().for_each(|id| jobs.prefetch_shard(id));
-            ids.for_each(|id| jobs.prefetch_index(id));
+            far.into_iter().for_each(|id| jobs.prefetch_shard(id));
+            near.into_iter().for_each(|id| jobs.prefetch_index(id));
         }
     }
 

@@ -344,11 +344,11 @@ impl Queue {
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        let job = NewJob {
+        let mut job = NewJob {
             group,
             ..NewJob::scheduled(id, payload, (due, expires), terms)
         };
-        self.put(old, job, self.jobs.hashed(id), None);
+        self.put(old, &mut job, self.jobs.hashed(id), None);
         Ok(())
     }
 

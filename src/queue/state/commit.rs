@@ -65,7 +65,7 @@ impl Queue {
     /// known.
     pub(in crate::queue) fn commit_added(
         &mut self,
-        job: NewJob<'_>,
+        mut job: NewJob<'_>,
         id: Id<'_>,
         old: Option<Handle>,
         way: Option<&InsertHint<u64>>,
@@ -83,7 +83,7 @@ impl Queue {
             }),
         }
         self.count_added(old, out);
-        self.put(old, job, id, way);
+        self.put(old, &mut job, id, way);
         out.raise(Event::Add);
         out.complete();
     }

@@ -25,7 +25,7 @@ impl Queue {
     pub(super) fn put(
         &mut self,
         old: Option<Handle>,
-        mut job: NewJob<'_>,
+        job: &mut NewJob<'_>,
         id: Id<'_>,
         way: Option<&InsertHint<u64>>,
     ) -> Handle {
@@ -34,7 +34,7 @@ impl Queue {
             self.make_way(old);
         }
         job.seq = self.next_seq();
-        let handle = self.insert(&job, id, way);
+        let handle = self.insert(job, id, way);
         if awaited.is_some() {
             self.give_awaited(awaited, handle);
         }
@@ -46,7 +46,7 @@ impl Queue {
     pub(super) fn put_with(
         &mut self,
         old: Option<Handle>,
-        mut job: NewJob<'_>,
+        job: &mut NewJob<'_>,
         id: Id<'_>,
         unlinked: &mut Unlinked,
     ) -> Handle {
@@ -55,7 +55,7 @@ impl Queue {
             return self.put(old, job, id, None);
         }
         job.seq = self.next_seq();
-        let (handle, at) = self.store(&job, id);
+        let (handle, at) = self.store(job, id);
         // Groups ask the schedule whether it holds others.
         if at.may_end() || self.groups.is_some() || self.has_purged() {
             self.link(handle, at, None);

@@ -97,12 +97,12 @@ impl Queue {
             delivered: false,
             offset_s: first.offset_s,
         };
-        let job = NewJob {
+        let mut job = NewJob {
             recurring: Some((rule.borrowed(), occurrence)),
             group,
             ..NewJob::scheduled(id, payload, (first.due, first.expires), terms)
         };
-        self.put(old, job, self.jobs.hashed(id), None);
+        self.put(old, &mut job, self.jobs.hashed(id), None);
         Ok(())
     }
 

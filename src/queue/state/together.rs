@@ -85,9 +85,10 @@ impl<'q, 'a> Coming<'q, 'a> {
     /// In the place of an old one of its id.
     pub fn put(&mut self, old: Option<Handle>, id: Id<'_>, payload: &[u8]) {
         self.queue.count_added(old, self.out);
-        let job = self.together.job(id.bytes, payload);
+        let mut job = self.together.job(id.bytes, payload);
         let unlinked = &mut self.unlinked;
-        self.queue.put_noted(old, job, id, &self.notes, unlinked);
+        let queue = &mut *self.queue;
+        queue.put_noted(old, &mut job, id, &self.notes, unlinked);
         self.any = true;
     }
 
@@ -137,7 +138,7 @@ impl Queue {
     fn put_noted(
         &mut self,
         old: Option<Handle>,
-        job: NewJob<'_>,
+        job: &mut NewJob<'_>,
         id: Id<'_>,
         notes: &[u8],
         unlinked: &mut Unlinked,
@@ -186,8 +187,8 @@ impl Queue {
         for job in jobs {
             let id = self.jobs.hashed(&job.id);
             let old = self.find(id);
-            let job = together.job(&job.id, job.payload);
-            self.put_noted(old, job, id, &notes, &mut unlinked);
+            let mut job = together.job(&job.id, job.payload);
+            self.put_noted(old, &mut job, id, &notes, &mut unlinked);
         }
         self.link_together(&mut unlinked);
         Ok(())

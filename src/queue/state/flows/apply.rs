@@ -157,7 +157,7 @@ impl Queue {
             true => coming.due,
             false => after.at.after(coming.due),
         };
-        let job = NewJob {
+        let mut job = NewJob {
             place: match waits {
                 true => Place::Blocked,
                 false => Place::Scheduled,
@@ -171,7 +171,7 @@ impl Queue {
             )
         };
         let plan = self.pin(plan);
-        let handle = self.put(old, job, coming.id, None);
+        let handle = self.put(old, &mut job, coming.id, None);
         self.link_all(handle, plan, after, stepped);
     }
 
