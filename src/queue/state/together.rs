@@ -86,9 +86,8 @@ impl<'q, 'a> Coming<'q, 'a> {
     pub fn put(&mut self, old: Option<Handle>, id: Id<'_>, payload: &[u8]) {
         self.queue.count_added(old, self.out);
         let mut job = self.together.job(id.bytes, payload);
-        let unlinked = &mut self.unlinked;
-        let queue = &mut *self.queue;
-        queue.put_noted(old, &mut job, id, &self.notes, unlinked);
+        self.queue
+            .put_noted(old, &mut job, id, &self.notes, &mut self.unlinked);
         self.any = true;
     }
 
