@@ -23,6 +23,8 @@ def markdown(table):
 def sections(core, opponents, libraries, flows, steps, tenants, large, compress):
     made = {f"opponents-{name}": rows(name, parts) for name, parts in opponents["subjects"].items()}
     made["opponents-idle"] = side_by_side(made["opponents-idle"], made.pop("opponents-memory"))
+    for name in ("adds", "throughput", "lateness"):
+        made[f"opponents-{name}"] = without_loops(made[f"opponents-{name}"])
     made = {name: markdown(table) for name, table in made.items()}
     made["speed"] = markdown(speed_table(libraries["subjects"]))
     made["flows"] = markdown(rows("batch", flows["subjects"]["batch"]))
@@ -38,6 +40,13 @@ def sections(core, opponents, libraries, flows, steps, tenants, large, compress)
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if is_told(row))])
     made["versions"] = versions(opponents)
     return made
+
+
+def without_loops(table):
+    """A loop around a plain client is in the file alone where the library of its language was measured, too."""
+    measured = " ".join(name for name, *_ in table if re.match("dq (worker|library)", name))
+    is_loop = re.compile(r"dq (\(.+\))$")
+    return [row for row in table if not ((loop := is_loop.match(row[0])) and loop[1] in measured)]
 
 
 # Ways to compress that others of the same kind beat: in compress.json alone.
