@@ -26,23 +26,12 @@ export function bar(key, about, state, done) {
 }
 
 function open(key, about, state, what, done) {
-  const [title, happens, yes, act] = ACTS[what];
+  const [, happens, , act] = ACTS[what];
   const row = rowOf(key);
   const order = { queue: key, filter: filter.question(about, state) };
   const total = row.jobs.reduce((sum, count) => sum + count, 0);
-  const which = h("p", {}, `Jobs of ${row.name}: ${filter.told(about, state)}.`);
-  const told = h("p", { role: "status" });
-  const meter = h("progress", { max: "1", "aria-label": "Progress" });
-  const wrong = h("p", { class: "wrong", role: "alert" });
-  const typed = h("input", { type: "text", id: "bulk-typed", autocomplete: "off", spellcheck: "false", oninput: () => check() });
-  const to = h("input", { type: "text", id: "bulk-to", autocomplete: "off", spellcheck: "false", oninput: () => check() });
-  const field = (id, label, input) => h("div", { class: "field" }, h("label", { for: id }, label), h("div", { class: "inputs" }, input));
-  const fields = [what === "move" ? field("bulk-to", "To the queue", to) : null, DANGERS.includes(what) ? field("bulk-typed", `Type the queue's name, ${row.name}`, typed) : null].filter(Boolean);
-  const go = h("button", { type: "submit", class: DANGERS.includes(what) ? "danger" : "main", disabled: true }, yes);
-  const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
-  const stop = h("button", { type: "button", hidden: true, onclick: () => live.post(`api/tasks/${running}/stop`, {}) }, "Stop");
-  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} that match?`), which, told, meter, ...fields, wrong, h("div", { class: "buttons" }, stop, back, go));
-  const box = h("dialog", { "aria-labelledby": "bulk-title" }, form);
+  const halt = () => live.post(`api/tasks/${running}/stop`, {});
+  const { told, meter, wrong, typed, to, fields, go, back, stop, form, box } = question(what, row.name, filter.told(about, state), { check, halt });
   let count = null;
   let running = null;
   let closed = false;
@@ -107,3 +96,21 @@ function open(key, about, state, what, done) {
   counting().catch(tell);
 }
 
+// The elements of the dialog, which checks itself when something is typed.
+function question(what, name, which, on) {
+  const [title, , yes] = ACTS[what];
+  const told = h("p", { role: "status" });
+  const meter = h("progress", { max: "1", "aria-label": "Progress" });
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const input = (id) => h("input", { type: "text", id, autocomplete: "off", spellcheck: "false", oninput: () => on.check() });
+  const [typed, to] = [input("bulk-typed"), input("bulk-to")];
+  const field = (label, it) => h("div", { class: "field" }, h("label", { for: it.id }, label), h("div", { class: "inputs" }, it));
+  const isDanger = DANGERS.includes(what);
+  const fields = [what === "move" ? field("To the queue", to) : null, isDanger ? field(`Type the queue's name, ${name}`, typed) : null].filter(Boolean);
+  const go = h("button", { type: "submit", class: isDanger ? "danger" : "main", disabled: true }, yes);
+  const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
+  const stop = h("button", { type: "button", hidden: true, onclick: () => on.halt() }, "Stop");
+  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} that match?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, wrong, h("div", { class: "buttons" }, stop, back, go));
+  const box = h("dialog", { "aria-labelledby": "bulk-title" }, form);
+  return { told, meter, wrong, typed, to, fields, go, back, stop, form, box };
+}

@@ -34,7 +34,7 @@ export function flow(key, id) {
       const box = (row) => ({ x, y: top + row * (HIGH + GAP) });
       const jobs = column.jobs.map((job, row) => {
         places.set(job.id, box(row));
-        return node(job, box(row), column.level === 0);
+        return node(key, job, box(row), column.level === 0);
       });
       return [...jobs, ...Object.entries(column.more).map(([state, count], row) => counted(state, count, box(column.jobs.length + row)))];
     });
@@ -43,24 +43,6 @@ export function flow(key, id) {
     drawing.setAttribute("width", width + 2);
     drawing.setAttribute("height", height + 2);
     drawing.replaceChildren(svg("path", { class: "edges", d: curves }), ...nodes);
-  }
-
-  function curve(from, to) {
-    const [x, y, end, at] = [from.x + WIDE, from.y + HIGH / 2, to.x, to.y + HIGH / 2];
-    const bend = Math.max((end - x) / 2, 20);
-    return `M${x} ${y}C${x + bend} ${y} ${end - bend} ${at} ${end} ${at}`;
-  }
-
-  function node(job, { x, y }, here) {
-    const name = job.name.length > 22 ? `${job.name.slice(0, 21)}…` : job.name;
-    const parts = [svg("title", {}, `${job.name}: ${job.state}`), svg("rect", { x, y, width: WIDE, height: HIGH, rx: 8 }), svg("circle", { cx: x + 15, cy: y + HIGH / 2, r: 4.5 }), svg("text", { x: x + 27, y: y + HIGH / 2 + 4.5 }, name)];
-    parts[0].textContent = `${job.name}: ${job.state}`;
-    parts[3].textContent = name;
-    return svg("a", { class: here ? "node here" : "node", href: `job?queue=${key}&id=${job.id}`, "data-tone": TONES[job.state] ?? "", "aria-label": `${job.name}: ${job.state}`, ...(here ? { "aria-current": "true" } : {}) }, ...parts);
-  }
-
-  function counted(state, count, { x, y }) {
-    return svg("g", { class: "node more", "data-tone": TONES[state] ?? "" }, svg("rect", { x, y, width: WIDE, height: HIGH, rx: 8 }), svg("circle", { cx: x + 15, cy: y + HIGH / 2, r: 4.5 }), svg("text", { x: x + 27, y: y + HIGH / 2 + 4.5 }, `and ${text.full(count)} ${state}`));
   }
 
   return {
@@ -73,4 +55,24 @@ export function flow(key, id) {
     },
     close: () => followed?.stop(),
   };
+}
+
+function curve(from, to) {
+  const [x, y, end, at] = [from.x + WIDE, from.y + HIGH / 2, to.x, to.y + HIGH / 2];
+  const bend = Math.max((end - x) / 2, 20);
+  return `M${x} ${y}C${x + bend} ${y} ${end - bend} ${at} ${end} ${at}`;
+}
+
+function node(key, job, { x, y }, here) {
+  const name = job.name.length > 22 ? `${job.name.slice(0, 21)}…` : job.name;
+  const parts = [svg("title", {}, `${job.name}: ${job.state}`), ...labelled(name, x, y)];
+  return svg("a", { class: here ? "node here" : "node", href: `job?queue=${key}&id=${job.id}`, "data-tone": TONES[job.state] ?? "", "aria-label": `${job.name}: ${job.state}`, ...(here ? { "aria-current": "true" } : {}) }, ...parts);
+}
+
+function counted(state, count, { x, y }) {
+  return svg("g", { class: "node more", "data-tone": TONES[state] ?? "" }, ...labelled(`and ${text.full(count)} ${state}`, x, y));
+}
+
+function labelled(words, x, y) {
+  return [svg("rect", { x, y, width: WIDE, height: HIGH, rx: 8 }), svg("circle", { cx: x + 15, cy: y + HIGH / 2, r: 4.5 }), svg("text", { x: x + 27, y: y + HIGH / 2 + 4.5 }, words)];
 }

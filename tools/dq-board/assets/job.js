@@ -151,15 +151,7 @@ export function job(main, about, env) {
     offered = wanted;
     buttons.replaceChildren();
     if (!wanted) return;
-    const about = (make) => () => make(key, last, () => followed.now());
-    const kick = { dead: "Retry now", done: "Run again", blocked: "Run now" }[last.state];
-    if (kick) buttons.append(act.button(kick, about(act.kick)));
-    if (last.state === "delayed") buttons.append(act.button("Run now", about(act.runNow)));
-    if (last.state === "delayed" || last.state === "ready") buttons.append(act.button("Reschedule", about(act.reschedule)));
-    if (last.rule) buttons.append(act.button("Change the rule", about(rules.edit)));
-    else if (["delayed", "ready", "dead"].includes(last.state)) buttons.append(act.button("Move", about(act.move)));
-    if (["delayed", "ready", "blocked"].includes(last.state)) buttons.append(act.button("Cancel", about(act.cancel), true));
-    else buttons.append(act.button("Delete", about(act.remove), true));
+    buttons.append(...actions(last, (make) => make(key, last, () => followed.now())));
   }
 
   return {
@@ -170,4 +162,19 @@ export function job(main, about, env) {
       graph.close();
     },
   };
+}
+
+// What may be done with a job in its state. `ask` makes a dialog of the job as it is when the button is pressed.
+function actions(job, ask) {
+  const button = (words, make, isDanger) => act.button(words, () => ask(make), isDanger);
+  const isScheduled = ["delayed", "ready"].includes(job.state);
+  const kick = { dead: "Retry now", done: "Run again", blocked: "Run now" }[job.state];
+  return [
+    kick && button(kick, act.kick),
+    job.state === "delayed" && button("Run now", act.runNow),
+    isScheduled && button("Reschedule", act.reschedule),
+    job.rule && button("Change the rule", rules.edit),
+    !job.rule && (isScheduled || job.state === "dead") && button("Move", act.move),
+    isScheduled || job.state === "blocked" ? button("Cancel", act.cancel, true) : button("Delete", act.remove, true),
+  ].filter(Boolean);
 }

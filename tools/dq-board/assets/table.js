@@ -98,7 +98,7 @@ export function table(main, about, env) {
   const sum = h("p", { class: "note", id: "sum" });
   main.append(h("h1", { class: "hidden" }, "Queues"), figures, h("div", { class: "tools" }, search, sum), grid, empty);
   const tiles = FIGURES.map(([title]) => tile(figures, title));
-  const lines = [];
+  const { place, move } = linesInSight(grid, body, () => order);
 
   function sortBy(id) {
     if (sort === id && down) [sort, down] = ["trouble", false];
@@ -109,39 +109,6 @@ export function table(main, about, env) {
 
   function remember() {
     env.put("", { filter: encodeURIComponent(filter), sort: sort === "trouble" ? "" : sort, down: down ? "1" : "" });
-  }
-
-  function place() {
-    const height = rowHeight(grid);
-    const top = window.scrollY - (body.getBoundingClientRect().top + window.scrollY);
-    const first = Math.max(Math.floor(top / height) - OVERSCAN, 0);
-    const count = Math.min(Math.ceil(window.innerHeight / height) + 2 * OVERSCAN, order.length - first);
-    while (lines.length < count) lines.push(line());
-    lines.forEach((it, index) => {
-      const row = index < count ? order[first + index] : null;
-      if (!row) return it.element.remove();
-      if (!it.element.isConnected) body.append(it.element);
-      it.element.style.setProperty("transform", `translateY(${(first + index) * height}px)`);
-      fill(it, row, first + index);
-    });
-    body.style.setProperty("height", `${order.length * height}px`);
-    const inSight = order.slice(Math.max(Math.floor(top / height), 0), Math.max(Math.ceil((top + window.innerHeight) / height), 0));
-    live.see(inSight.map((row) => row.key));
-  }
-
-  // What is below the last line that is made: make it, then go there.
-  function move(by, at, links) {
-    const element = document.activeElement?.closest?.("[data-line]");
-    if (!element) return false;
-    const index = Number(element.getAttribute("aria-rowindex")) - 2 + by;
-    if (index < 0 || index >= order.length) return true;
-    const height = rowHeight(grid);
-    const y = body.getBoundingClientRect().top + index * height;
-    if (y < 120) window.scrollBy(0, y - 120);
-    if (y > window.innerHeight - 2 * height) window.scrollBy(0, y - window.innerHeight + 2 * height);
-    place();
-    lines.find((it) => it.element.isConnected && it.element.getAttribute("aria-rowindex") === String(index + 2))?.link.focus({ preventScroll: true });
-    return links.length > 0;
   }
 
   function update() {
@@ -170,6 +137,47 @@ export function table(main, about, env) {
       live.see([]);
     },
   };
+}
+
+// Only the lines in sight are elements; each is moved to where its row stands.
+function linesInSight(grid, body, rows) {
+  const lines = [];
+
+  function place() {
+    const order = rows();
+    const height = rowHeight(grid);
+    const top = window.scrollY - (body.getBoundingClientRect().top + window.scrollY);
+    const first = Math.max(Math.floor(top / height) - OVERSCAN, 0);
+    const count = Math.min(Math.ceil(window.innerHeight / height) + 2 * OVERSCAN, order.length - first);
+    while (lines.length < count) lines.push(line());
+    lines.forEach((it, index) => {
+      const row = index < count ? order[first + index] : null;
+      if (!row) return it.element.remove();
+      if (!it.element.isConnected) body.append(it.element);
+      it.element.style.setProperty("transform", `translateY(${(first + index) * height}px)`);
+      fill(it, row, first + index);
+    });
+    body.style.setProperty("height", `${order.length * height}px`);
+    const inSight = order.slice(Math.max(Math.floor(top / height), 0), Math.max(Math.ceil((top + window.innerHeight) / height), 0));
+    live.see(inSight.map((row) => row.key));
+  }
+
+  // What is below the last line that is made: make it, then go there.
+  function move(by, at, links) {
+    const element = document.activeElement?.closest?.("[data-line]");
+    if (!element) return false;
+    const index = Number(element.getAttribute("aria-rowindex")) - 2 + by;
+    if (index < 0 || index >= rows().length) return true;
+    const height = rowHeight(grid);
+    const y = body.getBoundingClientRect().top + index * height;
+    if (y < 120) window.scrollBy(0, y - 120);
+    if (y > window.innerHeight - 2 * height) window.scrollBy(0, y - window.innerHeight + 2 * height);
+    place();
+    lines.find((it) => it.element.isConnected && it.element.getAttribute("aria-rowindex") === String(index + 2))?.link.focus({ preventScroll: true });
+    return links.length > 0;
+  }
+
+  return { place, move };
 }
 
 // The rows whose names contain the filter, as they are sorted.

@@ -38,6 +38,8 @@ assets! {
     "rules.js": "text/javascript; charset=utf-8",
     "hill.js": "text/javascript; charset=utf-8",
     "shape.js": "text/javascript; charset=utf-8",
+    "chart.js": "text/javascript; charset=utf-8",
+    "span.js": "text/javascript; charset=utf-8",
     "job.js": "text/javascript; charset=utf-8",
     "jobs.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
