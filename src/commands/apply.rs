@@ -13,7 +13,7 @@ const NOT_FOR_CLIENTS: &str = "ERR DQ.APPLY is only for replication and the AOF"
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 3)?;
-    if !ctx.flags().is_obeyed() {
+    if !ctx.flags().is_trusted() {
         return Err(Refusal(NOT_FOR_CLIENTS.into()));
     }
     let (Some(key), Some(bytes)) = (args.key(1), args.get(2)) else {
@@ -39,7 +39,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 /// Whether those who watch the key see a change in it.
 fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
-    let mut arrival = Arrival::from(Origin::Obeyed);
+    let mut arrival = Arrival::from(Origin::Trusted);
     let (touches, whole);
     if awaits::are_there() {
         open.listen();
@@ -50,7 +50,7 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
             touches = arrival.touches();
             whole = arrival.end_lots(queue);
             let dropped = applied.and_then(|()| arrival.end(queue));
-            open.hear(now());
+            open.note_departures(now());
             if dropped? {
                 open.delete();
             }

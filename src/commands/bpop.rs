@@ -15,7 +15,7 @@ use crate::server::api::{Args, Ctx, KeyName, Refusal};
 use crate::server::blocked::{self, PopRequest};
 use crate::server::clock::{real, with_mint};
 use crate::server::key::OpenKey;
-use crate::server::waits::{Handover, OwnExtras};
+use crate::server::waits::{DeliveredJobs, OwnExtras};
 use crate::slots::slot_of;
 use std::ffi::c_int;
 use std::ops::Range;
@@ -245,13 +245,13 @@ fn is_others_turn(queue: &Queue, db: c_int, name: &[u8], now: Now) -> bool {
 }
 
 /// What a client that has waited gets.
-fn reply(ctx: Ctx<'_>, handover: &Handover) {
-    if handover.many {
+fn reply(ctx: Ctx<'_>, delivered: &DeliveredJobs) {
+    if delivered.many {
         ctx.reply_array(2);
-        ctx.reply_bytes(&handover.key);
-        ctx.reply_array(handover.jobs.len());
+        ctx.reply_bytes(&delivered.key);
+        ctx.reply_array(delivered.jobs.len());
     }
-    for job in &handover.jobs {
+    for job in &delivered.jobs {
         let extras = job.extras.as_ref().map(OwnExtras::shown);
         let delivery = Delivery {
             id: &job.id,
@@ -261,7 +261,7 @@ fn reply(ctx: Ctx<'_>, handover: &Handover) {
             due: job.due,
             extras: extras.as_ref(),
         };
-        let key = (!handover.many).then_some(&*handover.key);
-        reply_delivery(ctx, key, handover.with_due, delivery);
+        let key = (!delivered.many).then_some(&*delivered.key);
+        reply_delivery(ctx, key, delivered.with_due, delivery);
     }
 }

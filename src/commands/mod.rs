@@ -101,7 +101,7 @@ fn change_open<T>(
             value.announce(now, effects);
             let result = change(value.queue(), now, effects);
             value.queue().follow_up(now, effects);
-            if waiting == Waiting::Served && serve::may_be_wanted() {
+            if waiting == Waiting::Served && serve::may_have_clients() {
                 served = serve::by_command(ctx, key, value, now, effects);
             }
             Some(result)
@@ -121,7 +121,7 @@ fn change_or_create<T>(
         let key = open.key_name();
         let mut served = None;
         let mut serve = |value: &mut Value, effects: &mut Effects| {
-            if serve::may_be_wanted() {
+            if serve::may_have_clients() {
                 served = serve::by_command(ctx, key, value, now, effects);
             }
         };
@@ -197,7 +197,7 @@ fn look_at_jobs(
                     queue.expire_odd(now, effects);
                 }
                 for id in ids {
-                    queue.settle_job(id, now, effects);
+                    queue.expire_job(id, now, effects);
                 }
                 queue.follow_up(now, effects);
             }

@@ -54,7 +54,7 @@ impl Queue {
         let is_grouped = add.group.is_some();
         let way = self.prefetch_added(id, Standing { priority, due }, is_grouped);
         self.make_room(add, now, out);
-        let old = id.and_then(|id| self.find_settled(id, now, out));
+        let old = id.and_then(|id| self.find_unexpired(id, now, out));
         way.iter()
             .for_each(|way| self.schedule().fetch(way, is_grouped));
         let Some(admitted) = self.admit(add, (id, first), old, now, out)? else {
@@ -152,18 +152,18 @@ impl Queue {
         if self.settings().max_len != 0 {
             self.expire_overdue(now, EXPIRE_BUDGET, out);
             let is_full = |it: &Self| it.live_len() as u64 >= it.settings().max_len;
-            self.settle_for_room(is_full, now, out);
+            self.expire_for_room(is_full, now, out);
         }
         if self.settings().max_bytes != 0 {
             self.expire_overdue(now, EXPIRE_BUDGET, out);
             let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
             let len_with = |it: &Self| len.saturating_add_signed(it.group_growth(add.group, &[]));
             let is_full = |it: &Self| it.bytes() + len_with(it) > it.settings().max_bytes;
-            self.settle_for_room(is_full, now, out);
+            self.expire_for_room(is_full, now, out);
         }
-        self.settle_for_turns(now, out);
+        self.expire_for_turns(now, out);
         if add.after.is_some() {
-            self.settle_some(EXPIRE_BUDGET, now, out);
+            self.expire_some(EXPIRE_BUDGET, now, out);
         }
     }
 

@@ -58,7 +58,7 @@ impl Queue {
         let terms = add.terms(&settings, &settings.backoff_ms);
         check_terms(&terms)?;
         let notes: Vec<Note<'_>> = add.notes().collect();
-        self.settle_for_many(add, jobs, now, out);
+        self.expire_for_many(add, jobs, now, out);
         self.check_room(add, jobs, now, *mint)?;
         self.note_moment(Moment::from(now));
 
@@ -81,7 +81,7 @@ impl Queue {
     }
 
     /// What has expired leaves, as far as it would for each of them alone.
-    fn settle_for_many(&mut self, add: &Add<'_>, jobs: &[NewOne<'_>], now: Now, out: &mut Effects) {
+    fn expire_for_many(&mut self, add: &Add<'_>, jobs: &[NewOne<'_>], now: Now, out: &mut Effects) {
         let has_come = |it: &Self| it.next_event().is_some_and(|at| at <= now.ms());
         if has_come(self) {
             let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);
@@ -95,14 +95,14 @@ impl Queue {
             };
             for _ in 0..=jobs.len() / EXPIRE_BUDGET {
                 if is_full(self) {
-                    self.settle_for_room(is_full, now, out);
+                    self.expire_for_room(is_full, now, out);
                 }
             }
         }
-        self.settle_for_turns(now, out);
+        self.expire_for_turns(now, out);
         if has_come(self) || self.jobs().successors_len() > 0 {
             for id in jobs.iter().filter_map(|job| job.id) {
-                self.settle_job(id, now, out);
+                self.expire_job(id, now, out);
             }
         }
     }

@@ -107,7 +107,7 @@ pub(super) struct AfterThat<'a> {
 }
 
 impl AfterThat<'_> {
-    pub fn told(&self) -> After<'_> {
+    pub fn as_after(&self) -> After<'_> {
         After {
             until: self.until.clone(),
             at: self.at,

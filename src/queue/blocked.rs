@@ -59,8 +59,8 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Result<Option<State>, QueueError> {
-        self.settle_some(EXPIRE_BUDGET, now, out);
-        let Some(handle) = self.find_settled(self.jobs().hashed(nack.id), now, out) else {
+        self.expire_some(EXPIRE_BUDGET, now, out);
+        let Some(handle) = self.find_unexpired(self.jobs().hashed(nack.id), now, out) else {
             return Ok(None);
         };
         let Course { place, life, .. } = self.jobs().job(handle).course();
@@ -126,14 +126,14 @@ impl Queue {
     fn follow_some(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 && self.has_flow_work() {
-            left = left.saturating_sub(self.settle_flows(left, now, out));
+            left = left.saturating_sub(self.carry_out_flows(left, now, out));
         }
         out.held_back(false);
         left
     }
 
     /// Some of it; what it took.
-    pub(super) fn settle_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
+    pub(super) fn carry_out_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
         let stuck = self.commit_stuck(now, out);
         let looked_at = stuck + self.commit_emptied(now, out);
         looked_at + self.commit_steps(budget, now, out)
@@ -175,7 +175,7 @@ impl Queue {
         }
     }
 
-    /// What those hear who are after a job that ends by that change.
+    /// What jobs that are after a job learn, if it ends by that change.
     #[cold]
     pub(super) fn tell_end(
         &mut self,

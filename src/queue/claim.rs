@@ -156,8 +156,8 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> bool {
-        self.settle_for_turns(now, out);
-        let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
+        self.expire_for_turns(now, out);
+        let Some(handle) = self.find_unexpired(self.jobs().hashed(id), now, out) else {
             return false;
         };
         if !claim.fits(self.jobs().job(handle).life().token) {
@@ -191,8 +191,8 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<State> {
-        self.settle_some(EXPIRE_BUDGET, now, out);
-        let handle = self.find_settled(id, now, out)?;
+        self.expire_some(EXPIRE_BUDGET, now, out);
+        let handle = self.find_unexpired(id, now, out)?;
         let Course { place, life, .. } = self.jobs().job(handle).course();
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return None;
@@ -276,7 +276,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<(Handle, Touched)> {
-        let handle = self.find_settled(id, now, out)?;
+        let handle = self.find_unexpired(id, now, out)?;
         let Course { place, life, .. } = self.jobs().job(handle).course();
         if place != Place::Reserved || !claim.fits(life.token) {
             return None;

@@ -62,7 +62,7 @@ pub struct Lease {
     pub deadline_ms: u64,
 }
 
-/// One job in a consumer's hand.
+/// One delivered job.
 #[allow(missing_docs, reason = "called as in POP's reply")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {
@@ -89,9 +89,9 @@ impl Queue {
         out: &mut Effects,
         mut deliver: impl FnMut(Delivery<'_>),
     ) -> u64 {
-        self.settle_for(self.most_deliverable(pop, now), Place::Scheduled, now, out);
+        self.expire_for(self.most_deliverable(pop, now), Place::Scheduled, now, out);
         if let Some(id) = pop.id {
-            self.settle_job(id, now, out);
+            self.expire_job(id, now, out);
         }
         let mut budget = OUT_OF_TURN;
         self.take(pop, now, mint, out, &mut budget, &mut deliver)

@@ -31,7 +31,7 @@ impl Queue {
     ) -> bool {
         self.expire_successor(handle, now.ms() + 1, now, out);
         if self.done_wakes() <= now.ms() {
-            self.settle_done(now, TRIM_BUDGET, out);
+            self.expire_done(now, TRIM_BUDGET, out);
         }
         let Some(end) = self.done_end(handle, result, now) else {
             return false;
@@ -132,7 +132,7 @@ impl Queue {
     /// Carries out at most `budget` of what time and limits do to done jobs; returns how much that was.
     #[cold]
     #[inline(never)]
-    pub(super) fn settle_done(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+    pub(super) fn expire_done(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 {
             let first = self.done().first_until().filter(|&(at, _)| at <= now.ms());
@@ -153,7 +153,7 @@ impl Queue {
 
     /// The done job of that id, unless its time is over: then it goes.
     #[inline]
-    pub(super) fn find_done_settled(
+    pub(super) fn find_done_unexpired(
         &mut self,
         id: Id<'_>,
         now: Now,
@@ -167,7 +167,7 @@ impl Queue {
 
     #[inline]
     pub(super) fn finds_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
-        self.find_done_settled(id, now, out).is_some()
+        self.find_done_unexpired(id, now, out).is_some()
     }
 
     #[cold]
@@ -184,7 +184,7 @@ impl Queue {
 
     /// DEL of a done job; whether there was one.
     pub(super) fn delete_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
-        let found = self.find_done_settled(id, now, out);
+        let found = self.find_done_unexpired(id, now, out);
         if found.is_some() {
             let id = id.bytes;
             self.commit_purge(&Effect::Done(OfDone::Deleted { id }), 1, out);
@@ -203,7 +203,7 @@ impl Queue {
 
     /// Runs a done job once more; whether there was one.
     pub(super) fn kick_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
-        let found = self.find_done_settled(id, now, out);
+        let found = self.find_done_unexpired(id, now, out);
         if found.is_none() || !self.jobs().has_room() || !self.jobs().has_room_for_notes(1) {
             return false;
         }

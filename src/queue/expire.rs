@@ -21,7 +21,7 @@ impl Queue {
     #[inline(always)]
     pub fn expire_overdue(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         match self.has_past(now) {
-            true => self.settle_past(now, budget, out),
+            true => self.expire_in_order(now, budget, out),
             false => budget,
         }
     }
@@ -31,18 +31,18 @@ impl Queue {
         self.next_event().is_some_and(|at| at <= now.ms())
     }
 
-    fn settle_past(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+    fn expire_in_order(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 && self.has_past(now) {
             if self.has_flow_work() {
-                match self.settle_with_flows(now, left, out) {
+                match self.expire_with_flows(now, left, out) {
                     0 => break,
                     took => left -= took.min(left),
                 }
                 continue;
             }
             let holds_back = out.holds_back();
-            left -= self.settle_next(now, left, out).min(left);
+            left -= self.expire_next(now, left, out).min(left);
             out.held_back(holds_back);
         }
         left
@@ -51,31 +51,31 @@ impl Queue {
     /// The same where ends are to be carried out: overdue expirations, and they, in the order of time. Those of a command
     /// come when it is done. Returns what it took; 0 where there is nothing to do now.
     #[cold]
-    fn settle_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+    fn expire_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let holds_back = out.holds_back();
         let past = self.next_in_time().filter(|&at| at <= now.ms());
         let flow = self.flow_work_since().filter(|_| !holds_back);
         let took = match (past, flow) {
             (None, None) => 0,
-            (Some(past), Some(flow)) if flow < past => self.settle_flows(budget, now, out),
-            (None, Some(_)) => self.settle_flows(budget, now, out),
-            (Some(_), _) => self.settle_next(now, budget, out),
+            (Some(past), Some(flow)) if flow < past => self.carry_out_flows(budget, now, out),
+            (None, Some(_)) => self.carry_out_flows(budget, now, out),
+            (Some(_), _) => self.expire_next(now, budget, out),
         };
         out.held_back(holds_back);
         took
     }
 
     /// The same for a command that may name many jobs.
-    pub(super) fn settle_some(&mut self, most: usize, now: Now, out: &mut Effects) {
+    pub(super) fn expire_some(&mut self, most: usize, now: Now, out: &mut Effects) {
         let budget = out.allow(most);
         let left = self.expire_overdue(now, budget, out);
         out.took(budget - left);
     }
 
     /// The earliest overdue expiration; returns what it took of a budget.
-    fn settle_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+    fn expire_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         if self.done_wakes() <= now.ms() {
-            return self.settle_done(now, budget, out);
+            return self.expire_done(now, budget, out);
         }
         if self.surplus_dead() > 0 {
             let last_death = self.dead().last().map_or(0, |(at, _)| at);
@@ -133,22 +133,22 @@ impl Queue {
 
     /// The same where jobs have groups: which of these hold jobs no longer decides whose turn it is.
     #[inline]
-    pub(super) fn settle_for_turns(&mut self, now: Now, out: &mut Effects) {
+    pub(super) fn expire_for_turns(&mut self, now: Now, out: &mut Effects) {
         if self.has_groups() {
-            self.settle_some(EXPIRE_BUDGET, now, out);
+            self.expire_some(EXPIRE_BUDGET, now, out);
         }
     }
 
     /// As [`Queue::expire_overdue`] for one job, whatever else is overdue.
-    pub fn settle_job(&mut self, id: &[u8], now: Now, out: &mut Effects) {
+    pub fn expire_job(&mut self, id: &[u8], now: Now, out: &mut Effects) {
         let id = self.jobs().hashed(id);
-        if self.find_settled(id, now, out).is_none() {
-            self.find_done_settled(id, now, out);
+        if self.find_unexpired(id, now, out).is_none() {
+            self.find_done_unexpired(id, now, out);
         }
     }
 
     /// The same: what a command on an id sees. Returns the job, if it is still there.
-    pub(super) fn find_settled(
+    pub(super) fn find_unexpired(
         &mut self,
         id: Id<'_>,
         now: Now,
@@ -157,7 +157,7 @@ impl Queue {
         let mut handle = self.find(id)?;
         let mut job = self.jobs().job(handle);
         if self.depends_on_deaths(job, now) {
-            self.settle_some(EXPIRE_BUDGET_OF_ID, now, out);
+            self.expire_some(EXPIRE_BUDGET_OF_ID, now, out);
             handle = self.find(id)?;
             job = self.jobs().job(handle);
         }
@@ -198,14 +198,14 @@ impl Queue {
     /// leases that are over are ended until so many jobs have come to stand there, though more may be past
     /// before them. Of others it ends so many as are not felt.
     #[inline(always)]
-    pub(super) fn settle_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
+    pub(super) fn expire_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
         if self.expire_overdue(now, EXPIRE_BUDGET, out) == 0 {
-            self.settle_leases_for(count, place, now, out);
+            self.expire_leases_for(count, place, now, out);
         }
     }
 
     #[cold]
-    fn settle_leases_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
+    fn expire_leases_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
         let (mut wanted, mut others) = (count, OUT_OF_TURN);
         while wanted > 0 || others > 0 {
             match self.end_overdue_lease(now, out) {
@@ -219,7 +219,7 @@ impl Queue {
 
     /// Where the queue is full by a limit, carries out what may make room, though more may be past
     /// before it.
-    pub(super) fn settle_for_room(
+    pub(super) fn expire_for_room(
         &mut self,
         is_full: impl Fn(&Self) -> bool,
         now: Now,

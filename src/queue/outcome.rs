@@ -1,4 +1,4 @@
-//! How a job ended, as clients hear that wait for it.
+//! How a job ended, as clients that wait for it are answered.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct JobEnd {
     pub outcome: Outcome,
     /// The result of a done one, the reason of a dead one.
     pub value: Option<Vec<u8>>,
-    /// Unix-ms; none is the instant at which this is heard of.
+    /// Unix-ms; none is the instant at which this arrives.
     pub at: Option<u64>,
     /// Deliveries so far that count.
     pub attempts: u32,

@@ -15,7 +15,7 @@ impl Queue {
     /// whether a job went.
     pub fn delete(&mut self, id: &[u8], spare_reserved: bool, now: Now, out: &mut Effects) -> bool {
         let hashed = self.jobs().hashed(id);
-        let handle = self.find_settled(hashed, now, out);
+        let handle = self.find_unexpired(hashed, now, out);
         if let Some(handle) = handle {
             if spare_reserved && self.jobs().job(handle).place() == Place::Reserved {
                 return false;

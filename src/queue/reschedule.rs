@@ -20,7 +20,7 @@ pub struct Reschedule {
 impl Queue {
     /// Gives a delayed or ready job another due, another priority, or both; whether there was one.
     pub fn reschedule(&mut self, id: &[u8], new: Reschedule, now: Now, out: &mut Effects) -> bool {
-        let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
+        let Some(handle) = self.find_unexpired(self.jobs().hashed(id), now, out) else {
             return false;
         };
         let before = self.jobs().job(handle).course();
@@ -43,9 +43,9 @@ impl Queue {
 
     /// Makes a dead or done job ready; whether there was one.
     pub fn kick(&mut self, id: &[u8], now: Now, out: &mut Effects) -> bool {
-        self.settle_for_turns(now, out);
+        self.expire_for_turns(now, out);
         let id = self.jobs().hashed(id);
-        let Some(handle) = self.find_settled(id, now, out) else {
+        let Some(handle) = self.find_unexpired(id, now, out) else {
             return self.kick_done(id, now, out);
         };
         match self.jobs().job(handle).place() {
@@ -62,7 +62,7 @@ impl Queue {
 
     /// Makes up to `count` dead jobs ready, the longest dead first; returns how many.
     pub fn kick_oldest(&mut self, count: u64, now: Now, out: &mut Effects) -> u64 {
-        self.settle_for(count, Place::Dead, now, out);
+        self.expire_for(count, Place::Dead, now, out);
         self.trim_dead(now, usize::MAX, out);
         let mut budget = OUT_OF_TURN;
         let mut kicked = 0;

@@ -28,7 +28,7 @@ impl Queue {
     ) -> Result<bool, QueueError> {
         self.make_room_for(steps.clone(), now, out);
         let id = self.jobs().hashed(id);
-        let Some(handle) = self.find_settled(id, now, out) else {
+        let Some(handle) = self.find_unexpired(id, now, out) else {
             return Ok(false);
         };
         let job = self.jobs().job(handle);
@@ -62,7 +62,7 @@ impl Queue {
         check_step_name(name)?;
         self.make_room_for(std::iter::once(step), now, out);
         let id = self.jobs().hashed(id);
-        let Some(handle) = self.find_settled(id, now, out) else {
+        let Some(handle) = self.find_unexpired(id, now, out) else {
             return Ok(None);
         };
         let place = self.jobs().job(handle).place();
@@ -99,7 +99,7 @@ impl Queue {
             self.expire_overdue(now, EXPIRE_BUDGET, out);
             let len: usize = steps.map(|(name, value)| name.len() + value.len()).sum();
             let is_full = |it: &Self| it.bytes() + len as u64 > limit;
-            self.settle_for_room(is_full, now, out);
+            self.expire_for_room(is_full, now, out);
         }
     }
 

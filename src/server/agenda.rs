@@ -267,7 +267,7 @@ pub fn begin_turns() {
 }
 
 /// Something may have to be done for the key, as soon as the running command is over.
-pub fn want(db: c_int, name: &[u8]) {
+pub fn check_soon(db: c_int, name: &[u8]) {
     set(db, name, at_once(clock::now().ms()));
     arm(0);
 }

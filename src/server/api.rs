@@ -131,7 +131,7 @@ impl Flags {
     }
     /// The command is trusted: it comes from the master, or from the file being loaded. While a replica loads beside
     /// the data that it serves, commands come from its clients.
-    pub fn is_obeyed(self) -> bool {
+    pub fn is_trusted(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_REPLICATED)
     }
     pub fn denies_blocking(self) -> bool {

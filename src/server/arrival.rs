@@ -13,9 +13,9 @@ use std::cell::Cell;
 /// Who says that something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A master, or a file of this server's own: obeyed.
-    Obeyed,
-    /// A client, by RESTORE (so by MIGRATE): it may be forged. What is accepted is obeyed by replicas and
+    /// A master, or a file of this server's own.
+    Trusted,
+    /// A client, by RESTORE (so by MIGRATE): it may be forged. What is accepted is trusted by replicas and
     /// by the AOF, word for word: so all of it is refused, or all of it is meant.
     Client,
 }

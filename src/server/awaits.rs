@@ -1,15 +1,15 @@
-//! Clients that wait for the end of jobs: DQ.AWAIT, and DQ.BTOUCH, whose workers wait to hear that their lease was
+//! Clients that wait for the end of jobs: DQ.AWAIT, and DQ.BTOUCH, whose workers wait to learn that their lease was
 //! taken from them.
 //!
 //! Looking later for how a job ended is wrong: by then it may be gone, or be there again (docs/model/Outcomes.tla).
-//! So each end is noted for those who wait for it when it is carried out ([`hear`]), and sent afterwards: by the
+//! So each end is noted for those who wait for it when it is carried out ([`note`]), and sent afterwards: by the
 //! command that it belongs to, where that stands alone ([`tell_by_command`]), else by the timer, which
 //! comes behind transactions and scripts. Only what happens to the whole key is not carried out by a queue: then
 //! the timer looks at what is under the name, or a command before it changes that. What the timer does is in
 //! [`super::notify`].
 //!
 //! ```text
-//!   key.rs: listen ─► the queue notes departures ─► key.rs: finish ─► hear ─► sent by the command
+//!   key.rs: listen ─► the queue notes departures ─► key.rs: finish ─► note ─► sent by the command
 //!                                                                        └──► ready ─► sent by the timer
 //!   DEL, RENAME, FLUSHALL, SWAPDB ... ─► doubtful ─► look ────────────────────► ready
 //! ```
@@ -33,7 +33,7 @@ use std::sync::Arc;
 mod waiter;
 
 pub use waiter::{report_of, Found, ReplyEnds, ReplyLeases, Report};
-use waiter::{Waiter, Wants};
+use waiter::{Waiter, WaitsFor};
 
 /// Clients that a command answers before it ends; more are left to the timer.
 const ANSWERED_BY_COMMAND: usize = 16;
@@ -114,7 +114,13 @@ impl Registry {
     }
 
     /// One who waits for these ids, each of them once.
-    fn add(&mut self, ticket: u64, (db, key): (c_int, &[u8]), ids: Few<AwaitedId>, wants: Wants) {
+    fn add(
+        &mut self,
+        ticket: u64,
+        (db, key): (c_int, &[u8]),
+        ids: Few<AwaitedId>,
+        waits_for: WaitsFor,
+    ) {
         let names = self.watched.entry(db).or_default();
         let known = names.get_key_value(key).map(|(name, _)| Arc::clone(name));
         let name = known.unwrap_or_else(|| Arc::from(key));
@@ -132,7 +138,7 @@ impl Registry {
             id
         });
         self.waiters
-            .insert(ticket, Waiter::new(db, name, ids, wants));
+            .insert(ticket, Waiter::new(db, name, ids, waits_for));
     }
 
     fn remove(&mut self, ticket: u64) -> Option<Waiter> {
@@ -158,7 +164,7 @@ impl Registry {
     }
 
     /// Notes what happened for those whom it concerns; returns who is to be answered from now on.
-    fn hear(&mut self, db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
+    fn note(&mut self, db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
         let mut ready = Vec::new();
         let names = self.watched.get(&db);
         let Some(watched) = names.and_then(|names| names.get(key)) else {
@@ -170,7 +176,7 @@ impl Registry {
                 let Some(waiter) = self.waiters.get_mut(ticket) else {
                     continue;
                 };
-                if waiter.hear(place, &departure, now) && !waiter.is_ready {
+                if waiter.note(place, &departure, now) && !waiter.is_ready {
                     waiter.is_ready = true;
                     self.ready.insert(ticket);
                     ready.push(ticket);
@@ -211,8 +217,8 @@ pub fn block_for_ends(
 ) {
     let nothing: Answer = Box::new(|ctx: Ctx<'_>| ctx.reply_null_array());
     let ids: Few<AwaitedId> = ids.collect::<Vec<_>>().into();
-    let wants = Wants::ends(&ids, reply);
-    block(ctx, key, ids, until, (wants, nothing));
+    let waits_for = WaitsFor::ends(&ids, reply);
+    block(ctx, key, ids, until, (waits_for, nothing));
 }
 
 /// The same until one of these deliveries, all of which are current, is no more.
@@ -223,8 +229,8 @@ pub fn block_for_leases(
     until: u64,
     (reply, nothing): (ReplyLeases, Answer),
 ) {
-    let (wants, ids) = Wants::leases(deliveries, reply);
-    block(ctx, key, ids, until, (wants, nothing));
+    let (waits_for, ids) = WaitsFor::leases(deliveries, reply);
+    block(ctx, key, ids, until, (waits_for, nothing));
 }
 
 fn block(
@@ -232,12 +238,12 @@ fn block(
     key: &[u8],
     ids: Few<AwaitedId>,
     until: u64,
-    (wants, nothing): (Wants, Answer),
+    (waits_for, nothing): (WaitsFor, Answer),
 ) {
     let ticket = waits::block(ctx, key, until, &KIND, nothing);
     COUNT.fetch_add(1, Ordering::Relaxed);
     let place = (ctx.selected_db(), key);
-    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, place, ids, wants));
+    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, place, ids, waits_for));
 }
 
 /// How this server knows of them.
@@ -258,11 +264,11 @@ fn take(ticket: u64) -> Option<Waiter> {
 }
 
 /// Notes what has happened to a queue's jobs. Returns who is to be answered.
-pub fn hear(db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
+pub fn note(db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
     if departures.is_empty() {
         return Vec::new();
     }
-    REGISTRY.with_borrow_mut(|registry| registry.hear(db, key, departures, now))
+    REGISTRY.with_borrow_mut(|registry| registry.note(db, key, departures, now))
 }
 
 /// Answers those whom a command has just made ready on its own key, if this is the way for it.
@@ -304,7 +310,7 @@ pub fn answer(
     };
     let end = waiter.end(is_allowed, queue, clock::now());
     if let Some(client) = waits::take(ticket, None) {
-        client.hand(occasion, end);
+        client.answer(occasion, end);
     }
     true
 }

@@ -5,7 +5,7 @@ use super::agenda;
 use super::api::acl::Call;
 use super::api::{Ctx, KeyName};
 use super::config;
-use super::waits::{self, ByTicket, Kind, ReplyJobs, Taken};
+use super::waits::{self, BlockedClient, ByTicket, Kind, ReplyJobs};
 use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::extras::Wanted;
 use std::cell::RefCell;
@@ -170,7 +170,7 @@ fn leave(ticket: u64, looked_at: Option<&[u8]>) {
         return;
     };
     for key in left.iter().filter(|&key| Some(&**key) != looked_at) {
-        agenda::want(waiter.db, key);
+        agenda::check_soon(waiter.db, key);
     }
 }
 
@@ -301,8 +301,8 @@ pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, key: KeyName<'_>) -> bool {
     waits::is_allowed(ctx, ticket, Call::BPOP, key)
 }
 
-/// Takes a client out of all lines. It must be handed something at once.
-pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<Taken> {
+/// Takes a client out of all lines. It must be answered at once.
+pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<BlockedClient> {
     waits::take(ticket, served_on)
 }
 

@@ -140,7 +140,7 @@ fn origin() -> Origin {
     if flags.is_master() && !flags.is_loading() {
         Origin::Client
     } else {
-        Origin::Obeyed
+        Origin::Trusted
     }
 }
 
@@ -159,7 +159,7 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
         if flags.is_loading() {
             note_loaded(db, name, value);
         } else {
-            agenda::want(db, name);
+            agenda::check_soon(db, name);
             renamed::note_arriving(db, name);
         }
     });
@@ -276,7 +276,7 @@ fn gone(db: c_int, name: &[u8]) {
     // SAFETY: the server allows a null context, of which it tells only about itself.
     let is_loading = || unsafe { Ctx::new(null_mut()) }.flags().is_loading();
     if renamed::is_searching() && is_loading() {
-        agenda::want(db, name);
+        agenda::check_soon(db, name);
     } else {
         agenda::remove(db, name);
     }

@@ -3,8 +3,8 @@
 
 use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
-    agenda, async_load, awaits, blocked, imports, listeners, reclaim, renamed, replicate, sleep,
-    timer, trimmed, unowned_slots, worker,
+    agenda, async_load, awaits, blocked, imports, reclaim, renamed, replicate, replication_needed,
+    sleep, timer, trimmed, unowned_slots, worker,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -14,7 +14,7 @@ const ARRIVALS: [&CStr; 4] = [c"rename_to", c"move_to", c"copy_to", c"restore"];
 
 /// Subscribes to all of it; false where the server refuses.
 pub fn subscribe(ctx: Ctx<'_>) -> bool {
-    replicate::note_listeners();
+    replicate::note_subscribers();
     let mut events: Vec<(u64, raw::RedisModuleEventCallback)> = vec![
         (raw::REDISMODULE_EVENT_LOADING, Some(on_loading)),
         (raw::REDISMODULE_EVENT_FLUSHDB, Some(on_flush)),
@@ -102,8 +102,8 @@ unsafe extern "C" fn on_loading(
             let ctx = unsafe { Ctx::new(ctx) };
             worker::role_is(ctx.flags().is_master());
             awaits::look_again_at_all(None);
-            listeners::may_have_come();
-            hear_of_listeners();
+            replication_needed::may_have_begun();
+            note_new_subscribers();
         } else if !async_load::is_under_way() {
             agenda::clear(None);
         }
@@ -168,8 +168,8 @@ unsafe extern "C" fn on_swap(
         // them alone, under the same name in the other one, is so no more.
         let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
         for name in names {
-            agenda::want(first, &name);
-            agenda::want(second, &name);
+            agenda::check_soon(first, &name);
+            agenda::check_soon(second, &name);
         }
     });
 }
@@ -183,13 +183,13 @@ unsafe extern "C" fn on_role_change(
     guarded("the role event", (), || {
         let now_master = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
         worker::role_is(now_master);
-        listeners::may_have_come();
+        replication_needed::may_have_begun();
     });
 }
 
 /// If there are subscribers from now on, the timer must know which due times to report.
-fn hear_of_listeners() {
-    if replicate::note_listeners() {
+fn note_new_subscribers() {
+    if replicate::note_subscribers() {
         worker::rearm();
     }
 }
@@ -202,8 +202,8 @@ unsafe extern "C" fn on_news(
     _data: *mut c_void,
 ) {
     guarded("an event", (), || {
-        listeners::may_have_come();
-        hear_of_listeners();
+        replication_needed::may_have_begun();
+        note_new_subscribers();
     });
 }
 

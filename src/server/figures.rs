@@ -39,7 +39,7 @@ pub fn of_all_queues() -> (usize, Figures) {
 /// The timer's share: what INFO has left, and events for jobs that became due. Takes at most so many
 /// steps, and returns how many are left.
 pub fn catch_up(ctx: Ctx<'_>, steps: usize) -> usize {
-    if !is_wanted() {
+    if !has_subscribers() {
         return steps;
     }
     let left = enter_outdated(ctx, steps);
@@ -51,15 +51,15 @@ pub fn catch_up(ctx: Ctx<'_>, steps: usize) -> usize {
 
 /// When the timer must see to it.
 pub fn next() -> Option<u64> {
-    is_wanted().then(agenda::next_outdated).flatten()
+    has_subscribers().then(agenda::next_outdated).flatten()
 }
 
 /// Whether jobs that become due raise events here: on a replica its master's effects do.
 fn due_jobs_raise_events() -> bool {
-    agenda::is_master() && replicate::events_are_wanted_since().is_some()
+    agenda::is_master() && replicate::subscribed_since().is_some()
 }
 
-fn is_wanted() -> bool {
+fn has_subscribers() -> bool {
     UNFINISHED.get() || due_jobs_raise_events()
 }
 
@@ -80,7 +80,7 @@ fn enter(ctx: Ctx<'_>, db: c_int, name: &[u8]) {
     let is_there = ctx.select_db(db) && OpenKey::db_of_queue(ctx, raw_name.name()).is_some();
     if !is_there {
         agenda::remove(db, name);
-    } else if replicate::events_are_wanted_since().is_some() {
-        agenda::want(db, name);
+    } else if replicate::subscribed_since().is_some() {
+        agenda::check_soon(db, name);
     }
 }

@@ -172,7 +172,7 @@ impl<'a> OpenKey<'a> {
             ctx.notify_generic(c"del", name);
         }
         if let Some(departures) = departures {
-            let ready = awaits::hear(db, name.bytes(), departures.heard(), now);
+            let ready = awaits::note(db, name.bytes(), departures.noted(), now);
             awaits::tell_by_command(ctx, name, &ready);
         }
     }
@@ -192,7 +192,7 @@ impl<'a> OpenKey<'a> {
         }
     }
 
-    /// Where the key was replaced by a command before, its waiters hear of what is there now: what is about to come
+    /// Where the key was replaced by a command before, its waiters are answered by what is there now: what is about to come
     /// is not what they find. In a transaction or script both belong together.
     fn tell_what_is_there(&mut self) {
         let (ctx, db, name) = (self.ctx, self.db(), self.name());
@@ -207,10 +207,10 @@ impl<'a> OpenKey<'a> {
     }
 
     /// Passes what was noted to the clients that wait on the key; the timer replies to them.
-    pub fn hear(&mut self, now: Now) {
+    pub fn note_departures(&mut self, now: Now) {
         let (db, name) = (self.db(), self.name());
         if let Some(departures) = self.queue().and_then(Queue::take_departures) {
-            if !awaits::hear(db, name, departures.heard(), now).is_empty() {
+            if !awaits::note(db, name, departures.noted(), now).is_empty() {
                 timer::arm(0);
             }
         }
@@ -258,7 +258,7 @@ impl<'a> OpenKey<'a> {
             agenda::enter_done(db, value.ticket, done);
         }
         value.enlist();
-        if replicate::events_are_wanted_since().is_some() {
+        if replicate::subscribed_since().is_some() {
             agenda::arm(until);
         }
     }
@@ -286,7 +286,7 @@ impl Drop for Changing<'_, '_> {
     }
 }
 
-/// The same for a queue that was loaded: nobody has heard of what is left to free.
+/// The same for a queue that was loaded: what is left to free is not on the agenda yet.
 pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if queue.has_leftovers() {
         return 0;

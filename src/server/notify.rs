@@ -89,7 +89,7 @@ pub fn end(fired: Fired<'_>, ticket: u64, db: c_int, key: &[u8]) {
         occasion,
     ) {
         if let Some(client) = waits::take(ticket, None) {
-            client.hand(occasion, End::Nothing);
+            client.answer(occasion, End::Nothing);
         }
     }
 }

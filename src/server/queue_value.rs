@@ -243,10 +243,10 @@ impl Value {
         self.enlist();
     }
 
-    /// Tells those who listen that dues have come since the last time; before anything else happens
+    /// Tells subscribers that jobs have become due since the last time; before anything else happens
     /// to the queue, so that what a command makes ready raises one event.
     pub fn announce(&mut self, now: Now, effects: &mut Effects) {
-        if let Some(since_ms) = replicate::events_are_wanted_since() {
+        if let Some(since_ms) = replicate::subscribed_since() {
             let since_ms = self.announced_ms.max(since_ms);
             if self.queue().became_ready(since_ms, now) {
                 effects.raise(Event::Ready);

@@ -1,7 +1,7 @@
 //! Queues that take another name where the server must not be asked to tell.
 //!
 //! On Valkey 8.1.0 to 9.1.0 MOVE and COPY leave their client in the other database, whatever type
-//! the key is of, as soon as a module listens to keyspace events. There none does. What a command of
+//! the key is of, as soon as a module subscribes to keyspace events. There none does. What a command of
 //! ours or a callback of the type does not see is only the new name after RENAME and MOVE: an unlinked
 //! value that is not freed is searched for, in steps, through all keys. Names on which clients wait
 //! are looked at first.
@@ -55,7 +55,7 @@ fn unlinked() -> MutexGuard<'static, BTreeMap<usize, u64>> {
     UNLINKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// At load: whether keyspace events can be listened to. Where not, queues are searched for.
+/// At load: whether keyspace events can be subscribed to. Where not, queues are searched for.
 pub fn are_heard(ctx: Ctx<'_>) -> bool {
     let version = ctx.valkey_version();
     let Some(version) = version.filter(|version| AFFECTED.contains(version)) else {
@@ -146,7 +146,7 @@ pub fn search(ctx: Ctx<'_>, mut steps: usize) {
     }
     if SEARCH.with(|search| search.has_news.take()) && !unlinked().is_empty() {
         for (db, name) in blocked::keys() {
-            agenda::want(db, &name);
+            agenda::check_soon(db, &name);
         }
     }
     while steps > 0 && !unlinked().is_empty() {
@@ -163,7 +163,7 @@ pub fn search(ctx: Ctx<'_>, mut steps: usize) {
 pub fn note_arrival(ctx: Ctx<'_>, name: KeyName<'_>) {
     if let Some(db) = OpenKey::db_of_queue(ctx, name) {
         let name = name.bytes();
-        agenda::want(db, name);
+        agenda::check_soon(db, name);
         reclaim::note_purged(db, name);
     }
 }

@@ -1,7 +1,7 @@
 //! Effects to replication, AOF, WATCH and keyspace events. The way back is [`super::arrival`].
 
 use super::api::{api, Ctx, KeyName};
-use super::{clock, listeners, zones};
+use super::{clock, replication_needed, zones};
 use crate::queue::codec::decode;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
@@ -18,8 +18,8 @@ thread_local! {
     /// Not there while it is lent.
     static EFFECTS: RefCell<Option<Box<Effects>>> = const { RefCell::new(None) };
     /// As of the last change of the settings.
-    static WERE_WANTED: Cell<bool> = const { Cell::new(false) };
-    static LISTENED_SINCE: Cell<u64> = const { Cell::new(0) };
+    static WERE_SUBSCRIBED: Cell<bool> = const { Cell::new(false) };
+    static SUBSCRIBED_SINCE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Lends the buffer of effects, empty. A command that another module runs from a keyspace event
@@ -72,27 +72,27 @@ pub fn totals() -> Totals {
     })
 }
 
-/// Whether somebody may listen for the events of modules.
-fn events_are_wanted() -> bool {
+/// Whether a client may subscribe to the events of modules.
+fn has_subscribers() -> bool {
     // SAFETY: takes no arguments.
     let enabled = unsafe { api!(RedisModule_GetNotifyKeyspaceEvents) };
     enabled & raw::REDISMODULE_NOTIFY_MODULE as c_int != 0
 }
 
-/// Since when somebody may listen for the events of modules: earlier events are not sent.
-pub fn events_are_wanted_since() -> Option<u64> {
-    if !events_are_wanted() {
+/// Since when clients may subscribe to the events of modules: earlier events are not sent.
+pub fn subscribed_since() -> Option<u64> {
+    if !has_subscribers() {
         return None;
     }
-    Some(LISTENED_SINCE.get())
+    Some(SUBSCRIBED_SINCE.get())
 }
 
-/// Settings have changed. Whether somebody may listen from now on who did not before.
-pub fn note_listeners() -> bool {
-    let wanted = events_are_wanted();
-    let came = !WERE_WANTED.replace(wanted) && wanted;
+/// Settings have changed. Whether clients may subscribe from now on, and could not before.
+pub fn note_subscribers() -> bool {
+    let wanted = has_subscribers();
+    let came = !WERE_SUBSCRIBED.replace(wanted) && wanted;
     if came {
-        LISTENED_SINCE.set(clock::now().ms());
+        SUBSCRIBED_SINCE.set(clock::now().ms());
     }
     came
 }
@@ -102,7 +102,7 @@ pub fn note_listeners() -> bool {
 #[inline(always)]
 pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects) -> T) -> T {
     with_effects(|effects| {
-        if !listeners::any(ctx) {
+        if !replication_needed::now(ctx) {
             effects.leave_unencoded();
         }
         use_them(effects)
@@ -130,7 +130,7 @@ pub fn publish(ctx: Ctx<'_>, key: KeyName<'_>, effects: &Effects) {
 /// Raises the events of effects that were carried out for somebody else, as a replica does for the
 /// commands of its master.
 pub fn announce(ctx: Ctx<'_>, key: KeyName<'_>, bytes: &[u8]) {
-    if !events_are_wanted() {
+    if !has_subscribers() {
         return;
     }
     let effects: Vec<_> = decode(bytes).map_while(Result::ok).collect();

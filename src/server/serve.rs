@@ -11,7 +11,7 @@
 use super::api::{Ctx, KeyName};
 use super::blocked::{self, PopRequest};
 use super::queue_value::Value;
-use super::waits::{End, Handover, Occasion, OwnDelivery, OwnExtras, Taken};
+use super::waits::{BlockedClient, DeliveredJobs, End, Occasion, OwnDelivery, OwnExtras};
 use super::{agenda, clock};
 use crate::queue::budget::OUT_OF_TURN;
 use crate::queue::clock::Now;
@@ -21,24 +21,24 @@ use crate::queue::effects::Effects;
 /// Payloads of so many bytes take a step of their own: copying them takes as long as the rest.
 const BYTES_OF_STEP: usize = 4096;
 
-/// Clients that were taken out of the line, each with what it gets: handed over in the end, also where a panic
+/// Clients that were taken out of the line, each with its answer: answered in the end, also where a panic
 /// unwinds. Nobody else would ever answer them.
 pub struct Served<'a> {
     pub occasion: Occasion<'a>,
-    pub clients: Vec<(Taken, End)>,
+    pub clients: Vec<(BlockedClient, End)>,
 }
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
         for (client, end) in self.clients.drain(..) {
-            client.hand(self.occasion, end);
+            client.answer(self.occasion, end);
         }
     }
 }
 
-/// Whether anybody waits at all, and this server hands out jobs: asked by each command.
+/// Whether any client waits, and this server delivers jobs: asked by each command.
 #[inline]
-pub fn may_be_wanted() -> bool {
+pub fn may_have_clients() -> bool {
     blocked::are_there() && agenda::is_master()
 }
 
@@ -86,7 +86,7 @@ pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> End {
     let Some(reply) = request.reply else {
         return End::Nothing;
     };
-    End::Jobs(Handover {
+    End::Jobs(DeliveredJobs {
         key: key.to_vec(),
         many: request.count.is_some(),
         with_due: request.with_due,

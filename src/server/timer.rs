@@ -32,7 +32,7 @@ const SETTLED_MS: u64 = 2;
 /// Does what is due, and says when there is more to do.
 pub type Run = fn(Fired<'_>) -> Next;
 
-/// Says that the timer has fired and its work is under way: only then clients may be handed something.
+/// Says that the timer has fired and its work is under way: only then clients may be answered.
 /// Elsewhere the context in which the server has them replied to is not flushed.
 #[derive(Clone, Copy)]
 pub struct Fired<'a> {

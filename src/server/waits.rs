@@ -5,11 +5,11 @@
 //! right; but who is answered, and when a wait ends, is decided by this module: the server's timeouts come with its
 //! 10 Hz cron, and a key that appears would have it call every client that is blocked on it, on some
 //! servers (Valkey 9.1.2) in time that grows with their square. So a client is blocked on one name in
-//! the slot of its keys that nobody uses, and the timer, or a command, hands the answer to the one client; the
+//! the slot of its keys that nobody uses, and the timer, or a command, answers the one client; the
 //! timer alone ends waits.
 //!
 //! ```text
-//!   BPOP, AWAIT ─► Wait in the registry ──────────► taken to be answered ─► hand over ─► free_privdata
+//!   BPOP, AWAIT ─► Wait in the registry ──────────► taken out to be answered ─► reply ─► free_privdata
 //!                    │   (ticket, until)                                      (reply)
 //!                    └─ disconnect, UNBLOCK, demotion ─────────────────────────────────► free_privdata
 //! ```
@@ -105,7 +105,7 @@ impl OwnEnded {
 }
 
 /// Jobs for a client that has waited for them.
-pub struct Handover {
+pub struct DeliveredJobs {
     pub key: Vec<u8>,
     /// An array of jobs, not one job.
     pub many: bool,
@@ -115,11 +115,11 @@ pub struct Handover {
 }
 
 /// Writes what a client gets whose wait ended with jobs.
-pub type ReplyJobs = fn(Ctx<'_>, &Handover);
+pub type ReplyJobs = fn(Ctx<'_>, &DeliveredJobs);
 
 /// What a client's wait ends with.
 pub enum End {
-    Jobs(Handover),
+    Jobs(DeliveredJobs),
     Reply(Answer),
     /// What the client gets whose wait ended for nothing.
     Nothing,
@@ -139,7 +139,7 @@ pub type Place = (c_int, Arc<[u8]>);
 
 /// Belongs to the server from the blocking on, as the client's private data, until it calls
 /// `free_privdata`.
-struct Parcel {
+struct Pending {
     ticket: u64,
     /// The registry has its wait.
     waits: bool,
@@ -147,16 +147,16 @@ struct Parcel {
     end: End,
 }
 
-/// A blocked client that was taken out of the registry, to be handed something in this same call of
+/// A blocked client that was taken out of the registry, to be answered in this same call of
 /// the timer, or by this same command.
-pub struct Taken {
+pub struct BlockedClient {
     client: *mut raw::RedisModuleBlockedClient,
-    parcel: *mut Parcel,
+    pending: *mut Pending,
 }
 
 struct Wait {
     client: *mut raw::RedisModuleBlockedClient,
-    parcel: *mut Parcel,
+    pending: *mut Pending,
     kind: &'static Kind,
     /// The client's id.
     id: u64,
@@ -255,26 +255,26 @@ pub fn block(ctx: Ctx<'_>, key: &[u8], until: u64, kind: &'static Kind, nothing:
         registry.last_ticket += 1;
         registry.last_ticket
     });
-    let parcel = Box::into_raw(Box::new(Parcel {
+    let pending = Box::into_raw(Box::new(Pending {
         ticket,
         waits: true,
         nothing,
         end: End::Nothing,
     }));
     let unused = OwnString::new(&unused_name_beside(key));
-    // SAFETY: a live string, of which the server keeps a count; it keeps the parcel, and gives it back
-    // to `free_parcel`. A timeout of 0 is none: waits are ended by our timer.
+    // SAFETY: a live string, of which the server keeps a count; it keeps the pending reply, and gives it back
+    // to `free_pending`. A timeout of 0 is none: waits are ended by our timer.
     let client = unsafe {
         let client = api!(
             RedisModule_BlockClientOnKeys,
             ctx.raw(),
             Some(not_yet),
-            Some(hand_over),
-            Some(free_parcel),
+            Some(reply_unblocked),
+            Some(free_pending),
             0,
             &mut unused.name().raw(),
             1,
-            parcel.cast()
+            pending.cast()
         );
         api!(
             RedisModule_SetDisconnectCallback,
@@ -285,7 +285,7 @@ pub fn block(ctx: Ctx<'_>, key: &[u8], until: u64, kind: &'static Kind, nothing:
     };
     let wait = Wait {
         client,
-        parcel,
+        pending,
         kind,
         id: ctx.client_id(),
         until,
@@ -299,8 +299,8 @@ pub fn block(ctx: Ctx<'_>, key: &[u8], until: u64, kind: &'static Kind, nothing:
 
 fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Wait> {
     let wait = REGISTRY.with_borrow_mut(|registry| registry.remove(ticket))?;
-    // SAFETY: the parcel of a wait in the registry is not freed yet.
-    unsafe { (*wait.parcel).waits = false };
+    // SAFETY: the pending reply of a wait in the registry is not freed yet.
+    unsafe { (*wait.pending).waits = false };
     (wait.kind.leave)(ticket, looked_at);
     Some(wait)
 }
@@ -308,20 +308,20 @@ fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Wait> {
 /// The same, where the wait is not withdrawn already.
 ///
 /// # Safety
-/// The parcel is not freed yet, and nobody refers to it.
-unsafe fn withdraw_parcel(parcel: *mut Parcel) {
-    // SAFETY: as the caller promises, the parcel is not freed yet.
-    let (waits, ticket) = unsafe { ((*parcel).waits, (*parcel).ticket) };
+/// The pending reply is not freed yet, and nobody refers to it.
+unsafe fn withdraw_pending(pending: *mut Pending) {
+    // SAFETY: as the caller promises, the pending reply is not freed yet.
+    let (waits, ticket) = unsafe { ((*pending).waits, (*pending).ticket) };
     if waits {
         withdraw(ticket, None);
     }
 }
 
-/// Takes a client out of all registries. It must be handed something at once.
-pub fn take(ticket: u64, looked_at: Option<&[u8]>) -> Option<Taken> {
-    withdraw(ticket, looked_at).map(|wait| Taken {
+/// Takes a client out of all registries. It must be answered at once.
+pub fn take(ticket: u64, looked_at: Option<&[u8]>) -> Option<BlockedClient> {
+    withdraw(ticket, looked_at).map(|wait| BlockedClient {
         client: wait.client,
-        parcel: wait.parcel,
+        pending: wait.pending,
     })
 }
 
@@ -358,7 +358,7 @@ pub fn postpone(ticket: u64, until: u64) {
     });
 }
 
-/// When clients may be handed something. Elsewhere the context in which the server has them replied to is not
+/// When clients may be answered. Elsewhere the context in which the server has them replied to is not
 /// flushed.
 #[derive(Clone, Copy)]
 pub struct Occasion<'a>(PhantomData<Ctx<'a>>);
@@ -372,18 +372,18 @@ impl<'a> Occasion<'a> {
     /// client may be on its way to another node.
     pub fn of_command(ctx: Ctx<'a>) -> Option<Self> {
         let flags = ctx.flags();
-        let is_other = flags.denies_blocking() || flags.is_obeyed() || flags.is_cluster();
+        let is_other = flags.denies_blocking() || flags.is_trusted() || flags.is_cluster();
         (!is_other && !ctx.is_paused()).then_some(Occasion(PhantomData))
     }
 }
 
-impl Taken {
-    pub fn hand(self, _: Occasion<'_>, end: End) {
+impl BlockedClient {
+    pub fn answer(self, _: Occasion<'_>, end: End) {
         // SAFETY: the client was in the registry, which it leaves when it is gone or freed: it is
-        // still blocked. The server calls `hand_over` from within, and frees the parcel later.
+        // still blocked. The server calls `reply_unblocked` from within, and frees the pending reply later.
         unsafe {
-            (*self.parcel).end = end;
-            api!(RedisModule_UnblockClient, self.client, self.parcel.cast());
+            (*self.pending).end = end;
+            api!(RedisModule_UnblockClient, self.client, self.pending.cast());
         }
     }
 }
@@ -397,24 +397,24 @@ unsafe extern "C" fn not_yet(
     ERR
 }
 
-/// The server's timeout callback, called when a client is unblocked: by [`Taken::hand`], or by CLIENT
+/// The server's timeout callback, called when a client is unblocked: by [`BlockedClient::answer`], or by CLIENT
 /// UNBLOCK.
-unsafe extern "C" fn hand_over(
+unsafe extern "C" fn reply_unblocked(
     ctx: *mut raw::RedisModuleCtx,
     _argv: *mut RawString,
     _argc: c_int,
 ) -> c_int {
     guarded("the end of a wait", OK, || {
-        // SAFETY: the server passed the context, and the parcel that it was blocked with is not
+        // SAFETY: the server passed the context, and the pending reply that it was blocked with is not
         // freed yet.
         unsafe {
-            let parcel = api!(RedisModule_GetBlockedClientPrivateData, ctx).cast::<Parcel>();
-            withdraw_parcel(parcel);
+            let pending = api!(RedisModule_GetBlockedClientPrivateData, ctx).cast::<Pending>();
+            withdraw_pending(pending);
             let ctx = Ctx::new(ctx);
-            match &(*parcel).end {
-                End::Jobs(handover) => (handover.reply)(ctx, handover),
+            match &(*pending).end {
+                End::Jobs(delivered) => (delivered.reply)(ctx, delivered),
                 End::Reply(answer) => answer(ctx),
-                End::Nothing => ((*parcel).nothing)(ctx),
+                End::Nothing => ((*pending).nothing)(ctx),
                 End::Denied(key) => acl::deny(ctx, key),
             }
         }
@@ -428,23 +428,23 @@ unsafe extern "C" fn disconnected(
     _client: *mut raw::RedisModuleBlockedClient,
 ) {
     guarded("a waiting client's disconnection", (), || {
-        // SAFETY: as in `hand_over`.
+        // SAFETY: as in `reply_unblocked`.
         unsafe {
-            let parcel = api!(RedisModule_GetBlockedClientPrivateData, ctx).cast::<Parcel>();
-            if !parcel.is_null() {
-                withdraw_parcel(parcel);
+            let pending = api!(RedisModule_GetBlockedClientPrivateData, ctx).cast::<Pending>();
+            if !pending.is_null() {
+                withdraw_pending(pending);
             }
         }
     });
 }
 
-unsafe extern "C" fn free_parcel(_ctx: *mut raw::RedisModuleCtx, parcel: *mut c_void) {
+unsafe extern "C" fn free_pending(_ctx: *mut raw::RedisModuleCtx, pending: *mut c_void) {
     guarded("the end of a blocked client", (), || {
         // SAFETY: made in `block`; the server calls this once, and nothing refers to it afterwards.
         unsafe {
-            let parcel = parcel.cast::<Parcel>();
-            withdraw_parcel(parcel);
-            drop(Box::from_raw(parcel));
+            let pending = pending.cast::<Pending>();
+            withdraw_pending(pending);
+            drop(Box::from_raw(pending));
         }
     });
 }

@@ -9,7 +9,7 @@ use super::order::Order;
 use super::queue_value::Value;
 use super::serve::{self, Served};
 use super::timer::{Fired, Next};
-use super::waits::{End, Occasion, Taken};
+use super::waits::{BlockedClient, End, Occasion};
 use super::{
     agenda, async_load, awaits, blocked, clock, config, figures, notify, purged, reclaim, renamed,
     replicate, sleep, test_clock, timer, trimmed, unowned_slots, waits,
@@ -66,8 +66,8 @@ pub fn run(fired: Fired<'_>) -> Next {
     let before = left.max(steps / 4);
     left = end_waits(fired, before, serves);
     if serves && left < before {
-        // A queue that was kept for those who waited goes before they hear of their end.
-        left = attend_all(fired, left.max(steps / 8));
+        // A queue that was kept for those who waited goes before their waits end.
+        left = run_turns(fired, left.max(steps / 8));
     }
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
@@ -85,12 +85,12 @@ pub fn run(fired: Fired<'_>) -> Next {
 /// What the queues need at this instant.
 fn do_what_is_due(fired: Fired<'_>, steps: usize) -> usize {
     let left = figures::catch_up(fired.ctx(), steps);
-    attend_all(fired, left)
+    run_turns(fired, left)
 }
 
 /// Looks after all keys that are due. Each has its turn before any has a second one, so that one with
 /// much to do does not keep the others waiting.
-fn attend_all(fired: Fired<'_>, mut steps: usize) -> usize {
+fn run_turns(fired: Fired<'_>, mut steps: usize) -> usize {
     let share = (steps / 4).max(1);
     let mut order = Order::default();
     let mut unfinished = VecDeque::new();
@@ -101,7 +101,7 @@ fn attend_all(fired: Fired<'_>, mut steps: usize) -> usize {
         let Some(due) = due.or_else(|| unfinished.pop_front()) else {
             break;
         };
-        let turn = match caught(|| attend(fired, &due, now, share.min(steps), &order)) {
+        let turn = match caught(|| run_turn(fired, &due, now, share.min(steps), &order)) {
             Ok(turn) => turn,
             Err(panic) => {
                 log_bug(
@@ -213,7 +213,7 @@ struct Turn {
 }
 
 /// Processes one key, with at most so many steps for overdue expirations and as many for waiting clients.
-fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Turn {
+fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Turn {
     let ctx = fired.ctx();
     let (db, name) = (due.db, &*due.name);
     let nothing_there = || {
@@ -254,7 +254,7 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             value.announce(now, effects);
             let queue = value.queue();
             let left = queue.expire_overdue(now, share, effects);
-            let settled = share - queue.follow_up_within(left, now, effects);
+            let followed = share - queue.follow_up_within(left, now, effects);
             let mut left = share;
             let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());
             let line = Line {
@@ -265,8 +265,8 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             };
             let before = serve(value, line, &mut left, effects, &mut served.clients);
             Turn {
-                steps: waking + settled + share - left,
-                is_unfinished: settled == share || left == 0 || value.queue().has_flow_work(),
+                steps: waking + followed + share - left,
+                is_unfinished: followed == share || left == 0 || value.queue().has_flow_work(),
                 before,
             }
         })
@@ -289,7 +289,7 @@ fn serve(
     line: Line<'_>,
     steps: &mut usize,
     effects: &mut Effects,
-    served: &mut Vec<(Taken, End)>,
+    served: &mut Vec<(BlockedClient, End)>,
 ) -> Vec<Name> {
     let Line { due, now, .. } = line;
     let (db, name) = (due.db, &*due.name);

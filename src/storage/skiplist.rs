@@ -306,7 +306,7 @@ impl<K: Key> Skiplist<K> {
         };
         self.changes = self.changes.wrapping_add(1);
         node.remove(at);
-        self.settle(&path, leaf, 1, key.floor());
+        self.rebalance(&path, leaf, 1, key.floor());
         true
     }
 
@@ -324,7 +324,7 @@ impl<K: Key> Skiplist<K> {
         self.changes = self.changes.wrapping_add(1);
         let floor = entry.0.floor();
         if node.len() == 0 {
-            self.settle(&self.path_to_start(), leaf, 1, floor);
+            self.rebalance(&self.path_to_start(), leaf, 1, floor);
             return Some(entry);
         }
         if self.height == 0 {

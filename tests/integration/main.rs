@@ -64,7 +64,6 @@ mod totals;
 mod traces;
 
 mod keyspace;
-mod obeyed;
 mod older;
 mod payloads;
 mod persistence;
@@ -80,6 +79,7 @@ mod steps;
 mod sums;
 mod timer;
 mod traffic;
+mod trusted;
 mod turned;
 mod under;
 mod waiting;

@@ -91,7 +91,7 @@ pub fn is_plain(op: &Op) -> bool {
         Op::Step(step) => step.pairs.iter().all(|(name, _)| step_named(name)),
         Op::Signal { name, .. } => step_named(name),
         Op::Reschedule { when, .. } => instant(*when),
-        Op::Settle(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => false,
+        Op::Expire(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => false,
         _ => true,
     }
 }
@@ -152,7 +152,7 @@ pub fn words(op: &Op, many: bool) -> Words {
             words.word(id.clone())
         }
         Op::Purge(state) => Words::of("DQ.PURGE").word(state.map_or("ALL", State::name)),
-        Op::Settle(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => {
+        Op::Expire(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => {
             unreachable!("{op:?} is not plain")
         }
     }

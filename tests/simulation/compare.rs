@@ -32,7 +32,7 @@ struct Comparison<'a> {
     totals: Totals,
 }
 
-/// Compares all; what the queue has not settled yet is settled in a copy first, as it must not
+/// Compares all; what the queue has not expired yet is expired in a copy first, as it must not
 /// matter when that happens.
 pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<(), String> {
     // A copy's window begins anew.
@@ -50,14 +50,14 @@ pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<
         comparison.next_instant()?;
         return comparison.all(rng);
     }
-    let mut settled = queue.copied();
+    let mut expired = queue.copied();
     let mut out = Effects::default();
     out.know_zones(zone_of);
-    settled.expire_overdue(now, usize::MAX, &mut out);
-    settled.follow_up(now, &mut out);
-    totals.add(settled.totals());
+    expired.expire_overdue(now, usize::MAX, &mut out);
+    expired.follow_up(now, &mut out);
+    totals.add(expired.totals());
     let comparison = Comparison {
-        queue: &settled,
+        queue: &expired,
         model,
         now,
         totals,

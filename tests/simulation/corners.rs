@@ -21,7 +21,7 @@ fn now() -> Now {
     Now::from_ms(NOW)
 }
 
-/// Who settles in steps takes no more of them than it has.
+/// Expirations in steps take no more of them than allowed.
 #[test]
 fn a_step_settles_no_more_than_its_budget() {
     let (mut queue, mut mint, mut out) = (new_queue(1), Mint::new(), Effects::default());

@@ -1,4 +1,4 @@
-//! How jobs end, as who waits for that would hear it: from the queue, and from the model.
+//! How jobs end, as clients that wait for it are answered: by the queue, and by the model.
 
 use crate::compare::equal;
 use crate::model::{Ended, Model, Outcome};
@@ -51,18 +51,18 @@ impl Ends {
         queue.listen(Box::new(move || ids.clone()));
     }
 
-    /// What one operation has ended; one of them is not heard of where that is wanted.
+    /// What one operation has ended; a canary leaves one of them out.
     pub fn hear(&mut self, queue: &mut Queue, now_ms: u64, misses_one: bool) {
-        let departures = queue.take_departures().map_or(Vec::new(), |it| it.heard());
+        let departures = queue.take_departures().map_or(Vec::new(), |it| it.noted());
         let ends = departures.into_iter();
         let ends = ends.filter_map(|departure| ended(departure, now_ms));
         self.heard.extend(ends.skip(misses_one.into()));
     }
 
     /// Where nothing is past that the queue has not noticed yet, it has told of what the model knows.
-    pub fn compare(&mut self, model: &mut Model, is_settled: bool) -> Result<(), String> {
+    pub fn compare(&mut self, model: &mut Model, is_expired: bool) -> Result<(), String> {
         self.expected.append(&mut model.ends);
-        if !is_settled {
+        if !is_expired {
             return Ok(());
         }
         let [heard, expected] = [&mut self.heard, &mut self.expected].map(|ends| {

@@ -166,7 +166,7 @@ impl Generator {
                     id: self.id(),
                     unreserved: self.rng.one_in(2),
                 },
-                _ => Op::Settle(*self.rng.pick(&[0, 1, 1, 2, 3, 1000])),
+                _ => Op::Expire(*self.rng.pick(&[0, 1, 1, 2, 3, 1000])),
             },
         }
     }

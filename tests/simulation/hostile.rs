@@ -286,7 +286,7 @@ fn ends(ids: &[Id], reserved: &[(Id, Vec<u8>)]) -> Vec<Op> {
         unreserved: true,
     });
     ops.extend(ids.iter().cloned().map(Op::Kick));
-    ops.extend([Op::Settle(2), Op::Purge(Some(State::Done)), keeps(0)]);
+    ops.extend([Op::Expire(2), Op::Purge(Some(State::Done)), keeps(0)]);
     ops
 }
 
@@ -327,7 +327,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
             ..SettingsChange::default()
         })
     };
-    let mut ops = vec![Op::Settle(3), Op::Pop(pop(2)), regroup(true, 1)];
+    let mut ops = vec![Op::Expire(3), Op::Pop(pop(2)), regroup(true, 1)];
     for id in ids.iter().cloned() {
         ops.push(Op::Touch(TouchOp {
             id: id.clone(),
@@ -381,7 +381,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
             noack: true,
             ..pop(3)
         }),
-        Op::Settle(usize::MAX),
+        Op::Expire(usize::MAX),
     ]);
     ops
 }

@@ -35,7 +35,7 @@ impl Call<'_> {
             out,
         } = self;
         let reply = Self::act(op, queue, now, mint, out);
-        if !matches!(op, Op::Settle(_)) {
+        if !matches!(op, Op::Expire(_)) {
             queue.follow_up(now, out);
         }
         reply
@@ -81,7 +81,7 @@ impl Call<'_> {
                 Reply::Ok
             }
             Op::Configure(change) => done(queue.configure_with(change, now, out)),
-            Op::Settle(budget) => {
+            Op::Expire(budget) => {
                 queue.work_off(*budget);
                 let left = queue.expire_overdue(now, *budget, out);
                 let past = queue.next_event().is_some_and(|at| at <= now.ms());

@@ -46,7 +46,7 @@ pub enum Op {
     Resume,
     Configure(SettingsChange),
     /// The timer with that budget.
-    Settle(usize),
+    Expire(usize),
 }
 
 #[derive(Clone, Debug)]

@@ -20,8 +20,8 @@ use dq::queue::state::figures::Figures;
 use dq::queue::stats::Totals;
 use dq::queue::Queue;
 
-/// What the queue settles by itself before a command, at least; more than that is the timer's.
-const SETTLED_AT_ONCE: usize = 100;
+/// What the queue expires by itself before a command, at least; more than that is the timer's.
+const EXPIRED_AT_ONCE: usize = 100;
 
 /// What a run is to get wrong, to prove that it is noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Sabotage {
     IdleEffect,
     /// A change is not emitted.
     HiddenChange,
-    /// Nobody hears of one end.
+    /// One end is not noted.
     EndMissed,
 }
 
@@ -51,7 +51,7 @@ pub struct Run {
     shape: Shape,
     sabotage: Sabotage,
     /// No model is asked: where the clock may step back at any time, or more is past than a command
-    /// settles, nothing is certain but the promises.
+    /// expires, nothing is certain but the promises.
     wild: bool,
     generator: Generator,
     queue: Queue,
@@ -60,7 +60,7 @@ pub struct Run {
     /// Totals of queues that went, against those that `out` has seen.
     retired: Totals,
     model: Model,
-    /// What happened since the queue was last settled, at most.
+    /// What happened since the queue was last expired, at most.
     past: usize,
     replica: Follower,
     log: Log,
@@ -145,8 +145,8 @@ impl Run {
     }
 
     fn clock(&mut self) -> Result<(), String> {
-        if self.must_settle() && !self.wild {
-            self.settle_all()?;
+        if self.must_expire() && !self.wild {
+            self.expire_all()?;
         }
         if !self.generator.wants_back() {
             self.generator.step_clock();
@@ -154,31 +154,31 @@ impl Run {
         }
         if !self.wild {
             // What has happened by the later time has happened: the rest is well defined.
-            self.settle_all()?;
+            self.expire_all()?;
         }
         self.generator.step_back();
         Ok(())
     }
 
     /// When an occurrence is noticed to be over decides what follows: here that is at once.
-    fn must_settle(&self) -> bool {
+    fn must_expire(&self) -> bool {
         let now_ms = self.now().ms();
         (self.model.recurs() || self.model.flows() || self.queue.blocked_len() > 0)
             && self.queue.next_event().is_some_and(|at| at <= now_ms)
     }
 
-    fn settle_all(&mut self) -> Result<(), String> {
-        self.operation(&Op::Settle(usize::MAX), true)
+    fn expire_all(&mut self) -> Result<(), String> {
+        self.operation(&Op::Expire(usize::MAX), true)
     }
 
     fn operation(&mut self, op: &Op, dense: bool) -> Result<(), String> {
         let now = self.now();
         self.past += self.model.advance(now.us());
-        if (self.past > SETTLED_AT_ONCE || self.must_settle())
+        if (self.past > EXPIRED_AT_ONCE || self.must_expire())
             && !self.wild
-            && !matches!(op, Op::Settle(_))
+            && !matches!(op, Op::Expire(_))
         {
-            self.settle_all()?;
+            self.expire_all()?;
         }
         self.audit.time(now.us());
         if dense && self.queue.next_event().is_some_and(|at| at <= now.ms()) {
@@ -206,8 +206,8 @@ impl Run {
             equal("the reply", &reply, &expected)?;
             // At the last instant even a lease ends as it begins.
             self.past += self.model.advance(now.us());
-            let is_settled = self.queue.next_event().is_none_or(|at| at > now.ms());
-            self.ends.compare(&mut self.model, is_settled)?;
+            let is_expired = self.queue.next_event().is_none_or(|at| at > now.ms());
+            self.ends.compare(&mut self.model, is_expired)?;
         }
         self.check_events(&totals)?;
         if let Some(before) = before {
@@ -234,12 +234,12 @@ impl Run {
             return Ok(());
         }
         let lens = |queue: &Queue| State::ALL.map(|state| queue.len(Some(state), now));
-        let [mut still, mut settled] = [self.queue.copied(), self.queue.copied()];
+        let [mut still, mut expired] = [self.queue.copied(), self.queue.copied()];
         let mut out = Effects::default();
         out.know_zones(zone_of);
         still.expire_odd(now, &mut out);
-        settled.expire_overdue(now, usize::MAX, &mut out);
-        let (mut seen, mut there) = (lens(&still), lens(&settled));
+        expired.expire_overdue(now, usize::MAX, &mut out);
+        let (mut seen, mut there) = (lens(&still), lens(&expired));
         if self.queue.settings().dead_len != 0 {
             // A TTL that is over had made room among the dead, or not, before others died.
             (seen[3], there[3]) = (0, 0);
@@ -492,7 +492,7 @@ impl Run {
     }
 
     fn restart(&mut self) -> Result<(), String> {
-        self.settle_all()?;
+        self.expire_all()?;
         let restarted = Follower::of_snapshot(self.seed, Mint::new(), &snapshot(&self.queue))?;
         // Ids and tokens are drawn on from what the server saved beside the queues.
         let saved = std::mem::replace(&mut self.mint, restarted.mint);
@@ -503,7 +503,7 @@ impl Run {
 
     /// The replica becomes the master; the old one, made new, its replica.
     fn fail_over(&mut self) -> Result<(), String> {
-        self.settle_all()?;
+        self.expire_all()?;
         self.replica.catch_up()?;
         let demoted = Follower::of_snapshot(self.seed + 4, self.mint, &snapshot(&self.queue))?;
         let promoted = std::mem::replace(&mut self.replica, demoted);
@@ -512,7 +512,7 @@ impl Run {
     }
 
     fn copy(&mut self) -> Result<(), String> {
-        self.settle_all()?;
+        self.expire_all()?;
         self.becomes(self.queue.copied())
     }
 }

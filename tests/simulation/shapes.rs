@@ -167,7 +167,7 @@ pub const RECURRING: Shape = Shape {
     ..FEW_IDS
 };
 
-/// What is past is settled by whatever comes first.
+/// What is overdue is expired by whatever comes first.
 pub const RECURRING_WILD: Shape = Shape {
     name: "recurring jobs on a wild clock",
     rules: 50,
@@ -260,7 +260,7 @@ pub const MANY_JOBS: Shape = Shape {
     ..FEW_IDS
 };
 
-/// More leases and TTLs end at once than one command settles.
+/// More leases and TTLs end at once than one command expires.
 pub const BACKLOG: Shape = Shape {
     name: "backlog",
     span_ms: 400,

@@ -141,7 +141,7 @@ fn a_look_at_one_job_and_a_purge_see_whose_lease_is_over() {
     let last = format!("leased-{:04}", MANY - 1).into_bytes();
     let Stood { queue, out, .. } = &mut stood;
     assert_eq!(queue.get(&last, now).unwrap().state, State::Reserved);
-    queue.settle_job(&last, now, out);
+    queue.expire_job(&last, now, out);
     assert_eq!(queue.get(&last, now).unwrap().state, State::Ready);
     assert_eq!(queue.purge(Some(State::Reserved), now, out), 0);
     assert!(queue.get(&last, now).is_some());
@@ -473,7 +473,7 @@ fn a_command_carries_out_no_more_for_many_ids_than_for_one() {
     let work = steps(&mut stood, |queue, out| {
         for number in 19_000..20_000 {
             let id = format!("dead-{number:06}").into_bytes();
-            queue.settle_job(&id, now, out);
+            queue.expire_job(&id, now, out);
         }
     });
     assert!(work < 25_000, "{work} steps");

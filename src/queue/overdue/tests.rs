@@ -133,9 +133,9 @@ impl Stage {
 
     /// The same queue, and as it is once the timer has done all it has to.
     fn twins(&self) -> [Queue; 2] {
-        [false, true].map(|settled| {
+        [false, true].map(|expired| {
             let (mut queue, out) = (self.queue.copied(), &mut Effects::default());
-            match settled {
+            match expired {
                 true => drop(queue.expire_overdue(self.now(), usize::MAX, out)),
                 false => queue.expire_odd(self.now(), out),
             }
@@ -220,9 +220,9 @@ fn what_is_past_is_counted_as_what_it_has_become() {
         each_standstill(dead_len, with_ttl, |stage| {
             let now = stage.now();
             stage.queue.check_invariants().unwrap();
-            let [still, settled] = stage.twins();
-            assert_eq!(lens(&still, now), lens(&settled, now));
-            let (seen, there) = (still.summary(now), settled.summary(now));
+            let [still, expired] = stage.twins();
+            assert_eq!(lens(&still, now), lens(&expired, now));
+            let (seen, there) = (still.summary(now), expired.summary(now));
             assert_eq!(seen.next_due, there.next_due);
             assert_eq!(seen.ready > 0, seen.oldest_ready_ms.is_some());
         });
@@ -233,9 +233,9 @@ fn what_is_past_is_counted_as_what_it_has_become() {
 fn groups_hold_what_they_will_hold() {
     let mut differ = 0;
     each_standstill(None, true, |stage| {
-        let [still, settled] = stage.twins();
+        let [still, expired] = stage.twins();
         let (now, as_shown) = (stage.now().into(), At::as_shown(stage.now()));
-        assert_eq!(groups(&still, now), groups(&settled, now));
+        assert_eq!(groups(&still, now), groups(&expired, now));
         // As the timer left them.
         differ += usize::from(groups(&still, as_shown) != groups(&still, now));
     });
@@ -245,10 +245,10 @@ fn groups_hold_what_they_will_hold() {
 #[test]
 fn all_looks_agree() {
     each_standstill(None, true, |stage| {
-        let [still, settled] = stage.twins();
+        let [still, expired] = stage.twins();
         for state in State::ALL {
             let now = stage.now();
-            let (seen, there) = (shown(&still, state, now), shown(&settled, state, now));
+            let (seen, there) = (shown(&still, state, now), shown(&expired, state, now));
             assert_eq!(seen, there, "{state:?}");
             assert_eq!(seen[1].len(), still.len(Some(state), now));
         }
@@ -262,11 +262,11 @@ fn a_purge_takes_what_it_would_have_taken_later() {
         each_standstill(dead_len, with_ttl, |stage| {
             for state in states() {
                 let now = stage.now();
-                let [mut still, mut settled] = stage.twins();
+                let [mut still, mut expired] = stage.twins();
                 let mut replica = still.copied();
                 let (mut out, mut others) = (Effects::default(), Effects::default());
                 let count = still.purge_as_it_stands(state, now, &mut out);
-                assert_eq!(count, settled.purge(state, now, &mut others), "{state:?}");
+                assert_eq!(count, expired.purge(state, now, &mut others), "{state:?}");
                 still.check_invariants().unwrap();
                 for effect in decode(out.bytes()).filter(|_| count > 0) {
                     replica.apply(&effect.unwrap()).unwrap();
@@ -274,17 +274,17 @@ fn a_purge_takes_what_it_would_have_taken_later() {
                 assert!(digest(&still) == digest(&replica), "as a replica has it");
                 out.clear();
                 still.expire_overdue(now, usize::MAX, &mut out);
-                assert_eq!(lens(&still, now), lens(&settled, now), "{state:?}");
+                assert_eq!(lens(&still, now), lens(&expired, now), "{state:?}");
                 let all = |queue: &Queue| State::ALL.map(|it| shown(queue, it, now)[1].clone());
                 let totals = |totals: &Totals| totals.named().map(|(_, total)| total);
                 while still.free_purged(100) == 0 {}
                 still.check_invariants().unwrap();
                 // Which of the dead stay is said by the order in which occurrences die, too.
                 if dead_len.is_none() {
-                    assert_eq!(all(&still), all(&settled), "{state:?}");
+                    assert_eq!(all(&still), all(&expired), "{state:?}");
                     assert_eq!(
                         totals(still.totals()),
-                        totals(settled.totals()),
+                        totals(expired.totals()),
                         "{state:?}"
                     );
                 }

@@ -1,5 +1,5 @@
 //! Jobs that end, and deliveries that do, noted where they are carried out: on a master and on a replica alike,
-//! whether or not anybody reads effects. Only while somebody listens, from one command to its end: what a job that
+//! whether or not anybody reads effects. Only while a client waits for them, from one command to its end: what a job that
 //! ended leaves behind may be gone a moment later, so nobody can ask for it then.
 
 use super::store::Id;
@@ -8,19 +8,19 @@ use crate::queue::effect::{Change, Death, DoneEnd, End, Ended, Removal};
 use crate::queue::job::{Failure, Handle, Place, LEASE_ENDED};
 use crate::queue::outcome::{Departure, JobEnd, Known, Outcome};
 
-/// The ids that are listened for, asked for where so many jobs go that those are fewer.
+/// The ids that clients wait for, asked for where so many jobs go that those are fewer.
 pub type Listened = Box<dyn Fn() -> Vec<Vec<u8>> + Send + Sync>;
 
-/// What has departed since a client listens.
+/// What has departed since `listen`.
 pub struct Departures {
     listened: Listened,
-    heard: Vec<Departure>,
+    noted: Vec<Departure>,
 }
 
 impl Departures {
     /// In order.
-    pub fn heard(self) -> Vec<Departure> {
-        self.heard
+    pub fn noted(self) -> Vec<Departure> {
+        self.noted
     }
 }
 
@@ -29,11 +29,11 @@ impl Queue {
     pub fn listen(&mut self, listened: Listened) {
         self.cold.make().departures = Some(Box::new(Departures {
             listened,
-            heard: Vec::new(),
+            noted: Vec::new(),
         }));
     }
 
-    /// What was noted. Nobody listens from here on.
+    /// What was noted. Nothing is noted from here on.
     #[inline]
     pub fn take_departures(&mut self) -> Option<Box<Departures>> {
         self.cold.made()?.departures.take()
@@ -196,7 +196,7 @@ impl Queue {
             end,
         };
         if let Some(departures) = self.departures() {
-            departures.heard.push(departure);
+            departures.noted.push(departure);
         }
     }
 
@@ -216,7 +216,7 @@ impl Queue {
 
     #[inline]
     fn last_departure(&mut self) -> Option<&mut Departure> {
-        self.departures()?.heard.last_mut()
+        self.departures()?.noted.last_mut()
     }
 
     #[inline]
@@ -224,7 +224,7 @@ impl Queue {
         self.cold.made()?.departures.as_deref_mut()
     }
 
-    /// Many jobs go at once, by `remove`: those that are listened for are looked at before and after.
+    /// Many jobs go at once, by `remove`: those that clients wait for are looked up before and after.
     pub(super) fn noting_removed(&mut self, remove: impl FnOnce(&mut Self)) {
         let Some(departures) = &self.cold.departures else {
             return remove(self);
@@ -250,7 +250,7 @@ impl Queue {
         remove(self);
         noted.retain(|departure| self.find(self.jobs.hashed(&departure.id)).is_none());
         if let Some(departures) = self.departures() {
-            departures.heard.append(&mut noted);
+            departures.noted.append(&mut noted);
         }
     }
 }

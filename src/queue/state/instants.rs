@@ -64,7 +64,7 @@ impl Queue {
         next.is_none_or(|instant| instant > now.ms())
     }
 
-    /// The next due that has not come yet, but the last instant, which is none: what a timer must be called for where somebody listens
+    /// The next due that has not come yet, but the last instant, which is none: what a timer must be called for where a client subscribes
     /// for dq.ready.
     pub fn next_due(&self, now: Now) -> Option<u64> {
         let due = self.schedule.next_due(now.ms());

@@ -119,7 +119,7 @@ struct Cold {
     garbage: Vec<Garbage>,
     /// Jobs whose TTL is over before they are due, by their dues.
     late: Skiplist<u64>,
-    /// Where somebody listens, while the queue is changed.
+    /// Where a client waits for ends, while the queue is changed.
     departures: Option<Box<Departures>>,
 }
 

@@ -98,7 +98,7 @@ impl Position {
         }
     }
 
-    /// Whether it may be in a list of TTLs. No change makes it so: a TTL and GRACE are settled with the job.
+    /// Whether it may be in a list of TTLs. No change makes it so: a TTL and GRACE are fixed with the job.
     #[inline]
     pub(in crate::queue) fn may_end(self) -> bool {
         self.course.life.expires != 0 || self.grace_ms != 0

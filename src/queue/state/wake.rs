@@ -38,7 +38,7 @@ impl Queue {
         }
     }
 
-    /// When the first event comes that time alone brings, with or without clients that wait or listen. Each command asks: no
+    /// When the first event comes that time alone brings, with or without clients that wait or subscribe. Each command asks: no
     /// loop over reasons, which costs 100 instructions more.
     #[inline]
     pub(super) fn wakes_first(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! What one client waits for, and what it has heard of that.
+//! What one client waits for, and what has been noted of that for it.
 
 use super::AwaitedId;
 use crate::queue::clock::Now;
@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a client hears of one job.
+/// What a client learns of one job.
 #[derive(Clone, Debug)]
 pub enum Report {
     Ended(JobEnd),
@@ -21,21 +21,21 @@ pub enum Report {
     Unknown,
 }
 
-/// Writes what a client gets that has waited for ends: those that it has heard of, by their ids.
+/// Writes what a client gets that has waited for ends: those that were noted for it, by their ids.
 pub type ReplyEnds = fn(Ctx<'_>, &[(AwaitedId, Report)]);
 /// Writes until when each lease runs, where it does.
 pub type ReplyLeases = fn(Ctx<'_>, &[Option<u64>]);
 
-/// What a client has heard of a job, and of which delivery that was the end; 0 is none.
+/// What was noted of a job for a client, and of which delivery that was the end; 0 is none.
 #[derive(Clone)]
-struct Heard {
+struct Noted {
     report: Report,
     token: u64,
 }
 
 /// One who waits for ends.
 pub(super) struct Awaiting {
-    heard: Few<Option<Heard>>,
+    noted: Few<Option<Noted>>,
     reply: ReplyEnds,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Holding {
     reply: ReplyLeases,
 }
 
-pub(super) enum Wants {
+pub(super) enum WaitsFor {
     Ends(Awaiting),
     Leases(Holding),
 }
@@ -58,7 +58,7 @@ pub(super) struct Waiter {
     pub key: Arc<[u8]>,
     /// Each once.
     pub ids: Few<AwaitedId>,
-    wants: Wants,
+    waits_for: WaitsFor,
     /// It is to be answered.
     pub is_ready: bool,
     /// A key of another type is under the name.
@@ -73,17 +73,17 @@ pub enum Found<'a> {
     Other,
 }
 
-impl Wants {
+impl WaitsFor {
     /// The ends of these jobs.
-    pub fn ends(ids: &Few<AwaitedId>, reply: ReplyEnds) -> Wants {
-        Wants::Ends(Awaiting {
-            heard: ids.map(|_| None),
+    pub fn ends(ids: &Few<AwaitedId>, reply: ReplyEnds) -> WaitsFor {
+        WaitsFor::Ends(Awaiting {
+            noted: ids.map(|_| None),
             reply,
         })
     }
 
     /// That these deliveries stay current; and the ids of those, each once.
-    pub fn leases(deliveries: &[(Vec<u8>, u64)], reply: ReplyLeases) -> (Wants, Few<AwaitedId>) {
+    pub fn leases(deliveries: &[(Vec<u8>, u64)], reply: ReplyLeases) -> (WaitsFor, Few<AwaitedId>) {
         let mut places = BTreeMap::new();
         let (mut ids, mut tokens, mut named) = (Vec::new(), Vec::new(), Vec::new());
         for (id, token) in deliveries {
@@ -99,34 +99,34 @@ impl Wants {
             named,
             reply,
         };
-        (Wants::Leases(holding), ids.into())
+        (WaitsFor::Leases(holding), ids.into())
     }
 }
 
 impl Waiter {
-    pub fn new(db: c_int, key: Arc<[u8]>, ids: Few<AwaitedId>, wants: Wants) -> Waiter {
+    pub fn new(db: c_int, key: Arc<[u8]>, ids: Few<AwaitedId>, waits_for: WaitsFor) -> Waiter {
         Waiter {
             db,
             key,
             ids,
-            wants,
+            waits_for,
             is_ready: false,
             is_refused: false,
         }
     }
 
     /// Whether it is to be answered now.
-    pub fn hear(&mut self, place: usize, departure: &Departure, now: Now) -> bool {
-        match &mut self.wants {
-            Wants::Ends(awaiting) => {
+    pub fn note(&mut self, place: usize, departure: &Departure, now: Now) -> bool {
+        match &mut self.waits_for {
+            WaitsFor::Ends(awaiting) => {
                 let Some(end) = &departure.end else {
                     return false;
                 };
                 // The first end of each job counts.
-                let heard = &mut awaiting.heard.get_mut()[place];
-                let known = heard.take();
-                *heard = known.filter(|it| !it.is_corrected_by(departure));
-                heard.get_or_insert_with(|| Heard {
+                let noted = &mut awaiting.noted.get_mut()[place];
+                let known = noted.take();
+                *noted = known.filter(|it| !it.is_corrected_by(departure));
+                noted.get_or_insert_with(|| Noted {
                     report: Report::Ended(JobEnd {
                         at: end.at.or(Some(now.ms())),
                         ..end.clone()
@@ -135,7 +135,7 @@ impl Waiter {
                 });
                 true
             }
-            Wants::Leases(holding) => {
+            WaitsFor::Leases(holding) => {
                 let (token, is_over) = &mut holding.tokens[place];
                 if *token != departure.token || *is_over {
                     return false;
@@ -151,43 +151,43 @@ impl Waiter {
 
     /// Whether it is to be answered now.
     pub fn look_at(&mut self, found: &Found<'_>, now: Now) -> bool {
-        match (&mut self.wants, found) {
-            (Wants::Ends(awaiting), Found::Other) => {
-                self.is_refused = !awaiting.has_heard();
+        match (&mut self.waits_for, found) {
+            (WaitsFor::Ends(awaiting), Found::Other) => {
+                self.is_refused = !awaiting.has_ended();
                 true
             }
-            (Wants::Ends(awaiting), found) => {
-                let places = awaiting.heard.get_mut().iter_mut().zip(self.ids.get());
-                for (heard, id) in places.filter(|(heard, _)| heard.is_none()) {
+            (WaitsFor::Ends(awaiting), found) => {
+                let places = awaiting.noted.get_mut().iter_mut().zip(self.ids.get());
+                for (noted, id) in places.filter(|(noted, _)| noted.is_none()) {
                     let report = match found {
                         Found::Queue(queue) => report_of(queue.known_of(id)),
                         _ => Some(Report::Unknown),
                     };
-                    *heard = report.map(|report| Heard { report, token: 0 });
+                    *noted = report.map(|report| Noted { report, token: 0 });
                 }
-                awaiting.has_heard()
+                awaiting.has_ended()
             }
-            (Wants::Leases(holding), Found::Queue(queue)) => {
+            (WaitsFor::Leases(holding), Found::Queue(queue)) => {
                 let mut held = holding.tokens.iter().zip(self.ids.get());
                 !held.all(|(&(token, is_over), id)| {
                     let until = || queue.held_until(id, token);
                     is_over || until().is_some_and(|until| until > now.ms())
                 })
             }
-            (Wants::Leases(_), _) => true,
+            (WaitsFor::Leases(_), _) => true,
         }
     }
 
     /// What its wait ends with. Leases are those of this queue.
     pub fn end(self, is_allowed: bool, queue: Option<&Queue>, now: Now) -> End {
-        match self.wants {
-            Wants::Ends(_) if !self.is_ready => End::Nothing,
+        match self.waits_for {
+            WaitsFor::Ends(_) if !self.is_ready => End::Nothing,
             _ if !is_allowed => End::Denied(self.key.to_vec()),
-            Wants::Ends(awaiting) if self.is_refused && !awaiting.has_heard() => {
+            WaitsFor::Ends(awaiting) if self.is_refused && !awaiting.has_ended() => {
                 End::Reply(Box::new(|ctx| ctx.reply_error(WRONG_TYPE)))
             }
-            Wants::Ends(awaiting) => End::Reply(awaiting.answer(&self.ids)),
-            Wants::Leases(holding) => {
+            WaitsFor::Ends(awaiting) => End::Reply(awaiting.answer(&self.ids)),
+            WaitsFor::Leases(holding) => {
                 let leases = holding.leases(self.ids.get(), queue, now);
                 End::Reply(Box::new(move |ctx| (holding.reply)(ctx, &leases)))
             }
@@ -195,14 +195,14 @@ impl Waiter {
     }
 
     pub fn call(&self) -> Call {
-        match self.wants {
-            Wants::Ends(_) => Call::AWAIT,
-            Wants::Leases(_) => Call::BTOUCH,
+        match self.waits_for {
+            WaitsFor::Ends(_) => Call::AWAIT,
+            WaitsFor::Leases(_) => Call::BTOUCH,
         }
     }
 }
 
-impl Heard {
+impl Noted {
     /// Its worker's late word, after its lease had ended.
     fn is_corrected_by(&self, departure: &Departure) -> bool {
         let Report::Ended(known) = &self.report else {
@@ -217,13 +217,13 @@ impl Heard {
 }
 
 impl Awaiting {
-    fn has_heard(&self) -> bool {
-        self.heard.get().iter().any(Option::is_some)
+    fn has_ended(&self) -> bool {
+        self.noted.get().iter().any(Option::is_some)
     }
 
     fn answer(mut self, ids: &Few<AwaitedId>) -> Answer {
-        let heard = ids.get().iter().zip(self.heard.get_mut());
-        let reports = heard.filter_map(|(id, heard)| Some((Rc::clone(id), heard.take()?.report)));
+        let noted = ids.get().iter().zip(self.noted.get_mut());
+        let reports = noted.filter_map(|(id, noted)| Some((Rc::clone(id), noted.take()?.report)));
         let reports: Vec<_> = reports.collect();
         let reply = self.reply;
         Box::new(move |ctx| reply(ctx, &reports))

@@ -30,7 +30,7 @@ impl Skiplist<u64> {
                     return false;
                 }
                 self.changes = self.changes.wrapping_add(1);
-                self.settle(&path, leaf, gone as u32, ());
+                self.rebalance(&path, leaf, gone as u32, ());
                 rest = &rest[gone..];
             }
         }

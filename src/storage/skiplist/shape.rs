@@ -72,7 +72,7 @@ impl<K: Key> Skiplist<K> {
 
     /// So many entries of that floor have gone from `leaf`: sets the path right again, drops what is empty, merges
     /// what has become small, takes off levels that skip nothing.
-    pub(super) fn settle(&mut self, path: &Path, leaf: u32, count: u32, floor: K::Floor) {
+    pub(super) fn rebalance(&mut self, path: &Path, leaf: u32, count: u32, floor: K::Floor) {
         self.len -= count;
         if self.len == 0 {
             // The only leaf, then, and nothing above it.

@@ -48,7 +48,7 @@ impl Model {
                 Reply::Ok
             }
             Op::Configure(change) => self.configure(change),
-            Op::Settle(_) => Reply::Ok,
+            Op::Expire(_) => Reply::Ok,
         }
     }
 

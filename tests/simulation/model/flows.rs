@@ -132,7 +132,7 @@ impl Model {
         first.is_some_and(|end| end.at_us / 1000 < at) || !self.behind_nothing().is_empty()
     }
 
-    /// A job ends, or goes: those after it hear of it once the command is done.
+    /// A job ends, or goes: those after it learn of it once the command is done.
     pub(super) fn notes_end(
         &mut self,
         id: &[u8],

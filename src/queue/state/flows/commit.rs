@@ -61,7 +61,7 @@ impl Queue {
             due: coming.due,
             expires: coming.expires,
             terms: coming.terms.borrowed(),
-            after: after.told(),
+            after: after.as_after(),
         });
         self.count_added(old, out);
         out.raise(Event::Add);
@@ -81,7 +81,7 @@ impl Queue {
     ) {
         out.push_made(|| Effect::Waits {
             id: self.jobs.job(handle).id(),
-            after: after.told(),
+            after: after.as_after(),
         });
         let mut stepped = Stepped::default();
         self.wait_again(handle, plan, after, &mut stepped);

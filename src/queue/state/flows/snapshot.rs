@@ -18,8 +18,8 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Restoring {
     pub(super) ends: Vec<(Number, [Number; 3])>,
-    /// What is settled is linked to apart: it is not in the line.
-    settled: Vec<[Number; 3]>,
+    /// What is resolved is linked to apart: it is not in the line.
+    resolved: Vec<[Number; 3]>,
 }
 
 impl Flows {
@@ -150,7 +150,7 @@ impl Queue {
                 flows.use_over(over);
                 let restoring = flows.restoring.get_or_insert_default();
                 restoring.ends.push((over, [NONE; 3]));
-                restoring.settled.push([NONE; 3]);
+                restoring.resolved.push([NONE; 3]);
                 Ok(())
             }
             Effect::Links {
@@ -306,7 +306,7 @@ impl Flows {
         let (over, in_line) = restoring.ends[end];
         let known = match is_pending {
             true => in_line[at],
-            false => restoring.settled[end][at],
+            false => restoring.resolved[end][at],
         };
         if known != NONE {
             self.awaited_mut(known).users += 1;
@@ -315,7 +315,7 @@ impl Flows {
         let number = self.link_to_over(over, on_dead);
         let restoring = there(self.restoring.as_mut(), CONTRADICTION);
         if !is_pending {
-            restoring.settled[end][at] = number;
+            restoring.resolved[end][at] = number;
             return number;
         }
         restoring.ends[end].1[at] = number;

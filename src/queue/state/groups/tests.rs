@@ -255,7 +255,7 @@ fn the_window_of_a_group_follows_the_clock_back() {
     assert_eq!(popped(&mut queue, after + 1000), 1);
 }
 
-/// Whether a snapshot is taken whose jobs tell of these groups and turns: (place, group, turn).
+/// Whether a snapshot is accepted whose jobs have these groups and turns: (place, group, turn).
 fn is_taken(jobs: &[(Place, Option<&str>, Option<u64>)]) -> bool {
     let terms = Terms {
         priority: 0,

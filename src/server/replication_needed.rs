@@ -13,22 +13,22 @@ use std::ffi::CStr;
 
 thread_local! {
     /// `None`: to be found out.
-    static ANY: Cell<Option<bool>> = const { Cell::new(None) };
+    static NEEDED: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-pub fn any(ctx: Ctx<'_>) -> bool {
-    ANY.get().unwrap_or_else(|| {
-        let any = look(ctx);
-        ANY.set(Some(any));
-        any
+pub fn now(ctx: Ctx<'_>) -> bool {
+    NEEDED.get().unwrap_or_else(|| {
+        let needed = look(ctx);
+        NEEDED.set(Some(needed));
+        needed
     })
 }
 
 /// Something happened with which a reader may have come. Not looked for before the next command: at
 /// the end of a load, for one, the server has yet to make the backlog that belongs to it.
-pub fn may_have_come() {
-    if ANY.get() == Some(false) {
-        ANY.set(None);
+pub fn may_have_begun() {
+    if NEEDED.get() == Some(false) {
+        NEEDED.set(None);
     }
 }
 

@@ -1,4 +1,4 @@
-//! DQ.APPLY: obeyed where it comes from a master or a file, whatever it says; nobody else may send it. And what
+//! DQ.APPLY: trusted where it comes from a master or a file, whatever it says; nobody else may send it. And what
 //! the log says of what was refused.
 
 use std::fs::OpenOptions;
