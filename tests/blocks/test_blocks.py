@@ -213,8 +213,9 @@ def test_the_program_runs(page, n, language, block, server, tmp_path):
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{block}"
 
 
-def test_what_the_template_of_spring_cannot(server, tmp_path):
-    ran = run("java", (SPRING / "Template.java").read_text(), server.url, tmp_path)
+@pytest.mark.parametrize("program", [SPRING / "Template.java", ROOT / "examples/java/spring/SpringMails.java"])
+def test_what_spring_can_and_cannot(program, server, tmp_path):
+    ran = run("java", program.read_text(), server.url, tmp_path)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
 
 
