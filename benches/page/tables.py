@@ -158,7 +158,7 @@ def machine(core, opponents, libraries, large):
         what = "; ".join(f"{subject} of {', '.join(systems)}" for subject, systems in again.items())
         lines.append(f"- After the libraries' run measured again, side by side: {what}.")
     lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries, large)]
-    lines += [f"- Could not be had: {name}." for name in opponents["missing"]]
+    lines += [f"- Not available: {name}." for name in opponents["missing"]]
     lines += [f"- Failed: {it['system']}, {it['subject']}." for it in opponents["failures"]]
     return "\n".join(lines)
 

@@ -21,7 +21,7 @@ struct Clients {
     worker: Connection,
     producer: Connection,
     number: usize,
-    /// Lateness in us of all dues, and of all that was asked for by a sleeping client.
+    /// Lateness in us of all due times, and of all that was asked for by a sleeping client.
     dues: Vec<f64>,
     floors: Vec<f64>,
 }
@@ -61,8 +61,8 @@ pub fn measure(plan: Plan) -> Part {
         curves,
         how: format!(
             "  A client waits in DQ.BPOP; another adds a job that is due on a whole millisecond 2 to 6 ms ahead, from any moment within\n\
-             \x20 one: from that due to the reply read. In turn with it, the floor: a client sleeps until such an instant\n\
-             \x20 (clock_nanosleep, absolute, the system's usual slack of 50 us), then PING and its reply. {} dues and as many floors a\n\
+             \x20 one: from that instant to the reply read. In turn with it, the floor: a client sleeps until such an instant\n\
+             \x20 (clock_nanosleep, absolute, the system's usual slack of 50 us), then PING and its reply. {} due times, as many floors a\n\
              \x20 round, percentiles within the round, median of {} rounds. Load: one more client, SET in pipelines of {}, at a pace\n\
              \x20 that keeps the server's core busy ({:.0} % of CPU measured meanwhile, in all). A plain timer of the module API is\n\
              \x20 not measured: the module uses one only where there is no timerfd.\n",

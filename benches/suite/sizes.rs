@@ -1,4 +1,4 @@
-//! What an add costs in queues of all sizes, for rising dues and for random ones.
+//! What an add costs in queues of all sizes, for rising due times and for random ones.
 
 use super::bench::{Bench, PIPELINE};
 use super::jobs::{dq, far_delay_ms, zset, zset_and_hash::remove_data_of, Scripts};
@@ -25,13 +25,13 @@ struct Kind {
 
 const KINDS: [Kind; 4] = [
     Kind {
-        name: "DQ.ADD, rising dues",
+        name: "DQ.ADD, rising due times",
         add: |_, out, key, number, due| dq::add_at(out, key, number, due),
         deletes: &[dq::delete],
         is_rising: true,
     },
     Kind {
-        name: "DQ.ADD, random dues",
+        name: "DQ.ADD, random due times",
         add: |_, out, key, number, due| dq::add_at(out, key, number, due),
         deletes: &[dq::delete],
         is_rising: false,
@@ -99,7 +99,7 @@ fn largest(plan: Plan) -> usize {
     plan.sizes[plan.sizes.len() - 1]
 }
 
-/// us of the server for each look at an hour of the largest queue with random dues.
+/// us of the server for each look at an hour of the largest queue with random due times.
 fn forecasts(bench: &mut Bench, base: u64) -> Vec<f64> {
     const LOOKS: usize = 100;
     const HOUR_MS: u64 = 3_600_000;

@@ -39,7 +39,9 @@ pub fn measure(plan: Plan) -> Part {
     };
     let gate = Goal::More(1.0, 0.3);
     let mut rows = vec![
-        row("worst PING, 1e6 dues in 1 ms", "dues", gate, |it| it.cpu),
+        row("worst PING, 1e6 jobs due in 1 ms", "dues", gate, |it| {
+            it.cpu
+        }),
         row("the same by the clock", "dues", Goal::Told, |it| it.wall),
     ];
     if plan.also_leases {

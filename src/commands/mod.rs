@@ -208,7 +208,7 @@ fn look_at_jobs(
     Ok(())
 }
 
-/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due and the extras
+/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due time and the extras
 /// where they are asked for.
 fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, with_due: bool, job: Delivery<'_>) {
     let extras = job.extras.map_or(0, extras_len);

@@ -91,7 +91,7 @@ pub struct After<'a> {
     pub until: For<'a>,
     /// The instant of the command.
     pub at: Moment,
-    /// The due is an instant, else a delay that counts from the last end.
+    /// The due time is an instant, else a delay that counts from the last end.
     pub is_timed: bool,
     /// It dies of one that is dead: says which event is raised.
     pub dies: bool,

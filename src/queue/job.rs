@@ -4,7 +4,7 @@
 //!                 DELAY / AT in the future
 //!   DQ.ADD ───────────────┬──────────────────► delayed
 //!      │                  │                    │    ▲
-//!      │ no delay         │      its due comes │    │ NACK with a wait, RESCHEDULE
+//!      │ no delay         │  due time comes    │    │ NACK with a wait, RESCHEDULE
 //!      ▼                  │                    ▼    │
 //!    ready ◄──────────────┴──────────────────── ready
 //!      │  ▲                                      
@@ -98,7 +98,7 @@ impl State {
 /// The list a job stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
-    /// Delayed or ready, in the order of dues.
+    /// Delayed or ready, in the order of due times.
     Scheduled,
     /// Delivered, in the order of deadlines.
     Reserved,
@@ -106,7 +106,7 @@ pub enum Place {
     Dead,
     /// On no list: kept until the job of its id is gone, to take its place.
     Successor,
-    /// In the order of adding: it is after other jobs. Its due is the instant or the delay that its ADD named.
+    /// In the order of adding: it is after other jobs. Its due time is the instant or the delay that its ADD named.
     Blocked,
 }
 
@@ -241,7 +241,7 @@ pub struct JobView<'a> {
     pub next: Option<&'a [u8]>,
     /// What only some jobs have.
     pub notes: Notes<'a>,
-    /// The due is an instant: not of each blocked job.
+    /// The due time is an instant: not of each blocked job.
     pub has_due: bool,
     /// What it is after, or was. Only where one job is asked for.
     pub waits: Option<Waits<'a>>,

@@ -160,7 +160,7 @@ impl Queue {
         }
     }
 
-    /// The next due, of a job that is there.
+    /// The next due time, of a job that is there.
     pub(super) fn next_due_at(&self, at: At) -> Option<u64> {
         if self.expiring().list(Ending::Delayed as usize).is_empty() {
             return self.next_due(at.now);
@@ -172,7 +172,7 @@ impl Queue {
         next.map(|(due, _)| due).filter(|&due| due < INSTANT_MAX)
     }
 
-    /// The due of a job that has come back so.
+    /// The due time of a job that has come back so.
     pub(super) fn overdue_due(&self, at: At) -> Option<u64> {
         let back = self.overdue_back(at).take(LOOKED_AT);
         let dues = back.map(|handle| self.jobs().job(handle).due());

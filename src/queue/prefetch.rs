@@ -31,7 +31,7 @@ impl Queue {
         }
     }
 
-    /// As soon as its due is known: the way to its place in the schedule, and the index's part.
+    /// As soon as its due time is known: the way to its place in the schedule, and the index's part.
     pub(super) fn prefetch_added(
         &self,
         id: Option<Id<'_>>,

@@ -18,9 +18,9 @@ pub struct Summary {
     pub dead: usize,
     pub done: usize,
     pub blocked: usize,
-    /// The earliest due that has not come.
+    /// The earliest due time that has not come.
     pub next_due: Option<u64>,
-    /// Age of the ready job with the earliest due.
+    /// Age of the ready job with the earliest due time.
     pub oldest_ready_ms: Option<u64>,
 }
 

@@ -381,7 +381,7 @@ pub fn find(ticket: Ticket) -> Option<(c_int, Name)> {
     })
 }
 
-/// A queue that has seen a due come since its figures were entered.
+/// A queue that has seen a due time come since its figures were entered.
 pub fn outdated(now_ms: u64) -> Option<(c_int, Name)> {
     DEADLINES.with_borrow_mut(|d| {
         let mut databases = d.databases.iter_mut();

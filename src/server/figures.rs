@@ -1,4 +1,4 @@
-//! The figures over all queues, as of now: those of queues that have seen a due come since they were entered
+//! The figures over all queues, as of now: those of queues that have seen a due time come since they were entered
 //! are entered anew first. Queues on which commands run need nothing of it.
 
 use super::api::{Ctx, OwnString};

@@ -26,7 +26,7 @@
 //! sides: then no tie is needed to find the way, and none is asked for. The first link of a node has the
 //! separator of the link that leads to the node; the first of a level is never compared.
 //!
-//! A *span* is the number of entries below a link, a *floor* the least due among them.
+//! A *span* is the number of entries below a link, a *floor* the least due time among them.
 //!
 //! A classic skiplist draws the height of each node at random. This one counts instead: a full node splits and its new
 //! neighbour gets a link above; two small ones merge and a link is removed (a deterministic skiplist, after Munro,
@@ -73,7 +73,7 @@ const NIL: u32 = u32::MAX;
 
 /// What a list is sorted by.
 pub trait Key: Copy + Ord {
-    /// What links know of the dues below them; nothing where the order is that of the dues anyway.
+    /// What links know of the due times below them; nothing where the order is that of the due times anyway.
     type Floor: Copy + Ord;
     fn floor(self) -> Self::Floor;
     /// Whether floors can only rise from one key to a later one.

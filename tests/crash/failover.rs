@@ -120,7 +120,7 @@ fn last_caught_up(master: &Server, replica: &Server, clock: Clock, moment: Durat
     kept
 }
 
-/// Leases end and dues come meanwhile, and a replica without a master changes nothing.
+/// Leases end and due times come meanwhile, and a replica without a master changes nothing.
 #[track_caller]
 fn stays_as_it_is(replica: &Server) {
     wait_until("the link is down", PATIENCE, || {

@@ -168,7 +168,7 @@ fn memory_usage_tells_the_truth() {
     println!("{told:#?}");
 }
 
-/// Large queues go while clients wait on them, leases run and dues come: nothing of theirs comes back, and
+/// Large queues go while clients wait on them, leases run and due times come: nothing of theirs comes back, and
 /// the names are as good as new.
 #[test]
 fn large_queues_go_with_waiters_and_timers() {
@@ -186,7 +186,7 @@ fn large_queues_go_with_waiters_and_timers() {
         for_all(&mut client, 10, "DQ.ADD warm @ x");
         client.says("FLUSHALL", "+OK");
         let before = used(&server);
-        // Nothing is delivered, yet leases end, TTLs and dues come: before, while and after it goes.
+        // Nothing is delivered, yet leases end, TTLs and due times come: before, while and after it goes.
         client.says("DQ.PAUSE q", "+OK");
         client.says("DQ.CFGSET q TTR 1000", "+OK");
         for_all(&mut client, 100, "DQ.ADD q leased-@ x");
@@ -206,7 +206,7 @@ fn large_queues_go_with_waiters_and_timers() {
         wait_until("the memory is given back", PATIENCE, || {
             used(&server) - before < (0.05 * (full - before)).max(NOISE)
         });
-        // Past the leases and the dues of what is gone.
+        // Past the leases and the due times of what is gone.
         let ended = server.number("dq", "dq_timed_out_total");
         let_pass(Duration::from_millis(1100));
         let ended_since = server.number("dq", "dq_timed_out_total") - ended;

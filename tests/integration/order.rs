@@ -26,13 +26,13 @@ fn equal_dues_go_by_the_order_of_adding() {
     assert_eq!(ids(&mut p, "DQ.PEEK q READY COUNT 9"), "c a d b");
     let delayed = "later-c later-a later-d later-b";
     assert_eq!(ids(&mut p, "DQ.PEEK q DELAYED COUNT 9"), delayed);
-    // Replaced is added anew; moved to the same due is not.
+    // Replaced is added anew; moved to the same due time is not.
     p.run("DQ.ADD q c y AT 1000 REPLACE");
     assert_eq!(ids(&mut p, "DQ.PEEK q READY COUNT 9"), "a d b c");
     p.run("DQ.RESCHEDULE q AT 2000 d");
     p.run("DQ.RESCHEDULE q AT 1000 d");
     assert_eq!(ids(&mut p, "DQ.PEEK q READY COUNT 9"), "a d b c");
-    // So it is for a job that was out and came back to its due.
+    // So it is for a job that was out and came back to its due time.
     p.run("DQ.POP q ID a");
     p.says("DQ.NACK q a SILENT", "'ready'");
     assert_eq!(ids(&mut p, "DQ.PEEK q READY COUNT 9"), "a d b c");

@@ -247,7 +247,7 @@ fn a_replica_never_changes_by_itself() {
     master.assert_followed_by(&[&replica]);
 }
 
-/// Leases, dues, TTLs, pauses that were armed on a master go on where it was.
+/// Leases, due times, TTLs, pauses that were armed on a master go on where it was.
 #[test]
 fn promotion_continues() {
     let (mut master, replica) = pair(Server::builder());

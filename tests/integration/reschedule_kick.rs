@@ -155,7 +155,7 @@ fn reschedule_leaves() {
     one_in_each_state(&mut p);
     p.seen("DQ.RESCHEDULE q AT 3900000000000 d r", "2");
     p.raises("DQ.RESCHEDULE q AT 3800000000000 d", "1", "");
-    // The job is as it was but for its due.
+    // The job is as it was but for its due time.
     p.run("DQ.ADD q full x PRIORITY 3 TTR 7 ATTEMPTS 5 BACKOFF 1 9 TTL 1000000");
     let before = p.ask("DQ.GET q full");
     p.run("DQ.RESCHEDULE q AT 3800000000000 full");

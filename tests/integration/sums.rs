@@ -63,7 +63,7 @@ fn all_sent(client: &mut Raw, lines: impl Iterator<Item = String>) {
     (0..sent).for_each(|_| drop(client.read()));
 }
 
-/// The first call is right, and so is the one after dues have come in all of them.
+/// The first call is right, and so is the one after due times have come in all of them.
 #[test]
 fn are_exact_at_any_number_of_queues() {
     const QUEUES: u64 = 12_000;

@@ -420,7 +420,7 @@ fn a_replica_has_its_own() {
         [reader.int("DQ.LEN q DELAYED"), reader.int("DQ.LEN q DEAD")],
         [1, 1]
     );
-    // It follows its own clock for dues, and its master's word for the rest.
+    // It follows its own clock for due times, and its master's word for the rest.
     client.run("DQ.ADD q b x TTR 1000 PRIORITY -1");
     client.run("DQ.POP q");
     client.run("DQ.ADD q gone x DELAY 9999999 TTL 5000");

@@ -103,7 +103,7 @@ fn never_early() {
     assert_eq!(client.int("DQ.LEN q"), 0);
 }
 
-/// A POP that runs before the due does not find the job, one that runs at it does, whatever the timer
+/// A POP that runs before the due time does not find the job, one that runs at it does, whatever the timer
 /// has done by then.
 #[test]
 fn at_the_millisecond() {
@@ -266,7 +266,7 @@ fn while_a_script_is_busy() {
     wait_until("the script is busy", PATIENCE, || {
         other.ask("GET x").starts_with("-BUSY ")
     });
-    // Another client hits the loop, and a due falls into it.
+    // Another client hits the loop, and a due time falls into it.
     let due = now_ms() + 150;
     while now_ms() < due {
         other.ask("GET x");

@@ -314,7 +314,7 @@ fn numbers_begin_anew_at_their_end() {
     assert_eq!(order(SEQ_MAX - 1), order(100));
 }
 
-/// A lease's end brings a job among others of its due: before those that were added later.
+/// A lease's end brings a job among others of its due time: before those that were added later.
 #[test]
 fn the_digest_sees_the_order_of_adding_across_lists_and_not_the_numbers() {
     let leased = Life {

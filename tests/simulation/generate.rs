@@ -1,4 +1,4 @@
-//! Random operations and a random clock: few ids and small times, so that dues, leases, TTLs,
+//! Random operations and a random clock: few ids and small times, so that due times, leases, TTLs,
 //! memories and rate windows meet in the same few milliseconds.
 
 use crate::model::LAST;

@@ -320,7 +320,7 @@ impl Run {
             cursor = self.queue.scan(cursor, At::as_shown(self.now()), |view| {
                 let reserved = view.state == State::Reserved;
                 let expires = Some(view.life.expires).filter(|at| *at != 0 && !reserved);
-                // Its successor may take its place in this very operation, with a due of its own.
+                // Its successor may take its place in this very operation, with a due time of its own.
                 let followed = reserved && view.next.is_some();
                 let due = if followed { 0 } else { view.due };
                 dues.insert(view.id.to_vec(), (due, expires.unwrap_or(u64::MAX)));

@@ -94,7 +94,7 @@ impl Rule<'_> {
         (mixed ^ mixed >> 31) % (self.jitter_ms + 1)
     }
 
-    /// When an occurrence that begins with that due expires: 0 is never.
+    /// When an occurrence that begins with that due time expires: 0 is never.
     pub fn expires_after(&self, due: u64) -> u64 {
         match self.ttl_ms {
             0 => 0,
@@ -198,7 +198,7 @@ impl Compiled {
         self.given(occurrence, due, zone)
     }
 
-    /// The same with a due of its own.
+    /// The same with a due time of its own.
     pub fn given(&self, occurrence: u64, due: u64, zone: &dyn Zone) -> Next {
         let offset_s = match self.cron {
             Some(_) => zone.span_at((occurrence / 1000) as i64).offset_s,

@@ -310,7 +310,7 @@ impl Queue {
         }
     }
 
-    /// Of a delivery the due is named too.
+    /// Of a delivery the due time is named too.
     #[inline]
     fn carry_out(
         &mut self,

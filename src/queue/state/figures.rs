@@ -25,7 +25,7 @@ pub struct Figures {
     /// Done jobs, and what DONEBYTES counts of them: entered apart, by [`Queue::done_figures`], as few queues have any.
     pub done: u64,
     pub done_bytes: u64,
-    /// The earliest due of all: not added up, but the least counts.
+    /// The earliest due time of all: not added up, but the least counts.
     pub first_due: Option<u64>,
 }
 
@@ -65,8 +65,8 @@ impl Queue {
         (self.done.len() as u64, self.done.bytes())
     }
 
-    /// The figures at that instant, but for done jobs, and one until which they hold if nothing else happens: the next due,
-    /// or an earlier one.
+    /// The figures at that instant, but for done jobs, and one until which they hold if nothing else happens: the
+    /// next due time, or an earlier one.
     #[inline]
     pub fn figures(&mut self, now: Now) -> (Figures, u64) {
         let (ready, until) = self.schedule.count_ready(now.ms());

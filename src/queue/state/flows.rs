@@ -107,7 +107,7 @@ struct Record {
     flags: u8,
 }
 
-/// In a record: the due is an instant, else a delay.
+/// In a record: the due time is an instant, else a delay.
 const TIMED: u8 = 1;
 /// In a record: its one link is to a group.
 const OF_GROUP: u8 = 2;

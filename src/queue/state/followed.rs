@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 /// Empty where nobody uses NEXT.
 #[derive(Clone, Default)]
 pub(in crate::queue) struct Followed {
-    /// By their dues.
+    /// By their due times.
     scheduled: Skiplist<u64>,
     /// By their deadlines.
     reserved: Skiplist<u64>,

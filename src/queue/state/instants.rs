@@ -64,14 +64,14 @@ impl Queue {
         next.is_none_or(|instant| instant > now.ms())
     }
 
-    /// The next due that has not come yet, but the last instant, which is none: what a timer must be called for where a client subscribes
-    /// for dq.ready.
+    /// The next due time that has not come yet, but the last instant, which is none: what a timer must be
+    /// called for where a client subscribes to dq.ready.
     pub fn next_due(&self, now: Now) -> Option<u64> {
         let due = self.schedule.next_due(now.ms());
         due.filter(|&due| due < INSTANT_MAX)
     }
 
-    /// The earliest instant after now at which time itself does something: a due, the end of a lease, of
+    /// The earliest instant after now at which time itself does something: a due time, the end of a lease, of
     /// a TTL, of a pause, of a dedupe or a rate window.
     pub fn next_instant(&self, now: Now) -> Option<u64> {
         let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
@@ -85,7 +85,7 @@ impl Queue {
         instants.filter(|at| to_come.contains(at)).min()
     }
 
-    /// Whether a due came after `since_ms` and has come by now.
+    /// Whether a due time came after `since_ms` and has come by now.
     pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
         self.schedule.ready_len(now.ms()) > self.schedule.ready_len(since_ms)
     }

@@ -117,7 +117,7 @@ struct Cold {
     purged_bytes: u64,
     /// Set aside, to be freed by the owner of the queue.
     garbage: Vec<Garbage>,
-    /// Jobs whose TTL is over before they are due, by their dues.
+    /// Jobs whose TTL is over before they are due, by their due times.
     late: Skiplist<u64>,
     /// Where a client waits for ends, while the queue is changed.
     departures: Option<Box<Departures>>,
@@ -288,7 +288,7 @@ impl Queue {
         &self.expiring
     }
 
-    /// Jobs whose TTL is over before they are due, by their dues.
+    /// Jobs whose TTL is over before they are due, by their due times.
     pub(in crate::queue) fn late(&self) -> &Skiplist<u64> {
         &self.cold.late
     }

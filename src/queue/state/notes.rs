@@ -31,7 +31,7 @@ impl Lasting {
     /// Whether it stays with a job to which that happens.
     pub fn over(note: &Note<'_>, change: Change) -> bool {
         let is_kick = matches!(change, Change::Kicked { .. });
-        // Its due and its place stay.
+        // Its due time and its place stay.
         let goes_on = matches!(
             change,
             Change::Touched { .. } | Change::Prioritized { .. } | Change::SuccessorExpired

@@ -10,7 +10,7 @@ use crate::queue::job::{Life, Place, INSTANT_MAX};
 pub(in crate::queue) struct Position {
     pub(in crate::queue) course: Course,
     pub(in crate::queue) priority: i32,
-    /// After its due the occurrence of a recurring job is skipped; 0 is never.
+    /// After its due time the occurrence of a recurring job is skipped; 0 is never.
     pub(in crate::queue) grace_ms: u64,
     /// It has a rule.
     pub(in crate::queue) recurs: bool,
@@ -26,7 +26,7 @@ pub(in crate::queue) enum Fate {
     Dies,
     /// Its TTL is over by then.
     Goes,
-    /// That is known once it is carried out: by its rule, or as the clock has stepped back and its due has yet to come.
+    /// That is known once it is carried out: by its rule, or as the clock has stepped back and its due time has yet to come.
     Odd,
 }
 

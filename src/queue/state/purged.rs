@@ -23,7 +23,7 @@ use std::ops::RangeInclusive;
 /// Which jobs a purge has taken, of all that stood there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purged {
-    /// Delayed and ready ones with such dues.
+    /// Delayed and ready ones with such due times.
     Dues(RangeInclusive<u64>),
     /// Reserved ones with such deadlines.
     Leases(RangeInclusive<u64>),

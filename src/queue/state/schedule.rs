@@ -150,7 +150,7 @@ impl Schedule {
         self.grouped.take_if(|grouped| grouped.is_bare());
     }
 
-    /// The earliest due of all.
+    /// The earliest due time of all.
     #[inline]
     pub fn least_due(&self) -> Option<u64> {
         let own = self.own.least_due();
@@ -160,7 +160,7 @@ impl Schedule {
         }
     }
 
-    /// The earliest due after `now_ms`.
+    /// The earliest due time after `now_ms`.
     pub fn next_due(&self, now_ms: u64) -> Option<u64> {
         let all = self.all().filter_map(|lists| lists.next_due(now_ms));
         all.min()
@@ -181,8 +181,8 @@ impl Schedule {
             .sum()
     }
 
-    /// How many are ready, and an instant until which this holds if nothing else happens, the next due
-    /// or an earlier one. Counted along, so that it costs nothing unless a due has come since.
+    /// How many are ready, and an instant until which this holds if nothing else happens, the next due time
+    /// or an earlier one. Counted along, so that it costs nothing unless a due time has come since.
     #[inline]
     pub fn count_ready(&mut self, now_ms: u64) -> (usize, u64) {
         if (self.ready.as_of..self.ready.until).contains(&now_ms) {

@@ -11,7 +11,7 @@ impl<K: Key<Floor = u64>> Skiplist<K> {
         self.iter_due(now).next()
     }
 
-    /// The earliest due of all.
+    /// The earliest due time of all.
     pub fn least_due(&self) -> Option<u64> {
         match self.levels().last() {
             Some(top) => top[top.first].values().iter().map(|link| link.floor).min(),

@@ -84,7 +84,7 @@ impl<K: Key, V: Copy> Level<K, V> {
     }
 
     /// Puts an item into a node. A full node is split, and the new node behind it returned: in halves; or
-    /// where the item comes last or items have been coming in turn, behind that, so that rising dues fill
+    /// where the item comes last or items have been coming in turn, behind that, so that rising due times fill
     /// nodes, be it at the end of the list or at the end of a priority.
     #[inline]
     pub(super) fn insert(&mut self, id: u32, at: usize, key: K, value: V) -> Option<u32> {

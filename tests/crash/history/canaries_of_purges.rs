@@ -55,7 +55,7 @@ fn a_purge_explains_what_it_can_have_removed() {
             assert_eq!(pen.found(), rules, "{state:?}, {which:?} {answer:?}");
         }
     }
-    // Where its due comes during the purge, or nobody heard of a POP, either may be.
+    // Where its due time comes during the purge, or nobody heard of a POP, either may be.
     for which in [Which::Delayed, Which::Ready] {
         let mut pen = Pen::new();
         pen.add(1, 3);

@@ -1,4 +1,4 @@
-//! Nothing is delivered before its due, nor after its TTL.
+//! Nothing is delivered before its due time, nor after its TTL.
 //!
 //! A job's due is set by its ADD, and anew by RESCHEDULE, NACK and KICK. Which of them was the last
 //! before a delivery may be open: then the earliest of those that may be counts.
@@ -7,7 +7,7 @@ use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
 use super::{Due, Entry, Kind, Nack, What};
 
-/// Something that set the due, or may have.
+/// Something that set the due time, or may have.
 struct Setter<'a> {
     entry: &'a Entry,
     /// Not earlier than that.
@@ -86,7 +86,7 @@ fn setter<'a>(story: &Story<'a>, entry: &'a Entry) -> Option<Setter<'a>> {
     })
 }
 
-/// None where it leaves the due as it is.
+/// None where it leaves the due time as it is.
 fn due_after(story: &Story<'_>, entry: &Entry, nack: &Nack) -> Option<u64> {
     let delivery = nack.claim.token.and_then(|token| {
         let mut leases = story.leases.iter();

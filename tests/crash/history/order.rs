@@ -17,7 +17,7 @@ struct Rank<'s, 'a> {
     due: (u64, u64),
 }
 
-/// Whether nothing but its ADD has a say in its due and priority.
+/// Whether nothing but its ADD has a say in its due time and priority.
 pub fn is_unmoved(story: &Story<'_>) -> bool {
     let moved = story.others.iter().any(|entry| match &entry.what {
         What::Nack(_) | What::Reschedule(_) => true,

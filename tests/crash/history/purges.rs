@@ -100,7 +100,7 @@ fn state_of_delivered(
     died.then_some(Which::Dead)
 }
 
-/// Can it have been in that state, by what is known of its dues and deliveries alone?
+/// Can it have been in that state, by what is known of its due times and deliveries alone?
 fn may_be_in(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry, which: Which) -> bool {
     let (from, until) = (purge.sent.wall_ms(), purge.ended.wall_ms());
     let dues = || dues(story, |entry| !purge.is_before(entry));

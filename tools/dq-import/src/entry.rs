@@ -17,11 +17,11 @@ pub struct Entry {
     pub options: JobOptions,
     /// What the source finds the job by.
     pub handle: Vec<u8>,
-    /// Changes when the job does, and only then: the due as the source writes it, counters of deliveries.
+    /// Changes when the job does, and only then: the due time as the source writes it, counters of deliveries.
     pub version: Vec<u8>,
 }
 
-/// What the source says about a job beyond its due; the queue's defaults hold for the rest.
+/// What the source says about a job beyond its due time; the queue's defaults hold for the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
     pub priority: Option<i64>,

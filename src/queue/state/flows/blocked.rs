@@ -100,7 +100,7 @@ impl Queue {
         flows.flat_map(|flows| flows.blocked.iter().map(|(_, handle)| handle))
     }
 
-    /// Whether its due is an instant: not where it will count from an end.
+    /// Whether its due time is an instant: not where it will count from an end.
     pub(in crate::queue) fn has_due(&self, handle: Handle) -> bool {
         let record = |flows: &Flows| flows.record(handle).is_some_and(|it| !it.is_timed());
         let is_open = self.flows.as_deref().is_some_and(record);
@@ -156,7 +156,7 @@ impl Queue {
         self.move_to(handle, at);
     }
 
-    /// The job waits, and the due that it had is the one it will have.
+    /// The job waits, and the due time that it had is the one it will have.
     pub(super) fn block(&mut self, handle: Handle) {
         let mut at = self.position(handle);
         self.unlink(handle, at);

@@ -25,7 +25,7 @@ pub struct Stepped {
     pub succeeded: u64,
     /// Successors whose TTL was over.
     pub expired: u64,
-    /// The earliest due of those that may be ready.
+    /// The earliest due time of those that may be ready.
     pub first_due: Option<u64>,
 }
 
@@ -166,7 +166,7 @@ impl Queue {
         }
     }
 
-    /// The due of the successor that takes its place, unless its TTL is over.
+    /// The due time of the successor that takes its place, unless its TTL is over.
     fn lasting_successor(
         &mut self,
         waiter: Handle,

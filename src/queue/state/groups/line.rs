@@ -253,7 +253,7 @@ impl Line {
         useless
     }
 
-    /// The next due that has not come yet.
+    /// The next due time that has not come yet.
     pub fn next_due(&self, now: Now) -> Option<u64> {
         match self {
             Line::Empty => None,

@@ -1,9 +1,9 @@
-//! Jobs in two orders: by due, and as they are served once they are due.
+//! Jobs in two orders: by due time, and as they are served once they are due.
 //!
 //! Jobs of priority 0, which is nearly always all of them, are served in the order of their dues:
-//! one list is both. The others stand in two, by due and by (priority, due); the second keeps the
-//! least due below each of its links, so that the first due job in it is found without looking at
-//! those that are not due. Thus nothing moves when a due comes, however many come at once.
+//! one list is both. The others stand in two, by due time and by (priority, due); the second keeps the
+//! least due time below each of its links, so that the first due job in it is found without looking at
+//! those that are not due. Thus nothing moves when a due time comes, however many come at once.
 
 use crate::queue::job::Handle;
 use crate::storage::relocate::Mover;
@@ -28,7 +28,7 @@ struct Ranked {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detached {
     plain: usize,
-    /// By due, and by rank.
+    /// By due time, and by rank.
     ranked: [usize; 2],
 }
 
@@ -62,7 +62,7 @@ impl Ranked {
     }
 }
 
-/// Where a job stands: its priority and its due.
+/// Where a job stands: its priority and its due time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub priority: i32,
@@ -167,14 +167,14 @@ impl Lists {
         }
     }
 
-    /// The earliest due of all.
+    /// The earliest due time of all.
     pub fn least_due(&self) -> Option<u64> {
         let ranked = self.ranked.as_ref().and_then(|r| r.by_due.first());
         let plain = self.plain.first();
         plain.into_iter().chain(ranked).map(|(due, _)| due).min()
     }
 
-    /// The earliest due after `now_ms`.
+    /// The earliest due time after `now_ms`.
     pub fn next_due(&self, now_ms: u64) -> Option<u64> {
         let plain = self.plain.iter_from(now_ms + 1).next();
         let ranked = self.ranked.as_ref();

@@ -15,7 +15,7 @@ pub struct Recurring {
 }
 
 impl Recurring {
-    /// How long after its due an occurrence is skipped that nobody has had; 0 is never.
+    /// How long after its due time an occurrence is skipped that nobody has had; 0 is never.
     pub fn grace_ms(&self) -> u64 {
         match self.occurrence.delivered {
             true => 0,

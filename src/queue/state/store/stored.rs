@@ -67,7 +67,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> NewJob<'a> {
-    /// One that nobody has had yet, with its due and expiry. Its number is the queue's to give.
+    /// One that nobody has had yet, with its due time and expiry. Its number is the queue's to give.
     pub fn scheduled(
         id: &'a [u8],
         payload: &'a [u8],
@@ -163,7 +163,7 @@ impl<'a> Job<'a> {
         self.store.rare(self.word0())?.extra.as_ref()?.recurring()
     }
 
-    /// How long after its due an occurrence is skipped that nobody has had; 0 is never.
+    /// How long after its due time an occurrence is skipped that nobody has had; 0 is never.
     pub fn grace_ms(self) -> u64 {
         self.recurring().map_or(0, Recurring::grace_ms)
     }

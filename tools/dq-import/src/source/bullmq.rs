@@ -101,7 +101,7 @@ impl Jobs {
         Ok(pipe.query(server)?)
     }
 
-    /// `when`: its due, and what else makes it what it is; None where it has no due.
+    /// `when`: its due time, and what else makes it what it is; None where it has no due time.
     pub fn item(&self, id: Vec<u8>, fields: Fields, when: Option<(u64, String)>) -> Item {
         let [name, data, opts, priority, parent, repeat, made, made_formerly] = fields;
         let (Some(name), Some(data)) = (name, data) else {
@@ -174,7 +174,7 @@ fn when(score: String) -> Option<(u64, String)> {
     Some((whole_ms(&score)?, score))
 }
 
-/// The low 12 bits are the order among jobs of the same millisecond, no part of the due.
+/// The low 12 bits are the order among jobs of the same millisecond, no part of the due time.
 pub fn whole_ms(score: &str) -> Option<u64> {
     let score: f64 = score.parse().ok()?;
     Some((score / SCORE_PER_MS).floor() as u64)

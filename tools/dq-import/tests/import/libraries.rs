@@ -213,7 +213,7 @@ fn redisson(version: &str) {
 }
 
 /// Element, earliest and latest due. Of two equal elements the one added first is due first only by chance:
-/// both are compared in the order of their dues.
+/// both are compared in the order of their due times.
 fn elements(said: &str) -> Vec<(String, u64, u64)> {
     said.lines()
         .map(|line| {

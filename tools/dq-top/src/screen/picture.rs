@@ -14,7 +14,7 @@ use crate::read::{Heard, News};
 fn shop() -> App {
     let mut app = App::new(NODE, Order::default(), Duration::from_secs(1), false);
     let start = Instant::now() + Duration::from_secs(3600);
-    // Name, jobs by state, deliveries a second, lateness, age of the oldest ready, next due, waiting, paused.
+    // Name, jobs by state, deliveries a second, lateness, age of the oldest ready, next due time, waiting, paused.
     type Queue = (&'static str, Jobs, u64, u64, Option<u64>, i64, u64, i64);
     let queues: [Queue; 6] = [
         (

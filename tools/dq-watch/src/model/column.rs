@@ -178,7 +178,7 @@ impl Column {
         }
     }
 
-    /// What is most worth a look comes first: the largest, but the first name and the earliest due.
+    /// What is most worth a look comes first: the largest, but the first name and the earliest due time.
     pub fn compare(self, a: &Row, b: &Row, now: Now) -> Ordering {
         let largest = |of: &dyn Fn(&Row) -> f64| of(b).total_cmp(&of(a));
         match self {
