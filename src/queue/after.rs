@@ -97,7 +97,7 @@ pub struct After<'a> {
     pub dies: bool,
 }
 
-/// The same, of what another one has: made into an [`After`] only where that is told.
+/// The same, of what another one has: made into an [`After`] only where that is asked for.
 #[derive(Clone, Copy)]
 pub(super) struct AfterThat<'a> {
     pub until: &'a For<'a>,

@@ -53,11 +53,11 @@ impl Queue {
     #[cold]
     fn expire_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let holds_back = out.holds_back();
-        let past = self.next_in_time().filter(|&at| at <= now.ms());
+        let overdue = self.next_in_time().filter(|&at| at <= now.ms());
         let flow = self.flow_work_since().filter(|_| !holds_back);
-        let took = match (past, flow) {
+        let took = match (overdue, flow) {
             (None, None) => 0,
-            (Some(past), Some(flow)) if flow < past => self.carry_out_flows(budget, now, out),
+            (Some(overdue), Some(flow)) if flow < overdue => self.carry_out_flows(budget, now, out),
             (None, Some(_)) => self.carry_out_flows(budget, now, out),
             (Some(_), _) => self.expire_next(now, budget, out),
         };
@@ -195,7 +195,7 @@ impl Queue {
     }
 
     /// As [`Queue::expire_overdue`] for a command that is about to do something with so many jobs of that place:
-    /// leases that are over are ended until so many jobs have come to stand there, though more may be past
+    /// leases that are over are ended until so many jobs have come to stand there, though more may be overdue
     /// before them. Of others it ends so many as are not felt.
     #[inline(always)]
     pub(super) fn expire_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
@@ -217,7 +217,7 @@ impl Queue {
         }
     }
 
-    /// Where the queue is full by a limit, carries out what may make room, though more may be past
+    /// Where the queue is full by a limit, carries out what may make room, though more may be overdue
     /// before it.
     pub(super) fn expire_for_room(
         &mut self,

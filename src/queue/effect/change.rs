@@ -87,7 +87,7 @@ pub enum Removal {
     Deleted,
     /// Its TTL has expired.
     Expired,
-    /// Its TTL was past when its lease ended.
+    /// Its TTL had expired when its lease ended.
     TimedOutExpired,
 }
 

@@ -16,7 +16,7 @@ pub enum Ended {
     /// GRACE was over.
     Missed,
     Expired,
-    /// Its TTL was past when its lease ended.
+    /// Its TTL had expired when its lease ended.
     TimedOutExpired,
     /// Dead, by its lease's end or by NACK; whether it is kept as a job of its own.
     TimedOut {
