@@ -241,46 +241,42 @@ def run(options, folder):
     return due, paid, notes, killed, back, left, as_planned
 
 
-def check(due, paid, notes, killed, back, left, as_planned):
-    """Accounts for every order. Returns what is wrong."""
-    closed = {order for _, note in notes for order in note.get("closed", ())}
-    deliveries = {}                         # (order, attempts) -> worker, when it got it, end of its lease
-    early = two_at_once = 0
+def delivered(due, notes):
+    """(order, attempts) -> worker, when it got it, end of its lease; how many were early, and how many came twice."""
+    deliveries = {}
+    early = twice = 0
     for n, note in notes:
         for order, at, attempts, deadline in note.get("got", ()):
             early += note["at"] < max(at, due[order])
-            two_at_once += (order, attempts) in deliveries
+            twice += (order, attempts) in deliveries
             deliveries[order, attempts] = n, note["at"], deadline
-    again = {"by the end of the dead worker's lease": 0,
-             "the server died before the worker had the first delivery": 0,
-             "the server was away when the worker wanted to ack": 0,
-             "a worker took longer than its lease": 0}
-    dead_workers, from_restart, slow, at_once = again
-    unexplained = 0
+    return deliveries, early, twice
+
+
+DEAD_WORKER = "by the end of the dead worker's lease"
+DEAD_SERVER = "the server died before the worker had the first delivery"
+NOT_ACKED = "the server was away when the worker wanted to ack"
+SLOW = "a worker took longer than its lease"
+
+
+def reasons(deliveries, killed, back):
+    """Why orders were delivered once more: reason -> count; how many for none, and how many to two workers at once."""
+    again = dict.fromkeys([DEAD_WORKER, DEAD_SERVER, NOT_ACKED, SLOW], 0)
+    unexplained = two_at_once = 0
     for (order, attempts), (_, at, _) in deliveries.items():
-        if attempts > 1:
-            first = deliveries.get((order, attempts - 1))
-            two_at_once += first is not None and at < first[2]
-            if first is None:
-                again[from_restart] += at > killed
-                unexplained += at <= killed
-            elif first[0] == 0:
-                again[dead_workers] += 1
-            elif first[1] < back and first[2] > killed:
-                again[slow] += 1
-            else:
-                again[at_once] += 1
+        if attempts == 1:
+            continue
+        worker, got, end = deliveries.get((order, attempts - 1), (None, None, None))
+        if worker is None:
+            again[DEAD_SERVER] += at > killed
+            unexplained += at <= killed
+            continue
+        two_at_once += at < end
+        again[DEAD_WORKER if worker == 0 else NOT_ACKED if got < back and end > killed else SLOW] += 1
+    return again, unexplained, two_at_once
 
-    paid_in_time = {order for order, in_time in paid.items() if in_time}
-    to_close = due.keys() - paid_in_time
-    print(f"\n{len(due)} orders placed, {len(paid)} customers paid: {len(paid_in_time)} in time, "
-          f"{len(paid) - len(paid_in_time)} too late.")
-    print(f"{len(closed)} orders closed, {len(to_close)} not paid in time.")
-    doubles = len({order for order, attempts in deliveries if attempts > 1})
-    print(f"{doubles} orders delivered more than once:")
-    for reason, count in again.items():
-        print(f"  {count:7}  {reason}")
 
+def show_lateness(due, deliveries, killed, back):
     print("Lateness in ms (first deliveries)    orders       p50       p99       max")
     late = {"due before the server died": [], "due or waiting while it was away": [], "due after it came back": []}
     before, while_away, after = late.values()
@@ -293,15 +289,32 @@ def check(due, paid, notes, killed, back, left, as_planned):
         p50, p99, most = (values[int((len(values) - 1) * part)] for part in (0.5, 0.99, 1)) if values else (0, 0, 0)
         print(f"  {row:33} {len(values):7} {p50:9.2f} {p99:9.2f} {most:9.2f}")
 
+
+def check(due, paid, notes, killed, back, left, as_planned):
+    """Accounts for every order. Returns whether something is wrong."""
+    closed = {order for _, note in notes for order in note.get("closed", ())}
+    deliveries, early, twice = delivered(due, notes)
+    again, unexplained, two_at_once = reasons(deliveries, killed, back)
+    paid_in_time = {order for order, in_time in paid.items() if in_time}
+    to_close = due.keys() - paid_in_time
+    print(f"\n{len(due)} orders placed, {len(paid)} customers paid: {len(paid_in_time)} in time, "
+          f"{len(paid) - len(paid_in_time)} too late.")
+    print(f"{len(closed)} orders closed, {len(to_close)} not paid in time.")
+    doubles = len({order for order, attempts in deliveries if attempts > 1})
+    print(f"{doubles} orders delivered more than once:")
+    for reason, count in again.items():
+        print(f"  {count:7}  {reason}")
+    show_lateness(due, deliveries, killed, back)
+
     wrong = {
         "lost: not paid, not closed": len(to_close - closed),
         "closed though paid in time": len(closed & paid_in_time),
         "closed, but nobody had placed it": len(closed - due.keys()),
         "closed early": early,
-        "with two workers at once": two_at_once,
+        "with two workers at once": two_at_once + twice,
         "delivered twice for no known reason": unexplained,
         "still in the queue": left,
-        "workers that did not end as planned": 0 if as_planned and again[dead_workers] else 1,
+        "workers that did not end as planned": 0 if as_planned and again[DEAD_WORKER] else 1,
     }
     print()
     for what, count in wrong.items():
