@@ -1,4 +1,4 @@
-//! Slots of a cluster: which one a key belongs to, as the server reckons it.
+//! Hash slots of a cluster: computes a key's slot as the server does.
 
 #![deny(missing_docs)]
 
@@ -31,7 +31,8 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// What is hashed of a key: the text between the first `{` and the next `}`, unless that is empty.
+/// The part of a key that is hashed: the text between the first `{` and the next `}`, unless that
+/// is empty.
 fn hashed_part(key: &[u8]) -> &[u8] {
     let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
@@ -41,12 +42,12 @@ fn hashed_part(key: &[u8]) -> &[u8] {
     tag.unwrap_or(key)
 }
 
-/// By the key, or by what stands in its first braces.
+/// The slot of a key, by the key or by the text in its first braces.
 pub fn slot_of(key: &[u8]) -> u16 {
     crc16(hashed_part(key)) % SLOTS
 }
 
-/// Another name in the key's slot, which no user has.
+/// Another name in the key's slot, which no user has used.
 pub fn unused_name_beside(key: &[u8]) -> Vec<u8> {
     let part = hashed_part(key);
     let tag: Cow<[u8]> = if part.is_empty() || part.contains(&b'}') {

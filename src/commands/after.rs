@@ -13,7 +13,7 @@ pub enum Given<'a> {
 }
 
 impl<'a, W: Words> Options<'a, W> {
-    /// What stands behind AFTER.
+    /// Reads what follows AFTER.
     pub fn after(&mut self) -> Result<Given<'a>, Refusal> {
         let first = self.value()?;
         if first.eq_ignore_ascii_case(b"GROUP") {
@@ -39,7 +39,7 @@ pub fn on_dead_of(word: &[u8]) -> Result<OnDead, Refusal> {
         .ok_or_else(|| syntax_error("ONDEAD is WAIT, RUN or DIE"))
 }
 
-/// Both together: ONDEAD goes with ids.
+/// Combines AFTER and ONDEAD, which needs ids.
 pub fn until<'a>(
     after: Option<Given<'a>>,
     on_dead: Option<OnDead>,

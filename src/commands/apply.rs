@@ -37,7 +37,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether those who watch the key see a change in it.
+/// Whether the effects count as a change for `WATCH`.
 fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
     let mut arrival = Arrival::from(Origin::Trusted);
     let (touches, whole);

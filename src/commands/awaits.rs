@@ -32,14 +32,14 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// In the order in which they are first named.
+/// The distinct ids, in the order in which they are first named.
 fn distinct<'a>(args: Args<'a>) -> Vec<&'a [u8]> {
     let mut seen = BTreeSet::new();
     let ids = (3..args.len()).filter_map(|at| args.get(at));
     ids.filter(|&id| seen.insert(id)).collect()
 }
 
-/// `[id, outcome, value, at, attempts]` of each.
+/// Replies `[id, outcome, value, at, attempts]` for each.
 fn reply(ctx: Ctx<'_>, reports: &[(AwaitedId, Report)]) {
     ctx.reply_array(reports.len());
     for (id, report) in reports {

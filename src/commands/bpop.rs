@@ -22,11 +22,11 @@ use std::ops::Range;
 
 options! { BPOP: COUNT TTR LEASE NOACK WITHDUE WITHRESULTS WITHSTEPS WITHTERMS }
 
-// The server's own words.
+// The errors of the server's own commands.
 const CROSSSLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
 const TRYAGAIN: &str = "TRYAGAIN Multiple keys request during rehashing of slot";
 
-/// Where keys, timeout and options stand.
+/// The places of the keys and the timeout, and the options.
 struct Layout {
     keys: Range<usize>,
     timeout: usize,
@@ -79,7 +79,7 @@ impl Layout {
     }
 }
 
-/// What the server does with all keys of its own commands, and here with the first alone.
+/// Checks what the server checks for all keys of its own commands, but here only for the first.
 fn check_keys(ctx: Ctx<'_>, args: Args<'_>, layout: &Layout) -> Result<(), Refusal> {
     if layout.keys.len() < 2 {
         return Ok(());
@@ -98,7 +98,7 @@ fn check_keys(ctx: Ctx<'_>, args: Args<'_>, layout: &Layout) -> Result<(), Refus
     Ok(())
 }
 
-/// Of the words of options.
+/// The length of the shortest option word.
 const SHORTEST: usize = {
     let (mut least, mut at) = (usize::MAX, 0);
     while at < Word::KNOWN.len() {
@@ -109,10 +109,10 @@ const SHORTEST: usize = {
     least
 };
 
-/// The option whose word stands there, with a value to follow or without one.
+/// The option whose word is at this index, if it takes a value or none as asked.
 fn option_at(args: Args<'_>, index: usize, takes_value: bool) -> Option<&'static OptionWord> {
     let arg = args.get(index).filter(|_| index > 0)?;
-    // A timeout, mostly.
+    // Usually a timeout.
     if arg.len() < SHORTEST {
         return None;
     }
@@ -122,13 +122,14 @@ fn option_at(args: Args<'_>, index: usize, takes_value: bool) -> Option<&'static
     Word::KNOWN.iter().find(is_it)
 }
 
-/// The option that ends before `end`. A word without a value comes first: it may stand where a value is missing.
+/// The option that ends before `end`. A word without a value is tried first: it may be where a
+/// value is missing.
 fn option_before(args: Args<'_>, end: usize) -> Option<&'static OptionWord> {
     let word = option_at(args, end.saturating_sub(1), false);
     word.or_else(|| option_at(args, end.saturating_sub(2), true))
 }
 
-/// Read from the end: options while there are any, then the timeout, and all before it are keys.
+/// Reads from the end: options while there are any, then the timeout; all before it are keys.
 fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
     if args.len() < 3 {
         return Err(wrong_arity(args));
@@ -140,7 +141,7 @@ fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
         first = Some(option);
     }
     if end < 3 || !is_like_number(args.get(end - 1).unwrap_or_default()) {
-        // An option whose value is missing stands there itself.
+        // An option without its value is where the timeout should be.
         if let Some(option) = option_at(args, end - 1, true).or(first) {
             return Err(no_timeout(option.text));
         }
@@ -175,7 +176,8 @@ fn request(args: Args<'_>, first: usize) -> Result<PopRequest, Refusal> {
     Ok(request)
 }
 
-/// Judged by its first byte. Anything else is a key: the timeout was forgotten.
+/// Whether an argument looks like a number, by its first byte. Anything else is a key, and the
+/// timeout was forgotten.
 fn is_like_number(arg: &[u8]) -> bool {
     let first = arg.first().unwrap_or(&b'0');
     first.is_ascii_digit() || b"+-. ".contains(first) || parsed(arg).is_some()
@@ -189,7 +191,7 @@ fn no_timeout(word: &str) -> Refusal {
 /// The outcome for one queue.
 enum AtOnce {
     Popped,
-    /// It has ready jobs, and other clients wait for them: the timer decides who gets one.
+    /// The queue has ready jobs, but other clients wait for them: the timer decides who gets one.
     InLine,
     Nothing,
 }
@@ -239,12 +241,13 @@ fn pop_at_once(
     })
 }
 
-/// Whether the next job is for another client that waits. A full MAXRESERVED or GROUPMAX holds most of them back.
+/// Whether the next job is for another waiting client. A full MAXRESERVED or GROUPMAX holds most of
+/// them back.
 fn is_others_turn(queue: &Queue, db: c_int, name: &[u8], now: Now) -> bool {
     blocked::first_in_line(db, name, queue.serves_only_noack(now)).is_some()
 }
 
-/// What a client that has waited gets.
+/// Writes the reply of a client that was blocked.
 fn reply(ctx: Ctx<'_>, delivered: &DeliveredJobs) {
     if delivered.many {
         ctx.reply_array(2);

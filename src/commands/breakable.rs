@@ -1,6 +1,6 @@
-//! Only in builds for tests. DQ.BREAK key id takes a job's memory away and leaves all that refers to it; DQ.BREAK
-//! place has what comes to that place next stopped there, once. DQ.BREAK newer: what it writes from now on is of a
-//! version to come.
+//! Only in builds for tests. DQ.BREAK key id frees a job's memory and keeps all references to it.
+//! DQ.BREAK place makes the next call that reaches this place panic there, once. With DQ.BREAK
+//! newer, what it writes from now on has a future version.
 
 use super::change;
 use super::parse::exactly;

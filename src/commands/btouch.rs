@@ -46,7 +46,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 fn wait(ctx: Ctx<'_>, args: Args<'_>, deliveries: &Deliveries<'_>, until: u64) {
     let key = args.get(1).unwrap_or_default();
-    // All are current, so each has named its token.
+    // All deliveries are current, so each was named with its token.
     let held = deliveries.iter().filter_map(|(id, claim)| match claim {
         Claim::Token(token) => Some((id.to_vec(), token)),
         Claim::Current | Claim::Nothing => None,
@@ -57,7 +57,7 @@ fn wait(ctx: Ctx<'_>, args: Args<'_>, deliveries: &Deliveries<'_>, until: u64) {
     block_for_leases(ctx, key, &held, until, (reply, unblocked));
 }
 
-/// For a client that another one has unblocked.
+/// The leases for a client that CLIENT UNBLOCK has unblocked.
 fn look(ctx: Ctx<'_>, name: &[u8], asked: &[(Vec<u8>, u64)]) -> Vec<Option<u64>> {
     let (name, now) = (OwnString::new(name), now());
     let mut open = OpenKey::peek(ctx, name.name()).ok();

@@ -52,7 +52,7 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 /// At `maxmemory` no queue is created, but settings that free memory can still be changed.
 fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
-    // The server's own words.
+    // The server's own error.
     const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
     let mut open = open(ctx, args)?;
     if open.value().is_none() && ctx.flags().is_out_of_memory() {
@@ -61,7 +61,7 @@ fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refus
     Ok(open)
 }
 
-/// Both parts are 0, which is off, or neither is.
+/// Reads a rate. Either both parts are 0, which turns it off, or neither is.
 fn rate(options: &mut Options<'_, Word>) -> Result<Option<Rate>, Refusal> {
     let (count, window_ms) = (options.value()?, options.value()?);
     match (natural(count)?, millis(window_ms)?) {

@@ -1,4 +1,4 @@
-//! Which deliveries DQ.TOUCH and DQ.NACK speak of: `id [TOKEN t]`, or `IDS n id token [id token ...]`.
+//! The deliveries that DQ.TOUCH and DQ.NACK name: `id [TOKEN t]`, or `IDS n id token [id token ...]`.
 
 use super::parse::{at_least, positive, syntax_error};
 use crate::queue::claim::Claim;
@@ -7,11 +7,11 @@ use crate::server::api::{Args, Ctx, Refusal};
 
 pub struct Deliveries<'a> {
     args: Args<'a>,
-    /// Where they begin, with an id or IDS.
+    /// The index at which they begin, with an id or IDS.
     first: usize,
-    /// How many pairs of id and token; none where there is one id.
+    /// How many pairs of id and token there are; none if there is one id.
     pairs: Option<usize>,
-    /// With one id.
+    /// The claim, if there is one id.
     claim: Claim,
 }
 
@@ -20,7 +20,7 @@ impl<'a> Deliveries<'a> {
         Self::read_from(args, 2)
     }
 
-    /// Where arguments stand before them.
+    /// As [`Deliveries::read`], if other arguments come first.
     pub fn read_from(args: Args<'a>, first: usize) -> Result<Self, Refusal> {
         at_least(args, first + 1)?;
         let word = args.get(first).unwrap_or_default();
@@ -43,13 +43,13 @@ impl<'a> Deliveries<'a> {
         })
     }
 
-    /// Where the options begin.
+    /// The index at which the options begin.
     pub fn end(&self) -> usize {
         self.pairs
             .map_or(self.first + 1, |count| self.first + 2 + 2 * count)
     }
 
-    /// What TOKEN says. Behind IDS each id has its own.
+    /// Sets the token given by TOKEN. With IDS, each id has its own.
     pub fn set_token(&mut self, token: &[u8]) -> Result<(), Refusal> {
         if self.pairs.is_some() {
             let what = "TOKEN cannot be combined with IDS: a token follows each id";
@@ -59,13 +59,13 @@ impl<'a> Deliveries<'a> {
         Ok(())
     }
 
-    /// Where it is not many that are asked for.
+    /// The one delivery, unless several are named with IDS.
     pub fn one(&self) -> Option<(&'a [u8], Claim)> {
         let id = self.args.get(self.first).unwrap_or_default();
         self.pairs.is_none().then_some((id, self.claim))
     }
 
-    /// Those behind IDS.
+    /// The deliveries after IDS.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Claim)> + '_ {
         let arg = |at| self.args.get(at).unwrap_or_default();
         (0..self.pairs.unwrap_or(0)).map(move |number| {
@@ -74,12 +74,12 @@ impl<'a> Deliveries<'a> {
         })
     }
 
-    /// Begins the reply: an array where many were asked for.
+    /// Begins the reply: an array if IDS was given.
     pub fn begin_reply<'c>(&self, ctx: Ctx<'c>) -> Elements<'c> {
         Elements::begin_fixed(ctx, self.pairs)
     }
 
-    /// As if each had found nothing: there is no queue.
+    /// Replies as if no delivery had been found, because there is no queue.
     pub fn reply_nulls(&self, ctx: Ctx<'_>) {
         let _reply = self.begin_reply(ctx);
         (0..self.pairs.unwrap_or(1)).for_each(|_| ctx.reply_null());

@@ -1,9 +1,9 @@
-//! Maps that count their fields: those of a reply are listed once.
+//! Replies that are maps: the fields are listed once, and count themselves.
 
 use crate::server::api::Ctx;
 use std::cell::Cell;
 
-/// The list is gone through twice: first it is counted, then it is shown.
+/// The list is run twice: to count the fields, then to show them.
 pub struct Fields<'a> {
     ctx: Ctx<'a>,
     is_shown: bool,
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         list(&fields);
     }
 
-    /// A field whose value is one reply of its own.
+    /// A field whose value is written by `value`.
     pub fn with(&self, name: &str, value: impl FnOnce(Ctx<'a>)) {
         if self.is_shown {
             self.ctx.reply_bytes(name.as_bytes());

@@ -9,11 +9,11 @@ use crate::server::api::{Args, Ctx, Refusal};
 
 options! { FORECAST: FROM TO BUCKETS }
 
-/// One reply stays short.
+/// Keeps a reply short.
 const BUCKETS_MAX: u64 = 10_000;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    // As many as there are when each option is given once: more are refused as options.
+    // The number of arguments with each option given once. More arguments are refused by the parser.
     at_least(args, 8)?;
     let mut forecast = Forecast {
         from: 0,

@@ -43,7 +43,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     });
 }
 
-/// How and when it is delivered, and how its last attempt failed.
+/// How and when the job is delivered, and how its last attempt failed.
 fn terms(fields: &Fields<'_>, job: &JobView<'_>) {
     fields.integer("priority", job.terms.priority.into());
     fields.integer_or_null("due", job.has_due.then_some(job.due));
@@ -83,7 +83,7 @@ fn rule(fields: &Fields<'_>, job: &JobView<'_>) {
     fields.integer_or_null("runs", occurrence.map(|occurrence| occurrence.runs));
 }
 
-/// What it is after, while it is blocked; and how that ended.
+/// What the job is after, while it is blocked, and how those jobs ended.
 fn waits_for(fields: &Fields<'_>, job: &JobView<'_>) {
     let is_blocked = job.state == State::Blocked;
     let waits = job.waits.as_ref();

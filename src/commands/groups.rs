@@ -9,7 +9,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 
 options! { GROUPS: MATCH COUNT }
 
-/// Groups looked at in one call that have dead jobs only, for each that is wanted.
+/// For each group asked for, a call visits at most so many: groups with dead jobs only are passed over.
 const PASSED_OVER: u64 = 10;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {

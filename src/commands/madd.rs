@@ -57,7 +57,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the options, which are of all the jobs, as DQ.ADD does.
+/// Reads the options, which apply to all the jobs, as DQ.ADD does.
 fn read<'a>(
     args: Args<'a>,
     first: usize,

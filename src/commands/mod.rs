@@ -62,17 +62,17 @@ fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
     }
 }
 
-/// What follows a change for clients that wait.
+/// What happens to waiting clients after a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiting {
-    /// Who is first in line gets at once what became ready.
+    /// The first client in line is served at once.
     Served,
     /// The timer serves them.
     Left,
 }
 
-/// Changes the queue under the command's key; `None` where there is no such key.
-// Each command has its own: no code is doubled.
+/// Changes the queue under the command's key; `None` if it does not exist.
+// Each instance has one caller: inlining duplicates no code.
 #[inline(always)]
 fn change<T>(
     ctx: Ctx<'_>,
@@ -109,8 +109,7 @@ fn change_open<T>(
     })
 }
 
-/// As [`change`], on a new queue where there is none. It becomes a key only if something happened
-/// to it.
+/// As [`change`], on a new queue if there is none. It becomes a key only if it was changed.
 fn change_or_create<T>(
     ctx: Ctx<'_>,
     mut open: OpenKey<'_>,
@@ -149,8 +148,8 @@ fn change_or_create<T>(
     })
 }
 
-/// Shows the queue under the command's key. A master processes overdue expirations first, as the server does
-/// for an expired key that is read; a replica shows what its master said.
+/// Shows the queue under the command's key. A master processes overdue expirations first, as the
+/// server does for an expired key that is read; a replica shows what its master last said.
 fn look(
     ctx: Ctx<'_>,
     args: Args<'_>,
@@ -159,7 +158,7 @@ fn look(
     look_at_jobs(ctx, args, &[], show)
 }
 
-/// The same for one job, however many other expirations are overdue.
+/// As [`look`], for one job: its overdue expirations are processed, however many others there are.
 fn look_at(
     ctx: Ctx<'_>,
     args: Args<'_>,
@@ -208,8 +207,8 @@ fn look_at_jobs(
     Ok(())
 }
 
-/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due time and the extras
-/// where they are asked for.
+/// Replies `[id, payload, token, attempts, deadline]`: after the key, if there is one, and before
+/// the due time and the extras, if they were asked for.
 fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, with_due: bool, job: Delivery<'_>) {
     let extras = job.extras.map_or(0, extras_len);
     ctx.reply_array(5 + usize::from(key.is_some()) + usize::from(with_due) + extras);
@@ -242,7 +241,7 @@ fn extras_len(extras: &Extras<'_>) -> usize {
     asked_for.into_iter().map(usize::from).sum()
 }
 
-/// The results, the steps and the terms.
+/// Replies the results, the steps and the terms.
 #[cold]
 fn reply_extras(ctx: Ctx<'_>, extras: &Extras<'_>) {
     if let Some(results) = &extras.results {
@@ -262,7 +261,7 @@ fn reply_extras(ctx: Ctx<'_>, extras: &Extras<'_>) {
     }
 }
 
-/// A map, in the order of first writing.
+/// Replies a map of steps, in the order in which they were first written.
 fn reply_steps(ctx: Ctx<'_>, notes: Notes<'_>) {
     ctx.reply_map(notes.steps().count());
     for (name, value) in notes.steps() {
@@ -271,7 +270,7 @@ fn reply_steps(ctx: Ctx<'_>, notes: Notes<'_>) {
     }
 }
 
-/// `[id, outcome, value]` for each.
+/// Replies `[id, outcome, value]` for each result.
 fn reply_results(ctx: Ctx<'_>, results: &[Ended<'_>]) {
     ctx.reply_array(results.len());
     for ended in results {
@@ -284,7 +283,7 @@ fn reply_results(ctx: Ctx<'_>, results: &[Ended<'_>]) {
     }
 }
 
-/// As decimal digits: it outgrows the integers that some clients have.
+/// Replies a token as decimal digits: it exceeds the integers of some clients.
 fn reply_token(ctx: Ctx<'_>, token: Option<u64>) {
     match token {
         Some(token) => ctx.reply_bytes(itoa::Buffer::new().format(token).as_bytes()),

@@ -1,6 +1,6 @@
 //! DQ.NACK key id [TOKEN t] [DELAY ms] [PRIORITY n] [SILENT [AWAIT name] | FAIL | FATAL] [REASON text]
 //! DQ.NACK key id [TOKEN t] SILENT AFTER n id [id ...] [ONDEAD WAIT | RUN | DIE] | AFTER GROUP name [REASON text]
-//! DQ.NACK key IDS n id token [id token ...] [the same but for TOKEN and AWAIT]
+//! DQ.NACK key IDS n id token [id token ...] [options of the first form, except TOKEN and AWAIT]
 
 use super::after::{on_dead_of, until};
 use super::change;
@@ -48,7 +48,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if nack.awaits.is_some() && deliveries.one().is_none() {
         return Err(syntax_error("AWAIT cannot be combined with IDS"));
     }
-    // Refused whether or not there is such a job.
+    // Refused whether or not the job exists.
     nack.check(now())?;
     if let Some(until) = until(after, on_dead)? {
         return give_back_after(ctx, args, &deliveries, &nack, &until);
@@ -74,7 +74,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// It waits for others.
+/// Gives the job back to wait for other jobs.
 fn give_back_after(
     ctx: Ctx<'_>,
     args: Args<'_>,

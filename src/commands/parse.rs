@@ -14,7 +14,7 @@ pub fn syntax_error(what: impl Display) -> Refusal {
     Refusal(format!("ERR syntax error, {what}").into())
 }
 
-/// Another word than those that may stand there.
+/// The error for a word that is not one of those expected.
 #[cold]
 pub fn unexpected(word: &[u8], expected: &[&str]) -> Refusal {
     let expected = match expected {
@@ -34,7 +34,7 @@ pub fn wrong_arity(args: Args<'_>) -> Refusal {
     Refusal(format!("ERR wrong number of arguments for '{name}' command").into())
 }
 
-/// Refuses a command of fewer arguments, its name counted.
+/// Refuses a command with fewer arguments, counting its name.
 pub fn at_least(args: Args<'_>, len: usize) -> Result<(), Refusal> {
     if args.len() < len {
         return Err(wrong_arity(args));
@@ -57,7 +57,7 @@ pub fn integer(bytes: &[u8]) -> Result<i64, Refusal> {
         [first, ..] => *first != b'0',
         [] => false,
     };
-    // As many digits as fit a u64, whatever they are.
+    // Any 19 digits fit a u64.
     if !leads || digits.len() > 19 {
         return Err(out_of_range());
     }
@@ -108,7 +108,7 @@ pub fn positive_millis(bytes: &[u8]) -> Result<u64, Refusal> {
     millis(bytes)
 }
 
-/// What a delivery counts in RATE and GROUPRATE.
+/// How much a delivery counts in RATE and GROUPRATE.
 pub fn cost(bytes: &[u8]) -> Result<u32, Refusal> {
     let cost = natural_u32(bytes)?;
     if !(1..=COST_MAX).contains(&cost) {
@@ -129,12 +129,11 @@ pub fn state(word: &[u8]) -> Result<State, Refusal> {
 
 pub const STATES: [&str; 6] = ["DELAYED", "READY", "RESERVED", "DEAD", "BLOCKED", "DONE"];
 
-/// Options behind the positional arguments: words with their values, in any order, each at most
-/// once.
+/// Options after the positional arguments: words with their values, in any order, each at most once.
 pub struct Options<'a, W> {
     args: Args<'a>,
     next: usize,
-    /// Where the last word stands.
+    /// The index of the last word.
     word: usize,
     /// A bit for each word.
     seen: u32,
@@ -143,10 +142,10 @@ pub struct Options<'a, W> {
 
 /// The options of one command: an enum that [`options`](super::options) makes.
 pub trait Words: Copy + 'static {
-    /// In the order of the table.
+    /// All options, in the order of the table.
     const ALL: &'static [Self];
     const KNOWN: &'static [OptionWord];
-    /// Those that begin with each letter, a bit for each.
+    /// The options that begin with each letter, a bit for each.
     const BY_LETTER: [u32; 26] = by_letter(Self::KNOWN);
     fn bit(self) -> u32;
 }
@@ -178,13 +177,13 @@ impl<'a, W: Words> Options<'a, W> {
         Ok(Some(option))
     }
 
-    /// Whether any of these words has come.
+    /// Whether any of these words was given.
     #[inline(always)]
     pub fn has_any(&self, words: &[W]) -> bool {
         self.seen & words.iter().fold(0, |bits, word| bits | word.bit()) != 0
     }
 
-    /// Whether so many words have come that they may exclude each other.
+    /// Whether at least two words were given, which might exclude each other.
     #[inline(always)]
     pub fn has_several(&self) -> bool {
         self.seen & self.seen.wrapping_sub(1) != 0
@@ -248,7 +247,7 @@ fn unknown<W: Words>(word: &[u8]) -> Refusal {
     unexpected(word, &known)
 }
 
-/// Of several options that exclude each other, by their bits.
+/// The error for options that exclude each other, given as bits.
 #[cold]
 fn exclusive<W: Words>(given: u32) -> Refusal {
     let words = W::ALL.iter().zip(W::KNOWN);
@@ -273,7 +272,7 @@ fn position(word: &[u8], known: &[OptionWord], by_letter: &[u32; 26]) -> Option<
     while left != 0 {
         let at = left.trailing_zeros() as usize;
         let text = known.get(at)?.text.as_bytes();
-        // Nearly all write them in capitals.
+        // Most clients send them in capitals.
         if word == text || word.eq_ignore_ascii_case(text) {
             return Some(at);
         }

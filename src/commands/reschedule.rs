@@ -8,7 +8,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
 use std::collections::HashSet;
 
-/// Of a job's new terms, what was given, and where its ids begin.
+/// What was given of a job's new terms, and the index at which the ids begin.
 #[derive(Default)]
 struct Asked {
     when: Option<When>,
@@ -19,14 +19,14 @@ struct Asked {
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 5)?;
     let asked = read(args)?;
-    // From one reading of the clock, whether or not there is a queue to be asked.
+    // Computed from one reading of the clock, whether or not the queue exists.
     let new = Reschedule {
         due: asked.when.map(|when| when.instant(now())).transpose()?,
         priority: asked.priority,
     };
     let found = change(ctx, args, |queue, now, effects| {
         let ids = (asked.first_id..args.len()).filter_map(|at| args.get(at));
-        // One that is named twice counts once.
+        // An id that is named twice counts once.
         let (mut named, is_only) = (HashSet::new(), args.len() == asked.first_id + 1);
         ids.filter(|&id| is_only || named.insert(id))
             .filter(|id| queue.reschedule(id, new, now, effects))
@@ -36,7 +36,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A word is an option if a value and an id follow it and it was not given before.
+/// Reads the options. A word is an option if a value and an id follow it and it was not given before.
 fn read(args: Args<'_>) -> Result<Asked, Refusal> {
     let mut asked = Asked {
         first_id: 2,

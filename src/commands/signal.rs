@@ -12,7 +12,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     let arg = |at| args.get(at).unwrap_or_default();
     let (id, step) = (arg(2), (arg(3), arg(4)));
-    // Refused whether or not there is such a queue.
+    // Refused whether or not the queue exists.
     check_step_name(step.0)?;
     let set = change(ctx, args, |queue, now, effects| {
         queue.signal(id, step, now, effects)

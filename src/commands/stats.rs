@@ -21,7 +21,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
     let summary = queue.summary(at);
     let totals = queue.totals();
-    // Counted once, as the list is gone through twice.
+    // Computed once, as the list of fields is run twice.
     let (groups, rate_used) = (queue.groups_at(at).len(), queue.rate_used(at.now));
     let lateness = &totals.lateness;
     Fields::reply(ctx, |fields| {

@@ -17,7 +17,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let (id, claim) = (arg(2), Claim::of_token(arg(3)));
     let names = (FIRST_NAME..args.len()).step_by(2);
     let steps = names.map(|at| (arg(at), arg(at + 1)));
-    // Refused whether or not there is such a queue.
+    // Refused whether or not the queue exists.
     steps
         .clone()
         .try_for_each(|(name, _)| check_step_name(name))?;

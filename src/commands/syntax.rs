@@ -3,8 +3,8 @@
 use crate::server::api::command_info::{Arg, OptionWord};
 use std::ffi::CStr;
 
-/// The enum `Word` of a command's options, which are those of its table, in its order: another word there, or one
-/// that no arm of a `match` handles, does not compile.
+/// The enum `Word` of a command's options, in the order of its table. A word that the table lacks,
+/// or that no arm of a `match` handles, does not compile.
 macro_rules! options {
     ($table:ident: $($word:ident)*) => {
         #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ const fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     same
 }
 
-// That it finds words missing, in another order, and of the same length.
+// Checks that `are` notices a missing word, another order, and another word of the same length.
 const _: () = {
     let words: [OptionWord; 2] = Arg::options(&[COUNT, TTR]);
     assert!(are(&words, &["COUNT", "TTR"]));
@@ -76,7 +76,7 @@ pub const KEY: Arg = Arg::key(c"key");
 pub const ID: Arg = Arg::string(c"id");
 pub const IDS: Arg = ID.multiple();
 pub const TTR: Arg = number(c"ttr", c"TTR", c"ms");
-/// How long a delivery's lease is.
+/// The length of a delivery's lease.
 pub const LEASE: Arg = Arg::one_of(
     c"length",
     &[
@@ -85,7 +85,7 @@ pub const LEASE: Arg = Arg::one_of(
     ],
 )
 .optional();
-/// What a delivery counts.
+/// How much a delivery counts in RATE and GROUPRATE.
 pub const COST: Arg = number(c"cost", c"COST", c"units");
 pub const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
 pub const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
@@ -375,7 +375,7 @@ pub const LEN: &[Arg] = &[
     )
     .optional(),
 ];
-/// So many deliveries in a time.
+/// At most so many deliveries in a window of time.
 const WINDOW: &[Arg] = &[
     Arg::integer(c"deliveries").shown(c"count"),
     Arg::integer(c"window").shown(c"ms"),

@@ -1,7 +1,9 @@
-//! The table of all commands: name, entry, flags, arity, keys, ACL categories, and the text of COMMAND DOCS,
-//! which redis-cli completes and hints from. All that the server knows of a command stands here.
+//! The table of all commands: name, entry, flags, arity, keys, ACL categories, and the text of
+//! COMMAND DOCS, which redis-cli uses for completion and hints. All that the server knows of a
+//! command is here.
 //!
-//! docs/commands.md is the long form. Arguments that commands share, and options, are in [`super::syntax`].
+//! docs/commands.md has the full description. Options, and arguments that commands share, are in
+//! [`super::syntax`].
 
 use super::syntax::{self, AT, COUNT, DELAY, ID, IDS, KEY, PRIORITY, STATES};
 use super::{
@@ -400,7 +402,7 @@ static COMMANDS: [About; 28] = [
     },
 ];
 
-/// All that the module serves.
+/// All commands of the module.
 pub fn commands(with_test_clock: bool) -> impl Iterator<Item = &'static About> {
     #[cfg(feature = "breakable")]
     let for_tests = Some(&BREAK);
@@ -424,7 +426,7 @@ static BREAK: About = About {
     args: &[KEY, ID],
 };
 
-/// With `test-clock yes` only.
+/// Exists only with `test-clock yes`.
 static TEST_CLOCK: About = About {
     name: c"dq.clock",
     run: entry!(test_clock::run),

@@ -1,4 +1,4 @@
-//! DQ.CLOCK GET | SET unix-ms | ADVANCE ms | NEXT. Only there with `test-clock yes`.
+//! DQ.CLOCK GET | SET unix-ms | ADVANCE ms | NEXT. Exists only with `test-clock yes`.
 
 use super::parse::{at_least, exactly, millis, unexpected};
 use crate::server::api::{Args, Ctx, Refusal};

@@ -1,4 +1,4 @@
-//! The timeout of a command that waits: seconds as a float, as BLPOP takes them.
+//! The timeout of a blocking command: seconds as a float, as BLPOP takes them.
 
 use crate::queue::clock::Now;
 use crate::server::api::Refusal;

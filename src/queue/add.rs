@@ -23,18 +23,18 @@ use crate::storage::skiplist::InsertHint;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How a job comes that the condition lets in.
+/// How a job that the condition admits is added.
 struct Admitted {
-    /// Where the job of its id is.
+    /// Where the existing job with its id is, if there is one.
     place: Option<Place>,
-    /// Behind that one, which is reserved.
+    /// The new job becomes the successor of the existing one, which is reserved.
     follows: bool,
-    /// That one keeps the rule that it has.
+    /// The existing job's rule has the same pattern: its current occurrence stays.
     is_renewed: bool,
 }
 
 impl Queue {
-    /// The id of the added job, or `None` where the condition refused it.
+    /// The id of the added job, or `None` if the condition refused it.
     pub fn add<'a>(
         &mut self,
         add: &Add<'a>,
@@ -78,7 +78,7 @@ impl Queue {
             }
             (Some(before), _) => self.add_behind(before, id, add, (due, expires), out),
             (None, None) if first.is_some() => {
-                // Of an id that was made just now.
+                // Again, as the id may have been generated since, and JITTER depends on it.
                 let first = add.first(&name, now, out)?;
                 self.add_recurring(&name, add, first.filter(|_| !is_renewed), out);
             }
@@ -90,7 +90,7 @@ impl Queue {
         Ok(Some(name))
     }
 
-    /// Whether the job may come, and how: `None` where the condition refuses it, for what is there under its id.
+    /// How the job is added; `None` if the condition refuses it because of what exists under its id.
     #[inline(always)]
     fn admit(
         &mut self,
@@ -104,7 +104,7 @@ impl Queue {
         let is_renewed = old.is_some_and(|old| self.is_renewed_by(old, add));
         let recurs = old.is_some_and(|old| self.recurs(old));
         let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
-        // One that is done hinders nothing, and XX finds it.
+        // A done job with the id does not stop NX, and XX finds it.
         let finds_done = old.is_none() && id.is_some_and(|id| self.finds_done(id, now, out));
         if !follows && self.refuses(add.condition, add.id, (place, finds_done), now) {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Queue {
         }))
     }
 
-    /// Its id, made where it has none, if MAXBYTES allows the job.
+    /// The job's id, generated if the client gave none. An error if MAXBYTES does not allow the job.
     #[inline(always)]
     fn name<'a>(
         &self,
@@ -147,7 +147,7 @@ impl Queue {
         Ok(name)
     }
 
-    /// What is over leaves where a limit would hold the new job back, or what it is after may be over.
+    /// Carries out overdue expirations first: they may make room under a limit, or end what AFTER names.
     fn make_room(&mut self, add: &Add<'_>, now: Now, out: &mut Effects) {
         if self.settings().max_len != 0 {
             self.expire_overdue(now, EXPIRE_BUDGET, out);
@@ -167,7 +167,7 @@ impl Queue {
         }
     }
 
-    /// What the job is to wait for; a rule cannot take the place of one that others wait for.
+    /// What the job is to wait for. A recurring job cannot replace a job that others are after.
     #[inline]
     fn plan_of(&self, add: &Add<'_>, old: Option<Handle>) -> Result<Option<Plan>, QueueError> {
         match &add.after {
@@ -182,7 +182,8 @@ impl Queue {
         }
     }
 
-    /// Refuses one job more than there may be, in the place of the old one or behind it.
+    /// An error if the job would exceed MAXLEN, or the number of jobs that a queue can hold. `place` is that of the
+    /// existing job, which the new one replaces, or follows as its successor.
     #[inline]
     fn check_counts(&self, place: Option<Place>, follows: bool) -> Result<(), QueueError> {
         let grows = place.is_none_or(|place| place == Place::Dead);
@@ -196,7 +197,7 @@ impl Queue {
         Ok(())
     }
 
-    /// By its condition, for where the job of that id is; one that follows it is not asked about.
+    /// Whether the condition refuses a job, given where the existing job with its id is. Not asked about a successor.
     #[inline]
     pub(super) fn refuses(
         &self,
@@ -215,14 +216,15 @@ impl Queue {
         }
     }
 
-    /// Whether an existing job keeps the rule that it has.
+    /// Whether the job replaces one with the same pattern, and names no first instant: then the current occurrence
+    /// stays.
     fn is_renewed_by(&self, old: Handle, add: &Add<'_>) -> bool {
         let replaces = matches!(add.condition, Condition::Existing | Condition::Replace);
         let recur = add.recur.as_ref().filter(|recur| !recur.is_timed);
         replaces && recur.is_some_and(|recur| self.has_pattern(old, &recur.rule.pattern))
     }
 
-    /// The rule's first occurrence; if that is the existing one, it stays.
+    /// Adds a job with a rule. Without `first` the existing job's current occurrence stays.
     fn add_recurring(&mut self, id: &[u8], add: &Add<'_>, first: Option<Next>, out: &mut Effects) {
         let Some(recur) = &add.recur else {
             return;
@@ -266,7 +268,7 @@ impl Queue {
             .is_some_and(|until| until > now.ms())
     }
 
-    /// Whether so many bytes more are within MAXBYTES, without those that are replaced.
+    /// An error if `len` more bytes, less those of what is replaced, exceed MAXBYTES.
     fn check_bytes(
         &self,
         len: u64,
@@ -278,7 +280,7 @@ impl Queue {
         let replaced = if follows { successor } else { old };
         let mut freed = replaced.map_or(0, |handle| self.jobs().content_of(handle));
         if let Some(old) = old.filter(|_| renewed) {
-            // Its steps stay.
+            // A renewed job keeps its steps.
             freed -= self.jobs().notes(old).counted();
         }
         let going: Vec<Handle> = match follows {
@@ -294,7 +296,7 @@ impl Queue {
         Ok(())
     }
 
-    /// An id that the queue neither holds nor remembers.
+    /// A new id that no job of the queue has, and that is not in the dedupe window.
     pub(super) fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
@@ -306,7 +308,7 @@ impl Queue {
         }
     }
 
-    /// Notes what there is to note of the job that has just come, or of the successor.
+    /// Records KEEP and COST of the job that was just added: of the successor, if it `follows`.
     #[cold]
     #[inline(never)]
     fn note_added(&mut self, id: &[u8], follows: bool, add: &Add<'_>, out: &mut Effects) {
@@ -399,8 +401,8 @@ impl Queue {
         self.commit_added(job, id, old, way, out);
     }
 
-    /// The settings, kept while the queue changes, where they have a ladder: few have one, and counting owners costs
-    /// as much as a look into the index.
+    /// The settings, to be read while the queue changes, if they have a backoff ladder. Few have one, and counting
+    /// one more owner costs as much as an index lookup.
     #[inline]
     fn laddered(&self) -> Option<Arc<Settings>> {
         let has_ladder = !self.settings().backoff_ms.is_empty();

@@ -1,7 +1,7 @@
 //! The rules of DQ.MADD: jobs that come together with the same options, all of them or none.
 //!
-//! First it is made sure that none would be an error, then each comes as if it were added alone, and one effect tells
-//! of all.
+//! First it checks that no job would be an error. Then each is added as if it were alone, and one effect records
+//! all of them.
 
 use super::add::{Add, Condition};
 use super::after::Moment;
@@ -19,11 +19,12 @@ use super::Queue;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Jobs of one command.
+/// Jobs of one command, at most.
 pub const MADD_MAX: usize = 10_000;
-/// No id that the server makes is as long.
+/// Ids that the server generates are shorter.
 const MADE_ID_MAX: usize = 48;
-/// So many jobs before its turn a job's part of the index is prefetched, and twice as many before it the way there.
+/// A job's part of the index is prefetched this many jobs before its turn, and twice as many before, the shard that
+/// leads to it.
 const AHEAD: usize = 8;
 
 /// What one of the jobs has of its own.
@@ -36,9 +37,9 @@ pub struct NewOne<'a> {
 }
 
 impl Queue {
-    /// Adds each of the jobs as `add` says but for id and payload, which knows no rule and no NEXT. `report` gets
-    /// their ids in order, of `None` where the condition refuses one. Where one would be an error, nothing is added
-    /// and nothing reported.
+    /// Adds each of the jobs as `add` says, except for id and payload; `add` must have no rule and no NEXT. `report`
+    /// gets their ids in order, `None` for a job that the condition refuses. If one would be an error, nothing is added
+    /// or reported.
     pub fn add_many<'a>(
         &mut self,
         add: &Add<'_>,
@@ -80,7 +81,7 @@ impl Queue {
         Ok(())
     }
 
-    /// What has expired leaves, as far as it would for each of them alone.
+    /// Carries out overdue expirations, as far as adding each of the jobs alone would.
     fn expire_for_many(&mut self, add: &Add<'_>, jobs: &[NewOne<'_>], now: Now, out: &mut Effects) {
         let has_come = |it: &Self| it.next_event().is_some_and(|at| at <= now.ms());
         if has_come(self) {
@@ -107,7 +108,7 @@ impl Queue {
         }
     }
 
-    /// An error where one of them would meet a limit.
+    /// An error if one of the jobs would exceed a limit.
     fn check_room(
         &self,
         add: &Add<'_>,
@@ -129,7 +130,7 @@ impl Queue {
 }
 
 impl<'a> Coming<'_, 'a> {
-    /// Has one of them come, if the condition lets it in.
+    /// Adds one of the jobs, if the condition admits it.
     fn admit(
         &mut self,
         (job, id): (&NewOne<'a>, Option<Id<'a>>),
@@ -160,14 +161,14 @@ impl<'a> Coming<'_, 'a> {
     }
 }
 
-/// By which they can make the queue's sum larger.
+/// By how many bytes the jobs can make the queue grow, at most.
 fn most_bytes(add: &Add<'_>, jobs: &[NewOne<'_>]) -> u64 {
     let of = |job: &NewOne<'_>| job.id.map_or(MADE_ID_MAX, <[u8]>::len) + job.payload.len();
     let sum: usize = jobs.iter().map(of).sum();
     (sum + add.group.map_or(0, <[u8]>::len)) as u64
 }
 
-/// The jobs one after the other, as far as limits are concerned, with nothing changed.
+/// Checks the limits as the jobs come one after the other, without changing anything.
 struct Rehearsal<'q, 'a> {
     queue: &'q Queue,
     add: &'q Add<'a>,
@@ -175,11 +176,11 @@ struct Rehearsal<'q, 'a> {
     mint: Mint,
     len: u64,
     bytes: i64,
-    /// Those that have come, with the length of their payloads.
+    /// Jobs of the command that have come so far, with the length of their payloads.
     come: HashMap<Vec<u8>, usize>,
-    /// Jobs that are left of groups, some of whose jobs were replaced.
+    /// How many jobs are left in groups of which some were replaced.
     left: HashMap<u32, u32>,
-    /// Results that replaced jobs had a part in.
+    /// Results of ended jobs, as far as jobs that were after them have been replaced.
     released: Released,
     own_group: Option<u32>,
     has_own_group: bool,
@@ -252,8 +253,8 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
         }
     }
 
-    /// By the group's name if it is the first of its group, without what goes with an old job: its content, and the
-    /// name of its group if it was the last of that.
+    /// Bytes by which the queue grows: the group's name if the job is the first of its group, less what goes with the
+    /// replaced job. That is its content, and the name of its group if it was the last one there.
     fn grown_by_replacing(&mut self, old: Option<Handle>) -> i64 {
         let mut grown = 0;
         if !std::mem::replace(&mut self.has_own_group, true) {
@@ -278,7 +279,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
         grown
     }
 
-    /// Results of others go with the last job that was after those.
+    /// Bytes of results that go with the replaced job: of ended jobs that no other job is after.
     fn results_freed(&mut self, old: Option<Handle>) -> u64 {
         let flows = old.zip(self.queue.flows());
         flows.map_or(0, |(old, flows)| {

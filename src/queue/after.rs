@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// Ids behind one AFTER, at most.
 pub const AFTER_MAX: usize = 1000;
-/// Blocked jobs that are looked at for a circle, at most.
+/// Blocked jobs that the search for a circle reads, at most.
 pub const BEFORE_MAX: usize = 10_000;
 
-/// What the death of a job means to one that is after it.
+/// What the death of a job means to a job that is after it.
 #[allow(missing_docs, reason = "called as on the wire")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OnDead {
@@ -32,7 +32,7 @@ impl OnDead {
         }
     }
 
-    /// What an end means to a job that is after it.
+    /// What the end of a job means to a job that is after it.
     pub fn verdict(self, outcome: Outcome) -> Verdict {
         match (outcome, self) {
             (Outcome::Done, _) | (_, OnDead::Run) => Verdict::Over,
@@ -45,25 +45,25 @@ impl OnDead {
 /// See [`OnDead::verdict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It need not be waited for any more.
+    /// The blocked job no longer waits for the one that ended.
     Over,
-    /// It may yet be done.
+    /// The blocked job still waits: the dead one may yet be done.
     Stays,
-    /// Who waits dies, too.
+    /// The blocked job dies, too.
     Dies,
 }
 
-/// When something ended: from then on a DELAY counts.
+/// When something ended. A DELAY counts from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Moment {
-    /// The millisecond that had come, unix-ms.
+    /// The last full millisecond by then, unix-ms.
     pub ms: u64,
-    /// And some of the next one.
+    /// Whether part of the next millisecond had passed, too.
     pub is_within: bool,
 }
 
 impl Moment {
-    /// So long after it, and no less.
+    /// The instant at least `delay_ms` after it.
     pub fn after(self, delay_ms: u64) -> u64 {
         match delay_ms {
             0 => self.ms,
@@ -77,7 +77,7 @@ impl Moment {
 /// What a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum For<'a> {
-    /// The ends of these, no two alike.
+    /// The ends of these jobs; no id is there twice.
     Jobs(#[serde(borrow)] Few<&'a serde_bytes::Bytes>, OnDead),
     /// That no job is left in this group but dead ones.
     Group(#[serde(with = "serde_bytes", borrow)] &'a [u8]),
@@ -91,13 +91,13 @@ pub struct After<'a> {
     pub until: For<'a>,
     /// The instant of the command.
     pub at: Moment,
-    /// The due time is an instant, else a delay that counts from the last end.
+    /// Whether the due time is an instant; otherwise it is a delay that counts from the last end.
     pub is_timed: bool,
-    /// It dies of one that is dead: says which event is raised.
+    /// The job dies at once, as a job that it is after is dead. It says which event is raised.
     pub dies: bool,
 }
 
-/// The same, of what another one has: made into an [`After`] only where that is asked for.
+/// An [`After`] whose `until` is borrowed: copied into an [`After`] only if an effect needs one.
 #[derive(Clone, Copy)]
 pub(super) struct AfterThat<'a> {
     pub until: &'a For<'a>,
@@ -128,7 +128,7 @@ impl<'a> After<'a> {
     }
 }
 
-/// How one job ended that another was after: nothing is known of one that was not waited for any more.
+/// How a job that another one was after ended. Nothing is known of a job that was not waited for any more.
 #[allow(missing_docs, reason = "called as in the reply")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended<'a> {
@@ -137,27 +137,27 @@ pub struct Ended<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-/// What DQ.GET tells of a job that is after others, or was.
+/// What DQ.GET shows of a job that is after others, or was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits<'a> {
-    /// Those that are not over for it, in the order of its AFTER.
+    /// The jobs that it still waits for, in the order of its AFTER.
     pub after: Vec<&'a [u8]>,
     /// The group that it waits for.
     pub group: Option<&'a [u8]>,
-    /// What it does if one dies.
+    /// What happens to it if one of them dies.
     pub on_dead: OnDead,
-    /// How all that it was after ended, as far as they have.
+    /// How the jobs that it was after ended, as far as they have.
     pub results: Vec<Ended<'a>>,
 }
 
-/// One of those that a job is after, in a snapshot.
+/// One of the jobs that a job is after, or its group, in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Link<'a> {
-    /// It is there.
+    /// A job that exists.
     Held(#[serde(with = "serde_bytes", borrow)] &'a [u8]),
-    /// It has ended: the number of its end, in the order in which they come.
+    /// What it is after has ended: the number of that end, in the order in which a snapshot has them.
     Over(u64),
-    /// The same, and no step has carried out yet what that means.
+    /// As [`Link::Over`], but no step has yet carried out what that end means.
     Pending(u64),
     /// A group that is not empty.
     Group(#[serde(with = "serde_bytes", borrow)] &'a [u8]),

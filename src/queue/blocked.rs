@@ -1,4 +1,4 @@
-//! Jobs after others decided: ADD and NACK with AFTER, KICK of a blocked job, and what follows ends.
+//! The rules of jobs that are after others: ADD and NACK with AFTER, and what an end means to the jobs after it.
 
 use super::after::{AfterThat, For, Moment, Outcome};
 use super::budget::{EXPIRE_BUDGET, FOLLOWED};
@@ -13,7 +13,7 @@ use super::state::flows::{Arriving, Plan, Waiter};
 use super::state::store::Course;
 use super::Queue;
 
-/// A job to be added, of which AFTER is known to fit.
+/// A job to be added, whose AFTER has been checked.
 pub(super) struct AddedAfter<'a> {
     pub coming: Arriving<'a>,
     pub old: Option<Handle>,
@@ -22,7 +22,7 @@ pub(super) struct AddedAfter<'a> {
 }
 
 impl Queue {
-    /// What AFTER comes to for a job of that id, or that is there.
+    /// What AFTER means for a new job with this id, or for the existing one, `old`.
     pub(super) fn plan_added(
         &self,
         id: &[u8],
@@ -50,8 +50,7 @@ impl Queue {
         out.hold_back();
     }
 
-    /// Gives a job back until others have ended; its new state, or `None` where the claim reaches none that is
-    /// alive.
+    /// Gives a job back until others have ended; returns its new state, or `None` if the claim matches no live job.
     pub fn nack_after(
         &mut self,
         nack: &Nack<'_>,
@@ -103,7 +102,8 @@ impl Queue {
         Ok(state)
     }
 
-    /// What ends mean that a command has brought about: carried out when it is done, as far as that is not felt.
+    /// At the end of a command: carries out what the ends that it brought about mean to blocked jobs, within
+    /// [`FOLLOWED`].
     #[inline]
     pub fn follow_up(&mut self, now: Now, out: &mut Effects) {
         if self.has_flows() {
@@ -112,7 +112,7 @@ impl Queue {
         }
     }
 
-    /// The same for the timer, which has so many steps left; how many are left then.
+    /// As [`Queue::follow_up`], for the timer, which has `left` steps left; returns how many are left then.
     #[inline]
     pub fn follow_up_within(&mut self, left: usize, now: Now, out: &mut Effects) -> usize {
         if !self.has_flows() {
@@ -132,14 +132,14 @@ impl Queue {
         left
     }
 
-    /// Some of it; what it took.
+    /// Carries out some of the ends that blocked jobs have yet to learn of; returns what it took of a budget.
     pub(super) fn carry_out_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
         let stuck = self.commit_stuck(now, out);
         let looked_at = stuck + self.commit_emptied(now, out);
         looked_at + self.commit_steps(budget, now, out)
     }
 
-    /// The same of a job that is done, and perhaps kept.
+    /// As [`Queue::tell_end`], of a job that is done, and perhaps kept.
     #[cold]
     pub(super) fn tell_done(
         &mut self,
@@ -153,7 +153,7 @@ impl Queue {
         self.commit_over(handle, Outcome::Done, at, result, out);
     }
 
-    /// The instant of an end.
+    /// The instant of an end: now if a command brought it about, `at` if time did.
     fn moment_of(cause: Cause<'_>, at: u64, now: Now) -> Moment {
         let is_now = matches!(
             cause,
@@ -175,7 +175,7 @@ impl Queue {
         }
     }
 
-    /// What jobs that are after a job learn, if it ends by that change.
+    /// Records, for the jobs after this one, that it is about to end by `change`.
     #[cold]
     pub(super) fn tell_end(
         &mut self,

@@ -1,4 +1,4 @@
-//! What a client says of a delivery that it has: ACK, NACK, TOUCH.
+//! What a client says about a delivery that it holds: ACK, NACK, TOUCH.
 
 use super::budget::EXPIRE_BUDGET;
 use super::clock::Now;
@@ -11,25 +11,25 @@ use super::note::{check_step_name, Note};
 use super::state::store::{Course, Id, Job};
 use super::Queue;
 
-/// Of [`TOKEN_MAX`].
+/// Decimal digits of [`TOKEN_MAX`].
 const TOKEN_DIGITS: usize = 19;
 const _: () = assert!(TOKEN_MAX.ilog10() as usize + 1 == TOKEN_DIGITS);
 
-/// Which delivery a client speaks of.
+/// Which delivery a client means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Whichever is current.
     Current,
-    /// The one of that token, while it is current.
+    /// The delivery with this token, while it is current.
     Token(u64),
-    /// Something that is no token.
+    /// Something that is not a token: no delivery.
     Nothing,
 }
 
 impl Claim {
-    /// From what the client sent: decimal digits as we send them, or nothing that fits.
+    /// Reads a token in decimal digits, as the server writes it. Anything else matches no delivery.
     pub fn of_token(digits: &[u8]) -> Self {
-        // Asked for each job of a heartbeat: one pass, no detour over text. So many digits always fit.
+        // Called for each job of a heartbeat: one pass, without converting to text. `TOKEN_DIGITS` digits always fit.
         let mut is_number = (1..=TOKEN_DIGITS).contains(&digits.len()) && digits[0] != b'0';
         let mut token = 0u64;
         for &byte in digits.iter().take(TOKEN_DIGITS) {
@@ -57,10 +57,10 @@ impl Claim {
     }
 }
 
-/// What TOUCH says of one job.
+/// The arguments of TOUCH for one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Touch<'a> {
-    /// How long the lease is, if not as long as the last one.
+    /// The length of the new lease; `None`: as long as the last one.
     pub ttr_ms: Option<u64>,
     /// Only its first bytes are kept.
     pub progress: Option<&'a [u8]>,
@@ -70,22 +70,22 @@ pub struct Touch<'a> {
 
 pub(super) struct Touched {
     pub deadline: u64,
-    /// The length of the lease, unless it is that lease already.
+    /// The length of the new lease; `None` if it equals the current lease.
     pub changed_to: Option<u64>,
 }
 
-/// What becomes of a job that failed.
+/// What becomes of a job that is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NackKind {
-    /// The next attempt after its backoff; dead after the last.
+    /// The attempt failed: the next one follows after the backoff. After the last attempt the job is dead.
     Fail,
     /// The delivery is not counted.
     Silent,
-    /// Dead now.
+    /// The job is dead at once.
     Fatal,
 }
 
-/// What NACK says of one job.
+/// The arguments of NACK for one job.
 #[allow(missing_docs, reason = "named as in the commands")]
 #[derive(Clone, Copy, Debug)]
 pub struct Nack<'a> {
@@ -96,12 +96,12 @@ pub struct Nack<'a> {
     pub kind: NackKind,
     /// Only its first bytes are kept.
     pub reason: Option<&'a [u8]>,
-    /// The step until which it waits, `delay_ms` at most. For [`NackKind::Silent`].
+    /// The step that the job waits for, `delay_ms` at most. For [`NackKind::Silent`].
     pub awaits: Option<&'a [u8]>,
 }
 
 impl Nack<'_> {
-    /// Whether it is possible at all, for any job.
+    /// Checks what does not depend on the job.
     pub fn check(&self, now: Now) -> Result<(), QueueError> {
         self.asked(now).map(drop)
     }
@@ -113,7 +113,7 @@ impl Nack<'_> {
         self.delay_ms.map(after).transpose()
     }
 
-    /// When the next attempt is due, and the deliveries that count before it; none where the job dies.
+    /// When the next attempt is due, and how many deliveries count before it; `None` if the job dies.
     pub(super) fn next_attempt(
         &self,
         job: Job<'_>,
@@ -133,7 +133,7 @@ impl Nack<'_> {
         }
     }
 
-    /// What is noted of it; nothing where the delivery did not fail, and nobody says why it ended.
+    /// The failure to record; `None` if the delivery did not fail, and the client gave no reason.
     pub(super) fn failure(&self, now: Now) -> Option<Failure<'_>> {
         if self.kind == NackKind::Silent && self.reason.is_none() {
             return None;
@@ -147,7 +147,7 @@ impl Nack<'_> {
 }
 
 impl Queue {
-    /// Ends a finished job, with its result where it has one; whether the claim reached one.
+    /// Ends a finished job, with its result if it has one; returns whether the claim matched a delivery.
     pub fn ack(
         &mut self,
         id: &[u8],
@@ -171,7 +171,7 @@ impl Queue {
         true
     }
 
-    /// Gives a job back; its new state, or `None` where the claim reaches none that is alive.
+    /// Gives a job back; returns its new state, or `None` if the claim matches no live job.
     pub fn nack(
         &mut self,
         nack: &Nack<'_>,
@@ -241,7 +241,7 @@ impl Queue {
         (!is_set).then_some(name)
     }
 
-    /// A fresh lease from now; its end, or `None` where the claim reaches no reserved job.
+    /// Starts a new lease now; returns when it ends, or `None` if the claim matches no reserved job.
     pub fn touch(
         &mut self,
         id: &[u8],
@@ -266,7 +266,7 @@ impl Queue {
         Some(lease.deadline)
     }
 
-    /// The job that a touch reaches, and what it does to its lease.
+    /// The job that a TOUCH matches, and its new lease.
     #[inline]
     pub(super) fn touched(
         &mut self,

@@ -1,5 +1,5 @@
 //! Time as the queue sees it: always an argument, in microseconds, and rounded so that nothing is
-//! early; and the names and numbers that are drawn from it.
+//! early. Also the ids and tokens that are drawn from it.
 
 use super::job::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT, TOKEN_US_SHIFT};
 
@@ -38,7 +38,7 @@ impl Now {
     }
 
     /// The instant `ms` from now. A wait counts from the next full millisecond, so that it is never
-    /// shorter than asked; no wait at all is this very millisecond. `None` past the last instant.
+    /// shorter than asked; a wait of 0 is this millisecond. `None` beyond the last instant.
     pub fn after(self, ms: u64) -> Option<u64> {
         if ms == 0 {
             return Some(self.ms());
@@ -82,7 +82,7 @@ impl Mint {
     }
 
     /// The next token, larger than `floor`, which is the largest that the queue has seen. At
-    /// [`TOKEN_MAX`], where only a forged file leads, they grow no more.
+    /// [`TOKEN_MAX`], which only a forged file reaches, tokens stop growing.
     pub fn next_token(&mut self, now: Now, floor: u64) -> u64 {
         self.token = now.first_token().max(self.token + 1);
         self.raise_token(floor.saturating_add(1));
@@ -94,8 +94,8 @@ impl Mint {
         self.token
     }
 
-    /// Not to the neighbourhood of [`TOKEN_MAX`]: what lies there was not drawn from a clock, and is the
-    /// trouble of one queue.
+    /// Makes later tokens larger than `floor`, up to three quarters of [`TOKEN_MAX`]: what lies beyond was not
+    /// drawn from a clock, and must not affect the tokens of other queues.
     pub fn raise_token(&mut self, floor: u64) {
         self.token = self.token.max(floor.min(TOKEN_MAX / 4 * 3));
     }
@@ -105,7 +105,8 @@ impl Mint {
         self.id
     }
 
-    /// Not past the last instant: what lies there was not drawn from a clock.
+    /// Makes later ids larger than this one, unless it lies beyond the last instant: then it was not
+    /// drawn from a clock.
     pub fn raise_id(&mut self, (ms, seq): (u64, u64)) {
         if ms <= INSTANT_MAX && seq < u64::MAX / 2 {
             self.id = self.id.max((ms, seq));
@@ -143,7 +144,7 @@ mod tests {
             token = next;
         }
         assert!(mint.next_token(Now::from_ms(1), token + 100) > token + 100);
-        // A queue whose tokens are at their end has no part in those of others.
+        // A queue whose tokens are at their end does not affect those of others.
         assert_eq!(mint.next_token(Now::from_ms(1), TOKEN_MAX), TOKEN_MAX);
         let after = mint.next_token(Now::from_ms(1), 0);
         assert!(after < TOKEN_MAX && mint.next_token(Now::from_ms(1), 0) == after + 1);

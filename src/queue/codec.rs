@@ -6,20 +6,20 @@ use super::job::State;
 use super::note::Note;
 use serde::{Deserialize, Serialize};
 
-/// The first byte of every encoded sequence of effects. Variants alone are ever appended: a field more in one, or in a
-/// struct inside, and older effects would be misread (`golden.rs` holds the bytes of each). What cannot be expressed so
-/// gets the next version, and the older ones stay readable.
-/// Each version knows more variants than the one before, and is read like it.
+/// The newest version: the first byte of every encoded sequence of effects. Only variants are ever appended. With one
+/// more field in a variant, or in a struct inside, older effects would be misread (`golden.rs` holds the bytes of
+/// each). What cannot be expressed so gets the next version, and the older ones stay readable.
+/// Each version knows more variants than the one before, and is read in the same way.
 pub const EFFECTS_VERSION: u8 = 6;
-/// What a sequence begins with that has nothing newer inside: modules of that version read it.
+/// The version of a sequence that contains nothing newer: modules of that version can read it.
 pub const BASE_VERSION: u8 = 4;
-/// The first that knows notes, done jobs, and jobs that are after others.
+/// The first version that knows notes, done jobs, and jobs that are after others.
 pub const NOTES_VERSION: u8 = 5;
-/// The first that knows costs, and windows that let more go than [`OLD_RATE_MAX`].
+/// The first version that knows costs, and windows that allow more than [`OLD_RATE_MAX`] or [`OLD_GROUP_RATE_MAX`].
 const COSTS_VERSION: u8 = 6;
 const OLDEST_VERSION: u8 = 1;
 
-/// Appends to a Vec without the detour over an iterator of bytes.
+/// Appends to a Vec directly, instead of through an iterator of bytes.
 struct Append<'a>(&'a mut Vec<u8>);
 
 impl postcard::ser_flavors::Flavor for Append<'_> {
@@ -40,7 +40,7 @@ impl postcard::ser_flavors::Flavor for Append<'_> {
     }
 }
 
-/// The version that is written: in builds for tests perhaps one to come.
+/// The version that a sequence begins with; in builds for tests perhaps one that does not exist yet.
 #[inline]
 pub fn own_version() -> u8 {
     #[cfg(feature = "breakable")]
@@ -61,8 +61,8 @@ pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
     append(effect, bytes);
 }
 
-/// Appends one effect to the sequence that begins at `start`, and begins it where it has not. The sequence's
-/// version becomes one that knows the effect.
+/// Appends one effect to the sequence that begins at `start`, or begins it. The sequence's version becomes one that
+/// knows the effect.
 #[inline]
 pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
     if bytes.len() == start {
@@ -79,12 +79,12 @@ pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Of a sequence that begins with that byte only modules of so new a version may read anything.
+/// Raises the first byte of a sequence to `version`, so that older modules refuse all of it.
 pub(super) fn require(version: u8, first: &mut u8) {
     *first = version.max(*first);
 }
 
-/// Whether modules that read [`BASE_VERSION`] do not know it.
+/// Whether modules that read only [`BASE_VERSION`] do not know the effect.
 #[inline]
 fn is_newer(effect: &Effect<'_>) -> bool {
     matches!(
@@ -101,11 +101,11 @@ fn is_newer(effect: &Effect<'_>) -> bool {
         || lets_more_go(effect)
 }
 
-/// What modules let go at most, in the windows of RATE and GROUPRATE, that do not know costs.
+/// The most that the windows of RATE and GROUPRATE allow in modules that do not know costs.
 const OLD_RATE_MAX: u32 = 100_000;
 const OLD_GROUP_RATE_MAX: u32 = 1000;
 
-/// Whether a window lets more go than that.
+/// Whether it sets a window that allows more than [`OLD_RATE_MAX`] or [`OLD_GROUP_RATE_MAX`].
 #[inline]
 fn lets_more_go(effect: &Effect<'_>) -> bool {
     let (rate, most) = match effect {
@@ -116,7 +116,7 @@ fn lets_more_go(effect: &Effect<'_>) -> bool {
     rate.is_some_and(|rate| rate.count > most)
 }
 
-/// Whether only modules that know costs read it.
+/// Whether only modules that know costs can read the effect.
 fn costs(effect: &Effect<'_>) -> bool {
     let is_cost = |note: &Note<'_>| matches!(note, Note::Cost { .. });
     match effect {
@@ -139,7 +139,7 @@ pub(super) fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
     Some(value)
 }
 
-/// Reads a sequence of effects from its version byte on. The bytes may be anybody's.
+/// Reads a sequence of effects from its version byte on. The bytes may be forged.
 pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueError>> {
     let (version, mut rest) = match bytes.split_first() {
         Some((&version, rest)) => (Some(version), rest),

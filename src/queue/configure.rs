@@ -8,11 +8,11 @@ use super::error::QueueError;
 use super::settings::{Settings, SettingsChange};
 use super::Queue;
 
-/// Dead jobs beyond a new DEADLEN that go at once; more is left to the timer.
+/// Dead jobs beyond a new DEADLEN that are removed at once, at most; the timer removes the rest.
 const TRIM_BUDGET: usize = 1000;
 
 impl Queue {
-    /// The queue stays from now on.
+    /// Changes settings. The queue stays until DEL from now on, also without jobs.
     pub fn configure_with(
         &mut self,
         change: &SettingsChange,
@@ -53,7 +53,7 @@ impl Queue {
         Ok(())
     }
 
-    /// For so many ms, or until resumed.
+    /// Pauses the queue for `ms`, or until it is resumed.
     pub fn pause(
         &mut self,
         ms: Option<u64>,
@@ -77,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// 0 where it is not paused, -1 until resumed, else the instant at which it ends.
+    /// 0 if it is not paused, -1 if it is until resumed, otherwise the instant at which the pause ends.
     pub fn paused(&self, now: Now) -> i64 {
         match self.paused_until() {
             FOREVER => -1,

@@ -13,15 +13,15 @@ use super::Queue;
 /// What POP asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pop<'a> {
-    /// Jobs at most.
+    /// How many jobs, at most.
     pub count: u64,
-    /// That very job.
+    /// Only the job with this id.
     pub id: Option<&'a [u8]>,
     /// How long its leases are.
     pub lease: LeaseLength,
     /// Removes the job at delivery.
     pub noack: bool,
-    /// What each delivery tells beside the job.
+    /// What each delivery carries beside the job.
     pub with: Wanted,
 }
 
@@ -31,13 +31,13 @@ pub enum LeaseLength {
     /// The job's TTR.
     #[default]
     OfJob,
-    /// As asked for, whatever the job says.
+    /// As the client asked, whatever the job's TTR.
     Asked(u64),
     /// `lease_ms` for jobs whose TTR is the server's default, `ttr_ms`; the others keep their own.
     InPlaceOf {
         /// The server's default.
         ttr_ms: u64,
-        /// What it is replaced by.
+        /// The length that replaces it.
         lease_ms: u64,
     },
 }
@@ -56,7 +56,7 @@ impl LeaseLength {
 /// A worker's right to a job: the token that names this delivery, and when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Larger than that of any delivery before.
+    /// Larger than the token of any earlier delivery.
     pub token: u64,
     /// Unix-ms.
     pub deadline_ms: u64,
@@ -68,19 +68,19 @@ pub struct Lease {
 pub struct Delivery<'a> {
     pub id: &'a [u8],
     pub payload: &'a [u8],
-    /// This one included.
+    /// Including this delivery.
     pub attempts: u32,
-    /// None where the job went at delivery.
+    /// `None` if the job was removed at delivery.
     pub lease: Option<Lease>,
-    /// For which instant it was due; of a recurring job that of its occurrence.
+    /// The instant for which it was due; of a recurring job, the instant of its occurrence.
     pub due: u64,
-    /// Where something of it is asked for.
+    /// Only if [`Pop::with`] asks for any.
     pub extras: Option<&'a Extras<'a>>,
 }
 
 impl Queue {
-    /// Delivers up to `count` ready jobs in ready order, fewer of large ones; returns how many. `deliver` sees
-    /// each one before anything else happens to it.
+    /// Delivers up to `count` ready jobs in ready order, fewer if they are large; returns how many. `deliver` sees
+    /// each job before anything else happens to it.
     pub fn pop(
         &mut self,
         pop: &Pop<'_>,
@@ -97,7 +97,7 @@ impl Queue {
         self.take(pop, now, mint, out, &mut budget, &mut deliver)
     }
 
-    /// No more jobs than that can be delivered, whatever ends.
+    /// The most jobs that can be delivered now, whatever expires first.
     fn most_deliverable(&self, pop: &Pop<'_>, now: Now) -> u64 {
         if self.is_shut(now) {
             return 0;
@@ -115,7 +115,7 @@ impl Queue {
     }
 
     /// As [`Queue::pop`], for a caller that has expired what is overdue. If more is overdue than one command
-    /// expires, jobs may come first whose TTL has expired: each takes one of the budget, and at 0 this ends.
+    /// expires, jobs with an expired TTL may come first: each is removed and takes one of the budget. At 0 this ends.
     pub fn take(
         &mut self,
         pop: &Pop<'_>,
@@ -154,7 +154,7 @@ impl Queue {
         delivered
     }
 
-    /// Whether a group has been found that may be served, where not all are known.
+    /// While a pass has not updated all groups: searches the first ready jobs for one whose group may be served.
     fn look_for_open_group(&mut self, pop: &Pop<'_>, now: Now) -> bool {
         let unknown = self.is_passing() && pop.id.is_none() && !self.is_held(pop, now);
         unknown && self.look_at_ready(pop.noack, now)
@@ -164,7 +164,7 @@ impl Queue {
         self.is_shut(now) || (!pop.noack && self.reserved_is_full())
     }
 
-    /// Delivers nothing, whatever ends.
+    /// Whether the queue delivers nothing, whatever expires.
     fn is_shut(&self, now: Now) -> bool {
         self.is_paused(now) || self.rate_opens_ms(1, now) > 0
     }
@@ -242,7 +242,7 @@ impl Queue {
         payload.len()
     }
 
-    /// With what else was asked for.
+    /// Shows a job with the extras that were asked for.
     #[cold]
     #[inline(never)]
     fn show_with(

@@ -1,5 +1,5 @@
-//! Jobs that are done: which of them are kept, for how long, and what commands do with them. Where none is kept,
-//! nothing here is ever asked.
+//! Done jobs: which of them are kept, for how long, and what commands do with them. A queue that keeps none pays for
+//! a few checks only.
 
 use super::clock::Now;
 use super::effect::{DoneEnd, Effect, OfDone};
@@ -9,17 +9,17 @@ use super::job::Handle;
 use super::state::store::Id;
 use super::Queue;
 
-/// Done jobs that go with one command, at most; more is left to the timer.
+/// Done jobs that one command removes beyond the limits, at most; the timer removes the rest.
 const TRIM_BUDGET: usize = 1000;
 
 impl Queue {
-    /// Whether a job that is acked may stay.
+    /// Whether a job that is acked might be kept: by the settings, or by a note of its own.
     #[inline]
     pub(super) fn may_keep_done(&self) -> bool {
         self.keeps_done() || self.jobs().has_notes()
     }
 
-    /// Ends a job that is acked, or its occurrence, so that it stays as done; whether it stays.
+    /// Ends a job that is acked, or its occurrence, as done, if it is to be kept; returns whether it is.
     #[cold]
     #[inline(never)]
     pub(super) fn end_as_done(
@@ -50,7 +50,7 @@ impl Queue {
         true
     }
 
-    /// How a job, or its occurrence, that is acked now stays as done.
+    /// How a job, or its occurrence, that is acked now is kept as done; `None` if it is not kept.
     fn done_end<'a>(
         &self,
         handle: Handle,
@@ -89,7 +89,7 @@ impl Queue {
         })
     }
 
-    /// Removes up to so many done jobs that are beyond a limit, or that nothing keeps any more; returns how much of
+    /// Removes up to `budget` done jobs that are beyond a limit, or that nothing keeps any more; returns how much of
     /// the budget is left.
     #[cold]
     #[inline(never)]
@@ -109,7 +109,7 @@ impl Queue {
         budget
     }
 
-    /// How many of the longest done are beyond DONELEN and DONEBYTES, counted up to so many.
+    /// How many of the longest done jobs are beyond DONELEN or DONEBYTES, counted up to `most`.
     fn beyond_done_limits(&self, most: usize) -> usize {
         let (limits, done) = (self.settings().done_limits, self.done());
         let (mut len, mut bytes) = (done.len() as u64, done.bytes());
@@ -122,14 +122,14 @@ impl Queue {
         done.iter().take(most).take_while(is_beyond).count()
     }
 
-    /// At once, as far as one command goes.
+    /// Trims done jobs at once, within the budget of one command.
     pub(super) fn trim_done_now(&mut self, out: &mut Effects) {
         if self.surplus_done() {
             self.trim_done(TRIM_BUDGET, out);
         }
     }
 
-    /// Carries out at most `budget` of what time and limits do to done jobs; returns how much that was.
+    /// Removes done jobs by time and by limits, at most `budget`; returns how much of the budget that took.
     #[cold]
     #[inline(never)]
     pub(super) fn expire_done(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
@@ -151,7 +151,7 @@ impl Queue {
         self.commit(&Effect::Done(OfDone::Gone { id: &id }), out);
     }
 
-    /// The done job of that id, unless its time is over: then it goes.
+    /// The done job with this id. If its time is over, it is removed instead.
     #[inline]
     pub(super) fn find_done_unexpired(
         &mut self,
@@ -182,7 +182,7 @@ impl Queue {
         Some(handle)
     }
 
-    /// DEL of a done job; whether there was one.
+    /// DEL of a done job; returns whether there was one.
     pub(super) fn delete_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
         let found = self.find_done_unexpired(id, now, out);
         if found.is_some() {
@@ -192,7 +192,7 @@ impl Queue {
         found.is_some()
     }
 
-    /// Removes all; returns how many there were, without those whose time is over.
+    /// Removes all done jobs; returns how many, not counting those whose time is over.
     pub(super) fn purge_done(&mut self, now: Now, out: &mut Effects) -> usize {
         let count = self.done().len() - self.done().over_by(now.ms());
         if count > 0 {
@@ -201,7 +201,7 @@ impl Queue {
         count
     }
 
-    /// Runs a done job once more; whether there was one.
+    /// Makes a done job ready again; returns whether there was one, and room for it.
     pub(super) fn kick_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
         let found = self.find_done_unexpired(id, now, out);
         if found.is_none() || !self.jobs().has_room() || !self.jobs().has_room_for_notes(1) {

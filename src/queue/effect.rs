@@ -1,8 +1,8 @@
 //! What happened: the facts that a replica, the AOF, snapshots, events and totals are made of.
 //!
 //! Every instant in them is absolute, every id and token explicit. A queue is the fold of its
-//! effects: what decides on a master emits them, and what carries them out is the same code on a
-//! master, on a replica and in a replayed AOF.
+//! effects: rules emit them on a master, and the same code applies them on a master, on a replica
+//! and from a replayed AOF.
 
 mod change;
 mod done;
@@ -25,14 +25,14 @@ pub use ended::Ended;
 /// PAUSE without an end.
 pub const FOREVER: u64 = u64::MAX;
 
-/// One fact about a queue. Instants are unix-ms, lengths of time ms; `terms` is what was decided at the adding.
+/// One fact about a queue. Instants are unix-ms, lengths of time ms; `terms` were decided when the job was added.
 #[allow(
     missing_docs,
     reason = "fields are named as in the commands that set them"
 )]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect<'a> {
-    /// A job came, in place of one of the same id if there was one.
+    /// A job was added, in place of one with the same id if there was one.
     Added {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -52,26 +52,26 @@ pub enum Effect<'a> {
     },
     /// The queue stays until DEL, also without jobs.
     Kept,
-    /// And stays. A dedupe window of 0 forgets all ids.
+    /// Settings were changed, and the queue stays until DEL. A dedupe window of 0 forgets all ids.
     Configured(Settings),
-    /// Until that instant, or [`FOREVER`]; and stays.
+    /// The queue is paused until that instant, or [`FOREVER`], and stays until DEL.
     Paused { until: u64 },
-    /// PAUSE is over.
+    /// The pause was ended.
     Resumed,
-    /// The id was finished, and NX refuses it until that instant.
+    /// A job with this id was finished, and NX refuses the id until that instant.
     Remembered {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
         until: u64,
     },
-    /// The id is free again before its time.
+    /// NX accepts the id again, before its time in the dedupe window is over.
     ForgotId {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
     },
-    /// All ids remembered until that instant or less.
+    /// NX accepts all ids again that it was to refuse until that instant or an earlier one.
     Forgot { until: u64 },
-    /// A job as it stands: snapshots were made of these, and digests are.
+    /// A job as it stands: snapshots consisted of these, and digests still do.
     Stored {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -84,24 +84,25 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         terms: Terms<'a>,
     },
-    /// Numbers that go on from there: order of adding, order of dying, tokens.
+    /// Numbers from which counting continues: order of adding, order of dying, tokens.
     Floors { seq: u64, death: u64, token: u64 },
-    /// The key went with its last job.
+    /// The key was removed with its last job.
     Dropped,
-    /// All jobs of a state are gone, or all jobs: delayed is what is due after `cut`.
+    /// All jobs of a state were removed, or all jobs. A job is delayed if it is due after `cut`.
     Purged { state: Option<State>, cut: u64 },
-    /// An id `<unix-ms>-<seq>` was made by the server, whose last token was that (0: unknown).
+    /// The server generated an id `<unix-ms>-<seq>`; its last token was `token` (0: unknown).
     Minted { ms: u64, seq: u64, token: u64 },
-    /// Jobs as they stand, as many [`super::rows`]: all of them come, or none.
+    /// Jobs as they stand, as rows (`queue/state/rows.rs`): all of them are loaded, or none.
     Rows {
         #[serde(with = "serde_bytes")]
         rows: &'a [u8],
     },
-    /// All reserved jobs are gone whose leases end after `cut`.
+    /// All reserved jobs whose leases end after `cut` were removed.
     PurgedLeases { cut: u64 },
-    /// So many of the longest dead are gone, by DEADLEN.
+    /// The `count` longest dead jobs were removed, by DEADLEN.
     Trimmed { count: u64 },
-    /// Something happened to one job, and that was a failure. A lease that expires is a failure, too, and has no such effect.
+    /// Something happened to one job, and that was a failure. A lease that expires is a failure, too, but not recorded
+    /// by this effect.
     Failed {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -109,7 +110,7 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         failure: Failure<'a>,
     },
-    /// A job came that waits for the place of the one of its id, instead of another one that did.
+    /// A job was added as the successor of the one with its id, in place of an earlier successor if there was one.
     Followed {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -123,7 +124,7 @@ pub enum Effect<'a> {
     },
     /// MAXBYTES, which [`Effect::Configured`] leaves as it is.
     Bounded { max_bytes: u64 },
-    /// A job with a rule came, in place of one of the same id if there was one.
+    /// A job with a rule was added, in place of one with the same id if there was one.
     Recurs {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -135,7 +136,7 @@ pub enum Effect<'a> {
         rule: Rule<'a>,
         first: Next,
     },
-    /// A job with a rule was replaced by the same rule: what it has of its occurrence stays.
+    /// A job with a rule was replaced by one with the same pattern: its current occurrence stays as it is.
     Renewed {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -152,17 +153,17 @@ pub enum Effect<'a> {
         id: &'a [u8],
         ended: Ended,
         next: Option<Next>,
-        /// Of one that was nacked: what is noted of it.
+        /// The failure of an occurrence that was nacked.
         #[serde(borrow)]
         failure: Option<Failure<'a>>,
     },
-    /// The rule of a job, and how far it has come: digests are made of these.
+    /// The rule of a job, and how far the job has come with it: digests consist of these.
     Rules {
         #[serde(borrow)]
         rule: Rule<'a>,
         occurrence: Occurrence,
     },
-    /// A job with a group came, as without one [`Effect::Added`] and others say it.
+    /// A job with a group was added: `coming` says what [`Effect::Added`] and others say of a job without one.
     Grouped {
         #[serde(with = "serde_bytes")]
         group: &'a [u8],
@@ -177,13 +178,13 @@ pub enum Effect<'a> {
     },
     /// GROUPMAX, GROUPRATE and GROUPFIFO, which [`Effect::Configured`] leaves as they are.
     GroupLimits(GroupLimits),
-    /// A group's name and turn, or the turn of the jobs without one: digests are made of these.
+    /// A group's name and turn, or the turn of the jobs without a group: digests consist of these.
     Group {
         #[serde(with = "serde_bytes", borrow)]
         name: Option<&'a [u8]>,
         turn: u64,
     },
-    /// Something is noted of a job, or of its successor, in place of what was.
+    /// A note of a job, or of its successor, in place of its note of this kind, or its step of this name.
     Noted {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -191,13 +192,13 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         note: Note<'a>,
     },
-    /// Reserved jobs are gone whose leases ended by `cut`, without having come back first, or having died of it:
-    /// nothing else had become of them, be it that their TTL ended since.
+    /// Reserved jobs whose leases ended by `cut` were removed before that was carried out: those that would have become
+    /// ready, or, with `dead`, those that would have died. Their TTL may have expired since.
     PurgedOverdue { dead: bool, cut: u64 },
     /// What concerns done jobs.
     Done(#[serde(borrow)] OfDone<'a>),
-    /// Jobs came with the same options, each in place of one of the same id if there was one; it may be one that
-    /// came just before.
+    /// Jobs were added with the same options, each in place of one with the same id if there was one: that may be an
+    /// earlier one of these jobs.
     AddedTogether {
         #[serde(with = "serde_bytes", borrow)]
         group: Option<&'a [u8]>,
@@ -206,13 +207,13 @@ pub enum Effect<'a> {
         expires: u64,
         #[serde(borrow)]
         terms: Terms<'a>,
-        /// Of each.
+        /// The notes of each job.
         #[serde(borrow)]
         notes: Vec<Note<'a>>,
         #[serde(borrow)]
         jobs: Vec<Arrival<'a>>,
     },
-    /// A job came that is after others, in place of one of the same id if there was one.
+    /// A job that is after others was added, in place of one with the same id if there was one.
     AddedAfter {
         #[serde(with = "serde_bytes", borrow)]
         group: Option<&'a [u8]>,
@@ -220,7 +221,7 @@ pub enum Effect<'a> {
         id: &'a [u8],
         #[serde(with = "serde_bytes")]
         payload: &'a [u8],
-        /// An instant, or a delay.
+        /// An instant, or a delay: see [`After::is_timed`].
         due: u64,
         /// 0 is never.
         expires: u64,
@@ -229,14 +230,14 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         after: After<'a>,
     },
-    /// A job that was given back is after others.
+    /// A job was given back, and is after others.
     Waits {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
         #[serde(borrow)]
         after: After<'a>,
     },
-    /// A job that others are after is about to end so.
+    /// A job that others are after is about to end with this outcome.
     Over {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -245,27 +246,27 @@ pub enum Effect<'a> {
         #[serde(with = "serde_bytes", borrow)]
         value: Option<&'a [u8]>,
     },
-    /// A group that others are after holds no job.
+    /// A group that jobs are after has become empty.
     Emptied {
         #[serde(with = "serde_bytes")]
         group: &'a [u8],
         at: Moment,
     },
-    /// Ends were carried out for so many of those that are after them; whether one is ready by it, or dead, or
-    /// gave its place to a successor.
+    /// Ends were carried out for `count` of the jobs that are after them. The flags say whether one of these jobs
+    /// became ready, died, or gave its place to a successor.
     Stepped {
         count: u64,
         ready: bool,
         dead: bool,
         added: bool,
     },
-    /// A job that was blocked is after nothing any more, by KICK.
+    /// A blocked job is after nothing any more, by KICK, or because it would have stayed blocked for ever.
     Unblocked {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
         due: u64,
     },
-    /// In a snapshot: how a job or a group has ended that others were after.
+    /// In a snapshot: how a job or a group that others were after has ended.
     End {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -287,7 +288,7 @@ pub enum Effect<'a> {
     },
 }
 
-/// What one of several jobs has of its own that came together.
+/// What one of the jobs of [`Effect::AddedTogether`] has of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival<'a> {
     /// Its id.
@@ -298,7 +299,7 @@ pub struct Arrival<'a> {
     pub payload: &'a [u8],
 }
 
-/// How a job comes.
+/// How a job with a group is added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Coming<'a> {
     /// As [`Effect::Added`].
@@ -317,7 +318,7 @@ pub enum Coming<'a> {
     },
     /// As [`Effect::Recurs`].
     Recurs {
-        /// How it comes again.
+        /// How the job recurs.
         #[serde(borrow)]
         rule: Rule<'a>,
         /// Its first occurrence.
@@ -339,7 +340,7 @@ impl Effect<'_> {
         name.0
     }
 
-    /// Whether jobs must be found by their ids to carry it out. Not so what snapshots are made of.
+    /// Whether applying it finds jobs by their ids, so that the index must exist. Not for what snapshots consist of.
     pub(super) fn looks_for_jobs(&self) -> bool {
         if let Effect::Done(of_done) = self {
             return of_done.looks_for_jobs();
@@ -357,7 +358,7 @@ impl Effect<'_> {
         )
     }
 
-    /// Whether a snapshot may hold it, of this version or an older one.
+    /// Whether a snapshot of this version or an older one may hold it.
     pub fn stands_in_snapshots(&self) -> bool {
         !self.looks_for_jobs()
             || self.is_kept_flow()
@@ -367,7 +368,7 @@ impl Effect<'_> {
             )
     }
 
-    /// Whether it says what jobs are after, as a snapshot does.
+    /// Whether it is how a snapshot says what jobs are after, and how that ended.
     pub(super) fn is_kept_flow(&self) -> bool {
         matches!(self, Effect::End { .. } | Effect::Links { .. })
     }
@@ -387,12 +388,12 @@ impl Effect<'_> {
         )
     }
 
-    /// Whether those who watch the key see a change in it: not in an id's being forgotten.
+    /// Whether it touches a WATCH of the key. That an id leaves the dedupe window does not.
     pub fn touches(&self) -> bool {
         !matches!(self, Effect::Forgot { .. } | Effect::ForgotId { .. })
     }
 
-    /// What it raises wherever it is carried out.
+    /// The events that it raises wherever it is applied.
     pub fn events(&self) -> &'static [Event] {
         match self {
             Effect::Added { .. }
@@ -422,7 +423,7 @@ impl Effect<'_> {
     }
 }
 
-/// Takes what is written up to the first character that no name has.
+/// Takes what is written up to the first character that cannot be part of a name.
 struct Name(String);
 
 impl fmt::Write for Name {

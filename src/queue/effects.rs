@@ -7,31 +7,31 @@ use super::event::{Event, Events};
 use super::recurring::rule::ZoneOf;
 use super::stats::Totals;
 
-/// The effects of one command or of one step of the timer, already encoded, with what they raise.
+/// The effects of one command or of one step of the timer, already encoded, with the events that they raise.
 #[derive(Default)]
 pub struct Effects {
     bytes: Vec<u8>,
-    /// Nobody reads the bytes, and there are none.
+    /// Effects are not encoded, as the bytes would not be read.
     unencoded: bool,
-    /// Whether anything happened at all; whether something did that a WATCH is touched by.
+    /// Whether anything happened at all, and whether anything that touches a WATCH.
     any: bool,
     touching: bool,
     events: Events,
-    /// What was carried out to its end.
+    /// What has been applied completely.
     completed: Completed,
     /// Steps taken for overdue expirations: see [`Effects::allow`].
     expired: usize,
-    /// Ends that this command has brought about are carried out when it is done.
+    /// Blocked jobs learn of ends only when this command is done.
     holds_back: bool,
-    /// Where rules find their zones; none is known without.
+    /// How rules find their time zones; `None`: no zone is known.
     zone_of: Option<ZoneOf>,
-    /// One that was not known.
+    /// The name of a zone that was not found.
     missed_zone: Option<Vec<u8>>,
-    /// Over all that went through here: never cleared.
+    /// Totals over all effects that went through here: never cleared.
     pub totals: Totals,
 }
 
-/// So many bytes, and whether anything; whether anything that a WATCH is touched by.
+/// How many bytes have been applied completely, and whether anything happened by then, or touched a WATCH.
 #[derive(Clone, Copy, Default)]
 struct Completed {
     len: usize,
@@ -39,18 +39,18 @@ struct Completed {
     touching: bool,
 }
 
-/// A buffer that one large payload has grown is not kept.
+/// The capacity that the buffer keeps: one large payload must not grow it for good.
 const BUFFER_KEPT: usize = 64 * 1024;
 
 impl Effects {
-    /// Inlined, so that an effect that nobody needs is not even built.
+    /// Inlined, so that an effect that is not encoded is not even built.
     #[inline]
     pub fn push(&mut self, effect: &Effect<'_>) {
         self.touching = true;
         self.push_quietly(effect);
     }
 
-    /// The same for one that takes memory of its own.
+    /// As [`Effects::push`], for an effect that allocates: it is made only if it is encoded.
     pub(super) fn push_made<'e>(&mut self, make: impl FnOnce() -> Effect<'e>) {
         (self.any, self.touching) = (true, true);
         if !self.unencoded {
@@ -58,7 +58,7 @@ impl Effects {
         }
     }
 
-    /// The same for what only frees memory of what has ended: no change to those who watch the key.
+    /// As [`Effects::push`], for an effect that only frees memory of what has ended: it touches no WATCH.
     #[inline]
     pub(super) fn push_quietly(&mut self, effect: &Effect<'_>) {
         self.any = true;
@@ -67,7 +67,7 @@ impl Effects {
         }
     }
 
-    /// An effect of about so many bytes comes: growing to it in steps would copy them several times.
+    /// Reserves room for an effect of about `len` bytes: growing to it in steps would copy them several times.
     pub(super) fn expect_bytes(&mut self, len: usize) {
         if !self.unencoded {
             self.bytes.reserve(len);
@@ -78,7 +78,7 @@ impl Effects {
         push(effect, &mut self.bytes, 0);
     }
 
-    /// All that was pushed has been carried out.
+    /// All that was pushed so far has been applied.
     #[inline]
     pub(super) fn complete(&mut self) {
         self.completed = Completed {
@@ -88,15 +88,15 @@ impl Effects {
         };
     }
 
-    /// Leaves out what was not carried out to its end: a broken invariant stopped it.
+    /// Removes effects that were not applied completely, because a broken invariant stopped that.
     pub fn drop_unfinished(&mut self) {
         let Completed { len, any, touching } = self.completed;
         self.bytes.truncate(len);
         (self.any, self.touching) = (any, touching);
     }
 
-    /// How many steps of those wanted one command may yet take for what is overdue, whatever number of jobs
-    /// it names.
+    /// How many of the `wanted` steps the command may still take for overdue expirations, however many jobs it
+    /// names.
     pub(super) fn allow(&self, wanted: usize) -> usize {
         wanted.min(OUT_OF_TURN.saturating_sub(self.expired))
     }
@@ -105,7 +105,7 @@ impl Effects {
         self.expired += steps;
     }
 
-    /// What this command has ended is gone together: what that means to others comes when it is done.
+    /// All that this command ends goes together: what that means to blocked jobs is carried out when it is done.
     pub(super) fn hold_back(&mut self) {
         self.holds_back = true;
     }
@@ -133,54 +133,54 @@ impl Effects {
         self.touching
     }
 
-    /// From here on rules find their zones so.
+    /// Sets how rules find their time zones.
     pub fn know_zones(&mut self, zone_of: ZoneOf) {
         self.zone_of = Some(zone_of);
     }
 
-    /// How rules find their zones.
+    /// How rules find their time zones.
     pub fn zone_of(&self) -> ZoneOf {
         self.zone_of.unwrap_or(|_| None)
     }
 
-    /// Notes the name of an unknown zone that a rule has.
+    /// Records the name of a rule's zone that was not found.
     pub(super) fn miss_zone(&mut self, name: Option<&[u8]>) {
         if let Some(name) = name {
             self.missed_zone = Some(name.to_vec());
         }
     }
 
-    /// The last name of an unknown zone, once.
+    /// The last name of a zone that was not found; returned once.
     pub fn take_missed_zone(&mut self) -> Option<Vec<u8>> {
         self.missed_zone.take()
     }
 
-    /// Readable by [`super::codec::decode`], unless nobody was to read them.
+    /// The encoded effects, for [`super::codec::decode`], unless they were left unencoded.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Those that follow need not be encoded: nobody will read them.
+    /// Effects from now on are not encoded, as they will not be read.
     pub fn leave_unencoded(&mut self) {
         self.unencoded = true;
     }
 
-    /// Nobody will read the bytes.
+    /// Effects are not encoded.
     pub fn is_unencoded(&self) -> bool {
         self.unencoded
     }
 
-    /// In the order in which they are sent.
+    /// The events, in the order in which they are sent.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         self.events.iter()
     }
 
-    /// Whether any was raised.
+    /// Whether any event was raised.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// For the next command; totals stay.
+    /// Clears what belongs to one command, for the next; totals stay.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT);

@@ -1,5 +1,5 @@
-//! How a job ends. Every end of a job, or of an occurrence, that a rule decides on is decided here, and so is all
-//! that follows from it: the next occurrence, the successor, the dead list, the dedupe window.
+//! How a job ends. Rules end a job, or an occurrence, here alone. This also decides what follows: the next
+//! occurrence, the successor, the dead list, the dedupe window.
 
 use super::clock::Now;
 use super::effect::{Change, Death, End, Ended, Removal};
@@ -10,19 +10,19 @@ use super::Queue;
 /// What ends a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause<'a> {
-    /// With what it gave.
+    /// With the job's result, if it has one.
     Acked(Option<&'a [u8]>),
     /// Delivered with NOACK.
     Popped,
     /// By DEL or DEADLEN.
     Deleted,
-    /// Its TTL is over.
+    /// Its TTL expired.
     Expired,
-    /// And was when its lease ended.
+    /// Its lease ended, and its TTL had expired by then.
     TimedOutExpired,
-    /// GRACE is over: of an occurrence alone.
+    /// GRACE expired: of an occurrence alone.
     Missed,
-    /// Dead by its lease's end.
+    /// Dead, as the lease of its last attempt ended.
     TimedOut,
     /// Dead by NACK.
     Nacked {
@@ -32,9 +32,9 @@ pub(super) enum Cause<'a> {
 }
 
 impl Queue {
-    /// Ends a job that is there, or its occurrence, at that instant. The place that it came to, its successor or its
-    /// next occurrence, or the occurrence that died: none where nothing of it is left.
-    // Each caller knows the cause: with it most of this is nothing.
+    /// Ends an existing job, or its occurrence, at `at`. Returns the place of what is left: of the dead job or
+    /// occurrence, or else of the successor or the next occurrence.
+    // Inlined: each caller knows the cause, with which most of this is compiled away.
     #[inline(always)]
     pub(super) fn end(
         &mut self,
@@ -77,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// The job dies, unless it has a successor, or it goes.
+    /// The change that ends a job: it dies, is removed, or gives its place to its successor.
     #[inline(always)]
     fn change_by(&self, handle: Handle, cause: Cause<'_>, at: u64, now: Now) -> Change {
         let removed = |cause, remember| Change::Removed { cause, remember };
@@ -100,7 +100,7 @@ impl Queue {
         self.succeeded_at(handle, otherwise, end, at)
     }
 
-    /// Until when NX refuses an id that is finished now; 0 where it does not.
+    /// Until when NX refuses the id of a job that is finished now; 0 if it does not.
     pub(super) fn remember_until(&self, now: Now) -> u64 {
         match self.settings().dedupe_ms {
             0 => 0,
@@ -108,7 +108,7 @@ impl Queue {
         }
     }
 
-    /// The next occurrence follows.
+    /// Ends an occurrence; the next one follows, if the rule has one.
     fn end_occurrence(
         &mut self,
         handle: Handle,
@@ -145,7 +145,7 @@ impl Cause<'_> {
         matches!(self, Cause::TimedOut | Cause::Nacked { .. })
     }
 
-    /// A successor whose TTL is over before this instant does not take the place of a job that ends at that one.
+    /// A successor whose TTL expires before the returned instant does not take the place of a job that ends at `at`.
     #[inline(always)]
     fn outlives(self, at: u64) -> u64 {
         match self {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Why a command was refused, or a file.
+/// Why a command or a file was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueError {
-    /// A number that is negative, too large, or leads past the last instant.
+    /// A number that is negative, too large, or leads beyond the last instant.
     OutOfRange,
     /// The queue holds MAXLEN jobs.
     Full,
@@ -37,11 +37,11 @@ pub enum QueueError {
     AfterRule,
     /// What AFTER names waits for the job itself.
     AfterItself,
-    /// Whether it does takes too long to find out.
+    /// It takes too long to find out whether what AFTER names waits for the job itself.
     AfterTooMuch,
     /// Written by a newer version of the module.
     Newer,
-    /// Bytes that no encoder of ours wrote, or effects that do not fit the queue.
+    /// Bytes that the module cannot have written, or effects that do not fit the queue.
     Malformed(&'static str),
 }
 

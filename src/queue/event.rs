@@ -14,7 +14,7 @@ pub enum Event {
     Pop,
     Ack,
     Dead,
-    /// Add and Ready of a successor: behind the end of the job whose place it takes.
+    /// `Add` and `Ready` of a successor come after the end of the job whose place it takes.
     SuccessorAdd,
     SuccessorReady,
     Del,
@@ -49,7 +49,7 @@ impl Event {
 pub struct Events(u16);
 
 impl Events {
-    /// However often, it is sent once.
+    /// An event is sent once, however often it is raised.
     pub fn raise(&mut self, event: Event) {
         self.0 |= event.bit();
     }
@@ -59,10 +59,10 @@ impl Events {
         self.0 == 0
     }
 
-    /// Those of a successor are sent instead of the same ones of other jobs.
+    /// The events to send, in order. Those of a successor replace the same events of other jobs.
     pub fn iter(self) -> impl Iterator<Item = Event> {
         let mut left = self.to_send().0;
-        // With each command: of those that were raised, not of all that there are.
+        // Runs with each command, so it goes through the events that were raised, not through all that exist.
         std::iter::from_fn(move || {
             let event = Event::ALL.get(left.trailing_zeros() as usize);
             left &= left.wrapping_sub(1);

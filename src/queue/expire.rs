@@ -48,8 +48,9 @@ impl Queue {
         left
     }
 
-    /// The same where ends are to be carried out: overdue expirations, and they, in the order of time. Those of a command
-    /// come when it is done. Returns what it took; 0 where there is nothing to do now.
+    /// One step of [`Queue::expire_overdue`] while blocked jobs have yet to learn of ends: an overdue expiration, or
+    /// some of these ends, whichever is earlier. While the command holds ends back, they are left until it is done.
+    /// Returns what the step took; 0 if there is nothing to do now.
     #[cold]
     fn expire_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let holds_back = out.holds_back();
@@ -65,14 +66,15 @@ impl Queue {
         took
     }
 
-    /// The same for a command that may name many jobs.
+    /// As [`Queue::expire_overdue`], for a command that may name many jobs: together they take no more than
+    /// [`Effects::allow`] permits.
     pub(super) fn expire_some(&mut self, most: usize, now: Now, out: &mut Effects) {
         let budget = out.allow(most);
         let left = self.expire_overdue(now, budget, out);
         out.took(budget - left);
     }
 
-    /// The earliest overdue expiration; returns what it took of a budget.
+    /// Carries out the earliest overdue expiration; returns what it took of the budget.
     fn expire_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         if self.done_wakes() <= now.ms() {
             return self.expire_done(now, budget, out);
@@ -105,7 +107,7 @@ impl Queue {
         }
     }
 
-    /// What its end takes of a budget.
+    /// What the end of a job takes of a budget.
     fn steps_of(&self, handle: Handle) -> usize {
         if self.recurs(handle) {
             STEPS_OF_OCCURRENCE
@@ -114,7 +116,8 @@ impl Queue {
         }
     }
 
-    /// Forgets about `budget` ids; returns how many. Those of one instant go one by one where they are many.
+    /// Forgets about `budget` ids of the dedupe window; returns how many. If very many expire at one instant, they are
+    /// forgotten one by one.
     fn forget_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let before = self.dedupe().len();
         let until = self.dedupe().nth_until(budget).unwrap_or(0).min(now.ms());
@@ -131,7 +134,7 @@ impl Queue {
         before - self.dedupe().len()
     }
 
-    /// The same where jobs have groups: which of these hold jobs no longer decides whose turn it is.
+    /// Expires what is overdue if jobs have groups: whose turn it is depends on which groups have become empty.
     #[inline]
     pub(super) fn expire_for_turns(&mut self, now: Now, out: &mut Effects) {
         if self.has_groups() {
@@ -147,7 +150,8 @@ impl Queue {
         }
     }
 
-    /// The same: what a command on an id sees. Returns the job, if it is still there.
+    /// Expires what is overdue of the job with this id, so that a command on it sees it as it is. Returns the job, if
+    /// it is still there.
     pub(super) fn find_unexpired(
         &mut self,
         id: Id<'_>,
@@ -177,13 +181,12 @@ impl Queue {
         Some(handle)
     }
 
-    /// Whether overdue deaths of other jobs matter to this one: by the order of dying, if its
-    /// lease's end would be its death; by its group's turn, if that begins anew with its successor; by DEADLEN,
-    /// if it is dead.
+    /// Whether overdue expirations of other jobs matter to this one: by the order of dying, if it dies when its
+    /// lease ends; by its group's turn, if that begins anew with its successor; by DEADLEN, if it is dead.
     fn depends_on_deaths(&self, job: Job<'_>, now: Now) -> bool {
         match job.place() {
             Place::Scheduled | Place::Successor => false,
-            // It may be over for it, or dead.
+            // Overdue ends of other jobs may unblock it, or kill it.
             Place::Blocked => self.next_event().is_some_and(|at| at <= now.ms()),
             Place::Reserved => {
                 let life = job.life();
@@ -194,9 +197,9 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::expire_overdue`] for a command that is about to do something with so many jobs of that place:
-    /// leases that are over are ended until so many jobs have come to stand there, though more may be overdue
-    /// before them. Of others it ends so many as are not felt.
+    /// As [`Queue::expire_overdue`], for a command that is about to act on `count` jobs in `place`. If more is overdue
+    /// than the budget, it ends overdue leases out of turn until `count` jobs have come to `place`. Of leases whose
+    /// jobs come to other places it ends at most [`OUT_OF_TURN`].
     #[inline(always)]
     pub(super) fn expire_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
         if self.expire_overdue(now, EXPIRE_BUDGET, out) == 0 {
@@ -217,8 +220,8 @@ impl Queue {
         }
     }
 
-    /// Where the queue is full by a limit, carries out what may make room, though more may be overdue
-    /// before it.
+    /// While a limit makes the queue full, carries out overdue expirations that may make room, though others may be
+    /// overdue before them.
     pub(super) fn expire_for_room(
         &mut self,
         is_full: impl Fn(&Self) -> bool,
@@ -235,7 +238,8 @@ impl Queue {
         }
     }
 
-    /// The place that its job came to, if it is still there; `None` where no lease is over.
+    /// Ends the first overdue lease: returns the place that its job came to, if any. The outer `None`: no lease is
+    /// overdue.
     fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> Option<Option<Place>> {
         let first = self.first_lease();
         let (_, handle) = first.filter(|&(at, _)| at <= now.ms())?;
@@ -245,7 +249,7 @@ impl Queue {
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) -> Option<Place> {
         let job = self.jobs().job(handle);
         let life = job.life();
-        // By its own end, however late it is noticed.
+        // Decided by the instant at which the lease ended, however late that is noticed.
         let is_expired = life.expires != 0 && life.expires <= life.at;
         let place = if is_expired {
             self.end(handle, Cause::TimedOutExpired, life.at, now, out)
@@ -260,21 +264,20 @@ impl Queue {
         place
     }
 
-    /// Removes at most so many of the longest dead beyond DEADLEN, because of what happened at that instant.
-    /// Where that was out of turn, TTLs that ended before it may yet make room: the rest is left to
-    /// [`Queue::expire_overdue`].
+    /// Removes at most `most` of the longest dead jobs beyond DEADLEN, because of what happened at `at`. If that was
+    /// out of turn, TTLs that expired before `at` may yet make room: then this is left to [`Queue::expire_overdue`].
     pub(super) fn trim_dead_after(&mut self, at: u64, most: usize, now: Now, out: &mut Effects) {
         if self.surplus_dead() > 0 && !self.has_overdue_before(at) {
             self.trim_dead(now, most, out);
         }
     }
 
-    /// Whether a TTL that ended before that instant has not been carried out.
+    /// Whether a TTL that expired before the instant has not been carried out.
     fn has_overdue_before(&self, instant: u64) -> bool {
         self.expiring().first_at() < instant
     }
 
-    /// By its TTL, or its occurrence by that or by GRACE.
+    /// Ends a job by its TTL, or an occurrence by its TTL or GRACE.
     fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
         let expires = self.jobs().job(handle).life().expires;
         let skipped = self.skipped_at(handle);
@@ -302,8 +305,8 @@ impl Queue {
         true
     }
 
-    /// Carries out what is overdue of jobs of which it is not known before what becomes of them, as far as is not felt:
-    /// most of all of those that have a rule, and of those that have a successor. All others are counted as they are.
+    /// Carries out at most [`OUT_OF_TURN`] overdue expirations of jobs whose fate is known only then: mostly of those
+    /// that have a rule or a successor. All other overdue jobs are counted as what they have become.
     pub fn expire_odd(&mut self, now: Now, out: &mut Effects) {
         if self.next_event().is_none_or(|at| at > now.ms()) {
             return;
@@ -335,8 +338,8 @@ impl Queue {
         out.took(budget - left);
     }
 
-    /// Removes a job whose TTL is overdue; whether it was. Of a recurring job
-    /// that, or GRACE, ends an occurrence, and the next one begins.
+    /// Removes a job whose TTL is overdue; returns whether it was. Of a recurring job, the TTL or GRACE ends the
+    /// occurrence, and the next one begins.
     #[inline]
     pub(super) fn remove_if_expired(
         &mut self,
@@ -352,8 +355,8 @@ impl Queue {
         overdue
     }
 
-    /// Removes the longest dead beyond DEADLEN: at most `budget` of few, and all where they are many, which
-    /// is no more work. Returns how many jobs' work it was.
+    /// Removes the longest dead jobs beyond DEADLEN: at most `budget`, or all if they are more than [`MANY`], which one
+    /// effect cuts off with no more work. Returns how many jobs' work it was.
     pub(super) fn trim_dead(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let surplus = self.surplus_dead();
         if surplus > MANY {

@@ -22,7 +22,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// Where the pattern goes on if its element at `p` matches the byte.
+/// Where the pattern continues, if its element at `p` matches the byte.
 fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     match *pattern.get(p)? {
         b'?' => Some(p + 1),

@@ -33,18 +33,18 @@ pub const ID_MAX: usize = 1024;
 pub const LADDER_MAX: usize = 1024;
 /// What a RATE or a GROUPRATE may allow in its window, at most.
 pub const RATE_MAX: u64 = u32::MAX as u64;
-/// What one delivery may count there, at most.
+/// What one delivery may count in a RATE or a GROUPRATE, at most.
 pub const COST_MAX: u32 = 1_000_000;
 /// Bytes in a group's name, at most; at least one.
 pub const GROUP_MAX: usize = 256;
-/// A token is drawn from a clock's ms, shifted by so many bits.
+/// A token contains the clock's milliseconds, shifted by this many bits.
 pub const TOKEN_MS_SHIFT: u32 = 20;
-/// And from the microseconds in that, shifted by so many: the rest numbers tokens of one microsecond.
+/// A token also contains the microseconds within the millisecond, shifted by this many bits: the bits below number
+/// the tokens of one microsecond.
 pub const TOKEN_US_SHIFT: u32 = 10;
-/// The largest token. Clocks within [`INSTANT_MAX`] reach half as far: what they drew leaves room to count
-/// on from it.
+/// The largest token. Clocks up to [`INSTANT_MAX`] draw tokens up to half of it, which leaves room to count on.
 pub const TOKEN_MAX: u64 = 1 << 63;
-/// The largest number in the orders of adding and of dying; a queue that comes to it numbers its jobs anew.
+/// The largest number in the orders of adding and of dying; a queue that reaches it numbers its jobs anew.
 pub const SEQ_MAX: u64 = (1 << 47) - 1;
 
 /// Bytes of a REASON that are kept.
@@ -53,7 +53,7 @@ pub const REASON_MAX: usize = 1024;
 pub const PROGRESS_MAX: usize = 1024;
 /// Steps of a job, at most.
 pub const STEPS_MAX: usize = 1000;
-/// The reason where nobody gave one.
+/// The reason of a failure by the end of a lease.
 pub const LEASE_ENDED: &[u8] = b"lease ended";
 
 /// Names a job in its queue's memory. Reused once the job is gone.
@@ -72,7 +72,7 @@ pub enum State {
 }
 
 impl State {
-    /// In the order in which they are listed.
+    /// All states, in the order in which they are listed.
     pub const ALL: [State; 6] = [
         State::Delayed,
         State::Ready,
@@ -104,13 +104,13 @@ pub enum Place {
     Reserved,
     /// In the order of dying.
     Dead,
-    /// On no list: kept until the job of its id is gone, to take its place.
+    /// On no list but that of TTLs: takes the place of the job with its id when that job is done or dies.
     Successor,
     /// In the order of adding: it is after other jobs. Its due time is the instant or the delay that its ADD named.
     Blocked,
 }
 
-/// A job's last failure: when, and why, where that was said.
+/// A job's last failure: when, and why, if a reason was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Failure<'a> {
     /// Unix-ms.
@@ -121,7 +121,7 @@ pub struct Failure<'a> {
 }
 
 impl Failure<'static> {
-    /// By a lease's end, which was then.
+    /// A failure by the end of a lease at `at`.
     pub fn of_lease(at: u64) -> Self {
         Failure {
             at,
@@ -130,8 +130,8 @@ impl Failure<'static> {
     }
 }
 
-/// What is decided when a job is added, and mostly the same among the jobs of a queue: kept once for
-/// all that share it.
+/// What is decided when a job is added. It is mostly the same among the jobs of a queue, and stored once for all
+/// that share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Terms<'a> {
     /// Lower is served first.
@@ -171,14 +171,13 @@ impl Terms<'_> {
         }
     }
 
-    /// Whether no delivery is left after so many.
+    /// Whether no delivery is left after `attempts`.
     pub fn exhausted_by(&self, attempts: u32) -> bool {
         self.max_attempts != 0 && attempts >= self.max_attempts
     }
 
-    /// As `==`, but where both have no ladder none is compared: glibc's memcmp of no bytes at all takes
-    /// a tenth of a microsecond on processors with AVX-512, if the address, as that of an empty slice
-    /// may be, is not mapped.
+    /// As `==`, but does not compare two empty ladders. On processors with AVX-512, glibc's memcmp of zero bytes takes
+    /// a tenth of a microsecond if the address is not mapped, as that of an empty slice may be.
     pub fn equals(&self, other: &Terms<'_>) -> bool {
         let fields = |terms: &Terms<'_>| {
             let ladder = terms.backoff_ms.len();
@@ -208,9 +207,9 @@ impl Terms<'_> {
 /// What only some jobs have: everything zero is a job that was never delivered and never expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
-    /// The instant at which the job vanishes; 0 is never.
+    /// The instant at which the job expires; 0 is never.
     pub expires: u64,
-    /// Of the latest delivery, while it is current; 0 is none.
+    /// The token of the latest delivery, while it is current; 0 is none.
     pub token: u64,
     /// Reserved: the lease's end. Dead: the instant of death. Otherwise 0.
     pub at: u64,
@@ -222,7 +221,7 @@ pub struct Life {
     pub attempts: u32,
 }
 
-/// All that DQ.GET tells about a job.
+/// All that DQ.GET shows of a job.
 #[allow(missing_docs, reason = "called as in DQ.GET's reply")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobView<'a> {
@@ -233,7 +232,7 @@ pub struct JobView<'a> {
     pub terms: &'a Terms<'static>,
     pub life: Life,
     pub failure: Option<Failure<'a>>,
-    /// Its rule, and how far it has come with that.
+    /// Its rule, and how far the job has come with it.
     pub recurring: Option<(&'a Rule<'static>, Occurrence)>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
@@ -241,17 +240,17 @@ pub struct JobView<'a> {
     pub next: Option<&'a [u8]>,
     /// What only some jobs have.
     pub notes: Notes<'a>,
-    /// The due time is an instant: not of each blocked job.
+    /// Whether `due` is an instant; of some blocked jobs it is a delay.
     pub has_due: bool,
-    /// What it is after, or was. Only where one job is asked for.
+    /// What it is after, or was. Only if a single job is asked for.
     pub waits: Option<Waits<'a>>,
-    /// When its latest delivery was, of a reserved or a done one.
+    /// The instant of the latest delivery, of a reserved or a done job.
     pub started: Option<u64>,
-    /// Of a done one.
+    /// How a done job ended.
     pub done: Option<Finish<'a>>,
 }
 
-/// How a job ended that is done.
+/// How a done job ended.
 #[allow(missing_docs, reason = "called as in DQ.GET's reply")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finish<'a> {

@@ -1,5 +1,5 @@
-//! Many deliveries named by one command: the same as one after the other, except that the memory of several is
-//! prefetched at once, and their leases change places together.
+//! Many deliveries named by one command. The outcome is as if they were named one after the other, but the memory of
+//! several is prefetched at once, and their leases change places together.
 
 use super::claim::{Claim, Nack};
 use super::clock::Now;
@@ -11,9 +11,9 @@ use super::state::store::Id;
 use super::Queue;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// So many at a time: what was asked for first must not be gone when its turn comes.
+/// Deliveries whose memory is prefetched at once. The first must still be in the cache when its turn comes.
 const TOGETHER: usize = 32;
-/// Leases that change their places at once.
+/// Leases that change their places together, at most.
 const MOVED_TOGETHER: usize = if cfg!(debug_assertions) { 5 } else { 1024 };
 
 impl Queue {
@@ -47,7 +47,7 @@ impl Queue {
         });
     }
 
-    /// [`Queue::nack`] for each, as `nack` says but for id and claim. Refused before anything is done.
+    /// [`Queue::nack`] for each, as `nack` says except for id and claim. An error comes before anything is done.
     pub fn nack_many<'i>(
         &mut self,
         deliveries: impl Iterator<Item = (&'i [u8], Claim)>,
@@ -65,8 +65,8 @@ impl Queue {
     }
 }
 
-/// Leases that have changed and are not at their new places yet: they come there in the end, also where a broken
-/// invariant stops the rest.
+/// Leases that have changed and are not at their new places yet. They are moved there when this is dropped, also if a
+/// broken invariant stops the rest.
 struct Touching<'q> {
     queue: &'q mut Queue,
     leases: Vec<Moving>,
@@ -77,7 +77,7 @@ impl Drop for Touching<'_> {
         if !std::thread::panicking() {
             return self.queue.move_leases(&mut self.leases);
         }
-        // What has panicked once may panic again: here that would end the server.
+        // It may panic again, which, during a panic, would abort the server.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             self.queue.move_leases(&mut self.leases)
         }));
@@ -132,7 +132,7 @@ mod tests {
         out: Effects,
     }
 
-    /// Jobs with leases of several lengths, some over by 150; a few have a successor.
+    /// Jobs with leases of several lengths, some of which have expired at 150; a few have a TTL.
     fn reserved(ids: &[Vec<u8>]) -> (Twin, Vec<Claim>) {
         let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
         let (mut out, mut mint, now) = (Effects::default(), Mint::default(), Now::from_ms(100));

@@ -1,11 +1,11 @@
 //! The queue: what can happen to a job, and nothing of the server it happens in.
 //!
 //! No clock, no randomness, no I/O: `now` is an argument of everything that depends on time. What a
-//! command asks is *decided* from (state, now, arguments) into [`Effect`]s, and effects alone change
-//! the state ([`state::apply`]). A replica, a replayed AOF and a snapshot carry out the very same effects,
-//! so that a queue is the fold of its effects wherever it stands.
+//! command asks is *decided* from (state, now, arguments) into [effects](effect::Effect), and effects alone change
+//! the state (`state/apply.rs`). A replica, a replayed AOF and a loaded snapshot apply the same effects,
+//! so that a queue is the fold of its effects everywhere.
 //!
-//! The way of a job: [`add`] → [`state::schedule`] → ([`expire`], called by the server's timer) →
+//! The path of a job: [`add`] → `state/schedule.rs` → ([`expire`], called by the server's timer) →
 //! [`deliver`] → [`claim`] → gone.
 
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! What only some jobs have: progress, steps, what they wait for. One thing is a [`Note`]; all of a job's lie back to
-//! back in a string of bytes, [`Notes`].
+//! What only some jobs have: progress, steps, what they wait for. Each is a [`Note`]; all notes of a job are encoded
+//! back to back in a string of bytes, [`Notes`].
 //!
 //! ```text
 //!   notes of a job:   Progress?   Keep?   Cost?   Step, Step, ... in the order of first writing   Awaits?
@@ -13,7 +13,7 @@ pub const STEP_NAME_MAX: usize = 256;
 
 const COST_KIND: u8 = 2;
 
-/// Whether a step can have that name.
+/// An error if a step cannot have the name.
 pub fn check_step_name(name: &[u8]) -> Result<(), QueueError> {
     if !(1..=STEP_NAME_MAX).contains(&name.len()) {
         return Err(QueueError::StepNameLength);
@@ -21,7 +21,7 @@ pub fn check_step_name(name: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
-/// Something noted of a job. Variants are only ever appended; [`Note::kind`] is the order in which a job's notes lie.
+/// A note of a job. Variants are only ever appended; [`Note::kind`] is the order in which a job's notes are encoded.
 #[allow(
     missing_docs,
     reason = "fields are named as in the commands that set them"
@@ -33,21 +33,21 @@ pub enum Note<'a> {
         #[serde(with = "serde_bytes")]
         text: &'a [u8],
     },
-    /// How long it stays once it is done.
+    /// How long the job is kept once it is done.
     Keep { ms: u64 },
-    /// What has been done of it, or a signal. One of each name.
+    /// A step that was done, or a signal. At most one with each name.
     Step {
         #[serde(with = "serde_bytes")]
         name: &'a [u8],
         #[serde(with = "serde_bytes")]
         value: &'a [u8],
     },
-    /// The step that it waits for.
+    /// The step that the job waits for.
     Awaits {
         #[serde(with = "serde_bytes")]
         name: &'a [u8],
     },
-    /// What a delivery counts; 1 is not noted.
+    /// What a delivery counts in RATE and GROUPRATE; a cost of 1 is not noted.
     Cost { units: u32 },
 }
 
@@ -62,7 +62,7 @@ impl Note<'_> {
         }
     }
 
-    /// Its place in their order.
+    /// Its place in the order of a job's notes.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Note::Progress { .. } => 0,
@@ -73,7 +73,7 @@ impl Note<'_> {
         }
     }
 
-    /// Whether a job that has the other one has this instead.
+    /// Whether it replaces the other note of the same job.
     pub(super) fn replaces(&self, other: &Note<'_>) -> bool {
         match (self, other) {
             (Note::Step { name, .. }, Note::Step { name: other, .. }) => name == other,
@@ -87,12 +87,12 @@ impl Note<'_> {
 pub struct Notes<'a>(&'a [u8]);
 
 impl<'a> Notes<'a> {
-    /// Of bytes that were encoded so.
+    /// Of notes that are encoded back to back.
     pub fn of(bytes: &'a [u8]) -> Self {
         Notes(bytes)
     }
 
-    /// As they were encoded.
+    /// The notes as encoded.
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -103,12 +103,12 @@ impl<'a> Notes<'a> {
         self.0.is_empty()
     }
 
-    /// In their order.
+    /// The notes, in the order in which they are encoded.
     pub fn iter(self) -> impl Iterator<Item = Note<'a>> {
         self.parts().map(|(_, note)| note)
     }
 
-    /// Each with what is encoded behind it.
+    /// Each note, with the bytes behind it.
     pub(super) fn parts(self) -> impl Iterator<Item = (&'a [u8], Note<'a>)> {
         let mut rest = self.0;
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! How a job ended, as clients that wait for it are answered.
+//! How a job ended, as clients that wait for it are told.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub enum Outcome {
     Dead,
     /// By DEL, PURGE or DEADLEN.
     Deleted,
-    /// Its TTL is over, or GRACE.
+    /// Its TTL or GRACE expired.
     Expired,
 }
 
@@ -34,32 +34,32 @@ pub struct JobEnd {
     pub outcome: Outcome,
     /// The result of a done one, the reason of a dead one.
     pub value: Option<Vec<u8>>,
-    /// Unix-ms; none is the instant at which this arrives.
+    /// Unix-ms; `None`: the instant at which this record arrives.
     pub at: Option<u64>,
     /// Deliveries so far that count.
     pub attempts: u32,
 }
 
-/// A job ended, or who had it has it no more.
+/// A job ended, or a delivery of it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// The job's.
+    /// The job's id.
     pub id: Vec<u8>,
-    /// Of the delivery that ended; 0 is none.
+    /// The token of the delivery that ended; 0 is none.
     pub token: u64,
-    /// Who named this token ended it.
+    /// A command that named this token ended it.
     pub is_claimed: bool,
-    /// None where the job lives on, or another one stands in its place.
+    /// How the job ended; `None` if it lives on, or was replaced.
     pub end: Option<JobEnd>,
 }
 
-/// What is known of the job of an id.
+/// What the queue knows of the job with an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     /// It has not ended.
     Lives,
-    /// It has, and is kept.
+    /// It has ended, and is kept as dead or done.
     Ended(JobEnd),
-    /// There is none.
+    /// There is no job with the id.
     Nothing,
 }

@@ -1,8 +1,8 @@
-//! Jobs whose lease or TTL has expired before the timer has come to them: counted by the lists that they stand in,
-//! and shown as what they are by now.
+//! Jobs whose lease or TTL has expired, which the timer has not yet carried out: counted by the lists that they stand
+//! in, and shown as what they have become.
 //!
-//! A job whose lease is over is ready, dead or gone from that instant on, one whose TTL is over is gone, however late
-//! the timer comes. Who looks sees it so, without a job being touched.
+//! From the instant at which its lease expires, a job is ready, dead or gone; from that of its TTL it is gone. Queries
+//! show it so, however late the timer is, and change no job.
 
 use super::clock::Now;
 use super::job::{Handle, Place, State, INSTANT_MAX};
@@ -12,16 +12,16 @@ use std::ops::RangeInclusive;
 
 mod groups;
 
-/// Leases that are over and that a look passes over one by one, at most: a few milliseconds, after a standstill.
+/// Jobs that a query goes through one by one, at most: a few milliseconds, and only after a standstill.
 const LOOKED_AT: usize = 10_000;
 
-/// The instant at which a queue is looked at. Dues follow the clock everywhere; that a lease or a TTL is over is said
-/// by the master alone.
+/// The instant for which a query reads a queue. Due times follow the clock everywhere; only a master says that a
+/// lease or a TTL has expired.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
     /// By the clock.
     pub now: Now,
-    /// Up to which instant leases and TTLs have expired, without an effect that says so.
+    /// Leases and TTLs up to this instant count as expired, without an effect that says so.
     pub(super) ended_ms: u64,
 }
 
@@ -35,7 +35,7 @@ impl From<Now> for At {
 }
 
 impl At {
-    /// As a replica sees it.
+    /// As a replica sees the queue: nothing has expired that no effect says.
     pub fn as_shown(now: Now) -> Self {
         At { now, ended_ms: 0 }
     }
@@ -44,17 +44,18 @@ impl At {
 /// How many jobs are not in the state whose list they are in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Overdue {
-    /// Their leases are over: by what has become of them, though their TTL may be over by now.
+    /// Reserved jobs whose lease has expired, by what became of them then. Their TTL may have expired since.
     pub came_back: usize,
     pub died: usize,
     pub went: usize,
-    /// Not known before it is carried out: most will be delayed.
+    /// Reserved jobs whose lease has expired, but what follows is known only once it is carried out: most will be
+    /// delayed.
     pub odd: usize,
-    /// Their TTLs are over, and they were then delayed, ready or dead.
+    /// Jobs whose TTL has expired, by what they were at that instant: delayed, ready or dead.
     pub expired_delayed: usize,
     pub expired_ready: usize,
     pub expired_dead: usize,
-    /// Of those delayed then, how many have come to be due since.
+    /// How many of `expired_delayed` have become due since.
     pub late: usize,
 }
 
@@ -92,7 +93,7 @@ impl Queue {
         }
     }
 
-    /// Purged jobs keep their TTLs until they are freed, a moment later.
+    /// Does not count purged jobs, which stay in the lists of TTLs until they are freed, a moment later.
     fn expired(&self, ending: Ending, ended: u64) -> usize {
         let list = self.expiring().list(ending as usize);
         if !self.has_purged() {
@@ -114,7 +115,7 @@ impl Queue {
         }
     }
 
-    /// In the order of [`State::ALL`].
+    /// Jobs of the first four states, in the order of [`State::ALL`].
     pub(super) fn lens(&self, at: At) -> [usize; 4] {
         let over = self.overdue(at);
         let due = self.schedule().ready_len(at.now.ms());
@@ -132,8 +133,8 @@ impl Queue {
         ]
     }
 
-    /// The state that a client sees: none of a job that is gone. That of an occurrence that is over is what its rule
-    /// will make of it.
+    /// The state that a client sees; `None` if the job is gone. If its occurrence has ended, it is the state that the
+    /// rule will give the job.
     pub(super) fn seen_state(&self, handle: Handle, at: At) -> Option<State> {
         let position = self.position(handle);
         let course = position.course;
@@ -160,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// The next due time, of a job that is there.
+    /// The next due time of a job that has not expired.
     pub(super) fn next_due_at(&self, at: At) -> Option<u64> {
         if self.expiring().list(Ending::Delayed as usize).is_empty() {
             return self.next_due(at.now);
@@ -168,11 +169,11 @@ impl Queue {
         let seq = |handle| self.jobs().job(handle).seq();
         let mut coming = self.schedule().by_due(at.now.ms() + 1, seq).take(LOOKED_AT);
         let next = coming.find(|&(_, it)| self.seen_state(it, at) == Some(State::Delayed));
-        // The last instant is none.
+        // The last instant stands for no due time.
         next.map(|(due, _)| due).filter(|&due| due < INSTANT_MAX)
     }
 
-    /// The due time of a job that has come back so.
+    /// The earliest due time of jobs that are ready again by an overdue lease.
     pub(super) fn overdue_due(&self, at: At) -> Option<u64> {
         let back = self.overdue_back(at).take(LOOKED_AT);
         let dues = back.map(|handle| self.jobs().job(handle).due());
@@ -185,7 +186,8 @@ impl Queue {
         over.map(|(_, handle)| handle)
     }
 
-    /// Those that have come back so, in ready order: where very many have, as many as are asked for, or more.
+    /// Jobs that are ready again by an overdue lease, in ready order. If they are very many, it goes through only the
+    /// first `count` or [`LOOKED_AT`], whichever is more.
     pub(super) fn overdue_by_rank(
         &self,
         dues: RangeInclusive<u64>,
@@ -199,13 +201,13 @@ impl Queue {
         back
     }
 
-    /// By which ready jobs are ordered.
+    /// The key by which ready jobs are ordered.
     pub(super) fn rank(&self, handle: Handle) -> (i32, u64, u64) {
         let job = self.jobs().job(handle);
         (job.terms().priority, job.due(), job.seq())
     }
 
-    /// Those that have died so, in the order of dying.
+    /// Jobs that are dead by an overdue lease, in the order of dying.
     pub(super) fn overdue_dead(
         &self,
         from: u64,

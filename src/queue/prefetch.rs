@@ -1,9 +1,9 @@
 //! Prefetching the memory of jobs.
 //!
-//! Of each job a command reads some places that are nowhere near each other, each found by way of
-//! another: the shard of the index and its slots; the nodes of the schedule; the slot of the handle
-//! and the job. In a large queue each is a wait for memory, as long as hundreds of instructions. Two
-//! such chains are followed at once here, in turns: what one has prefetched arrives during a step of the other.
+//! For each job a command reads places scattered over the memory, each of which leads to the next: the shard of the
+//! index and its slots; the nodes of the schedule; the slot of the handle and the job. In a large queue each read
+//! waits for memory, as long as hundreds of instructions take. Two of these chains are followed here in turns: what
+//! one has prefetched arrives during a step of the other.
 
 use super::job::Handle;
 use super::state::schedule::Standing;
@@ -11,7 +11,7 @@ use super::state::store::Id;
 use super::Queue;
 use crate::storage::skiplist::InsertHint;
 
-/// Fewer jobs, some 10 MB, are in the processor's cache anyway. Tests go this way with any.
+/// Fewer jobs, some 10 MB, are in the processor's cache anyway. Tests prefetch with almost any number.
 const MANY: usize = if cfg!(debug_assertions) { 3 } else { 65_536 };
 
 impl Queue {
@@ -22,7 +22,8 @@ impl Queue {
         }
     }
 
-    /// For jobs that will be added soon: one whose turn is far, and one whose shard was prefetched so.
+    /// For jobs that will be added soon: `far` is one whose turn is far, `near` one that was `far` before, so that its
+    /// shard has been prefetched.
     pub(super) fn prefetch_ids(&self, far: Option<Id<'_>>, near: Option<Id<'_>>) {
         let jobs = self.jobs();
         if jobs.len() >= MANY {
@@ -31,7 +32,8 @@ impl Queue {
         }
     }
 
-    /// As soon as its due time is known: the way to its place in the schedule, and the index's part.
+    /// For a job about to be added, as soon as its due time is known: prefetches and returns its insert hint for the
+    /// schedule, and prefetches its part of the index.
     pub(super) fn prefetch_added(
         &self,
         id: Option<Id<'_>>,
@@ -46,8 +48,8 @@ impl Queue {
         way
     }
 
-    /// For reserved jobs that a command names: step by step, each for all of them before the next, which reads
-    /// what that one has asked for.
+    /// For reserved jobs that a command names. Each step is done for all jobs before the next step, which reads what
+    /// the step before has prefetched.
     pub(super) fn prefetch_named<'i>(&self, ids: impl Iterator<Item = Id<'i>> + Clone) {
         let jobs = self.jobs();
         if jobs.len() < MANY {
@@ -61,7 +63,7 @@ impl Queue {
         handles.iter().for_each(|&job| jobs.prefetch_rare(job));
     }
 
-    /// For the deliveries that follow one: the next job, and the way to the one behind it.
+    /// For the deliveries after this one: the next job, and the slot of the job behind it.
     pub(super) fn prefetch_following(&self) {
         if self.jobs().len() < MANY {
             return;

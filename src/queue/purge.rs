@@ -11,8 +11,8 @@ use super::stats::Totals;
 use super::Queue;
 
 impl Queue {
-    /// Removes a job in any state, reserved ones only where they are not spared, and its memory;
-    /// whether a job went.
+    /// Removes a job in any state, and its id from the dedupe window; returns whether a job was removed. With
+    /// `spare_reserved` a reserved job is left alone.
     pub fn delete(&mut self, id: &[u8], spare_reserved: bool, now: Now, out: &mut Effects) -> bool {
         let hashed = self.jobs().hashed(id);
         let handle = self.find_unexpired(hashed, now, out);
@@ -29,10 +29,10 @@ impl Queue {
         handle.is_some() || was_done
     }
 
-    /// Removes all jobs of a state, or all; returns how many. Memories stay. Those whose lease or TTL is over go as
-    /// what they are, though that has not been carried out.
+    /// Removes all jobs of a state, or all; returns how many. The dedupe window stays. Jobs whose lease or TTL is
+    /// overdue count as what they have become.
     pub fn purge(&mut self, state: Option<State>, now: Now, out: &mut Effects) -> u64 {
-        // What is over means something to those that are after it.
+        // What is overdue may matter to jobs that are after it, so all of it is carried out.
         let budget = if self.has_flows() {
             usize::MAX
         } else {
@@ -108,7 +108,7 @@ impl Queue {
         );
     }
 
-    /// Of jobs in that state whose lease is not over, or in any.
+    /// How many successors the jobs in a state have, or all jobs. Jobs with an overdue lease count for no state.
     fn successors_of(&self, state: Option<State>, cut: u64) -> usize {
         let followed = self.followed();
         match state {

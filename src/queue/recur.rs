@@ -12,13 +12,13 @@ impl Queue {
         self.jobs().recurring_len() > 0 && self.jobs().job(handle).recurring().is_some()
     }
 
-    /// Whether a job there has that very pattern, so that this rule takes its place and nothing else.
+    /// Whether the job's rule has this pattern: then a new rule replaces that rule, and the occurrence stays.
     pub(in crate::queue) fn has_pattern(&self, handle: Handle, pattern: &Pattern<'_>) -> bool {
         let recurring = self.jobs().job(handle).recurring();
         recurring.is_some_and(|it| it.rule.rule.pattern == *pattern)
     }
 
-    /// What follows an occurrence that ends now.
+    /// The occurrence that follows one that ends now.
     pub(in crate::queue) fn next_occurrence(
         &self,
         handle: Handle,
@@ -33,8 +33,8 @@ impl Queue {
         recurring.rule.next(job.id(), occurrence, now.ms(), &*zone)
     }
 
-    /// The next instants at which a job will be due, so many at most: `None` where there is no job, and none
-    /// where it has no rule.
+    /// The next instants at which a job will be due, at most `count`. `None` if there is no such job; empty if it has
+    /// no rule.
     pub fn next_instants(
         &self,
         id: &[u8],

@@ -8,17 +8,17 @@ use super::event::Event;
 use super::job::Place;
 use super::Queue;
 
-/// What a job is given; what is `None` it keeps.
+/// What a job is given; `None` leaves what it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reschedule {
-    /// The instant.
+    /// The new due time.
     pub due: Option<u64>,
-    /// Among jobs that are ready.
+    /// The new priority.
     pub priority: Option<i32>,
 }
 
 impl Queue {
-    /// Gives a delayed or ready job another due, another priority, or both; whether there was one.
+    /// Gives a delayed or ready job another due time, another priority, or both; returns whether there was one.
     pub fn reschedule(&mut self, id: &[u8], new: Reschedule, now: Now, out: &mut Effects) -> bool {
         let Some(handle) = self.find_unexpired(self.jobs().hashed(id), now, out) else {
             return false;
@@ -41,7 +41,7 @@ impl Queue {
         true
     }
 
-    /// Makes a dead or done job ready; whether there was one.
+    /// Makes a dead, done or blocked job ready; returns whether there was one.
     pub fn kick(&mut self, id: &[u8], now: Now, out: &mut Effects) -> bool {
         self.expire_for_turns(now, out);
         let id = self.jobs().hashed(id);

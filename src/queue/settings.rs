@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 /// A limit of 0 is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// `None`: what the server has as its default at the time of a job's adding.
+    /// `None`: the server's default at the time when a job is added.
     pub ttr_ms: Option<u64>,
     /// ATTEMPTS of jobs that name none.
     pub max_attempts: u32,
@@ -17,7 +17,7 @@ pub struct Settings {
     pub backoff_ms: Vec<u64>,
     /// Delayed, ready and reserved jobs together.
     pub max_len: u64,
-    /// Dead jobs kept, the youngest.
+    /// How many dead jobs are kept, the youngest.
     pub dead_len: u64,
     /// How long the id of a finished job is refused by NX.
     pub dedupe_ms: u64,
@@ -25,13 +25,13 @@ pub struct Settings {
     pub max_reserved: u64,
     /// RATE.
     pub rate: Option<Rate>,
-    /// Of the ids and payloads of all jobs. It has an effect of its own, which version 1 did not know.
+    /// Bytes of the ids and payloads of all jobs. It has an effect of its own, which version 1 did not know.
     #[serde(skip)]
     pub max_bytes: u64,
-    /// These have one, too, which version 3 did not know.
+    /// These have an effect of their own, which version 3 did not know.
     #[serde(skip)]
     pub group_limits: GroupLimits,
-    /// And these, which version 4 did not know.
+    /// These have an effect of their own, which version 4 did not know.
     #[serde(skip)]
     pub done_limits: DoneLimits,
 }
@@ -39,16 +39,16 @@ pub struct Settings {
 /// Which done jobs are kept: none where all are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoneLimits {
-    /// The youngest.
+    /// How many are kept, the youngest.
     pub len: u64,
-    /// How long after their end.
+    /// How long they are kept after their end.
     pub ttl_ms: u64,
-    /// Of their ids, payloads, results and progress.
+    /// Bytes of their ids, payloads, results and progress.
     pub bytes: u64,
 }
 
 impl DoneLimits {
-    /// Bounds that hold wherever they came from.
+    /// Checks the bounds, which hold wherever the limits came from.
     pub fn check(&self) -> Result<(), QueueError> {
         if self.ttl_ms > INSTANT_MAX {
             return Err(QueueError::OutOfRange);
@@ -56,13 +56,13 @@ impl DoneLimits {
         Ok(())
     }
 
-    /// Whether one is on.
+    /// Whether any limit is set, so that done jobs are kept.
     pub fn any(&self) -> bool {
         *self != DoneLimits::default()
     }
 }
 
-/// What holds each group of jobs for itself.
+/// Limits that hold for each group by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupLimits {
     /// Reserved jobs of a group.
@@ -74,7 +74,7 @@ pub struct GroupLimits {
 }
 
 impl GroupLimits {
-    /// Bounds that hold wherever they came from.
+    /// Checks the bounds, which hold wherever the limits came from.
     pub fn check(&self) -> Result<(), QueueError> {
         if !self.rate.is_none_or(|rate| rate.fits()) {
             return Err(QueueError::OutOfRange);
@@ -83,7 +83,7 @@ impl GroupLimits {
     }
 }
 
-/// Deliveries of a cost of at most `count` in any `window_ms` milliseconds.
+/// Deliveries that cost at most `count` together in any `window_ms` milliseconds.
 #[allow(missing_docs, reason = "the type's comment describes them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
@@ -120,7 +120,7 @@ pub struct SettingsChange {
     pub rate: Option<Option<Rate>>,
     pub max_bytes: Option<u64>,
     pub group_max: Option<u64>,
-    /// `Some(None)` turns it off.
+    /// `Some(None)` turns the group's rate off.
     pub group_rate: Option<Option<Rate>>,
     pub group_fifo: Option<bool>,
     pub done_len: Option<u64>,
@@ -129,7 +129,7 @@ pub struct SettingsChange {
 }
 
 impl SettingsChange {
-    /// The settings that come of it.
+    /// The `old` settings with this change.
     pub fn applied_to(&self, old: &Settings) -> Settings {
         let new = self.clone();
         Settings {
@@ -156,7 +156,7 @@ impl SettingsChange {
     }
 }
 
-/// Of a queue that was never configured: one for all of them.
+/// The settings of queues that were never configured, shared by all of them.
 static UNCONFIGURED: LazyLock<Arc<Settings>> = LazyLock::new(Arc::default);
 
 impl Settings {
@@ -165,7 +165,7 @@ impl Settings {
         Arc::clone(&UNCONFIGURED)
     }
 
-    /// What a job gets that names nothing of its own.
+    /// The terms of a job that names none of its own.
     pub fn terms(&self, server_ttr_ms: u64) -> Terms<'_> {
         Terms {
             priority: 0,
@@ -175,7 +175,7 @@ impl Settings {
         }
     }
 
-    /// Bounds that hold for every queue, wherever its settings came from.
+    /// Checks the bounds that hold for every queue, wherever its settings came from.
     pub fn check(&self) -> Result<(), QueueError> {
         check_terms(&self.terms(TTR_DEFAULT_MS))?;
         self.group_limits.check()?;
@@ -187,7 +187,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether DQ.CFGSET could have set it, whose integers are signed.
+    /// Whether DQ.CFGSET, whose integers are signed, could have set these limits.
     pub fn is_expressible(&self) -> bool {
         [
             self.max_len,
@@ -211,7 +211,7 @@ impl Settings {
     }
 }
 
-/// Bounds that hold for every job, wherever it came from.
+/// Checks the bounds that hold for every job, wherever it came from.
 pub fn check_terms(terms: &Terms<'_>) -> Result<(), QueueError> {
     if terms.backoff_ms.len() > LADDER_MAX {
         return Err(QueueError::LadderLength);

@@ -24,7 +24,7 @@ const fn bounds() -> [u64; 27] {
     bounds
 }
 
-/// How often what happened.
+/// How often each thing happened.
 #[allow(missing_docs, reason = "called as DQ.STATS calls them")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -37,20 +37,20 @@ pub struct Totals {
     pub deleted: u64,
     pub expired: u64,
     pub missed: u64,
-    /// From the first delivery on.
+    /// Allocated with the first delivery.
     pub lateness: Lazy<Lateness>,
 }
 
-/// Delivery minus due.
+/// Time of delivery minus due time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Deliveries.
+    /// How many deliveries were counted.
     pub count: u64,
-    /// Of all of them.
+    /// The sum of their lateness.
     pub sum_us: u64,
-    /// The latest.
+    /// The largest lateness of a delivery.
     pub max_us: u64,
-    /// By the bucket; the last has no bound.
+    /// Deliveries by bucket; the last bucket has no bound.
     counts: [u64; LATENESS_BOUNDS_US.len() + 1],
 }
 
@@ -64,7 +64,7 @@ impl Unused for Lateness {
 }
 
 impl Lateness {
-    /// One delivery of a job that was due then.
+    /// Counts one delivery of a job that was due at `due_ms`.
     pub fn record(&mut self, now: Now, due_ms: u64) {
         let late_us = now.us().saturating_sub(due_ms * 1000);
         self.count += 1;
@@ -94,7 +94,7 @@ impl Lateness {
 }
 
 impl Totals {
-    /// Another queue's, or those of another step.
+    /// Adds the totals of another queue, or of another step.
     pub fn add(&mut self, other: &Totals) {
         self.added += other.added;
         self.delivered += other.delivered;

@@ -1,4 +1,4 @@
-//! Steps and signals decided: STEP and SIGNAL. What a job waits for is decided with NACK, in [`super::deliver`].
+//! The rules of STEP and SIGNAL. What a job waits for is decided with NACK, in [`super::claim`].
 
 use super::budget::EXPIRE_BUDGET;
 use super::claim::Claim;
@@ -16,8 +16,7 @@ use std::collections::BTreeMap;
 pub type Step<'a> = (&'a [u8], &'a [u8]);
 
 impl Queue {
-    /// Keeps steps with a reserved job; false where the claim reaches none. Of a name that comes twice the last value
-    /// counts.
+    /// Stores steps of a reserved job; false if the claim matches none. If a name comes twice, its last value counts.
     pub fn step<'a>(
         &mut self,
         id: &[u8],
@@ -49,8 +48,8 @@ impl Queue {
         Ok(true)
     }
 
-    /// Sets a step of a job that is not over, if it has none of that name: whether it had none. `None` where there is
-    /// no such job.
+    /// Sets a step of a job that is neither dead nor done, unless it has a step of this name; returns whether it had
+    /// none. `None` if there is no such job.
     pub fn signal(
         &mut self,
         id: &[u8],
@@ -87,7 +86,7 @@ impl Queue {
         self.commit_noted(handle, Note::Step { name, value }, out);
     }
 
-    /// What is over leaves where MAXBYTES would hold them back.
+    /// Carries out overdue expirations if MAXBYTES is set, as they may make room for the steps.
     fn make_room_for<'a>(
         &mut self,
         steps: impl Iterator<Item = Step<'a>>,
@@ -103,7 +102,7 @@ impl Queue {
         }
     }
 
-    /// Whether a job can have so many steps, of different names, and the queue their bytes.
+    /// An error if the job cannot have these steps, of different names, or the queue their bytes.
     fn check_growth(&self, handle: Handle, steps: &[Step<'_>]) -> Result<(), QueueError> {
         let notes = self.jobs().notes(handle);
         let (mut count, mut grown) = (notes.steps().count(), 0);
@@ -128,7 +127,7 @@ impl Queue {
     }
 }
 
-/// In the order in which the names come first.
+/// The last value of each name, in the order in which names come first.
 fn last_of_each<'a>(steps: impl Iterator<Item = Step<'a>>) -> Vec<Step<'a>> {
     let (mut all, mut places) = (Vec::new(), BTreeMap::new());
     for (name, value) in steps {

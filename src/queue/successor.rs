@@ -11,8 +11,8 @@ use super::Queue;
 use crate::storage::broken::there;
 
 impl Queue {
-    /// How a job goes that ends so at an instant up to which successors' TTLs have been carried out: as said, unless
-    /// it has a successor.
+    /// The change by which a job ends at `at`: `otherwise`, or its successor takes its place. The successor's TTL must
+    /// have been carried out up to `at`.
     pub(super) fn succeeded_at(
         &self,
         handle: Handle,
@@ -35,7 +35,7 @@ impl Queue {
         }
     }
 
-    /// Carries out that a successor's TTL ended before that instant.
+    /// Removes the job's successor, if the TTL of that successor expired before the instant `before`.
     #[inline]
     pub(super) fn expire_successor(
         &mut self,
@@ -53,7 +53,7 @@ impl Queue {
         }
     }
 
-    /// The same for a successor that was found in the list of TTLs.
+    /// Removes a successor that was found in the list of TTLs, as its TTL has expired.
     pub(super) fn expire_as_successor(&mut self, successor: Handle, now: Now, out: &mut Effects) {
         let id = self.jobs().hashed(self.jobs().job(successor).id());
         let handle = there(self.jobs().find(id), "a successor of nobody");

@@ -8,7 +8,7 @@ use super::state::schedule::merge;
 use super::state::store::Course;
 use super::Queue;
 
-/// What DQ.STATS tells beside the totals.
+/// What DQ.STATS shows beside the totals.
 #[allow(missing_docs, reason = "states are called as DQ.STATS calls them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -32,11 +32,11 @@ pub struct Peek {
     pub from: u64,
     pub to: u64,
     pub count: u64,
-    /// FROM or TO was given: then none without an instant is shown.
+    /// FROM or TO was given: then blocked jobs without an instant are not shown.
     pub is_bounded: bool,
 }
 
-/// A stretch of time in equal parts: TO lies after FROM, and is not in it.
+/// A period in equal parts: TO lies after FROM, and is not part of it.
 #[allow(missing_docs, reason = "named as in the commands")]
 #[derive(Clone, Copy, Debug)]
 pub struct Forecast {
@@ -46,7 +46,7 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// The instant at which a part begins, counted from 0; behind the last one that is TO.
+    /// The instant at which a part begins, counted from 0. After the last part it is TO.
     fn begin_of(&self, bucket: u64) -> u64 {
         let offset = u128::from(bucket) * u128::from(self.to - self.from);
         self.from + (offset / u128::from(self.buckets)) as u64
@@ -62,7 +62,7 @@ impl Queue {
             Place::Reserved => State::Reserved,
             Place::Dead => State::Dead,
             Place::Blocked => State::Blocked,
-            // Nobody sees one but by its job.
+            // A successor is shown only with the job before it.
             Place::Successor => State::Delayed,
         }
     }
@@ -79,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Of ids, payloads and results of done jobs: what DONEBYTES limits.
+    /// Bytes of ids, payloads, results and progress of done jobs: what DONEBYTES limits.
     pub fn done_bytes(&self) -> u64 {
         self.done().bytes()
     }
@@ -140,8 +140,8 @@ impl Queue {
         }
     }
 
-    /// Shows for each part how many delayed and ready jobs are due in it: by ranks, whatever the number
-    /// of jobs.
+    /// Shows for each part how many delayed and ready jobs are due in it. It computes that from ranks, without visiting
+    /// the jobs.
     pub fn forecast(&self, forecast: &Forecast, mut show: impl FnMut(usize)) {
         let mut before = self.schedule().len_before(forecast.from);
         for bucket in 1..=forecast.buckets {
@@ -156,7 +156,7 @@ impl Queue {
         let at = at.into();
         let [delayed, ready, reserved, dead] = self.lens(at);
         let now_ms = at.now.ms();
-        // A ready one may be among those whose leases are over and that nobody has looked at.
+        // A ready job may be one that an overdue lease has made ready: the schedule does not hold it yet.
         let oldest = self.schedule().least_due().filter(|&due| due <= now_ms);
         let oldest = oldest
             .or_else(|| self.overdue_due(at))
@@ -237,7 +237,7 @@ impl Queue {
         within.take(count).for_each(show);
     }
 
-    /// By its time, though nobody has said so.
+    /// Whether its time is over, though its removal has not been carried out.
     fn is_done_over(&self, handle: u32, at: At) -> bool {
         let until = self.done().get(handle).until();
         until != 0 && until <= at.ended_ms
@@ -269,15 +269,15 @@ impl Queue {
         })
     }
 
-    /// The same where there are done jobs. Both indexes have one order, by the ids' hashes: a step ends in it where
-    /// the shorter one of both ends, so that a job is seen whichever of the two it is in by then.
+    /// As [`Queue::scan`], if there are done jobs. Both indexes order ids by the same hash. A step ends in both where
+    /// the shorter one ends, so that a job is seen whichever index it is in by then.
     fn scan_all(&self, cursor: u64, at: At, mut show: impl FnMut(JobView<'_>)) -> u64 {
         let (mut handles, mut done) = (Vec::new(), Vec::new());
         let ends = [
             self.jobs().scan(cursor, |handle| handles.push(handle)),
             self.done().scan(cursor, |handle| done.push(handle)),
         ];
-        // 0 is the end of all.
+        // 0 says that an index has been read to its end.
         let end = ends.into_iter().filter(|&end| end != 0).min().unwrap_or(0);
         let jobs = handles.into_iter().filter(|&it| !self.is_purged(it));
         let jobs = jobs.filter_map(|it| Some(self.view_in(it, self.seen_state(it, at)?)));

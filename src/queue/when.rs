@@ -1,4 +1,4 @@
-//! When a job is to come, as a client says it: at an instant, or by a rule.
+//! When a job is due, as a client says it: at an instant, or by a rule.
 
 use super::clock::Now;
 use super::error::QueueError;
@@ -17,7 +17,7 @@ pub enum When {
 }
 
 impl When {
-    /// An error where it lies behind the last instant.
+    /// An error if it lies beyond the last instant.
     pub fn instant(self, now: Now) -> Result<u64, QueueError> {
         match self {
             When::Delay(ms) => now.after(ms).ok_or(QueueError::OutOfRange),
@@ -37,7 +37,7 @@ pub struct Recur<'a> {
 }
 
 impl Recur<'_> {
-    /// The first occurrence of a job of that id; no error but where there can be none.
+    /// The first occurrence of a job with this id; an error if there can be none.
     pub(super) fn first(
         &self,
         id: &[u8],
@@ -70,7 +70,7 @@ impl Recur<'_> {
         Ok(rule.at(id, first?, &*zone))
     }
 
-    /// Whether UNTIL allows that occurrence.
+    /// Whether UNTIL allows the occurrence.
     pub(super) fn allows(&self, first: &Next) -> bool {
         self.rule.until == 0 || first.occurrence <= self.rule.until
     }

@@ -1,12 +1,13 @@
-//! Which key needs attention next: (database, key name) -> instant. Every queue is listed, so that INFO finds
-//! them all; those that need no attention have [`IDLE`], which is not in the order of instants.
+//! When each key needs attention: (database, key name) -> instant. Every queue is listed, so that
+//! INFO finds them all; those that need no attention have [`IDLE`], and no place in the order of
+//! instants.
 //!
-//! Entries are hints: a key that is gone, or has nothing to do, is checked once in vain. What must hold is that
-//! each key has an entry at or before the instant at which it needs attention. A name has at most one entry in a
-//! database.
+//! Entries are hints: a key that is gone, or has nothing to do, costs one check in vain. What must
+//! hold: each key has an entry at or before the instant at which it needs attention. A name has at
+//! most one entry in a database.
 //!
-//! Keys in a slot that another node serves are parked: they come after all instants, slot by slot. So one of them
-//! can be checked for all, and they all return together.
+//! Keys in a slot that another node serves are parked: they come after all instants, slot by slot.
+//! So one key is checked for its whole slot, and all keys of the slot return together.
 //!
 //! ```text
 //!   by_instant:  ...1700 a  ...1755 b | PARKED + 93  c d e | PARKED + 5461  f
@@ -37,7 +38,8 @@ const SLOTS: u64 = 16384;
 /// The keys of slot n stand at this + n.
 const PARKED: u64 = IDLE - SLOTS;
 
-/// Places that one name of a look at all may take: most were given up where very many keys have gone.
+/// Records that a listing may visit for each name it returns. Most records are empty where very
+/// many keys have gone.
 const SCANNED: usize = 16;
 
 /// A key that needs attention, and since when.
@@ -54,7 +56,7 @@ struct Database {
     by_instant: BTreeSet<(u64, Name)>,
 }
 
-/// How far a look at all names has come.
+/// A cursor over all names.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     db: c_int,
@@ -65,23 +67,24 @@ pub struct Place {
 pub struct Deadlines {
     /// Only databases that have entries.
     databases: BTreeMap<c_int, Database>,
-    /// Two of them once were: since then a ticket may name another one than its account's.
+    /// Whether two databases were ever swapped: since then a ticket may name another database than
+    /// its account's.
     swapped: bool,
 }
 
 thread_local! {
-    /// On a replica queues wait for their master: only waits end.
+    /// On a replica queues wait for their master: its timer only ends waits.
     static IS_MASTER: Cell<bool> = const { Cell::new(true) };
     static DEADLINES: RefCell<Deadlines> = const { RefCell::new(Deadlines::new()) };
-    /// When the first of the commands was run that the timer has not looked after yet; u64::MAX if there
+    /// When the first command ran whose work for the timer is still to be done; u64::MAX if there
     /// is none.
     static COMMANDS_BEGAN: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// Of no use any more, and not yet freed.
+    /// Discarded databases that are not freed yet.
     static CLEARED: RefCell<Vec<Database>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Database {
-    /// Returns the number of its record.
+    /// Enters the name at this instant; returns its record's number.
     fn set(&mut self, name: &[u8], instant: u64) -> u32 {
         let number = self.ledger.find(name);
         let (number, name) = match number.and_then(|it| Some((it, self.ledger.get_mut(it)?))) {
@@ -103,7 +106,7 @@ impl Database {
         number
     }
 
-    /// Gives up the place in the order of instants.
+    /// Removes the name from the order of instants.
     fn leave(&mut self, instant: u64, name: &Name) {
         if instant != IDLE {
             self.by_instant.remove(&(instant, Arc::clone(name)));
@@ -117,21 +120,22 @@ impl Database {
         }
     }
 
-    /// The account of a name, opened where it has none; false where the name was not here at all.
+    /// The account of a name, opened if it has none; false if the name had no record either.
     fn account(&mut self, db: c_int, name: &[u8]) -> (Ticket, bool) {
         let number = self.ledger.find(name);
         let ticket = number.unwrap_or_else(|| self.set(name, 0));
         (self.ledger.ticket(db, ticket), number.is_some())
     }
 
-    /// Frees about `count` entries of a database that is of no use any more; false at the end.
+    /// Frees about `count` entries of a discarded database; false once all are freed.
     fn free_some(&mut self, count: usize) -> bool {
         let instants = (0..count).map_while(|_| self.by_instant.pop_first());
         let instants = instants.count();
         self.ledger.free_some(count) || instants > 0
     }
 
-    /// Adds names from that number on until there are `count`; the number to go on from, if any.
+    /// Adds names from record number `from` on until `add` returns `count`. Returns the number to
+    /// continue from, if any.
     fn names_from(
         &self,
         from: u32,
@@ -152,7 +156,7 @@ impl Database {
         (end < self.ledger.end()).then_some(end)
     }
 
-    /// The first parked key of that slot or a later one, and its slot.
+    /// The first parked key of this slot or a later one, with its slot.
     fn parked_from(&self, slot: u64) -> Option<(u64, &Name)> {
         let start: (u64, Name) = (PARKED + slot, Arc::default());
         let (at, name) = self.by_instant.range(start..).next()?;
@@ -182,7 +186,7 @@ impl Deadlines {
         }
     }
 
-    /// Whether no name is of another database.
+    /// Whether all names are in database 0.
     pub fn is_of_first_database(&self) -> bool {
         self.databases.keys().all(|&db| db == 0)
     }
@@ -232,7 +236,7 @@ impl Deadlines {
     }
 }
 
-/// From now on this server decides about its queues, or its master does.
+/// Says who decides about the queues from now on: this server, or its master.
 pub fn set_role(master: bool) {
     IS_MASTER.set(master);
 }
@@ -241,7 +245,7 @@ pub fn is_master() -> bool {
     IS_MASTER.get()
 }
 
-/// A queue needs attention at that instant.
+/// Arms the timer for a queue that needs attention at this instant.
 pub fn arm(instant: u64) {
     if !IS_MASTER.get() || instant >= IDLE {
         return;
@@ -253,36 +257,36 @@ pub fn arm(instant: u64) {
     }
 }
 
-/// Where a key stands that needs attention because of a command that is run now: all of a transaction at
-/// the same instant, as it happens at once, whatever the clock says.
+/// The instant for a key that needs attention because of the running command. All keys of a
+/// transaction get the same one, whatever the clock says: a transaction happens at once.
 pub fn at_once(now_ms: u64) -> u64 {
     let began = COMMANDS_BEGAN.get().min(now_ms);
     COMMANDS_BEGAN.set(began);
     began
 }
 
-/// From now on the timer looks after what commands have left to it.
+/// The timer begins to process what commands have left to it.
 pub fn begin_turns() {
     COMMANDS_BEGAN.set(u64::MAX);
 }
 
-/// Something may have to be done for the key, as soon as the running command is over.
+/// Has the timer check the key as soon as the running command is done.
 pub fn check_soon(db: c_int, name: &[u8]) {
     set(db, name, at_once(clock::now().ms()));
     arm(0);
 }
 
-/// The key is to be looked at then, and not before.
+/// Has the timer check the key at this instant, and not earlier.
 pub fn set(db: c_int, name: &[u8], instant: u64) {
     DEADLINES.with_borrow_mut(|d| d.set(db, name, instant));
 }
 
-/// The name holds no queue any more.
+/// Removes a name that holds no queue any more.
 pub fn remove(db: c_int, name: &[u8]) {
     DEADLINES.with_borrow_mut(|d| d.remove(db, name));
 }
 
-/// Whether the key needs attention by then.
+/// Whether the key needs attention at `by_ms` or earlier.
 pub fn needs_attention(db: c_int, name: &[u8], by_ms: u64) -> bool {
     DEADLINES.with_borrow(|d| {
         let ledger = d.databases.get(&db).map(|database| &database.ledger);
@@ -291,7 +295,7 @@ pub fn needs_attention(db: c_int, name: &[u8], by_ms: u64) -> bool {
     })
 }
 
-/// The earliest instant of all.
+/// The earliest instant of all keys that are not parked.
 pub fn next() -> Option<u64> {
     DEADLINES.with_borrow(|d| {
         d.next()
@@ -300,12 +304,12 @@ pub fn next() -> Option<u64> {
     })
 }
 
-/// The key is not ours to look at before its slot is.
+/// Parks the key until this node serves its slot.
 pub fn park(db: c_int, name: &[u8], slot: u16) {
     set(db, name, PARKED + u64::from(slot));
 }
 
-/// The first slot from that one on that has parked keys, and one of them.
+/// The first slot from this one on that has parked keys, and one of them.
 pub fn parked_from(slot: u16) -> Option<(u16, c_int, Arc<[u8]>)> {
     DEADLINES.with_borrow(|d| {
         let firsts = d.databases.iter().filter_map(|(&db, database)| {
@@ -328,11 +332,11 @@ pub fn unpark(slot: u16, count: usize) -> usize {
     })
 }
 
-/// The queue of that name has these figures, which hold until that instant. False where the name was
-/// unknown, and is to be looked at.
+/// Enters the figures of the queue of this name, which are valid until `until`. False if the name
+/// was unknown: its key must be checked.
 pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) -> bool {
     DEADLINES.with_borrow_mut(|d| {
-        // Nearly always: each command asks.
+        // The usual way: this runs with each command.
         let database = d.databases.get_mut(&db);
         if database.is_some_and(|it| it.ledger.enter(*ticket, figures, until)) {
             return true;
@@ -345,7 +349,7 @@ pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, un
     })
 }
 
-/// What a queue that has an account holds of done jobs, and their bytes.
+/// Enters how many done jobs a queue with an account holds, and their bytes.
 #[cold]
 #[inline(never)]
 pub fn enter_done(db: c_int, ticket: Ticket, done: (u64, u64)) {
@@ -355,7 +359,7 @@ pub fn enter_done(db: c_int, ticket: Ticket, done: (u64, u64)) {
     });
 }
 
-/// As [`account`], for a queue that came to stand under that name, perhaps from another one.
+/// As [`account`], for a queue that is new under this name, perhaps renamed from another.
 pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) {
     DEADLINES.with_borrow_mut(|d| {
         let database = d.databases.entry(db).or_default();
@@ -364,12 +368,12 @@ pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figure
     });
 }
 
-/// Accounts of all databases.
+/// How many queues all databases have.
 pub fn queues() -> usize {
     DEADLINES.with_borrow(|d| d.databases.values().map(|it| it.ledger.len()).sum())
 }
 
-/// Where the queue stands that has this ticket, if any has.
+/// The database and name of the queue with this ticket, if it exists.
 pub fn find(ticket: Ticket) -> Option<(c_int, Name)> {
     DEADLINES.with_borrow(|d| {
         let name_in = |database: &Database| database.ledger.name(ticket).map(Arc::clone);
@@ -381,7 +385,7 @@ pub fn find(ticket: Ticket) -> Option<(c_int, Name)> {
     })
 }
 
-/// A queue that has seen a due time come since its figures were entered.
+/// A queue with a job that became due since its figures were entered.
 pub fn outdated(now_ms: u64) -> Option<(c_int, Name)> {
     DEADLINES.with_borrow_mut(|d| {
         let mut databases = d.databases.iter_mut();
@@ -389,7 +393,7 @@ pub fn outdated(now_ms: u64) -> Option<(c_int, Name)> {
     })
 }
 
-/// The first instant at which figures cease to hold, or an earlier one.
+/// The first instant at which figures become outdated, or an earlier one.
 pub fn next_outdated() -> Option<u64> {
     DEADLINES.with_borrow(|d| {
         let nexts = d.databases.values();
@@ -413,12 +417,13 @@ pub fn figures() -> (usize, Figures) {
     })
 }
 
-/// The key that has waited longest for attention. It stands at [`IDLE`] from now on.
+/// The key that has been due for attention longest. From now on its entry is [`IDLE`].
 pub fn take_due(now_ms: u64) -> Option<Due> {
     DEADLINES.with_borrow_mut(|d| d.take_due(now_ms))
 }
 
-/// The database is empty, or all are. FLUSHALL ASYNC is not to wait until what stood here is freed.
+/// Removes the entries of this database, or of all. They are freed later, so that FLUSHALL ASYNC
+/// does not wait for that.
 pub fn clear(db: Option<c_int>) {
     DEADLINES.with_borrow_mut(|d| match db {
         Some(db) => discard_all(d.databases.remove(&db)),
@@ -426,7 +431,7 @@ pub fn clear(db: Option<c_int>) {
     });
 }
 
-/// To be freed by [`free_some`].
+/// Leaves entries to [`free_some`].
 pub fn discard(old: Deadlines) {
     discard_all(old.databases.into_values());
 }
@@ -451,13 +456,14 @@ pub fn has_discarded() -> bool {
     CLEARED.with_borrow(|cleared| !cleared.is_empty())
 }
 
-/// Puts others in the place of all that stands here, which is returned.
+/// Replaces all entries, and returns the old ones.
 pub fn replace(others: Deadlines) -> Deadlines {
     DEADLINES.replace(others)
 }
 
-/// Up to `count` names from that place on, over all databases in turn, and the place to go on from, none at
-/// the end. A name that stays throughout is among those of the calls up to the end.
+/// Up to `count` names from `from` on, one database after the other, and the place to continue
+/// from, if there is more. A name that exists throughout a whole listing is returned by one of its
+/// calls.
 pub fn names_from(from: Option<Place>, count: usize) -> (Vec<(c_int, Name)>, Option<Place>) {
     let mut names = Vec::new();
     let next = DEADLINES.with_borrow(|d| {
@@ -480,7 +486,7 @@ pub fn names_from(from: Option<Place>, count: usize) -> (Vec<(c_int, Name)>, Opt
     (names, next)
 }
 
-/// The databases have changed places.
+/// Swaps two databases.
 pub fn swap(a: c_int, b: c_int) {
     DEADLINES.with_borrow_mut(|d| d.swap(a, b));
 }

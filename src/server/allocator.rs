@@ -1,15 +1,15 @@
-//! The module's allocator: the server's, which does not align enough everywhere.
+//! The module's allocator: the server's, with the alignment that it lacks on some systems.
 
 use redis_module::alloc::RedisAlloc;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Where the C library does not tell how large a piece is, as musl does not, the server puts the size before it: all
-/// pieces are 8 bytes off then.
+/// If the C library does not report how large an allocation is (musl does not), the server stores
+/// the size before it. Then all allocations are off by 8 bytes.
 pub struct ServerAlloc;
 
-/// As malloc aligns. Hash tables need it, and so does C code such as the unwinder.
+/// The alignment of malloc. Hash tables need it, and so does C code such as the unwinder.
 const OF_MALLOC: usize = 16;
 const SIZE_OF_A_SIZE: usize = 8;
 
@@ -21,7 +21,7 @@ static HAS_SIZES_BEFORE: AtomicU8 = AtomicU8::new(UNKNOWN);
 #[cold]
 fn look() -> u8 {
     let layout = Layout::new::<[u8; 64]>();
-    // SAFETY: the layout is not empty, and the piece is given back with it.
+    // SAFETY: the layout is not empty, and the allocation is freed with the same layout.
     let off = unsafe {
         let piece = RedisAlloc.alloc(layout);
         RedisAlloc.dealloc(piece, layout);
@@ -32,7 +32,8 @@ fn look() -> u8 {
     found
 }
 
-/// How far a piece has to be aligned here, if the server may not do it. The answer for a layout never changes.
+/// The alignment that has to be made here, if the server may not provide it. The answer for a
+/// layout never changes.
 #[inline]
 fn to_align(layout: Layout) -> Option<usize> {
     let known = HAS_SIZES_BEFORE.load(Relaxed);
@@ -42,18 +43,19 @@ fn to_align(layout: Layout) -> Option<usize> {
     Some(layout.align().max(OF_MALLOC))
 }
 
-// SAFETY: what is handed out is of the size asked for, aligned, and goes back to the server as what the server gave.
+// SAFETY: allocations have the requested size and alignment, and go back to the server as the
+// server returned them.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(align) = to_align(layout) else {
-            // SAFETY: as the caller has promised.
+            // SAFETY: the caller's promise.
             return unsafe { RedisAlloc.alloc(layout) };
         };
         let Ok(roomy) = Layout::from_size_align(layout.size() + align, SIZE_OF_A_SIZE) else {
             return null_mut();
         };
-        // SAFETY: the piece is aligned to 8, so it is moved by 8 to `align` bytes: there is room for that, and for how
-        // far it was moved, which is written before it.
+        // SAFETY: the allocation is aligned to 8, so it is moved by 8 to `align` bytes. There is
+        // room for that, and for the distance, which is written just before the result.
         unsafe {
             let piece = RedisAlloc.alloc(roomy);
             if piece.is_null() {
@@ -67,7 +69,7 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller has promised; `alloc` has written how far the piece was moved.
+        // SAFETY: the caller's promise; `alloc` has written how far the allocation was moved.
         unsafe {
             if to_align(layout).is_none() {
                 return RedisAlloc.dealloc(pointer, layout);

@@ -1,8 +1,8 @@
-//! The wrappers over the server's raw module API.
+//! Wrappers over the server's raw module API.
 //!
-//! What must hold everywhere: pointers that the server hands out live as long as the callback they
-//! came with, and all of it happens on the server's main thread. [`Ctx`] and what is made from it are
-//! neither `Send` nor kept beyond the callback.
+//! What must hold everywhere: pointers that the server passes live as long as the callback they
+//! came with, and all callbacks run on the server's main thread. [`Ctx`] and what is made from it
+//! are neither `Send` nor kept beyond the callback.
 
 pub mod acl;
 mod cluster;
@@ -19,7 +19,7 @@ use std::ffi::{c_char, c_int, CStr};
 use std::marker::PhantomData;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// Calls a function of the module API, all of which the load has checked to be there.
+/// Calls a function of the module API. The load has checked that all of them exist.
 macro_rules! api {
     ($name:ident $(, $arg:expr)* $(,)?) => {{
         let function = redis_module::raw::$name;
@@ -40,15 +40,15 @@ pub type RawString = *mut raw::RedisModuleString;
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// What a panic carries.
+/// A panic's payload.
 pub type Panic = Box<dyn std::any::Any + Send>;
 
 pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// The reply of a command that a panic has ended.
+/// The reply of a command that panicked.
 pub const BUG: &str = "ERR internal error, see the server's log";
 
-/// Runs a body so that a panic, which is a bug, ends it and not the server.
+/// Runs a body so that a panic, which is a bug, ends the body and not the server.
 pub fn caught<T>(body: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(body))
 }
@@ -67,8 +67,8 @@ pub fn log_bug(what: &str, panic: &Panic) {
     log(c"warning", &format!("bug in {what}, please report: {text}"));
 }
 
-/// Where a panic happened goes to the server's log, whatever RUST_BACKTRACE says: what std writes beside it calls the C
-/// library's `free`, which need not be the server's.
+/// Logs the place of each panic to the server's log, whatever RUST_BACKTRACE says. It replaces
+/// std's own hook, which calls the C library's `free`, and that need not be the server's.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if let Some(place) = panic.location() {
@@ -77,7 +77,7 @@ pub fn log_panics() {
     }));
 }
 
-/// The same for a callback's whole body.
+/// As [`caught`], for a callback's whole body: logs a panic and returns `otherwise`.
 pub fn guarded<T>(what: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or_else(|panic| {
         log_bug(what, &panic);
@@ -85,7 +85,7 @@ pub fn guarded<T>(what: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Writes to the server's log; the text may hold anything.
+/// Writes to the server's log; the text may contain any bytes.
 pub fn log(level: &CStr, text: &str) {
     let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).chain([0]).collect();
     // SAFETY: a null context is allowed; level, format and text end in NUL, and `%s` takes one.
@@ -121,7 +121,7 @@ impl Flags {
     pub fn is_loading(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
-    /// Loading, and clients are not served meanwhile.
+    /// Loading while clients are not served.
     pub fn is_loading_alone(self) -> bool {
         self.is_loading() && !self.has(raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
@@ -168,8 +168,9 @@ impl<'a> Ctx<'a> {
         self.raw
     }
 
-    /// At load: errors while reading a dump are ours to answer, a key counts as modified when we say so,
-    /// and a replica may load new data beside the old. Valkey 9.1 moves slots at once only where all modules say that they can bear it.
+    /// Called at load. Says that we handle errors while reading a dump, that we signal modified
+    /// keys ourselves, and that a replica may load new data beside the old. Valkey 9.1 moves slots
+    /// atomically only if all modules declare support for that.
     pub fn set_module_options(self) {
         let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
             | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
@@ -201,13 +202,13 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_GetClientId, self.raw) }
     }
 
-    /// Whether the database exists.
+    /// Selects the database; false if it does not exist.
     pub fn select_db(self, db: c_int) -> bool {
         // SAFETY: live context; the server checks the number.
         unsafe { api!(RedisModule_SelectDb, self.raw, db) == OK }
     }
 
-    /// Those that have keys.
+    /// The databases that have keys.
     pub fn databases_in_use(self) -> impl Iterator<Item = c_int> + use<'a> {
         let databases = (0..).take_while(move |&db| self.select_db(db));
         // SAFETY: live context.
@@ -242,7 +243,7 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_ReplySetArrayLength, self.raw, len as _) };
     }
 
-    /// In RESP2 the server makes it a flat array.
+    /// Begins a map; in RESP2 the server makes it a flat array.
     pub fn reply_map(self, len: usize) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithMap, self.raw, len as _) };
@@ -280,7 +281,7 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_ReplyWithNullArray, self.raw) };
     }
 
-    /// The text is the whole error, its code included.
+    /// Replies an error. The text is all of it, with its code.
     pub fn reply_error(self, text: &str) {
         let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).chain([0]).collect();
         // SAFETY: as above.
@@ -305,7 +306,7 @@ impl<'a> Ctx<'a> {
         };
     }
 
-    /// As a built-in command reports what it did to a key.
+    /// Raises an event as a built-in command does for its key.
     pub fn notify_generic(self, event: &CStr, key: KeyName<'_>) {
         // SAFETY: as above.
         unsafe {
@@ -341,7 +342,7 @@ impl<'a> Ctx<'a> {
     }
 }
 
-/// A command's body: replies itself, or is refused with a text that becomes the reply.
+/// A command's body. It writes the reply, or returns a refusal that becomes the reply.
 pub type Body = fn(Ctx<'_>, Args<'_>) -> Result<(), Refusal>;
 
 /// Why a command is refused: the whole reply, its code included.
@@ -363,7 +364,7 @@ fn name_of(args: Args<'_>) -> String {
 /// What every command's entry does.
 ///
 /// # Safety
-/// To be called with what the server passed to a command's callback.
+/// The arguments are those that the server passed to a command's callback.
 pub unsafe fn enter(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut RawString,
@@ -385,7 +386,7 @@ pub unsafe fn enter(
     OK
 }
 
-/// The entry of one command: a function of the server's kind around a [`Body`].
+/// The entry of one command: a function in the server's form around a [`Body`].
 macro_rules! entry {
     ($body:path) => {{
         unsafe extern "C" fn entry(

@@ -10,25 +10,25 @@ use crate::queue::job::{INSTANT_MAX, TOKEN_MS_SHIFT};
 use crate::queue::Queue;
 use std::cell::Cell;
 
-/// Who says that something happened.
+/// Where effects come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A master, or a file of this server's own.
     Trusted,
-    /// A client, by RESTORE (so by MIGRATE): it may be forged. What is accepted is trusted by replicas and
-    /// by the AOF, word for word: so all of it is refused, or all of it is meant.
+    /// A client, by RESTORE (which MIGRATE uses): the data may be forged. What is accepted here is
+    /// trusted by replicas and the AOF, byte for byte. So data are accepted or refused as a whole.
     Client,
 }
 
-/// Effects on one queue, of which several lots may come.
+/// Effects on one queue, which may come in several lots.
 pub struct Arrival {
     origin: Origin,
-    /// What they say of the server that they come from: the last id and token drawn there.
+    /// The last id and token drawn on the server that sent the effects.
     id: (u64, u64),
     token: u64,
     is_dropped: bool,
     touches: bool,
-    /// A snapshot ends here.
+    /// The end of a snapshot has come.
     is_whole: bool,
 }
 
@@ -44,7 +44,7 @@ impl Arrival {
         }
     }
 
-    /// Carries out one lot. After an error the queue of a client is of no use.
+    /// Carries out one lot. After an error, a queue that a client restores must be dropped.
     pub fn carry_out(&mut self, queue: &mut Queue, bytes: &[u8]) -> Result<(), QueueError> {
         let before = queue.free_effort();
         for effect in decode(bytes) {
@@ -68,8 +68,8 @@ impl Arrival {
         Ok(())
     }
 
-    /// Where a snapshot has come in several lots and ends: an error if jobs would have stayed blocked for ever. They are
-    /// free now.
+    /// At the end of a snapshot that came in several lots: an error if jobs would have stayed
+    /// blocked for ever. They are unblocked now.
     pub fn end_lots(&self, queue: &mut Queue) -> Result<(), QueueError> {
         match self.is_whole && queue.free_stuck() {
             true => Err(QueueError::Malformed("jobs blocked for ever")),
@@ -77,8 +77,9 @@ impl Arrival {
         }
     }
 
-    /// A file, or a client's payload, ends. Jobs that would stay blocked for ever are left to the timer in a file, which
-    /// somebody has changed: all else in it is a user's.
+    /// At the end of a file or of a client's payload. In a file, jobs that would stay blocked for
+    /// ever are left to the timer: somebody has changed the file, and the rest of it is a user's
+    /// data.
     pub fn end_file(&self, queue: &mut Queue, key: &[u8]) -> Result<(), QueueError> {
         if self.origin == Origin::Client {
             return queue.end_restore();
@@ -93,12 +94,13 @@ impl Arrival {
         Ok(())
     }
 
-    /// Whether those who watch the key see a change in it.
+    /// Whether the effects count as a change for `WATCH`.
     pub fn touches(&self) -> bool {
         self.touches
     }
 
-    /// All of it has come: only now this server's own numbers are raised. True where the queue is dropped.
+    /// Called when all of it has come: only now this server's own ids and tokens are raised. True
+    /// if the queue was dropped.
     pub fn end(self, queue: &mut Queue) -> Result<bool, QueueError> {
         if self.origin == Origin::Client {
             self.check_reach(queue)?;
@@ -110,9 +112,10 @@ impl Arrival {
         Ok(self.is_dropped)
     }
 
-    /// What can only be checked in a whole queue that a client restores. Numbers that count on from what is
-    /// accepted are refused neither by a replica nor by a later load, whose limits, the queue's own, lie
-    /// far out; and those that this server drew itself come back to it, wherever its clock was then.
+    /// Checks what can only be checked in a whole queue that a client restores. Replicas and later
+    /// loads accept all numbers that count on from those accepted here: their limits, the queue's
+    /// own, lie far out. Numbers that this server drew itself are always accepted, wherever its
+    /// clock was then.
     fn check_reach(&self, queue: &Queue) -> Result<(), QueueError> {
         let own: Mint = clock::with_mint(|mint| *mint);
         let token = queue.token_floor().max(self.token);
@@ -141,15 +144,15 @@ fn latest_ms() -> u64 {
     ahead.clamp(YEAR_2039, INSTANT_MAX)
 }
 
-/// Between two lines of the log about what was refused.
+/// The least time between two log lines about refusals.
 const QUIET_MS: u64 = 1000;
-/// Of a key's name, in the log.
+/// The most bytes of a key's name in the log.
 const NAME_BYTES: usize = 128;
 
 #[derive(Clone, Copy)]
 struct Logged {
     at_ms: u64,
-    /// Refusals since, of which the log has nothing.
+    /// Refusals since then that were not logged.
     suppressed: u64,
 }
 
@@ -157,7 +160,7 @@ thread_local! {
     static LOGGED: Cell<Logged> = const { Cell::new(Logged { at_ms: 0, suppressed: 0 }) };
 }
 
-/// Clients can be refused as often as they like: one line in a second says so.
+/// Clients can cause refusals as often as they like, so at most one line per second is logged.
 pub fn log_refused(what: &str, key: &[u8], error: QueueError) {
     let (now_ms, logged) = (clock::real().ms(), LOGGED.get());
     if now_ms.abs_diff(logged.at_ms) < QUIET_MS {

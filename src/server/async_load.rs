@@ -1,8 +1,9 @@
-//! A replica that loads its master's data beside its own (`repl-diskless-load swapdb`) and serves its own meanwhile.
-//! Both have names and figures; those of the new data count once the data are swapped in.
+//! A replica that loads its master's data beside its own (`repl-diskless-load swapdb`) and serves
+//! its own data meanwhile. Both have names and figures; those of the new data count once the data
+//! are swapped in.
 //!
-//! Redis before 7.4 and Valkey before 8.0 report database 0 for every key that they load this way. Where that may be
-//! wrong, the timer searches for each name in all databases afterwards.
+//! Redis before 7.4 and Valkey before 8.0 report database 0 for every key that they load this way.
+//! Where that may be wrong, the timer searches all databases for each name afterwards.
 
 use super::agenda::{self, Deadlines, Name};
 use super::api::{Ctx, KeyName, OwnString};
@@ -11,17 +12,17 @@ use super::key::OpenKey;
 use std::cell::RefCell;
 use std::ffi::c_int;
 
-/// Names to be looked for in all databases. A list of them all, which takes some 50 ms for a million: on the agenda
-/// a name is dropped as soon as somebody looks for its queue and finds none.
+/// Names to search for in all databases. Building this list takes some 50 ms for a million names.
+/// The agenda cannot hold them: it drops a name as soon as a check finds no queue.
 #[derive(Default)]
 struct Misplaced {
     names: Vec<Name>,
-    /// They were noted down in this one: 0, until it is swapped.
+    /// The database under which they were noted: 0, until it is swapped.
     noted_in: c_int,
 }
 
 thread_local! {
-    /// Of the new data, while they are loaded.
+    /// The agenda of the new data, while they are loaded.
     static INCOMING: RefCell<Option<Deadlines>> = const { RefCell::new(None) };
     static MISPLACED: RefCell<Misplaced> = RefCell::default();
 }
@@ -34,8 +35,9 @@ pub fn is_under_way() -> bool {
     INCOMING.with_borrow(Option::is_some)
 }
 
-/// Notes down a queue that is loaded: as one of the new data, where such are on their way. Nothing is put right
-/// behind a panic: a server that a module refuses a file's data ends itself.
+/// Notes a queue that is loaded. While new data are loaded beside the old, it goes on the agenda of
+/// the new data. A panic in `note` is not handled here: a server that a module refuses a file's
+/// data exits.
 pub fn noting(note: impl FnOnce()) {
     let Some(incoming) = INCOMING.take() else {
         return note();
@@ -45,7 +47,7 @@ pub fn noting(note: impl FnOnce()) {
     INCOMING.set(Some(agenda::replace(present)));
 }
 
-/// The new data have taken the old ones' place.
+/// The new data have replaced the old data.
 pub fn complete(ctx: Ctx<'_>) {
     let Some(incoming) = INCOMING.take() else {
         return;
@@ -69,7 +71,7 @@ pub fn has_misplaced() -> bool {
     MISPLACED.with_borrow(|misplaced| !misplaced.names.is_empty())
 }
 
-/// The databases have changed places, and with them what was noted down there.
+/// Two databases were swapped, and with them the names that were noted there.
 pub fn swap(first: c_int, second: c_int) {
     MISPLACED.with_borrow_mut(|misplaced| {
         misplaced.noted_in = match misplaced.noted_in {
@@ -80,7 +82,7 @@ pub fn swap(first: c_int, second: c_int) {
     });
 }
 
-/// Puts names where their queues are, with so many steps.
+/// Moves names to the databases that have their queues, in at most `steps` steps.
 pub fn put_in_place(ctx: Ctx<'_>, mut steps: usize) {
     if !has_misplaced() {
         return;
@@ -102,7 +104,8 @@ pub fn put_in_place(ctx: Ctx<'_>, mut steps: usize) {
     }
 }
 
-/// It stands where it was noted down to stand, for which it need not be awake.
+/// Enters the queue of this name, if the database has one, at the instant it was entered for. That
+/// does not wake it.
 fn note_if_queue(ctx: Ctx<'_>, db: c_int, name: KeyName<'_>) -> bool {
     if !ctx.select_db(db) {
         return false;

@@ -1,12 +1,13 @@
-//! Clients that wait for the end of jobs: DQ.AWAIT, and DQ.BTOUCH, whose workers wait to learn that their lease was
-//! taken from them.
+//! Clients that wait for the end of jobs: DQ.AWAIT, and DQ.BTOUCH, whose workers wait to learn that
+//! they lost a lease.
 //!
-//! Looking later for how a job ended is wrong: by then it may be gone, or be there again (docs/model/Outcomes.tla).
-//! So each end is noted for those who wait for it when it is carried out ([`note`]), and sent afterwards: by the
-//! command that it belongs to, where that stands alone ([`tell_by_command`]), else by the timer, which
-//! comes behind transactions and scripts. Only what happens to the whole key is not carried out by a queue: then
-//! the timer looks at what is under the name, or a command before it changes that. What the timer does is in
-//! [`super::notify`].
+//! To look up later how a job ended would be wrong: by then it may be gone, or exist again
+//! (docs/model/Outcomes.tla). So each end is noted for waiting clients when it is carried out
+//! ([`note`]), and sent afterwards. A single command sends the ends that it caused
+//! ([`tell_by_command`]). After transactions and scripts, the timer sends them. Only what happens
+//! to a whole key (DEL, RENAME and others) does not pass through a queue's rules. Then the timer
+//! checks what is under the name, or a command does before it changes the key. The timer's part is
+//! in [`super::notify`].
 //!
 //! ```text
 //!   key.rs: listen ─► the queue notes departures ─► key.rs: finish ─► note ─► sent by the command
@@ -35,27 +36,27 @@ mod waiter;
 pub use waiter::{report_of, Found, ReplyEnds, ReplyLeases, Report};
 use waiter::{Waiter, WaitsFor};
 
-/// Clients that a command answers before it ends; more are left to the timer.
+/// So many clients a command answers itself; if there are more, the timer does.
 const ANSWERED_BY_COMMAND: usize = 16;
-/// Ids that are looked up before a command changes a key that was replaced.
+/// So many ids are looked up before a command changes a key that was replaced.
 const LOOKED_AT_BY_COMMAND: usize = 1000;
 
-/// An id that somebody waits for: one allocation for all that name it here, as of thousands none is in the processor's
-/// cache.
+/// An id that clients wait for: one allocation, shared by all references to it. With thousands of
+/// ids none is in the processor's cache.
 pub type AwaitedId = Rc<[u8]>;
 
-/// Those who wait on one key.
+/// The clients that wait on one key.
 #[derive(Default)]
 struct Watched {
     tickets: BTreeSet<u64>,
-    /// Hashed: in a tree, each of a dozen comparisons would read an id somewhere else in memory.
+    /// A hash table: in a tree, each of a dozen comparisons would read an id somewhere else in memory.
     by_id: HashMap<AwaitedId, Clients>,
 }
 
-/// A client, and the id's place among those that it waits for.
+/// A client's ticket, and the id's index among those that it waits for.
 type Client = (u64, usize);
 
-/// Those who wait for one id: mostly one, who takes no room of its own.
+/// The clients that wait for one id. Usually there is one, which needs no allocation.
 enum Clients {
     One(Client),
     Many(BTreeSet<Client>),
@@ -69,7 +70,7 @@ impl Clients {
         }
     }
 
-    /// Whether nobody is left.
+    /// Whether no client is left.
     fn remove(&mut self, client: Client) -> bool {
         match self {
             Clients::One(one) => *one == client,
@@ -93,18 +94,18 @@ impl Clients {
 struct Registry {
     waiters: ByTicket<Waiter>,
     watched: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Watched>>,
-    /// To be answered.
+    /// Clients to be answered.
     ready: BTreeSet<u64>,
-    /// What is under these names is to be looked at, for the clients from that ticket on.
+    /// Names to check, for the clients whose ticket is this one or greater.
     doubtful: BTreeMap<(c_int, Arc<[u8]>), u64>,
 }
 
-/// How many wait: asked by each command, so no variable of a thread's.
+/// How many clients wait. An atomic, which is cheaper to read than a thread-local: each command reads it.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static REGISTRY: RefCell<Registry> = RefCell::default();
-    /// Where all that is left to do is in slots that other nodes serve: when to look again, in real time.
+    /// When to look again, in real time, if all that is left to do is in slots that other nodes serve.
     static RETRY_AT: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -113,7 +114,7 @@ impl Registry {
         self.watched.get(&db)?.get(key)
     }
 
-    /// One who waits for these ids, each of them once.
+    /// Adds a client that waits for these ids, which must be distinct.
     fn add(
         &mut self,
         ticket: u64,
@@ -163,7 +164,8 @@ impl Registry {
         Some(waiter)
     }
 
-    /// Notes what happened for those whom it concerns; returns who is to be answered from now on.
+    /// Notes departures for the clients that wait for them; returns the clients that are to be
+    /// answered from now on.
     fn note(&mut self, db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
         let mut ready = Vec::new();
         let names = self.watched.get(&db);
@@ -188,7 +190,7 @@ impl Registry {
     }
 }
 
-/// Whether anybody waits at all: asked by each command.
+/// Whether any client waits: asked by each command.
 #[inline]
 pub fn are_there() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
@@ -198,7 +200,7 @@ pub fn any(db: c_int, key: &[u8]) -> bool {
     REGISTRY.with_borrow(|registry| registry.watched(db, key).is_some())
 }
 
-/// The ids that somebody waits for under that name.
+/// The ids that clients wait for under this name.
 pub fn ids_of(db: c_int, key: &[u8]) -> Vec<Vec<u8>> {
     REGISTRY.with_borrow(|registry| {
         let watched = registry.watched(db, key);
@@ -207,7 +209,7 @@ pub fn ids_of(db: c_int, key: &[u8]) -> Vec<Vec<u8>> {
     })
 }
 
-/// Blocks the client that runs the command until one of these jobs has ended, none of which has.
+/// Blocks the client that runs the command until one of these jobs ends. None of them has ended yet.
 pub fn block_for_ends(
     ctx: Ctx<'_>,
     key: &[u8],
@@ -221,7 +223,8 @@ pub fn block_for_ends(
     block(ctx, key, ids, until, (waits_for, nothing));
 }
 
-/// The same until one of these deliveries, all of which are current, is no more.
+/// Blocks the client that runs the command until one of these deliveries is lost, or all have
+/// ended. All of them are current.
 pub fn block_for_leases(
     ctx: Ctx<'_>,
     key: &[u8],
@@ -246,7 +249,7 @@ fn block(
     REGISTRY.with_borrow_mut(|registry| registry.add(ticket, place, ids, waits_for));
 }
 
-/// How this server knows of them.
+/// The callbacks of clients that wait for ends.
 static KIND: Kind = Kind {
     leave: |ticket, _| drop(take(ticket)),
     place: |ticket| {
@@ -263,7 +266,7 @@ fn take(ticket: u64) -> Option<Waiter> {
     waiter
 }
 
-/// Notes what has happened to a queue's jobs. Returns who is to be answered.
+/// Notes departures of a queue's jobs. Returns the clients that are to be answered.
 pub fn note(db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
     if departures.is_empty() {
         return Vec::new();
@@ -271,7 +274,8 @@ pub fn note(db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<
     REGISTRY.with_borrow_mut(|registry| registry.note(db, key, departures, now))
 }
 
-/// Answers those whom a command has just made ready on its own key, if this is the way for it.
+/// Answers the clients that a command has just made ready on its own key; leaves them to the timer
+/// if the command may not answer.
 pub fn tell_by_command(ctx: Ctx<'_>, key: KeyName<'_>, ready: &[u64]) {
     if ready.is_empty() {
         return;
@@ -293,7 +297,8 @@ fn waits_for(ticket: u64) -> Option<Call> {
     REGISTRY.with_borrow(|registry| Some(registry.waiters.get(ticket)?.call()))
 }
 
-/// Answers one who is ready, or whose wait is over; false where it is none of ours. Leases are those of this queue.
+/// Answers a client that is ready, or whose wait has expired. `queue` is the one whose leases it
+/// reports. False if the ticket does not wait here.
 pub fn answer(
     ctx: Ctx<'_>,
     ticket: u64,
@@ -315,7 +320,7 @@ pub fn answer(
     true
 }
 
-/// The first who is to be answered from that ticket on, and where it waits.
+/// The first client to be answered whose ticket is `from` or greater, and where it waits.
 pub fn next_ready(from: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
     REGISTRY.with_borrow(|registry| {
         let &ticket = registry.ready.range(from..).next()?;
@@ -324,7 +329,7 @@ pub fn next_ready(from: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
     })
 }
 
-/// Something has happened to the key as a whole.
+/// Something happened to a key as a whole: has the timer check it.
 pub fn look_again(db: c_int, key: &[u8]) {
     if !are_there() {
         return;
@@ -339,7 +344,7 @@ pub fn look_again(db: c_int, key: &[u8]) {
     });
 }
 
-/// Something has happened to all keys of a database, or of all.
+/// Something happened to all keys of a database, or of all databases: has the timer check them.
 pub fn look_again_at_all(db: Option<c_int>) {
     if !are_there() {
         return;
@@ -356,7 +361,7 @@ pub fn look_again_at_all(db: Option<c_int>) {
     timer::arm(0);
 }
 
-/// A name that is to be looked at, behind that one.
+/// The next name to check, in order after `after`.
 pub fn next_doubtful(after: Option<&(c_int, Arc<[u8]>)>) -> Option<(c_int, Arc<[u8]>)> {
     use std::ops::Bound::{Excluded, Unbounded};
     REGISTRY.with_borrow(|registry| {
@@ -366,19 +371,19 @@ pub fn next_doubtful(after: Option<&(c_int, Arc<[u8]>)>) -> Option<(c_int, Arc<[
     })
 }
 
-/// Whether what is under the name is still to be looked at.
+/// Whether the name is still to be checked.
 pub fn is_doubtful(db: c_int, key: &[u8]) -> bool {
     REGISTRY.with_borrow(|registry| {
         !registry.doubtful.is_empty() && registry.doubtful.contains_key(&(db, Arc::from(key)))
     })
 }
 
-/// Looks before a command changes what is there. Where very many wait, the last are left to the timer.
+/// Checks a name before a command changes its key. Beyond a limit, the rest is left to the timer.
 pub fn look_by_command(db: c_int, key: &[u8], found: &Found<'_>, now: Now) {
     look_at(&(db, Arc::from(key)), found, LOOKED_AT_BY_COMMAND, now);
 }
 
-/// Whether the key that the client waits on is such.
+/// Whether `is_such` holds for the key that the client waits on.
 pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
     REGISTRY.with_borrow(|registry| {
         let waiter = registry.waiters.get(ticket);
@@ -386,7 +391,7 @@ pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
     })
 }
 
-/// Tells those who wait on a doubtful name what is there now, client by client; returns how many steps are left.
+/// Notes what is under a doubtful name now, client by client; returns how many steps are left.
 pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, now: Now) -> usize {
     REGISTRY.with_borrow_mut(|registry| {
         let Some(mut from) = registry.doubtful.remove(name) else {
@@ -414,14 +419,15 @@ pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, n
     })
 }
 
-/// When the timer must come for those who wait here.
+/// When the timer must fire for clients that wait here.
 pub fn next_turn() -> Option<u64> {
     let has_work =
         |registry: &Registry| !registry.ready.is_empty() || !registry.doubtful.is_empty();
     (are_there() && REGISTRY.with_borrow(has_work)).then(|| RETRY_AT.get())
 }
 
-/// What is left is in slots of other nodes: not before then; 0 is as soon as there is something.
+/// Sets when to look again, because all that is left is in slots of other nodes; 0 means as soon as
+/// there is anything to do.
 pub fn retry_at(instant: u64) {
     RETRY_AT.set(instant);
 }

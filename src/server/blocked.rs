@@ -1,5 +1,5 @@
-//! Clients that wait for jobs, first come first served. How they are blocked, and how their waits end, is in
-//! [`super::waits`]; who is served is decided here.
+//! Clients that wait for jobs, first come first served: who is served next. How they are blocked,
+//! and how their waits end, is in [`super::waits`].
 
 use super::agenda;
 use super::api::acl::Call;
@@ -19,17 +19,17 @@ use std::sync::Arc;
 pub struct PopRequest {
     pub count: Option<u64>,
     pub ttr_ms: Option<u64>,
-    /// In place of the server's default TTR.
+    /// Replaces the server's default TTR.
     pub lease_ms: Option<u64>,
     pub noack: bool,
     pub with_due: bool,
     pub with: Wanted,
-    /// Of BPOP: writes what a client gets that has waited.
+    /// For BPOP: writes the reply after a wait.
     pub reply: Option<ReplyJobs>,
 }
 
 impl PopRequest {
-    /// As the queue is asked now: the server's default may be set to another while a client waits.
+    /// What to ask of the queue now: the server's default TTR may change while a client waits.
     #[inline(always)]
     pub fn pop(self) -> Pop<'static> {
         Pop {
@@ -55,12 +55,12 @@ struct Waiter {
     keys: Vec<Arc<[u8]>>,
 }
 
-/// Tickets of those who wait on one key, by what MAXRESERVED means to them.
+/// Tickets of the clients that wait on one key. MAXRESERVED holds back `leasing`, not `noack`.
 #[derive(Default)]
 struct Line {
     leasing: BTreeSet<u64>,
     noack: BTreeSet<u64>,
-    /// The key may hold a queue that is only kept for them.
+    /// The key may hold a queue that is kept only for these clients.
     keeps_queue: bool,
 }
 
@@ -83,7 +83,7 @@ impl Kinds {
     }
 }
 
-/// How many wait: asked by each command, so no variable of a thread's.
+/// How many clients wait. An atomic, which is cheaper to read than a thread-local: each command reads it.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -124,8 +124,8 @@ impl Registry {
         COUNT.store(self.waiters.len(), Ordering::Relaxed);
     }
 
-    /// Takes a waiter out everywhere; the keys that it leaves alone with a queue that was kept for those
-    /// in line are returned with it.
+    /// Removes a waiter from all lines. Returned with it: the keys on which it was the last, if
+    /// they hold a queue that was kept only for waiting clients.
     fn remove(&mut self, ticket: u64) -> Option<(Waiter, Vec<Arc<[u8]>>)> {
         let waiter = self.waiters.remove(ticket)?;
         COUNT.store(self.waiters.len(), Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Registry {
     }
 }
 
-/// How this server knows of them.
+/// The callbacks of clients that wait for jobs.
 static KIND: Kind = Kind {
     leave,
     place: |ticket| {
@@ -162,8 +162,8 @@ static KIND: Kind = Kind {
     },
 };
 
-/// Takes a waiter out, and has the keys it leaves alone looked at, but for one that is being looked
-/// at: a key that was only kept for it goes now.
+/// Removes a waiter. The timer then checks keys whose queue was kept only for waiting clients, and
+/// deletes them; not `looked_at`, which is being processed already.
 fn leave(ticket: u64, looked_at: Option<&[u8]>) {
     let removed = REGISTRY.with_borrow_mut(|registry| registry.remove(ticket));
     let Some((waiter, left)) = removed else {
@@ -174,7 +174,7 @@ fn leave(ticket: u64, looked_at: Option<&[u8]>) {
     }
 }
 
-/// Whether anybody waits at all.
+/// Whether any client waits.
 #[inline]
 pub fn are_there() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
@@ -205,17 +205,17 @@ fn kinds_there(db: c_int, key: &[u8]) -> Kinds {
     })
 }
 
-/// Clients that wait on a key.
+/// How many clients wait on a key.
 pub fn count(db: c_int, key: &[u8]) -> usize {
     REGISTRY.with_borrow(|registry| registry.line(db, key).map_or(0, Line::len))
 }
 
-/// Clients that wait at all.
+/// How many clients wait on any key.
 pub fn count_all() -> usize {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// The names in a database on which somebody waits.
+/// The names in a database on which clients wait.
 pub fn keys_of(db: c_int) -> Vec<Arc<[u8]>> {
     REGISTRY.with_borrow(|registry| {
         let lines = registry.lines.get(&db);
@@ -223,7 +223,7 @@ pub fn keys_of(db: c_int) -> Vec<Arc<[u8]>> {
     })
 }
 
-/// All names on which somebody waits.
+/// All names on which clients wait.
 pub fn keys() -> Vec<(c_int, Arc<[u8]>)> {
     REGISTRY.with_borrow(|registry| {
         let lines = registry.lines.iter();
@@ -233,7 +233,7 @@ pub fn keys() -> Vec<(c_int, Arc<[u8]>)> {
     })
 }
 
-/// The key holds a queue that goes when the last of those in line has left.
+/// Notes that the key's queue must be removed when the last client in line has left.
 pub fn keep_queue(db: c_int, key: &[u8]) {
     REGISTRY.with_borrow_mut(|registry| {
         let lines = registry.lines.get_mut(&db);
@@ -261,8 +261,8 @@ pub fn block<'a>(
     REGISTRY.with_borrow_mut(|registry| registry.add(ticket, names, waiter));
 }
 
-/// The request of the client that is first in line on a key, among those that it can be fulfilled for:
-/// a full MAXRESERVED or GROUPMAX holds back all that do not pop with NOACK.
+/// The request of the client that is first in line on a key, among those that it can serve. A full
+/// MAXRESERVED or GROUPMAX holds back all clients that do not pop with NOACK.
 pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, PopRequest)> {
     REGISTRY.with_borrow(|registry| {
         let line = registry.line(db, key)?;
@@ -272,7 +272,8 @@ pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, Po
     })
 }
 
-/// Of the keys that the client has named before that one, those that are such; and how many it has named.
+/// The keys that the client named before `key` and for which `is_such` holds; and how many it named
+/// in all.
 pub fn named_before(
     ticket: u64,
     key: &[u8],
@@ -301,12 +302,12 @@ pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, key: KeyName<'_>) -> bool {
     waits::is_allowed(ctx, ticket, Call::BPOP, key)
 }
 
-/// Takes a client out of all lines. It must be answered at once.
+/// Takes a client out of all lines. The caller must answer it at once.
 pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<BlockedClient> {
     waits::take(ticket, served_on)
 }
 
-/// Whether one of the keys that the client waits on is such.
+/// Whether `is_such` holds for one of the keys that the client waits on.
 pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
     REGISTRY.with_borrow(|registry| {
         let waiter = registry.waiters.get(ticket);

@@ -1,8 +1,8 @@
 //! The only place that reads the server's clock, and the server's source of ids and tokens.
 //!
-//! With `test-clock yes` queues go by a clock that stands still until DQ.CLOCK moves it
-//! ([`super::test_clock`]). Whatever is not about jobs (blocked clients, the timer itself, slots that
-//! move) goes by the real one.
+//! With `test-clock yes`, queues follow a clock that stands still until DQ.CLOCK moves it
+//! ([`super::test_clock`]). What is not about jobs (blocked clients, the timer itself, slots that
+//! move) follows the real clock.
 
 use crate::queue::clock::{Mint, Now};
 use crate::queue::job::INSTANT_MAX;
@@ -24,12 +24,13 @@ pub fn now() -> Now {
     }
 }
 
-/// Every command asks: clock_gettime itself takes half the time of SystemTime and its Duration.
+/// The real time. Every command reads it: clock_gettime alone takes half the time of SystemTime and
+/// its Duration.
 pub fn real() -> Now {
     Now::from_us(read(libc::CLOCK_REALTIME))
 }
 
-/// How far the clock is ahead of one that nobody sets: it falls when the clock is set back.
+/// How far the clock is ahead of the monotonic one: it falls when the clock is set back.
 pub fn ahead_us() -> i64 {
     real().us().wrapping_sub(read(libc::CLOCK_MONOTONIC)) as i64
 }
@@ -39,13 +40,13 @@ fn read(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: clocks that every system has, and a place for their answer; it cannot fail so.
+    // SAFETY: clocks that every system has, and a valid pointer for the result; so it cannot fail.
     unsafe { libc::clock_gettime(clock, &mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
-/// At load: from here on the clock moves only by [`super::test_clock`].
+/// Called at load: from here on the clock moves only by [`super::test_clock`].
 pub fn stand_still() {
     STANDS_AT.store(real().ms().max(1), Ordering::Relaxed);
 }
@@ -54,12 +55,13 @@ pub fn is_for_tests() -> bool {
     STANDS_AT.load(Ordering::Relaxed) != 0
 }
 
-/// Moves the test clock on to that unix-ms; never back.
+/// Moves the test clock forward to this unix-ms; never back.
 pub fn move_to(ms: u64) {
     STANDS_AT.fetch_max(ms.min(INSTANT_MAX), Ordering::Relaxed);
 }
 
-/// Ids and tokens come from here alone. `draw` must not call the server: the mint is lent meanwhile.
+/// Lends the mint, the only source of ids and tokens. `draw` must not call the server while the
+/// mint is lent.
 pub fn with_mint<T>(draw: impl FnOnce(&mut Mint) -> T) -> T {
     MINT.with_borrow_mut(draw)
 }

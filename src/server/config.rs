@@ -11,9 +11,9 @@ pub const TIMER_STEPS: (i64, i64, i64) = (1000, 10, 100_000);
 pub const DEFAULT_TTR: (i64, i64, i64) = (TTR_DEFAULT_MS as i64, 1, INSTANT_MAX as i64);
 
 lazy_static! {
-    /// Steps of one firing of the timer, each of them one job or one client.
+    /// Steps of one firing of the timer; a step is one job or one client.
     pub static ref TIMER_STEPS_SETTING: AtomicI64 = AtomicI64::new(TIMER_STEPS.0);
-    /// The lease in ms of a job that names none, in a queue that names none.
+    /// The lease in ms of a job without a TTR, in a queue without one.
     pub static ref DEFAULT_TTR_SETTING: AtomicI64 = AtomicI64::new(DEFAULT_TTR.0);
 }
 
@@ -25,7 +25,7 @@ pub fn default_ttr_ms() -> u64 {
     DEFAULT_TTR_SETTING.load(Ordering::Relaxed).max(1) as u64
 }
 
-/// An argument of the load and nothing else: the clock stands still but for DQ.CLOCK.
+/// Only an argument of the load, not a setting: the clock stands still except for DQ.CLOCK.
 const TEST_CLOCK: &[u8] = b"test-clock";
 
 /// Whether the load's arguments ask for the clock for tests.

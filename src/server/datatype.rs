@@ -1,4 +1,4 @@
-//! The data type `dq-queue1`: what the server asks of a queue's value.
+//! The data type `dq-queue1`: the server's callbacks on a queue's value.
 
 use super::api::{api, bytes_of, guarded, Ctx, RawString};
 use super::arrival::{Arrival, Origin};
@@ -17,13 +17,13 @@ use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// What every dump begins with; dumps of older versions stay readable.
+/// The encoding version of every dump; dumps of older versions stay readable.
 const ENCODING_VERSION: c_int = 5;
 
 pub static DQ_QUEUE: RedisType = RedisType::new("dq-queue1", ENCODING_VERSION, METHODS);
 
 const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
-    // The last version that 7.0 knows.
+    // The newest version that Redis 7.0 knows.
     version: 4,
     rdb_load: Some(rdb_load),
     rdb_save: Some(rdb_save),
@@ -45,13 +45,13 @@ const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
     aux_save2: None,
 };
 
-/// Once, at load: the type is registered.
+/// Called once, at load, when the type is registered.
 pub fn start() {
     queue_value::set_data_type(*DQ_QUEUE.raw_type.borrow());
 }
 
 /// # Safety
-/// `value` is one that [`super::key::OpenKey::create`] or a callback here has made.
+/// `value` was made by [`super::key::OpenKey::create`] or a callback here.
 unsafe fn value_of<'a>(value: *const c_void) -> &'a Value {
     // SAFETY: the caller's promise.
     unsafe { &*value.cast() }
@@ -76,8 +76,8 @@ unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     });
 }
 
-/// The last id and token drawn, so that both grow on although the clock may step back before the next
-/// start.
+/// The last id and token drawn. They are saved so that both keep growing, even if the clock is set
+/// back before the next start.
 fn minted() -> Vec<u8> {
     let ((ms, seq), token) = clock::with_mint(|mint| (mint.id(), mint.token()));
     let mut bytes = Vec::new();
@@ -96,7 +96,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
         queue.begin_restore();
         loop {
             let mut len = 0;
-            // SAFETY: `io` is live; what is returned is ours to free.
+            // SAFETY: `io` is live; the returned buffer is ours to free.
             let chunk = unsafe { api!(RedisModule_LoadStringBuffer, io, &mut len) };
             if chunk.is_null() {
                 return null_mut();
@@ -133,9 +133,10 @@ fn refused(io: *mut raw::RedisModuleIO, error: QueueError) -> *mut c_void {
     null_mut()
 }
 
-/// Outside a load, RESTORE and COPY come from a client; but a replica does as its master did.
+/// Outside a load, RESTORE and COPY come from a client, except on a replica, which repeats what its
+/// master did.
 fn origin() -> Origin {
-    // SAFETY: the server allows a null context, of which it tells only about itself.
+    // SAFETY: the server allows a null context, for flags about itself.
     let flags = unsafe { Ctx::new(null_mut()) }.flags();
     if flags.is_master() && !flags.is_loading() {
         Origin::Client
@@ -144,13 +145,13 @@ fn origin() -> Origin {
     }
 }
 
-/// A queue is about to stand under that name: the timer must look at it. Nothing else announces queues that come
-/// from a file; where a client restores one, another may still stand there.
+/// A queue is about to be stored under this name: puts it on the agenda. Nothing else reports
+/// queues that come from a file. If a client restores one, the name may still hold another.
 fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
     let Some(name) = name_in(io) else {
         return;
     };
-    // SAFETY: `io` is live; the server allows a null context, of which it tells only about itself.
+    // SAFETY: `io` is live; the server allows a null context, for flags about itself.
     let (db, flags) = unsafe {
         let db = api!(RedisModule_GetDbIdFromIO, io);
         (db, Ctx::new(null_mut()).flags())
@@ -165,8 +166,8 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
     });
 }
 
-/// It is looked at when something is due in it, and not before: where very many were loaded, a look at each of
-/// them would hold up those who wait for this server to take over.
+/// Puts a loaded queue on the agenda at its own next instant, not at once. After a load of very
+/// many queues, a check of each would delay clients that wait for this server to take over.
 fn note_loaded(db: c_int, name: &[u8], value: &mut Value) {
     let now = clock::now();
     value.armed_for = attention_after_load(value.queue(), blocked::kinds(db, name), now);
@@ -175,9 +176,9 @@ fn note_loaded(db: c_int, name: &[u8], value: &mut Value) {
     value.sleep();
 }
 
-/// Of the key that is being read, where the server says it.
+/// The name of the key that is being read, if the server knows it.
 fn name_in<'a>(io: *mut raw::RedisModuleIO) -> Option<&'a [u8]> {
-    // SAFETY: `io` is live, and the name in it as long.
+    // SAFETY: `io` is live, and so is the name in it.
     unsafe {
         let name = api!(RedisModule_GetKeyNameFromIO, io);
         (!name.is_null()).then(|| bytes_of(name.cast_mut()))
@@ -218,7 +219,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
                 );
             };
             value_of(value).with_queue(|queue| queue.digest(&mut add));
-            // One sequence: between two of them the order would not count.
+            // One sequence: the digest would ignore the order of several.
             api!(RedisModule_DigestEndSequence, digest);
         }
     });
@@ -228,7 +229,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 unsafe extern "C" fn free(value: *mut c_void) {
     guarded("free", (), || {
         renamed::note_freed(value);
-        // SAFETY: made by `Box::into_raw`, and given back by the server once.
+        // SAFETY: made by `Box::into_raw`; the server gives it back once.
         let value = unsafe { Box::from_raw(value.cast::<Value>()) };
         value.into_queue().into_iter().for_each(reclaim::free_later);
     });
@@ -245,7 +246,7 @@ unsafe extern "C" fn mem_usage(
     })
 }
 
-/// Above 64 the server frees on a background thread, where it may.
+/// Above 64 the server frees on a background thread, if it is configured to.
 unsafe extern "C" fn free_effort(
     _ctx: *mut raw::RedisModuleKeyOptCtx,
     value: *const c_void,
@@ -270,10 +271,11 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, value: *const c
     });
 }
 
-/// Where renamed queues must be searched for, no event reports a queue that a file's RESTORE has replaced.
+/// Removes the name from the agenda. While renamed queues are searched for, no event reports a
+/// queue that a file's RESTORE has replaced: then the name is checked instead.
 fn gone(db: c_int, name: &[u8]) {
     awaits::look_again(db, name);
-    // SAFETY: the server allows a null context, of which it tells only about itself.
+    // SAFETY: the server allows a null context, for flags about itself.
     let is_loading = || unsafe { Ctx::new(null_mut()) }.flags().is_loading();
     if renamed::is_searching() && is_loading() {
         agenda::check_soon(db, name);
@@ -282,8 +284,9 @@ fn gone(db: c_int, name: &[u8]) {
     }
 }
 
-/// A queue that is kept only for its waiting clients does not exist for clients: COPY fails rather than replace its
-/// target by nothing. The server leaves no way to answer 0 from here.
+/// A queue that is kept only for its waiting clients does not exist for other clients. Here COPY
+/// fails, so that it does not replace its target by nothing: the server leaves no way to answer 0
+/// from this callback.
 unsafe extern "C" fn copy(
     ctx: *mut raw::RedisModuleKeyOptCtx,
     value: *const c_void,

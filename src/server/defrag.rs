@@ -8,17 +8,17 @@ use redis_module::raw;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::ManuallyDrop;
 
-/// The server's word on what is to move, and when time is up.
+/// The server's decisions: what to move, and when time is up.
 struct Host {
     ctx: *mut raw::RedisModuleDefragCtx,
 }
 
 impl Host {
-    /// The allocation's new address, where it was moved: then the old one is freed.
+    /// The allocation's new address, if it was moved: then the old one is freed.
     ///
     /// # Safety
-    /// `old` is an allocation of the server's allocator, which is the module's; to be used no more
-    /// where this returns another.
+    /// `old` is an allocation of the server's allocator, which the module uses, too. It must not be
+    /// used any more if this returns another address.
     unsafe fn move_allocation<T>(&self, old: *mut T) -> Option<*mut T> {
         // SAFETY: the caller's promise; the context is that of the callback that runs.
         let new = unsafe { api!(RedisModule_DefragAlloc, self.ctx, old.cast()) };
@@ -33,9 +33,9 @@ impl Mover for Host {
         }
         let mut array = ManuallyDrop::new(array);
         let (start, len, capacity) = (array.as_mut_ptr(), array.len(), array.capacity());
-        // SAFETY: the Vec has allocated, and is not used from here on. The server copies all bytes to
-        // an allocation of the same size and, as sizes imply alignments there, of the same alignment:
-        // so the parts are those of a Vec again, moved bit by bit.
+        // SAFETY: the Vec has allocated, and is not used from here on. The server copies all bytes
+        // to an allocation of the same size and, as its sizes imply alignments, of the same
+        // alignment. So the parts form a Vec again, moved bit by bit.
         unsafe {
             let start = self.move_allocation(start).unwrap_or(start);
             Vec::from_raw_parts(start, len, capacity)
@@ -58,8 +58,8 @@ pub unsafe extern "C" fn defrag(
     guarded("defrag", 0, || {
         let mut host = Host { ctx };
         let mut cursor: c_ulong = 0;
-        // SAFETY: `value` points to where the server keeps its only pointer to a value of our type,
-        // whose allocation came from a Box; nobody else looks at it while this runs.
+        // SAFETY: `value` points to the server's only pointer to a value of our type, whose
+        // allocation came from a Box; no other code reads it while this runs.
         unsafe {
             // Leaves the cursor unchanged if there is none.
             api!(RedisModule_DefragCursorGet, ctx, &mut cursor);

@@ -1,5 +1,5 @@
-//! What happens to keys without a command of the module: loading, flushing, swapping, renaming, a change of role.
-//! Nothing is changed here; keys are put on the agenda for the timer.
+//! What happens to keys without a command of the module: loading, flushing, swapping, renaming, a
+//! change of role. Nothing is changed here; keys are put on the agenda for the timer.
 
 use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 /// Keyspace events after which a name holds a queue that was not there before.
 const ARRIVALS: [&CStr; 4] = [c"rename_to", c"move_to", c"copy_to", c"restore"];
 
-/// Subscribes to all of it; false where the server refuses.
+/// Subscribes to all events; false if the server refuses.
 pub fn subscribe(ctx: Ctx<'_>) -> bool {
     replicate::note_subscribers();
     let mut events: Vec<(u64, raw::RedisModuleEventCallback)> = vec![
@@ -85,7 +85,7 @@ unsafe extern "C" fn on_keyspace_event(
     })
 }
 
-/// All queues are new after a load, and each is noted down on the way.
+/// All queues are new after a load, and each is noted while it is loaded.
 unsafe extern "C" fn on_loading(
     ctx: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,
@@ -110,7 +110,7 @@ unsafe extern "C" fn on_loading(
     });
 }
 
-/// Comes before and after the loading events of data that are loaded beside the old ones.
+/// Comes before and after the loading events of data that are loaded beside the old data.
 unsafe extern "C" fn on_async_load(
     ctx: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,
@@ -127,7 +127,7 @@ unsafe extern "C" fn on_async_load(
             }
             _ => async_load::abort(),
         }
-        // Valkey says that a load was given up after it has said that loading has ended.
+        // Valkey reports an aborted load only after it has reported that loading ended.
         worker::rearm();
     });
 }
@@ -164,8 +164,8 @@ unsafe extern "C" fn on_swap(
         async_load::swap(first, second);
         awaits::look_again_at_all(Some(first));
         awaits::look_again_at_all(Some(second));
-        // Clients wait on in their database, whose keys are others now; and a key that was kept for
-        // them alone, under the same name in the other one, is so no more.
+        // Clients go on waiting in their database, which has other keys now. A key that was kept
+        // only for them is in the other database now, where no client keeps it.
         let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
         for name in names {
             agenda::check_soon(first, &name);
@@ -194,7 +194,7 @@ fn note_new_subscribers() {
     }
 }
 
-/// A snapshot was forked, a setting changed, a replica came: somebody may read on from here.
+/// A snapshot was forked, a setting changed, or a replica came: there may be a new reader of effects.
 unsafe extern "C" fn on_news(
     _ctx: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,
@@ -207,7 +207,7 @@ unsafe extern "C" fn on_news(
     });
 }
 
-/// A few times in a second, whatever happens: no timer has to fire for what can wait.
+/// Runs a few times per second in any case: no timer has to fire for what can wait.
 unsafe extern "C" fn on_cron(
     ctx: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,

@@ -1,5 +1,5 @@
-//! The figures over all queues, as of now: those of queues that have seen a due time come since they were entered
-//! are entered anew first. Queues on which commands run need nothing of it.
+//! The figures over all queues, as of now. Queues in which a job became due since their figures
+//! were entered are updated first; commands keep the figures of other queues up to date.
 
 use super::api::{Ctx, OwnString};
 use super::key::OpenKey;
@@ -12,12 +12,13 @@ use std::ffi::c_int;
 /// updates the others, and until then those jobs count as delayed.
 const QUEUES_AT_ONCE: usize = 20_000;
 
-/// Keys that one INFO goes through for a queue that was just renamed, where they must be searched for: a few
-/// ms. Where there are more, the timer finds it, and until then it is not counted.
+/// Keys that one INFO searches for a queue that was just renamed, on servers that do not report
+/// renames: a few ms. If there are more keys, the timer finds the queue, and until then it is not
+/// counted.
 const KEYS_AT_ONCE: usize = 20_000;
 
 thread_local! {
-    /// INFO has left something to the timer.
+    /// INFO has left queues to the timer.
     static UNFINISHED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -36,7 +37,7 @@ pub fn of_all_queues() -> (usize, Figures) {
     agenda::figures()
 }
 
-/// The timer's share: what INFO has left, and events for jobs that became due. Takes at most so many
+/// The timer's part: what INFO has left, and events for jobs that became due. Takes at most `steps`
 /// steps, and returns how many are left.
 pub fn catch_up(ctx: Ctx<'_>, steps: usize) -> usize {
     if !has_subscribers() {
@@ -49,12 +50,12 @@ pub fn catch_up(ctx: Ctx<'_>, steps: usize) -> usize {
     left
 }
 
-/// When the timer must see to it.
+/// When the timer must call [`catch_up`].
 pub fn next() -> Option<u64> {
     has_subscribers().then(agenda::next_outdated).flatten()
 }
 
-/// Whether jobs that become due raise events here: on a replica its master's effects do.
+/// Whether jobs that become due raise events here. On a replica its master's effects raise them.
 fn due_jobs_raise_events() -> bool {
     agenda::is_master() && replicate::subscribed_since().is_some()
 }

@@ -4,9 +4,9 @@ use super::agenda::{self, Ticket};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Tickets that lie together: a line of them never grows by much at once.
+/// Tickets per chunk: in chunks, the line never has to grow by much at once.
 const CHUNK: usize = 256;
-/// The line has this many more than twice the queues that there are, at most.
+/// The line has at most this many tickets more than twice the number of queues.
 const SLACK: usize = 1024;
 
 #[derive(Default)]
@@ -17,9 +17,9 @@ struct Line {
 
 thread_local! {
     static LINE: RefCell<Line> = RefCell::default();
-    /// How long the line may be, by the queues that there were when the last sweep began.
+    /// How long the line may be, from the number of queues when the last sweep began.
     static LONGEST: Cell<usize> = const { Cell::new(SLACK) };
-    /// How many the sweep that is under way has before it.
+    /// How many tickets the current sweep still has to visit.
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -45,19 +45,19 @@ impl Line {
     }
 }
 
-/// The queue with this ticket is awake.
+/// Enters the ticket of a queue that is awake.
 pub fn enlist(ticket: Ticket) {
     let len = LINE.with_borrow_mut(|line| {
         line.push(ticket);
         line.len
     });
-    // Tickets of queues that are gone are left behind by the sweeps, which may be slower than queues come and go.
+    // Sweeps drop the tickets of removed queues, but queues may be created and removed faster than that.
     if len > LONGEST.get() {
         (0..2).for_each(|_| drop_gone());
     }
 }
 
-/// The first one stands at the end from now on, unless its queue is gone.
+/// Moves the first ticket to the end, or drops it if its queue is gone.
 fn drop_gone() {
     let first = LINE.with_borrow_mut(Line::pop);
     LEFT.set(LEFT.get().saturating_sub(1));
@@ -66,7 +66,7 @@ fn drop_gone() {
     }
 }
 
-/// Begins a sweep past all that stand here, unless one is under way.
+/// Begins a sweep over all tickets in the line, unless one is under way.
 pub fn begin_sweep() {
     LONGEST.set(SLACK + 2 * agenda::queues());
     if !has_more() {
@@ -74,12 +74,12 @@ pub fn begin_sweep() {
     }
 }
 
-/// Whether the sweep has more before it.
+/// Whether the sweep has more tickets to visit.
 pub fn has_more() -> bool {
     LEFT.get() > 0
 }
 
-/// The next one of the sweep, which stands here no more.
+/// Takes the sweep's next ticket out of the line.
 pub fn next() -> Option<Ticket> {
     LEFT.set(LEFT.get().checked_sub(1)?);
     LINE.with_borrow_mut(Line::pop)

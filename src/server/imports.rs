@@ -1,6 +1,6 @@
-//! Atomic imports of slots, in Redis 8.4 and newer. The server skips a value that the module refuses, with a line in
-//! the log, and takes the slots over without it; the other node then deletes it. So the module cancels such an import
-//! in time.
+//! Atomic imports of slots, in Redis 8.4 and newer. If the module refuses a value, the server skips
+//! it with a line in the log, and takes over the slots without it; the other node then deletes it.
+//! So the module cancels such an import in time.
 
 use super::api::imports::Import;
 use super::api::{api, guarded, log};
@@ -28,7 +28,8 @@ pub fn has_ended(import: &Import) {
     IMPORTS.with_borrow_mut(|imports| imports.under_way.retain(|it| it.task != import.task));
 }
 
-/// A queue of that name was refused. If it came with its slot, that stays where it was.
+/// A queue of this name was refused. If it came with an import of its slot, the import is
+/// cancelled, and the slot stays where it was.
 pub fn refuse(key: &[u8]) {
     let slot = slot_of(key);
     let first = IMPORTS.with_borrow_mut(|imports| {
@@ -37,8 +38,9 @@ pub fn refuse(key: &[u8]) {
         Some(imports.refused.len() == 1)
     });
     if first == Some(true) {
-        // Not now: the command that brought it is on the import's own connection. The source asks to hand over only
-        // after it has heard that all has come, which is a turn of the event loop later.
+        // Not now: the command that brought it runs on the import's own connection. The source asks
+        // for the handover only after it has heard that all data have come, which is a turn of the
+        // event loop later.
         // SAFETY: the callback takes no data.
         unsafe { api!(RedisModule_EventLoopAddOneShot, Some(cancel), null_mut()) };
     }

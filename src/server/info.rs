@@ -1,4 +1,4 @@
-//! INFO dq: figures over all queues, for those who watch the server.
+//! INFO dq: figures over all queues, for monitoring.
 
 use super::api::{api, guarded, Ctx};
 use super::{blocked, clock, figures, reclaim, renamed, replicate, timer, zones};
@@ -35,7 +35,7 @@ unsafe extern "C" fn on_info(info: *mut raw::RedisModuleInfoCtx, for_crash_repor
     });
 }
 
-/// Without the `dq_` that the server puts before each.
+/// The names of the fields lack the prefix `dq_`, which the server adds.
 fn fields() -> Vec<(CString, u64)> {
     let name = |name: &str| CString::new(name).unwrap_or_default();
     let owned = |(field, value): (&CStr, u64)| (field.to_owned(), value);

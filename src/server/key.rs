@@ -31,13 +31,13 @@ impl<'a> OpenKey<'a> {
         Self::open_as(ctx, name, mode)
     }
 
-    /// For a look at what a name holds, leaving no trace.
+    /// Opens the key for reading, without touching its access time.
     pub fn peek(ctx: Ctx<'a>, name: KeyName<'a>) -> Result<Self, Refusal> {
         let mode = raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH;
         Self::open_as(ctx, name, mode as c_int)
     }
 
-    /// The database, if the name holds a queue, whose figures are entered under this name.
+    /// The database, if the name holds a queue. Enters the queue's figures under this name.
     pub fn db_of_queue(ctx: Ctx<'a>, name: KeyName<'a>) -> Option<c_int> {
         let mut open = Self::peek(ctx, name).ok()?;
         let (db, name) = (open.db(), open.name());
@@ -54,8 +54,8 @@ impl<'a> OpenKey<'a> {
             key,
             value: None,
         };
-        // SAFETY: an open key; the server answers for a null one as for an empty one. A value of our
-        // type is a `Value` that `value` has made.
+        // SAFETY: the key is open; the server treats a null key as an empty one. A value of our
+        // type is a `Value` that `create` or a callback of the data type has made.
         unsafe {
             if api!(RedisModule_ModuleTypeGetType, open.key) == data_type() {
                 open.value = NonNull::new(api!(RedisModule_ModuleTypeGetValue, open.key).cast());
@@ -74,10 +74,10 @@ impl<'a> OpenKey<'a> {
         self.name
     }
 
-    /// The key's own: on Valkey 9.1 the selected one is another, where MOVE or COPY in a transaction
-    /// tells of a key that came to the other database.
+    /// The key's own database. On Valkey 9.1 the selected one differs when MOVE or COPY in a
+    /// transaction reports a key that came to the other database.
     pub fn db(&self) -> c_int {
-        // SAFETY: a key opened in `open_as`; the server answers for a null one too, with -1.
+        // SAFETY: a key opened in `open_as`; for a null key, too, the server answers: with -1.
         let db = unsafe { api!(RedisModule_GetDbIdFromModuleKey, self.key) };
         if db < 0 {
             return self.ctx.selected_db();
@@ -95,11 +95,11 @@ impl<'a> OpenKey<'a> {
         self.value().map(Value::queue)
     }
 
-    /// Makes the key with this queue. It must be empty. From here on the queue is in the server.
+    /// Stores this queue in the key, which must be empty. From here on the server owns the queue.
     pub fn create(&mut self, queue: Queue) -> &mut Value {
         let made = Box::into_raw(Box::new(Value::new(queue)));
-        // SAFETY: the key is empty and open for writing; the value is the server's from now on,
-        // which gives it back to `free`.
+        // SAFETY: the key is empty and open for writing. From now on the value belongs to the
+        // server, which gives it back to `free`.
         let set = unsafe {
             api!(
                 RedisModule_ModuleTypeSetValue,
@@ -109,7 +109,7 @@ impl<'a> OpenKey<'a> {
             )
         };
         debug_assert_eq!(set, OK);
-        // SAFETY: just made, and in the server's hands, not freed before the key goes.
+        // SAFETY: just made, owned by the server, and not freed before the key is.
         let made = unsafe { &mut *made };
         self.value = Some(NonNull::from(&mut *made));
         made
@@ -121,8 +121,9 @@ impl<'a> OpenKey<'a> {
         unsafe { api!(RedisModule_DeleteKey, self.key) };
     }
 
-    /// Has the rules change the queue, and finishes whatever happened: where a broken invariant stops them, what
-    /// they did before reaches replicas and the AOF, and the panic goes on to the border.
+    /// Lets the rules change the queue, and finishes in any case. If a broken invariant stops the
+    /// rules, what they did before reaches replicas and the AOF, and the panic continues to the
+    /// border.
     pub fn change<T>(
         self,
         now: Now,
@@ -147,8 +148,8 @@ impl<'a> OpenKey<'a> {
         result
     }
 
-    /// After everything that may have changed the queue: drops an empty one, tells the others, and
-    /// sees to it that the timer looks at it in time.
+    /// Called after everything that may have changed the queue: drops an empty one, replicates
+    /// effects, answers clients, and makes sure that the timer checks the queue in time.
     pub fn finish(mut self, now: Now, effects: &mut Effects) {
         let (ctx, name, db) = (self.ctx, self.name, self.db());
         let waiting = blocked::kinds(db, name.bytes());
@@ -177,7 +178,7 @@ impl<'a> OpenKey<'a> {
         }
     }
 
-    /// Has the queue note what happens to its jobs, if anybody waits for that.
+    /// Has the queue record departures, if a client waits for them.
     #[cold]
     #[inline(never)]
     pub fn listen(&mut self) {
@@ -192,8 +193,8 @@ impl<'a> OpenKey<'a> {
         }
     }
 
-    /// Where the key was replaced by a command before, its waiters are answered by what is there now: what is about to come
-    /// is not what they find. In a transaction or script both belong together.
+    /// If an earlier command replaced the key, answers waiting clients by what is there now, before
+    /// this command changes it. In a transaction or script both commands belong together.
     fn tell_what_is_there(&mut self) {
         let (ctx, db, name) = (self.ctx, self.db(), self.name());
         if !awaits::is_doubtful(db, name) || ctx.flags().denies_blocking() {
@@ -206,7 +207,7 @@ impl<'a> OpenKey<'a> {
         awaits::look_by_command(db, name, &found, clock::now());
     }
 
-    /// Passes what was noted to the clients that wait on the key; the timer replies to them.
+    /// Passes recorded departures to the clients that wait on the key; the timer replies to them.
     pub fn note_departures(&mut self, now: Now) {
         let (db, name) = (self.db(), self.name());
         if let Some(departures) = self.queue().and_then(Queue::take_departures) {
@@ -216,8 +217,8 @@ impl<'a> OpenKey<'a> {
         }
     }
 
-    /// Enters the queue's figures, and the key on the agenda if it needs attention before anybody
-    /// would look.
+    /// Enters the queue's figures, and the key on the agenda if it needs attention before its
+    /// current entry there.
     pub fn arm(&mut self, db: c_int, now: Now) {
         let waiting = blocked::kinds(db, self.name());
         let is_over = self.queue().is_some_and(|it| is_over(it, waiting));
@@ -264,7 +265,7 @@ impl<'a> OpenKey<'a> {
     }
 }
 
-/// A key whose queue is being changed; what is left of it when it goes is finished where a panic unwinds.
+/// A key whose queue is being changed. If a panic unwinds, dropping this finishes the key.
 struct Changing<'a, 'e> {
     open: Option<OpenKey<'a>>,
     now: Now,
@@ -279,14 +280,14 @@ impl Drop for Changing<'_, '_> {
         };
         let (now, name, effects) = (self.now, open.name(), &mut *self.effects);
         effects.drop_unfinished();
-        // What has panicked once may panic again: here that would end the server.
+        // What has panicked once may panic again; during an unwind that would end the server.
         if let Err(panic) = caught(|| open.finish(now, effects)) {
             log_bug(&format!("what follows on '{}'", shown(name)), &panic);
         }
     }
 }
 
-/// The same for a queue that was loaded: what is left to free is not on the agenda yet.
+/// When the timer must check a queue that was just loaded. What is left to free is not on the agenda yet.
 pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if queue.has_leftovers() {
         return 0;
@@ -297,16 +298,16 @@ pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     attention_at(queue, waiting, now)
 }
 
-/// Whether no key is to be kept for it.
+/// Whether the queue's key is to be removed.
 #[inline]
 fn is_over(queue: &Queue, waiting: Kinds) -> bool {
     queue.is_disposable() && !waiting.any()
 }
 
-/// The instant at which the timer must look at a queue that stays.
+/// The instant at which the timer must check a queue that stays.
 #[inline(always)]
 fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
-    // Asked with each command: a plain minimum, of which nearly always only the first is there.
+    // Runs with each command: a plain minimum, of which usually only the first instant exists.
     let mut at = queue.next_event().unwrap_or(agenda::IDLE);
     if waiting.any() {
         let noack = waiting.noack;

@@ -1,4 +1,4 @@
-//! Everything that knows the host: the only part with unsafe code and global state.
+//! All code that calls the server: the only part with unsafe code and global state.
 //!
 //! Rules that hold throughout: all of it runs on the server's main thread, `datatype::free` excepted; no
 //! borrow of a thread-local is held over a call into the server; no panic crosses the border.

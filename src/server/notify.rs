@@ -1,5 +1,5 @@
-//! What the timer does for those who wait for ends: it looks at names under which something else may be now, and
-//! tells those whom no command could tell.
+//! What the timer does for clients that wait for ends: it checks names that may hold something else
+//! now, and answers clients that no command could answer.
 
 use super::api::OwnString;
 use super::awaits::{self, Found};
@@ -10,10 +10,10 @@ use super::unowned_slots::Redirects;
 use super::waits::{self, End, Occasion};
 use std::ffi::c_int;
 
-/// The server redirects all who wait for slots that it gave away within a second.
+/// Within a second the server redirects all clients that wait for slots it gave away.
 const RETRY_MS: u64 = 100;
 
-/// In at most so many steps; returns how many are left.
+/// Checks names and answers clients, in at most `steps` steps; returns how many are left.
 pub fn tell(fired: Fired<'_>, steps: usize) -> usize {
     if awaits::next_turn().is_none_or(|at| at > clock::real().ms()) {
         return steps;
@@ -30,7 +30,8 @@ pub fn tell(fired: Fired<'_>, steps: usize) -> usize {
     left
 }
 
-/// Keys of a slot that is on its way may be at the other node already.
+/// Checks doubtful names. Keys of a slot that is being moved may be at the other node already:
+/// these are left for later.
 fn look(fired: Fired<'_>, mut steps: usize, redirects: &mut Redirects<'_>) -> usize {
     let ctx = fired.ctx();
     let mut after = None;
@@ -72,7 +73,7 @@ fn tell_ready(fired: Fired<'_>, mut steps: usize, redirects: &mut Redirects<'_>)
     steps
 }
 
-/// Ends a wait: with what there is to tell, or for nothing.
+/// Ends a wait: with what was noted for the client, or without a result.
 pub fn end(fired: Fired<'_>, ticket: u64, db: c_int, key: &[u8]) {
     let (ctx, occasion) = (fired.ctx(), Occasion::of_timer(fired));
     let name = OwnString::new(key);

@@ -1,7 +1,9 @@
-//! Which key comes first for a client that waits on several: it gets the job of the one that it named first.
+//! Which key comes first for a client that waits on several: it gets the job of the key that it
+//! named first.
 //!
-//! Keys that became due at the same instant, or by the same transaction, are served in the order of their names. So
-//! a key is deferred while its next client has named other keys before it that have been due as long.
+//! Keys that became due at the same instant, or by the same transaction, are served in the order of
+//! their names. So a key is deferred while its next client has named other keys before it that are
+//! due since the same instant or earlier.
 //!
 //! ```text
 //!   turn of a, whose first in line waits on c b a:   c b a(deferred)      c, then b, then a again
@@ -10,19 +12,20 @@
 use super::agenda::{self, Due, Name};
 use super::blocked;
 
-/// Of deferred keys. Where clients name their keys in ever other orders, the next is not deferred.
+/// The most keys that may be deferred at a time. Where clients keep naming their keys in different
+/// orders, the next key is not deferred.
 const DEEPEST: usize = 64;
 
 /// Keys in the reverse order of their turns.
 #[derive(Default)]
 pub struct Order {
     turns: Vec<Due>,
-    /// Where those stand that were deferred.
+    /// The places of deferred keys in `turns`.
     deferred: Vec<usize>,
 }
 
 impl Order {
-    /// The next one, before all others that are due.
+    /// The next key in turn, before all others that are due.
     pub fn next(&mut self) -> Option<Due> {
         let due = self.turns.pop()?;
         if self.deferred.last() == Some(&self.turns.len()) {
@@ -40,8 +43,8 @@ impl Order {
         self.turns.extend(before.into_iter().rev().map(turn));
     }
 
-    /// Which keys come first where this client is to get a job that has been there since that instant, and
-    /// how many it has named.
+    /// The keys that have to come first if this client is to get a job that has been ready since
+    /// that instant; and how many keys it has named.
     pub fn before(&self, due: &Due, ticket: u64, since: u64) -> (Vec<Name>, usize) {
         let since = since.max(due.instant);
         blocked::named_before(ticket, &due.name, |db, name| {
@@ -51,7 +54,7 @@ impl Order {
         })
     }
 
-    /// Two clients that name the same keys in other orders must not defer both.
+    /// Two clients that name the same keys in different orders must not defer both keys.
     fn is_deferred(&self, name: &[u8]) -> bool {
         let mut deferred = self.deferred.iter();
         deferred.any(|&place| *self.turns[place].name == *name)

@@ -1,10 +1,10 @@
-//! The keys with purged jobs that are not freed yet: see [`crate::queue::state::purged`].
+//! Frees the purged jobs of keys that have any: see [`crate::queue::state::purged`].
 
 use super::api::{Ctx, OwnString};
 use super::key::OpenKey;
 use super::reclaim;
 
-/// Buries purged jobs, with so many steps; returns how many are left.
+/// Frees purged jobs, in at most `steps` steps; returns how many are left.
 pub fn free_purged(ctx: Ctx<'_>, mut steps: usize) -> usize {
     while steps > 0 {
         let Some((db, name)) = reclaim::next_with_purged() else {

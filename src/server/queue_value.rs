@@ -1,4 +1,4 @@
-//! The value of a queue's key: the queue, and what this server knows about it that is not data.
+//! The value of a queue's key: the queue, and what this server knows about it beyond its data.
 
 use super::agenda::{self, Ticket};
 use super::{clock, idle, replicate};
@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The server's handle of the data type: [`super::datatype`] sets it at load.
+/// The server's handle of the data type, set by [`super::datatype`] at load.
 static DATA_TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(null_mut());
 
 pub fn set_data_type(data_type: *mut raw::RedisModuleType) {
@@ -29,7 +29,7 @@ pub fn data_type() -> *mut raw::RedisModuleType {
 }
 
 lazy_static! {
-    /// Drawn at load: ids come from users.
+    /// Random seeds, drawn at load: ids come from users, who could make them collide.
     static ref SEED: HashSeed = {
         let random = RandomState::new();
         HashSeed::new([0, 1, 2, 3].map(|n: u64| random.hash_one(n)))
@@ -42,12 +42,12 @@ pub fn new_queue() -> Queue {
 
 pub struct Value {
     form: Form,
-    /// The instant at which the key stands on the agenda, or stood before it was parked there;
-    /// u64::MAX where it does not.
+    /// The instant of the key's entry on the agenda, or of its last one before it was parked;
+    /// u64::MAX if it has none.
     pub armed_for: u64,
-    /// Jobs due up to then have raised their events.
+    /// Jobs due up to this unix-ms have raised their events.
     pub announced_ms: u64,
-    /// Where the queue's figures are entered.
+    /// The account that has the queue's figures.
     pub ticket: Ticket,
 }
 
@@ -66,23 +66,23 @@ impl Form {
     }
 }
 
-/// Beside the queue what its way to sleep needs.
+/// The queue, and what decides when it falls asleep.
 struct Awake {
     queue: Queue,
-    /// Since [`super::sleep`] came by.
+    /// Used since the last visit of [`super::sleep`].
     is_used: bool,
-    /// By which ticket it will come by again.
+    /// The ticket by which [`super::sleep`] will visit it again.
     enlisted: Ticket,
 }
 
-/// What becomes of a queue that [`super::sleep`] comes by.
+/// The result of a visit of [`super::sleep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It was used: look again later.
+    /// It was used: visit it again later.
     Again,
-    /// It sleeps from now on, with so many jobs.
+    /// It is asleep from now on, with so many jobs.
     Asleep(usize),
-    /// It slept already, or cannot sleep as it is.
+    /// It was asleep already, or cannot sleep as it is.
     Done,
 }
 
@@ -96,7 +96,7 @@ impl Value {
         }
     }
 
-    /// To be looked at or changed: awake from here on.
+    /// The queue, to read or change it; wakes it if it is asleep.
     #[inline]
     pub fn queue(&mut self) -> &mut Queue {
         if let Form::Asleep(_) = self.form {
@@ -129,7 +129,7 @@ impl Value {
         }
     }
 
-    /// Has the queue looked at in the next sweeps, unless it sleeps.
+    /// Has the next sweeps visit the queue, unless it is asleep.
     #[inline]
     pub fn enlist(&mut self) {
         let ticket = self.ticket;
@@ -140,7 +140,7 @@ impl Value {
         }
     }
 
-    /// Has the queue sleep if nobody has used it since the last look.
+    /// Puts the queue to sleep if nobody has used it since the last visit.
     pub fn look(&mut self) -> Look {
         let Some(awake) = self.awake() else {
             return Look::Done;
@@ -152,7 +152,7 @@ impl Value {
         self.sleep()
     }
 
-    /// Where the queue can.
+    /// Puts the queue to sleep, if it can be.
     pub fn sleep(&mut self) -> Look {
         let Some(awake) = self.awake() else {
             return Look::Done;
@@ -165,7 +165,7 @@ impl Value {
         Look::Asleep(jobs)
     }
 
-    /// As it is, for who may not change it.
+    /// Reads the queue without changing or waking it.
     pub fn with_queue<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
         match &self.form {
             Form::Awake(awake) => look(&awake[0].queue),
@@ -189,7 +189,7 @@ impl Value {
         }
     }
 
-    /// For who frees it.
+    /// The queue, to be freed; none if it is asleep.
     pub fn into_queue(self) -> Option<Queue> {
         match self.form {
             Form::Awake(awake) => {
@@ -200,7 +200,7 @@ impl Value {
         }
     }
 
-    /// What the allocator gives for all of it.
+    /// The memory of the whole value, as allocated.
     pub fn memory_bytes(&self) -> usize {
         let form = match &self.form {
             Form::Awake(awake) => {
@@ -211,7 +211,7 @@ impl Value {
         allocated(size_of::<Self>()) + form
     }
 
-    /// Goes on from a cursor as [`Queue::relocate`] does.
+    /// Continues from a cursor as [`Queue::relocate`] does.
     pub fn relocate(&mut self, cursor: u64, mover: &mut impl Mover) -> u64 {
         if cursor == 0 {
             self.form = match std::mem::replace(&mut self.form, Form::Asleep(Asleep::default())) {
@@ -243,8 +243,8 @@ impl Value {
         self.enlist();
     }
 
-    /// Tells subscribers that jobs have become due since the last time; before anything else happens
-    /// to the queue, so that what a command makes ready raises one event.
+    /// Raises the event for jobs that have become due since the last call. Must run before anything
+    /// else happens to the queue, so that a job which a command makes ready raises one event.
     pub fn announce(&mut self, now: Now, effects: &mut Effects) {
         if let Some(since_ms) = replicate::subscribed_since() {
             let since_ms = self.announced_ms.max(since_ms);

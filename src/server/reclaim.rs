@@ -1,5 +1,5 @@
-//! The memory of large queues that were removed, freed in small steps by the timer: freeing a million jobs at once
-//! would hold up other clients.
+//! Frees the memory of large removed queues in small steps, by the timer: freeing a million jobs at
+//! once would delay other clients.
 
 use super::api::api;
 use super::timer;
@@ -10,38 +10,40 @@ use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Freeing fewer things than this is not felt.
+/// Up to so many jobs and ids are freed at once: it takes no noticeable time.
 const SMALL: usize = 5000;
-/// Things freed at a time.
+/// Jobs and ids freed at a time.
 const STEP: usize = 256;
-/// Things that a command frees: it may have added one job, which is a few of them, and so they are freed
-/// faster than they can come, where the timer does not come to it (in a script, in a load).
+/// Jobs and ids that a command frees for each job it adds, which makes a few of them. So memory is
+/// freed faster than it can be taken, even where the timer does not run (in a script, in a load).
 const SHARE: usize = 16;
 
-/// Jobs and ids that are gone and not freed yet: asked by each command, so no variable of a thread's.
+/// Removed jobs and ids that are not freed yet. An atomic, which is cheaper to read than a
+/// thread-local: each command reads it.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Set on the main thread only: a queue may be freed on others, which have no timer.
+    /// Set on the main thread only. A queue may be freed on other threads, which have no timer.
     static IS_MAIN_THREAD: Cell<bool> = const { Cell::new(false) };
     static GARBAGE: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
     /// Keys whose queues may have purged jobs.
     static WITH_PURGED: RefCell<BTreeSet<(c_int, Box<[u8]>)>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Once, at load.
+/// Called once, at load.
 pub fn start() {
     IS_MAIN_THREAD.set(true);
 }
 
-/// Frees a queue, a large one later. Not where memory is short: who evicts waits for it.
+/// Frees a queue; a large one later. Not later if memory is short: the server is evicting, and
+/// waits for the memory.
 pub fn free_later(queue: Queue) {
     if queue.free_effort() > SMALL && IS_MAIN_THREAD.get() && !is_memory_short() {
         add(vec![queue.into()]);
     }
 }
 
-/// Has these freed step by step.
+/// Has this garbage freed step by step.
 pub fn add(garbage: Vec<Garbage>) {
     let count: usize = garbage.iter().map(Garbage::left).sum();
     WAITING.fetch_add(count, Ordering::Relaxed);
@@ -49,12 +51,12 @@ pub fn add(garbage: Vec<Garbage>) {
     timer::arm(0);
 }
 
-/// Jobs and ids that are gone and not freed yet, but for purged jobs.
+/// Removed jobs and ids that are not freed yet, without purged jobs.
 pub fn waiting() -> usize {
     WAITING.load(Ordering::Relaxed)
 }
 
-/// The share of somebody who has added so many jobs.
+/// What a caller must free that has added so many jobs.
 #[inline]
 pub fn pay_for(jobs: usize) {
     if waiting() > 0 && IS_MAIN_THREAD.get() {
@@ -62,7 +64,7 @@ pub fn pay_for(jobs: usize) {
     }
 }
 
-/// Such a key, which is taken out.
+/// Takes out a key whose queue may have purged jobs.
 pub fn next_with_purged() -> Option<(c_int, Box<[u8]>)> {
     WITH_PURGED.with_borrow_mut(BTreeSet::pop_first)
 }
@@ -71,13 +73,13 @@ pub fn is_empty() -> bool {
     GARBAGE.with_borrow(Vec::is_empty) && WITH_PURGED.with_borrow(BTreeSet::is_empty)
 }
 
-/// The key's queue may have purged jobs to free: on a replica, too, for it is no change of data.
+/// The key's queue may have purged jobs to free. Done on replicas, too, as freeing does not change data.
 pub fn note_purged(db: c_int, name: &[u8]) {
     WITH_PURGED.with_borrow_mut(|keys| keys.insert((db, name.into())));
     timer::arm(0);
 }
 
-/// The databases have changed places: where purged jobs were in one, they may be in the other now.
+/// Two databases were swapped: where one had purged jobs, the other may have them now.
 pub fn swap(a: c_int, b: c_int) {
     WITH_PURGED.with_borrow_mut(|keys| {
         let moved = keys.iter().filter(|(db, _)| *db == a || *db == b);
@@ -86,7 +88,7 @@ pub fn swap(a: c_int, b: c_int) {
     });
 }
 
-/// Frees about so many things.
+/// Frees about so many jobs and ids.
 pub fn free_some(steps: usize) {
     GARBAGE.with_borrow_mut(|garbage| {
         let mut left = steps;
@@ -96,7 +98,7 @@ pub fn free_some(steps: usize) {
             };
             let (step, before) = (STEP.min(left), first.left());
             let is_left = first.free_some(step);
-            // Lists are freed whole nodes at a time, and some count their entries until they are gone.
+            // Lists are freed by whole nodes, and some count their entries until they are gone.
             let after = if is_left { first.left() } else { 0 };
             WAITING.store(waiting() + after - before, Ordering::Relaxed);
             if !is_left {

@@ -1,10 +1,10 @@
-//! Queues that take another name where the server must not be asked to tell.
+//! Finds queues that get another name on servers where keyspace events must not be subscribed to.
 //!
-//! On Valkey 8.1.0 to 9.1.0 MOVE and COPY leave their client in the other database, whatever type
-//! the key is of, as soon as a module subscribes to keyspace events. There none does. What a command of
-//! ours or a callback of the type does not see is only the new name after RENAME and MOVE: an unlinked
-//! value that is not freed is searched for, in steps, through all keys. Names on which clients wait
-//! are looked at first.
+//! On Valkey 8.1.0 to 9.1.0, MOVE and COPY of a key of any type leave their client in the other
+//! database, as soon as a module subscribes to keyspace events. There dq does not subscribe.
+//! Without events, only the new name after RENAME and MOVE goes unnoticed by our commands and the
+//! type's callbacks. So a value that was unlinked and not freed is searched for, in steps, through
+//! all keys. Names on which clients wait are checked first.
 
 use super::api::{api, bytes_of, guarded, log, Ctx, KeyName, OwnString, RawString};
 use super::key::OpenKey;
@@ -17,25 +17,25 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The first release that mixes databases up, and the first that does so no more.
+/// From the first release that mixes databases up, to the first one that does not any more.
 const AFFECTED: std::ops::Range<(u32, u32, u32)> = (8, 1, 0)..(9, 1, 1);
 
-/// Once true, for good.
+/// Once true, it stays true.
 static SEARCHES: AtomicBool = AtomicBool::new(false);
 
-/// Addresses of unlinked values that were not freed yet, each with the pass of the search after
-/// which it need not be searched for any more. Values are freed on any thread.
+/// Addresses of unlinked values that were not freed yet. Each has the pass of the search after
+/// which it is not searched for any more. Values are freed on any thread.
 static UNLINKED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 
 struct Search {
     cursor: Cell<*mut raw::RedisModuleScanCursor>,
-    /// The database that is being gone through.
+    /// The database that is being searched.
     db: Cell<c_int>,
     pass: Cell<u64>,
-    /// A value was unlinked since the names on which clients wait were looked at.
+    /// A value was unlinked since the names on which clients wait were checked.
     has_news: Cell<bool>,
-    /// Names that were found, or that a command under way is giving to a queue: it may unlink what was
-    /// there in between.
+    /// Names that were found, or that the running command is giving to a queue. They are kept until
+    /// later, as the command may first unlink what the name holds.
     arriving: RefCell<Vec<(c_int, Box<[u8]>)>>,
 }
 
@@ -55,7 +55,7 @@ fn unlinked() -> MutexGuard<'static, BTreeMap<usize, u64>> {
     UNLINKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// At load: whether keyspace events can be subscribed to. Where not, queues are searched for.
+/// Called at load: whether keyspace events can be subscribed to. If not, queues are searched for.
 pub fn are_heard(ctx: Ctx<'_>) -> bool {
     let version = ctx.valkey_version();
     let Some(version) = version.filter(|version| AFFECTED.contains(version)) else {
@@ -78,7 +78,7 @@ pub fn is_searching() -> bool {
     SEARCHES.load(Ordering::Relaxed)
 }
 
-/// A key lost its value, which may get another name now, or be freed.
+/// A key lost its value, which may now get another name, or be freed.
 pub fn note_unlinked(value: *const c_void) {
     if !is_searching() {
         return;
@@ -94,7 +94,7 @@ pub fn note_unlinked(value: *const c_void) {
     timer::arm(0);
 }
 
-/// On any thread: the value has no name, and will have none.
+/// The value was freed, so it has no name and will have none. Called on any thread.
 pub fn note_freed(value: *const c_void) {
     if is_searching() {
         unlinked().remove(&value.addr());
@@ -119,7 +119,7 @@ pub fn note_arriving(db: c_int, name: &[u8]) {
     }
 }
 
-/// What has been gone through holds other keys now, and what was to arrive there is in the other one.
+/// Two databases were swapped: the search starts again, and arriving names are in the other database.
 pub fn swap(first: c_int, second: c_int) {
     SEARCH.with(|search| {
         for (db, _) in search.arriving.borrow_mut().iter_mut() {
@@ -133,13 +133,13 @@ pub fn swap(first: c_int, second: c_int) {
     });
 }
 
-/// Whether the timer must come back.
+/// Whether the timer has something to search for.
 pub fn has_work() -> bool {
     let has_arriving = || SEARCH.with(|search| !search.arriving.borrow().is_empty());
     is_searching() && (!unlinked().is_empty() || has_arriving())
 }
 
-/// Looks at names that got a queue, and goes on with the search by so many steps.
+/// Checks names that got a queue, and continues the search by at most `steps` steps.
 pub fn search(ctx: Ctx<'_>, mut steps: usize) {
     if !is_searching() {
         return;
@@ -159,7 +159,7 @@ pub fn search(ctx: Ctx<'_>, mut steps: usize) {
     }
 }
 
-/// The name may hold a queue that was not there before: then the timer looks at it.
+/// The name may hold a queue that was not there before: if so, the timer must check it.
 pub fn note_arrival(ctx: Ctx<'_>, name: KeyName<'_>) {
     if let Some(db) = OpenKey::db_of_queue(ctx, name) {
         let name = name.bytes();
@@ -180,7 +180,7 @@ impl Search {
         }
     }
 
-    /// Looks at a few keys; returns how many steps are left.
+    /// Checks a few keys; returns how many steps are left.
     fn step(&self, ctx: Ctx<'_>, steps: usize) -> usize {
         if !ctx.select_db(self.db.get()) {
             self.end_pass();
@@ -228,7 +228,7 @@ unsafe extern "C" fn on_key(
             }
             let found = api!(RedisModule_ModuleTypeGetValue, key);
             if unlinked().remove(&found.addr()).is_some() {
-                // Not opened here, amid the scan.
+                // Only noted: a key must not be opened during the scan.
                 note_arriving(Ctx::new(ctx).selected_db(), bytes_of(name));
             }
         }

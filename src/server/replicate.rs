@@ -1,4 +1,5 @@
-//! Effects to replication, AOF, WATCH and keyspace events. The way back is [`super::arrival`].
+//! Passes effects to replication, the AOF, WATCH and keyspace events. The other direction is
+//! [`super::arrival`].
 
 use super::api::{api, Ctx, KeyName};
 use super::{clock, replication_needed, zones};
@@ -15,15 +16,15 @@ use std::ffi::{c_int, CStr};
 pub const APPLY: &CStr = c"DQ.APPLY";
 
 thread_local! {
-    /// Not there while it is lent.
+    /// `None` while it is lent.
     static EFFECTS: RefCell<Option<Box<Effects>>> = const { RefCell::new(None) };
-    /// As of the last change of the settings.
+    /// Whether clients could subscribe, as of the last change of the settings.
     static WERE_SUBSCRIBED: Cell<bool> = const { Cell::new(false) };
     static SUBSCRIBED_SINCE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Lends the buffer of effects, empty. A command that another module runs from a keyspace event
-/// meanwhile gets a second one, whose totals are taken over.
+/// Lends the buffer of effects, empty. If another module runs a command from a keyspace event
+/// meanwhile, that command gets a second buffer, whose totals are added to the first.
 pub fn with_effects<T>(use_them: impl FnOnce(&mut Effects) -> T) -> T {
     let mut lent = Lent(Some(EFFECTS.take().unwrap_or_default()));
     let effects = lent.0.get_or_insert_default();
@@ -34,7 +35,7 @@ pub fn with_effects<T>(use_them: impl FnOnce(&mut Effects) -> T) -> T {
     result
 }
 
-/// The buffer comes back also where a panic unwinds: it has the totals.
+/// Returns the buffer, which has the totals, also when a panic unwinds.
 struct Lent(Option<Box<Effects>>);
 
 impl Drop for Lent {
@@ -53,7 +54,7 @@ impl Lent {
         if let Some(name) = effects.take_missed_zone() {
             zones::log_unknown(&name);
         }
-        // At once: what a large payload has taken is not kept until the next command.
+        // Cleared at once, so that the memory of a large payload is not kept until the next command.
         effects.clear();
         EFFECTS.with_borrow_mut(|slot| {
             if let Some(second) = slot.take() {
@@ -64,7 +65,7 @@ impl Lent {
     }
 }
 
-/// What has happened in all queues since the module was loaded.
+/// The totals of all queues since the module was loaded.
 pub fn totals() -> Totals {
     EFFECTS.with_borrow(|effects| {
         let effects = effects.as_ref();
@@ -87,7 +88,7 @@ pub fn subscribed_since() -> Option<u64> {
     Some(SUBSCRIBED_SINCE.get())
 }
 
-/// Settings have changed. Whether clients may subscribe from now on, and could not before.
+/// Called when settings changed. Whether clients may subscribe from now on, and could not before.
 pub fn note_subscribers() -> bool {
     let wanted = has_subscribers();
     let came = !WERE_SUBSCRIBED.replace(wanted) && wanted;
@@ -97,8 +98,8 @@ pub fn note_subscribers() -> bool {
     came
 }
 
-/// As [`with_effects`], for a command: they are encoded only if somebody may read them.
-// Each command has its own: no code is doubled.
+/// As [`with_effects`], for a command: effects are encoded only if anything may read them.
+// Each instance has one caller: inlining duplicates no code.
 #[inline(always)]
 pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects) -> T) -> T {
     with_effects(|effects| {
@@ -109,11 +110,11 @@ pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects)
     })
 }
 
-/// Tells everybody what happened to the key, after it happened.
+/// Replicates what happened to the key, and raises its events, after it happened.
 pub fn publish(ctx: Ctx<'_>, key: KeyName<'_>, effects: &Effects) {
     if !effects.is_empty() {
         if effects.is_unencoded() {
-            // Goes nowhere either, but is counted as a change, for the server's save points.
+            // Nothing reads this either, but the server counts it as a change, for its save points.
             ctx.replicate_verbatim();
         } else {
             ctx.replicate(APPLY, key, effects.bytes());
@@ -127,8 +128,8 @@ pub fn publish(ctx: Ctx<'_>, key: KeyName<'_>, effects: &Effects) {
     }
 }
 
-/// Raises the events of effects that were carried out for somebody else, as a replica does for the
-/// commands of its master.
+/// Raises the events of effects that were decided elsewhere: a replica does this for the commands
+/// of its master.
 pub fn announce(ctx: Ctx<'_>, key: KeyName<'_>, bytes: &[u8]) {
     if !has_subscribers() {
         return;

@@ -1,18 +1,20 @@
 //! Whether replication is needed: whether anything may ever read what is replicated.
 //!
-//! RM_Replicate builds its command even if the server then discards it: a fifth of the cost of a DQ.ADD. So it is
-//! worth knowing that there is no reader. Why that is safe to know: every reader of effects begins at a snapshot that
-//! this process has forked (a replica, an AOF that is switched on, a migrating slot), loaded or received from its
-//! master, or at its start. So there is no reader while there is neither AOF nor replica nor backlog, and that ends
-//! only with a fork, a load, a change of role or of configuration; this module notices each. Once there may be a
-//! reader, it stays so.
+//! RM_Replicate builds its command even if the server then discards it: a fifth of the cost of a
+//! DQ.ADD. So it pays to know that there is no reader.
+//!
+//! Why this can be known: every reader of effects begins at a snapshot that this process has forked
+//! (a replica, an AOF that is switched on, a migrating slot), loaded or received from its master,
+//! or at its start. So there is no reader while there is neither AOF nor replica nor backlog. That
+//! can change only with a fork, a load, or a change of role or of configuration; this module
+//! notices each. Once there may be a reader, the answer stays yes.
 
 use super::api::{api, Ctx};
 use std::cell::Cell;
 use std::ffi::CStr;
 
 thread_local! {
-    /// `None`: to be found out.
+    /// `None` if it must be determined anew.
     static NEEDED: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
@@ -24,8 +26,9 @@ pub fn now(ctx: Ctx<'_>) -> bool {
     })
 }
 
-/// Something happened with which a reader may have come. Not looked for before the next command: at
-/// the end of a load, for one, the server has yet to make the backlog that belongs to it.
+/// Something happened that may have brought a reader. The answer is determined only at the next
+/// command: at the end of a load, for example, the server has yet to create the backlog that
+/// belongs to it.
 pub fn may_have_begun() {
     if NEEDED.get() == Some(false) {
         NEEDED.set(None);
@@ -34,11 +37,11 @@ pub fn may_have_begun() {
 
 fn look(ctx: Ctx<'_>) -> bool {
     let flags = ctx.flags();
-    // The slots of a cluster can be moved elsewhere by streams of their own.
+    // Streams of their own can move slots of a cluster elsewhere.
     if !flags.is_master() || flags.has_aof() || flags.is_cluster() {
         return true;
     }
-    // SAFETY: live context; the section's name ends in NUL, and the answer is freed here.
+    // SAFETY: live context; the section's name ends in NUL; what the server returns is freed here.
     unsafe {
         let info = api!(
             RedisModule_GetServerInfo,

@@ -1,12 +1,13 @@
-//! Jobs for those who wait. Two ways lead to them:
+//! Delivers jobs to waiting clients, in one of two ways:
 //!
-//! - The command that makes a job ready hands it over before it ends: one job to one client that waits on this key
-//!   alone. That saves a timer, another turn of the event loop, and another look at the key.
-//! - The timer serves everybody else ([`super::worker`]): where a transaction or a script is not at its end, where
-//!   clients wait on several keys, for several jobs, or for more jobs than one, and in a cluster, whose slots may
-//!   be on their way.
+//! - The command that makes a job ready delivers it before it ends: one job to one client that waits
+//!   on this key alone. That saves a timer, another turn of the event loop, and another look at the key.
+//! - The timer serves all others ([`super::worker`]): in transactions and scripts, which have not ended
+//!   yet; if clients wait on several keys or for several jobs; if several jobs become ready; and in a
+//!   cluster, whose slots may be moving.
 //!
-//! Who is first in line is served first on both: what the timer is to look after already is left to it.
+//! Both ways keep the order of the line: a command serves nobody if the timer has work on the key
+//! already.
 
 use super::api::{Ctx, KeyName};
 use super::blocked::{self, PopRequest};
@@ -18,11 +19,11 @@ use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effects::Effects;
 
-/// Payloads of so many bytes take a step of their own: copying them takes as long as the rest.
+/// So many bytes of payload cost one step: copying them takes as long as the rest of a delivery.
 const BYTES_OF_STEP: usize = 4096;
 
-/// Clients that were taken out of the line, each with its answer: answered in the end, also where a panic
-/// unwinds. Nobody else would ever answer them.
+/// Clients that were taken out of the line, each with its reply. Dropping this answers them, also
+/// when a panic unwinds: no other code would.
 pub struct Served<'a> {
     pub occasion: Occasion<'a>,
     pub clients: Vec<(BlockedClient, End)>,
@@ -36,13 +37,14 @@ impl Drop for Served<'_> {
     }
 }
 
-/// Whether any client waits, and this server delivers jobs: asked by each command.
+/// Whether any client waits and this server delivers jobs. Checked by each command.
 #[inline]
 pub fn may_have_clients() -> bool {
     blocked::are_there() && agenda::is_master()
 }
 
-/// Takes what the command has made ready for the client that is first in line, if this is the way for it.
+/// Takes the job that the command has made ready for the client that is first in line, if the
+/// command may serve it.
 #[cold]
 #[inline(never)]
 pub fn by_command<'a>(
@@ -81,7 +83,7 @@ pub fn by_command<'a>(
     })
 }
 
-/// What a client gets that has asked so.
+/// The reply to this request.
 pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> End {
     let Some(reply) = request.reply else {
         return End::Nothing;
@@ -95,7 +97,7 @@ pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> End {
     })
 }
 
-/// Takes the jobs that one client gets.
+/// Takes jobs for one client.
 pub fn pop(
     value: &mut Value,
     request: PopRequest,
@@ -104,7 +106,7 @@ pub fn pop(
     effects: &mut Effects,
 ) -> Vec<OwnDelivery> {
     let pop = request.pop();
-    // Nearly all ask for one.
+    // Most clients ask for one job.
     let mut jobs = Vec::with_capacity(usize::from(request.count.is_none()));
     clock::with_mint(|mint| {
         let mut keep = |delivery: Delivery<'_>| {

@@ -1,8 +1,8 @@
-//! Has small queues that nobody uses sleep as bytes ([`crate::queue::state::asleep`]), a second or two after they
-//! were used last.
+//! Puts small idle queues to sleep: they are kept as bytes ([`crate::queue::state::asleep`]) a
+//! second or two after their last use.
 //!
-//! Sweeps begin with the server's own cron, so that no timer fires for a few queues; where there are many, the
-//! timer goes on with the sweep in small steps.
+//! Sweeps begin with the server's own cron, so that no timer fires for a few queues. If there are
+//! many, the timer continues the sweep in small steps.
 
 use super::agenda::{self, Ticket};
 use super::api::{caught, log_bug, Ctx, OwnString};
@@ -11,20 +11,21 @@ use super::queue_value::Look;
 use super::{clock, idle, timer};
 use std::cell::Cell;
 
-/// Between the beginnings of two sweeps.
+/// The least time between the starts of two sweeps.
 const SWEEP_MS: u64 = 1000;
-/// Queues looked at in a row: a few hundred microseconds where all of them sleep from then on.
+/// Queues visited in a row: a few hundred microseconds if all of them fall asleep.
 const AT_ONCE: usize = 64;
-/// As many jobs that go to sleep count as a queue of their own.
+/// So many jobs that fall asleep count as a queue.
 const JOBS_OF_STEP: usize = 8;
-/// Between two such rows: others are not held up, and the server spends little on it however many there are.
+/// The pause between two rows of [`AT_ONCE`] queues. It keeps clients from waiting, and bounds what
+/// the server spends on this for any number of queues.
 const REST_MS: u64 = 2;
 
 thread_local! {
     static BEGAN_MS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Once in a while, from the server's cron.
+/// Called from the server's cron; begins a sweep if it is time to.
 pub fn begin_sweep(ctx: Ctx<'_>) {
     let now_ms = clock::real().ms();
     if now_ms.abs_diff(BEGAN_MS.get()) < SWEEP_MS {
@@ -38,12 +39,12 @@ pub fn begin_sweep(ctx: Ctx<'_>) {
     }
 }
 
-/// When the timer is to go on with a sweep.
+/// When the timer must continue a sweep.
 pub fn next() -> Option<u64> {
     idle::has_more().then(|| clock::real().ms() + REST_MS)
 }
 
-/// The next few of a sweep that is under way.
+/// Visits the next few queues of a sweep that is under way.
 pub fn go_on(ctx: Ctx<'_>) {
     let mut steps = AT_ONCE;
     while steps > 0 {
@@ -61,7 +62,8 @@ pub fn go_on(ctx: Ctx<'_>) {
     }
 }
 
-/// One whose key has gone, or has another name by now, stands there no more, or under its new ticket.
+/// Visits one queue. If its key is gone, its ticket is done; if it has another name now, it is
+/// listed under a new ticket.
 fn look(ctx: Ctx<'_>, ticket: Ticket) -> Look {
     let Some((db, name)) = agenda::find(ticket) else {
         return Look::Done;

@@ -1,11 +1,11 @@
-//! The clock for tests, as DQ.CLOCK moves it: from one instant at which something happens to the next.
+//! The clock for tests: DQ.CLOCK moves it from one instant at which something happens to the next.
 //!
-//! The client that moves it is blocked, and the timer does the work in its usual small steps: only the
-//! timer may hand jobs to waiting clients, and other clients are served however much comes due. Requests
-//! are carried out one after the other.
+//! The client that moves it is blocked, and the timer does the work in its usual small steps: only
+//! the timer may deliver jobs to waiting clients. Other clients are served meanwhile, however much
+//! becomes due. Requests are carried out one after the other.
 //!
-//! Each is answered by the next firing of the timer. By then the server has written the jobs that were
-//! handed over to those who waited for them.
+//! Each request is answered by the next firing of the timer. By then the server has written the
+//! jobs that it delivered to waiting clients.
 
 use super::api::{api, guarded, log, Ctx, OwnString, RawString, Refusal, OK};
 use super::key::OpenKey;
@@ -25,7 +25,7 @@ pub enum Move {
     Next,
 }
 
-/// Where the clock stands, or nil where nothing is to come; or why it was not moved.
+/// The clock's instant, or nil if nothing is to come; or why it was not moved.
 type Answer = Result<Option<u64>, Refusal>;
 
 type Client = *mut raw::RedisModuleBlockedClient;
@@ -33,12 +33,12 @@ type Client = *mut raw::RedisModuleBlockedClient;
 struct Request {
     client: Client,
     by: Move,
-    /// Known once its turn has come.
+    /// Known once the request's turn has come.
     target: Option<u64>,
     search: Search,
 }
 
-/// Where a request ends.
+/// The instant at which a request ends.
 enum Aim {
     At(u64),
     /// Nothing is to come.
@@ -47,10 +47,10 @@ enum Aim {
     Searching,
 }
 
-/// A search through all queues for the earliest instant to come.
+/// A search through all queues for the earliest future instant at which something happens.
 #[derive(Default)]
 struct Search {
-    /// The last queue looked at.
+    /// The last queue that was checked.
     after: Option<agenda::Place>,
     earliest: Option<u64>,
 }
@@ -65,17 +65,18 @@ thread_local! {
     static WORK: RefCell<Work> = RefCell::default();
 }
 
-/// Once, at load.
+/// Called once, at load.
 pub fn start() {
     clock::stand_still();
     let text = "test-clock is on: for jobs time stands still until DQ.CLOCK moves it";
     log(c"warning", text);
 }
 
-/// Moves the clock on behalf of the client that runs the command, which is answered when all is done.
+/// Moves the clock for the client that runs the command, which is answered when all is done.
 pub fn request(ctx: Ctx<'_>, by: Move) {
-    // SAFETY: live context of a command that may block; the callbacks are static. Without a timeout and
-    // a callback for a client that goes, the handle is ours until `answer` gives it back.
+    // SAFETY: live context of a command that may block; the callbacks are static. As there is
+    // neither a timeout nor a callback for a client that disconnects, the handle is ours until
+    // `answer` gives it back.
     let client = unsafe {
         api!(
             RedisModule_BlockClient,
@@ -97,12 +98,12 @@ pub fn request(ctx: Ctx<'_>, by: Move) {
     timer::arm(0);
 }
 
-/// Whether anybody waits for the clock: then the timer fires again at once.
+/// Whether a client waits for the clock: then the timer fires again at once.
 pub fn has_work() -> bool {
     WORK.with_borrow(|work| !work.requests.is_empty() || !work.answers.is_empty())
 }
 
-/// Answers those whose requests were done before.
+/// Answers the clients whose requests are done.
 pub fn answer() {
     let answers = WORK.with_borrow_mut(|work| std::mem::take(&mut work.answers));
     for (client, answer) in answers {
@@ -113,8 +114,9 @@ pub fn answer() {
     }
 }
 
-/// Called when nothing is left to do at the instant at which the clock stands: moves it to the next one
-/// at which something is. False where there is no request, or too few steps to find out its end.
+/// Called when nothing is left to do at the clock's instant: moves it to the next instant at which
+/// something happens. False if there is no request, or the steps do not suffice to find out where
+/// it ends.
 pub fn step(ctx: Ctx<'_>, next_deadline: impl Fn() -> Option<u64>, steps: &mut usize) -> bool {
     let Some(mut request) = WORK.with_borrow_mut(|work| work.requests.pop_front()) else {
         return false;
@@ -140,7 +142,7 @@ pub fn step(ctx: Ctx<'_>, next_deadline: impl Fn() -> Option<u64>, steps: &mut u
 }
 
 impl Request {
-    /// Where it ends.
+    /// Where the request ends.
     fn aim(&mut self, ctx: Ctx<'_>, steps: &mut usize) -> Result<Aim, Refusal> {
         if let Some(target) = self.target {
             return Ok(Aim::At(target));
@@ -164,7 +166,7 @@ impl Request {
 }
 
 impl Search {
-    /// Looks at no more queues than there are steps.
+    /// Continues the search; checks at most `steps` queues.
     fn go_on(&mut self, ctx: Ctx<'_>, steps: &mut usize) -> Aim {
         let (names, next) = agenda::names_from(self.after, *steps);
         for (db, name) in &names {

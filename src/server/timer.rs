@@ -1,19 +1,21 @@
 //! The one timer of the module, at the earliest instant over all queues and all waits.
 //!
-//! A timerfd in the server's event loop tells the moment, to the microsecond; what has to be done is
-//! done in a module timer of 0 ms that it starts, because only that has a context in which effects
-//! can be propagated. Where there is no timerfd, a module timer alone does both, a millisecond late.
+//! A timerfd in the server's event loop reports the instant, to the microsecond. The work is done
+//! in a module timer of 0 ms that it starts, because only a module timer has a context in which
+//! effects can be propagated. Without a timerfd, a module timer alone does both, up to a
+//! millisecond late.
 //!
-//! Nothing is ever due by the timer: it asks the clock, and firing too often or too early does
-//! nothing.
+//! The timer does not make jobs due: it reads the clock, and firing too often or too early has no effect.
 //!
-//! The server's timers, the one of 0 ms too, go by the clock: one that is under way when the clock is set
-//! back would fire as much later. So the timerfd tells of that as well, and a new one takes its place;
-//! a moment later, as Valkey 9.1 goes on with the old time for a millisecond.
+//! The server's timers, also one of 0 ms, follow the wall clock: one that is pending when the clock
+//! is set back would fire late by as much. So the timerfd reports a clock that was set, and a new
+//! module timer replaces the pending one. It starts a moment later, as Valkey 9.1 continues with
+//! the old time for a millisecond.
 //!
-//! The server reads its clock once, and then fires all timers that are due, those included that a callback creates. If the
-//! clock is set back meanwhile, it would fire a new one over and over until the old time comes again, and serve
-//! nobody. So a callback asks whether the clock was set back since the last one, and creates none then.
+//! The server reads its clock once, and then fires all timers that are due, also those that a
+//! callback creates. If the clock is set back meanwhile, it would fire a new one over and over
+//! until the old time comes again, and serve no client. So a callback checks whether the clock was
+//! set back since the last check, and then creates none.
 
 use super::api::timerfd::{self, Wakeup};
 use super::api::{self, api, guarded};
@@ -23,17 +25,17 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-/// Servers up to 7.0 reckon a timer's period in 32-bit microseconds: above 2,147,483 ms one spins.
+/// Servers up to 7.0 compute a timer's period in 32-bit microseconds: above 2,147,483 ms they spin.
 const LONGEST_PERIOD_MS: u64 = 60_000;
 
-/// After the clock was set: until then every server has seen that it was.
+/// How long after a change of the clock every server has noticed it.
 const SETTLED_MS: u64 = 2;
 
-/// Does what is due, and says when there is more to do.
+/// Does what is due, and returns when there is more to do.
 pub type Run = fn(Fired<'_>) -> Next;
 
-/// Says that the timer has fired and its work is under way: only then clients may be answered.
-/// Elsewhere the context in which the server has them replied to is not flushed.
+/// Proof that the timer has fired and its work is under way: only then may clients be answered.
+/// Elsewhere the server does not flush the context in which it replies to them.
 #[derive(Clone, Copy)]
 pub struct Fired<'a> {
     ctx: api::Ctx<'a>,
@@ -48,15 +50,15 @@ impl<'a> Fired<'a> {
 /// When the timer must fire again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// In so many ms, and not before.
+    /// In so many ms, and not earlier.
     InMs(u64),
-    /// At that unix-ms, unless something comes before.
+    /// At this unix-ms, unless the timer is armed for earlier.
     At(u64),
     /// When something happens.
     Never,
 }
 
-/// After a panic, which is a bug and would come again at once.
+/// The pause after a panic, which is a bug and would come again at once.
 pub const AFTER_PANIC_MS: u64 = 1000;
 
 struct Timer {
@@ -66,13 +68,13 @@ struct Timer {
     fd: Cell<c_int>,
     /// The instant that the timerfd is set to, or u64::MAX.
     armed_for: Cell<u64>,
-    /// A module timer is under way that will look at everything when it fires.
+    /// A module timer is pending that will check everything when it fires.
     looking: Cell<bool>,
-    /// It, where there is a timerfd: then there is one at a time.
+    /// The pending module timer. With a timerfd there is at most one at a time.
     under_way: Cell<Option<raw::RedisModuleTimerID>>,
-    /// What [`clock::ahead_us`] was when it was looked at last.
+    /// What [`clock::ahead_us`] was at the last check.
     ahead_us: Cell<i64>,
-    /// The clock was set: one will be under way when it has settled.
+    /// The clock was set: a module timer is started once the server has noticed that.
     settling: Cell<bool>,
     fires: Cell<u64>,
     late_us_max: Cell<u64>,
@@ -95,7 +97,7 @@ thread_local! {
     };
 }
 
-/// Once, at load. `run` is called when the timer fires.
+/// Called once, at load. `run` is called when the timer fires.
 pub fn start(ctx: api::Ctx<'_>, run: Run) {
     // SAFETY: live context; the detached one lives as long as the module, which is never unloaded.
     let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext, ctx.raw()) };
@@ -107,14 +109,14 @@ pub fn start(ctx: api::Ctx<'_>, run: Run) {
     });
 }
 
-/// The module's own context, for a look at keys where the server passes none. Nothing is written
+/// The module's own context, to look at keys where the server passes none. Nothing may be written
 /// with it: what it propagates is not flushed.
 pub fn with_own_context<T>(look: impl FnOnce(api::Ctx<'_>) -> T) -> T {
     // SAFETY: made at load, and never freed.
     look(unsafe { api::Ctx::new(TIMER.with(|timer| timer.ctx.get())) })
 }
 
-/// Something needs attention at that instant.
+/// Has the timer fire at this instant, or earlier.
 pub fn arm(instant: u64) {
     TIMER.with(|timer| {
         if timer.looking.get() || instant >= timer.armed_for.get() {
@@ -143,7 +145,7 @@ pub fn set(next: Next) {
     }
 }
 
-/// Looks at everything in that many ms, or earlier.
+/// Has the timer check everything in so many ms, or earlier.
 pub fn look_again_in(ms: u64) {
     TIMER.with(|timer| {
         if !timer.looking.get() {
@@ -153,7 +155,7 @@ pub fn look_again_in(ms: u64) {
 }
 
 fn look_in(timer: &Timer, ms: u64) {
-    // Without a timerfd a timer under way for later must not keep one for now from being started.
+    // Without a timerfd, a timer pending for later must not keep one for now from being started.
     timer.looking.set(ms <= 1 || timer.fd.get() >= 0);
     let period = ms.min(LONGEST_PERIOD_MS) as i64;
     // SAFETY: the context was made at load; the callback takes no data.
@@ -169,7 +171,8 @@ fn look_in(timer: &Timer, ms: u64) {
     timer.under_way.set(Some(id));
 }
 
-/// Since this was asked last. Less does not matter: a server would fire a timer again for that long.
+/// Whether the clock was set back since the last check, by more than a moment. A server would fire
+/// a timer again only for as long as it was set back, so less does not matter.
 fn was_set_back(timer: &Timer) -> bool {
     let is_less = |ahead_us| timer.ahead_us.get() - ahead_us > 1000 * SETTLED_MS as i64;
     let mut ahead_us = clock::ahead_us();
@@ -182,11 +185,11 @@ fn was_set_back(timer: &Timer) -> bool {
     was_set_back
 }
 
-/// The module timer under way may have to wait for the old time to come again. Nor may it stay: a period
-/// that long makes servers up to 7.0 spin.
+/// Stops the pending module timer, which might wait until the old time comes again. It cannot stay:
+/// so long a period makes servers up to 7.0 spin.
 fn settle(timer: &Timer) {
     if let Some(id) = timer.under_way.take() {
-        // SAFETY: its own context; it has not fired, and this is not its callback.
+        // SAFETY: the module's own context; the timer has not fired, and this is not its callback.
         unsafe { api!(RedisModule_StopTimer, timer.ctx.get(), id, null_mut()) };
     }
     timer.ahead_us.set(clock::ahead_us());
@@ -206,7 +209,8 @@ fn has_settled(timer: &Timer) {
     look_in(timer, 0);
 }
 
-/// From the server's cron, which goes by a clock that nobody sets: where no timerfd tells of a clock that was set.
+/// Called from the server's cron, whose clock is never set: where no timerfd reports that the clock
+/// was set.
 pub fn look_at_clock() {
     TIMER.with(|timer| {
         if timer.settling.get() {
@@ -219,17 +223,18 @@ pub fn look_at_clock() {
     });
 }
 
-/// How often the timer did its work, and how much later than it was set to, at most.
+/// How often the timer fired, and by how many µs it was late at most.
 pub fn figures() -> (u64, u64) {
     TIMER.with(|timer| (timer.fires.get(), timer.late_us_max.get()))
 }
 
-/// Called by the event loop: without a context, so nothing is done but to ask for one.
+/// Called by the event loop, without a context. So the work is left to a module timer, which has one.
 unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
     guarded("the event loop's callback", (), || {
         let wakeup = timerfd::drain(fd);
         TIMER.with(|timer| match wakeup {
-            // A client served before, in the same turn of the event loop, has set it anew: it will tell.
+            // A client served earlier in the same turn of the event loop has set the timerfd anew:
+            // it will report again.
             Wakeup::Nothing => {}
             Wakeup::ClockSet => settle(timer),
             Wakeup::InstantHasCome if timer.settling.get() => has_settled(timer),
@@ -240,7 +245,7 @@ unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
 }
 
 unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void) {
-    // Where the work panics it is tried again: nothing else might ever wake an idle server.
+    // After a panic the work is tried again: nothing else might ever wake an idle server.
     let next = guarded("the timer", Next::InMs(AFTER_PANIC_MS), || {
         TIMER.with(note_firing);
         let run = TIMER.with(|timer| timer.run.get());

@@ -1,6 +1,6 @@
-//! Redis 8.4 and newer take the keys of a slot that moved away atomically out of the keyspace all at once,
-//! and free them on another thread: no event comes for any of them. Their names are taken out of
-//! `deadlines` afterwards, in steps, by looking whether a queue is still there.
+//! Forgets keys that Redis 8.4 and newer trimmed. When a slot has moved away atomically, they
+//! remove all its keys at once, without an event for any, and free them on another thread.
+//! Afterwards their names are removed from the agenda, in steps, where no queue is left.
 
 use super::agenda;
 use super::api::{Ctx, OwnString};
@@ -12,15 +12,15 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::c_int;
 
-/// Names whose slot is computed in one step.
+/// So many names are checked in one step, as their slots are computed.
 const NAMES_PER_STEP: usize = 8;
 
 #[derive(Default)]
 struct Sweep {
     slots: BTreeSet<u16>,
-    /// How far the look at all names has come.
+    /// How far the sweep over all names has come.
     after: Option<agenda::Place>,
-    /// Slots were added on the way: the names before are to be looked at again.
+    /// Slots were added during the sweep: the names before must be checked again.
     again: bool,
 }
 
@@ -28,7 +28,7 @@ thread_local! {
     static SWEEP: RefCell<Sweep> = RefCell::default();
 }
 
-/// The keys of these slots are gone, on a master or on a replica.
+/// Notes that the keys of these slots are gone, on a master or on a replica.
 pub fn add(slots: impl Iterator<Item = u16>) {
     SWEEP.with_borrow_mut(|sweep| {
         sweep.slots.extend(slots);
@@ -41,7 +41,7 @@ pub fn is_empty() -> bool {
     SWEEP.with_borrow(|sweep| sweep.slots.is_empty())
 }
 
-/// Takes out names, with so many steps; returns how many are left.
+/// Removes names, in at most `steps` steps; returns how many are left.
 pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let mut taken = Taken(SWEEP.take());
     let sweep = &mut taken.0;
@@ -63,7 +63,7 @@ pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
     steps
 }
 
-/// Out of its place while names are looked at; it comes back also where a panic unwinds.
+/// Taken out while names are checked; dropping it puts it back, also when a panic unwinds.
 struct Taken(Sweep);
 
 impl Drop for Taken {

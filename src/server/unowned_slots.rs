@@ -1,6 +1,6 @@
-//! Keys in slots of the cluster that this node does not serve: on their way to us, or left behind. They
-//! are parked in `deadlines`, and one key per slot is asked for all of them, so that what it costs does
-//! not grow with the queues.
+//! Keys in slots of the cluster that this node does not serve: they are arriving, or were left
+//! behind. They are parked on the agenda, and one key per slot is asked about for all of them. So
+//! the cost does not grow with the number of queues.
 
 use super::api::{Ctx, OwnString};
 use super::{agenda, clock};
@@ -9,21 +9,22 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
-/// Between two sweeps of asking; so long may queues wait whose slot has become ours.
+/// The pause between two sweeps. Queues whose slot became ours may wait that long.
 const PAUSE_MS: u64 = 100;
-/// Slots asked about at a time: about as many microseconds. As a rule there is one, the one that moves.
+/// How many slots are asked about at a time; each takes about a microsecond. Usually there is one
+/// slot, the one that moves.
 const SLOTS_AT_ONCE: usize = 100;
 
 #[derive(Clone, Copy)]
 struct Asking {
-    /// The instant at which to go on, or u64::MAX where nothing is parked.
+    /// The instant at which to continue, or u64::MAX if nothing is parked.
     at: u64,
-    /// The slot to go on from.
+    /// The slot to continue from.
     from: u16,
-    /// A slot has become ours, so others may have, too: their turn comes without a pause, until a
-    /// sweep has found none.
+    /// A slot has become ours, so others may have, too: the sweeps go on without a pause until one
+    /// has found none.
     hurries: bool,
-    /// Whether this sweep has found one.
+    /// Whether this sweep has found a slot that became ours.
     found: bool,
 }
 
@@ -33,7 +34,7 @@ thread_local! {
     };
 }
 
-/// The key's slot is not ours: it comes back when it is.
+/// Parks a key whose slot is not ours; it returns when the slot is.
 pub fn park(db: c_int, name: &[u8]) {
     agenda::park(db, name, slot_of(name));
     let mut asking = ASKING.get();
@@ -43,12 +44,12 @@ pub fn park(db: c_int, name: &[u8]) {
     }
 }
 
-/// When to ask again.
+/// When to ask about slots again.
 pub fn next_ask() -> Option<u64> {
     Some(ASKING.get().at).filter(|&at| at < u64::MAX)
 }
 
-/// Slots have become ours: asks about all, now.
+/// Slots have become ours: asks about all slots, now.
 pub fn slots_have_come() {
     let mut asking = ASKING.get();
     if asking.at < u64::MAX {
@@ -63,8 +64,8 @@ pub fn slots_have_come() {
     }
 }
 
-/// Asks, if it is time, and gives the keys of slots that are ours now to the timer. Takes at most so
-/// many steps, and returns how many are left.
+/// Asks about slots if it is time to, and makes the keys of slots that are ours now due. Takes at
+/// most `steps` steps, and returns how many are left.
 pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let mut asking = ASKING.get();
     let now_ms = clock::real().ms();
@@ -86,7 +87,7 @@ pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
             let came = agenda::unpark(slot, steps);
             steps -= came;
             if steps == 0 {
-                // The slot may have more.
+                // The slot may have more keys.
                 asking.from = slot;
                 break;
             }
@@ -114,15 +115,15 @@ fn is_ours(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
     ctx.select_db(db) && ctx.serves(&[OwnString::new(name).name()])
 }
 
-/// Those who wait on keys of slots that went to another node: the server answers them with a
-/// redirection, by its cron. That may come just behind the timer, in the same turn of the event loop,
-/// in which a client whose wait the timer has ended still counts as blocked: it would be answered a
-/// second time, and take all replies that follow for those of the commands before. So such waits are
-/// not for the timer to end. Only in a slot that is being imported nobody else ends them.
+/// Finds waits that the server's cron ends with a redirection, because their slot went to another
+/// node. The timer must not end them. The cron may run just after the timer, in the same turn of
+/// the event loop. Then a client whose wait the timer ended still counts as blocked. It would be
+/// answered twice, and take each later reply for that of the command before. Only in a slot that is
+/// being imported does nothing else end waits.
 pub struct Redirects<'a> {
     ctx: Ctx<'a>,
     is_cluster: bool,
-    /// What is known of slots, for as long as nothing else happens.
+    /// Answers by slot, valid for as long as nothing else happens.
     slots: BTreeMap<u16, bool>,
 }
 
@@ -150,7 +151,8 @@ impl<'a> Redirects<'a> {
         *self.slots.entry(slot).or_insert_with(is_redirected)
     }
 
-    /// Whether there is no key because its slot is on its way, or has gone. A replica does not know of the first.
+    /// Whether the key may be missing because its slot is moving, or has moved, to another node. A
+    /// replica knows only of the latter.
     pub fn may_be_elsewhere(&mut self, db: c_int, key: &[u8]) -> bool {
         if self.is_cluster && self.ctx.flags().is_master() {
             return !is_ours(self.ctx, db, key);

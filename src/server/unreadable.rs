@@ -1,7 +1,8 @@
-//! Data from a trusted source (a master, a file, a node whose slots are imported) that cannot be read. To skip it
-//! would lose jobs, unnoticed until this server is promoted or the other node deletes its own. So if a newer version
-//! of the module wrote it, a replica or a server that loads exits, as servers do on files that they cannot read; and
-//! an import of slots is cancelled, so that the slots stay where they are.
+//! Handles data from a trusted source (a master, a file, a node whose slots are imported) that
+//! cannot be read. Skipping it would lose jobs, unnoticed until this server is promoted or the
+//! other node deletes its own. So if a newer version of the module wrote it, a replica or a server
+//! that loads exits, as servers do on files that they cannot read. An import of slots is cancelled,
+//! so that the slots stay where they are.
 
 use super::api::{api, log, shown, Ctx, Flags};
 use super::arrival::log_refused;
@@ -10,7 +11,7 @@ use crate::queue::error::QueueError;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// In DQ.APPLY, which only trusted sources send.
+/// The data came in DQ.APPLY, which only trusted sources send.
 #[cold]
 pub fn met_in_effects(ctx: Ctx<'_>, key: &[u8], error: QueueError) {
     let flags = ctx.flags();
@@ -29,7 +30,7 @@ pub fn met_in_effects(ctx: Ctx<'_>, key: &[u8], error: QueueError) {
     }
 }
 
-/// In a file, or in a RESTORE, which may be a client's where clients can write.
+/// The data came in a file, or in a RESTORE; where clients can write, a client may have sent that.
 #[cold]
 pub fn met_in_value(ctx: Ctx<'_>, key: &[u8], error: QueueError) {
     log_refused("data of the queue", key, error);
@@ -76,6 +77,6 @@ unsafe extern "C" fn close_later(client: *mut c_void) {
 }
 
 fn close(client: u64) {
-    // SAFETY: the context is not looked at; a client that is gone by now is not found.
+    // SAFETY: the server does not read the context; a client that is gone by now is not found.
     unsafe { api!(RedisModule_DeauthenticateAndCloseClient, null_mut(), client) };
 }

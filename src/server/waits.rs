@@ -1,12 +1,12 @@
-//! Clients whose commands wait, whatever they wait for: [`super::blocked`] knows who waits for jobs,
+//! Blocked clients of all kinds: [`super::blocked`] knows who waits for jobs,
 //! [`super::awaits`] who waits for a job's end.
 //!
-//! The server blocks a waiting client, which keeps cluster redirection, CLIENT UNBLOCK and demotion
-//! right; but who is answered, and when a wait ends, is decided by this module: the server's timeouts come with its
-//! 10 Hz cron, and a key that appears would have it call every client that is blocked on it, on some
-//! servers (Valkey 9.1.2) in time that grows with their square. So a client is blocked on one name in
-//! the slot of its keys that nobody uses, and the timer, or a command, answers the one client; the
-//! timer alone ends waits.
+//! The server itself blocks the client, which keeps cluster redirection, CLIENT UNBLOCK and
+//! demotion right. But this module decides who gets a reply, and when a wait ends. The server's
+//! timeouts come with its 10 Hz cron. A key that appears would have it call every client that is
+//! blocked on it, on some servers (Valkey 9.1.2) in time quadratic in their number. So a client is
+//! blocked on one unused name in the slot of its keys. The timer, or a command, replies to that one
+//! client; only the timer ends waits.
 //!
 //! ```text
 //!   BPOP, AWAIT ─► Wait in the registry ──────────► taken out to be answered ─► reply ─► free_privdata
@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// Writes a reply.
 pub type Answer = Box<dyn Fn(Ctx<'_>)>;
 
-/// One delivered job, out of the queue's memory: the reply is written after it.
+/// One delivered job, copied out of the queue: the reply is written after the delivery.
 #[derive(Clone, Debug)]
 pub struct OwnDelivery {
     pub id: Vec<u8>,
@@ -45,12 +45,12 @@ pub struct OwnDelivery {
     pub extras: Option<OwnExtras>,
 }
 
-/// What was asked for beside the job.
+/// What the client asked for beside the job.
 #[derive(Clone, Debug)]
 pub struct OwnExtras {
     terms: Option<TermsShown>,
     results: Option<Vec<OwnEnded>>,
-    /// As [`Notes`] has them.
+    /// In the encoding of [`Notes`].
     steps: Option<Vec<u8>>,
 }
 
@@ -78,7 +78,7 @@ impl OwnExtras {
     }
 }
 
-/// How one of those ended that a job was after.
+/// How a job ended that the delivered job was after.
 #[derive(Clone, Debug)]
 struct OwnEnded {
     id: Vec<u8>,
@@ -104,32 +104,33 @@ impl OwnEnded {
     }
 }
 
-/// Jobs for a client that has waited for them.
+/// Jobs for a blocked client.
 pub struct DeliveredJobs {
     pub key: Vec<u8>,
-    /// An array of jobs, not one job.
+    /// The reply is an array of jobs, not one job.
     pub many: bool,
     pub with_due: bool,
     pub jobs: Vec<OwnDelivery>,
     pub reply: ReplyJobs,
 }
 
-/// Writes what a client gets whose wait ended with jobs.
+/// Writes the reply of a blocked client that got jobs.
 pub type ReplyJobs = fn(Ctx<'_>, &DeliveredJobs);
 
 /// What a client's wait ends with.
 pub enum End {
     Jobs(DeliveredJobs),
     Reply(Answer),
-    /// What the client gets whose wait ended for nothing.
+    /// The reply of a wait that ended without a result.
     Nothing,
-    /// Its user may no longer use this key.
+    /// The client's user may no longer use this key.
     Denied(Vec<u8>),
 }
 
-/// Those who wait for the same, who are known elsewhere by their tickets.
+/// What clients of one kind have in common. The registry here knows them by ticket.
 pub struct Kind {
-    /// A client waits no more: what is known of its wait goes. One of its keys may be looked at already.
+    /// The client no longer waits; its entry is removed. The key `looked_at` is being processed
+    /// already, and need not go on the agenda.
     pub leave: fn(ticket: u64, looked_at: Option<&[u8]>),
     pub place: fn(ticket: u64) -> Option<Place>,
 }
@@ -141,14 +142,14 @@ pub type Place = (c_int, Arc<[u8]>);
 /// `free_privdata`.
 struct Pending {
     ticket: u64,
-    /// The registry has its wait.
+    /// Whether the registry still has this wait.
     waits: bool,
     nothing: Answer,
     end: End,
 }
 
-/// A blocked client that was taken out of the registry, to be answered in this same call of
-/// the timer, or by this same command.
+/// A blocked client taken out of the registry. It must be answered in the same call of the timer,
+/// or by the same command.
 pub struct BlockedClient {
     client: *mut raw::RedisModuleBlockedClient,
     pending: *mut Pending,
@@ -171,10 +172,10 @@ struct Registry {
     by_until: BTreeSet<(u64, u64)>,
 }
 
-/// Where the room for waits shrinks to, once most have gone.
+/// The capacity to shrink to once most entries are gone.
 const SHRUNK: usize = 64;
 
-/// Something for each ticket. Those of thousands are far apart in memory: finding one reads few places.
+/// A map by ticket. With thousands of entries far apart in memory, finding one reads few places.
 pub struct ByTicket<T>(HashMap<u64, T, BuildHasherDefault<OfTicket>>);
 
 impl<T> ByTicket<T> {
@@ -194,7 +195,7 @@ impl<T> ByTicket<T> {
         self.0.insert(ticket, it);
     }
 
-    /// Gives room back.
+    /// Shrinks the map when most entries are gone.
     pub fn remove(&mut self, ticket: u64) -> Option<T> {
         let removed = self.0.remove(&ticket)?;
         if self.0.len() * 16 < self.0.capacity() {
@@ -210,7 +211,7 @@ impl<T> Default for ByTicket<T> {
     }
 }
 
-/// Tickets are counted here: nobody chooses them.
+/// Tickets are counted up here; no client can choose them, so a simple hash is safe.
 #[derive(Default)]
 struct OfTicket(u64);
 
@@ -249,7 +250,7 @@ impl Registry {
     }
 }
 
-/// Blocks the client that runs the command, on keys of the slot of this one. Returns its ticket.
+/// Blocks the client that runs the command, in the slot of `key`. Returns its ticket.
 pub fn block(ctx: Ctx<'_>, key: &[u8], until: u64, kind: &'static Kind, nothing: Answer) -> u64 {
     let ticket = REGISTRY.with_borrow_mut(|registry| {
         registry.last_ticket += 1;
@@ -262,8 +263,9 @@ pub fn block(ctx: Ctx<'_>, key: &[u8], until: u64, kind: &'static Kind, nothing:
         end: End::Nothing,
     }));
     let unused = OwnString::new(&unused_name_beside(key));
-    // SAFETY: a live string, of which the server keeps a count; it keeps the pending reply, and gives it back
-    // to `free_pending`. A timeout of 0 is none: waits are ended by our timer.
+    // SAFETY: the string is live, and the server counts its reference to it. The server keeps the
+    // pending reply, and gives it back to `free_pending`. A timeout of 0 is none: our timer ends
+    // waits.
     let client = unsafe {
         let client = api!(
             RedisModule_BlockClientOnKeys,
@@ -305,10 +307,10 @@ fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Wait> {
     Some(wait)
 }
 
-/// The same, where the wait is not withdrawn already.
+/// Withdraws the wait of a pending reply, unless that has happened already.
 ///
 /// # Safety
-/// The pending reply is not freed yet, and nobody refers to it.
+/// The pending reply is not freed yet, and no other reference to it exists.
 unsafe fn withdraw_pending(pending: *mut Pending) {
     // SAFETY: as the caller promises, the pending reply is not freed yet.
     let (waits, ticket) = unsafe { ((*pending).waits, (*pending).ticket) };
@@ -317,7 +319,7 @@ unsafe fn withdraw_pending(pending: *mut Pending) {
     }
 }
 
-/// Takes a client out of all registries. It must be answered at once.
+/// Takes a client out of all registries. The caller must answer it at once.
 pub fn take(ticket: u64, looked_at: Option<&[u8]>) -> Option<BlockedClient> {
     withdraw(ticket, looked_at).map(|wait| BlockedClient {
         client: wait.client,
@@ -325,7 +327,7 @@ pub fn take(ticket: u64, looked_at: Option<&[u8]>) -> Option<BlockedClient> {
     })
 }
 
-/// Whether the client's user may still call that on this key.
+/// Whether the client's user may still call this command on this key.
 pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, call: Call, key: KeyName<'_>) -> bool {
     let id = REGISTRY.with_borrow(|registry| registry.waits.get(ticket).map(|it| it.id));
     id.is_none_or(|id| acl::may_call(ctx, id, call, key))
@@ -336,7 +338,7 @@ pub fn next_until() -> Option<u64> {
     REGISTRY.with_borrow(|registry| registry.by_until.first().map(|&(until, _)| until))
 }
 
-/// A client whose wait has ended, and one of its keys.
+/// A client whose wait has expired, and one of its keys.
 pub fn first_expired(now_ms: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
     let (ticket, kind) = REGISTRY.with_borrow(|registry| {
         let &(until, ticket) = registry.by_until.first()?;
@@ -347,7 +349,7 @@ pub fn first_expired(now_ms: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
     Some((ticket, db, key))
 }
 
-/// The wait ends later.
+/// Moves the end of the wait to `until`.
 pub fn postpone(ticket: u64, until: u64) {
     REGISTRY.with_borrow_mut(|registry| {
         if let Some(wait) = registry.waits.get_mut(ticket) {
@@ -358,8 +360,8 @@ pub fn postpone(ticket: u64, until: u64) {
     });
 }
 
-/// When clients may be answered. Elsewhere the context in which the server has them replied to is not
-/// flushed.
+/// Proof that clients may be answered here. Elsewhere the server does not flush the context in
+/// which it replies to them.
 #[derive(Clone, Copy)]
 pub struct Occasion<'a>(PhantomData<Ctx<'a>>);
 
@@ -368,8 +370,8 @@ impl<'a> Occasion<'a> {
         Occasion(PhantomData)
     }
 
-    /// A client's command that stands alone, so that what follows from it belongs to it; not in a cluster, where the
-    /// client may be on its way to another node.
+    /// A command outside of transactions and scripts, so that what follows from it belongs to it.
+    /// Not in a cluster, where the client may be about to be redirected to another node.
     pub fn of_command(ctx: Ctx<'a>) -> Option<Self> {
         let flags = ctx.flags();
         let is_other = flags.denies_blocking() || flags.is_trusted() || flags.is_cluster();
@@ -379,8 +381,9 @@ impl<'a> Occasion<'a> {
 
 impl BlockedClient {
     pub fn answer(self, _: Occasion<'_>, end: End) {
-        // SAFETY: the client was in the registry, which it leaves when it is gone or freed: it is
-        // still blocked. The server calls `reply_unblocked` from within, and frees the pending reply later.
+        // SAFETY: a client leaves the registry when it disconnects or is freed. This one was there,
+        // so it is still blocked. The server calls `reply_unblocked` from within, and frees the
+        // pending reply later.
         unsafe {
             (*self.pending).end = end;
             api!(RedisModule_UnblockClient, self.client, self.pending.cast());
@@ -388,7 +391,7 @@ impl BlockedClient {
     }
 }
 
-/// Somebody has made a key of the unused name.
+/// Called when a key of the unused name appears: the client stays blocked.
 unsafe extern "C" fn not_yet(
     _ctx: *mut raw::RedisModuleCtx,
     _argv: *mut RawString,
@@ -422,7 +425,7 @@ unsafe extern "C" fn reply_unblocked(
     })
 }
 
-/// The client is gone, or was unblocked by a demotion, a redirection or CLIENT UNBLOCK ERROR.
+/// The client disconnected, or was unblocked by a demotion, a redirection or CLIENT UNBLOCK ERROR.
 unsafe extern "C" fn disconnected(
     ctx: *mut raw::RedisModuleCtx,
     _client: *mut raw::RedisModuleBlockedClient,

@@ -1,6 +1,6 @@
-//! What the timer does when it fires: processes overdue expirations in the queues that have any, hands ready jobs to
-//! those who wait, and ends waits, in this order: after a standstill nobody gets an empty reply
-//! whose job came in time. In bounded steps; what is left is done a millisecond on.
+//! What the timer does when it fires, in this order: processes overdue expirations, hands ready
+//! jobs to waiting clients, and ends waits. So after a standstill no client gets an empty reply
+//! although its job came in time. Works in bounded steps; the rest is done a millisecond later.
 
 use super::agenda::{Due, Name};
 use super::api::{caught, log_bug, shown, OwnString};
@@ -20,22 +20,22 @@ use crate::storage::broken::there;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-/// As many keys that a client waits on take a step of their own.
+/// So many keys that a client waits on cost one step.
 const KEYS_OF_STEP: usize = 16;
-/// What a turn takes more of a queue that slept: some microseconds.
+/// Extra steps for a queue that was asleep: waking it takes some microseconds.
 const STEPS_OF_WAKING: usize = 5;
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
-/// The server redirects all who wait for slots that it gave away within a second.
+/// Within a second the server redirects all clients that wait for slots it gave away.
 const REDIRECTED_RETRY_MS: u64 = 100;
 
-/// At load, after a load, and when the role has changed.
+/// Called at load, after loading data, and when the role has changed.
 pub fn role_is(master: bool) {
     agenda::set_role(master);
     rearm();
 }
 
-/// The timer's work: does what is due, in bounded steps, and says when there is more to do.
+/// The timer's work, in bounded steps. Returns when there is more to do.
 pub fn run(fired: Fired<'_>) -> Next {
     let ctx = fired.ctx();
     test_clock::answer();
@@ -52,7 +52,7 @@ pub fn run(fired: Fired<'_>) -> Next {
     let mut left = steps;
     if serves {
         left = do_what_is_due(fired, unowned_slots::ask(ctx, left));
-        // What has happened is answered before the clock goes on.
+        // Clients hear what has happened before the test clock advances.
         left = notify::tell(fired, left);
         while left > 0 && test_clock::step(ctx, next_instant, &mut left) {
             left = do_what_is_due(fired, left);
@@ -66,10 +66,10 @@ pub fn run(fired: Fired<'_>) -> Next {
     let before = left.max(steps / 4);
     left = end_waits(fired, before, serves);
     if serves && left < before {
-        // A queue that was kept for those who waited goes before their waits end.
+        // A queue kept only for clients whose wait ended is removed before they see their reply.
         left = run_turns(fired, left.max(steps / 8));
     }
-    // Memory comes last, but it comes.
+    // Freeing memory comes last, but always gets some steps.
     left = left.max(steps / 8);
     left = purged::free_purged(ctx, left);
     left = trimmed::sweep(ctx, left.max(steps / 8));
@@ -82,14 +82,14 @@ pub fn run(fired: Fired<'_>) -> Next {
     next()
 }
 
-/// What the queues need at this instant.
+/// Brings figures up to date, and processes the queues that are due.
 fn do_what_is_due(fired: Fired<'_>, steps: usize) -> usize {
     let left = figures::catch_up(fired.ctx(), steps);
     run_turns(fired, left)
 }
 
-/// Looks after all keys that are due. Each has its turn before any has a second one, so that one with
-/// much to do does not keep the others waiting.
+/// Processes all keys that are due. Each has a turn before any has a second one, so a key with much
+/// to do does not delay the others.
 fn run_turns(fired: Fired<'_>, mut steps: usize) -> usize {
     let share = (steps / 4).max(1);
     let mut order = Order::default();
@@ -108,7 +108,7 @@ fn run_turns(fired: Fired<'_>, mut steps: usize) -> usize {
                     &format!("the timer's work on '{}'", shown(&due.name)),
                     &panic,
                 );
-                // Not at once, where it would panic again; but it is not given up.
+                // Not at once, when it would panic again; but it is tried again.
                 agenda::set(due.db, &due.name, now.ms() + timer::AFTER_PANIC_MS);
                 Turn {
                     steps: share,
@@ -132,7 +132,7 @@ pub fn rearm() {
     timer::set(next());
 }
 
-/// When there is something to do, for whatever reason.
+/// The next instant at which there is anything to do.
 fn next() -> Next {
     if test_clock::has_work() {
         return Next::InMs(0);
@@ -161,7 +161,8 @@ fn next_instant() -> Option<u64> {
         .min()
 }
 
-/// The same as the timer must be set to it. A test clock does not come there by itself.
+/// The instant that the timer must be set to for queues. A test clock does not advance by itself,
+/// so only what is due already counts.
 fn next_to_wake_for() -> Option<u64> {
     let next = next_instant()?;
     if !clock::is_for_tests() {
@@ -170,7 +171,8 @@ fn next_to_wake_for() -> Option<u64> {
     (next <= clock::now().ms()).then_some(0)
 }
 
-/// Not of those who may be served yet: the turn of one of their keys is still to come.
+/// Ends waits that have expired, except of clients that may still be served: one of their keys is
+/// still to have its turn.
 fn end_waits(fired: Fired<'_>, mut steps: usize, serves: bool) -> usize {
     let ctx = fired.ctx();
     let mut redirects = unowned_slots::Redirects::new(ctx);
@@ -197,22 +199,22 @@ fn is_to_come(db: c_int, key: &[u8]) -> bool {
     agenda::needs_attention(db, key, after_turn(clock::now()))
 }
 
-/// Where a key stands whose turn was not finished: not before the others that are due by then. A test
-/// clock does not come to the next millisecond by itself.
+/// When a key is due again whose turn was not finished: after the others that are due now. A test
+/// clock does not reach the next millisecond by itself.
 fn after_turn(now: Now) -> u64 {
     now.ms() + u64::from(!clock::is_for_tests())
 }
 
-/// What looking after one key took.
+/// What processing one key took.
 #[derive(Default)]
 struct Turn {
     steps: usize,
     is_unfinished: bool,
-    /// The turns of these keys come first; then this one goes on.
+    /// The turns of these keys come first; then this key continues.
     before: Vec<Name>,
 }
 
-/// Processes one key, with at most so many steps for overdue expirations and as many for waiting clients.
+/// Processes one key, with at most `share` steps for overdue expirations and as many for waiting clients.
 fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Turn {
     let ctx = fired.ctx();
     let (db, name) = (due.db, &*due.name);
@@ -225,7 +227,7 @@ fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) 
     }
     let raw_name = OwnString::new(name);
     if ctx.flags().is_cluster() && !ctx.serves(&[raw_name.name()]) {
-        // Where clients wait there may be no key, and nothing to come back to.
+        // Clients may wait on a name without a key: then nothing is parked.
         if OpenKey::db_of_queue(ctx, raw_name.name()).is_none() {
             return nothing_there();
         }
@@ -273,17 +275,17 @@ fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) 
     })
 }
 
-/// Whose turn it is, and when.
+/// The key whose turn it is, and its clients' line.
 struct Line<'a> {
     due: &'a Due,
     order: &'a Order,
-    /// Whether a client may still have what is there.
+    /// Whether a client, by its ticket, may still pop from this key.
     may: &'a dyn Fn(u64) -> bool,
     now: Now,
 }
 
-/// Takes jobs for the clients in line, while there are both. Ends where the keys that a client has named
-/// before this one have to be looked after first.
+/// Takes jobs for the clients in line, while there are both. Stops where a client named other keys
+/// first that are due, too; returns those keys.
 fn serve(
     value: &mut Value,
     line: Line<'_>,

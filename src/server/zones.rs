@@ -1,4 +1,4 @@
-//! The zones of this server: read when a rule first asks for them.
+//! The time zones of this server, read when a rule first asks for one.
 
 use super::api::log;
 use super::clock;
@@ -7,7 +7,7 @@ use crate::zones::Zones;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Between two lines of the log about a zone that is not known.
+/// The least time between two log lines about unknown zones.
 const QUIET_MS: u64 = 60_000;
 
 thread_local! {
@@ -24,12 +24,12 @@ pub fn zone_of(name: &[u8]) -> Option<Rc<dyn Zone>> {
     with_zones(|zones| zones.get(name)).map(|zone| zone as Rc<dyn Zone>)
 }
 
-/// Which database they are from: its version, and whether it is the system's.
+/// The time zone database: its version, and whether it is the system's.
 pub fn database() -> (u64, bool) {
     with_zones(|zones| (zones.version(), zones.is_of_system()))
 }
 
-/// Rules with it continue with the offset of their last instant.
+/// Logs an unknown zone. Rules with it continue with the offset of their last instant.
 pub fn log_unknown(name: &[u8]) {
     let now_ms = clock::real().ms();
     if now_ms.abs_diff(TOLD_MS.get()) >= QUIET_MS {

@@ -1,7 +1,7 @@
-//! What an allocator gives for what is asked.
+//! What an allocator really allocates for a request.
 
-/// What a usual size-class allocator spends on `len` bytes: steps of an eighth of the next power of
-/// two, at least 16 bytes (jemalloc's classes; glibc's differ by a few bytes).
+/// What a typical size-class allocator spends on `len` bytes: steps of an eighth of the next power
+/// of two, at least 16 bytes (jemalloc's classes; glibc's differ by a few bytes).
 pub fn allocated(len: usize) -> usize {
     match len {
         0 => 0,

@@ -1,4 +1,4 @@
-//! Byte strings by number: short ones side by side in pages, each of which holds one size.
+//! Byte strings by number. Short ones are side by side in pages, each of which holds strings of one size.
 //!
 //! ```text
 //!   number, short:   0 | page (24 bits) | slot (7 bits)        long:   1 | number of its own array
@@ -9,11 +9,13 @@
 //!             [ string | free | string | string | ... ]  8 KB; a page grows to that as strings come
 //! ```
 //!
-//! A string by itself would take a number, an address, a length and an allocation. Here the number is the place, and
-//! the size is its page's: what a string is shorter than that stands in six bits of its own, which are kept for it.
+//! A string with an allocation of its own would need a number, an address, a length and an
+//! allocation. Here the number gives the place, and the page gives the size. By how much a string
+//! is shorter than its slot is in six bits of the string, reserved for that.
 //!
-//! Pages that are half empty, those of one size or all of them together, are emptied from the last one on: see
-//! [`Arena::is_scattered`]. Whoever owns the arena does that, since strings get new numbers by it.
+//! When more than half of the slots of one size, or of all pages together, is free, the last pages
+//! are emptied first: see [`Arena::is_scattered`]. The arena's owner does that, since strings get
+//! new numbers by it.
 
 mod page;
 
@@ -31,12 +33,13 @@ const SLOTS_MAX: usize = 1 << SLOT_BITS;
 const LONG: u32 = 1 << 31;
 const PAGES_MAX: usize = 1 << (31 - SLOT_BITS);
 const NONE: u32 = u32::MAX;
-/// As much more than half of all pages may be free: what is less is not worth the work.
+/// So many bytes more than half of all pages may be free: less is not worth the work.
 const FREE_MAX: isize = 1024;
 
-/// In the last of a string's first eight bytes: how much shorter it is than its slot.
+/// The index, among a string's first eight bytes, of the byte that has its slack: how much shorter
+/// it is than its slot.
 const HEAD_LAST: usize = 7;
-/// What is left to the owner of these eight bytes, as a little-endian number.
+/// The bits of the first eight bytes, as a little-endian number, that the owner may use.
 pub const HEAD_BITS: u64 = (1 << 58) - 1;
 
 const MISCOUNTED: &str = "an arena that has lost count of its pages";
@@ -45,7 +48,7 @@ impl Unused for Slab<Box<[u8]>> {
     const UNUSED: &'static Self = &Slab::new();
 }
 
-/// Strings of one size.
+/// The strings of one size.
 #[derive(Clone, Debug)]
 struct Class {
     size: u16,
@@ -59,10 +62,10 @@ struct Class {
 pub struct Arena {
     pages: Slab<Page>,
     long: Lazy<Slab<Box<[u8]>>>,
-    /// By size.
+    /// Sorted by size.
     classes: Vec<Class>,
     short: u32,
-    /// What the allocator gives for pages and long strings.
+    /// The allocated bytes of pages and long strings.
     bytes: usize,
     /// Bytes of free slots less those of taken ones.
     overhang: isize,
@@ -73,13 +76,13 @@ pub struct Arena {
 }
 
 impl Class {
-    /// More than half of it is free, and that is worth the work.
+    /// Whether more than half of the class is free, and by enough to be worth the work.
     fn is_scattered(&self) -> bool {
         self.slots > 2 * self.taken + 24
     }
 
-    /// Where the work ends: strings that are put into empty pages one after another take no more slots than this,
-    /// and half of these at least are taken.
+    /// Where gathering ends: strings that are moved into empty pages one after another take at most
+    /// this many slots, and at least half of these are taken.
     fn is_dense(&self) -> bool {
         self.slots <= self.taken + self.taken / 2 + 1
     }
@@ -103,7 +106,7 @@ impl Arena {
         }
     }
 
-    /// For short strings of many lengths.
+    /// An arena for short strings of many lengths: see [`size_for`].
     pub const fn fine() -> Self {
         let mut arena = Arena::new();
         arena.is_fine = true;
@@ -114,14 +117,14 @@ impl Arena {
         self.short as usize + self.long.len()
     }
 
-    /// Whether so many more strings can be numbered, however long they are.
+    /// Whether so many more strings fit, however long they are.
     pub fn has_room_for(&self, count: usize) -> bool {
         let pages = self.pages.len() + count / SLOTS_MIN + SHORT_MAX / 8;
         pages < PAGES_MAX && self.long.len() + count < LONG as usize
     }
 
-    /// A string of these parts. There must be room. It has at least eight bytes, of which the first eight have nothing
-    /// that is not in [`HEAD_BITS`].
+    /// Inserts the concatenation of these parts. There must be room. It has at least eight bytes,
+    /// of which the first eight use only [`HEAD_BITS`].
     #[inline]
     pub fn insert<const N: usize>(&mut self, parts: [&[u8]; N]) -> u32 {
         let len = parts.iter().map(|part| part.len()).sum();
@@ -145,7 +148,7 @@ impl Arena {
         page << SLOT_BITS | slot as u32
     }
 
-    /// A slot of that size, but in one page.
+    /// Takes a slot of this size, in any page except `but`.
     fn take_slot(&mut self, size: usize, but: u32) -> (u32, usize) {
         let at = self.class_of(size);
         let class = &mut self.classes[at];
@@ -176,7 +179,7 @@ impl Arena {
         (number, slot)
     }
 
-    /// The place of that size among the classes.
+    /// The index of the class of this size.
     fn class_of(&mut self, size: usize) -> usize {
         let found = (self.classes).binary_search_by_key(&size, |class| class.size.into());
         found.unwrap_or_else(|at| {
@@ -193,7 +196,7 @@ impl Arena {
         })
     }
 
-    /// Puts a page that has room before all others.
+    /// Puts a page with room at the front of its class's list.
     fn open(&mut self, at: usize, number: u32) {
         let class = &mut self.classes[at];
         let next = std::mem::replace(&mut class.first, number);
@@ -223,7 +226,7 @@ impl Arena {
         }
     }
 
-    /// Whether there was such a string.
+    /// Removes a string; false if it does not exist.
     pub fn remove(&mut self, number: u32) -> bool {
         if number & LONG != 0 {
             let removed = self
@@ -267,7 +270,7 @@ impl Arena {
         true
     }
 
-    /// For tests: the string is gone, and all that counts it stays.
+    /// For tests: removes the string, but leaves all counters unchanged.
     #[cfg(any(test, feature = "breakable"))]
     pub fn lose(&mut self, number: u32) {
         let (page, slot) = parts(number);
@@ -298,13 +301,14 @@ impl Arena {
         place.get_mut(..len)
     }
 
-    /// Whether pages are so empty that strings should move: then [`Arena::misplaced`] names one after another.
+    /// Whether pages are so empty that strings should move. Then [`Arena::misplaced`] returns them,
+    /// one after another.
     #[inline]
     pub fn is_scattered(&self) -> bool {
         self.is_scattered
     }
 
-    /// A string that is to move; none where pages are dense again.
+    /// A string that must move; none once pages are dense.
     pub fn misplaced(&mut self) -> Option<u32> {
         let page = if self.is_scattered {
             let class = self.classes.iter().find(|class| !class.is_dense());
@@ -320,7 +324,7 @@ impl Arena {
         Some(page << SLOT_BITS | slot as u32)
     }
 
-    /// Moves a string of those that [`Arena::misplaced`] names, and returns its new number.
+    /// Moves a string that [`Arena::misplaced`] returned; returns its new number.
     pub fn move_misplaced(&mut self, number: u32) -> u32 {
         let (from, slot) = parts(number);
         let place = self.pages.get(from).and_then(|page| page.place(slot));
@@ -341,7 +345,7 @@ impl Arena {
         new
     }
 
-    /// Has what leads to a string on its way, not the string.
+    /// Prefetches what leads to a string, not the string.
     pub fn prefetch(&self, number: u32) {
         if number & LONG != 0 {
             self.long.prefetch(number & !LONG);
@@ -350,7 +354,7 @@ impl Arena {
         }
     }
 
-    /// Where a string stands, with what it is shorter than its slot: known without a look at it.
+    /// The slot of a string, slack included: found without reading the string.
     pub fn place(&self, number: u32) -> Option<&[u8]> {
         if number & LONG != 0 {
             return self.get(number);
@@ -359,7 +363,7 @@ impl Arena {
         self.pages.get(page)?.place(slot)
     }
 
-    /// See [`crate::storage::relocate`]: pages, and with them what is in them.
+    /// Moves pages with their strings: see [`crate::storage::relocate`].
     pub fn relocate_pages(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
         let visit = |page: &mut Page, mover: &mut _| move_boxed(&mut page.bytes, mover);
         self.pages.relocate(from, mover, visit)
@@ -372,7 +376,7 @@ impl Arena {
         self.long.made()?.relocate(from, mover, move_boxed)
     }
 
-    /// Frees about `count` strings of an arena that is not used any more; false at the end.
+    /// Frees about `count` strings of a discarded arena; false once all are freed.
     pub fn free_some(&mut self, count: usize) -> bool {
         let short = &mut self.short;
         self.pages
@@ -382,7 +386,7 @@ impl Arena {
             || (self.long.made()).is_some_and(|long| long.free_some(count))
     }
 
-    /// What the allocator gives for all of it.
+    /// The allocated bytes of all of it.
     pub fn memory_bytes(&self) -> usize {
         self.bytes
             + self.pages.memory_bytes()
@@ -437,7 +441,7 @@ impl Arena {
         Ok(())
     }
 
-    /// As many as its list has, forwards and back.
+    /// How many pages the class's list has; none if its links disagree.
     fn open_pages(&self, class: &Class) -> Option<usize> {
         let (mut number, mut before, mut count) = (class.first, NONE, 0);
         while number != NONE && count <= self.pages.len() {

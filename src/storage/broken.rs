@@ -1,6 +1,6 @@
-//! Broken invariants: bugs, or memory that somebody else wrote to. Continuing with a default would hide the damage and
-//! spread it. So the code that finds one panics; the border to the server catches the panic, logs it and answers with an
-//! error.
+//! Broken invariants: bugs, or memory that was overwritten. To continue with a default would hide
+//! the damage and spread it. So the code that finds one panics; the border to the server catches
+//! the panic, logs it and replies with an error.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ fn broken(what: &str) -> ! {
     panic!("broken invariant: {what}")
 }
 
-/// Checked in every build: it costs no more than a default in its place would.
+/// Panics unless `holds`. Checked in every build: it costs no more than a default in its place would.
 #[inline(always)]
 pub fn must(holds: bool, what: &'static str) {
     if !holds {
@@ -18,7 +18,8 @@ pub fn must(holds: bool, what: &'static str) {
     }
 }
 
-/// Of a result that must be `Ok`. `what` is put into words only if it is not; the error's text follows it.
+/// The value of a result that must be `Ok`. `what` is formatted only if it is not; the error's text
+/// follows it.
 #[inline(always)]
 pub fn must_fit<T, E: Display>(done: Result<T, E>, what: impl FnOnce() -> String) -> T {
     match done {
@@ -33,7 +34,7 @@ fn misfit(what: impl FnOnce() -> String, why: &dyn Display) -> ! {
     broken(&format!("{}: {why}", what()))
 }
 
-/// What must be there.
+/// The value of an option that must be `Some`.
 #[inline(always)]
 pub fn there<T>(value: Option<T>, what: &'static str) -> T {
     match value {
@@ -58,7 +59,7 @@ mod planted {
         static PLANTED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Whatever reaches that place next panics there.
+    /// The next call that reaches this place panics there.
     pub fn plant(place: &[u8]) {
         PLANTED.set(place.to_vec());
     }

@@ -1,19 +1,19 @@
-//! Some things in order: mostly one, which takes no room of its own.
+//! A list that mostly has one element, which needs no allocation.
 
 use super::allocated::allocated;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A list.
+/// A list of elements in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Few<T> {
     /// Just one.
     One(T),
-    /// None, or several.
+    /// None, or more than one.
     Many(Box<[T]>),
 }
 
 impl<T> Few<T> {
-    /// All of them.
+    /// All elements.
     pub fn get(&self) -> &[T] {
         match self {
             Few::One(one) => std::slice::from_ref(one),
@@ -56,7 +56,7 @@ impl<T> From<Vec<T>> for Few<T> {
     }
 }
 
-/// Written as any sequence is.
+/// Encoded as any sequence is.
 impl<T: Serialize> Serialize for Few<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.get().serialize(to)

@@ -1,21 +1,21 @@
-//! A part that few have: it takes the room of a pointer until it is first changed.
+//! A part that few owners need: it takes only a pointer until it is first changed.
 
 use crate::storage::allocated::allocated;
 use crate::storage::relocate::{move_one, Mover};
 use std::ops::Deref;
 
-/// What can be read of a part before there is one.
+/// A part that can be read before it is made.
 pub trait Unused: Default + 'static {
-    /// As its default.
+    /// A constant equal to the default.
     const UNUSED: &'static Self;
 }
 
-/// Read as if it were there; changed only by who says whether it is to be made.
+/// Can always be read. To change it, a caller says whether it is to be made.
 #[derive(Clone, Debug)]
 pub struct Lazy<T>(Option<Box<[T; 1]>>);
 
 impl<T> Lazy<T> {
-    /// Allocates nothing.
+    /// A part that is not made; allocates nothing.
     pub const fn new() -> Self {
         Lazy(None)
     }
@@ -26,7 +26,7 @@ impl<T> Lazy<T> {
         self.0.is_some()
     }
 
-    /// To be changed, if it was ever made.
+    /// The part, to be changed; none if it was never made.
     #[inline]
     pub fn made(&mut self) -> Option<&mut T> {
         match &mut self.0 {
@@ -35,7 +35,8 @@ impl<T> Lazy<T> {
         }
     }
 
-    /// To be read, if it was ever made: cheaper than its [`Unused`], for what is rarely made.
+    /// The part, to be read; none if it was never made. Cheaper than reading its [`Unused`], for
+    /// what is rarely made.
     #[inline]
     pub fn if_made(&self) -> Option<&T> {
         match &self.0 {
@@ -44,7 +45,7 @@ impl<T> Lazy<T> {
         }
     }
 
-    /// Of the allocation itself, not of what it owns.
+    /// The bytes of the allocation itself, not of what it owns.
     pub fn memory_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |_| allocated(size_of::<T>()))
     }
@@ -56,7 +57,7 @@ impl<T> Lazy<T> {
 }
 
 impl<T: Unused> Lazy<T> {
-    /// To be changed, and made where it was not.
+    /// The part, to be changed; makes it if it was not made.
     #[inline]
     pub fn make(&mut self) -> &mut T {
         &mut self.0.get_or_insert_with(Self::first)[0]
@@ -74,7 +75,7 @@ impl<T> Default for Lazy<T> {
     }
 }
 
-/// One that was never made is as one that is back at its default.
+/// A part that was never made equals one that is back at its default.
 impl<T: Unused + PartialEq> PartialEq for Lazy<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other

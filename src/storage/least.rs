@@ -1,4 +1,4 @@
-//! The least of many numbers, each of which may change at any time.
+//! The least of many numbers, any of which may change at any time.
 //!
 //! ```text
 //!   levels[1]   [ .................. ]        each node is the least of 16 below it, so the numbers take
@@ -7,20 +7,20 @@
 //! ```
 
 const WIDTH: usize = 16;
-/// Numbers that lie together.
+/// Numbers in a segment.
 const SEGMENT: usize = 1024;
 
-/// Places are numbered from 0 on.
+/// The least of many numbers. Places are numbered from 0.
 #[derive(Default)]
 pub struct Least {
-    /// All but the last are full.
+    /// Segments of numbers; all but the last are full.
     numbers: Vec<Vec<u64>>,
-    /// The last one has no more than [`WIDTH`] nodes.
+    /// Levels of nodes; the last level has at most [`WIDTH`] nodes.
     levels: Vec<Vec<u64>>,
 }
 
 impl Least {
-    /// The number at that place, which is u64::MAX where none was set.
+    /// The number at this place; u64::MAX if none was set.
     pub fn at(&self, place: u32) -> u64 {
         self.number(place as usize).unwrap_or(u64::MAX)
     }
@@ -32,7 +32,7 @@ impl Least {
             .copied()
     }
 
-    /// To be read from [`Least::at`] again.
+    /// Sets the number at this place.
     pub fn set(&mut self, place: u32, number: u64) {
         let place = place as usize;
         if self.number(place).is_none() {
@@ -54,13 +54,13 @@ impl Least {
         }
     }
 
-    /// The least of all; none where none was set.
+    /// The least of all numbers; none if none was set.
     pub fn get(&self) -> Option<u64> {
         let top = least(self.levels.last()?);
         (top != u64::MAX).then_some(top)
     }
 
-    /// The least and where it is, the first place of several.
+    /// The least number and its place, the first place if there are several.
     pub fn first(&self) -> Option<(u64, u32)> {
         let number = self.get()?;
         let at = |nodes: &[u64]| nodes.iter().position(|&node| node == number);
@@ -71,7 +71,7 @@ impl Least {
         Some((number, node as u32))
     }
 
-    /// What a node is the least of.
+    /// The numbers or nodes of which a node is the least.
     fn below(&self, level: usize, node: usize) -> &[u64] {
         let first = node * WIDTH;
         let (all, first) = match level.checked_sub(1) {

@@ -1,11 +1,12 @@
-//! Numbers in an order that the caller knows, four bytes each: most come as the last and go as the first.
+//! Numbers in an order that the caller defines, four bytes each. Made for numbers that usually are
+//! inserted last and removed first.
 //!
 //! ```text
 //!   blocks:  [ 7 3 9 .. ]  [ 4 12 5 .. ]  [ 8 1 ]      up to 512 numbers each, ascending by their keys
 //! ```
 //!
-//! Equal keys stand in the order of coming. A number's key is asked of the caller, and must not change while it is
-//! here.
+//! Numbers with equal keys are in the order of insertion. The caller supplies a number's key, which
+//! must not change while the number is here.
 
 use crate::storage::allocated::allocated;
 use crate::storage::relocate::{move_vec, Mover, STEP};
@@ -14,10 +15,10 @@ use std::collections::VecDeque;
 type Block = Vec<u32>;
 
 const BLOCK: usize = if cfg!(test) { 8 } else { 512 };
-/// Of a block that begins.
+/// The capacity of the first block at its start.
 const FIRST: usize = 4;
 
-/// See the picture above.
+/// Numbers in the order of their keys.
 #[derive(Clone, Debug, Default)]
 pub struct Ordered {
     blocks: VecDeque<Block>,
@@ -40,7 +41,7 @@ impl Ordered {
         self.blocks.front()?.first().copied()
     }
 
-    /// Behind those with the same key.
+    /// Inserts a number after those with the same key.
     pub fn insert(&mut self, number: u32, key: impl Fn(u32) -> u64) {
         let at = key(number);
         self.len += 1;
@@ -78,7 +79,7 @@ impl Ordered {
         }
     }
 
-    /// The block, and the place in it, where a number stands.
+    /// The block of a number, and its index there.
     fn find(&self, number: u32, key: impl Fn(u32) -> u64) -> Option<(usize, usize)> {
         if self.first() == Some(number) {
             return Some((0, 0));
@@ -97,7 +98,7 @@ impl Ordered {
         None
     }
 
-    /// Whether it was there.
+    /// Removes a number; false if it was not there.
     pub fn remove(&mut self, number: u32, key: impl Fn(u32) -> u64) -> bool {
         let Some((index, place)) = self.find(number, key) else {
             return false;
@@ -119,7 +120,7 @@ impl Ordered {
         true
     }
 
-    /// Joins a block that is nearly empty with the one behind it, if both are no more than half a block.
+    /// Joins a block that is nearly empty with the next one, if that is nearly empty, too.
     fn merge(&mut self, index: usize) {
         let next = self.blocks.get(index + 1).map_or(BLOCK, Vec::len);
         if next > BLOCK / 4 {
@@ -131,7 +132,7 @@ impl Ordered {
         }
     }
 
-    /// The number has become another one, with the same key.
+    /// Replaces a number by another with the same key; false if it was not there.
     pub fn renumber(&mut self, old: u32, new: u32, key: impl Fn(u32) -> u64) -> bool {
         let found = self.find(old, key);
         if let Some((index, place)) = found {
@@ -144,7 +145,7 @@ impl Ordered {
         self.blocks.iter().flatten().copied()
     }
 
-    /// The same, but for so many first ones.
+    /// All numbers except the first `place`.
     pub fn iter_at(&self, mut place: usize) -> impl Iterator<Item = u32> + '_ {
         let mut first = 0;
         while let Some(block) = self.blocks.get(first).filter(|it| it.len() <= place) {
@@ -155,7 +156,7 @@ impl Ordered {
         blocks.copied().skip(place)
     }
 
-    /// Those with that key or a larger one.
+    /// The numbers whose key is `at` or larger.
     pub fn iter_from(&self, at: u64, key: impl Fn(u32) -> u64) -> impl Iterator<Item = u32> + '_ {
         let before = |&number: &u32| key(number) < at;
         let first = (self.blocks).partition_point(|block| block.last().is_none_or(before));
@@ -165,7 +166,7 @@ impl Ordered {
         blocks.copied().skip(place)
     }
 
-    /// How many have that key at most.
+    /// How many numbers have a key of at most `at`.
     pub fn count_up_to(&self, at: u64, key: impl Fn(u32) -> u64) -> usize {
         let within = |&number: &u32| key(number) <= at;
         let blocks = (self.blocks).partition_point(|block| block.last().is_some_and(within));
@@ -174,7 +175,7 @@ impl Ordered {
         whole + rest.map_or(0, |block| block.partition_point(within))
     }
 
-    /// Frees about `count` of what is not used any more; false at the end.
+    /// Frees about `count` numbers of a discarded list; false once all are freed.
     pub fn free_some(&mut self, count: usize) -> bool {
         let blocks = (0..count.div_ceil(BLOCK)).map_while(|_| self.blocks.pop_back());
         let freed: usize = blocks.map(|block| block.len()).sum();
@@ -182,7 +183,7 @@ impl Ordered {
         freed > 0
     }
 
-    /// See [`crate::storage::relocate`].
+    /// Moves the next few blocks: see [`crate::storage::relocate`].
     pub fn relocate(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
         let from = from as usize;
         if from >= self.blocks.len() {
@@ -193,7 +194,7 @@ impl Ordered {
         Some(from as u32 + STEP)
     }
 
-    /// What the allocator gives for it.
+    /// The allocated bytes.
     pub fn memory_bytes(&self) -> usize {
         let blocks = self.blocks.iter();
         let blocks = blocks.map(|block| allocated(block.capacity() * size_of::<u32>()));
@@ -212,7 +213,7 @@ impl Ordered {
     }
 }
 
-/// To twice as much, and not beyond a block.
+/// Doubles the capacity, up to a full block.
 fn reserve(block: &mut Block) {
     if block.len() == block.capacity() {
         let wanted = (block.len() * 2).clamp(FIRST, BLOCK);
@@ -225,7 +226,8 @@ mod tests {
     use super::*;
     use crate::storage::relocate::tests::bytes_moved;
 
-    /// Against a sorted array, by operations of a random generator: keys of few values, so that many are equal.
+    /// Compared with a sorted array under random operations. The keys have few values, so that many
+    /// are equal.
     #[test]
     fn as_a_sorted_array() {
         let mut x = 88172645463325252u64;

@@ -1,14 +1,14 @@
-//! Asking for memory before it is needed. What a queue of a million jobs reads of one job is in no
-//! cache; what would be waited for piece by piece can come while something else is done.
+//! Requests memory before it is needed. What a queue of a million jobs reads of one job is in no
+//! cache. Instead of waiting for each piece, the processor fetches it while other work is done.
 
-/// Bytes that come at a time, on the processors that are usual.
+/// The bytes of a cache line on common processors.
 const LINE: usize = 64;
 
-/// Has the cache line of `place` on its way. Changes nothing but the time that a later access takes.
+/// Prefetches the cache line of `place`. Changes only the time that a later access takes.
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     let address = std::ptr::from_ref(place);
-    // SAFETY: a hint to the processor: nothing is read that the program could see.
+    // SAFETY: a hint to the processor: it reads nothing that the program could observe.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
@@ -23,7 +23,7 @@ pub fn prefetch<T>(place: &T) {
     let _ = address;
 }
 
-/// The same for all lines of a slice.
+/// Prefetches all cache lines of a slice.
 #[inline(always)]
 pub fn prefetch_all<T>(places: &[T]) {
     let step = (LINE / size_of::<T>()).max(1);

@@ -1,39 +1,40 @@
-//! Moving arrays that have been allocated to other places: active defragmentation, by which the server
-//! empties pages that are nearly empty.
+//! Moves allocated arrays to other addresses: active defragmentation, by which the server empties
+//! pages that are nearly empty.
 //!
-//! A structure hands out each of its arrays by value and takes back what it gets, which is the same array,
-//! perhaps at another place. So nothing depends on addresses, and whoever owns the memory decides what moves.
+//! A structure passes out each of its arrays by value and takes back the same array, perhaps at
+//! another address. So nothing depends on addresses, and the owner of the memory decides what
+//! moves.
 
 use crate::storage::broken::there;
 
 /// Decides what moves, and for how long.
 pub trait Mover {
-    /// The same array, with the same capacity; perhaps elsewhere.
+    /// The same array, with the same capacity, perhaps at another address.
     fn moved<T>(&mut self, array: Vec<T>) -> Vec<T>;
 
-    /// Whether the rest is for another time. Asked every few allocations.
+    /// Whether to stop and continue later. Asked every few allocations.
     fn is_late(&mut self) -> bool;
 }
 
-/// Numbers looked at between two questions for the time: a few microseconds.
+/// Entries visited between two checks of the time: a few microseconds.
 pub const STEP: u32 = 32;
 
-/// The memory of an array, not what its values refer to.
+/// Moves the memory of an array, not what its values refer to.
 pub fn move_vec<T>(array: &mut Vec<T>, mover: &mut impl Mover) {
     *array = mover.moved(std::mem::take(array));
 }
 
-/// The same for bytes that have no capacity beyond their length.
+/// Moves bytes that have no capacity beyond their length.
 pub fn move_boxed(bytes: &mut Box<[u8]>, mover: &mut impl Mover) {
-    // Neither way copies: the capacity is the length.
+    // Neither conversion copies: the capacity is the length.
     *bytes = mover
         .moved(Vec::from(std::mem::take(bytes)))
         .into_boxed_slice();
 }
 
-/// The same for a value by itself.
+/// Moves a single value.
 pub fn move_one<T>(one: Box<[T; 1]>, mover: &mut impl Mover) -> Box<[T; 1]> {
-    // No way copies: one element has no spare room.
+    // No conversion copies: one element has no spare capacity.
     let one: Box<[T]> = one;
     let moved = mover.moved(Vec::from(one)).into_boxed_slice();
     there(moved.try_into().ok(), "another number of elements")
@@ -44,12 +45,12 @@ pub mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Moves everything, and is late after so many arrays.
+    /// Moves everything, and is late after `patience` arrays.
     pub struct Everything {
         pub arrays: usize,
         pub bytes: usize,
         patience: usize,
-        /// Where arrays have come to.
+        /// The addresses that arrays were moved to.
         places: HashSet<usize>,
     }
 
@@ -84,7 +85,7 @@ pub mod tests {
         }
     }
 
-    /// The bytes of all that a container hands out to be moved.
+    /// The bytes of all arrays that a container passes out to be moved.
     pub fn bytes_moved(mut relocate: impl FnMut(u32, &mut Everything) -> Option<u32>) -> usize {
         let mut mover = Everything::new(usize::MAX);
         let mut from = Some(0);

@@ -1,9 +1,10 @@
 //! An unrolled, deterministic skiplist with ranks: levels of runs of up to 64 items, which split and merge.
 //!
-//! A list holds (key, handle) entries in the order of (key, tie). The tie is a sequence number that the caller keeps; it
-//! is read only if keys are equal, and the handle decides if ties are equal too. Every level is a linked list of nodes
-//! of up to 64 sorted items, keys and values in separate arrays, so that a search reads only keys. The items of the
-//! bottom level are the entries; those of a level above are links, one to each node of the level below:
+//! A list holds (key, handle) entries in the order of (key, tie). The tie is a sequence number that
+//! the caller keeps. It is read only if keys are equal; if ties are equal, too, the handle decides.
+//! Every level is a linked list of nodes of up to 64 sorted items, keys and values in separate
+//! arrays, so that a search reads only keys. The items of the bottom level are the entries; those
+//! of a level above are links, one to each node of the level below:
 //!
 //! ```text
 //! uppers[1]    [ -    q ]
@@ -21,26 +22,28 @@
 //!           [n n n . n n ... n]  [n n . .]                a segment without live nodes gives its memory back
 //! ```
 //!
-//! A *separator* is a (key, tie) that no entry below the link is less than and every entry before it is. It
-//! need not be an entry of the list, so removals leave it alone. Its tie is 0 unless equal keys lie on both
-//! sides: then no tie is needed to find the way, and none is asked for. The first link of a node has the
-//! separator of the link that leads to the node; the first of a level is never compared.
+//! A *separator* is a (key, tie): no entry below the link is less, and every entry before the link
+//! is. It need not be an entry of the list, so removals leave it unchanged. Its tie is 0 unless
+//! equal keys are on both sides: a search then needs no tie, and asks for none. The first link of a
+//! node has the separator of the link that leads to the node; the first link of a level is never
+//! compared.
 //!
-//! A *span* is the number of entries below a link, a *floor* the least due time among them.
+//! A *span* is the number of entries below a link; a *floor* is the least due time among them.
 //!
-//! A classic skiplist draws the height of each node at random. This one counts instead: a full node splits and its new
-//! neighbour gets a link above; two small ones merge and a link is removed (a deterministic skiplist, after Munro,
-//! Papadakis and Sedgewick). So links lie side by side as entries do. A search over a million entries reads four nodes;
-//! with random heights (p = 1/4) it follows some thirty links, each a cache miss. There is no unlucky list: the bounds
-//! always hold, not only on average. docs/architecture.md compares it with a B+-tree.
+//! A classic skiplist draws the height of each node at random. This one counts instead: a full node
+//! splits and its new neighbour gets a link above; two small ones merge and a link is removed (a
+//! deterministic skiplist, after Munro, Papadakis and Sedgewick). So links are side by side as
+//! entries are. A search over a million entries reads four nodes; with random heights (p = 1/4) it
+//! follows some thirty links, each a cache miss. No list is unlucky: the bounds always hold, not
+//! only on average. docs/architecture.md compares it with a B+-tree.
 //!
-//! A range of keys is taken out at once, however many entries there are, by joining its nodes to a chain of
-//! *detached* ones in the same arena: see [`detach`].
+//! A range of keys is taken out at once, however many entries it has, by joining its nodes to a
+//! chain of *detached* ones in the same arena: see [`detach`].
 //!
-//! Memory: 12 bytes per entry of a u64 list (20 with ReadyKey) in full nodes, and about 1.4 per entry for the
-//! nodes themselves and links. No two neighbours below a link node are both small, so however entries were
-//! removed, arrays take about twice what full ones would. A segment of nodes stays until its last node goes,
-//! be it a detached one.
+//! Memory: 12 bytes per entry of a u64 list (20 with ReadyKey) in full nodes, and about 1.4 per
+//! entry for the nodes themselves and links. No two neighbours below a link node are both small. So
+//! arrays take about twice what full ones would, however entries were removed. A segment of nodes
+//! stays until its last node, live or detached, is gone.
 
 mod bulk;
 mod check;
@@ -61,19 +64,21 @@ use std::mem;
 
 /// Items in a full node.
 const NODE: usize = 64;
-/// Neighbours that hold no more than this together become one node, which then has room to grow.
+/// Neighbours that together hold at most this many items become one node, which then has room to grow.
 const MERGED: usize = NODE * 3 / 4;
 /// So many inserts, each right after the one before, count as a sequence that will continue.
 const RUN: u8 = 8;
 /// Nodes in a full segment: some 32 KiB, the most that growing ever copies at once.
 const SEGMENT: usize = 512;
-/// More levels than u32::MAX entries can need, even at the 17 links that nodes have at worst, on average.
+/// More levels than u32::MAX entries can need, even with the 17 links per node that are the worst
+/// average.
 const MAX_UPPERS: usize = 12;
 const NIL: u32 = u32::MAX;
 
 /// What a list is sorted by.
 pub trait Key: Copy + Ord {
-    /// What links know of the due times below them; nothing where the order is that of the due times anyway.
+    /// The due time that links store for what is below them. It is nothing if the order is that of
+    /// due times anyway.
     type Floor: Copy + Ord;
     fn floor(self) -> Self::Floor;
     /// Whether floors can only rise from one key to a later one.
@@ -89,7 +94,7 @@ impl Key for u64 {
     }
 }
 
-/// A number that many entries share, which are then in the order of their ties.
+/// A number that many entries share, which are then ordered by their ties.
 impl Key for u32 {
     type Floor = ();
     fn floor(self) {}
@@ -114,7 +119,7 @@ impl Key for ReadyKey {
     }
 }
 
-/// Whose turn it is, least first, and from when on that one may be served.
+/// A group's turn, least first, and the instant from which the group may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TurnKey {
     pub turn: u64,
@@ -139,7 +144,7 @@ struct Link<F> {
     span: u32,
 }
 
-/// Where a search went on one level: link number `at` of `node`.
+/// A search's step on one level: link number `at` of `node`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Step {
     node: u32,
@@ -150,19 +155,19 @@ struct Step {
 type Path = [Step; MAX_UPPERS];
 const NOWHERE: Path = [Step { node: NIL, at: 0 }; MAX_UPPERS];
 
-/// Orders entries of equal keys: the caller's sequence number, then the handle, in case numbers that are equal
-/// after all (in a forged dump) make two entries one.
+/// Orders entries of equal keys: by the caller's sequence number, then by the handle. The handle
+/// keeps entries distinct if two sequence numbers are equal (in a forged dump).
 type Tie = (u64, u32);
 
-/// Entries (key, handle) in order. A handle stands under a key once at most.
+/// Entries (key, handle) in order. Under one key, a handle is there at most once.
 #[derive(Clone)]
 pub struct Skiplist<K: Key> {
     bottom: Level<K, u32>,
     uppers: Vec<Level<K, Link<K::Floor>>>,
-    /// How many of the upper levels lead to entries of the list; others only have detached nodes.
+    /// How many of the upper levels lead to entries of the list; the others have only detached nodes.
     height: u16,
-    /// Counts changes of the list, modulo its width: shows whether anything has changed in between, as
-    /// long as that is not tens of thousands of things.
+    /// Counts changes of the list, modulo 2^16. It shows whether anything has changed, unless there
+    /// were tens of thousands of changes.
     changes: u16,
     len: u32,
 }
@@ -208,12 +213,12 @@ impl<K: Key> Skiplist<K> {
         Some((*node.keys().last()?, *node.values().last()?))
     }
 
-    /// Adds an entry, whose handle is not there. `tie` must know every handle of the list and the new one.
+    /// Adds an entry that is not in the list. `tie` must know every handle of the list and the new one.
     pub fn insert(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) {
         self.insert_by(None, key, handle, tie);
     }
 
-    /// The same, where the way may be known from [`Skiplist::insert_hint`].
+    /// As [`Skiplist::insert`], with a hint from [`Skiplist::insert_hint`].
     #[inline]
     pub fn insert_by(
         &mut self,
@@ -252,8 +257,8 @@ impl<K: Key> Skiplist<K> {
         last.is_none_or(|(k, h)| k < key || (k == key && (tie(h), h) < (tie(handle), handle)))
     }
 
-    /// Adds an entry that comes behind all others where the last node has room for it: the usual case where keys rise,
-    /// and no way need be known. False, and nothing changed, elsewhere.
+    /// Adds an entry that comes after all others, if the last node has room for it. That is the
+    /// usual case when keys rise, and needs no search. Otherwise returns false and changes nothing.
     #[inline]
     fn put_last(&mut self, key: K, handle: u32) -> bool {
         let last = self.bottom.get_mut(self.bottom.last);
@@ -290,9 +295,9 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// Takes an entry out; false, and nothing changed, where it is not there. `tie` must know the handle.
+    /// Removes an entry; false, and nothing changed, if it is not there. `tie` must know the handle.
     pub fn remove(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
-        // The usual case: what is delivered, or ends, comes first.
+        // The usual case: jobs that are delivered, or end, come first.
         if self.first() == Some((key, handle)) {
             return self.pop_first().is_some();
         }
@@ -328,7 +333,7 @@ impl<K: Key> Skiplist<K> {
             return Some(entry);
         }
         if self.height == 0 {
-            // Elsewhere the node is soon gone.
+            // In a higher list, the node will soon be empty and removed.
             node.shrink();
         }
         self.len -= 1;
@@ -376,13 +381,13 @@ impl<K: Key> Skiplist<K> {
             .skip(skipped)
     }
 
-    /// Frees about `count` entries of a list that is not used any more; false at the end.
+    /// Frees about `count` entries of a discarded list; false once all are freed.
     pub fn free_some(&mut self, count: usize) -> bool {
         let nodes = count.div_ceil(NODE);
         self.bottom.free_some(nodes) || self.uppers.iter_mut().any(|level| level.free_some(nodes))
     }
 
-    /// The bytes of heap asked for. Visits every node.
+    /// The bytes of heap requested. Visits every node.
     pub fn memory_bytes(&self) -> usize {
         let uppers: usize = self.uppers.iter().map(Level::memory_bytes).sum();
         self.bottom.memory_bytes()

@@ -1,5 +1,5 @@
-//! Values by number, in segments: growing never copies more than one segment, and a segment whose
-//! last value goes is given back.
+//! Values by number, in segments: growing never copies more than one segment, and a segment is
+//! freed with its last value.
 //!
 //! ```text
 //!   segments: [ seg 0 | seg 1 | seg 2 | ... ]      number = segment * 1024 + index
@@ -16,7 +16,7 @@ use crate::storage::relocate::{move_vec, Mover, STEP};
 const SEGMENT_BITS: u32 = 10;
 const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
 const NONE: u32 = u32::MAX;
-/// As the next of the open segments: it is full, and none of them.
+/// The value of `next_open` of a full segment, which is not in the list of open ones.
 const FULL: u32 = u32::MAX - 1;
 
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ struct Segment<T> {
     entries: Vec<Entry<T>>,
     vacant: u32,
     len: u32,
-    /// The open segment behind it, NONE or FULL.
+    /// The next open segment, NONE or FULL.
     next_open: u32,
 }
 
@@ -61,18 +61,18 @@ impl<T> Slab<T> {
         self.len as usize
     }
 
-    /// No number so large is given.
+    /// An upper bound of all numbers, itself excluded.
     pub fn end(&self) -> u32 {
         (self.segments.len() as u32) << SEGMENT_BITS
     }
 
-    /// Whether so many more values can be numbered.
+    /// Whether so many more values fit.
     pub fn has_room_for(&self, count: usize) -> bool {
         const CAPACITY: usize = (NONE >> SEGMENT_BITS) as usize * SEGMENT_LEN;
         count <= CAPACITY - self.len()
     }
 
-    /// There must be room.
+    /// Inserts a value and returns its number. There must be room.
     pub fn insert(&mut self, value: T) -> u32 {
         let number = match self.open {
             NONE => self.add_segment(),
@@ -168,14 +168,15 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Has the entry on its way, not what it owns.
+    /// Prefetches the entry, not what it owns.
     pub fn prefetch(&self, number: u32) {
         let segment = self.segments.get((number >> SEGMENT_BITS) as usize);
         let entry = segment.and_then(|s| s.entries.get(number as usize & (SEGMENT_LEN - 1)));
         entry.into_iter().for_each(prefetch);
     }
 
-    /// Moves the next few entries, and what `visit` moves of theirs; the number to go on from.
+    /// Moves the next few entries, and lets `visit` move what they own. Returns the number to
+    /// continue from.
     pub fn relocate<M: Mover>(
         &mut self,
         from: u32,
@@ -201,7 +202,7 @@ impl<T> Slab<T> {
         Some((number + 1) << SEGMENT_BITS)
     }
 
-    /// In the order of their numbers.
+    /// All values, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         let entries = self.segments.iter().flat_map(|segment| &segment.entries);
         entries.filter_map(|entry| match entry {
@@ -210,12 +211,12 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Frees about `count` values of a slab that is not used any more; false at the end.
+    /// Frees about `count` values of a discarded slab; false once all are freed.
     pub fn free_some(&mut self, count: usize) -> bool {
         self.free_some_seen(count, |_| ())
     }
 
-    /// The same for who must know which.
+    /// As [`Slab::free_some`]; passes each value to `seen` before it is freed.
     pub fn free_some_seen(&mut self, count: usize, mut seen: impl FnMut(&T)) -> bool {
         let Some(segment) = self.segments.last_mut() else {
             return false;
@@ -233,7 +234,7 @@ impl<T> Slab<T> {
         true
     }
 
-    /// Heap bytes asked for, without what the values own themselves.
+    /// Heap bytes requested, without what the values own.
     pub fn memory_bytes(&self) -> usize {
         let entries: usize = self.segments.iter().map(|s| s.entries.capacity()).sum();
         entries * size_of::<Entry<T>>() + self.segments.capacity() * size_of::<Segment<T>>()

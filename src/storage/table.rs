@@ -1,9 +1,9 @@
 //! The id index: finds the handle of a job by the hash of its id.
 //!
-//! All entries stand in one line, by *rank*: 32 bits computed from the hash. The line is halved
-//! again and again into intervals, the leaves of a binary tree. Each leaf has one shard, a small
-//! sorted array. A lookup computes the leaf, then interpolates the place in the shard (ranks are
-//! evenly spread), and asks the caller only where all 32 bits of the rank agree.
+//! All entries form one sequence, ordered by *rank*: 32 bits computed from the hash. The ranks are
+//! halved again and again into intervals, the leaves of a binary tree. Each leaf has one shard, a
+//! small sorted array. A lookup computes the leaf, then interpolates the place in the shard (ranks
+//! are evenly spread). It asks the caller only if all 32 bits of the rank agree.
 //!
 //! ```text
 //!                            1                      a node: 1, then the leading bits of its ranks
@@ -27,25 +27,26 @@
 //! once.
 //!
 //! The rank is not uniform: its density falls from 3/2 to 3/4, about as 1 / (1 + rank / 2^32)
-//! (spiral storage, Martin 1979). So a leaf yet to be split is not twice as full as one just
-//! split: fullness falls smoothly from leaf `n` to leaf `2 n - 1`, the same at every `n`. Thus time
-//! and memory per entry do not depend on the size; and at any time there are shards of all sizes,
-//! so that an array given up by one that has outgrown it is just what another one needs. With
-//! uniform ranks all shards outgrow the same size at about the same time, and jemalloc held half
-//! as much memory again in slabs that were nearly empty.
+//! (spiral storage, Martin 1979). So a leaf that is yet to be split is not twice as full as one
+//! just split: fullness falls smoothly from leaf `n` to leaf `2 n - 1`, in the same way at every
+//! `n`. Thus time and memory per entry do not depend on the size. There are shards of all sizes at
+//! any time, so an array that a shard has outgrown is just what another one needs. With uniform
+//! ranks all shards outgrow the same size at about the same time, and jemalloc held half as much
+//! memory again in slabs that were nearly empty.
 //!
 //! **Bounds.** A shard holds 0.7 to 1.5 times the mean, which is at most `SPLIT_ABOVE`, give or
 //! take a few: an operation moves about 1 KiB. A page that grows copies up to 24 KiB, the list of
 //! pages up to 64 KiB below 10^8 entries (then in proportion, 1.5 MiB at 2^32). Only equal ranks
-//! are never parted: ids that collide in 32 bits share a shard, whose length is then their number;
-//! all stays right, but they are moved as a whole, so the caller's hash must be seeded. 2^32
-//! handles need 2^26 shards; splitting would end, and shards only lengthen, at 2^31.
+//! are never separated: ids that collide in 32 bits share a shard, whose length is then their
+//! number. All stays correct, but they are moved as a whole, so the caller's hash must be seeded.
+//! 2^32 handles need 2^26 shards. At 2^31 shards, splitting would end, and shards would only become
+//! longer.
 //!
-//! **Scan.** The cursor is the rank to go on from. Neither growth nor shrinking
-//! changes the rank of an entry, and a call visits all entries from its cursor up to, not
-//! including, the cursor that it returns. So the calls from 0 to 0 cover all ranks, and an entry
-//! that stays throughout is visited by the one call whose interval has its rank. A cursor holds
-//! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
+//! **Scan.** The cursor is the rank to continue from. Neither growth nor shrinking changes the rank
+//! of an entry, and a call visits all entries from its cursor up to, not including, the cursor that
+//! it returns. So the calls from 0 to 0 cover all ranks, and an entry that exists throughout is
+//! visited by the one call whose interval has its rank. A cursor is valid under the same seed.
+//! Every number is safe as a cursor. Cursors strictly rise, so every scan ends.
 
 pub mod bulk;
 mod check;
@@ -57,10 +58,10 @@ use crate::storage::relocate::{move_vec, Mover, STEP};
 use shards::Shards;
 use std::hint::select_unpredictable;
 
-/// Shards of a page: decides how much is copied when a page or the list of pages grows.
+/// Shards in a page. It decides how much is copied when a page or the list of pages grows.
 const PAGE: usize = 1024;
-/// Mean entries of a shard above which one is split, and below which two are merged. They are apart
-/// so that an insert and a removal in turn do not split and merge each time.
+/// Mean entries per shard above which one is split, and below which two are merged. They are apart
+/// so that alternating inserts and removals do not split and merge each time.
 const SPLIT_ABOVE: usize = 64;
 const MERGE_BELOW: usize = 40;
 const MAX_SHARDS: usize = 1 << 31;
@@ -109,13 +110,13 @@ struct Node {
 }
 
 impl Node {
-    /// A left half keeps the index of the node that was split; a right half, `2 n + 1`, comes about
-    /// when there are `n` shards, as the next. So the directory has no holes.
+    /// A left half keeps the index of the node that was split. A right half, `2 n + 1`, appears
+    /// when there are `n` shards, and gets the next index. So the directory has no holes.
     fn index(self) -> usize {
         (self.number >> self.number.trailing_zeros() >> 1) as usize
     }
 
-    /// Its ranks: from the first up to, not including, the second, which may be 2^32.
+    /// Its ranks: from the first number up to, not including, the second, which may be 2^32.
     fn ranks(self) -> (u64, u64) {
         let width = 1 << (32 - self.bits);
         let first = self.number * width - (1 << 32);
@@ -147,7 +148,8 @@ impl IdTable {
         self.search(hash, is_it).ok()
     }
 
-    /// The same; or where such a handle would come, for [`IdTable::insert_near`].
+    /// As [`IdTable::find`]; if there is none, the place where it would be inserted, for
+    /// [`IdTable::insert_near`].
     pub fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Result<u32, u32> {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
@@ -161,12 +163,12 @@ impl IdTable {
             .ok_or(at as u32)
     }
 
-    /// The caller has made sure that the id is not there.
+    /// Inserts a handle. The caller has made sure that the id is not there.
     pub fn insert(&mut self, hash: u64, handle: u32) {
         self.insert_near(hash, handle, u32::MAX);
     }
 
-    /// The same, faster where a search has said just now where it comes. Any number is right.
+    /// As [`IdTable::insert`], but faster if a search has just returned the place. Any number is safe.
     pub fn insert_near(&mut self, hash: u64, handle: u32, near: u32) {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
@@ -238,12 +240,12 @@ impl IdTable {
         }
     }
 
-    /// All handles, in no order.
+    /// All handles, in no particular order.
     pub fn handles(&self) -> impl Iterator<Item = u32> + '_ {
         self.shards.iter().flatten().map(|&s| s as u32)
     }
 
-    /// Frees about `count` entries of a table that is not used any more; false at the end.
+    /// Frees about `count` entries of a discarded table; false once all are freed.
     pub fn free_some(&mut self, count: usize) -> bool {
         for _ in 0..count.div_ceil(SPLIT_ABOVE) {
             let pages = match &mut self.shards {
@@ -260,7 +262,7 @@ impl IdTable {
         true
     }
 
-    /// Moves the next few shards; the number to go on from. See [`super::relocate`].
+    /// Moves the next few shards; returns the number to continue from. See [`super::relocate`].
     pub fn relocate(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
         let pages = match &mut self.shards {
             Shards::One(shard) if from == 0 => {
@@ -318,7 +320,7 @@ impl IdTable {
         self.shards.get(index)
     }
 
-    /// Cuts the shard that is next in turn; its upper half becomes the last shard.
+    /// Cuts the shard that is due to be split next; its upper half becomes the last shard.
     fn split(&mut self) {
         let leaf = self.first_leaf();
         let (first, end) = leaf.ranks();
@@ -367,7 +369,7 @@ fn slot(rank: u32, handle: u32) -> u64 {
     u64::from(rank) << 32 | u64::from(handle)
 }
 
-/// About where the key belongs, by interpolation.
+/// Approximately where the key belongs, by interpolation.
 fn guess(slots: &[u64], key: u64, bits: u32) -> usize {
     let within = (key >> 32 << bits) & 0xffff_ffff;
     ((within * slots.len() as u64) >> 32) as usize
@@ -375,10 +377,10 @@ fn guess(slots: &[u64], key: u64, bits: u32) -> usize {
 
 /// The first slot not less than `key`; the ranks of the shard agree in `bits` leading bits.
 ///
-/// The window around the interpolated place decides in 29 of 30 cases, without a branch on data:
-/// a wrong guess of the processor costs as much as the whole search. `select_unpredictable` keeps
-/// the compiler from making branches, at twice the time. Where the window does not decide,
-/// the rest of its side is searched by halves, so that no distribution of ranks makes it slow.
+/// The window around the interpolated place decides in 29 of 30 cases, without a branch on data: a
+/// branch that the processor mispredicts costs as much as the whole search. `select_unpredictable`
+/// keeps the compiler from making branches, which takes twice the time. If the window does not
+/// decide, its side is searched by bisection, so that no distribution of ranks makes it slow.
 fn lower_bound(slots: &[u64], key: u64, bits: u32) -> usize {
     let from = guess(slots, key, bits)
         .saturating_sub(WINDOW / 2)
@@ -398,13 +400,14 @@ fn lower_bound(slots: &[u64], key: u64, bits: u32) -> usize {
     }
 }
 
-/// Whether a key that is not there belongs before that slot.
+/// Whether a key that is not there belongs before this slot.
 fn is_place(slots: &[u64], at: usize, key: u64) -> bool {
     let is_behind = at == 0 || slots.get(at - 1).is_some_and(|&s| s < key);
     is_behind && slots.get(at).is_none_or(|&s| s > key)
 }
 
-/// The capacities in use, those for which jemalloc has a size: 1, even, then four per doubling.
+/// Rounds up to a capacity in use. These are the ones for which jemalloc has a size class: 1, even,
+/// then four per doubling.
 fn class(len: usize) -> usize {
     match len.saturating_sub(1).checked_ilog2() {
         None => 1,
@@ -412,8 +415,8 @@ fn class(len: usize) -> usize {
     }
 }
 
-/// The largest capacity that may stand for `len` elements. The eighth above keeps an insert and a
-/// removal in turn from copying each time.
+/// The largest capacity for `len` elements. The extra eighth keeps alternating inserts and removals
+/// from copying each time.
 fn roomy(len: usize) -> usize {
     class(len + len / 8 + 1)
 }

@@ -1,4 +1,4 @@
-//! The arguments of DQ.ADD, and what they say by themselves.
+//! The arguments of DQ.ADD, and what follows from them alone.
 
 use crate::queue::after::For;
 use crate::queue::clock::Now;
@@ -11,17 +11,17 @@ use crate::queue::settings::{Settings, TTR_DEFAULT_MS};
 use crate::queue::when::{Recur, When};
 use std::borrow::Cow;
 
-/// Whether a job may come.
+/// The condition under which a job is added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// Only where no live job has the id, and it is not remembered.
+    /// Only if no live job has the id, and the dedupe window does not hold it.
     #[default]
     New,
-    /// Only where a job of that id is there, in any state.
+    /// Only if a job with the id exists, in any state.
     Existing,
-    /// In any case.
+    /// Always; an existing job is replaced.
     Replace,
-    /// As New; but behind a reserved job of that id, to take its place.
+    /// As [`Condition::New`], but if a job with the id is reserved and has no rule, as its successor.
     Next,
 }
 
@@ -36,25 +36,25 @@ pub struct Add<'a> {
     pub when: When,
     pub priority: i32,
     pub ttr_ms: Option<u64>,
-    /// For a job that names no TTR in a queue that names none.
+    /// The TTR if neither the command nor the queue's settings name one.
     pub server_ttr_ms: u64,
     pub max_attempts: Option<u32>,
     pub backoff_ms: Option<&'a [u64]>,
     pub ttl_ms: Option<u64>,
-    /// It comes again.
+    /// The rule of a recurring job.
     pub recur: Option<Recur<'a>>,
-    /// Whose it is.
+    /// The job's group.
     pub group: Option<&'a [u8]>,
-    /// How long it stays once it is done.
+    /// How long the job is kept once it is done.
     pub keep_ms: Option<u64>,
     /// What a delivery of it counts in RATE and GROUPRATE.
     pub cost: u32,
-    /// What it waits for.
+    /// What the job waits for.
     pub after: Option<For<'a>>,
 }
 
 impl<'a> Add<'a> {
-    /// With what a job has that names nothing.
+    /// With the default of each option.
     pub fn new(id: Option<&'a [u8]>, payload: &'a [u8]) -> Self {
         Add {
             id,
@@ -87,7 +87,7 @@ impl<'a> Add<'a> {
 }
 
 impl Add<'_> {
-    /// Its own terms, and the queue's where it has none; with the queue's ladder.
+    /// The terms that the command names, and the queue's for the others; `ladder` is the queue's.
     pub(in crate::queue) fn terms<'s>(
         &'s self,
         settings: &Settings,
@@ -102,7 +102,7 @@ impl Add<'_> {
         }
     }
 
-    /// What is noted of the job when it comes.
+    /// The notes with which the job is added.
     #[inline]
     pub(in crate::queue) fn notes(&self) -> impl Iterator<Item = Note<'static>> {
         let keep = self.keep_ms.map(|ms| Note::Keep { ms });
@@ -122,13 +122,13 @@ impl Add<'_> {
         self.recur.as_ref().map(of).transpose()
     }
 
-    /// Whether UNTIL allows it.
+    /// Whether UNTIL allows the first occurrence.
     pub(super) fn allows(&self, first: &Next) -> bool {
         let recur = self.recur.as_ref();
         recur.is_none_or(|recur| recur.allows(first))
     }
 
-    /// Due and expiry (0: never).
+    /// Due time and expiry (0: never).
     pub(in crate::queue) fn instants(&self, now: Now) -> Result<(u64, u64), QueueError> {
         let due = self.when.instant(now)?;
         let expires = match self.ttl_ms {

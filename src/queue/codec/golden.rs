@@ -34,7 +34,7 @@ fn bytes_of(hex: &str) -> Bytes {
     bytes.expect("hexadecimal digits").leak()
 }
 
-/// Whether the values are written so, and read from it.
+/// Checks that each value is written as its golden bytes, and read from them.
 fn are_kept<T>(values: &[(T, &str)]) -> Result<(), String>
 where
     T: Serialize + Deserialize<'static> + PartialEq + Debug,
@@ -54,7 +54,7 @@ where
     Ok(())
 }
 
-/// The same for an enum: its variants are there in their order, and there is none behind them.
+/// As [`are_kept`], for an enum: also checks that all its variants are given, in order.
 fn variants_are_kept<T>(values: &[(T, &str)]) -> Result<(), String>
 where
     T: Serialize + Deserialize<'static> + PartialEq + Debug,
@@ -278,7 +278,7 @@ fn a_version_is_told_that_knows_all_inside() {
     }
 }
 
-/// Modules that do not know costs let go of so much at most.
+/// Windows above the limits of modules that do not know costs need a newer version.
 #[test]
 fn windows_that_let_more_go_are_told_as_newer() {
     let version_of = |effect: &Effect<'_>| {

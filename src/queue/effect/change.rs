@@ -1,4 +1,4 @@
-//! What happens to one job that is there: from its delivery to its end.
+//! What happens to one existing job, from its delivery to its end.
 
 use crate::queue::event::Event;
 use crate::queue::stats::Totals;
@@ -28,7 +28,7 @@ pub enum Change {
         priority: i32,
         attempts: u32,
     },
-    /// The instant of death; a job that died of its lease's end keeps its token.
+    /// `at` is the instant of death. A job that died when its lease ended keeps its token.
     Died {
         at: u64,
         cause: Death,
@@ -39,7 +39,7 @@ pub enum Change {
     Kicked {
         due: u64,
     },
-    /// It is gone; NX refuses the id until that instant (0: does not).
+    /// The job was removed; NX refuses the id until `remember` (0: it does not).
     Removed {
         cause: Removal,
         remember: u64,
@@ -47,23 +47,24 @@ pub enum Change {
     Prioritized {
         priority: i32,
     },
-    /// It is gone as [`Change::Removed`] or dead, and its successor stands in its place; whether that was ready.
+    /// The job was removed as by [`Change::Removed`], or died, and its successor took its place. `ready` says whether
+    /// the successor was ready.
     Succeeded {
         end: End,
         remember: u64,
         ready: bool,
     },
-    /// It has no successor any more, since that one's TTL is over.
+    /// The job's successor was removed, as the successor's TTL expired.
     SuccessorExpired,
 }
 
-/// How a job went whose successor took its place.
+/// How a job ended whose successor took its place.
 #[allow(missing_docs, reason = "called as what ended it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     Acked,
     Popped,
-    /// Dead, but for its successor.
+    /// Without a successor the job would be dead, as with `Nacked`.
     TimedOut,
     Nacked,
 }
@@ -114,7 +115,7 @@ impl Change {
             Change::Prioritized { .. } => &[],
             Change::Succeeded { end, ready, .. } => {
                 use Event::{Ack, Dead, Nack, Pop, SuccessorAdd, SuccessorReady, Timeout};
-                // What is raised where the successor is ready stands last.
+                // The event that is raised only if the successor is ready is last.
                 let events: &[Event] = match end {
                     End::Acked => &[Ack, SuccessorAdd, SuccessorReady],
                     End::Popped => &[Pop, SuccessorAdd, SuccessorReady],
@@ -128,7 +129,7 @@ impl Change {
         }
     }
 
-    /// Whether a consumer gets the job by it.
+    /// Whether it delivers the job to a consumer.
     pub(in crate::queue) fn is_delivery(self) -> bool {
         let popped = |cause| cause == Removal::Popped;
         match self {
@@ -139,7 +140,7 @@ impl Change {
         }
     }
 
-    /// Of a delivery that has one; else 0.
+    /// The token of a delivery with a lease; 0 for anything else.
     pub(in crate::queue) fn token(self) -> u64 {
         match self {
             Change::Reserved { token, .. } => token,
@@ -180,7 +181,8 @@ impl Change {
 }
 
 impl End {
-    /// The job's end, and the coming of its successor. One that dies is replaced at once.
+    /// Counts the end of the job, and its successor as added. A job that dies also counts as deleted, since its
+    /// successor replaces it at once.
     fn count(self, totals: &mut Totals) {
         totals.added += 1;
         match self {

@@ -1,4 +1,4 @@
-//! What happens to jobs that are done, and to those that become so and are kept.
+//! What happens to done jobs, and how jobs become done and are kept.
 
 use crate::queue::event::Event;
 use crate::queue::job::Terms;
@@ -17,12 +17,12 @@ pub enum OfDone<'a> {
     Kept {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
-        /// NX refuses the id until that instant (0: does not).
+        /// NX refuses the id until that instant (0: it does not).
         remember: u64,
         #[serde(borrow)]
         end: DoneEnd<'a>,
     },
-    /// An occurrence was, and stays as a job of its own. Without a next one the job is gone.
+    /// An occurrence was acked, and stays as a separate done job. Without a next one the recurring job is gone.
     OccurrenceKept {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -32,21 +32,21 @@ pub enum OfDone<'a> {
     },
     /// A done job as it stands: snapshots and digests have these, in the order of ending.
     Stored(#[serde(borrow)] DoneJob<'a>),
-    /// It is gone by its time, or since nothing keeps it any more.
+    /// A done job was removed, as its time was over, or as nothing keeps it any more.
     Gone {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
     },
-    /// It is gone by DEL.
+    /// A done job was removed by DEL.
     Deleted {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
     },
-    /// So many of the longest done are gone, by DONELEN or DONEBYTES.
+    /// The `count` longest done jobs were removed, by DONELEN or DONEBYTES.
     Trimmed { count: u64 },
-    /// All are gone, by PURGE.
+    /// All done jobs were removed, by PURGE.
     Purged,
-    /// It runs again.
+    /// A done job became ready again, by KICK.
     Kicked {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -54,7 +54,7 @@ pub enum OfDone<'a> {
     },
     /// DONELEN, DONETTL and DONEBYTES.
     Limits(DoneLimits),
-    /// [`OfDone::Stored`] of a job whose deliveries do not count 1.
+    /// [`OfDone::Stored`] for a job with a cost other than 1.
     StoredCosting {
         #[serde(borrow)]
         job: DoneJob<'a>,
@@ -65,11 +65,11 @@ pub enum OfDone<'a> {
 /// How a job became done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoneEnd<'a> {
-    /// When.
+    /// When it ended.
     pub finished: u64,
-    /// Gone from that instant on; 0 is never.
+    /// The instant from which on it is gone; 0 is never.
     pub until: u64,
-    /// What it gave.
+    /// The result, if it has one.
     #[serde(with = "serde_bytes", borrow)]
     pub result: Option<&'a [u8]>,
 }
@@ -90,14 +90,14 @@ pub struct DoneJob<'a> {
     pub group: Option<&'a [u8]>,
     #[serde(borrow)]
     pub terms: Terms<'a>,
-    /// Of the job alone.
+    /// KEEP of this job; `None`: the queue's settings apply.
     pub keep: Option<u64>,
     pub seq: u64,
     pub due: u64,
     pub attempts: u32,
     pub started: u64,
     pub finished: u64,
-    /// Gone from that instant on; 0 is never.
+    /// The instant from which on it is gone; 0 is never.
     pub until: u64,
 }
 
@@ -116,7 +116,7 @@ impl DoneJob<'_> {
 }
 
 impl<'a> OfDone<'a> {
-    /// A job as it stands, with that cost.
+    /// A done job as it stands, with its cost.
     pub fn stored_with(job: DoneJob<'a>, cost: u32) -> Self {
         match cost {
             1 => OfDone::Stored(job),
@@ -124,7 +124,7 @@ impl<'a> OfDone<'a> {
         }
     }
 
-    /// The job that it is, as it stands.
+    /// The done job, if this is one as it stands.
     pub fn stored(&self) -> Option<&DoneJob<'a>> {
         match self {
             OfDone::Stored(job) | OfDone::StoredCosting { job, .. } => Some(job),
@@ -132,7 +132,7 @@ impl<'a> OfDone<'a> {
         }
     }
 
-    /// Not so what snapshots are made of.
+    /// As [`super::Effect::looks_for_jobs`]. Not for what snapshots consist of.
     pub(in crate::queue) fn looks_for_jobs(&self) -> bool {
         self.stored().is_none() && !matches!(self, OfDone::Limits(_))
     }

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 pub enum Ended {
     Acked,
     Popped,
-    /// GRACE was over.
+    /// GRACE expired.
     Missed,
     Expired,
     /// Its TTL had expired when its lease ended.
     TimedOutExpired,
-    /// Dead, by its lease's end or by NACK; whether it is kept as a job of its own.
+    /// Dead as its lease ended, or, with `Nacked`, by NACK. `kept` says whether it stays as a separate dead job.
     TimedOut {
         at: u64,
         kept: bool,
@@ -66,7 +66,7 @@ impl Ended {
         }
     }
 
-    /// Whether its occurrence stays in the dead list, and since when.
+    /// The instant of death, if the occurrence stays in the dead list.
     pub fn death(self) -> Option<u64> {
         match self {
             Ended::TimedOut { at, kept } | Ended::Nacked { at, kept, .. } => kept.then_some(at),

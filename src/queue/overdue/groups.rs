@@ -1,4 +1,4 @@
-//! Groups, where what is overdue counts as what it has become. No list is kept by group and deadline, so this looks at
+//! Groups, in which overdue jobs count as what they have become. No list is kept by group and deadline, so this reads
 //! each overdue job, as long as there are any.
 
 use super::At;
@@ -10,18 +10,18 @@ use crate::storage::skiplist::Skiplist;
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
-/// Overdue jobs that one look goes through, the earliest of each kind first: some milliseconds. The timer ends more of
-/// them in a tenth of a second.
+/// Overdue jobs that one query goes through, the earliest of each kind first: some milliseconds. The timer carries out
+/// more in a tenth of a second.
 const WALKED: usize = 100_000;
-/// Jobs whose memory is on its way at once.
+/// Jobs whose memory is prefetched at once.
 const AT_ONCE: usize = 32;
 
-/// How the counts of a group change with what is overdue.
+/// How overdue jobs change the counts of a group.
 #[derive(Clone, Copy, Default)]
 struct Shift {
     /// Leases that have expired.
     leases: usize,
-    /// Jobs that wait again, and jobs that wait no more.
+    /// Jobs that wait again, and, in `expired`, jobs that no longer wait.
     back: usize,
     expired: usize,
 }
@@ -77,7 +77,7 @@ impl GroupsAt<'_> {
         })
     }
 
-    /// How many there are: see [`Queue::groups_len`].
+    /// How many groups there are: see [`Queue::groups_len`].
     pub fn len(&self) -> usize {
         let is_left = |(&number, shift): (&GroupNumber, &Shift)| {
             let group = self.queue.group_view(number);
@@ -101,7 +101,7 @@ impl Queue {
         }
     }
 
-    /// Jobs that the group of that name holds.
+    /// How many jobs the group with this name holds.
     pub fn group_len(&self, name: &[u8], at: impl Into<At>) -> usize {
         let number = self.group_named(name);
         let Some((number, group)) = number.and_then(|it| Some((it, self.group_view(it)?))) else {
@@ -134,7 +134,7 @@ impl Queue {
         for fate in Fate::ALL {
             walk(self.reserved().list(fate as usize), Shift::of_lease(fate));
         }
-        // One whose lease has expired before waits again by what its lease says.
+        // A job whose lease expired before its TTL is counted above, too: it waits again by its lease, then expires.
         for ending in [Ending::Ready, Ending::Delayed] {
             walk(self.expiring().list(ending as usize), Shift::EXPIRED);
         }

@@ -131,7 +131,7 @@ impl Stage {
         }
     }
 
-    /// The same queue, and as it is once the timer has done all it has to.
+    /// The queue as it stands, and as it is once the timer has carried out all that is overdue.
     fn twins(&self) -> [Queue; 2] {
         [false, true].map(|expired| {
             let (mut queue, out) = (self.queue.copied(), &mut Effects::default());

@@ -33,7 +33,7 @@ pub struct Month {
     /// In days since 1970-01-01.
     pub first: i64,
     pub len: u32,
-    /// Of its first day: 0 is Sunday.
+    /// The weekday of its first day: 0 is Sunday.
     weekday: u32,
 }
 
@@ -68,7 +68,7 @@ impl Month {
         (weeks << 1) as u32 & self.days()
     }
 
-    /// The Monday-to-Friday day nearest to one within the month.
+    /// The day from Monday to Friday that is nearest to `day` and within the month.
     pub fn nearest_workday(self, day: u32) -> u32 {
         match (self.weekday + day - 1) % 7 {
             6 if day == 1 => day + 2,

@@ -8,9 +8,9 @@
 //! The search goes from month to month, and from one span of constant offset to the next. Between 1970 and
 //! the last instant lie 1680 months and a few hundred spans: that bounds its work, whatever the expression.
 //!
-//! Two kinds of expression differ where a zone's clock is changed. One with a `*` or `/` in its time comes
+//! Two kinds of expression differ when a zone's clock is changed. One with a `*` or `/` in its time comes
 //! whenever the clock shows a matching time. One of *fixed* times comes when the clock first shows that time
-//! or a later one: so a time that is skipped comes at the first moment behind the gap, and one that is
+//! or a later one: a time that is skipped comes at the first moment after the gap, and one that is
 //! repeated comes once.
 
 use super::calendar::{date_of, Month};
@@ -29,7 +29,7 @@ const LAST_S: i64 = (INSTANT_MAX / 1000) as i64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MonthDays {
     days: u32,
-    /// Of which the nearest workday is meant.
+    /// Days for which the nearest workday is meant.
     nearest: u32,
     last: bool,
     last_workday: bool,
@@ -45,7 +45,7 @@ struct WeekDays {
     last: u8,
 }
 
-/// An expression that was read: it depends on no zone.
+/// A parsed expression. It depends on no zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     seconds: u64,
@@ -54,7 +54,7 @@ pub struct Cron {
     months: u64,
     of_month: MonthDays,
     of_week: WeekDays,
-    /// A day needs to match one of its two fields only: neither begins with `*`.
+    /// A day needs to match only one of the two day fields, as neither begins with `*`.
     either: bool,
     /// No `*` or `/` in second, minute and hour.
     fixed: bool,
@@ -105,7 +105,7 @@ impl Cron {
         })
     }
 
-    /// The first instant after that one, both in unix-ms; `None` where there is none up to the last.
+    /// The first instant after `after_ms`, both in unix-ms; `None` if there is none up to the last instant.
     pub fn next_after(&self, after_ms: u64, zone: &dyn Zone) -> Option<u64> {
         let first = (after_ms.min(INSTANT_MAX) / 1000) as i64 + 1;
         let next = if self.fixed {
@@ -117,7 +117,7 @@ impl Cron {
             .map(|unix_s| unix_s as u64 * 1000)
     }
 
-    /// The first instant from that one on at which the clock shows a matching time.
+    /// The first instant from `first` on at which the clock shows a matching time.
     fn next_shown(&self, first: i64, zone: &dyn Zone) -> Option<i64> {
         let mut from = first;
         while from <= LAST_S {
@@ -132,12 +132,12 @@ impl Cron {
         None
     }
 
-    /// The first instant from that one on at which the clock has come to a matching time that it had not
-    /// come to before.
+    /// The first instant from `first` on at which the clock has reached a matching time that it had not
+    /// reached before.
     fn next_fixed(&self, first: i64, zone: &dyn Zone) -> Option<i64> {
         let reached = latest_shown(first - 1, zone);
         let time = self.next_time(reached + 1, LAST_S + OFFSET_MAX_S)?;
-        // No clock shows it earlier.
+        // No clock shows that time earlier.
         let mut from = first.max(time - OFFSET_MAX_S);
         while from <= LAST_S {
             let span = zone.span_at(from);
@@ -150,7 +150,7 @@ impl Cron {
         None
     }
 
-    /// The first matching time of a clock's from one on, before another.
+    /// The first matching time of a clock from `from` on, if it is before `before`.
     fn next_time(&self, from: i64, before: i64) -> Option<i64> {
         let (today, second) = (from.div_euclid(DAY_S), from.rem_euclid(DAY_S) as u32);
         let (year, month, day) = date_of(today);
@@ -180,7 +180,7 @@ impl Cron {
         }
     }
 
-    /// The first matching second of a day from one on.
+    /// The first matching second of a day from `from` on.
     fn time_from(&self, from: u32) -> Option<u32> {
         let (hour, minute, second) = (from / 3600, from / 60 % 60, from % 60);
         let time = |hour, minute, second| Some((hour * 60 + minute) * 60 + second);
@@ -217,12 +217,12 @@ impl Cron {
     }
 }
 
-/// The latest time that the clock has shown up to that instant: where it was set back it has shown later ones
-/// than the one that it shows.
+/// The latest time that the clock has shown up to the instant: if it was set back, it has shown later times
+/// than its current one.
 fn latest_shown(unix_s: i64, zone: &dyn Zone) -> i64 {
     let mut span = zone.span_at(unix_s);
     let mut latest = span.shown(unix_s);
-    // What was shown before is less, if only by what offsets differ.
+    // Further back the clock has shown less, even if offsets differ as much as they can.
     while span.from > unix_s - 2 * OFFSET_MAX_S {
         let end = span.from - 1;
         span = zone.span_at(end);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Bytes of what is quoted.
+/// Bytes of an item that are quoted, at most.
 const QUOTED_MAX: usize = 32;
 
 /// What is wrong with an expression. The text is the reply.

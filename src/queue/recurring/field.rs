@@ -7,7 +7,7 @@ pub struct Field {
     pub name: &'static str,
     least: u32,
     most: u32,
-    /// From the least value on.
+    /// Names of the values, from the least one on.
     names: &'static [&'static str],
 }
 
@@ -51,7 +51,7 @@ impl Field {
             .try_fold(0, |bits, item| Ok(bits | self.item(item)?))
     }
 
-    /// The values of what stands between two commas.
+    /// The values of one item of a list.
     pub fn item(&self, item: &[u8]) -> Result<u64, CronError> {
         let (range, step) = match item.iter().position(|&byte| byte == b'/') {
             Some(at) => (&item[..at], Some(&item[at + 1..])),
@@ -114,7 +114,7 @@ impl Field {
     }
 }
 
-/// Of decimal digits; what is too large for any field is the largest there is.
+/// Reads decimal digits; a number that is too large for any field saturates.
 fn number(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() {
         return None;

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// Between two occurrences, at least.
+/// The least interval between two occurrences, not counting jitter.
 pub const EVERY_MIN_MS: u64 = 1000;
-/// Of the name of a zone.
+/// Bytes in the name of a zone, at most.
 pub const ZONE_MAX: usize = 64;
 
 /// Finds a zone by its name.
@@ -20,7 +20,7 @@ pub type ZoneOf = fn(&[u8]) -> Option<Rc<dyn Zone>>;
 /// When occurrences come.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Pattern<'a> {
-    /// One that many ms after the other.
+    /// At equal intervals.
     Every {
         /// From one instant to the next, not counting jitter.
         ms: u64,
@@ -30,7 +30,7 @@ pub enum Pattern<'a> {
         /// As the client sent it.
         #[serde(with = "serde_bytes", borrow)]
         text: Cow<'a, [u8]>,
-        /// On whose clock: a name of the time zone database.
+        /// The zone whose clock shows these times: a name of the time zone database.
         #[serde(with = "serde_bytes", borrow)]
         zone: Cow<'a, [u8]>,
     },
@@ -39,18 +39,18 @@ pub enum Pattern<'a> {
 /// The options of DQ.ADD for a rule. 0: not given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule<'a> {
-    /// When they come.
+    /// When occurrences come.
     #[serde(borrow)]
     pub pattern: Pattern<'a>,
-    /// The last instant at which one may come.
+    /// The last instant at which an occurrence may come.
     pub until: u64,
-    /// How many there are in all.
+    /// How many occurrences there are in all.
     pub times: u64,
-    /// How late one may be given out.
+    /// How late an occurrence may be delivered.
     pub grace_ms: u64,
-    /// How late one may be due, at most.
+    /// How much later than its instant an occurrence may be due, at most.
     pub jitter_ms: u64,
-    /// Of each occurrence.
+    /// The TTL of each occurrence.
     pub ttl_ms: u64,
 }
 
@@ -79,7 +79,8 @@ impl Rule<'_> {
         Rule { pattern, ..*self }
     }
 
-    /// What an occurrence is due later than its instant: by the job's id, and the same everywhere.
+    /// How much later than its instant an occurrence is due: computed from that instant and the job's id, so it is the
+    /// same on all servers.
     pub fn jitter_of(&self, id: &[u8], occurrence: u64) -> u64 {
         if self.jitter_ms == 0 {
             return 0;
@@ -94,7 +95,7 @@ impl Rule<'_> {
         (mixed ^ mixed >> 31) % (self.jitter_ms + 1)
     }
 
-    /// When an occurrence that begins with that due time expires: 0 is never.
+    /// When an occurrence with this due time expires: 0 is never.
     pub fn expires_after(&self, due: u64) -> u64 {
         match self.ttl_ms {
             0 => 0,
@@ -106,13 +107,13 @@ impl Rule<'_> {
 /// How far a job has come with its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
-    /// The instant of the occurrence that is there.
+    /// The instant of the current occurrence.
     pub at: u64,
     /// Occurrences that have ended.
     pub runs: u64,
-    /// Somebody has had the occurrence.
+    /// The current occurrence has been delivered.
     pub delivered: bool,
-    /// What the rule's zone was ahead of UTC at that instant: for a server that does not know the zone.
+    /// How far the rule's zone was ahead of UTC at that instant: for a server that does not know the zone.
     pub offset_s: i32,
 }
 
@@ -129,16 +130,16 @@ pub struct Next {
     pub offset_s: i32,
 }
 
-/// A rule that was read once, for all the jobs that have it.
+/// A rule that was parsed once, for all the jobs that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
-    /// What was read.
+    /// The rule itself.
     pub rule: Rule<'static>,
     cron: Option<Cron>,
 }
 
 impl Compiled {
-    /// Errors in a cron expression are those of [`Cron::parse`].
+    /// An error if no job can have the rule. Only [`Cron::parse`] says what is wrong with a cron expression.
     pub fn of(rule: &Rule<'_>) -> Result<Self, QueueError> {
         const WRONG: QueueError = QueueError::Malformed("a rule that no job can have");
         let numbers = [rule.until, rule.grace_ms, rule.jitter_ms, rule.ttl_ms];
@@ -167,7 +168,8 @@ impl Compiled {
         }
     }
 
-    /// Its zone; where nobody knows that, a clock as far ahead as at its last instant, and the zone's name.
+    /// The rule's zone. If `zone_of` does not know it: a clock with the offset of the current occurrence, and the
+    /// zone's name.
     pub fn zone(&self, zone_of: ZoneOf, occurrence: Occurrence) -> (Rc<dyn Zone>, Option<&[u8]>) {
         let fixed = || {
             Rc::new(Fixed {
@@ -183,7 +185,7 @@ impl Compiled {
         }
     }
 
-    /// The rule's first instant after now, where nothing else is asked for; of EVERY `from_now` on.
+    /// The rule's first instant after now, if DELAY or AT does not give one; of EVERY it is `from_now`.
     pub fn first(&self, now_ms: u64, from_now: Option<u64>, zone: &dyn Zone) -> Option<u64> {
         match &self.cron {
             Some(cron) => cron.next_after(now_ms, zone),
@@ -191,14 +193,14 @@ impl Compiled {
         }
     }
 
-    /// The occurrence that begins with that instant, of a job of that id.
+    /// The occurrence at this instant, due later by the jitter of the job's id.
     pub fn at(&self, id: &[u8], occurrence: u64, zone: &dyn Zone) -> Next {
         let jitter = self.rule.jitter_of(id, occurrence);
         let due = (occurrence + jitter).min(INSTANT_MAX);
         self.given(occurrence, due, zone)
     }
 
-    /// The same with a due time of its own.
+    /// The occurrence at this instant, with a given due time.
     pub fn given(&self, occurrence: u64, due: u64, zone: &dyn Zone) -> Next {
         let offset_s = match self.cron {
             Some(_) => zone.span_at((occurrence / 1000) as i64).offset_s,
@@ -212,7 +214,7 @@ impl Compiled {
         }
     }
 
-    /// What follows if that occurrence ends now; `None` where the rule ends with it.
+    /// The occurrence that follows if `occurrence` ends now; `None` if the rule ends with it.
     pub fn next(
         &self,
         id: &[u8],
@@ -238,13 +240,13 @@ impl Compiled {
         Some(self.at(id, occurrence, zone))
     }
 
-    /// What its allocations take, itself included.
+    /// Bytes that its allocations take, itself included.
     pub fn memory_bytes(&self) -> usize {
         let texts = match &self.rule.pattern {
             Pattern::Every { .. } => 0,
             Pattern::Cron { text, zone } => text.len() + zone.len(),
         };
-        // Two counts stand before what is shared.
+        // The Arc that shares it holds two counts, too.
         size_of::<Self>() + 2 * size_of::<usize>() + texts
     }
 }

@@ -1,6 +1,6 @@
-//! What the core knows of time zones: spans of time in which the zone's clock is ahead of UTC by the same.
+//! What the queue knows of time zones: spans of time in which the zone's clock has one offset from UTC.
 
-/// Seconds that no clock is ahead of UTC, or behind it: what databases can express is less than 26 hours.
+/// Seconds by which a clock is ahead of UTC, or behind it, at most: databases can express less than 26 hours.
 pub const OFFSET_MAX_S: i64 = 26 * 3600;
 
 /// From the instant `from` on, up to `to`, which belongs to the next span: unix seconds.
@@ -9,12 +9,12 @@ pub const OFFSET_MAX_S: i64 = 26 * 3600;
 pub struct Span {
     pub from: i64,
     pub to: i64,
-    /// What the clock is ahead of UTC.
+    /// How far the clock is ahead of UTC.
     pub offset_s: i32,
 }
 
 impl Span {
-    /// Whether that instant lies in it.
+    /// Whether the instant lies in the span.
     pub fn holds(&self, unix_s: i64) -> bool {
         (self.from..self.to).contains(&unix_s)
     }
@@ -27,11 +27,11 @@ impl Span {
 
 /// What a zone's clock shows, from the first instant to the last.
 pub trait Zone {
-    /// The span that holds that instant.
+    /// The span that holds the instant.
     fn span_at(&self, unix_s: i64) -> Span;
 }
 
-/// A clock that is always ahead by the same.
+/// A clock with a constant offset from UTC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed {
     /// Seconds; negative where it is behind.

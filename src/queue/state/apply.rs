@@ -101,18 +101,18 @@ impl Queue {
         }
     }
 
-    /// What a snapshot left to do until an effect comes that needs it.
+    /// Finishes what a snapshot left to do, if this effect needs it.
     fn end_restoring(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         if self.jobs.is_unindexed() && effect.looks_for_jobs() {
             if effect.is_kept_flow() || matches!(effect, Effect::Noted { .. }) {
-                // In a snapshot: all rows have come.
+                // In a snapshot, these effects come after all rows.
                 self.check_told_turns(true)?;
             }
             self.index()?;
         }
         if self.flows.is_some() && !effect.is_kept_flow() {
             self.end_restoring_flows();
-            // A master says itself which jobs it has set free so.
+            // A master reports each job that it unblocks for this reason.
             if !effect.stands_in_snapshots() && !matches!(effect, Effect::Unblocked { .. }) {
                 self.free_stuck();
             }
@@ -120,7 +120,7 @@ impl Queue {
         Ok(())
     }
 
-    /// A job with a group comes.
+    /// Adds a job with a group.
     fn apply_grouped(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         let Effect::Grouped {
             group,
@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// What becomes of a job that is there.
+    /// Effects on a job that exists.
     fn apply_to_job(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
             Effect::Job { id, change } => {
@@ -185,7 +185,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Settings, the dedupe window, numbers, and what removes many jobs.
+    /// Effects on settings, the dedupe window and numbers, and those that remove many jobs.
     fn apply_to_queue(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
             Effect::Kept => self.kept = true,
@@ -216,7 +216,7 @@ impl Queue {
                 self.token = self.token.max(token);
             }
             Effect::Dropped | Effect::Minted { .. } => {}
-            // By name, so that none that is new is passed over.
+            // Listed by name, so that no new effect is overlooked.
             Effect::Added { .. }
             | Effect::Followed { .. }
             | Effect::Recurs { .. }
@@ -244,7 +244,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Which ids are remembered.
+    /// Effects on the dedupe window.
     fn apply_to_window(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
             Effect::Remembered { id, until } => {
@@ -268,7 +268,7 @@ impl Queue {
         Ok(())
     }
 
-    /// What removes many jobs at once.
+    /// Effects that remove many jobs at once.
     fn apply_removal(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
             Effect::Purged { state, cut } => {

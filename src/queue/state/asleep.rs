@@ -1,12 +1,11 @@
-//! A small queue that nobody uses, as bytes: a queue per user or per order is how many are used, and most of
-//! them wait.
+//! A small idle queue, as bytes. Many use a queue per user or per order, and most of these are idle.
 //!
 //! ```text
 //!   Totals   Lateness?   chunk 0   chunk 1   ...      each chunk of its snapshot behind its length
 //! ```
 //!
-//! Nothing is decided here: a caller that needs more than its figures wakes it, and gets the queue as it was.
-//! Never leaves the process, so it needs no version of its own.
+//! Nothing is decided here: a caller that needs more than figures wakes the queue, and gets it as it was. The bytes
+//! never leave the process, so they need no version of their own.
 
 use super::figures::Figures;
 use super::rows;
@@ -20,9 +19,9 @@ use crate::queue::HashSeed;
 use crate::storage::allocated::allocated;
 use crate::storage::relocate::{move_boxed, Mover};
 
-/// Jobs of a queue that may sleep: to wake it takes no longer than a few commands.
+/// How many jobs a queue that sleeps may have: waking it takes no longer than a few commands.
 const JOBS_MAX: usize = 64;
-/// What its jobs may take while it is awake: ids, payloads, ladders, reasons and all.
+/// Bytes that its jobs may take while it is awake: ids, payloads, ladders, reasons and all.
 const BYTES_MAX: usize = 24 * 1024;
 
 /// See the picture above; by default no queue.
@@ -30,7 +29,7 @@ const BYTES_MAX: usize = 24 * 1024;
 pub struct Asleep(Box<[u8]>);
 
 impl Queue {
-    /// The same as bytes; none where it is large, or has what a snapshot does not tell.
+    /// The queue as bytes; none if it is large, or has what a snapshot does not contain.
     pub fn asleep(&self) -> Option<Asleep> {
         if !self.may_sleep() {
             return None;
@@ -43,7 +42,7 @@ impl Queue {
         Some(Asleep(bytes.into_boxed_slice()))
     }
 
-    /// Rules would be read anew, windows of rates are in no snapshot, and groups are many things each.
+    /// Rules would be compiled anew, windows of rates are in no snapshot, and each group has many parts.
     fn may_sleep(&self) -> bool {
         self.jobs.len() + self.done.len() <= JOBS_MAX
             && self.jobs.recurring_len() == 0
@@ -62,7 +61,7 @@ impl Queue {
 }
 
 impl Asleep {
-    /// The queue as it was; none only where the bytes are not what [`Queue::asleep`] wrote.
+    /// The queue as it was; none only if the bytes are not what [`Queue::asleep`] wrote.
     pub fn awake(&self, seed: &HashSeed) -> Option<Queue> {
         let mut queue = Queue::new(seed);
         let rest = &mut &*self.0;
@@ -113,7 +112,7 @@ impl Asleep {
         self
     }
 
-    /// What the allocator gives for it.
+    /// Bytes that the allocator gives for it.
     pub fn memory_bytes(&self) -> usize {
         allocated(self.0.len())
     }

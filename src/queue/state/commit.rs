@@ -1,4 +1,4 @@
-//! Recording what the rules have decided, and carrying it out: the one way by which they change a queue.
+//! Recording what the rules have decided, and carrying it out: the only way in which they change a queue.
 
 use super::position::Fate;
 use super::rate::Delivered;
@@ -31,7 +31,7 @@ impl Queue {
         add(&mut out.totals);
     }
 
-    /// A job that comes, in the place of an old one and of its successor.
+    /// Counts a new job. An old job that it replaces, and that job's successor, are deleted.
     #[inline]
     pub(super) fn count_added(&mut self, old: Option<Handle>, out: &mut Effects) {
         let successor = old.and_then(|old| self.jobs.successor(old));
@@ -48,7 +48,7 @@ impl Queue {
         self.apply_decided(effect, out);
     }
 
-    /// The same for ids whose memory has ended.
+    /// As [`Queue::commit`], for ids that leave the dedupe window: no change to clients that WATCH the key.
     pub(in crate::queue) fn commit_forgetting(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         out.push_quietly(effect);
         self.apply_decided(effect, out);
@@ -61,8 +61,8 @@ impl Queue {
         out.complete();
     }
 
-    /// Records a job that comes, and puts it in the place of an old one of its id. The way to its place may be
-    /// known.
+    /// Records a new job, and puts it in the place of an old one with its id. `way` is its place in the schedule, if
+    /// that is known already.
     pub(in crate::queue) fn commit_added(
         &mut self,
         mut job: NewJob<'_>,
@@ -88,7 +88,7 @@ impl Queue {
         out.complete();
     }
 
-    /// Records a successor, and keeps it.
+    /// Records a successor, and stores it.
     pub(in crate::queue) fn commit_followed(
         &mut self,
         handle: Handle,
@@ -112,7 +112,7 @@ impl Queue {
         out.complete();
     }
 
-    /// Records a job with a rule that comes, or that is replaced by the same rule.
+    /// Records a recurring job: a new one, or one that replaces a job with the same pattern.
     pub(in crate::queue) fn commit_recurring(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         let id = match *effect {
             Effect::Recurs { id, .. } | Effect::Renewed { id, .. } | Effect::Grouped { id, .. } => {
@@ -162,7 +162,7 @@ impl Queue {
         out.complete();
     }
 
-    /// Records a purge or a trim, by which so many jobs go.
+    /// Records a purge or a trim, by which `count` jobs are removed.
     pub(in crate::queue) fn commit_purge(
         &mut self,
         effect: &Effect<'_>,
@@ -174,7 +174,8 @@ impl Queue {
         effect.events().iter().for_each(|&event| out.raise(event));
     }
 
-    /// Counts what had happened to jobs that were purged with it: those whose TTL was over were not deleted by it.
+    /// Corrects the totals of a purge by what had `happened` to its jobs before: a job whose TTL had expired was not
+    /// deleted.
     pub(in crate::queue) fn recount_purged(&mut self, happened: &Totals, out: &mut Effects) {
         self.count(out, |totals| {
             totals.deleted -= happened.expired;
@@ -215,8 +216,8 @@ impl Queue {
         });
     }
 
-    /// Records a fresh lease, and gives it to the job; it stands where it stood in the order of deadlines until
-    /// [`Queue::move_leases`], unless nothing is returned. None of those that move may be over meanwhile.
+    /// Records a new lease, and gives it to the job. If this returns a [`Moving`], the job keeps its old place in the
+    /// order of deadlines until [`Queue::move_leases`]; none of these leases may expire before that.
     pub(in crate::queue) fn commit_touched(
         &mut self,
         handle: Handle,
@@ -269,7 +270,7 @@ impl Queue {
         moving.clear();
     }
 
-    /// The same for a failure: the job lives on, or is dead.
+    /// As [`Queue::commit_job`], for a failure: the job lives on, or is dead.
     pub(in crate::queue) fn commit_failed(
         &mut self,
         handle: Handle,
@@ -292,7 +293,7 @@ impl Queue {
         out.complete();
     }
 
-    /// In the windows of RATE and GROUPRATE.
+    /// Counts a delivery in the windows of RATE and GROUPRATE.
     #[inline(always)]
     fn record_delivery(&mut self, handle: Handle, token: u64, now: Now) {
         if self.has_rates() {
@@ -310,7 +311,7 @@ impl Queue {
         }
     }
 
-    /// Of a delivery the due time is named too.
+    /// `delivered` is the job's due time if the change is a delivery.
     #[inline]
     fn carry_out(
         &mut self,
@@ -320,7 +321,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        // A successor that goes with its job.
+        // Its successor is removed with it.
         let taken_along =
             matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
         self.count(out, |totals| {

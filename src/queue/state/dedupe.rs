@@ -1,4 +1,4 @@
-//! The ids that DEDUPE remembers, each until an instant.
+//! The dedupe window: ids, each remembered until an instant.
 
 use super::store::{allocated, Id};
 use crate::storage::broken::{must, there};
@@ -19,7 +19,7 @@ struct Remembered {
 pub struct DedupeWindow {
     ids: Slab<Remembered>,
     table: IdTable,
-    /// By the instant of forgetting; equal ones in no order that anybody sees.
+    /// By the instant at which an id is forgotten; equal ones in no order that anybody sees.
     by_until: Skiplist<u64>,
     id_bytes: usize,
 }
@@ -61,7 +61,7 @@ impl DedupeWindow {
         Some(there(self.ids.get(self.find(id)?), NO_ID).until)
     }
 
-    /// The longer memory counts where the id is remembered already.
+    /// If the id is remembered already, the later instant counts.
     pub fn remember(&mut self, id: Id<'_>, until: u64, hasher: &impl BuildHasher) {
         if self.until(id).is_some_and(|known| known >= until) {
             return;
@@ -85,7 +85,7 @@ impl DedupeWindow {
         true
     }
 
-    /// Out of the ids and their index.
+    /// Removes an entry from the ids and their index.
     fn take(&mut self, number: u32, hasher: &impl BuildHasher) -> Remembered {
         let entry = there(self.ids.remove(number), NO_ID);
         self.id_bytes -= allocated(entry.id.len());
@@ -94,12 +94,12 @@ impl DedupeWindow {
         entry
     }
 
-    /// The earliest instant of forgetting.
+    /// The earliest instant at which an id is forgotten.
     pub fn next(&self) -> Option<u64> {
         self.by_until.first().map(|(until, _)| until)
     }
 
-    /// Forgets what was remembered until then or less.
+    /// Forgets ids that are remembered until this instant or an earlier one.
     pub fn forget_until(&mut self, until: u64, hasher: &impl BuildHasher) {
         while self.next().is_some_and(|first| first <= until) {
             let Some((_, number)) = self.by_until.pop_first() else {
@@ -127,7 +127,7 @@ impl DedupeWindow {
         entries.map(|entry| (&*entry.id, entry.until))
     }
 
-    /// Frees about `count` ids of a memory that is not used any more; false at the end.
+    /// Frees about `count` ids of a window that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
         self.ids.free_some(count) || self.table.free_some(count) || self.by_until.free_some(count)
     }

@@ -2,15 +2,15 @@
 //! server empties pages that are nearly empty.
 //!
 //! ```text
-//!   cursor = number << 6 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons,
+//!   cursor = number << 6 | part       part: jobs, their index, the lists, the same of the dedupe window, reasons,
 //!                                     the lists of jobs that have successors, groups, long jobs, notes, the
 //!                                     histogram
 //! ```
 //!
-//! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
-//! is safe. What is moved twice, or missed because it came behind the cursor, waits for the next round.
-//! The lines of large groups, which lie in nodes as the schedule's do, are left alone.
-//! What was purged and lies in lists of its own is left alone: it is about to go.
+//! A cursor only says how far this has come: whatever happens to the queue meanwhile, every number is safe. Something
+//! may be moved twice, or be missed until the next round because it came behind the cursor. The lines of large groups,
+//! which lie in nodes as the schedule's do, are left alone. So are purged jobs in detached lists, which are about to be
+//! freed.
 
 use super::Queue;
 use crate::storage::lazy::Lazy;
@@ -18,11 +18,11 @@ use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 
 const PARTS: u64 = 46;
-/// Of a cursor, for its part.
+/// The bits of a cursor that hold its part.
 const PART_BITS: u32 = 6;
 
 impl Queue {
-    /// Goes on from a cursor that this has returned, or from 0, until it is late. Returns 0 at the end.
+    /// Continues from a cursor that a call before returned, or from 0, until the mover is late. Returns 0 at the end.
     pub fn relocate(&mut self, cursor: u64, mover: &mut impl Mover) -> u64 {
         let parts = (1 << PART_BITS) - 1;
         let (mut part, mut from) = (cursor & parts, (cursor >> PART_BITS) as u32);
@@ -38,7 +38,7 @@ impl Queue {
         0
     }
 
-    /// Up to [`STEP`] numbers of a part; the next one, none at its end.
+    /// Moves up to [`crate::storage::relocate::STEP`] numbers of a part; returns the next one, none at its end.
     fn relocate_some(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match part {
             0 => self.jobs.relocate_jobs(from, mover),
@@ -73,7 +73,7 @@ impl Queue {
     }
 }
 
-/// A part that may not have been made, itself before what it owns.
+/// Relocates a part that may not have been made: first itself, then what it owns.
 fn relocate<T, M: Mover>(
     part: &mut Lazy<T>,
     from: u32,

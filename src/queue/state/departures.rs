@@ -1,6 +1,6 @@
-//! Jobs that end, and deliveries that do, noted where they are carried out: on a master and on a replica alike,
-//! whether or not anybody reads effects. Only while a client waits for them, from one command to its end: what a job that
-//! ended leaves behind may be gone a moment later, so nobody can ask for it then.
+//! Jobs that end, and deliveries that do, noted where they are carried out: on a master and on a replica alike, whether
+//! or not anybody reads effects. They are noted only while a client waits for them, from the beginning of a command to
+//! its end. What an ended job leaves behind may be gone a moment later, so nobody can ask for it then.
 
 use super::store::Id;
 use super::Queue;
@@ -8,7 +8,7 @@ use crate::queue::effect::{Change, Death, DoneEnd, End, Ended, Removal};
 use crate::queue::job::{Failure, Handle, Place, LEASE_ENDED};
 use crate::queue::outcome::{Departure, JobEnd, Known, Outcome};
 
-/// The ids that clients wait for, asked for where so many jobs go that those are fewer.
+/// Returns the ids that clients wait for: used when so many jobs are removed that these ids are fewer.
 pub type Listened = Box<dyn Fn() -> Vec<Vec<u8>> + Send + Sync>;
 
 /// What has departed since `listen`.
@@ -18,14 +18,14 @@ pub struct Departures {
 }
 
 impl Departures {
-    /// In order.
+    /// The departures, in order.
     pub fn noted(self) -> Vec<Departure> {
         self.noted
     }
 }
 
 impl Queue {
-    /// From now on departures are noted, until they are taken.
+    /// Notes departures from now on, until they are taken.
     pub fn listen(&mut self, listened: Listened) {
         self.cold.make().departures = Some(Box::new(Departures {
             listened,
@@ -33,13 +33,13 @@ impl Queue {
         }));
     }
 
-    /// What was noted. Nothing is noted from here on.
+    /// Takes what was noted, and ends noting.
     #[inline]
     pub fn take_departures(&mut self) -> Option<Box<Departures>> {
         self.cold.made()?.departures.take()
     }
 
-    /// What is known of that job, as a master or its replica has it.
+    /// What a master or its replica knows of this job.
     pub fn known_of(&self, id: &[u8]) -> Known {
         let id = self.jobs.hashed(id);
         let Some(handle) = self.find(id) else {
@@ -72,7 +72,7 @@ impl Queue {
         })
     }
 
-    /// Until when the lease runs that this token names.
+    /// When the lease with this token ends.
     pub fn held_until(&self, id: &[u8], token: u64) -> Option<u64> {
         let job = self.jobs.job(self.find(self.jobs.hashed(id))?);
         let life = job.life();
@@ -85,7 +85,7 @@ impl Queue {
         cold.is_some_and(|it| it.departures.is_some())
     }
 
-    /// Before a change is carried out.
+    /// Notes a departure before a change is carried out.
     #[cold]
     #[inline(never)]
     pub(super) fn note_change(&mut self, handle: Handle, change: Change) {
@@ -130,7 +130,7 @@ impl Queue {
         self.note_end(handle, how, at, popped);
     }
 
-    /// Before the end of an occurrence is carried out.
+    /// Notes the end of an occurrence before it is carried out.
     #[cold]
     #[inline(never)]
     pub(super) fn note_occurrence(
@@ -155,7 +155,7 @@ impl Queue {
         self.note_end(handle, how, at, ended == Ended::Popped);
     }
 
-    /// Before a job becomes done and is kept.
+    /// Notes the end of a job before it becomes done and is kept.
     #[cold]
     #[inline(never)]
     pub(super) fn note_done_end(&mut self, handle: Handle, end: DoneEnd<'_>) {
@@ -180,7 +180,7 @@ impl Queue {
         self.depart(handle, Some(end));
     }
 
-    /// A job that lives on, or is replaced, is no longer held by who had it.
+    /// Notes that a job that lives on, or is replaced, is no longer held by its worker.
     #[cold]
     #[inline(never)]
     pub(super) fn note_loss(&mut self, handle: Handle) {
@@ -200,14 +200,14 @@ impl Queue {
         }
     }
 
-    /// Of the job that ended last: more than its end itself says.
+    /// Sets the value of the job that ended last, if its end itself does not say it.
     pub(in crate::queue) fn note_value(&mut self, value: Option<&[u8]>) {
         if let Some(end) = self.last_departure().and_then(|it| it.end.as_mut()) {
             end.value = value.map(<[u8]>::to_vec);
         }
     }
 
-    /// Whose delivery ended last: that its own worker has ended it.
+    /// Says of the delivery that ended last whether its own worker ended it.
     pub(in crate::queue) fn note_claimed(&mut self, is_claimed: bool) {
         if let Some(departure) = self.last_departure() {
             departure.is_claimed = is_claimed;
@@ -224,7 +224,7 @@ impl Queue {
         self.cold.made()?.departures.as_deref_mut()
     }
 
-    /// Many jobs go at once, by `remove`: those that clients wait for are looked up before and after.
+    /// Removes many jobs at once, by `remove`. Those that clients wait for are looked up before and after.
     pub(super) fn noting_removed(&mut self, remove: impl FnOnce(&mut Self)) {
         let Some(departures) = &self.cold.departures else {
             return remove(self);

@@ -1,5 +1,5 @@
-//! What one queue contributes to the figures over all queues. Each is counted along with what happens, so
-//! that telling them costs nothing however many jobs there are.
+//! What one queue contributes to the figures over all queues. They are kept up to date with each change, so that asking
+//! for them costs nothing however many jobs there are.
 
 use super::Queue;
 use crate::queue::clock::Now;
@@ -16,16 +16,17 @@ pub struct Figures {
     pub blocked: u64,
     /// Purged jobs that are not freed yet.
     pub unfreed: u64,
-    /// Of ids and payloads.
+    /// Bytes of ids, payloads and all else that MAXBYTES counts.
     pub bytes: u64,
     /// Jobs with a rule.
     pub recurring: u64,
     /// Groups that hold jobs.
     pub groups: u64,
-    /// Done jobs, and what DONEBYTES counts of them: entered apart, by [`Queue::done_figures`], as few queues have any.
+    /// Done jobs, and what DONEBYTES counts of them: entered separately, by [`Queue::done_figures`], as few queues have
+    /// any.
     pub done: u64,
     pub done_bytes: u64,
-    /// The earliest due time of all: not added up, but the least counts.
+    /// The earliest due time of all jobs. Over queues it is not added up: the least counts.
     pub first_due: Option<u64>,
 }
 
@@ -54,7 +55,7 @@ impl Figures {
 }
 
 impl Queue {
-    /// Has what is ready by now counted along with what happens from here on.
+    /// Counts the ready jobs, so that from here on their number is kept up to date.
     #[inline]
     pub fn count_along(&mut self, now: Now) {
         self.schedule.count_ready(now.ms());
@@ -65,8 +66,8 @@ impl Queue {
         (self.done.len() as u64, self.done.bytes())
     }
 
-    /// The figures at that instant, but for done jobs, and one until which they hold if nothing else happens: the
-    /// next due time, or an earlier one.
+    /// The figures at this instant, without done jobs; and an instant until which they hold if nothing else happens:
+    /// the next due time, or an earlier one.
     #[inline]
     pub fn figures(&mut self, now: Now) -> (Figures, u64) {
         let (ready, until) = self.schedule.count_ready(now.ms());

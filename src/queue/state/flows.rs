@@ -1,23 +1,23 @@
-//! Jobs that are after others: who waits for what, and what of it is over.
+//! Jobs that are after others: which job waits for what, and which of that has ended.
 //!
 //! ```text
 //!   waiting job ──hash──► waiters ──► records[number]: waiter, open, latest, links
 //!                                                                      │
 //!   job or group ──► of_job, of_group ──► awaited[number] ◄────────────┘   what, for which ONDEAD, how many links
 //!                                              │ ▲
-//!                      overs[number] ◄─────────┘ └── edges (number, waiter): not over for that one
+//!                      overs[number] ◄─────────┘ └── edges (number, waiter): still open for this one
 //!                      id, outcome, instant, value
 //!
-//!   line:  [end] [end] [end] ...      an end, and the numbers of those for whom it means something
+//!   line:  [end] [end] [end] ...      an end, and the numbers of the jobs that it concerns
 //! ```
 //!
-//! A job that others are after has up to three numbers, one for those of each ONDEAD. When it ends, its numbers
-//! go to the line as they are, however many wait: no longer of a job, but of its end. Steps take the waiting jobs
-//! of the first end one by one, in the order of their adding. So an end binds to the job, not to its id, and is
-//! recorded in constant time.
+//! A job that others are after has up to three numbers, one for the waiting jobs of each ONDEAD. When the job ends, its
+//! numbers move to the line as they are, however many jobs wait: from then on they belong to its end. Steps take the
+//! waiting jobs of the first end one by one, in the order of their adding. So an end binds to the job, not to its id,
+//! and is recorded in constant time.
 //!
-//! Links stay, with how each ended, until the job goes that has them. Where no job is after others, there is none
-//! of this.
+//! A job keeps its links, and how each ended, until it is removed. In a queue where no job is after others, none of
+//! this exists.
 
 mod apply;
 mod blocked;
@@ -57,7 +57,7 @@ const NO_RECORD: &str = "a waiting job without its record";
 enum What {
     Job(Handle),
     Group(GroupNumber),
-    /// It has ended so.
+    /// It has ended: the number of its end.
     Over(Number),
 }
 
@@ -69,12 +69,12 @@ struct Awaited {
     users: u32,
 }
 
-/// An end.
+/// How a job or a group ended.
 #[derive(Clone, Debug)]
 struct Over {
-    /// Of the job, or the name of the group.
+    /// The id of the job, or the name of the group.
     id: Box<[u8]>,
-    /// Without those that nothing waits for any more.
+    /// None if it had not ended when its waiter stopped waiting for it.
     outcome: Option<Outcome>,
     at: Moment,
     value: Option<Box<[u8]>>,
@@ -101,7 +101,7 @@ struct Record {
     /// The latest end that was counted, in half milliseconds.
     latest: u64,
     waiter: Handle,
-    /// Ends that are not over for it.
+    /// Links that are still open: their ends have not been carried out for it.
     open: u16,
     on_dead: OnDead,
     flags: u8,
@@ -136,12 +136,12 @@ impl Record {
     }
 }
 
-/// An end whose meaning is still to be carried out, for those of each ONDEAD: those of none are as [`NONE`].
+/// An end that is still to be carried out, with the number for each ONDEAD; [`NONE`] if no job waits with it.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     over: Number,
     numbers: [Number; 3],
-    /// In a snapshot: the number of its end.
+    /// While a snapshot is restored: the number of its end there.
     rank: u64,
 }
 
@@ -150,7 +150,7 @@ struct Pending {
 pub struct Flows {
     /// Blocked jobs in the order of adding.
     blocked: Skiplist<u64>,
-    /// Those that have a group, by it.
+    /// Blocked jobs that have a group, by that group.
     members: Skiplist<u32>,
     edges: Skiplist<u32>,
     awaited: Slab<Awaited>,
@@ -162,15 +162,15 @@ pub struct Flows {
     latest: Number,
     of_group: BTreeMap<GroupNumber, Number>,
     line: VecDeque<Pending>,
-    /// Groups that are empty, and were awaited; since when.
+    /// Awaited groups that have become empty, and since when.
     emptied: BTreeMap<GroupNumber, Moment>,
-    /// When the last of what a command ended was.
+    /// When the jobs that a rule is ending now ended.
     moment: Moment,
-    /// Of all ends that are kept.
+    /// Bytes of the values of all ends that are kept.
     value_bytes: u64,
     heap_bytes: usize,
     restoring: Option<Box<Restoring>>,
-    /// Parts of a snapshot have come, and whether a job would stay blocked for ever is to be checked.
+    /// Parts of a snapshot have come: it is still to be checked that no job would stay blocked for ever.
     is_unchecked: bool,
 }
 
@@ -203,7 +203,7 @@ impl Flows {
         self.records.get_mut(number)
     }
 
-    /// The number of a job for those of that ONDEAD.
+    /// The number of a job for those that wait for it with this ONDEAD.
     fn number_of(&self, job: Handle, on_dead: OnDead) -> Option<Number> {
         self.of_job.find(scattered(job), |it| {
             let awaited = self.awaited(it);
@@ -211,12 +211,12 @@ impl Flows {
         })
     }
 
-    /// The same for each ONDEAD, in their order.
+    /// The numbers of a job for each ONDEAD, in their order.
     fn numbers_of(&self, job: Handle) -> [Number; 3] {
         OnDead::ALL.map(|on_dead| self.number_of(job, on_dead).unwrap_or(NONE))
     }
 
-    /// Whether others are after that job.
+    /// Whether others are after this job.
     pub(in crate::queue) fn is_awaited(&self, job: Handle) -> bool {
         let found = self
             .of_job
@@ -224,7 +224,7 @@ impl Flows {
         found.is_some()
     }
 
-    /// Whether there is something to carry out, and the instant from which.
+    /// Whether there is something to carry out.
     pub(in crate::queue) fn is_pending(&self) -> bool {
         !self.line.is_empty() || !self.emptied.is_empty() || self.is_unchecked
     }
@@ -241,7 +241,7 @@ impl Flows {
         self.value_bytes
     }
 
-    /// Holds nothing that anybody could ask for.
+    /// Whether it holds nothing that anybody could ask for.
     fn is_bare(&self) -> bool {
         self.blocked.is_empty()
             && !self.blocked.has_detached()

@@ -1,5 +1,5 @@
-//! Jobs that have a successor, counted by where they stand: how many successors a purge takes along must be
-//! known at once, however many they are.
+//! Jobs that have a successor, counted by where they stand: how many successors a purge removes with their jobs must be
+//! known at once, however many there are.
 
 use super::purged::Purged;
 use super::store::Course;
@@ -10,7 +10,7 @@ use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 use std::ops::RangeInclusive;
 
-/// Empty where nobody uses NEXT.
+/// Empty if NEXT is not used.
 #[derive(Clone, Default)]
 pub(in crate::queue) struct Followed {
     /// By their due times.
@@ -56,7 +56,7 @@ impl Followed {
         self.scheduled.len() + self.reserved.len()
     }
 
-    /// Of delayed and ready jobs that are due by then.
+    /// Successors of delayed and ready jobs that are due by `cut`.
     pub(in crate::queue) fn due_by(&self, cut: u64) -> usize {
         self.scheduled.count_below(cut, true)
     }
@@ -65,12 +65,12 @@ impl Followed {
         self.scheduled.len() - self.due_by(cut)
     }
 
-    /// Of reserved jobs whose leases end later.
+    /// Successors of reserved jobs whose leases end after `cut`.
     pub(in crate::queue) fn leased_beyond(&self, cut: u64) -> usize {
         self.reserved.len() - self.reserved.count_below(cut, true)
     }
 
-    /// Reserved jobs whose leases end by then.
+    /// Reserved jobs that have a successor and whose leases end by `cut`.
     pub(in crate::queue) fn leased_by(&self, cut: u64) -> impl Iterator<Item = Handle> + '_ {
         let leases = self.reserved.iter().take_while(move |&(at, _)| at <= cut);
         leases.map(|(_, handle)| handle)
@@ -80,18 +80,18 @@ impl Followed {
         match purged {
             Purged::Dues(dues) => Some((&mut self.scheduled, dues.clone())),
             Purged::Leases(ends) => Some((&mut self.reserved, ends.clone())),
-            // Those were removed one by one.
+            // Dead and blocked jobs are in no list; overdue ones were removed one by one.
             Purged::DeadBefore(_) | Purged::Blocked | Purged::Overdue { .. } => None,
         }
     }
 
-    /// Takes out those that a purge takes; returns how many. Their entries are freed one by one.
+    /// Detaches the jobs that a purge takes; returns how many. Their entries are freed one by one.
     pub(super) fn detach(&mut self, purged: &Purged) -> usize {
         let of = self.list_for(purged);
         of.map_or(0, |(list, instants)| list.detach(instants))
     }
 
-    /// Frees an entry that such a purge has detached.
+    /// Frees an entry that this purge has detached.
     pub(super) fn free_detached(&mut self, purged: &Purged) {
         if let Some((list, _)) = self.list_for(purged) {
             must(
@@ -118,7 +118,7 @@ impl Followed {
 }
 
 impl Queue {
-    /// For tests: it counts all successors but those of purged jobs.
+    /// For tests: checks that it has all jobs with a successor, except purged and blocked ones.
     pub(super) fn check_followed(&self) -> Result<(), String> {
         let lists = [&self.cold.followed.scheduled, &self.cold.followed.reserved];
         let (mut expected, mut there) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);

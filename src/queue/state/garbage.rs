@@ -1,4 +1,4 @@
-//! What is left of a queue, or of the part of it that was purged: freed in small steps, because a
+//! What is left of a removed queue, or of the part of a queue that was purged. It is freed in small steps, because a
 //! million jobs at once would hold up the server for a tenth of a second.
 
 use super::dedupe::DedupeWindow;
@@ -32,7 +32,7 @@ pub struct Garbage {
     group_rates: Option<Box<GroupRates>>,
     flows: Option<Box<Flows>>,
     purged_jobs: Vec<PurgedJobs>,
-    /// Of queues that this one had purged itself.
+    /// Garbage that the queue had set aside itself.
     older: Vec<Garbage>,
 }
 
@@ -119,13 +119,13 @@ fn free_some(list: &mut Lazy<Skiplist<u64>>, count: usize) -> bool {
 }
 
 impl Queue {
-    /// What was purged since the last call and is to be freed step by step.
+    /// What was set aside since the last call, to be freed in steps.
     pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
         let garbage = &mut self.cold.made()?.garbage;
         (!garbage.is_empty()).then(|| std::mem::take(garbage))
     }
 
-    /// What is little is freed at once: to keep it would take more than it does.
+    /// Little garbage is freed at once: to keep it would cost more.
     fn set_aside(&mut self, garbage: Garbage) {
         if garbage.left() > MANY {
             self.cold.make().garbage.push(garbage);
@@ -168,7 +168,7 @@ impl Queue {
         self.set_aside(garbage);
     }
 
-    /// All blocked jobs are about to be purged: nobody waits any more.
+    /// Sets aside what blocked jobs wait for: all of them are about to be purged.
     pub(super) fn set_waits_aside(&mut self) {
         let flows = self.end_all_waits();
         let garbage = Garbage {
@@ -178,7 +178,7 @@ impl Queue {
         self.set_aside(garbage);
     }
 
-    /// The windows of GROUPRATE begin anew.
+    /// Begins the windows of GROUPRATE anew.
     pub(super) fn set_group_rates_aside(&mut self) {
         let rate = self.settings.group_limits.rate;
         let new = |rate| GroupRates::new(rate, self.token, self.jobs.hasher().clone());
@@ -213,7 +213,7 @@ impl Queue {
             ..Garbage::none(self.jobs.hasher().clone())
         };
         self.set_aside(garbage);
-        // What follows looks at how many there are, once there were any.
+        // Stays made once there were any: what follows asks how many there are.
         self.done.make();
     }
 }
@@ -256,7 +256,8 @@ mod tests {
                 "{len} in {count}"
             );
         }
-        // The same in one, of which a part had been set aside before: one step more tells that it is gone.
+        // The same for a whole queue, a part of which was set aside before: one more step finds that this part is
+        // freed.
         let mut queue = queue();
         queue.set_jobs_aside();
         let mut whole = Garbage::from(queue);

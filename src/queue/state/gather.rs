@@ -1,12 +1,12 @@
-//! Gathering jobs that lie scattered over pages that are nearly empty, so that these can go. A job gets another
-//! handle by it: so it happens where nobody holds one.
+//! Moving jobs of nearly empty pages together, so that these pages can be freed. This changes the handles of jobs, so
+//! it is done only while nobody holds one.
 
 use super::Queue;
 
 impl Queue {
-    /// Moves up to `budget` jobs; returns how much of the budget is left. Not an effect: no command shows a difference.
+    /// Moves up to `budget` jobs; returns the unused budget. Not an effect: no command shows a difference.
     pub(super) fn gather(&mut self, budget: usize) -> usize {
-        // What was purged, and a round of groups, are known by handles that are not asked for here.
+        // Purged jobs, and a pass over groups, refer to handles that are not updated here.
         if self.has_purged() || self.is_passing() {
             return budget;
         }
@@ -105,7 +105,7 @@ mod tests {
         let mut queue = queue(now, &mut mint, &mut out);
         let full = queue.memory_bytes();
         for number in 0..JOBS {
-            // Without an order that pages could empty by.
+            // In an order in which no page becomes empty.
             if !(number * 7919 % JOBS).is_multiple_of(20) {
                 queue.delete(number.to_string().as_bytes(), false, now, &mut out);
             }

@@ -1,4 +1,4 @@
-//! Groups: whose jobs they are, and whose turn it is.
+//! Groups: which jobs they have, and whose turn it is.
 //!
 //! ```text
 //!   name ──hash──► names ──► number ──► all[number]: name, line of its delayed and ready jobs, how many are
@@ -10,16 +10,16 @@
 //! A *turn* is a number that grows with each delivery in the queue, and with each group that begins to hold jobs:
 //! the least one was served longest ago. It follows from the effects alone, so replicas have the same order.
 //!
-//! *Ready* is a function of time, for groups as for jobs. A group stands under the instant from which it may be
-//! served: the first due of its line, or later where GROUPRATE says so. The list is ordered by turns, and its
-//! links know the least instant beneath them: so the first group whose instant has come is found in O(log groups),
-//! and nothing moves when a million groups become ready at once. A group that GROUPFIFO holds stands in no list.
+//! *Ready* is a function of time, for groups as for jobs. A group stands under the instant from which it may be served:
+//! the first due time of its line, or later where GROUPRATE says so. The list is ordered by turns, and its links know
+//! the least instant beneath them. So the first group whose instant has come is found in O(log groups), and nothing
+//! moves when a million groups become ready at once. A group that GROUPFIFO holds back stands in no list.
 //!
-//! Jobs without a group take turns as one more: their line is the queue's own. Where no job has a group, there is
-//! none of this. Jobs that have one stand in the schedule, too, beside those that have none: see
-//! [`super::schedule`].
+//! Jobs without a group take turns as one more group, whose line is the queue's own. Jobs with a group stand in the
+//! schedule, too, beside those without: see [`super::schedule`]. In a queue where no job has a group, none of this
+//! exists.
 //!
-//! A group lives as long as a job of it is there, be it dead; it *holds* those that are not.
+//! A group exists as long as any job has it, even a dead one; it *holds* those that are not dead.
 
 mod check;
 mod line;
@@ -49,16 +49,16 @@ use turns::Turns;
 /// Names a group in its queue's memory, as a handle names a job.
 pub type GroupNumber = u32;
 
-/// Of what a group stands under: the instant.
+/// The bits of `Group::at` that hold the instant.
 const INSTANT: u64 = (1 << 60) - 1;
-/// In no list of turns: no instant is so late.
+/// The instant of a group in no list of turns: no other is so late.
 const NOWHERE: u64 = INSTANT;
-/// In the list of those at GROUPMAX.
+/// In `Group::at`: the group is at GROUPMAX, and stands in the list `full`.
 const AT_MAX: u64 = 1 << 60;
-/// The round that it was looked at last: see [`pass`].
+/// Above these bits of `Group::at`: the round in which the group was updated last. See [`pass`].
 const ROUND_BITS: u32 = 61;
 const _: () = assert!(pass::ROUNDS <= 1 << (u64::BITS - ROUND_BITS));
-/// The largest turn: no queue counts on so far from it that it would not fit.
+/// The largest turn that is accepted: no queue counts on so far from it that a turn would not fit.
 pub(super) const TURN_MAX: u64 = 1 << 60;
 
 const NO_GROUP: &str = "a job of a group that is not there";
@@ -68,9 +68,9 @@ struct Group {
     name: Box<[u8]>,
     line: Line,
     turn: u64,
-    /// What it stands under in the lists of turns, and of which round these are.
+    /// Its place in the lists of turns, and the round of these lists.
     at: u64,
-    /// Jobs of it in any state, and successors.
+    /// Its jobs in any state, and successors; one more while jobs wait for the group.
     users: u32,
     reserved: u32,
 }
@@ -105,7 +105,7 @@ impl Group {
 pub struct GroupView<'a> {
     /// Its name.
     pub name: &'a [u8],
-    /// Delayed and ready jobs.
+    /// Blocked, delayed and ready jobs.
     pub waiting: usize,
     /// Reserved jobs.
     pub reserved: usize,
@@ -122,31 +122,31 @@ impl GroupView<'_> {
 pub struct Groups {
     all: Slab<Group>,
     names: IdTable,
-    /// Of all names.
+    /// Bytes of all names.
     name_bytes: u64,
-    /// What the allocator gives for them.
+    /// Bytes that the allocator gives for the names.
     name_memory: usize,
     turns: Turns,
     round: usize,
     pass: Option<Box<Pass>>,
-    /// The last number given.
+    /// The last turn given.
     turn: u64,
-    /// Of the jobs without a group.
+    /// The turn of the jobs without a group.
     own_turn: u64,
-    /// By a snapshot.
+    /// Whether a snapshot has told this turn.
     is_own_turn_known: bool,
     /// Groups that hold jobs.
     held: usize,
     /// Reserved jobs that have a group.
     reserved: usize,
-    /// Blocked jobs, of groups that hold some.
+    /// How many blocked jobs a group has, for groups that have any.
     blocked: BTreeMap<GroupNumber, u32>,
     max_reserved: u64,
     is_fifo: bool,
-    /// Groups whose first job costs more than their window lets go, with the instant from which another may be first,
-    /// or it may go.
+    /// Groups whose first job costs more than their window allows, with the instant from which another job may be
+    /// first, or this one may go.
     passed_over: BTreeMap<GroupNumber, u64>,
-    /// Of groups that are not used any more: those before it have no long lines.
+    /// While groups are freed: those before this number have no long lines any more.
     freed_lines: GroupNumber,
 }
 
@@ -189,7 +189,7 @@ impl Groups {
         self.names.find(hash, |it| *self.get(it).name == *name)
     }
 
-    /// The group of that name, with one user more.
+    /// The group of this name, with one user more.
     fn acquire(&mut self, name: &[u8], hash: u64) -> GroupNumber {
         if let Some(number) = self.find(name, hash) {
             self.get_mut(number).users += 1;
@@ -211,7 +211,7 @@ impl Groups {
         number
     }
 
-    /// Goes with its last user.
+    /// Takes one user off a group, which is removed with its last one.
     fn release(&mut self, number: GroupNumber, hasher: &impl BuildHasher) {
         let group = self.get_mut(number);
         must(group.users > 0, NO_GROUP);
@@ -300,8 +300,8 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), QueueError> {
 }
 
 impl Queue {
-    /// Groups that hold delayed, ready or reserved jobs. After a large purge those that held no others are counted
-    /// until they have been looked at.
+    /// Groups that hold jobs. After a large purge, groups that held only purged jobs are counted until they are
+    /// updated.
     pub fn groups_len(&self) -> usize {
         match &self.groups {
             Some(groups) if groups.holds_any(&self.schedule) => groups.held,
@@ -321,7 +321,7 @@ impl Queue {
         Some(groups.name(number))
     }
 
-    /// The group of that name, if some job has it.
+    /// The group of this name, if some job has it.
     pub fn group(&self, name: &[u8]) -> Option<GroupView<'_>> {
         let groups = self.groups.as_ref()?;
         let number = groups.find(name, self.jobs.hasher().hash_one(name))?;
@@ -346,13 +346,13 @@ impl Queue {
         groups.names.scan(cursor, show)
     }
 
-    /// Bytes of names that MAXBYTES counts.
+    /// Bytes of group names, which MAXBYTES counts.
     pub(super) fn group_bytes(&self) -> u64 {
         self.groups.as_ref().map_or(0, |groups| groups.name_bytes)
     }
 
-    /// What it would add to MAXBYTES if a job of that group came, and that one went with its successor, or its
-    /// successor alone.
+    /// How the bytes of group names would change if a job of the group `name` were added, and the jobs and successors
+    /// `going` were removed.
     pub(in crate::queue) fn group_growth(&self, name: Option<&[u8]>, going: &[Handle]) -> i64 {
         let Some(groups) = &self.groups else {
             return name.map_or(0, |name| name.len() as i64);
@@ -381,7 +381,7 @@ impl Queue {
         groups.find(name, self.jobs.hasher().hash_one(name))
     }
 
-    /// How many jobs have that group, and the length of its name.
+    /// How many jobs have this group, and the length of its name.
     pub(in crate::queue) fn group_jobs(&self, number: GroupNumber) -> (u32, usize) {
         let groups = self.groups.as_ref();
         let waiting = u32::from(self.is_group_awaited(number));
@@ -391,7 +391,7 @@ impl Queue {
         })
     }
 
-    /// The jobs have new numbers in the order of adding: no group may be of an older round.
+    /// Updates the lines after jobs got new numbers in the order of adding. No group may be of an older round.
     pub(super) fn number_groups_anew(&mut self) {
         if let Some(groups) = &mut self.groups {
             let numbers: Vec<GroupNumber> = groups.numbers().collect();
@@ -403,12 +403,12 @@ impl Queue {
 }
 
 impl Groups {
-    /// Whether any job that has a group is delayed, ready or reserved.
+    /// Whether any job that has a group is blocked, delayed, ready or reserved.
     fn holds_any(&self, schedule: &Schedule) -> bool {
         schedule.grouped_len() + self.reserved > 0 || !self.blocked.is_empty()
     }
 
-    /// The group of that name, and how many jobs it holds.
+    /// The group of this name, and how many jobs it holds.
     pub(super) fn held_by(
         &self,
         name: &[u8],

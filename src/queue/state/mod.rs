@@ -1,5 +1,5 @@
-//! What a queue is made of. Fields are private to this folder: the rules read them through what is given
-//! out here, and change them by committing effects, which [`apply`] carries out.
+//! What a queue is made of. Fields are private to this folder: the rules read them through methods, and change them
+//! only by committing effects, which [`apply`] carries out.
 
 mod apply;
 pub mod asleep;
@@ -81,25 +81,25 @@ pub struct Queue {
     reserved: Split<3>,
     /// By (instant of death, order of dying).
     dead: Lazy<Skiplist<u64>>,
-    /// Jobs that go by themselves, or whose occurrence does, by the instant of that, by a TTL or GRACE: a list for
-    /// each [`position::Ending`]. A reserved one ends its lease first: none that goes with that.
+    /// Jobs that expire by TTL, and occurrences that end by TTL or GRACE, by that instant: a list for each
+    /// [`position::Ending`]. A reserved job ends its lease first; one that expires with its lease is on none of them.
     expiring: Split<4>,
     dedupe: Lazy<DedupeWindow>,
     cold: Lazy<Cold>,
     done: Lazy<Done>,
     settings: Arc<Settings>,
-    /// Where a job has a group.
+    /// Only if a job has a group.
     groups: Option<Box<Groups>>,
     group_rates: Option<Box<GroupRates>>,
-    /// Where a job is after others, or was.
+    /// Only if a job is after others, or was.
     flows: Option<Box<Flows>>,
-    /// 0, an instant, or FOREVER.
+    /// When a pause ends: 0, an instant, or FOREVER.
     paused_until: u64,
-    /// Stays without jobs.
+    /// The key stays without jobs.
     kept: bool,
     /// Its settings keep done jobs.
     keeps_done: bool,
-    /// The last number in the order of adding; of dying; the last token.
+    /// The last numbers: in the order of adding, in the order of dying, and the largest token.
     seq: u64,
     deaths: u64,
     token: u64,
@@ -113,13 +113,13 @@ struct Cold {
     rate: Option<Box<RateWindow>>,
     /// Purged, and not yet freed.
     purged_jobs: Vec<PurgedJobs>,
-    /// Of their ids and payloads, as far as it was counted.
+    /// Bytes of the ids and payloads of purged jobs, as far as they were counted.
     purged_bytes: u64,
     /// Set aside, to be freed by the owner of the queue.
     garbage: Vec<Garbage>,
-    /// Jobs whose TTL is over before they are due, by their due times.
+    /// Jobs whose TTL expires before they are due, by their due times.
     late: Skiplist<u64>,
-    /// Where a client waits for ends, while the queue is changed.
+    /// Made while the queue is changed, if a client waits for jobs to end.
     departures: Option<Box<Departures>>,
 }
 
@@ -161,12 +161,12 @@ impl Queue {
         }
     }
 
-    /// What it hashes ids by.
+    /// The seed by which it hashes ids.
     pub fn seed(&self) -> HashSeed {
         HashSeed(self.jobs.hasher().clone())
     }
 
-    /// As COPY makes it: the same data, counting from 0. Purged jobs stay behind.
+    /// What COPY makes: the same data, with totals that begin at 0. Purged jobs are left out.
     pub fn copied(&self) -> Self {
         let mut copy = Queue {
             jobs: Store::new(self.jobs.hasher().clone()),
@@ -203,7 +203,7 @@ impl Queue {
         copy
     }
 
-    /// One by one, as purged ones lie between them.
+    /// One by one, as purged jobs lie between them.
     fn adopt_jobs(&mut self, other: &Queue) {
         for handle in other.handles() {
             let copied = self.adopt_job(other, handle);
@@ -239,7 +239,7 @@ impl Queue {
         }
     }
 
-    /// All jobs, list by list in their orders.
+    /// All jobs except successors, list by list in their orders.
     fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         let scheduled = self
             .schedule
@@ -263,7 +263,7 @@ impl Queue {
         &self.reserved
     }
 
-    /// By (deadline, order of adding), from that instant on.
+    /// Leases by (deadline, order of adding), from the instant `from` on.
     pub(in crate::queue) fn leases_from(
         &self,
         from: u64,
@@ -288,7 +288,7 @@ impl Queue {
         &self.expiring
     }
 
-    /// Jobs whose TTL is over before they are due, by their due times.
+    /// Jobs whose TTL expires before they are due, by their due times.
     pub(in crate::queue) fn late(&self) -> &Skiplist<u64> {
         &self.cold.late
     }
@@ -301,22 +301,22 @@ impl Queue {
         &self.dedupe
     }
 
-    /// The instant until which the id is refused by NX. Hashed only where any is remembered.
+    /// The instant until which NX refuses the id. Hashes it only if the dedupe window has any id.
     pub(in crate::queue) fn remembered_until(&self, id: &[u8]) -> Option<u64> {
         (self.dedupe.len() > 0).then(|| self.dedupe.until(self.jobs.hashed(id)))?
     }
 
-    /// To be kept while rules go on: cheap, but not free.
+    /// For rules that change the queue while they read its settings: cheap, but not free.
     pub(in crate::queue) fn shared_settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings)
     }
 
-    /// 0, an instant, or FOREVER.
+    /// When a pause ends: 0, an instant, or FOREVER.
     pub(in crate::queue) fn paused_until(&self) -> u64 {
         self.paused_until
     }
 
-    /// Stays without jobs.
+    /// Whether the key stays without jobs.
     pub(in crate::queue) fn is_kept(&self) -> bool {
         self.kept
     }
@@ -326,7 +326,7 @@ impl Queue {
         &self.settings
     }
 
-    /// What was counted here.
+    /// The totals of this queue.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
@@ -341,7 +341,7 @@ impl Queue {
         self.seq.max(self.deaths)
     }
 
-    /// No key is kept for it.
+    /// Whether nothing in it needs the key to stay.
     pub fn is_disposable(&self) -> bool {
         !self.kept && self.schedule.len() == 0 && self.is_drained()
     }
@@ -355,8 +355,8 @@ impl Queue {
         self.schedule.len() + self.reserved.len() + self.blocked_len()
     }
 
-    /// Bytes of all ids, payloads and steps, those of dead jobs and successors too: what MAXBYTES limits. Where
-    /// very many jobs were purged at once, some are counted until they are freed.
+    /// Bytes of all ids, payloads and steps, of dead jobs and successors too: what MAXBYTES limits. After a purge of
+    /// very many jobs, some of them count until they are freed.
     pub fn bytes(&self) -> u64 {
         let content = self.jobs.content_bytes();
         let values = self.flows.as_ref().map_or(0, |flows| flows.value_bytes());
@@ -393,7 +393,7 @@ impl Queue {
         }
     }
 
-    /// How much there is to free.
+    /// How many jobs and ids there are to free.
     pub fn free_effort(&self) -> usize {
         self.jobs.len() + self.dedupe.len() + self.done.len()
     }
@@ -453,7 +453,7 @@ mod tests {
     use crate::queue::effects::Effects;
     use crate::queue::when::When;
 
-    /// A queue per user is how many are used: what few queues have must not be paid for by all.
+    /// Many use a queue per user: a small queue must not pay for what few queues have.
     #[test]
     fn small_queues_take_little() {
         let queue = |jobs: u64| {

@@ -1,4 +1,4 @@
-//! A job's coming, moving and going: on each list of the queue that its position names, and nowhere else.
+//! Adding, moving and removing a job: on each list of the queue that its position names, and nowhere else.
 
 use super::groups::GroupNumber;
 use super::position::{EndsAt, Position};
@@ -11,7 +11,7 @@ use crate::queue::job::{Failure, Handle, Place, SEQ_MAX};
 use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
 
-/// Jobs with one standing that are stored, and not on the list of the schedule yet.
+/// Stored jobs of one standing that are not in the schedule yet.
 #[derive(Default)]
 pub(super) struct Unlinked {
     at: Standing,
@@ -19,8 +19,8 @@ pub(super) struct Unlinked {
 }
 
 impl Queue {
-    /// Puts a job, the last in the order of adding, in the place of an old one of its id. The way to its
-    /// place may be known.
+    /// Adds a job as the last in the order of adding, in the place of an old one with its id. `way` is its place in the
+    /// schedule, if that is known already.
     #[inline(always)]
     pub(super) fn put(
         &mut self,
@@ -41,8 +41,8 @@ impl Queue {
         handle
     }
 
-    /// The same for one of several that come together: a plain one, which would stand in the schedule alone, is only
-    /// stored, to be linked by [`Queue::link_together`] before anything else happens to the queue.
+    /// As [`Queue::put`], for one of several jobs that are added together. A job that would only enter the schedule is
+    /// just stored: [`Queue::link_together`] must link it before anything else happens to the queue.
     pub(super) fn put_with(
         &mut self,
         old: Option<Handle>,
@@ -56,7 +56,7 @@ impl Queue {
         }
         job.seq = self.next_seq();
         let (handle, at) = self.store(job, id);
-        // Groups ask the schedule whether it holds others.
+        // Groups ask the schedule whether it holds other jobs.
         if at.may_end() || self.groups.is_some() || self.has_purged() {
             self.link(handle, at, None);
         } else {
@@ -66,7 +66,7 @@ impl Queue {
         handle
     }
 
-    /// Takes each of them to its place in the schedule.
+    /// Puts the stored jobs into the schedule.
     pub(super) fn link_together(&mut self, unlinked: &mut Unlinked) {
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
@@ -201,14 +201,14 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::change`], by a failure: the job lives on, or is dead.
+    /// As [`Queue::change`], for a failure: the job lives on, or is dead.
     pub(super) fn fail(&mut self, handle: Handle, change: Change, failure: Failure<'_>) {
         self.change(handle, change);
         self.jobs.set_failure(handle, failure);
         self.note_value(failure.reason);
     }
 
-    /// With its successor.
+    /// Removes a job and its successor.
     pub(super) fn remove(&mut self, handle: Handle) {
         if self.jobs.successors_len() > 0 {
             self.remove_successor(handle);
@@ -271,7 +271,7 @@ impl Queue {
         must(there, "a TTL that is on no list");
     }
 
-    /// But for those of TTLs.
+    /// Puts a job into its lists, except those of TTLs.
     #[inline]
     fn link_place(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
         if let Some(cold) = self.cold.made() {
@@ -322,7 +322,7 @@ impl Queue {
         self.unlink_place(handle, at);
     }
 
-    /// But for those of TTLs.
+    /// Takes a job out of its lists, except those of TTLs.
     #[inline]
     fn unlink_place(&mut self, handle: Handle, at: Position) {
         let group = self.group_number(handle);

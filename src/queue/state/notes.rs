@@ -4,11 +4,11 @@
 //!   handle ──scattered──► IdTable ──► its record in an arena:     handle (4)  0 (4)  Note  Note ...
 //! ```
 //!
-//! One record for each job that has any, and no allocation of its own where that is short; nothing at all in a queue
-//! of which no job has one. A note is set by [`Effect::Noted`], by rules through [`Queue::commit_noted`], and read
-//! by [`Store::notes`](super::store::Store::notes). It goes with its job, or when something else happens to that:
-//! [`Lasting`] says which goes with what. KEEP is stored and shown like the others; what it means at the end of a job
-//! is up to that, and what COST means to [`super::rate`].
+//! One record for each job that has notes, with no allocation of its own if it is short; nothing at all in a queue
+//! without notes. A note is set by [`Effect::Noted`], by rules through [`Queue::commit_noted`], and read by
+//! [`Store::notes`](super::store::Store::notes). It is dropped with its job, or when something else happens to the job:
+//! [`Lasting`] says when. KEEP and COST are stored and shown like the others. What KEEP means is up to the end of a
+//! job, what COST means to [`super::rate`].
 
 mod table;
 
@@ -28,10 +28,10 @@ pub(super) use table::{NotesTable, OwnNotes};
 pub(super) struct Lasting;
 
 impl Lasting {
-    /// Whether it stays with a job to which that happens.
+    /// Whether the note stays with its job after this change.
     pub fn over(note: &Note<'_>, change: Change) -> bool {
         let is_kick = matches!(change, Change::Kicked { .. });
-        // Its due time and its place stay.
+        // The job's due time and place stay.
         let goes_on = matches!(
             change,
             Change::Touched { .. } | Change::Prioritized { .. } | Change::SuccessorExpired
@@ -43,28 +43,28 @@ impl Lasting {
         }
     }
 
-    /// Whether the next occurrence has it.
+    /// Whether the next occurrence has the note.
     pub fn over_occurrence(note: &Note<'_>) -> bool {
         Self::is_said_at_adding(note)
     }
 
-    /// Whether the ADD itself has said it.
+    /// Whether the note is an option of DQ.ADD.
     fn is_said_at_adding(note: &Note<'_>) -> bool {
         matches!(note, Note::Keep { .. } | Note::Cost { .. })
     }
 
-    /// Whether an occurrence that stays as dead has it.
+    /// Whether an occurrence that stays as a dead job has the note.
     pub fn in_dead_copy(note: &Note<'_>) -> bool {
         !matches!(note, Note::Awaits { .. })
     }
 
-    /// Whether a job has it that is replaced by the same rule: not what that says of itself.
+    /// Whether a job keeps the note when a new one with the same pattern replaces it: not what the new one says itself.
     pub fn over_renewal(note: &Note<'_>) -> bool {
         !Self::is_said_at_adding(note)
     }
 }
 
-/// Of a job that counts 1 there is none.
+/// A job that counts 1 has no such note.
 pub(super) fn check_cost(units: u32) -> Result<(), QueueError> {
     if !(2..=COST_MAX).contains(&units) {
         return Err(malformed("a cost that no job has"));
@@ -80,7 +80,7 @@ fn check_name(name: &[u8]) -> Result<(), QueueError> {
 }
 
 impl Queue {
-    /// Records something about a job, or about a successor, and notes it. Nothing happens where that is noted.
+    /// Records a note of a job or of a successor, and sets it. Does nothing if the job has the same note already.
     pub(in crate::queue) fn commit_noted(
         &mut self,
         handle: Handle,
@@ -125,13 +125,13 @@ impl Queue {
         let replaced = spot.replaced.unwrap_or(0);
         self.jobs.set_note(handle, &note, spot.range, replaced);
         if spot.is_awaited {
-            // Whatever it waits for from here on, it is not this one.
+            // Whatever the job waits for from here on, it is not this step.
             self.jobs
                 .retain_notes(handle, |note| !matches!(note, Note::Awaits { .. }));
         }
     }
 
-    /// Whether the job can have it, with what it has.
+    /// Whether the job can have the note, in its state and with its other notes.
     fn check_note(&self, handle: Handle, note: Note<'_>, to: &Spot) -> Result<(), QueueError> {
         let job = self.jobs.job(handle);
         let place = job.place();
@@ -174,7 +174,7 @@ impl Queue {
         }
     }
 
-    /// Those of a job and of its successor.
+    /// Shows the notes of a job and of its successor.
     pub(super) fn each_note_of(&self, handle: Handle, show: &mut dyn FnMut(&Effect<'_>)) {
         let all = [Some(handle), self.jobs.successor(handle)];
         for (handle, successor) in all.into_iter().zip([false, true]) {

@@ -25,8 +25,8 @@ impl Queue {
         self.deaths += 1;
     }
 
-    /// Gives all jobs small numbers in the same orders, so that there is room to count on. Those that share
-    /// one share one afterwards: the lists stand as they stood.
+    /// Gives all jobs small numbers in the same orders, so that there is room to count on. Jobs that share a number
+    /// share one afterwards, so no list changes its order.
     #[cold]
     pub(super) fn number_anew(&mut self) {
         self.look_at_groups(usize::MAX);

@@ -10,23 +10,24 @@ use crate::queue::job::{Life, Place, INSTANT_MAX};
 pub(in crate::queue) struct Position {
     pub(in crate::queue) course: Course,
     pub(in crate::queue) priority: i32,
-    /// After its due time the occurrence of a recurring job is skipped; 0 is never.
+    /// How long after its due time the occurrence of a recurring job is skipped; 0 means never.
     pub(in crate::queue) grace_ms: u64,
     /// It has a rule.
     pub(in crate::queue) recurs: bool,
-    /// Deliveries allowed; 0 is without limit.
+    /// Deliveries allowed; 0 means no limit.
     pub(in crate::queue) max_attempts: u32,
 }
 
-/// What comes of a reserved job when its lease ends: which of their lists it is in.
+/// What becomes of a reserved job when its lease ends. Each fate has a list of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::queue) enum Fate {
     /// Ready again.
     Back,
     Dies,
-    /// Its TTL is over by then.
+    /// It expires: its TTL has passed by then.
     Goes,
-    /// That is known once it is carried out: by its rule, or as the clock has stepped back and its due time has yet to come.
+    /// Known only when the end of the lease is carried out. A recurring job's rule decides it, or the clock was set
+    /// back, and the due time lies after the lease.
     Odd,
 }
 
@@ -34,30 +35,30 @@ impl Fate {
     pub(in crate::queue) const ALL: [Fate; 4] = [Fate::Back, Fate::Dies, Fate::Goes, Fate::Odd];
 }
 
-/// What ends with a TTL: which list of these a job is in.
+/// What ends by a TTL or GRACE. Each kind has a list of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::queue) enum Ending {
-    /// A job that is ready by then, be it that its lease has ended before.
+    /// A job that is ready by then, perhaps because its lease has ended before.
     Ready,
-    /// One that is not due by then.
+    /// A job that is not due by then.
     Delayed,
-    /// One that is dead by then.
+    /// A job that is dead by then.
     Dead,
     Successor,
     /// An occurrence, by its TTL or by GRACE.
     Occurrence,
 }
 
-/// How a job stands in the lists of TTLs.
+/// A job's place in the lists of TTLs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::queue) struct EndsAt {
     pub(in crate::queue) ending: Ending,
     pub(in crate::queue) at: u64,
-    /// Of one that is not due by then.
+    /// The due time of a job that is not due by then.
     pub(in crate::queue) late_due: Option<u64>,
 }
 
-/// When a job that is not reserved goes by itself, or its occurrence does; 0 is never.
+/// When a job that is not reserved expires, or its occurrence ends, by TTL or GRACE; 0 means never.
 pub(in crate::queue) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
     if grace_ms == 0 {
         return expires;
@@ -81,7 +82,7 @@ impl Position {
         end_of(self.course.due, self.course.life.expires, self.grace_ms)
     }
 
-    /// Of a reserved job.
+    /// What happens when the lease ends, for a reserved job.
     #[inline]
     pub(in crate::queue) fn fate(self) -> Fate {
         let life = &self.course.life;
@@ -98,13 +99,13 @@ impl Position {
         }
     }
 
-    /// Whether it may be in a list of TTLs. No change makes it so: a TTL and GRACE are fixed with the job.
+    /// Whether it may be in a list of TTLs. No change makes this true: a TTL and GRACE are fixed with the job.
     #[inline]
     pub(in crate::queue) fn may_end(self) -> bool {
         self.course.life.expires != 0 || self.grace_ms != 0
     }
 
-    /// None of a reserved job that is over with its lease, or of which it is not known what follows.
+    /// `None` without TTL and GRACE, and for a reserved job that expires with its lease, or whose fate is not known yet.
     #[inline]
     pub(in crate::queue) fn ends_at(self) -> Option<EndsAt> {
         let at = self.end();
@@ -122,7 +123,7 @@ impl Position {
             },
             Place::Dead => Ending::Dead,
             Place::Successor => Ending::Successor,
-            // Carried out before anybody looks, as that of an occurrence.
+            // Carried out before any query, as that of an occurrence.
             Place::Blocked => Ending::Occurrence,
         };
         let late_due = (ending == Ending::Delayed).then_some(self.course.due);

@@ -12,7 +12,7 @@ impl Queue {
         self.reserved.len() - self.reserved.count_by(cut)
     }
 
-    /// Jobs that stand where a state says at that instant, or anywhere.
+    /// How many jobs stand in the place of a state at the instant `cut`, or in any.
     pub(in crate::queue) fn standing_in(&self, state: Option<State>, cut: u64) -> usize {
         let ready = || self.schedule.ready_len(cut);
         match state {
@@ -48,11 +48,12 @@ impl Queue {
         self.let_go(purged, self.leases_after(cut));
     }
 
-    /// All whose leases were over by `cut` and that have that fate.
+    /// Purges reserved jobs of this fate whose leases had ended by `cut`.
     pub(super) fn apply_purge_of_overdue(&mut self, fate: Fate, cut: u64) {
         let of_fate = self.reserved.list(fate as usize);
         let count = of_fate.count_below(cut, true);
-        // A purge of many takes the lists of those that have successors as they stand, whatever their fates.
+        // The lists of jobs with successors are not split by fates, so a purge of many cannot take some of them: these
+        // are removed one by one.
         let followed = self.followed().leased_by(cut);
         let followed = followed.filter(|&handle| self.position(handle).fate() == fate);
         let followed: Vec<Handle> = followed.collect();
@@ -63,7 +64,7 @@ impl Queue {
         self.let_go(Purged::Overdue { fate, cut }, count);
     }
 
-    /// Removes so many of the longest dead.
+    /// Removes the `count` jobs that have been dead longest.
     pub(super) fn apply_trim(&mut self, count: usize) {
         let mark = |(at, handle)| (at, self.jobs.job(handle).life().death);
         let last = count
@@ -74,14 +75,14 @@ impl Queue {
         if last.is_some_and(|last| last < kept) {
             return self.let_go(Purged::DeadBefore(kept), count);
         }
-        // In a forged payload they cannot be distinguished from those that stay.
+        // A forged payload can make them equal to jobs that stay.
         for _ in 0..count {
             let (_, handle) = there(self.dead.first(), "fewer dead jobs than there are");
             self.remove(handle);
         }
     }
 
-    /// Removes those jobs, `count` of them: few at once, many by leaving them to be freed later.
+    /// Removes the jobs that `purged` names, `count` of them: few at once; many are detached, and freed later.
     fn let_go(&mut self, purged: Purged, count: usize) {
         self.noting_removed(|queue| {
             if count == queue.live_len() + queue.dead.len() {
@@ -113,7 +114,7 @@ impl Queue {
     }
 }
 
-/// Which jobs a purge or a trim takes that is about to be carried out.
+/// Says which jobs a purge or a trim that is about to be carried out takes.
 pub(super) fn goes_with<'a>(
     queue: &'a Queue,
     effect: &Effect<'_>,
@@ -122,7 +123,7 @@ pub(super) fn goes_with<'a>(
     let at = move |handle, place| course(handle).place == place;
     match *effect {
         Effect::Purged { state, cut } => match state {
-            // Nobody is left who waits for them.
+            // No job is left that waits for them.
             None | Some(State::Blocked | State::Done) => Box::new(|_| false),
             Some(State::Delayed) => {
                 Box::new(move |job| at(job, Place::Scheduled) && course(job).due > cut)

@@ -1,16 +1,16 @@
-//! Jobs that were purged while others stay: gone for everybody, and still in the store until they are
+//! Jobs that were purged while others stay: no longer visible to any command, and still in the store until they are
 //! freed, a few at a time.
 //!
-//! A purge detaches a part of a list, which touches no job. Its jobs are then known by where they stood:
-//! by their place and its instant, unless they were linked into a list since. Handles that were are written
-//! down as long as there are purged jobs that they might be taken for.
+//! A purge detaches a part of a list, which touches no job. Its jobs are then known by where they stood: by their place
+//! and its instant, unless they were linked into a list since. Handles of jobs linked since are noted as long as there
+//! are purged jobs that these might be taken for.
 //!
 //! What is detached stays within its list, the latest first. The purged jobs of the latest purge are freed
 //! first, too: so each purge need only know how many entries are its own.
 //!
-//! Every purge whose purged jobs are about makes each look at a job a little longer, so they must stay few: a
-//! purge of all that an earlier one had taken, and perhaps more, joins it; and each job that is linked into
-//! a list has a few purged jobs freed, so that the next purge can only be much smaller than the one before it.
+//! Each purge with jobs left to free makes every lookup of a job a little slower, so such purges must stay few. A purge
+//! of all that an earlier one had taken, and perhaps more, joins it. And each job that is linked into a list has a few
+//! purged jobs freed, so that the next purge can only be much smaller than the one before it.
 
 use super::position::Fate;
 use super::schedule::Detached;
@@ -20,18 +20,18 @@ use crate::queue::job::{Handle, Place};
 use crate::storage::table::IdTable;
 use std::ops::RangeInclusive;
 
-/// Which jobs a purge has taken, of all that stood there.
+/// Which jobs a purge has taken, of all in a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purged {
-    /// Delayed and ready ones with such due times.
+    /// Delayed and ready jobs with these due times.
     Dues(RangeInclusive<u64>),
-    /// Reserved ones with such deadlines.
+    /// Reserved jobs with these deadlines.
     Leases(RangeInclusive<u64>),
-    /// Reserved ones whose lease was over by `cut`, and that have that fate.
+    /// Reserved jobs of this fate whose lease had ended by `cut`.
     Overdue { fate: Fate, cut: u64 },
-    /// Those that stood among the dead before this (instant of death, number in the order of dying).
+    /// Dead jobs before this (instant of death, number in the order of dying).
     DeadBefore((u64, u64)),
-    /// All that were after others.
+    /// All blocked jobs.
     Blocked,
 }
 
@@ -45,7 +45,7 @@ impl Purged {
         }
     }
 
-    /// Whether it takes all that the other one takes.
+    /// Whether it takes all jobs that the other one takes.
     fn includes(&self, other: &Purged) -> bool {
         let covers = |all: &RangeInclusive<u64>, some: &RangeInclusive<u64>| {
             all.start() <= some.start() && some.end() <= all.end()
@@ -67,30 +67,31 @@ impl Purged {
     }
 }
 
-/// What one purge has taken out of the lists, or several.
+/// What one purge has taken out of the lists, or several that were joined.
 pub struct PurgedJobs {
     purged: Purged,
-    /// Of the schedule's detached entries; of those of the list of the reserved, or the dead.
+    /// How many of the schedule's detached entries are its own.
     scheduled: Detached,
-    /// Of the reserved by their fates; of the dead the first alone.
+    /// How many detached entries of its list are its own: of reserved jobs by their fates, of dead and blocked ones the
+    /// first number alone.
     listed: [usize; 4],
-    /// Of those of jobs that have a successor.
+    /// How many detached entries of jobs with a successor are its own.
     followed: usize,
-    /// The bytes of their ids and payloads are known, and taken off already.
+    /// Whether the bytes of its ids and payloads are known, and taken off already.
     counted: bool,
-    /// Jobs linked since: none of these, even under a handle that one of these had.
+    /// Handles of jobs linked since: these are not purged, even if a purged job had the handle before.
     newer: IdTable,
 }
 
-/// Purges of no more jobs are carried out at once, which takes less than half a millisecond. Tests make
-/// purged jobs of anything.
+/// Purges of up to this many jobs are carried out at once, which takes less than half a millisecond. The limit
+/// is low in debug builds, so that nearly every purge in a test leaves purged jobs.
 pub(in crate::queue) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
-/// Purges of no more jobs have their groups looked at at once.
+/// Purges of up to this many jobs update the groups of their jobs at once.
 const AT_ONCE: usize = if cfg!(test) { 3 } else { 2000 };
-/// Jobs and successors that a purge looks at for their bytes, at most: a millisecond or two.
+/// How many jobs and successors a purge visits for their bytes, at most: a millisecond or two.
 const SUMMED: usize = 50_000;
-/// Purged jobs freed with each job that is linked into a list: there are that many times more in each purge
-/// than in the one that follows it.
+/// Purged jobs freed with each job that is linked into a list. So each purge has that many times more jobs than the one
+/// that follows it.
 pub(super) const FREED_WITH_EACH: usize = 4;
 
 /// Handles are numbered densely; the table wants them scattered.
@@ -129,7 +130,7 @@ impl PurgedJobs {
 }
 
 impl Queue {
-    /// The job of that id, in any state.
+    /// The job with this id, in any state, unless it was purged.
     pub(in crate::queue) fn find(&self, id: Id<'_>) -> Option<Handle> {
         self.jobs.find(id).filter(|&handle| !self.is_purged(handle))
     }
@@ -138,7 +139,7 @@ impl Queue {
         self.purge_of(handle).is_some()
     }
 
-    /// Those that it is one of.
+    /// The purge that has taken this job, if any.
     fn purge_of(&self, handle: Handle) -> Option<&PurgedJobs> {
         if self.cold.purged_jobs.is_empty() {
             return None;
@@ -161,8 +162,8 @@ impl Queue {
         all.iter().find(|purged_jobs| is_of(purged_jobs))
     }
 
-    /// Ids and payloads of jobs that have just been detached, by looking at those that are left: only
-    /// where these are few, and nothing else is unknown.
+    /// Bytes of the jobs that have just been detached, found by a visit of those that are left. Only if these are few,
+    /// and the bytes of all other purges are known.
     fn bytes_of_others(&self) -> Option<u64> {
         let all_known = self.cold.purged_jobs.iter().all(|purged| purged.counted);
         let few = self.live_len() + self.dead.len() + self.followed().len() <= SUMMED;
@@ -172,7 +173,7 @@ impl Queue {
         })
     }
 
-    /// Detaches those jobs, `count` of them.
+    /// Detaches the jobs that `purged` names, `count` of them.
     pub(super) fn detach_purged(&mut self, purged: Purged, count: usize) {
         let followed = self.cold.make().followed.detach(&purged);
         let known = (count + followed <= SUMMED).then(|| {
@@ -214,7 +215,7 @@ impl Queue {
         if let Some(latest) =
             latest.filter(|latest| purged.includes(&latest.purged) && latest.counted == counted)
         {
-            // None of those that stood there are left.
+            // Jobs that were linked there since are purged now, too.
             latest.purged = purged;
             latest.scheduled += scheduled;
             (0..4).for_each(|kind| latest.listed[kind] += listed[kind]);
@@ -237,20 +238,19 @@ impl Queue {
         !self.cold.purged_jobs.is_empty()
     }
 
-    /// Whether something is left to do that no command shows.
+    /// Whether there is work left that no command shows.
     pub fn has_leftovers(&self) -> bool {
         self.has_purged() || self.is_passing() || self.jobs.is_scattered()
     }
 
-    /// Does so much of it; returns how much of the budget is left.
+    /// Does up to `budget` of the work that [`Queue::has_leftovers`] tells of; returns the unused budget.
     pub fn work_off(&mut self, budget: usize) -> usize {
         let left = self.look_at_groups(budget);
         let left = self.free_purged(left);
         self.gather(left)
     }
 
-    /// Frees up to `budget` purged jobs; returns how much of the budget is left. Not an effect: nobody
-    /// can tell.
+    /// Frees up to `budget` purged jobs; returns the unused budget. Not an effect: no command shows a difference.
     pub fn free_purged(&mut self, budget: usize) -> usize {
         let mut left = budget;
         while left > 0 {
@@ -285,7 +285,7 @@ impl Queue {
         left
     }
 
-    /// The jobs of the latest purge are freed: what is left of it goes, and then the purge itself.
+    /// All jobs of the latest purge are freed: frees an entry that it has in `followed`, or else the purge itself.
     fn free_followed_of_last(&mut self) {
         let cold = self.cold.make();
         match cold.purged_jobs.last_mut() {
@@ -299,7 +299,7 @@ impl Queue {
         }
     }
 
-    /// Makes room for a job of that id.
+    /// Frees a purged job whose id a new job gets.
     pub(super) fn free_namesake(&mut self, id: Id<'_>) {
         if self.has_purged() {
             let namesake = self.jobs.find(id);
@@ -330,7 +330,7 @@ impl Queue {
         }
     }
 
-    /// The handle is of no job any more.
+    /// Forgets a handle that has no job any more.
     #[inline]
     pub(super) fn forget_purged(&mut self, handle: Handle) {
         if let Some(cold) = self.cold.made() {
@@ -339,7 +339,7 @@ impl Queue {
         }
     }
 
-    /// Of a purged job that is about to be freed: they are counted nowhere any more.
+    /// Takes the bytes of a purged job that is about to be freed off the purged bytes.
     fn forget_bytes(&mut self, handle: Handle) {
         if self
             .purge_of(handle)
@@ -350,7 +350,7 @@ impl Queue {
         }
     }
 
-    /// For tests: what is detached belongs to purges.
+    /// For tests: checks that all that is detached belongs to purges.
     pub(super) fn check_purged(&self) -> Result<(), String> {
         let (mut scheduled, mut reserved, mut dead) = (Detached::default(), [0; 4], 0);
         for purged_jobs in &self.cold.purged_jobs {
@@ -378,7 +378,7 @@ impl Queue {
         Ok(())
     }
 
-    /// How many purged jobs there are: for tests, as it looks at each.
+    /// How many purged jobs there are. Visits each: for tests.
     pub(super) fn count_purged(&self) -> usize {
         let (_, mut handles) = self.schedule.detached();
         let leases = self.reserved.detached().into_iter();

@@ -1,6 +1,6 @@
 //! The exact sliding window behind RATE and GROUPRATE: when deliveries were, and what each counts.
 //!
-//! Where each counts 1, their instants are all there is, and a token tells which one is its own. Otherwise, and where
+//! If each delivery counts 1, only its instant is kept, and a token tells which delivery is its own. Otherwise, and if
 //! there would be too many, they are [`Weighed`].
 
 pub mod group;
@@ -13,14 +13,14 @@ use crate::queue::state::Queue;
 use std::collections::VecDeque;
 use weighed::Weighed;
 
-/// Deliveries that the window of RATE tells apart, at most.
+/// How many deliveries the window of RATE keeps apart, at most.
 pub const ENTRIES: usize = 100_000;
 
-/// Tokens of one microsecond; and how far those of all deliveries that are counted separately reach.
+/// Tokens of one microsecond; and how many microseconds ahead the tokens of [`ENTRIES`] deliveries reach.
 const TOKENS_PER_US: usize = 1 << TOKEN_US_SHIFT;
 const AHEAD_US: u64 = (ENTRIES / TOKENS_PER_US) as u64 + 1;
 
-/// What is recorded: its token is 0 if no DQ.TOUCH can correct it any more.
+/// A delivery to be recorded. Its token is 0 if no DQ.TOUCH can correct it any more.
 #[derive(Clone, Copy)]
 pub struct Delivered {
     pub token: u64,
@@ -35,7 +35,7 @@ pub enum Deliveries {
     Weighed(Box<Weighed>),
 }
 
-/// Without the low bits, which tell apart what was drawn in one microsecond.
+/// A token without its low bits, which distinguish the tokens of one microsecond.
 fn first_of(token: u64) -> u64 {
     token >> TOKEN_US_SHIFT << TOKEN_US_SHIFT
 }
@@ -46,13 +46,13 @@ fn drawn_us(token: u64) -> u64 {
     (token >> TOKEN_MS_SHIFT) * 1000 + us
 }
 
-/// Whether that token, where so many were drawn at once that they reach into microseconds to come, may be of a
-/// delivery at that instant.
+/// Whether this token may be of a delivery at this instant: if very many are drawn at once, tokens reach into later
+/// microseconds.
 fn may_be_of(token: u64, us: u64) -> bool {
     (us..=us + AHEAD_US).contains(&drawn_us(token))
 }
 
-/// The first millisecond in which a delivery of that instant counts no more.
+/// The first millisecond in which a delivery of this instant no longer counts.
 fn leaves_ms(rate: Rate, us: u64) -> u64 {
     us.saturating_add(rate.window_us()).div_ceil(1000)
 }
@@ -62,8 +62,8 @@ impl Deliveries {
         Deliveries::Plain(VecDeque::new())
     }
 
-    /// The first microsecond at which a delivery of that cost fits. What seems to lie ahead, because the clock
-    /// stepped back, was at the latest now.
+    /// The first microsecond at which a delivery of this cost fits. Where the clock was set back, recorded instants in
+    /// the future count as now.
     #[inline]
     pub fn opens_us(&self, rate: Rate, cost: u32, now: Now) -> u64 {
         let last_to_leave = match self {
@@ -78,7 +78,7 @@ impl Deliveries {
         last_to_leave.map_or(0, leaves)
     }
 
-    /// A delivery at this instant, of as many as `most` that are counted separately.
+    /// Records a delivery. At most `most` deliveries are kept apart.
     pub fn record(&mut self, rate: Rate, most: usize, new: Delivered, now: Now) {
         self.step_back(now);
         self.forget(rate, now);
@@ -94,8 +94,8 @@ impl Deliveries {
         }
     }
 
-    /// Those go that have left before a delivery at this instant. Groups go by whole milliseconds: no earlier than
-    /// these, but for one that must have left, or this one would not fit.
+    /// Drops deliveries that have left the window, by whole milliseconds, as groups go by these. From a full window the
+    /// first has left in any case, as the new delivery would not fit otherwise.
     fn forget(&mut self, rate: Rate, now: Now) {
         let is_past = |us: u64| us.saturating_add(rate.window_us()) <= now.ms() * 1000;
         match self {
@@ -110,13 +110,13 @@ impl Deliveries {
         }
     }
 
-    /// Whether its token tells that it is of this instant.
+    /// Whether the token says that its delivery is of this instant.
     #[inline]
     fn is_told_by(&self, token: u64, now: Now) -> bool {
         token == 0 || first_of(token) == now.first_token() || self.is_behind(token, now)
     }
 
-    /// Whether it follows on as many of this instant as there are tokens.
+    /// Whether the delivery follows as many others of this instant as there are tokens for.
     #[cold]
     fn is_behind(&self, token: u64, now: Now) -> bool {
         let Deliveries::Plain(recent) = self else {
@@ -126,8 +126,8 @@ impl Deliveries {
         before.is_some_and(|at| recent[at] == now.us()) && may_be_of(token, now.us())
     }
 
-    /// That delivery counts so much from now on. False where nothing changes: also where none is told apart from
-    /// others by that token.
+    /// The delivery with this token counts `cost` from now on. False if nothing changes, or if the token does not
+    /// distinguish one delivery from others.
     pub fn reweigh(&mut self, token: u64, cost: u32) -> bool {
         if let Deliveries::Plain(recent) = self {
             let behind = recent.partition_point(|&us| us <= drawn_us(token));
@@ -149,15 +149,15 @@ impl Deliveries {
         }
     }
 
-    /// What seems to lie ahead was at the latest now.
+    /// Moves instants in the future, where the clock was set back, to now.
     fn step_back(&mut self, now: Now) {
-        // The tokens do not tell any more when that was.
+        // The tokens no longer tell when those deliveries were.
         if self.last_us() > now.us() {
             self.weigh().step_back(now);
         }
     }
 
-    /// The last delivery.
+    /// The instant of the last delivery.
     fn last_us(&self) -> u64 {
         match self {
             Deliveries::Plain(recent) => recent.back().copied().unwrap_or(0),
@@ -165,7 +165,7 @@ impl Deliveries {
         }
     }
 
-    /// The first millisecond after now in which one counts no more.
+    /// The first millisecond after now in which a delivery no longer counts.
     fn next_leaves_ms(&self, rate: Rate, now: Now) -> Option<u64> {
         let is_past = |us: u64| leaves_ms(rate, us) <= now.ms();
         let next = match self {
@@ -178,7 +178,7 @@ impl Deliveries {
         next.map(|us| leaves_ms(rate, us.min(now.us())))
     }
 
-    /// What those count that are in the window.
+    /// What the deliveries in the window count together.
     fn used(&self, rate: Rate, now: Now) -> u64 {
         let is_past = |us: u64| us.saturating_add(rate.window_us()) <= now.us();
         match self {
@@ -201,7 +201,7 @@ impl Deliveries {
 #[derive(Clone, Debug)]
 pub struct RateWindow {
     deliveries: Deliveries,
-    /// The last token before it began: older deliveries are not in it.
+    /// The last token before the window began: older deliveries are not in it.
     since: u64,
 }
 
@@ -219,7 +219,7 @@ impl RateWindow {
 }
 
 impl Queue {
-    /// What a delivery of that job counts.
+    /// What a delivery of this job counts.
     #[inline]
     pub(in crate::queue) fn cost_of(&self, handle: Handle) -> u32 {
         if self.jobs.has_notes() {
@@ -235,13 +235,13 @@ impl Queue {
         self.cold.rate.is_some() || self.group_rates.is_some()
     }
 
-    /// The window of RATE, and how much it lets go.
+    /// The window of RATE, and its limit.
     #[inline]
     fn rate(&self) -> Option<(&RateWindow, Rate)> {
         self.cold.rate.as_deref().zip(self.settings.rate)
     }
 
-    /// The first millisecond in which RATE lets a delivery of that cost go; 0 where it does now.
+    /// The first millisecond in which RATE allows a delivery of this cost; 0 if it does now.
     #[inline]
     pub(in crate::queue) fn rate_opens_ms(&self, cost: u32, now: Now) -> u64 {
         let Some((window, rate)) = self.rate() else {
@@ -260,7 +260,7 @@ impl Queue {
             .map_or(0, |(window, rate)| window.deliveries.used(rate, now))
     }
 
-    /// When RATE may let something go that it does not now, but for what is due later; perhaps earlier than it does.
+    /// When RATE may allow a delivery that it does not allow now, or earlier. Jobs that are not due yet are left out.
     pub(super) fn next_rate_instant(&self, now: Now) -> Option<u64> {
         let (window, rate) = self.rate()?;
         let is_plain = matches!(window.deliveries, Deliveries::Plain(_));
@@ -270,7 +270,7 @@ impl Queue {
         window.deliveries.next_leaves_ms(rate, now)
     }
 
-    /// A delivery, in the window of RATE.
+    /// Records a delivery in the window of RATE.
     #[inline]
     pub(super) fn record_in_rate(&mut self, new: Delivered, now: Now) {
         let window = self.cold.made().and_then(|cold| cold.rate.as_mut());
@@ -279,7 +279,7 @@ impl Queue {
         }
     }
 
-    /// What a job's current delivery counts from now on, in the windows of RATE and GROUPRATE.
+    /// Changes what a job's current delivery counts, in the windows of RATE and GROUPRATE.
     pub(in crate::queue) fn reweigh(&mut self, handle: Handle, cost: u32, now: Now) {
         let token = self.jobs.job(handle).life().token;
         let window = self.cold.made().and_then(|cold| cold.rate.as_mut());

@@ -1,4 +1,4 @@
-//! Recurring jobs carried out. When an occurrence ends and what follows is decided in
+//! Carrying out effects on recurring jobs. When an occurrence ends, and what follows, is decided in
 //! [`crate::queue::recur`].
 
 use super::apply::{check_id, check_instant, malformed};
@@ -35,18 +35,18 @@ fn is_offset(offset_s: i32) -> bool {
     offset_s.unsigned_abs() < 26 * 3600
 }
 
-/// The id under which a dead occurrence stays.
+/// The id of an occurrence that stays as a job of its own, dead or done.
 pub(super) fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
     [id, format!("@{occurrence}").as_bytes()].concat()
 }
 
 impl Queue {
-    /// Jobs with a rule. Where very many jobs were purged at once, some are counted until they are freed.
+    /// Jobs with a rule. After a purge of very many jobs, some are counted until they are freed.
     pub fn recurring_len(&self) -> usize {
         self.jobs.recurring_len()
     }
 
-    /// When the job goes by itself, or its occurrence does, unless it is reserved; 0 is never.
+    /// When the job expires, or its occurrence ends, by TTL or GRACE, unless it is reserved; 0 means never.
     pub(in crate::queue) fn end_of(&self, handle: Handle) -> u64 {
         let job = self.jobs.job(handle);
         let Course { due, life, .. } = job.course();
@@ -65,7 +65,7 @@ impl Queue {
         self.find(id).is_none() && self.find_done(id).is_none()
     }
 
-    /// Whether the occurrence that is there may stay as a job of its own, dead or done.
+    /// Whether the current occurrence may stay as a job of its own, dead or done.
     pub(in crate::queue) fn has_room_for_occurrence(&self, handle: Handle) -> bool {
         let job = self.jobs.job(handle);
         let Some(recurring) = job.recurring() else {
@@ -138,7 +138,7 @@ impl Queue {
             group,
             ..NewJob::scheduled(id, payload, (due, 0), terms)
         };
-        // Effects of the new one come behind this.
+        // The notes that the new job says itself follow as effects.
         let notes = OwnNotes::of(self.jobs.notes(handle), Lasting::over_renewal);
         self.remove(handle);
         let handle = self.insert(&job, self.jobs.hashed(id), None);
@@ -146,7 +146,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Somebody has its occurrence.
+    /// Notes that the current occurrence was delivered.
     #[inline]
     pub(super) fn note_delivered(&mut self, handle: Handle) {
         let occurrence = self.jobs.job(handle).recurring().map(|it| it.occurrence);
@@ -185,7 +185,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Ends an occurrence: what died of it stays as a job of its own, and the next one begins.
+    /// Ends an occurrence: a dead one stays as a job of its own, and the next one begins.
     pub(super) fn recur(
         &mut self,
         handle: Handle,
@@ -280,7 +280,7 @@ impl Queue {
             offset_s: next.offset_s,
         };
         self.jobs.set_occurrence(handle, occurrence);
-        // With the occurrence that died.
+        // The failure stays with the occurrence that died.
         if died {
             self.jobs.clear_failure(handle);
         }
@@ -288,7 +288,7 @@ impl Queue {
     }
 }
 
-/// A dead occurrence on its way to be a job of its own.
+/// A dead occurrence that is to be a job of its own.
 struct DeadCopy {
     id: Vec<u8>,
     group: Option<Box<[u8]>>,

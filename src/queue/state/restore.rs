@@ -1,4 +1,4 @@
-//! Jobs as snapshots hold them: whether they may stand so, and putting them back. The bytes may be anybody's.
+//! Jobs of snapshots: checking them, and putting them back. The bytes may be forged.
 
 use super::apply::{check_failure, check_id, check_instant, malformed};
 use super::recurring::check_occurrence;
@@ -13,7 +13,7 @@ use crate::queue::settings::check_terms;
 
 pub(super) const CONTRADICTION: &str = "a stored job that contradicts itself or another";
 
-/// Whether a job as it stands may stand so, but for its terms and for other jobs.
+/// Whether the fields of a stored job fit together. Its terms and other jobs are not checked here.
 pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
     let life = &job.life;
     check_id(job.id)?;
@@ -150,8 +150,8 @@ impl Queue {
     /// Whether these ids are new, and no two of them the same.
     fn check_distinct<'a>(&self, ids: impl Iterator<Item = &'a [u8]>) -> Result<(), QueueError> {
         let mut ids: Vec<&[u8]> = ids.collect();
-        // All are looked for before the first comes, so that their places in the index are on their way
-        // from memory at the same time, not one after the other.
+        // All are looked up before the first job is inserted, so that their places in the index are fetched from memory
+        // at the same time, not one after the other.
         let known = ids
             .iter()
             .any(|id| self.find(self.jobs.hashed(id)).is_some());

@@ -16,7 +16,7 @@
 //!
 //! A successor stands behind the job that it follows.
 //!
-//! Numbers are of variable length, as in all effects. Before the first row stand zeros, and no Terms.
+//! Numbers are of variable length, as in all effects. The row before the first one is zeros, without Terms.
 
 use super::store::NewJob;
 use crate::queue::codec::{append, take};
@@ -24,7 +24,7 @@ use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Occurrence, Rule};
 
-/// In one effect, at most: what a reader holds at once.
+/// Rows in one effect, at most: a reader holds them at once.
 pub const ROWS_MAX: usize = 1024;
 
 const ID_LEN: u8 = 1 << 2;
@@ -43,10 +43,10 @@ const GROUP: u8 = 1 << 3;
 const SAME_GROUP: u8 = 1 << 4;
 const TURN: u8 = 1 << 5;
 
-/// Longer ladders stand in each row: a short payload must not become many long ones.
+/// Longer backoff ladders are written in each row: a short payload must not become many long ladders.
 const LADDER_SHARED: usize = 8;
 
-/// What a row may leave out.
+/// The values of the row before, which a row may leave out.
 struct Before<'a, T, R> {
     due: u64,
     seq: u64,
@@ -140,12 +140,12 @@ impl<'a> Rows<'a> {
         &self.bytes
     }
 
-    /// Older modules do not read them.
+    /// Whether there are blocked jobs, which older modules do not read.
     pub fn has_blocked(&self) -> bool {
         self.has_blocked
     }
 
-    /// There is not always room for a job and its successor.
+    /// Whether there may be no room for another job with its successor.
     pub fn is_full(&self) -> bool {
         self.count + 1 >= ROWS_MAX
     }
@@ -202,7 +202,7 @@ fn difference(number: u64, before: u64) -> i64 {
     number.wrapping_sub(before) as i64
 }
 
-/// A row as it was read: whether its numbers are possible, nobody has looked at.
+/// A row as it was read: its numbers are not checked yet.
 pub struct Row<'a> {
     pub id: &'a [u8],
     pub payload: &'a [u8],
@@ -211,11 +211,11 @@ pub struct Row<'a> {
     pub place: Place,
     pub life: Life,
     pub failure: Option<Failure<'a>>,
-    /// The number of its rule, if it has one, and how far that has come.
+    /// The number of its rule in the list beside the rows, if it has one, and how far the job has come with it.
     occurrence: Option<(usize, Occurrence)>,
     group: Option<&'a [u8]>,
     turn: Option<u64>,
-    /// Their number in the list beside the rows.
+    /// The number of its terms in the list beside the rows.
     terms: usize,
 }
 
@@ -245,7 +245,7 @@ pub struct Read<'a> {
     pub rows: Vec<Row<'a>>,
     pub terms: Vec<Terms<'static>>,
     pub rules: Vec<Rule<'static>>,
-    /// Some row tells of a group or of a turn.
+    /// Whether any row has a group or a turn.
     pub has_groups: bool,
 }
 
@@ -272,7 +272,7 @@ pub fn read(mut bytes: &[u8]) -> Result<Read<'_>, QueueError> {
     Ok(all)
 }
 
-/// Shows each job of such rows, in turn: to who reads a file and carries nothing out.
+/// Shows each job of encoded rows, in turn, to a caller that reads a file and carries nothing out.
 pub fn each_job(rows: &[u8], mut see: impl FnMut(&NewJob<'_>)) -> Result<(), QueueError> {
     read(rows)?.jobs().for_each(|job| see(&job));
     Ok(())
@@ -348,7 +348,7 @@ fn read_more<'a>(
     rules: &mut Vec<Rule<'static>>,
 ) -> Option<More<'a>> {
     let more = *bytes.split_off_first()?;
-    // Of what has more something follows, no rule without its occurrence, and one group at most.
+    // At least one bit, and no unknown one; no rule without its occurrence; and one group at most.
     let groups = GROUP | SAME_GROUP;
     let fits = more <= (FAILURE | OCCURRENCE | RULE | groups | TURN)
         && more != 0

@@ -1,5 +1,5 @@
-//! Delayed and ready jobs of the whole queue: those without a group, which are served in their own order, and
-//! those that have one, beside the lines of their groups.
+//! The delayed and ready jobs of the whole queue. Those without a group are served in the order of this schedule; those
+//! with a group stand in the line of their group, too.
 
 pub(super) mod lists;
 
@@ -14,12 +14,12 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Default)]
 pub struct Schedule {
     own: Lists,
-    /// Of jobs that have a group; none where there is no such job.
+    /// Jobs that have a group; none if there is no such job.
     grouped: Option<Box<Lists>>,
     ready: Ready,
 }
 
-/// How many jobs were ready at an instant, and until when no due comes. Not known by default.
+/// How many jobs were ready at `as_of`, and until when no job becomes due. Unknown by default.
 #[derive(Clone, Copy, Default)]
 struct Ready {
     count: usize,
@@ -73,7 +73,7 @@ impl Schedule {
         &self.own
     }
 
-    /// `seq` tells the order of adding, by which equal standings are ordered.
+    /// `seq` gives the order of adding, by which equal standings are ordered.
     #[inline]
     pub fn insert(
         &mut self,
@@ -91,7 +91,7 @@ impl Schedule {
         lists.insert(at, handle, way, seq);
     }
 
-    /// The same for jobs without a group that stand together, in the order of their adding.
+    /// Inserts jobs without a group that have one standing, in the order of their adding.
     pub fn insert_together(
         &mut self,
         at: Standing,
@@ -102,7 +102,8 @@ impl Schedule {
         self.own.insert_together(at, handles, seq);
     }
 
-    /// See [`crate::storage::skiplist::Skiplist::insert_hint`]. Only for the list that nearly all jobs are in.
+    /// See [`crate::storage::skiplist::Skiplist::insert_hint`]. Only for the list that nearly all jobs are in, of
+    /// priority 0.
     pub fn insert_hint(&self, at: Standing, is_grouped: bool) -> Option<InsertHint<u64>> {
         self.lists(is_grouped)?.insert_hint(at)
     }
@@ -120,7 +121,7 @@ impl Schedule {
         }
     }
 
-    /// Handles of the first jobs without a group, a few.
+    /// Handles of the first few jobs without a group.
     pub fn leading(&self) -> &[Handle] {
         self.own.leading()
     }
@@ -145,7 +146,7 @@ impl Schedule {
         there
     }
 
-    /// Unless there is something in it.
+    /// Drops the lists of jobs with groups if there is nothing in them.
     fn drop_grouped(&mut self) {
         self.grouped.take_if(|grouped| grouped.is_bare());
     }
@@ -174,15 +175,15 @@ impl Schedule {
         self.all().map(|lists| lists.len_up_to(now_ms, true)).sum()
     }
 
-    /// How many are due before that instant.
+    /// How many jobs are due before this instant.
     pub fn len_before(&self, instant: u64) -> usize {
         self.all()
             .map(|lists| lists.len_up_to(instant, false))
             .sum()
     }
 
-    /// How many are ready, and an instant until which this holds if nothing else happens, the next due time
-    /// or an earlier one. Counted along, so that it costs nothing unless a due time has come since.
+    /// How many jobs are ready, and an instant until which that holds if nothing else happens: the next due time, or an
+    /// earlier one. The count is kept up to date, so this costs nothing unless a due time has come since.
     #[inline]
     pub fn count_ready(&mut self, now_ms: u64) -> (usize, u64) {
         if (self.ready.as_of..self.ready.until).contains(&now_ms) {
@@ -210,8 +211,8 @@ impl Schedule {
         })
     }
 
-    /// Those whose due is within the range, in the order in which they would be served once they are due, if
-    /// groups did not take turns.
+    /// Jobs whose due time is within the range, in the order in which they would be served once they are due, if groups
+    /// did not take turns.
     pub fn by_rank<'a>(
         &'a self,
         dues: RangeInclusive<u64>,
@@ -231,7 +232,7 @@ impl Schedule {
         ready.map(|(_, handle)| handle)
     }
 
-    /// Takes out all jobs whose due is within the range, to be had from [`Schedule::pop_detached`].
+    /// Takes out all jobs whose due time is within the range. [`Schedule::pop_detached`] returns them.
     pub fn detach(&mut self, dues: RangeInclusive<u64>) -> Detached {
         self.ready = Ready::default();
         let grouped = self.grouped.as_mut();
@@ -241,8 +242,8 @@ impl Schedule {
         }
     }
 
-    /// Any job of those that were detached last, `left` of which are still there. One that stood in two
-    /// lists comes twice.
+    /// Any of the jobs that were detached last, of which `left` are still there. A job that stood in two lists comes
+    /// twice.
     pub fn pop_detached(&mut self, left: &mut Detached) -> Option<Handle> {
         if let Some(handle) = self.own.pop_detached(&mut left.own) {
             return Some(handle);
@@ -252,7 +253,7 @@ impl Schedule {
         handle
     }
 
-    /// What is detached and still there: for tests, as it looks at each.
+    /// What is detached and still there. Visits each job: for tests.
     pub fn detached(&self) -> (Detached, Vec<Handle>) {
         let (own, mut handles) = self.own.detached();
         let grouped = self.grouped.as_ref().map(|lists| lists.detached());

@@ -21,20 +21,20 @@ use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
 use crate::queue::settings::GroupLimits;
 
-/// A chunk is closed once it is this long. The server compresses each chunk for itself: this is within what
-/// its compression can look back on, and longer ones make it far slower where there is little to compress.
+/// A chunk is closed once it is this long. The server compresses each chunk separately: this length is within what its
+/// compression can look back on. Longer chunks make it far slower if there is little to compress.
 const CHUNK_BYTES: usize = 4 * 1024;
-/// So many bytes of chunks lie side by side before their memory is used again: the table of the server's
-/// compression is not cleared between chunks, and what it holds of older ones at the same place misleads it.
+/// How many bytes of chunks lie side by side before their memory is used again. The table of the server's compression
+/// is not cleared between chunks: its entries of older chunks at the same place would mislead it.
 const LAP_BYTES: usize = 2 * 1024 * 1024;
-/// About what stands before the rows of a snapshot, and in a row beside id and payload.
+/// Estimates of the bytes before the rows of a snapshot, and of a row without id and payload.
 const HEAD_BYTES: usize = 64;
 const ROW_BYTES: usize = 24;
-/// Jobs whose memory is asked for at the same time.
+/// How many jobs are prefetched at the same time.
 const BATCH: usize = 64;
 
 struct Chunks<'a> {
-    /// Chunks that are written, and from `start` on the one that is not.
+    /// Written chunks, and from `start` on the one that is not written yet.
     bytes: Vec<u8>,
     start: usize,
     rows: Rows<'a>,
@@ -84,13 +84,13 @@ impl<'a> Chunks<'a> {
 }
 
 impl Queue {
-    /// From here on effects are those of a snapshot, of which nothing is asked before [`Queue::end_restore`]: the
-    /// queue is empty, and jobs that come as rows are told apart only at the end.
+    /// Begins to restore a snapshot into an empty queue. Until [`Queue::end_restore`], all effects are those of the
+    /// snapshot, and nothing is asked of the queue: whether two rows have the same id is found only at the end.
     pub fn begin_restore(&mut self) {
         self.jobs.leave_unindexed();
     }
 
-    /// After an error the queue is of no use.
+    /// Ends restoring. After an error the queue is of no use.
     pub fn end_restore(&mut self) -> Result<(), QueueError> {
         let only_rows = self.jobs.is_unindexed();
         self.index()?;
@@ -100,9 +100,9 @@ impl Queue {
         Ok(())
     }
 
-    /// The same of a file of this server's own, or of its master's. Jobs that would stay blocked for ever have come
-    /// through an AOF that was changed, and were saved before the timer found them: they are left to it. True where
-    /// there are any.
+    /// As [`Queue::end_restore`], for a file of this server, or of its master. Jobs that would stay blocked for ever
+    /// have come from an AOF that was changed, and were saved before the timer found them. They are left to the timer;
+    /// true if there are any.
     pub fn end_load(&mut self) -> Result<bool, QueueError> {
         let only_rows = self.jobs.is_unindexed();
         self.index()?;
@@ -169,7 +169,7 @@ impl Queue {
         HEAD_BYTES + jobs + self.done.len() * ROW_BYTES + self.done.bytes() as usize
     }
 
-    /// Asks for the memory of all before it writes the first: they lie anywhere, and so are on their way at
+    /// Prefetches all jobs of a batch before it writes the first: they lie anywhere, and so their memory is fetched at
     /// the same time, not one after the other.
     fn snapshot_jobs<'a>(
         &'a self,
@@ -209,7 +209,7 @@ impl Queue {
         }
     }
 
-    /// What [`Effect::Configured`] does not tell.
+    /// Settings that [`Effect::Configured`] does not contain.
     fn bounds(&self) -> impl Iterator<Item = Effect<'static>> {
         let max_bytes = self.settings.max_bytes;
         let limits = self.settings.group_limits;
@@ -284,7 +284,7 @@ impl Queue {
     }
 
     fn digest_jobs(&self, effect: &mut dyn FnMut(&Effect<'_>)) {
-        // The order of adding decides across the lists, too, once their jobs meet in one.
+        // The order of adding matters across the lists, too, as jobs of several may meet in one later.
         let mut seqs: Vec<u64> = self.seqs().collect();
         seqs.sort_unstable();
         let rank = |seq: u64| seqs.partition_point(|other| *other < seq) as u64;

@@ -1,5 +1,5 @@
-//! Jobs by an instant, in several lists: which one says what comes of a job then. How many of each kind an instant
-//! has come for is so known at once, whether or not it has been carried out.
+//! Jobs by an instant, in several lists: a job's list says what becomes of it then. So it is known at once how many
+//! jobs of each kind are overdue, whether or not that has been carried out.
 
 use crate::queue::job::Handle;
 use crate::storage::lazy::{Lazy, Unused};
@@ -15,7 +15,7 @@ pub struct Split<const N: usize>(Lazy<Lists<N>>);
 struct Lists<const N: usize> {
     main: Skiplist<u64>,
     others: Lazy<Others<N>>,
-    /// Of all of them, as each command asks for both.
+    /// Length and first instant of all lists: each command asks for both.
     len: usize,
     first: u64,
 }
@@ -148,7 +148,7 @@ impl<const N: usize> Split<N> {
         self.edit(kind, |list| list.insert(at, handle, tie));
     }
 
-    /// False where it was not there.
+    /// False if it was not there.
     #[inline]
     pub fn remove(
         &mut self,
@@ -179,14 +179,14 @@ impl<const N: usize> Split<N> {
         self.edit(kind, |list| list.insert_sorted(entries, tie));
     }
 
-    /// How many of all kinds have come by then.
+    /// How many entries of all kinds are at this instant or earlier.
     pub fn count_by(&self, instant: u64) -> usize {
         self.lists()
             .map(|list| list.count_below(instant, true))
             .sum()
     }
 
-    /// All, from that instant on, in the order of (instant, `tie`).
+    /// All entries from an instant on, in the order of (instant, `tie`).
     pub fn iter_from<'a>(
         &'a self,
         from: u64,
@@ -209,7 +209,7 @@ impl<const N: usize> Split<N> {
         })
     }
 
-    /// Takes out all of a kind whose instants are within the range, as [`Skiplist::detach`]; returns how many.
+    /// Takes out all entries of a kind within a range of instants, as [`Skiplist::detach`]; returns how many.
     pub fn detach(&mut self, kind: usize, instants: RangeInclusive<u64>) -> usize {
         match self.list(kind).is_empty() {
             true => 0,
@@ -222,7 +222,7 @@ impl<const N: usize> Split<N> {
         popped.map(|(_, handle)| handle)
     }
 
-    /// How many of each kind are detached, and which: for tests, as it looks at each.
+    /// What is detached, with its kind. Visits each entry: for tests.
     pub fn detached(&self) -> Vec<(usize, Handle)> {
         let of_kind = |kind| {
             let detached = self.list(kind).detached();
@@ -246,7 +246,7 @@ impl<const N: usize> Split<N> {
         self.0.memory_bytes() + self.0.others.memory_bytes() + lists.sum::<usize>()
     }
 
-    /// See [`crate::storage::relocate`]: of the parts, the main list is 0, and each other kind one.
+    /// See [`crate::storage::relocate`]. The main list is part 0, and each other kind is a part.
     pub fn relocate(&mut self, kind: usize, from: u32, mover: &mut impl Mover) -> Option<u32> {
         if (kind, from) == (0, 0) {
             self.0.relocate(mover);

@@ -15,8 +15,7 @@
 //!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure, a rule
 //! ```
 //!
-//! Most jobs are never in need of a rare part until they are delivered: 16 bytes beside id and
-//! payload say all about them.
+//! Most jobs need no rare part before they are delivered: 16 bytes beside id and payload say all about them.
 
 mod edit;
 mod extra;
@@ -66,15 +65,15 @@ pub struct Store {
     slots: Arena,
     rares: Slab<Rare>,
     table: IdTable,
-    /// Where the last search of the index ended that found nothing: an insert mostly follows it.
+    /// Where the last unsuccessful search of the index ended: usually an insert follows there.
     missed_at: Cell<u32>,
-    /// While there is no index yet: what will stand in it.
+    /// While there is no index yet: its future entries.
     unindexed: Option<Box<Entries>>,
     terms: TermsPool,
     hasher: Arc<RandomState>,
-    /// What the allocator gives for the jobs' rare parts.
+    /// Bytes that the allocator gives for the `extra` of rare parts.
     extra_bytes: usize,
-    /// Of ids, payloads and steps.
+    /// Bytes of ids, payloads and steps.
     content_bytes: u64,
     cold: Lazy<Cold>,
 }
@@ -136,7 +135,8 @@ impl Store {
         found.map_err(|at| self.missed_at.set(at)).ok()
     }
 
-    /// The caller has made sure of room, of the id's length and that it is not there.
+    /// The caller has checked that there is room, that the id's length is allowed and that no job has the id, unless
+    /// this one is its successor.
     pub fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>, group: Option<u32>) -> Handle {
         let fits = (1..=ID_MAX).contains(&job.id.len()) && job.due <= INSTANT_MAX;
         must(fits && job.seq <= SEQ_BITS, OUT_OF_BOUNDS);
@@ -182,7 +182,7 @@ impl Store {
         handle
     }
 
-    /// A job without a successor, which the caller takes care of.
+    /// The job must have no successor: that is up to the caller.
     pub fn remove(&mut self, handle: Handle) {
         debug_assert!(self.successor(handle).is_none());
         if self.has_notes() {
@@ -212,7 +212,7 @@ impl Store {
         self.slots.remove(handle);
     }
 
-    /// For tests: the job's memory goes, and all that refers to it stays.
+    /// For tests: frees the job's memory, and leaves all that refers to it.
     #[cfg(any(test, feature = "breakable"))]
     pub fn lose(&mut self, handle: Handle) {
         self.slots.lose(handle);
@@ -227,18 +227,19 @@ impl Store {
         self.content_bytes
     }
 
-    /// Whether jobs lie so scattered that they should move: then [`Store::misplaced`] names one after another.
+    /// Whether jobs or notes lie so scattered that they should move. [`Store::misplaced`] names the jobs one by one.
     #[inline]
     pub fn is_scattered(&self) -> bool {
         self.slots.is_scattered() || self.cold.notes.is_scattered()
     }
 
-    /// A job that is to move; none where they lie densely again.
+    /// A job that should be moved; none once they lie densely again.
     pub fn misplaced(&mut self) -> Option<Handle> {
         self.slots.misplaced()
     }
 
-    /// Moves such a job, which stands on no list of its queue, and returns its new handle.
+    /// Moves a job that [`Store::misplaced`] named, and returns its new handle. The job must be on no list of its
+    /// queue.
     pub fn move_misplaced(&mut self, old: Handle) -> Handle {
         let successor = self.take_successor(old);
         let is_successor = self.job(old).place() == Place::Successor;
@@ -293,7 +294,7 @@ impl Store {
         self.cold.rules.users()
     }
 
-    /// A job as it stands, for another store; but for its group's name, which is not known here.
+    /// A copy of a job for another store, without the name of its group, which is not known here.
     pub fn as_new(&self, handle: Handle) -> NewJob<'_> {
         let job = self.job(handle);
         let Course { place, due, life } = job.course();
@@ -364,7 +365,7 @@ impl Store {
             + self.cold.rules.memory_bytes()
             + self.cold.notes.memory_bytes()
             + NotesTable::memory_bytes(&self.cold.notes)
-            // Its nodes hold eleven entries, and are at least half full.
+            // A node of this map holds up to eleven entries, and is at least half full.
             + self.successors_len() * 2 * size_of::<(Handle, Handle)>()
     }
 

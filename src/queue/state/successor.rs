@@ -1,4 +1,5 @@
-//! Successors carried out. How a job ends that has one is decided in [`crate::queue::successor`].
+//! Carrying out effects on successors. How a job ends that has one is decided in
+//! [`crate::queue::successor`].
 
 use super::restore::{check_stored, CONTRADICTION};
 use super::store::NewJob;
@@ -38,7 +39,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts a job, the last in the order of adding, behind the one of its id.
+    /// Adds a successor, the last in the order of adding, to the job that has its id.
     pub(super) fn follow(&mut self, handle: Handle, mut job: NewJob<'_>) {
         self.remove_successor(handle);
         self.seq += 1;
@@ -47,7 +48,7 @@ impl Queue {
         self.set_successor(handle, successor);
     }
 
-    /// The job must have none.
+    /// The job must have no successor.
     pub(super) fn set_successor(&mut self, handle: Handle, successor: Handle) {
         self.jobs.set_successor(handle, successor);
         let course = self.jobs.job(handle).course();
@@ -56,7 +57,7 @@ impl Queue {
 
     fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
         let successor = self.jobs.take_successor(handle)?;
-        // That of a purged job was taken out by its purge.
+        // The entry of a purged job was taken out by its purge.
         if !self.is_purged(handle) {
             let course = self.jobs.job(handle).course();
             self.cold.make().followed.remove(handle, course);
@@ -70,7 +71,7 @@ impl Queue {
         }
     }
 
-    /// The job goes, its successor takes its place.
+    /// Removes a job, whose successor takes its place.
     pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
         self.remember_job(handle, remember);
         let successor = there(self.take_successor(handle), "nobody to succeed a job");

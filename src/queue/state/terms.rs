@@ -15,7 +15,7 @@ pub type TermsRef = u16;
 struct Shared {
     terms: Terms<'static>,
     users: u32,
-    /// It stands in `unused`, where it may have found users again since.
+    /// Whether it stands in `unused`. It may have found users again since.
     listed: bool,
 }
 
@@ -34,7 +34,7 @@ impl Shared {
 #[derive(Clone, Debug)]
 pub struct TermsPool {
     entries: Vec<Shared>,
-    /// Of more entries than a few, which are looked through.
+    /// Only for more than a few entries; a few are searched one by one.
     index: Option<Box<Index>>,
     /// Entries that have users.
     used: u32,
@@ -44,12 +44,12 @@ pub struct TermsPool {
 #[derive(Clone, Debug, Default)]
 struct Index {
     numbers: HashTable<TermsRef>,
-    /// The one that lost its last user first in front.
+    /// Entries without users; the one that lost its last user first is in front.
     unused: VecDeque<TermsRef>,
     vacant: Vec<TermsRef>,
 }
 
-/// Of no job, whose leases have a length.
+/// The terms of a vacated entry. No job has them: the leases of jobs have a length.
 const VACATED: Terms<'static> = Terms {
     priority: 0,
     ttr_ms: 0,
@@ -57,11 +57,11 @@ const VACATED: Terms<'static> = Terms {
     backoff_ms: Cow::Borrowed(&[]),
 };
 
-/// Distinct terms that a queue keeps once; jobs beyond carry their own.
+/// How many distinct terms a queue shares; further jobs carry their own.
 const POOL_MAX: usize = 4096;
-/// Entries without users that stay, and entries that need no index.
+/// How many entries without users stay, and how many entries need no index.
 const UNUSED_MAX: usize = 8;
-/// A pool without users that has grown larger begins anew.
+/// A pool larger than this begins anew once it has no users.
 const KEPT_MAX: usize = 64;
 
 impl TermsPool {
@@ -74,7 +74,7 @@ impl TermsPool {
         }
     }
 
-    /// The number of these terms, with one user more; `None` where the pool is full of others.
+    /// The number of these terms, with one user more; `None` if the pool is full of others.
     pub fn acquire(&mut self, terms: &Terms<'_>, hasher: &impl BuildHasher) -> Option<TermsRef> {
         let number = match self.entries.get(self.latest as usize) {
             Some(entry) if entry.terms.equals(terms) => self.latest,
@@ -186,7 +186,7 @@ impl TermsPool {
 }
 
 impl Index {
-    /// Of entries none of which was ever vacated.
+    /// The index of entries none of which was ever vacated.
     #[cold]
     fn of(entries: &mut [Shared], hasher: &impl BuildHasher) -> Self {
         let mut index = Index::default();
@@ -215,7 +215,7 @@ impl Index {
         });
     }
 
-    /// A number that lost its last user.
+    /// The number of a vacated entry, if there is one.
     fn vacant(&mut self, entries: &mut [Shared], hasher: &impl BuildHasher) -> Option<TermsRef> {
         while self.vacant.is_empty() && !self.unused.is_empty() {
             self.vacate_oldest(entries, hasher);
@@ -223,7 +223,7 @@ impl Index {
         self.vacant.pop()
     }
 
-    /// Vacates the entry that has been without users for longest, unless it has found some since.
+    /// Vacates the entry that has been without users longest, unless it has found some since.
     fn vacate_oldest(&mut self, entries: &mut [Shared], hasher: &impl BuildHasher) {
         let Some(number) = self.unused.pop_front() else {
             return;

@@ -1,4 +1,4 @@
-//! Jobs that come together: recorded as one effect, and carried out.
+//! Jobs that are added together: recorded as one effect, and carried out.
 
 use super::apply::{check_id, check_instant, malformed};
 use super::groups::check_name;
@@ -17,14 +17,14 @@ use crate::queue::settings::check_terms;
 use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// Most bytes that say how long an id and a usual payload are.
+/// Bytes that say how long an id and a usual payload are, at most.
 const LENGTHS: usize = 6;
 
-/// What they share.
+/// What jobs that are added together share.
 pub(in crate::queue) struct Together<'a> {
     pub group: Option<&'a [u8]>,
     pub due: u64,
-    /// 0 is never.
+    /// 0 means never.
     pub expires: u64,
     pub terms: Terms<'a>,
     pub notes: Vec<Note<'a>>,
@@ -45,17 +45,17 @@ impl Together<'_> {
     }
 }
 
-/// Jobs that are coming. Those that have come are recorded and linked when it goes, also where a broken invariant
-/// stops the rest.
+/// Jobs that are being added together. When this is dropped, the jobs that were put are recorded and linked, even if a
+/// broken invariant stops the rest.
 pub(in crate::queue) struct Coming<'q, 'a> {
     queue: &'q mut Queue,
     together: &'q Together<'q>,
     out: &'q mut Effects,
-    /// Of each of them.
+    /// The encoded notes of each job.
     notes: Vec<u8>,
     jobs: Vec<Arrival<'a>>,
     unlinked: Unlinked,
-    /// The last id that was made.
+    /// The last id that was generated.
     made: Option<(u64, u64)>,
     any: bool,
 }
@@ -82,7 +82,7 @@ impl<'q, 'a> Coming<'q, 'a> {
         self.made = Some(id);
     }
 
-    /// In the place of an old one of its id.
+    /// Adds a job, in the place of an old one with its id.
     pub fn put(&mut self, old: Option<Handle>, id: Id<'_>, payload: &[u8]) {
         self.queue.count_added(old, self.out);
         let mut job = self.together.job(id.bytes, payload);
@@ -95,7 +95,7 @@ impl<'q, 'a> Coming<'q, 'a> {
         self.queue.link_together(&mut self.unlinked);
     }
 
-    /// One that was put.
+    /// Notes a job that was put, for the effect.
     pub fn record(&mut self, id: Cow<'a, [u8]>, payload: &'a [u8]) {
         if !self.out.is_unencoded() {
             self.jobs.push(Arrival { id, payload });
@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// Whether so many more jobs fit, each with notes or none.
+    /// Whether `count` more jobs fit, each with notes or none.
     pub(in crate::queue) fn has_room_for(&self, count: usize, with_notes: bool) -> bool {
         self.jobs.has_room_for(count) && (!with_notes || self.jobs.has_room_for_notes(count))
     }
@@ -194,7 +194,7 @@ impl Queue {
     }
 }
 
-/// Of a job that has just come, in their order.
+/// Checks the notes of a new job, which must be in their order.
 fn check_notes_of_new(notes: &[Note<'_>]) -> Result<(), QueueError> {
     let is_sorted = notes.windows(2).all(|two| two[0].kind() < two[1].kind());
     if !is_sorted {

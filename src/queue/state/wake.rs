@@ -8,19 +8,19 @@ use crate::queue::clock::Now;
 pub enum Wake {
     /// Dead jobs are beyond DEADLEN.
     Trim,
-    /// A lease ends.
+    /// A lease expires.
     Lease,
-    /// A TTL ends.
+    /// A TTL or a GRACE expires.
     Ttl,
-    /// An id is remembered no longer.
+    /// An id leaves the dedupe window.
     Forget,
-    /// A done job is to go.
+    /// A done job is to be removed.
     Done,
     /// Ends are to be carried out for jobs that are after them.
     Flow,
-    /// Clients wait, and a job can be handed to one, if it pops with NOACK or if it does not.
+    /// Clients wait, and a job can be delivered to one of them.
     Deliver {
-        /// Which of the two is asked for.
+        /// Whether that client pops with NOACK.
         noack: bool,
     },
 }
@@ -29,7 +29,7 @@ pub enum Wake {
 pub const NEVER: u64 = u64::MAX;
 
 impl Queue {
-    /// The instant at which that reason comes, in the past where it has come; or [`NEVER`].
+    /// When this reason comes; in the past if it has come; or [`NEVER`].
     #[inline]
     pub fn wakes_at(&self, wake: Wake, now: Now) -> u64 {
         match wake {
@@ -38,15 +38,15 @@ impl Queue {
         }
     }
 
-    /// When the first event comes that time alone brings, with or without clients that wait or subscribe. Each command asks: no
-    /// loop over reasons, which costs 100 instructions more.
+    /// When time alone brings the next event, whether or not clients wait or subscribe. Each command asks: no loop over
+    /// reasons, which costs 100 instructions more.
     #[inline]
     pub(super) fn wakes_first(&self) -> u64 {
         let at = |wake| self.wakes_in_time(wake);
         self.wakes_first_in_time().min(at(Wake::Flow))
     }
 
-    /// The same without ends that are to be carried out.
+    /// As [`Queue::wakes_first`], without ends that are to be carried out.
     #[inline]
     pub(super) fn wakes_first_in_time(&self) -> u64 {
         let at = |wake| self.wakes_in_time(wake);
@@ -59,7 +59,7 @@ impl Queue {
 
     #[inline(always)]
     fn wakes_in_time(&self, wake: Wake) -> u64 {
-        // Asked with each command: a plain minimum, where "never" is later than any instant.
+        // Each command asks: a plain minimum, where "never" is later than any instant.
         match wake {
             Wake::Trim if self.surplus_dead() > 0 => 0,
             Wake::Lease => self.reserved.first_at(),

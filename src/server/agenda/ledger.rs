@@ -1,9 +1,10 @@
-//! One record for each name of a database: when it needs attention, and the figures of its queue, whose sums are
-//! for INFO, however many queues there are.
+//! One record for each name of a database: when it needs attention, and its queue's figures. INFO
+//! shows the figures' sums, kept up to date so that reading them costs the same for any number of
+//! queues.
 //!
-//! A queue's figures are entered after each command on it. They are valid until its next job becomes due, which
-//! raises no call. So accounts are ordered by that instant, or an earlier one, and before sums are read the outdated
-//! accounts are updated.
+//! A queue's figures are entered after each command on it. They are valid until its next job
+//! becomes due, which triggers no call. So accounts are ordered by that instant, or an earlier one,
+//! and outdated accounts are updated before sums are read.
 //!
 //! ```text
 //!   name ──hash──► by_name ──► number ─┐
@@ -11,7 +12,7 @@
 //!                                          stands  [ 1700 | 1755 | .. ]        no later than `until` of each
 //! ```
 //!
-//! A ticket is a hint: it never matches an account that was closed, whatever is in its place now.
+//! A ticket is a hint: it never matches an account that was closed, even if another took its record.
 
 use super::Name;
 use crate::queue::state::figures::Figures;
@@ -30,7 +31,7 @@ thread_local! {
 }
 
 lazy_static! {
-    /// Drawn at load: names come from users.
+    /// Random seeds, drawn at load: names come from users, who could make them collide.
     static ref HASHER: RandomState = {
         let random = std::hash::RandomState::new();
         let [a, b, c, d] = [0, 1, 2, 3].map(|n: u64| random.hash_one(n));
@@ -38,27 +39,27 @@ lazy_static! {
     };
 }
 
-/// Names an account, in no time. The default names none.
+/// Identifies an account without a lookup by name. The default identifies none.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticket {
     number: u32,
-    /// Of the account's database, as long as none was swapped.
+    /// The account's database, unless databases were swapped since.
     pub(super) db: c_int,
-    /// Not 0, and not that of any other account.
+    /// Unique among all accounts, and not 0.
     serial: u64,
 }
 
 pub struct Record {
     pub name: Name,
     pub instant: u64,
-    /// 0 where it has no account.
+    /// 0 if the record has no account.
     serial: u64,
     entered: Entered,
-    /// The figures hold until then.
+    /// The instant until which the figures are valid.
     until: u64,
 }
 
-/// Figures but for the first due, in little room: none of these counts more than there are handles.
+/// The figures without the first due time, in less memory: no count exceeds the number of handles, a u32.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Entered {
     bytes: u64,
@@ -136,7 +137,7 @@ impl Ledger {
         &self.sum
     }
 
-    /// What the queue of that ticket holds of done jobs, and their bytes.
+    /// Enters how many done jobs the ticket's queue holds, and their bytes.
     #[cold]
     #[inline(never)]
     pub fn enter_done(&mut self, ticket: Ticket, done: (u64, u64)) {
@@ -152,7 +153,7 @@ impl Ledger {
         self.sum.done_bytes = self.sum.done_bytes + done.1 - old.1;
     }
 
-    /// Of all queues.
+    /// The first due time of all queues.
     pub fn first_due(&self) -> Option<u64> {
         self.first_due.get()
     }
@@ -170,12 +171,12 @@ impl Ledger {
         self.records.get_mut(number)
     }
 
-    /// No record has so large a number.
+    /// A number greater than that of any record.
     pub fn end(&self) -> u32 {
         self.records.end()
     }
 
-    /// A name that is not here, without an account.
+    /// Adds a name that has no record yet, without an account.
     pub fn add(&mut self, name: Name, instant: u64) -> u32 {
         let hash = HASHER.hash_one(&*name);
         let number = self.records.insert(Record {
@@ -205,7 +206,7 @@ impl Ledger {
         Some(record)
     }
 
-    /// The ticket of a record's account, which is opened where there is none.
+    /// The ticket of a record's account, which is opened if there is none.
     pub fn ticket(&mut self, db: c_int, number: u32) -> Ticket {
         let Some(record) = self.records.get_mut(number) else {
             return Ticket::default();
@@ -222,13 +223,13 @@ impl Ledger {
         }
     }
 
-    /// None where the ticket fits no account.
+    /// None if the ticket matches no account.
     pub fn name(&self, ticket: Ticket) -> Option<&Name> {
         let record = self.records.get(ticket.number)?;
         (ticket.serial != 0 && record.serial == ticket.serial).then_some(&record.name)
     }
 
-    /// False where the ticket fits no account.
+    /// Enters figures; false if the ticket matches no account.
     #[inline]
     pub fn enter(&mut self, ticket: Ticket, figures: Figures, until: u64) -> bool {
         let record = self.records.get_mut(ticket.number);
@@ -250,12 +251,12 @@ impl Ledger {
         true
     }
 
-    /// Frees about `count` records of a ledger that is of no use any more; false at the end.
+    /// Frees about `count` records of a discarded ledger; false once all are freed.
     pub fn free_some(&mut self, count: usize) -> bool {
         self.records.free_some(count) || self.by_name.free_some(count)
     }
 
-    /// The name of a queue whose figures do not hold any more.
+    /// The name of a queue whose figures are outdated.
     pub fn outdated(&mut self, now_ms: u64) -> Option<Name> {
         loop {
             let (_, number) = self.stands.first().filter(|&(at, _)| at <= now_ms)?;
@@ -263,7 +264,7 @@ impl Ledger {
             if record.until <= now_ms {
                 return Some(Name::clone(&record.name));
             }
-            // Entered since.
+            // Its figures were entered again since.
             self.stands.set(number, record.until);
         }
     }

@@ -1,5 +1,5 @@
-//! Keys of a command that its key specification does not name: the server has checked the first one
-//! alone, so the command checks the rest, as the server would.
+//! ACL checks of keys that a command's key specification does not name. The server has checked only
+//! the first key, so the command checks the others, as the server would.
 
 use super::{api, bytes_of, Args, Ctx, KeyName, OwnString, RawString, Refusal, OK};
 use redis_module::raw;
@@ -9,9 +9,9 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::ptr::null_mut;
 
-/// Refuses a call whose user may not run the command on one of those arguments. Each is checked as the
-/// only key of such a call, with all the rest of it in place: a user may have one set of rules for
-/// the command and another for the key, which together do not allow it.
+/// Refuses a call if its user may not run the command on one of these arguments. Each is checked as
+/// the only key of the call, with the call's other arguments in place. For a user may have one set
+/// of rules for the command and another for the key, which together do not allow the call.
 pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<(), Refusal> {
     if keys.is_empty() {
         return Ok(());
@@ -20,7 +20,7 @@ pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<()
         return Ok(());
     };
     let Some(user) = User::named(ctx, name) else {
-        // Of a module's own making, so unknown here.
+        // A user that a module created, so unknown here.
         return Err(refusal(ctx));
     };
     if user.may_do_all() {
@@ -39,14 +39,15 @@ pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<()
     Ok(())
 }
 
-/// A command that waits.
+/// A command that can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call(usize);
 
 const MOST_WORDS: usize = 6;
 
 impl Call {
-    /// Whole calls but for the key, which stands behind the name: newer servers allow none of fewer words.
+    /// Whole calls without the key, which comes after the name. Newer servers allow no call with
+    /// fewer words.
     const WORDS: [&[&str]; 3] = [
         &["dq.bpop", "0"],
         &["dq.await", "0", "id"],
@@ -57,7 +58,7 @@ impl Call {
     pub const BTOUCH: Call = Call(2);
 }
 
-/// Whether the user of that client may, by the rules of now, make that call on this key.
+/// Whether the client's user may, by the current rules, make this call on this key.
 pub fn may_call(ctx: Ctx<'_>, client: u64, call: Call, key: KeyName<'_>) -> bool {
     let Some(name) = user_of_client(ctx, client) else {
         return true;
@@ -76,14 +77,15 @@ pub fn may_call(ctx: Ctx<'_>, client: u64, call: Call, key: KeyName<'_>) -> bool
 }
 
 thread_local! {
-    /// Asked for at each wake-up, so made once, and never freed: at the end there may be no server to free it.
+    /// Read at each wake-up, so created once, and never freed: at the end there may be no server to
+    /// free it.
     static WORDS: ManuallyDrop<[Vec<OwnString>; 3]> = ManuallyDrop::new(Call::WORDS.map(|words| {
         let own = |word: &&str| OwnString::new(word.as_bytes());
         words.iter().map(own).collect()
     }));
 }
 
-/// Replies so to the client of this context, which may not use this key.
+/// Replies to the client of this context that it may not use this key, and logs that.
 pub fn deny(ctx: Ctx<'_>, key: &[u8]) {
     let name = user_of_client(ctx, ctx.client_id());
     if let Some(user) = name.and_then(|name| User::named(ctx, name)) {
@@ -92,14 +94,14 @@ pub fn deny(ctx: Ctx<'_>, key: &[u8]) {
     ctx.reply_error(&refusal(ctx).0);
 }
 
-/// None where it is gone, or has none, so that all is allowed to it.
+/// The client's user. None if the client is gone, or has no user: then all is allowed.
 fn user_of_client(ctx: Ctx<'_>, client: u64) -> Option<RawString> {
     // SAFETY: live context; the server looks the client up.
     let name = unsafe { api!(RedisModule_GetClientUserNameById, ctx.raw(), client) };
     (!name.is_null()).then_some(name)
 }
 
-/// In the server's own words.
+/// The refusal, in the server's words.
 fn refusal(ctx: Ctx<'_>) -> Refusal {
     Refusal(
         if ctx.is_older_than_7_2() {
@@ -111,10 +113,10 @@ fn refusal(ctx: Ctx<'_>) -> Refusal {
     )
 }
 
-/// Who runs the command; nobody, to whom all is allowed, where it is the server or a module itself.
+/// The user who runs the command. None if it is the server or a module itself, to which all is allowed.
 fn current_user(ctx: Ctx<'_>) -> Option<RawString> {
-    // Servers up to 7.2 crash if asked for the name of nobody. A call as the current user says
-    // that there is none before it finds that there is no such command.
+    // Servers up to 7.2 crash if asked for the name of the current user where there is none. A call as
+    // the current user reports a missing user before it reports that the command does not exist.
     // SAFETY: live context, static strings that end in NUL, no arguments.
     let reply = unsafe { api!(RedisModule_Call, ctx.raw(), c"dq.".as_ptr(), c"C".as_ptr()) };
     if reply.is_null() && io::Error::last_os_error().raw_os_error() == Some(libc::ENOTSUP) {
@@ -125,11 +127,11 @@ fn current_user(ctx: Ctx<'_>) -> Option<RawString> {
     (!name.is_null()).then_some(name)
 }
 
-/// One that the server's ACL knows.
+/// A user that the server's ACL knows.
 struct User(*mut raw::RedisModuleUser);
 
 impl User {
-    /// Frees the name.
+    /// Looks the user up, and frees the name.
     fn named(ctx: Ctx<'_>, name: RawString) -> Option<User> {
         // SAFETY: a string just made for us, freed once.
         let user = unsafe {
@@ -140,9 +142,10 @@ impl User {
         (!user.is_null()).then_some(User(user))
     }
 
-    /// All keys and all commands, by the first set of rules, which stands before the parentheses.
+    /// Whether the user may use all keys and all commands by the first set of rules, the one before
+    /// the parentheses.
     fn may_do_all(&self) -> bool {
-        // SAFETY: a live user; the string is ours to free, and read before.
+        // SAFETY: a live user; the string is ours to free, and is read before that.
         unsafe {
             let rules = api!(RedisModule_GetModuleUserACLString, self.0);
             if rules.is_null() {

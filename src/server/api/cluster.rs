@@ -4,25 +4,25 @@ use super::{api, Ctx, KeyName};
 use redis_module::raw;
 use std::ffi::CStr;
 
-/// What `valkeymodule.h` of 9.1 has and `redismodule.h` has not.
+/// Constants of `valkeymodule.h` of 9.1 that `redismodule.h` lacks.
 pub mod valkey {
     pub const OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
     pub const EVENT_ATOMIC_SLOT_MIGRATION: u64 = 19;
     pub const SUBEVENT_IMPORT_COMPLETED: u64 = 4;
 }
 
-/// What Redis 8.4 and newer tell of slots that moved away at once.
+/// The event of Redis 8.4 and newer for slots that moved away atomically.
 pub mod trims {
     use redis_module::raw;
 
     pub const EVENT: u64 = raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION_TRIM;
-    /// All keys go at once, without a word about each.
+    /// All keys are removed at once, without an event for each.
     pub const AT_ONCE: u64 = raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_TRIM_BACKGROUND;
 
     /// The slots that the event is about.
     ///
     /// # Safety
-    /// `data` is what the server passed with it.
+    /// `data` is what the server passed with the event.
     pub unsafe fn slots_of<'a>(data: *const std::ffi::c_void) -> impl Iterator<Item = u16> + 'a {
         // SAFETY: the caller's promise; the server says how many ranges there are.
         let ranges = unsafe {
@@ -34,7 +34,7 @@ pub mod trims {
     }
 }
 
-/// And of slots that are to come here at once.
+/// The event of Redis 8.4 and newer for atomic imports of slots.
 pub mod imports {
     use redis_module::raw;
     use std::ffi::{c_void, CStr, CString};
@@ -45,9 +45,9 @@ pub mod imports {
     pub const COMPLETED: u64 = raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_COMPLETED;
 
     pub struct Import {
-        /// What CLUSTER MIGRATION calls it.
+        /// The import's name in CLUSTER MIGRATION.
         pub task: CString,
-        /// From, to.
+        /// Ranges of slots: first and last.
         slots: Vec<(u16, u16)>,
     }
 
@@ -78,13 +78,13 @@ pub mod imports {
 }
 
 impl Ctx<'_> {
-    /// Whether keys of slots that moved away may be taken out at once. On Valkey the event's number
-    /// means something else.
+    /// Whether the server may remove the keys of slots that moved away all at once. On Valkey the
+    /// event's number means something else.
     pub fn has_trims(self) -> bool {
         self.is_told_by_redis(trims::EVENT, trims::AT_ONCE)
     }
 
-    /// Whether slots may come here at once.
+    /// Whether the server imports slots atomically.
     pub fn has_imports(self) -> bool {
         self.is_told_by_redis(imports::EVENT, imports::STARTED)
     }
@@ -96,7 +96,7 @@ impl Ctx<'_> {
         known && !self.is_valkey()
     }
 
-    /// Whether it was under way, and is no more: what has come of it is taken out again.
+    /// Cancels an import; the server then removes what has come of it. False if it was not under way.
     pub fn cancel_import(self, task: &CStr) -> bool {
         // SAFETY: the format names C strings; the reply is freed here.
         unsafe {
@@ -119,8 +119,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether modules may be asked to bear it. The number of the option may mean something else to a
-    /// server of the other family.
+    /// Whether modules may declare support for atomic slot migration. To a server of the other
+    /// family the option's number may mean something else.
     pub fn has_atomic_slot_migration(self) -> bool {
         // SAFETY: takes no arguments; Redis 7.0 lacks it.
         let known = unsafe { raw::RedisModule_GetModuleOptionsAll.map(|all| all()) };
@@ -150,15 +150,15 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether the slot is on its way to this node, in a cluster. Written into the node's own line of
-    /// CLUSTER NODES, as `[93-<-` and the id of the node that it comes from.
+    /// Whether this node of a cluster is importing the slot. The node's own line of CLUSTER NODES
+    /// says so: `[93-<-` and the id of the node that it comes from.
     pub fn imports_slot(self, slot: u16) -> bool {
         let mark = format!("[{slot}-<-");
         let is_marked = |own: &[u8]| own.windows(mark.len()).any(|word| word == mark.as_bytes());
         self.with_nodes(|nodes| own_line(nodes).is_some_and(is_marked))
     }
 
-    /// Of a replica in a cluster: whether its master serves the slot, by the replica's view of things.
+    /// For a replica in a cluster: whether its master serves the slot, as far as the replica knows.
     pub fn masters_serve(self, slot: u16) -> bool {
         self.with_nodes(|nodes| {
             let field =
@@ -170,7 +170,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// What CLUSTER NODES says; nothing where the server refuses.
+    /// Passes the reply of CLUSTER NODES to `read`; an empty one if the server refuses.
     fn with_nodes<T>(self, read: impl FnOnce(&[u8]) -> T) -> T {
         // SAFETY: the format names a C string; the bytes are the reply's, which is freed here.
         unsafe {
@@ -197,8 +197,9 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether this node serves all of these keys, in a cluster: a keyed call is refused where not. So it
-    /// is for several keys of a slot on its way, of which some are here and some are not.
+    /// Whether this node of a cluster serves all of these keys: if not, a call with a key is
+    /// refused. That is also so for several keys of a moving slot, of which some are here and some
+    /// are not.
     pub fn serves(self, keys: &[KeyName<'_>]) -> bool {
         // SAFETY: the format names an array of module strings, as key names are, and its length; the reply is freed here.
         unsafe {
@@ -227,7 +228,7 @@ fn own_line(nodes: &[u8]) -> Option<&[u8]> {
     lines(nodes).find(|line| line.windows(6).any(|word| word == b"myself"))
 }
 
-/// Behind eight other words, as `93` or `0-5460`.
+/// The slots that a line lists after eight other words, as `93` or `0-5460`.
 fn slots_in(line: &[u8]) -> impl Iterator<Item = std::ops::RangeInclusive<u16>> + '_ {
     line.split(|&byte| byte == b' ').skip(8).filter_map(|word| {
         let word = std::str::from_utf8(word).ok()?;

@@ -11,7 +11,7 @@ use std::ptr::{null, null_mut};
 
 /// The module's own ACL category, beside the server's.
 const CATEGORY: &CStr = c"dq";
-/// The version of the module that had all of these commands first.
+/// The first version of the module with all of these commands.
 const SINCE: &CStr = c"0.1.0";
 
 /// The description of a command.
@@ -24,22 +24,24 @@ pub struct About {
     pub complexity: &'static CStr,
     /// Hints to clients and proxies, separated by spaces.
     pub tips: &'static CStr,
-    /// Arguments, the name counted; -n is n or more.
+    /// The number of arguments, with the name; -n is n or more.
     pub arity: c_int,
-    /// What is done to the key, which is the first argument. Only that one can be declared: a server with I/O
-    /// threads looks keys up there, where no code of a module may run.
+    /// What the command does to its key, which is the first argument. Only this key can be
+    /// declared. Others could only be found by code of the module, and a server with I/O threads
+    /// looks keys up on those threads, where no code of a module may run.
     pub key: Option<Access>,
-    /// ACL categories of the server's own, separated by spaces.
+    /// ACL categories of the server, separated by spaces.
     pub categories: &'static CStr,
     pub args: &'static [Arg],
 }
 
-/// What a command does to a key: the ACL lets it only who may read what is read, write what is written.
+/// What a command does to a key: the ACL asks for the right to read what is read, and to write what
+/// is written.
 #[derive(Clone, Copy)]
 pub enum Access {
     /// Shows data.
     Read,
-    /// Shows no more than how much there is.
+    /// Shows only how much there is.
     Measure,
     /// Changes what is there.
     Update,
@@ -70,16 +72,16 @@ impl Access {
 pub struct Arg {
     name: &'static CStr,
     kind: Kind,
-    /// The word before the value, or the word that is the whole argument.
+    /// The word before the value, or the word that is the argument.
     token: Option<&'static CStr>,
-    /// What a hint shows in place of the name.
+    /// What hints show instead of the name.
     shown: Option<&'static CStr>,
     flags: u32,
-    /// Its word has its place, and is no option.
+    /// Its word has a fixed place, and is not an option.
     in_place: bool,
 }
 
-/// The word of an option, and whether anything follows it.
+/// The word of an option, and whether a value follows it.
 #[derive(Clone, Copy)]
 pub struct OptionWord {
     pub text: &'static str,
@@ -140,7 +142,7 @@ impl Arg {
         Arg::new(name, Kind::Block(args))
     }
 
-    /// Stands behind that word.
+    /// The argument follows this word.
     pub const fn after(self, token: &'static CStr) -> Self {
         Arg {
             token: Some(token),
@@ -165,7 +167,7 @@ impl Arg {
             ..self
         }
     }
-    /// Where its word must stand is said by what is before it.
+    /// The place of its word is fixed by the arguments before it.
     pub const fn in_place(self) -> Self {
         Arg {
             in_place: true,
@@ -173,7 +175,7 @@ impl Arg {
         }
     }
 
-    /// The options among these arguments; there are so many.
+    /// The options among these arguments; there must be `N`.
     pub const fn options<const N: usize>(args: &[Arg]) -> [OptionWord; N] {
         let none = OptionWord {
             text: "",
@@ -216,7 +218,7 @@ impl Arg {
     }
 }
 
-/// At load. Its key, where it has one, is the first argument.
+/// Called at load. The command's key, if it has one, is the first argument.
 pub fn register(ctx: Ctx<'_>, about: &About) -> bool {
     let key = c_int::from(about.key.is_some());
     // SAFETY: live context; the server copies name and flags.
@@ -235,7 +237,7 @@ pub fn register(ctx: Ctx<'_>, about: &About) -> bool {
     created == OK
 }
 
-/// At load: tells the server about commands, which are registered.
+/// Called at load, after the commands are registered: describes them to the server.
 pub fn describe_all(ctx: Ctx<'_>, commands: impl Iterator<Item = &'static About>) {
     let own_category = add_category(ctx);
     for about in commands {
@@ -260,7 +262,7 @@ fn complain(about: &About, what: &str) {
     log(c"warning", &format!("command {name}: {what}"));
 }
 
-/// `None` also where the server has no such API.
+/// `None` also if the server lacks the API.
 fn find(ctx: Ctx<'_>, name: &CStr) -> Option<*mut raw::RedisModuleCommand> {
     // SAFETY: the pointer was set, or left empty, before the load ran.
     unsafe { raw::RedisModule_GetCommand }?;
@@ -269,7 +271,7 @@ fn find(ctx: Ctx<'_>, name: &CStr) -> Option<*mut raw::RedisModuleCommand> {
     (!command.is_null()).then_some(command)
 }
 
-/// Whether the category is there, and ours. Redis 7.4 and Valkey 8.0 are the first to have the API.
+/// Whether the category could be added. Redis 7.4 and Valkey 8.0 are the first with the API.
 fn add_category(ctx: Ctx<'_>) -> bool {
     // SAFETY: as in `find`.
     if unsafe { raw::RedisModule_AddACLCategory }.is_none() {
@@ -279,7 +281,7 @@ fn add_category(ctx: Ctx<'_>) -> bool {
     unsafe { api!(RedisModule_AddACLCategory, ctx.raw(), CATEGORY.as_ptr()) == OK }
 }
 
-/// True where the server has no such API, which is before 7.2.
+/// True also if the server lacks the API (before 7.2).
 fn set_categories(
     command: *mut raw::RedisModuleCommand,
     about: &About,
@@ -295,7 +297,7 @@ fn set_categories(
     let Ok(names) = CString::new(names.trim_ascii_end()) else {
         return false;
     };
-    // SAFETY: `command` comes from `find` in this very load; the names end in NUL, live through the
+    // SAFETY: `command` comes from `find` in this same load; the names end in NUL, live through the
     // call, and are only read.
     unsafe { api!(RedisModule_SetCommandACLCategories, command, names.as_ptr()) == OK }
 }
@@ -308,7 +310,7 @@ static VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfo
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// True where the server has no such API.
+/// True also if the server lacks the API.
 fn set_info(command: *mut raw::RedisModuleCommand, about: &About) -> bool {
     // SAFETY: as in `find`.
     if unsafe { raw::RedisModule_SetCommandInfo }.is_none() {
@@ -342,7 +344,7 @@ fn non_empty(text: &'static CStr) -> *const c_char {
     }
 }
 
-/// Begins nowhere, which ends the array.
+/// A specification that begins nowhere ends the array.
 const END_OF_KEY_SPECS: raw::RedisModuleCommandKeySpec = one_key_at(
     0,
     raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
@@ -383,8 +385,8 @@ const fn one_key_at(
     }
 }
 
-/// The server's form of an argument list: a nameless entry ends it, and entries point into the lists
-/// nested in them. Those are on the heap, so that the whole may move.
+/// The server's form of an argument list: a nameless entry ends it, and entries point into the
+/// lists nested in them. Those are on the heap, so that this struct may move.
 struct RawArgs {
     list: Vec<raw::RedisModuleCommandArg>,
     _nested: Vec<RawArgs>,

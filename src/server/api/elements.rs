@@ -1,16 +1,17 @@
-//! A reply whose elements are written while the queue produces them. If a broken invariant stops that in the
-//! middle, the reply is completed: otherwise the client would read the next replies as the rest of this one.
+//! A reply whose elements are written while the queue produces them. If a broken invariant stops
+//! that in the middle, the reply is completed: otherwise the client would take the next replies for
+//! the rest of this one.
 
 use super::{Ctx, BUG};
 use std::cell::Cell;
 use std::thread::panicking;
 
 thread_local! {
-    /// A reply was made whole while a panic unwound: the command has answered.
+    /// A reply was completed while a panic unwound: the command has replied.
     static HAS_REPLIED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a command that panicked has answered after all.
+/// Whether a command that panicked has replied all the same.
 pub fn has_replied() -> bool {
     HAS_REPLIED.take()
 }
@@ -33,7 +34,7 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// One that is the whole reply, or any number in an array.
+    /// Begins a reply of one element, or of an array with any number of them.
     pub fn begin(ctx: Ctx<'a>, in_array: bool) -> Self {
         if in_array {
             ctx.reply_array_of_unknown_len();
@@ -42,7 +43,7 @@ impl<'a> Elements<'a> {
         Elements { ctx, shape, len: 0 }
     }
 
-    /// One that is the whole reply, or as many as are said in an array.
+    /// Begins a reply of one element, or of an array with `count` of them.
     pub fn begin_fixed(ctx: Ctx<'a>, count: Option<usize>) -> Self {
         count.iter().for_each(|&count| ctx.reply_array(count));
         Elements {
@@ -52,7 +53,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The next one is being written.
+    /// Counts an element that is about to be written.
     pub fn count(&mut self) {
         self.len += 1;
     }

@@ -1,10 +1,10 @@
-//! The server's strings: arguments, names of keys, and those of our own making.
+//! The server's strings: arguments, key names, and strings that we make.
 
 use super::{api, RawString};
 use std::ffi::c_int;
 use std::marker::PhantomData;
 
-/// A string of the server's that lives as long as `'a`, to be handed back to it: the name of a key.
+/// A string of the server that lives as long as `'a` and can be passed back to it: the name of a key.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct KeyName<'a> {
@@ -14,7 +14,7 @@ pub struct KeyName<'a> {
 
 impl<'a> KeyName<'a> {
     /// # Safety
-    /// `string` is a live module string for as long as `'a`, and nobody appends to it meanwhile.
+    /// `string` is a live module string for as long as `'a`, and nothing appends to it meanwhile.
     pub unsafe fn new(string: RawString) -> Self {
         KeyName {
             string,
@@ -40,13 +40,12 @@ pub struct Args<'a> {
 
 impl<'a> Args<'a> {
     /// # Safety
-    /// `argv` and `argc` are those that the server passed to the callback that runs now, and `'a`
-    /// ends with it.
+    /// `argv` and `argc` are those that the server passed to the running callback, and `'a` ends with it.
     pub unsafe fn new(argv: *mut RawString, argc: c_int) -> Self {
         let strings: &'a [KeyName<'a>] = if argv.is_null() || argc <= 0 {
             &[]
         } else {
-            // SAFETY: the caller's promise; a `KeyName` is such a pointer and nothing else.
+            // SAFETY: the caller's promise; a `KeyName` is a string pointer and nothing else.
             unsafe { std::slice::from_raw_parts(argv.cast(), argc as usize) }
         };
         Args { strings }
@@ -70,10 +69,10 @@ impl<'a> Args<'a> {
 }
 
 /// # Safety
-/// `string` is a live module string for as long as `'a`, and nobody appends to it meanwhile.
+/// `string` is a live module string for as long as `'a`, and nothing appends to it meanwhile.
 pub unsafe fn bytes_of<'a>(string: RawString) -> &'a [u8] {
     let mut len = 0;
-    // SAFETY: the caller's promise; the server tells where the bytes lie and how many.
+    // SAFETY: the caller's promise; the server returns where the bytes are, and how many.
     unsafe {
         let start = api!(RedisModule_StringPtrLen, string, &mut len);
         if start.is_null() {
@@ -83,7 +82,7 @@ pub unsafe fn bytes_of<'a>(string: RawString) -> &'a [u8] {
     }
 }
 
-/// A module string of our own making, freed with it. Main thread only.
+/// A module string that we made, freed when this is dropped. Main thread only.
 pub struct OwnString(RawString);
 
 impl OwnString {

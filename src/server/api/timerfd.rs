@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 pub type OnReadable = unsafe extern "C" fn(c_int, *mut c_void, c_int);
 
-/// What the timerfd has to tell when it is read.
+/// What reading the timerfd reports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wakeup {
     InstantHasCome,
@@ -57,13 +57,14 @@ mod linux {
         }
     }
 
-    /// It is set to the last of all instants, to tell of the clock being set.
+    /// Sets the timerfd to the last of all instants, so that it only reports a clock that is set.
     pub fn watch_clock(fd: c_int) {
         set(fd, INSTANT_MAX);
     }
 
-    /// At that unix-ms, also where the clock is set until then; and at once when it is set. Whether it
-    /// was set since the last time, and nobody has read so.
+    /// Sets the timerfd to this unix-ms, by the clock as it is set until then; it also fires at
+    /// once when the clock is set. Returns whether the clock was set since the last time, and that
+    /// has not been read yet.
     pub fn set(fd: c_int, instant: u64) -> bool {
         let done = set_to(
             fd,
@@ -78,7 +79,7 @@ mod linux {
         done < 0 && is(libc::ECANCELED)
     }
 
-    /// So many ms from now, whatever the clock says.
+    /// Sets the timerfd to so many ms from now, even if the clock is set.
     pub fn set_in(fd: c_int, ms: u64) {
         set_to(fd, ms, 0);
     }
@@ -109,7 +110,7 @@ mod linux {
         }
     }
 
-    /// The last system call's error.
+    /// Whether this was the last system call's error.
     fn is(error: c_int) -> bool {
         std::io::Error::last_os_error().raw_os_error() == Some(error)
     }

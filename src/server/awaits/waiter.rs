@@ -1,4 +1,4 @@
-//! What one client waits for, and what has been noted of that for it.
+//! What one client waits for, and what has been noted for it so far.
 
 use super::AwaitedId;
 use crate::queue::clock::Now;
@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a client learns of one job.
+/// What a client is told about one job.
 #[derive(Clone, Debug)]
 pub enum Report {
     Ended(JobEnd),
@@ -21,29 +21,29 @@ pub enum Report {
     Unknown,
 }
 
-/// Writes what a client gets that has waited for ends: those that were noted for it, by their ids.
+/// Writes the reply of a client that waited for ends: the ends that were noted, with their ids.
 pub type ReplyEnds = fn(Ctx<'_>, &[(AwaitedId, Report)]);
-/// Writes until when each lease runs, where it does.
+/// Writes until when each lease runs, or none where it has ended.
 pub type ReplyLeases = fn(Ctx<'_>, &[Option<u64>]);
 
-/// What was noted of a job for a client, and of which delivery that was the end; 0 is none.
+/// What was noted of a job for a client. `token` is that of the delivery that ended the job; 0 is none.
 #[derive(Clone)]
 struct Noted {
     report: Report,
     token: u64,
 }
 
-/// One who waits for ends.
+/// A client that waits for ends of jobs.
 pub(super) struct Awaiting {
     noted: Few<Option<Noted>>,
     reply: ReplyEnds,
 }
 
-/// One who has leases.
+/// A client that holds leases.
 pub(super) struct Holding {
-    /// For each id, and whether it went by its own worker's word.
+    /// The token for each id, and whether its own worker ended that delivery.
     tokens: Vec<(u64, bool)>,
-    /// As the client has named them, by their places among the ids.
+    /// The deliveries in the client's order: the id's index, and the token.
     named: Vec<(usize, u64)>,
     reply: ReplyLeases,
 }
@@ -56,16 +56,16 @@ pub(super) enum WaitsFor {
 pub(super) struct Waiter {
     pub db: c_int,
     pub key: Arc<[u8]>,
-    /// Each once.
+    /// The ids, each once.
     pub ids: Few<AwaitedId>,
     waits_for: WaitsFor,
-    /// It is to be answered.
+    /// Whether it is to be answered.
     pub is_ready: bool,
     /// A key of another type is under the name.
     is_refused: bool,
 }
 
-/// What is under a name.
+/// What a name holds.
 pub enum Found<'a> {
     Queue(&'a Queue),
     Nothing,
@@ -74,7 +74,7 @@ pub enum Found<'a> {
 }
 
 impl WaitsFor {
-    /// The ends of these jobs.
+    /// Waits for the ends of these jobs.
     pub fn ends(ids: &Few<AwaitedId>, reply: ReplyEnds) -> WaitsFor {
         WaitsFor::Ends(Awaiting {
             noted: ids.map(|_| None),
@@ -82,7 +82,7 @@ impl WaitsFor {
         })
     }
 
-    /// That these deliveries stay current; and the ids of those, each once.
+    /// Waits until one of these deliveries is lost, or all have ended. Also returns their ids, each once.
     pub fn leases(deliveries: &[(Vec<u8>, u64)], reply: ReplyLeases) -> (WaitsFor, Few<AwaitedId>) {
         let mut places = BTreeMap::new();
         let (mut ids, mut tokens, mut named) = (Vec::new(), Vec::new(), Vec::new());
@@ -115,7 +115,7 @@ impl Waiter {
         }
     }
 
-    /// Whether it is to be answered now.
+    /// Notes a departure of the id at `place`. Whether the client is to be answered now.
     pub fn note(&mut self, place: usize, departure: &Departure, now: Now) -> bool {
         match &mut self.waits_for {
             WaitsFor::Ends(awaiting) => {
@@ -149,7 +149,7 @@ impl Waiter {
         }
     }
 
-    /// Whether it is to be answered now.
+    /// Notes what the key holds now. Whether the client is to be answered now.
     pub fn look_at(&mut self, found: &Found<'_>, now: Now) -> bool {
         match (&mut self.waits_for, found) {
             (WaitsFor::Ends(awaiting), Found::Other) => {
@@ -178,7 +178,7 @@ impl Waiter {
         }
     }
 
-    /// What its wait ends with. Leases are those of this queue.
+    /// What the wait ends with. Leases are looked up in this queue.
     pub fn end(self, is_allowed: bool, queue: Option<&Queue>, now: Now) -> End {
         match self.waits_for {
             WaitsFor::Ends(_) if !self.is_ready => End::Nothing,
@@ -203,7 +203,8 @@ impl Waiter {
 }
 
 impl Noted {
-    /// Its worker's late word, after its lease had ended.
+    /// Whether the departure is a late `DQ.ACK` of the same delivery, whose lease had expired and
+    /// left the job dead.
     fn is_corrected_by(&self, departure: &Departure) -> bool {
         let Report::Ended(known) = &self.report else {
             return false;
@@ -240,7 +241,7 @@ impl Holding {
     }
 }
 
-/// What there is to tell of a job; none where it lives.
+/// What to report of a job; none while it exists.
 pub fn report_of(known: Known) -> Option<Report> {
     match known {
         Known::Lives => None,

@@ -1,13 +1,13 @@
-//! One page: slots of one size, of which some are taken.
+//! One page: slots of one size, some of them taken.
 
 use super::{HEAD_LAST, NONE, SHORT_MAX, SLOTS_MAX};
 use crate::storage::allocated::allocated;
 
 const PAGE: usize = 8 << 10;
-/// Slots of the largest size in a page.
+/// How many slots of the largest size fit in a page.
 pub const SLOTS_MIN: usize = PAGE / SHORT_MAX;
 const SLACK_SHIFT: u32 = 2;
-/// Of a slot that is free: no string is so much shorter.
+/// The slack that marks a free slot: no string is so much shorter than its slot.
 const FREE: usize = 63;
 
 #[derive(Clone, Debug)]
@@ -17,14 +17,14 @@ pub struct Page {
     pub taken: [u64; 2],
     pub size: u16,
     pub slots: u8,
-    /// In the list of pages of its size that have room, or may grow.
+    /// Whether it is in the list of pages of its size that have room, or may grow.
     pub is_open: bool,
     pub before: u32,
     pub next: u32,
 }
 
-/// Of the slots that hold strings so long: in small steps where each byte counts, though there are more pages of
-/// which a part is free.
+/// The slot size for strings of this length. `is_fine` means small steps, where each byte counts,
+/// at the price of more pages that are partly free.
 pub fn size_for(len: usize, is_fine: bool) -> usize {
     let step = match len {
         513.. => 32,
@@ -76,7 +76,7 @@ impl Page {
         Some(if low < 64 { low } else { 64 + high }).filter(|&slot| slot < SLOTS_MAX)
     }
 
-    /// It has none where that many are taken.
+    /// The first free slot; if all are taken, the number of slots.
     pub fn first_free(&self) -> usize {
         let [low, high] = self.taken.map(|bits| bits.trailing_ones() as usize);
         if low < 64 {
@@ -90,7 +90,7 @@ impl Page {
         self.first_free() < most_slots(self.size())
     }
 
-    /// By about a quarter, or by so many slots, to what the allocator gives anyway.
+    /// Grows by about a quarter or by `more` slots, and by what the allocator rounds up to.
     pub fn grow(&mut self, more: usize) {
         let wanted = self.slots() + more.max(self.slots() / 4 + 1);
         let slots = (allocated(wanted * self.size()) / self.size()).min(most_slots(self.size()));
@@ -118,7 +118,7 @@ impl Page {
     }
 }
 
-/// Of the string in a slot, unless it is free.
+/// The length of the string in a slot; none if the slot is free.
 #[inline]
 pub fn len_in(place: &[u8]) -> Option<usize> {
     let slack = usize::from(place.get(HEAD_LAST)? >> SLACK_SHIFT);

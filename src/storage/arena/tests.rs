@@ -2,7 +2,7 @@ use super::*;
 use crate::storage::relocate::tests::bytes_moved;
 use std::collections::HashMap;
 
-/// A string that tells what it is, and leaves alone what is the arena's.
+/// A string with recognizable bytes, which leaves the arena's bits alone.
 fn text(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len)
         .map(|at| (seed as usize).wrapping_mul(31).wrapping_add(at * 7) as u8)
@@ -11,7 +11,7 @@ fn text(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Without what is the arena's.
+/// The bytes without the arena's bits.
 fn shown(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[HEAD_LAST] &= 3;
@@ -127,7 +127,7 @@ fn agrees_with_a_map(mut twin: Twin) {
     );
 }
 
-/// By 97 bytes of strings of 96: a page of 85, its entry, and what a page is too long.
+/// At most 97 bytes for each string of 96: a page of 85, its entry, and the page's spare bytes.
 #[test]
 fn many_strings_of_a_size_take_little_more_than_themselves() {
     let mut twin = Twin::new();
@@ -149,7 +149,7 @@ fn what_lies_scattered_is_gathered_and_its_pages_go() {
         "pages are pinned"
     );
     assert!(twin.arena.is_scattered());
-    // In steps, each of which leaves all in order.
+    // In steps, each of which leaves all invariants intact.
     let mut rounds = 0;
     while twin.gather(100) == 100 {
         twin.check();
@@ -161,15 +161,15 @@ fn what_lies_scattered_is_gathered_and_its_pages_go() {
     assert!(twin.arena.memory_bytes() < 2 * content + 10_000);
 }
 
-/// Of each size of slot the longest string.
+/// The longest string of each slot size.
 fn sizes() -> impl Iterator<Item = usize> {
     (1..=SHORT_MAX / 16)
         .map(|step| step * 16)
         .filter(|&len| size_for(len, false) == len)
 }
 
-/// No gathering begins again where one ended, and none goes on for ever: all numbers of strings that are left of
-/// so many, of each size.
+/// Gathering neither starts again where it ended nor goes on for ever. Checked for each size and
+/// each number of strings left of so many.
 #[test]
 fn strings_of_any_size_and_number_are_dense_once_they_are_gathered() {
     let mut gathered = 0;
@@ -184,7 +184,7 @@ fn strings_of_any_size_and_number_are_dense_once_they_are_gathered() {
             (0..more).for_each(|_| twin.remove());
             if twin.arena.is_scattered() {
                 let moved = twin.gather(4 * left + SLOTS_MAX);
-                // Into a page that others have left half empty, and on from there.
+                // A string may move into a half-empty page, and later out of it.
                 assert!(moved <= 2 * left, "{left} of {size}: {moved} moves");
                 let class = &twin.arena.classes[0];
                 assert!(class.is_dense() && !class.is_scattered(), "{class:?}");
@@ -197,7 +197,7 @@ fn strings_of_any_size_and_number_are_dense_once_they_are_gathered() {
     assert!(gathered > 1_000, "{gathered}");
 }
 
-/// What is left of a few strings, of one size or of all, does not keep pages of many times its bytes.
+/// A few strings that are left, of one size or of all, do not keep pages of many times their bytes.
 #[test]
 fn few_strings_take_few_pages() {
     let mut one = Twin::new();

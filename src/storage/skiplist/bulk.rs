@@ -1,15 +1,16 @@
-//! Entries that come and go together: each leaf is looked for once, not each entry.
+//! Inserts and removes many entries together: each leaf is searched for once, not each entry.
 
 use super::node::Node;
 use super::{Key, Path, Skiplist, Tie, NIL, NODE};
 
-/// What is asked for at the same time.
+/// How many entries are prefetched at the same time.
 const TOGETHER: usize = 32;
-/// Lists of fewer entries are in the processor's cache anyway. Tests go this way with any.
+/// Lists of fewer entries are in the processor's cache anyway. Low in debug builds, so that tests
+/// prefetch, too.
 const MANY: usize = if cfg!(debug_assertions) { 40 } else { 10_000 };
 
 impl Skiplist<u64> {
-    /// Takes entries out, which are given in the order of the list; false where one is not there.
+    /// Removes entries, which are in the order of the list; false if one is not there.
     pub fn remove_sorted(&mut self, entries: &[(u64, u32)], tie: impl Fn(u32) -> u64) -> bool {
         for entries in entries.chunks(TOGETHER) {
             if self.len() >= MANY {
@@ -39,7 +40,7 @@ impl Skiplist<u64> {
 }
 
 impl<K: Key> Skiplist<K> {
-    /// Adds entries, which are given in the order of the list and are not there. `tie` must know them all.
+    /// Adds entries that are not there, given in the order of the list. `tie` must know them all.
     pub fn insert_sorted(&mut self, entries: &[(K, u32)], tie: impl Fn(u32) -> u64) {
         let mut rest = entries;
         while let Some(&(key, handle)) = rest.first() {
@@ -48,7 +49,8 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// Adds the first one, and with it those that belong right behind it as far as there is room; returns how many.
+    /// Adds the first entry, and with it those that belong right after it, as far as there is room.
+    /// Returns how many.
     fn insert_some(
         &mut self,
         key: K,
@@ -64,7 +66,7 @@ impl<K: Key> Skiplist<K> {
         let at = node.place_of(key, handle, &tie);
         if node.len() == NODE {
             if entries.len() > NODE / 4 {
-                // All that was behind it moves into a node of its own.
+                // All items after it move into a node of their own.
                 node.expect_run(at);
             }
             self.insert_at(&path, (leaf, at), key, handle, tie);
@@ -76,7 +78,7 @@ impl<K: Key> Skiplist<K> {
             key < end || (key == end && (tie(handle), handle) < before)
         };
         let fits = |&&(key, handle): &&(K, u32)| match next {
-            // A tie is asked for where keys are equal alone.
+            // A tie is asked for only if keys are equal.
             Some((end, next)) if key == end => is_before((key, handle), (end, (tie(next), next))),
             Some((end, _)) => key < end,
             None => end.is_none_or(|end| is_before((key, handle), end)),
@@ -91,7 +93,7 @@ impl<K: Key> Skiplist<K> {
         count
     }
 
-    /// The way to an entry's leaf, and the least that belongs behind that leaf.
+    /// The path to an entry's leaf, and the least (key, tie) that belongs after that leaf.
     fn path_with_end(
         &self,
         key: K,
@@ -121,8 +123,8 @@ mod tests {
         bits ^ (bits >> 31)
     }
 
-    /// What moves stands afterwards where it would if each entry had moved alone; whatever part of the list
-    /// it is, in lists of few keys and of many.
+    /// Entries that move together end where they would if each had moved alone: for any part of the
+    /// list, in lists of few keys and of many.
     #[test]
     fn many_move_as_one_by_one() {
         for (keys, len, part) in [(1, 300, 2), (4, 2000, 3), (100_000, 3000, 1), (50, 3000, 9)] {
@@ -144,7 +146,7 @@ mod tests {
                 list.check_invariants(u64::from).unwrap();
                 assert!(list.iter().eq(entries.iter().copied()));
                 assert!(gone.is_empty() || !list.remove_sorted(&gone[..1], u64::from));
-                // Behind all others, or among them.
+                // After all others, or among them.
                 let to = if round % 2 == 0 {
                     keys + round
                 } else {
@@ -161,8 +163,9 @@ mod tests {
         }
     }
 
-    /// Those that come together stand where each alone would, be they of one key, between ties of that key that are
-    /// older and newer, or of a priority among others; and they fill their nodes.
+    /// Entries that are added together end where each alone would: entries of one key, between
+    /// older and newer ties of that key, or of one priority among others. And they fill their
+    /// nodes.
     #[test]
     fn many_come_as_one_by_one() {
         for (dues, others, come) in [(1, 100, 50), (3, 500, 200), (2000, 3000, 1000), (9, 0, 300)] {
@@ -193,7 +196,7 @@ mod tests {
         }
     }
 
-    /// A job that a broken queue has lost hinders no other.
+    /// So a job that a broken queue has lost does not affect others.
     #[test]
     fn asks_for_ties_only_where_keys_are_equal() {
         let never = |_| panic!("asked for a tie");
@@ -207,7 +210,7 @@ mod tests {
         assert!(list.iter().eq((0..6300).map(|n| (u64::from(n), n))));
     }
 
-    /// However much goes from a leaf at once, what is left does not lie in many small ones.
+    /// However many entries are removed from a leaf at once, the rest is not left in many small leaves.
     #[test]
     fn small_neighbours_merge() {
         let mut list = Skiplist::new();

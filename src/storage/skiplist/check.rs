@@ -1,9 +1,9 @@
-//! What must hold in a list, checked in full: for tests.
+//! Checks all invariants of a list: for tests.
 
 use super::node::Node;
 use super::{Key, Skiplist};
 
-/// What must hold, in full.
+/// All invariants.
 impl<K: Key> Skiplist<K> {
     pub fn check_invariants(&self, tie: impl Fn(u32) -> u64) -> Result<(), String> {
         let order: Vec<_> = self

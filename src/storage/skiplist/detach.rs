@@ -1,8 +1,8 @@
-//! Taking a range of entries out of a list at once, however many they are.
+//! Takes a range of entries out of a list at once, however many there are.
 //!
-//! Nothing moves but what is cut off the two nodes at the ends of the range, on each level. The nodes
-//! between them stay where they are, in the arena of their level, and only leave its chain for another.
-//! The list in the parent's picture, when the keys from f to r have been detached:
+//! On each level, only items in the two nodes at the ends of the range move. The nodes between them
+//! stay in the arena of their level, and only move from its chain to another. The list in the
+//! parent's picture, after the keys from f to r have been detached:
 //!
 //! ```text
 //! uppers[1]    [ -    q ]
@@ -13,18 +13,19 @@
 //! bottom       [abc][de] <-------> [st][vwxyz]     detached:  [klm] -> [qr] -> [fg]
 //! ```
 //!
-//! What is detached no longer belongs to the list: no search finds it, and it has no order. It is taken out
-//! entry by entry, what was detached last coming first, and its nodes are freed on the way, on all
-//! levels: each detached node has a detached node below it that nobody else has, so that those above
-//! are gone when those of the bottom are. A level that has only detached nodes stays so long.
+//! Detached entries no longer belong to the list: no search finds them, and they have no order.
+//! They are taken out one by one, the last detached first, and nodes are freed on the way, on all
+//! levels. Each detached node above the bottom has a detached node below it that no other shares,
+//! so the upper ones are gone when those of the bottom are. A level that has only detached nodes
+//! stays until then.
 
 use super::node::{rank, Node};
 use super::{Key, Link, Path, Skiplist, Step, NODE};
 use std::ops::RangeInclusive;
 
 impl<K: Key> Skiplist<K> {
-    /// Takes out all entries whose keys are within the range; returns how many. They are to be had, in
-    /// any order, from [`Skiplist::pop_detached`].
+    /// Detaches all entries whose keys are in the range; returns how many.
+    /// [`Skiplist::pop_detached`] returns them, in any order.
     pub fn detach(&mut self, keys: RangeInclusive<K>) -> usize {
         let (start, end) = keys.into_inner();
         let count = self
@@ -48,7 +49,7 @@ impl<K: Key> Skiplist<K> {
         count
     }
 
-    /// The same for the first entries of the list, at least one.
+    /// Detaches the first `count` entries of the list, at least one.
     pub fn detach_first(&mut self, count: usize) {
         let Some(last) = count.checked_sub(1) else {
             return;
@@ -66,7 +67,7 @@ impl<K: Key> Skiplist<K> {
         self.lower();
     }
 
-    /// The entry with so many before it.
+    /// The entry with `rank` entries before it.
     pub fn nth(&self, rank: usize) -> Option<(K, u32)> {
         if rank >= self.len() {
             return None;
@@ -79,7 +80,7 @@ impl<K: Key> Skiplist<K> {
         ))
     }
 
-    /// The way to the entry with so many before it, and its place.
+    /// The path to the entry with `rank` entries before it, and its place.
     fn place_of_rank(&self, rank: usize) -> (Path, Step) {
         let mut left = rank;
         let (path, node) = self.path_to(|n| {
@@ -98,7 +99,7 @@ impl<K: Key> Skiplist<K> {
         (path, Step { node, at })
     }
 
-    /// An entry that was detached; its node goes when it was the last in it.
+    /// Takes out a detached entry; its node is freed with its last entry.
     pub fn pop_detached(&mut self) -> Option<(K, u32)> {
         let id = self.bottom.detached;
         let node = self.bottom.get_mut(id)?;
@@ -115,28 +116,28 @@ impl<K: Key> Skiplist<K> {
         self.bottom.get(self.bottom.detached).is_some()
     }
 
-    /// All that is detached.
+    /// All detached entries.
     pub fn detached(&self) -> impl Iterator<Item = (K, u32)> + '_ {
         let nodes = self.bottom.detached().map(|id| &self.bottom[id]);
         nodes.flat_map(Node::items)
     }
 
-    /// The way to the first entry that is not before, and its place.
+    /// The path to the first entry for which `is_before` is false, and its place.
     fn place_behind(&self, is_before: impl Fn(&K) -> bool) -> (Path, Step) {
         let (path, node) = self.path_to(|n| rank(&n.keys()[1..], &is_before));
         let at = rank(self.bottom[node].keys(), &is_before) as u32;
         (path, Step { node, at })
     }
 
-    /// Detaches what lies between two places, level by level: first entries, then the links to nodes
-    /// that went as a whole. Whether anything stays.
+    /// Detaches what is between two places, level by level: first entries, then the links to nodes
+    /// that were detached as a whole. Returns whether anything is left.
     fn cut(&mut self, left: (Path, Step), right: (Path, Step)) -> bool {
         let (mut from, mut to) = (left.1, right.1);
         let mut stay = self.bottom.cut(from, to);
         for depth in 0..self.height() {
             let is_one = stay.0 && from.node == to.node;
             (from, to) = (left.0[depth], right.0[depth]);
-            // Links to what has lost something, and how far along that of the right one will be.
+            // The links to nodes that have lost items, and the index that the right one will have.
             let (left_link, mut right_link) = (from, to);
             from.at += u32::from(stay.0);
             to.at += u32::from(!stay.1);
@@ -171,8 +172,8 @@ impl<K: Key> Skiplist<K> {
         };
     }
 
-    /// Merges what has become small along the way to a place, from the top, so that nodes whose parents
-    /// become one are neighbours when their turn comes.
+    /// Merges nodes that have become small on the path to a place. It starts from the top, so that
+    /// nodes whose parents are merged are neighbours when their turn comes.
     fn mend(&mut self, is_before: impl Fn(&K) -> bool) {
         for depth in (0..self.height()).rev() {
             let (path, leaf) = self.path_to(|n| rank(&n.keys()[1..], &is_before));

@@ -1,4 +1,4 @@
-//! What is due of a list that is sorted by something else.
+//! Finds due entries in a list that is sorted by something else.
 
 use super::node::Node;
 use super::{Key, Link, Skiplist, MAX_UPPERS};
@@ -6,7 +6,7 @@ use std::array;
 use std::iter;
 
 impl<K: Key<Floor = u64>> Skiplist<K> {
-    /// The first entry, in the order of the list, that is due.
+    /// The first due entry, in the order of the list.
     pub fn first_due(&self, now: u64) -> Option<(K, u32)> {
         self.iter_due(now).next()
     }
@@ -22,7 +22,7 @@ impl<K: Key<Floor = u64>> Skiplist<K> {
         }
     }
 
-    /// All entries that are due, in the order of the list; stretches where none is are skipped.
+    /// All due entries, in the order of the list; subtrees without any are skipped.
     pub fn iter_due(&self, now: u64) -> impl Iterator<Item = (K, u32)> + '_ {
         self.nodes_due(now)
             .flat_map(Node::items)

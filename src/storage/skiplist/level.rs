@@ -1,4 +1,4 @@
-//! The nodes of one level, and the arena they live in: see the picture in the parent.
+//! The nodes of one level, and their arena: see the picture in the parent.
 
 use super::check::ensure;
 use super::node::Node;
@@ -7,15 +7,15 @@ use std::iter;
 use std::mem;
 use std::ops::{Index, IndexMut};
 
-/// The nodes of a level, in segments; which node comes after which is up to their links.
+/// The nodes of a level, in segments. Their order is that of their links.
 #[derive(Clone)]
 pub(super) struct Level<K, V> {
     pub(super) segments: Vec<Segment<K, V>>,
-    /// All segments before it are full. Filling the lowest first lets the highest run empty.
+    /// All segments before it are full. The lowest is filled first, so that the highest can run empty.
     pub(super) roomy: u32,
     pub(super) first: u32,
     pub(super) last: u32,
-    /// The first of those that do not belong to the list any more: see [`super::detach`].
+    /// The first detached node: see [`super::detach`].
     pub(super) detached: u32,
 }
 
@@ -69,7 +69,7 @@ impl<K: Key, V: Copy> Level<K, V> {
         (id != NIL).then(|| &self[id])
     }
 
-    /// For a number that may have gone.
+    /// As [`Level::get`], for a number whose node may be gone.
     pub(super) fn get_any(&self, id: u32) -> Option<&Node<K, V>> {
         let segment = self.segments.get(id as usize / SEGMENT)?;
         segment.nodes.get(id as usize % SEGMENT)
@@ -83,9 +83,10 @@ impl<K: Key, V: Copy> Level<K, V> {
         iter::successors(self.get(id), |node| self.get(node.next))
     }
 
-    /// Puts an item into a node. A full node is split, and the new node behind it returned: in halves; or
-    /// where the item comes last or items have been coming in turn, behind that, so that rising due times fill
-    /// nodes, be it at the end of the list or at the end of a priority.
+    /// Inserts an item into a node. A full node is split, and the new node after it is returned.
+    /// Usually it is split in halves; but if the item comes last, or items have been coming in
+    /// sequence, right there. So rising due times fill nodes, at the end of the list or of a
+    /// priority.
     #[inline]
     pub(super) fn insert(&mut self, id: u32, at: usize, key: K, value: V) -> Option<u32> {
         let node = &mut self[id];
@@ -136,7 +137,7 @@ impl<K: Key, V: Copy> Level<K, V> {
         }
         let number = self.roomy as usize;
         if number == self.segments.len() {
-            // A list of a few entries has no use for the room that Vec takes in advance.
+            // A list of a few entries does not need the room that Vec reserves.
             if number == 0 {
                 self.segments.reserve_exact(1);
             }
@@ -151,14 +152,14 @@ impl<K: Key, V: Copy> Level<K, V> {
         (number * SEGMENT) as u32 + segment.store(node)
     }
 
-    /// Takes a node out of the level.
+    /// Removes a node from the level.
     pub(super) fn take(&mut self, id: u32) -> Node<K, V> {
         let node = self.release(id);
         self.join(node.prev, node.next);
         node
     }
 
-    /// Frees the place of a node, whoever its neighbours are.
+    /// Frees a node's place, without changing its neighbours.
     fn release(&mut self, id: u32) -> Node<K, V> {
         let node = mem::take(&mut self[id]);
         let number = id as usize / SEGMENT;
@@ -176,8 +177,8 @@ impl<K: Key, V: Copy> Level<K, V> {
         node
     }
 
-    /// Detaches the items from one place up to another, which may be in another node. What is left of
-    /// these two nodes stays; returns of each whether anything is.
+    /// Detaches the items from one place up to another, which may be in another node. Items of
+    /// these two nodes outside the range stay; returns for each node whether it has any.
     pub(super) fn cut(&mut self, from: Step, to: Step) -> (bool, bool) {
         let (from_at, to_at) = (from.at as usize, to.at as usize);
         let (before, behind) = (from_at > 0, to_at < self[to.node].len());
@@ -201,7 +202,7 @@ impl<K: Key, V: Copy> Level<K, V> {
         (before, behind)
     }
 
-    /// As a node of their own.
+    /// Detaches items as a node of their own.
     fn detach_items(&mut self, id: u32, from: usize, to: usize) {
         if from < to {
             let mut node = self[id].cut_out(from, to);
@@ -210,7 +211,7 @@ impl<K: Key, V: Copy> Level<K, V> {
         }
     }
 
-    /// Whole nodes stay where they are, joined as they were, but for the way back.
+    /// Detaches whole nodes. They stay where they are, with their forward links.
     fn detach_nodes(&mut self, first: u32, last: u32) {
         self.join(self[first].prev, self[last].next);
         self[last].next = mem::replace(&mut self.detached, first);

@@ -2,8 +2,8 @@
 
 use super::{Key, Link, NIL, NODE, RUN};
 
-/// How many keys, all of them at the front, are below. A first look at the last of each eight asks for all
-/// cache lines of a node at once, where bisection would wait for one after the other.
+/// How many keys are below; all of these are at the front. First checks the last key of each eight,
+/// which requests all cache lines of a node at once; bisection would wait for one after the other.
 pub(super) fn rank<K>(keys: &[K], is_below: impl Fn(&K) -> bool) -> usize {
     let passed = 8 * keys
         .chunks_exact(8)
@@ -22,13 +22,13 @@ pub(super) fn rank<K>(keys: &[K], is_below: impl Fn(&K) -> bool) -> usize {
 pub(super) struct Node<K, V> {
     pub(super) keys: Vec<K>,
     pub(super) values: Vec<V>,
-    /// Items before it have been popped. pop_first would move all others forward otherwise.
+    /// Items before it have been popped: otherwise pop_first would move all others forward.
     pub(super) start: u8,
-    /// Behind the item inserted last, and how many in a row were inserted there.
+    /// The index after the item inserted last, and how many in a row were inserted at such an index.
     pub(super) turn: u8,
     pub(super) in_turn: u8,
     pub(super) prev: u32,
-    /// In a free node, the next free one of the segment.
+    /// The next node; in a free node, the next free one of the segment.
     pub(super) next: u32,
 }
 
@@ -74,8 +74,9 @@ impl<K: Key, V: Copy> Node<K, V> {
             .zip(self.values().iter().copied())
     }
 
-    /// The least of the items' floors. Where these rise, the second stands for all that follow but the last:
-    /// the first link of a level may lead to entries before its key, the last of a node beyond the run.
+    /// The least of the items' floors. If floors rise with keys, the second stands for all after it
+    /// except the last. The first link of a level may lead to entries before its key, the last of a
+    /// node beyond the run of rising floors.
     pub(super) fn least(&self, floor: impl Fn(usize) -> K::Floor) -> K::Floor {
         let (keys, last) = (self.keys(), self.len() - 1);
         let second = last.min(1);
@@ -98,7 +99,7 @@ impl<K: Key, V: Copy> Node<K, V> {
         self.values.insert(self.start as usize + at, value);
     }
 
-    /// Behind all others, if that takes no more than writing it down.
+    /// Appends an item if the node has room without growing; false otherwise.
     #[inline]
     pub(super) fn append_one(&mut self, key: K, value: V) -> bool {
         let at = self.len();
@@ -144,7 +145,7 @@ impl<K: Key, V: Copy> Node<K, V> {
         self.shrink();
     }
 
-    /// Puts items that follow each other before the one at that place: there is room for so many in a node.
+    /// Inserts consecutive items before the one at this index. The node must have room for them.
     pub(super) fn insert_all(&mut self, at: usize, items: &[(K, V)]) {
         let len = self.len() + items.len();
         debug_assert!(len <= NODE);
@@ -160,7 +161,7 @@ impl<K: Key, V: Copy> Node<K, V> {
         self.expect_run(at + items.len());
     }
 
-    /// More will be inserted at that place, each behind the one before it.
+    /// Notes that more items will be inserted here, each after the one before it.
     pub(super) fn expect_run(&mut self, at: usize) {
         (self.turn, self.in_turn) = (at as u8, RUN);
     }
@@ -186,7 +187,7 @@ impl<K: Key, V: Copy> Node<K, V> {
         }
     }
 
-    /// Takes out the items from one number up to another.
+    /// Removes the items from `from` up to, not including, `to`, and returns them.
     pub(super) fn cut_out(&mut self, from: usize, to: usize) -> Self {
         self.close_start();
         let out = Node {
@@ -212,7 +213,7 @@ impl<K: Key> Node<K, u32> {
         self.least(|at| self.keys()[at].floor())
     }
 
-    /// Where an entry that is not there belongs.
+    /// The index at which a new entry belongs.
     pub(super) fn place_of(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> usize {
         let at = rank(self.keys(), |k| *k < key);
         if self.keys().get(at) != Some(&key) {
@@ -224,7 +225,7 @@ impl<K: Key> Node<K, u32> {
     }
 
     pub(super) fn find(&self, key: K, handle: u32) -> Option<usize> {
-        // Sixteen are compared at a time.
+        // Compares sixteen at a time.
         let mut chunks = self.values().chunks(16);
         let passed = 16 * chunks.position(|handles| handles.contains(&handle))?;
         let mut rest = self.values()[passed..].iter();
@@ -235,7 +236,7 @@ impl<K: Key> Node<K, u32> {
         self.find_again(at + 1, key, handle)
     }
 
-    /// In a list whose handles stand under several keys.
+    /// Needed in a list whose handles are under several keys.
     #[cold]
     fn find_again(&self, from: usize, key: K, handle: u32) -> Option<usize> {
         let mut rest = self.items().enumerate().skip(from);
@@ -243,7 +244,7 @@ impl<K: Key> Node<K, u32> {
             .map(|(at, _)| at)
     }
 
-    /// Takes out those that come first of entries in order, as far as they are here; returns how many.
+    /// Removes the first of these sorted entries, as far as they are in this node; returns how many.
     pub(super) fn remove_sorted(&mut self, entries: &[(K, u32)]) -> usize {
         self.close_start();
         let (mut gone, mut kept) = (0, 0);
@@ -277,7 +278,8 @@ impl<K: Key> Node<K, Link<K::Floor>> {
         self.least(|at| self.values()[at].floor)
     }
 
-    /// The last link whose separator is not behind (key, tie of handle); the first link where all are.
+    /// The last link whose separator is not greater than (key, tie of handle); the first link if
+    /// all are greater.
     pub(super) fn link_to(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> usize {
         let keys = &self.keys()[1..];
         let at = rank(keys, |k| *k < key);
@@ -296,7 +298,8 @@ impl<K: Key> Node<K, Link<K::Floor>> {
         self.remove(at);
     }
 
-    /// A link that those before it leave alone takes over the first one's separator, which is the node's.
+    /// Gives a link, before the links in front of it are removed, the first one's separator, which
+    /// is the node's.
     pub(super) fn become_first(&mut self, at: usize) {
         let start = self.start as usize;
         if at < self.len() {

@@ -1,4 +1,4 @@
-//! The way through the levels, and what changes along it.
+//! Paths through the levels, and what changes along them.
 
 use super::level::Level;
 use super::node::Node;
@@ -17,7 +17,7 @@ impl<K: Key> Skiplist<K> {
         self.height as usize
     }
 
-    /// The first node of the topmost level, which has no other unless it is the bottom of an empty list.
+    /// The first node of the topmost level, and its only one; or the bottom's first if the list is empty.
     pub(super) fn top(&self) -> u32 {
         self.levels()
             .last()
@@ -90,7 +90,7 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// So many entries, of that floor or a higher one, come to the end of a path.
+    /// Adds `count` entries to the spans of a path; `floor` is the least of their floors.
     #[inline]
     pub(super) fn lengthen(&mut self, path: &Path, count: u32, floor: K::Floor) {
         self.len += count;
@@ -102,7 +102,7 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// So many entries of that floor have gone from below a link.
+    /// Updates a link below which `count` entries of this floor were removed.
     #[inline]
     pub(super) fn shorten(&mut self, depth: usize, step: Step, count: u32, floor: K::Floor) {
         let link = self.link_mut(depth, step);

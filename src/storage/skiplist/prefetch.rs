@@ -1,21 +1,21 @@
-//! Having nodes on their way from memory before they are needed.
+//! Prefetches nodes before they are needed.
 
 use super::{rank, Key, Path, Skiplist};
 use crate::storage::prefetch::{prefetch, prefetch_all};
 
-/// The way to where a key will go, if nothing happens to the list until then. Otherwise it is of no use,
-/// and does no harm.
+/// The path to a key's future place, if nothing changes in the list until then. Otherwise it is
+/// useless, but harmless.
 pub struct InsertHint<K> {
     key: K,
     pub(super) path: Path,
     pub(super) leaf: u32,
     changes: u16,
-    /// The key's tie would have had to be asked for to know the way, or there is none yet.
+    /// The path is not known: it depends on the key's tie, or the list is empty.
     is_open: bool,
 }
 
 impl<K: Key> Skiplist<K> {
-    /// Finds the leaf for a key and has it on its way, for [`Skiplist::fetch`] to read.
+    /// Finds the leaf for a key and prefetches it, for [`Skiplist::fetch`] to read.
     pub fn insert_hint(&self, key: K) -> InsertHint<K> {
         let mut is_open = self.is_empty();
         let (path, leaf) = self.path_to(|links| {
@@ -34,12 +34,12 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// Whether it is the way that [`Skiplist::insert`] would find.
+    /// Whether the hint is the path that [`Skiplist::insert`] would find.
     pub(super) fn is_known(&self, way: &InsertHint<K>, key: K) -> bool {
         way.key == key && way.changes == self.changes && !way.is_open
     }
 
-    /// Has on its way what an insert into the leaf reads and moves.
+    /// Prefetches what an insert into the leaf reads and moves.
     pub fn fetch(&self, way: &InsertHint<K>) {
         if let Some(node) = self.bottom.get_any(way.leaf) {
             prefetch_all(node.keys());
@@ -47,7 +47,7 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// The first entries, as many as one node has of them.
+    /// The first entries, as many as the first node has.
     pub fn leading(&self) -> &[u32] {
         self.bottom
             .get(self.bottom.first)

@@ -1,11 +1,12 @@
-//! Moving the arrays of nodes: see [`crate::storage::relocate`].
+//! Moves the arrays of nodes: see [`crate::storage::relocate`].
 
 use super::level::Level;
 use super::{Key, Skiplist, SEGMENT};
 use crate::storage::relocate::{move_vec, Mover, STEP};
 
 impl<K: Key> Skiplist<K> {
-    /// Up to [`STEP`] nodes, the bottom's first, then those of each level above; the number to go on from.
+    /// Moves up to [`STEP`] nodes, the bottom's first, then those of each level above. Returns the
+    /// number to continue from.
     pub fn relocate(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
         let mut passed = self.bottom.places();
         if from < passed {
@@ -27,7 +28,7 @@ impl<K, V> Level<K, V> {
         (self.segments.len() * SEGMENT) as u32
     }
 
-    /// The number to go on from; behind a segment's last node that is the next segment's first.
+    /// Returns the number to continue from; after a segment's last node that is the next segment's first.
     fn relocate(&mut self, from: u32, mover: &mut impl Mover) -> u32 {
         let (number, first) = (from as usize / SEGMENT, from as usize % SEGMENT);
         let Some(segment) = self.segments.get_mut(number) else {

@@ -1,11 +1,12 @@
-//! Growing and shrinking: links for new nodes, small neighbours merged, levels put on and taken off.
+//! Growing and shrinking: adds links for new nodes, merges small neighbours, adds and removes levels.
 
 use super::level::Level;
 use super::node::Node;
 use super::{Key, Link, Path, Skiplist, Step, MERGED, NIL, NODE};
 
 impl<K: Key> Skiplist<K> {
-    /// Leads links to leaf `right`, new behind `leaf`; where that overfills a node, to the node's new neighbour too.
+    /// Adds links to leaf `right`, which is new after `leaf`; and, if that overfills a node, to the
+    /// node's new neighbour, too.
     pub(super) fn add_links(
         &mut self,
         path: &Path,
@@ -47,7 +48,7 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// Puts a level on top, with a single link to what was the top. Its key is never compared.
+    /// Adds a level on top, with a single link to the former top. Its key is never compared.
     fn add_level(&mut self, child: u32, key: K) -> Step {
         let height = self.height();
         let (span, floor) = self.measure(height, child);
@@ -70,12 +71,12 @@ impl<K: Key> Skiplist<K> {
         Step { node, at: 0 }
     }
 
-    /// So many entries of that floor have gone from `leaf`: sets the path right again, drops what is empty, merges
-    /// what has become small, takes off levels that skip nothing.
+    /// Called when `count` entries of this floor were removed from `leaf`: updates the path, frees
+    /// empty nodes, merges small ones, and removes levels that skip nothing.
     pub(super) fn rebalance(&mut self, path: &Path, leaf: u32, count: u32, floor: K::Floor) {
         self.len -= count;
         if self.len == 0 {
-            // The only leaf, then, and nothing above it.
+            // Then it is the only leaf, with nothing above it.
             self.bottom.take(leaf);
             self.drop_bare_levels();
             return;
@@ -98,7 +99,7 @@ impl<K: Key> Skiplist<K> {
         self.lower();
     }
 
-    /// Takes off the levels that skip nothing.
+    /// Removes the levels that skip nothing.
     pub(super) fn lower(&mut self) {
         while let Some(top) = self.levels().last().map(|level| level.first) {
             let level = &mut self.uppers[self.height as usize - 1];
@@ -111,7 +112,7 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// Gives levels back that have no nodes any more, not even detached ones.
+    /// Frees levels that have no nodes any more, not even detached ones.
     pub(super) fn drop_bare_levels(&mut self) {
         let height = self.height();
         while self.uppers.len() > height && self.uppers.last().is_some_and(|l| !l.has_nodes()) {
@@ -136,8 +137,8 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// Merges the node below a link with the one behind or before it, if they fit and have the same parent.
-    /// Returns the link that leads to both, and how many items they have.
+    /// Merges the node below a link with its next or previous neighbour, if they fit and have the
+    /// same parent. Returns the link that leads to the merged node, and how many items that has.
     pub(super) fn merge_around(
         &mut self,
         depth: usize,
@@ -147,7 +148,7 @@ impl<K: Key> Skiplist<K> {
         let at = step.at as usize;
         let links = self.uppers[depth][step.node].values();
         let fits = |l: &&Link<K::Floor>| {
-            // Of a leaf the span tells the size, without a visit.
+            // A leaf's size is its span, known without reading the leaf.
             let more = if depth == 0 {
                 l.span as usize
             } else {

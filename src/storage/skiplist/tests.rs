@@ -15,7 +15,7 @@ impl Dice {
     }
 }
 
-/// Handles are reused and say nothing of the order; ties only grow.
+/// Handles are reused and do not follow the order; ties only grow.
 struct Twin<K: Key> {
     list: Skiplist<K>,
     sorted: Vec<(K, u64, u32)>,
@@ -24,7 +24,7 @@ struct Twin<K: Key> {
     next_tie: u64,
     /// What was detached and not popped since, sorted; the handles may be in use again.
     detached: Vec<(K, u32)>,
-    /// Approached some time ago.
+    /// A hint made some time ago.
     approached: Option<(K, InsertHint<K>)>,
 }
 
@@ -41,8 +41,8 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
         }
     }
 
-    /// Mostly the newest tie, at times one that was left out before. By a way that was approached just now,
-    /// or before whatever else happened, or by none.
+    /// Inserts an entry, mostly with the newest tie, sometimes with one that was left out before.
+    /// Uses a hint made just now, one made before other changes, or none.
     fn insert(&mut self, mut key: K, late: bool) {
         let mut way = Some(self.list.insert_hint(key));
         match self.next_tie % 10 {
@@ -52,7 +52,7 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
                 let approached = self.approached.take();
                 (key, way) = approached.map_or((key, None), |(key, way)| (key, Some(way)));
             }
-            // Another key's.
+            // A hint for another key.
             6 => {
                 way = self
                     .sorted
@@ -296,7 +296,7 @@ fn memory_follows_the_number_of_entries() {
     );
     (8..100_000).for_each(|n| list.insert(n as u64, n, tie));
     assert!(list.memory_bytes() < 100_000 * 14);
-    // The worst that removals can do: a sixteenth remains, spread over all nodes.
+    // The worst case for removals: a sixteenth remains, spread over all nodes.
     (0..100_000)
         .filter(|n| n % 16 != 0)
         .for_each(|n| assert!(list.remove(n as u64, n, tie)));
@@ -388,7 +388,7 @@ fn a_way_is_no_way_through_what_came_after_the_list_was_empty() {
     (0..100).for_each(|n| list.insert(10 * u64::from(n), n, tie));
     let way = list.insert_hint(905);
     while list.pop_first().is_some() {}
-    // As many changes as before.
+    // The same number of changes as before.
     (0..100).for_each(|n| list.insert(1000 + u64::from(n), n, tie));
     list.insert_by(Some(&way), 905, 100, tie);
     list.check_invariants(tie).unwrap();

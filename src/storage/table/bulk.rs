@@ -1,9 +1,9 @@
-//! A table made at once of all its entries: each shard is written once, from the lowest rank to the highest, where
-//! inserts one by one would read and move a part of a shard from anywhere in memory each time.
+//! Builds a table from all its entries at once: each shard is written once, from the lowest rank to
+//! the highest. Single inserts would each read and move a part of a shard anywhere in memory.
 
 use super::{class, rank_of, slot, IdTable, Shard, SPLIT_ABOVE};
 
-/// Entries of a table that is yet to be.
+/// The entries of a table that is yet to be built.
 #[derive(Clone, Default)]
 pub struct Entries(Vec<u64>);
 
@@ -12,7 +12,8 @@ impl Entries {
         self.0.push(slot(rank_of(hash), handle));
     }
 
-    /// The table; none where two handles are of the `same` id. Asked only if all 32 stored bits agree.
+    /// The table; none if two handles have the `same` id. `same` is called only if all 32 stored
+    /// bits agree.
     pub fn into_table(self, same: impl Fn(u32, u32) -> bool) -> Option<IdTable> {
         let mut slots = self.0;
         slots.sort_unstable();
@@ -28,7 +29,7 @@ impl Entries {
 }
 
 impl IdTable {
-    /// As inserts in any order would have made it, but for spare slots.
+    /// Builds the table that inserts in any order would have made, without spare slots.
     fn of(slots: &[u64]) -> IdTable {
         let mut table = IdTable::new();
         for _ in 1..slots.len().div_ceil(SPLIT_ABOVE) {

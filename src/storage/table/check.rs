@@ -1,10 +1,10 @@
-//! What must hold of a table.
+//! A table's invariants.
 
 use super::shards::Shards;
 use super::{rank_of, roomy, slot, IdTable, Node, Shard, MERGE_BELOW, PAGE, SPLIT_ABOVE};
 
 impl IdTable {
-    /// All that must hold; `hash_of` gives the hash of the id of a handle.
+    /// Checks all invariants; `hash_of` returns the hash of the id of a handle.
     pub fn check_invariants(&self, hash_of: impl Fn(u32) -> u64) -> Result<(), String> {
         let shards = self.shards.iter().count();
         ensure(shards == self.count(), || {

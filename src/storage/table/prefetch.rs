@@ -1,16 +1,16 @@
-//! Having a part of the index on its way from memory before it is needed.
+//! Prefetches parts of the index before they are needed.
 
 use super::{guess, rank_of, slot, IdTable, WINDOW};
 use crate::storage::prefetch::{prefetch, prefetch_all};
 
 impl IdTable {
-    /// Has on its way what [`IdTable::prefetch_slots`] reads.
+    /// Prefetches what [`IdTable::prefetch_slots`] reads.
     pub fn prefetch_shard(&self, hash: u64) {
         let shard = self.shard(self.leaf(rank_of(hash)).index());
         shard.into_iter().for_each(prefetch);
     }
 
-    /// Has on their way the slots that a search for this hash looks at.
+    /// Prefetches the slots that a search for this hash reads.
     pub fn prefetch_window(&self, hash: u64) {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
@@ -20,7 +20,7 @@ impl IdTable {
         }
     }
 
-    /// Has on their way the slots that a search for this hash, or an insert, looks at or moves.
+    /// Prefetches the slots that a search for this hash, or an insert, reads or moves.
     pub fn prefetch_slots(&self, hash: u64) {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);

@@ -1,11 +1,11 @@
-//! Where the shards of a table stand: see the picture in the parent.
+//! How the shards of a table are stored: see the picture in the parent.
 
 use super::{grow, trim, Shard, PAGE, SHARD};
 use crate::storage::broken::there;
 
 #[derive(Clone)]
 pub(super) enum Shards {
-    /// The only one, while there is no other.
+    /// The only shard, while there is no other.
     One(Shard),
     Pages(Vec<Vec<Shard>>),
 }
@@ -56,7 +56,7 @@ impl Shards {
         page.push(shard);
     }
 
-    /// The last one, where it is not the only one.
+    /// Removes the last shard, unless it is the only one.
     pub(super) fn pop(&mut self) -> Option<Shard> {
         let Shards::Pages(pages) = self else {
             return None;

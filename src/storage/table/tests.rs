@@ -59,7 +59,7 @@ fn agrees_with_a_hash_map() {
             assert_eq!(searched.ok(), found);
             if found.is_none() && random.below(3) > 0 {
                 let near = searched.unwrap_err();
-                // Said of another table, too.
+                // A place that belongs to another table, too.
                 let near = [near, u32::MAX, random.below(200) as u32][random.below(3) as usize];
                 table.insert_near(hash, h, near);
                 twin.insert(h, hash);
@@ -286,7 +286,7 @@ fn ranks_ascend_and_reach_both_ends() {
     assert!(ranks.is_sorted_by(|a, b| a < b));
 }
 
-/// Of a table of more shards than one.
+/// The pages of a table of more than one shard.
 fn pages(table: &mut IdTable) -> &mut Vec<Vec<Shard>> {
     match &mut table.shards {
         Shards::Pages(pages) => pages,
@@ -294,7 +294,7 @@ fn pages(table: &mut IdTable) -> &mut Vec<Vec<Shard>> {
     }
 }
 
-/// Each of these harms must be found, or the checks above prove nothing.
+/// Each kind of damage must be found, or the checks above prove nothing.
 #[test]
 fn check_invariants_can_fail() {
     let harms: [fn(&mut IdTable); 9] = [
@@ -333,7 +333,7 @@ fn check_invariants_can_fail() {
 fn made_at_once_is_as_made_one_by_one() {
     for hash_of in HASHES {
         for count in [0, 1, 64, 65, 1000, 70_000] {
-            // Those of few hashes have long shards: quadratic.
+            // Tables with few distinct hashes have long shards, so this is quadratic.
             let count = if hash_of(1) == hash_of(3) {
                 count.min(1000)
             } else {
@@ -345,7 +345,7 @@ fn made_at_once_is_as_made_one_by_one() {
             table.check_invariants(hash_of).unwrap();
             let one_by_one = filled(0..count, hash_of);
             assert!(table.handles().eq(one_by_one.handles()));
-            // And goes on as any other.
+            // The table then works as any other.
             (count..count + 200).for_each(|h| table.insert(hash_of(h), h));
             (0..count).for_each(|h| assert!(table.remove(hash_of(h), h)));
             table.check_invariants(hash_of).unwrap();

@@ -208,7 +208,7 @@ fn what_the_clock_skips() {
     let from = spring - 1800;
     let of = |text| after(text, from, &zone, 2);
     assert_eq!(of("30 2 * * *"), [spring, spring + 86_400 - 1800]);
-    // As two that are skipped at once.
+    // Two times that are skipped at once come once.
     assert_eq!(of("15,45 2 * * *"), [spring, spring + 86_400 - 2700]);
     assert_eq!(
         of("0 3 31 * *"),
@@ -219,7 +219,8 @@ fn what_the_clock_skips() {
         [spring + 86_400 - 3600, spring + 86_400 - 1800]
     );
     assert_eq!(of("*/30 * * * *"), [spring, spring + 1800]);
-    // The skipped time was on a Sunday; what follows the gap is, too, but need not be.
+    // In Berlin the moment after the gap is on the day of the skipped time; in Samoa, which skipped a whole day, it is
+    // not.
     let samoa = utc(2011, 12, 30, 10, 0);
     let zone = Clock(vec![(i64::MIN, -36_000), (samoa, 50_400)]);
     let of = |text| after(text, samoa - 60, &zone, 1);
@@ -238,7 +239,7 @@ fn what_the_clock_repeats() {
         of("30 2 * * *", first),
         [first + 1800, first + 1800 + 25 * 3600]
     );
-    // Nor does it come again where the search begins while the clock shows it once more.
+    // It does not come again if the search begins while the clock shows that time once more.
     assert_eq!(
         of("30 2 * * *", autumn),
         [first + 1800 + 25 * 3600, first + 1800 + 49 * 3600]

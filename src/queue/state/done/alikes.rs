@@ -1,4 +1,4 @@
-//! What many done jobs have alike, kept once for all of them.
+//! What many done jobs have in common, kept once for all of them.
 
 use crate::queue::job::Terms;
 use crate::storage::allocated::allocated;
@@ -14,7 +14,7 @@ const NUMBER: &str = "a number that no done job has";
 pub struct Alike {
     pub terms: Terms<'static>,
     pub group: Option<Box<[u8]>>,
-    /// How long after its end it goes; none where that has no time.
+    /// How long after its end the job is removed; none if time does not remove it.
     pub stay: Option<u64>,
 }
 
@@ -24,12 +24,12 @@ struct Entry {
     users: u32,
 }
 
-/// By number, and found by what they are.
+/// Entries by number, and an index by content.
 #[derive(Clone, Debug)]
 pub struct Alikes {
     entries: Slab<Entry>,
     numbers: HashTable<u32>,
-    /// Likely the next.
+    /// The number that was acquired last: likely the next, too.
     latest: u32,
 }
 
@@ -109,7 +109,7 @@ impl Alikes {
             + self.entries.iter().map(own).sum::<usize>()
     }
 
-    /// For tests: so many users in all.
+    /// For tests: checks that all entries together have `users` users.
     pub fn check_users(&self, users: usize) -> Result<(), String> {
         let counted: usize = self.entries.iter().map(|it| it.users as usize).sum();
         if counted != users || self.entries.len() != self.numbers.len() {

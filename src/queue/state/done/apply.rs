@@ -1,4 +1,4 @@
-//! What happens to done jobs, carried out. The effects may be anybody's.
+//! Carrying out effects on done jobs. The effects may be forged.
 
 use super::super::apply::{check_id, check_instant, malformed};
 use super::super::notes::{check_cost, Lasting};
@@ -22,7 +22,7 @@ use std::borrow::Cow;
 
 const UNFIT: &str = "an effect that the job's state does not allow";
 
-/// Of the delivery that a token names.
+/// When the delivery with this token began.
 pub(in crate::queue) fn started_at(token: u64) -> u64 {
     (token >> TOKEN_MS_SHIFT).min(INSTANT_MAX)
 }
@@ -79,7 +79,7 @@ impl Queue {
         Ok(())
     }
 
-    /// When time, or a limit, has something to do with done jobs: asked for with each command, so it is kept.
+    /// Notes when time or a limit next removes a done job: each command asks for that.
     pub(in crate::queue::state) fn note_done(&mut self) {
         let limits = self.settings.done_limits;
         self.keeps_done = limits.any();
@@ -92,20 +92,21 @@ impl Queue {
         }
     }
 
-    /// Whether one is to go whatever the time is.
+    /// Whether a done job is to be removed at once, whatever its time.
     pub(in crate::queue) fn surplus_done(&self) -> bool {
         let limits = self.settings.done_limits;
         self.exceeds_done_limits() || (!limits.any() && self.done.unkept() > 0)
     }
 
-    /// Whether the longest done is to go by DONELEN or DONEBYTES.
+    /// Whether the longest done job is to be removed by DONELEN or DONEBYTES.
     pub(in crate::queue) fn exceeds_done_limits(&self) -> bool {
         let limits = self.settings.done_limits;
         let (len, bytes) = (self.done.len() as u64, self.done.bytes());
         (limits.len != 0 && len > limits.len) || (limits.bytes != 0 && bytes > limits.bytes)
     }
 
-    /// One that is to go, though no limit and no time takes it, of so many that are looked at; and how many were.
+    /// The id of a job that is to be removed though no limit and no time removes it, if one is found within `looks`
+    /// jobs. And how many were looked at.
     pub(in crate::queue) fn next_unkept_done(&mut self, looks: usize) -> (Option<Vec<u8>>, usize) {
         let Some(done) = self.done.made() else {
             return (None, 1);
@@ -114,19 +115,19 @@ impl Queue {
         (found.map(|it| done.get(it).id.to_vec()), looked_at)
     }
 
-    /// Its settings keep done jobs.
+    /// Whether the settings keep done jobs.
     #[inline]
     pub(in crate::queue) fn keeps_done(&self) -> bool {
         self.keeps_done
     }
 
-    /// When done jobs are to go, by their time or by a limit.
+    /// When the next done job is to be removed, by its time or by a limit.
     #[inline]
     pub(in crate::queue) fn done_wakes(&self) -> u64 {
         self.done.wakes
     }
 
-    /// What an acked job is called from then on: its occurrence is a job of its own.
+    /// The id of a job once it is done. An occurrence gets one of its own.
     pub(in crate::queue) fn id_when_done(&self, handle: Handle) -> Cow<'_, [u8]> {
         let job = self.jobs.job(handle);
         match job.recurring() {
@@ -148,7 +149,7 @@ impl Queue {
         self.done.make().remove(handle, self.jobs.hasher());
     }
 
-    /// Makes room for a job of that id.
+    /// Removes a done job whose id a new job gets.
     #[cold]
     #[inline(never)]
     pub(in crate::queue::state) fn drop_done(&mut self, id: Id<'_>) {
@@ -213,7 +214,7 @@ impl Queue {
         Ok(())
     }
 
-    /// A copy of a job, or of its occurrence, that stays as done.
+    /// Keeps a copy of a job, or of its occurrence, as done.
     fn keep_done(&mut self, handle: Handle, id: &[u8], seq: u64, end: DoneEnd<'_>) {
         let group = self.group_of(handle).map(Box::<[u8]>::from);
         let job = self.jobs.job(handle);
@@ -268,7 +269,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether no id is that of a done job and of another one, where that could not be checked before.
+    /// Whether no done job has the id of another job, where that could not be checked before.
     pub(in crate::queue::state) fn check_done_apart(&self) -> Result<(), QueueError> {
         let is_elsewhere = |it| self.find(self.jobs.hashed(self.done.get(it).id)).is_some();
         if self.done.iter().any(is_elsewhere) {

@@ -7,7 +7,7 @@
 //!   by_until:  those that have a time, by the instant at which they go
 //! ```
 //!
-//! A handle is one of these alone, and is of no use to the store of the other jobs. An id is in one of the two.
+//! Handles are valid here alone, not in the store of the other jobs. An id is in one of the two.
 
 mod alikes;
 pub(in crate::queue) mod apply;
@@ -29,7 +29,7 @@ use alikes::{Alike, Alikes};
 
 pub use slot::DoneView;
 
-/// Jobs that are moved together with each one that goes.
+/// How many jobs are moved closer together with each job that is removed.
 const MOVED_WITH_EACH: usize = 2;
 const NO_JOB: &str = "a handle without a done job";
 const UNLISTED: &str = "a done job that is not where its bytes say";
@@ -42,13 +42,14 @@ pub struct Done {
     by_end: Ordered,
     by_until: Ordered,
     alikes: Alikes,
-    /// Of ids, payloads, results and progress.
+    /// Bytes of ids, payloads, results and progress.
     bytes: u64,
     /// Jobs without a KEEP.
     unkept: usize,
-    /// So many of the longest done have a KEEP, all of them: where the look for those without goes on.
+    /// How many of the longest done jobs are known to have a KEEP, all of them: the search for jobs without one goes on
+    /// behind them.
     swept: usize,
-    /// When the next is to go, by its time or by a limit of the queue.
+    /// When the next job is to be removed, by its time or by a limit of the queue.
     pub wakes: u64,
 }
 
@@ -87,7 +88,7 @@ impl Done {
         self.by_end.len()
     }
 
-    /// Of ids, payloads, results and progress.
+    /// Bytes of ids, payloads, results and progress.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -117,33 +118,34 @@ impl Done {
         until_in(&self.slots, &self.alikes, handle)
     }
 
-    /// The longest done.
+    /// The job that has been done longest.
     pub fn first(&self) -> Option<u32> {
         self.by_end.first()
     }
 
-    /// The next to go by its time, and when.
+    /// When the next job is removed by its time, and its handle.
     pub fn first_until(&self) -> Option<(u64, u32)> {
         let first = self.by_until.first()?;
         Some((self.until(first), first))
     }
 
-    /// How many have gone by their time at that instant.
+    /// How many jobs have outlived their time at this instant.
     pub fn over_by(&self, instant: u64) -> usize {
         self.by_until.count_up_to(instant, |it| self.until(it))
     }
 
-    /// In the order of ending.
+    /// All jobs in the order of ending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.by_end.iter()
     }
 
-    /// The same from that instant on.
+    /// Jobs that ended at this instant or later, in the order of ending.
     pub fn iter_from(&self, instant: u64) -> impl Iterator<Item = u32> + '_ {
         self.by_end.iter_from(instant, |it| self.finished(it))
     }
 
-    /// The caller has made sure of room, of the job's bounds, and that the id is nowhere in the queue.
+    /// The caller has checked that there is room, that the job is within bounds, and that its id is nowhere in the
+    /// queue.
     pub fn insert(&mut self, job: &DoneJob<'_>, cost: u32, id: Id<'_>, hasher: &RandomState) {
         debug_assert!(self.find(id).is_none());
         let alike = Alike {
@@ -204,7 +206,7 @@ impl Done {
         self.gather(hasher);
     }
 
-    /// Moves a few jobs of pages that are nearly empty together: nobody holds a handle.
+    /// Moves a few jobs of nearly empty pages together. Their handles change: nobody holds one.
     fn gather(&mut self, hasher: &RandomState) {
         for _ in 0..MOVED_WITH_EACH {
             let Some(old) = self.slots.misplaced() else {
@@ -212,7 +214,7 @@ impl Done {
             };
             let hash = hasher.hash_one(self.get(old).id);
             let new = self.slots.move_misplaced(old);
-            // Its old number is of no job now: the lists ask for the new one's keys instead.
+            // The old handle has no job now: the lists read the keys of the new one instead.
             let slots = &self.slots;
             let now_at = |it| if it == old { new } else { it };
             let finished = |it| finished_in(slots, now_at(it));
@@ -232,7 +234,7 @@ impl Done {
         self.unkept
     }
 
-    /// The longest done of those without, if it is among so many that are looked at; and how many were.
+    /// The longest done job without a KEEP, if it is found within `looks` jobs; and how many were looked at.
     pub fn next_unkept(&mut self, looks: usize) -> (Option<u32>, usize) {
         let from = self.by_end.iter_at(self.swept).take(looks);
         let (mut found, mut looked_at) = (None, 0);
@@ -252,7 +254,7 @@ impl Done {
         self.table.scan(cursor, visit)
     }
 
-    /// With other numbers in the order of adding.
+    /// Gives the jobs other numbers in the order of adding.
     pub fn number_anew(&mut self, rank: impl Fn(u64) -> u64, hasher: &RandomState) {
         let mut anew = Done::new();
         for handle in self.by_end.iter() {

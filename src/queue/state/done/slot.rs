@@ -24,13 +24,13 @@ const HAS_NOTES: u64 = 1 << 53;
 const _: () = assert!(HAS_NOTES < HEAD_BITS);
 const SHORT: &str = "a done job that is too short";
 
-/// What a done job is, read from its bytes.
+/// A done job, read from its bytes.
 #[derive(Clone, Copy)]
 pub struct DoneView<'a> {
     pub id: &'a [u8],
     pub payload: &'a [u8],
     pub result: Option<&'a [u8]>,
-    /// Of these PROGRESS and KEEP.
+    /// PROGRESS, KEEP and COST, if it has them.
     pub notes: Notes<'a>,
     pub alike: &'a Alike,
     pub seq: u64,
@@ -41,7 +41,7 @@ pub struct DoneView<'a> {
 }
 
 impl<'a> DoneView<'a> {
-    /// Gone from that instant on; 0 is never.
+    /// The instant from which it is gone; 0 means never.
     pub fn until(&self) -> u64 {
         self.alike.stay.map_or(0, |stay| self.finished + stay)
     }
@@ -53,7 +53,7 @@ impl<'a> DoneView<'a> {
         (self.id.len() + self.payload.len() + behind) as u64
     }
 
-    /// As it stands, and what its deliveries count.
+    /// The job as effects carry it, and what a delivery of it counts.
     pub fn stored(&self) -> (DoneJob<'a>, u32) {
         let job = DoneJob {
             id: self.id,
@@ -143,7 +143,7 @@ fn read_checked<'a>(bytes: &'a [u8], alikes: &'a Alikes) -> Option<DoneView<'a>>
     })
 }
 
-/// The id alone.
+/// Reads the id alone.
 pub fn id_of(bytes: &[u8]) -> &[u8] {
     let id = || {
         let word = word(bytes);

@@ -1,4 +1,4 @@
-//! Effects carried out: jobs come that are after others, others end.
+//! Carrying out effects: jobs are added that are after others, and others end.
 
 use super::blocked::reason_of;
 use super::circles::{Before, Plan, Waiter};
@@ -16,14 +16,14 @@ use crate::queue::state::store::{Id, NewJob};
 use crate::queue::state::Queue;
 use crate::storage::few::Few;
 
-/// In one effect, at most.
+/// Steps in one effect, at most.
 const STEPS_MAX: u64 = 100_000;
 
 fn unfit(_: QueueError) -> QueueError {
     malformed("a job after what it cannot wait for")
 }
 
-/// A job that comes, of which the place is still open.
+/// A new job of which it is not decided yet whether it is blocked.
 pub(in crate::queue) struct Arriving<'a> {
     pub group: Option<&'a [u8]>,
     pub id: Id<'a>,
@@ -143,7 +143,7 @@ impl Queue {
         Ok(())
     }
 
-    /// A job comes, and waits, unless all that it is after is over.
+    /// Adds a job, which waits unless all that it is after has ended.
     pub(in crate::queue::state) fn put_after(
         &mut self,
         old: Option<Handle>,
@@ -175,7 +175,7 @@ impl Queue {
         self.link_all(handle, plan, after, stepped);
     }
 
-    /// A job that was given back. What it was after before is forgotten.
+    /// Has a job wait that was given back. What it was after before is forgotten.
     pub(in crate::queue::state) fn wait_again(
         &mut self,
         handle: Handle,
@@ -192,7 +192,7 @@ impl Queue {
         self.link_all(handle, plan, after, stepped);
     }
 
-    /// Takes the numbers of what the job is to be after before anything else goes or comes.
+    /// Acquires the numbers of what the job is to be after, before any other job is added or removed.
     fn pin(&mut self, plan: Plan) -> Pinned {
         match plan {
             Plan::Group(None) => Pinned::Nothing,
@@ -229,7 +229,8 @@ impl Queue {
         }
     }
 
-    /// A link to a job; to its end, if it is dead and that counts, and to nothing where the waiting job dies.
+    /// A link to a job. To its end, if it is done, or dead and that counts; to an end without an outcome, if the
+    /// waiting job dies at once.
     fn link_to(&mut self, job: Before, on_dead: OnDead, dies: bool) -> u32 {
         let flows = self.flows.get_or_insert_default();
         let job = match job {
@@ -330,7 +331,7 @@ impl Queue {
         Ok(())
     }
 
-    /// KICK: whatever it waits for.
+    /// Unblocks a job by KICK, whatever it waits for.
     pub(super) fn set_free(&mut self, handle: Handle, due: u64) {
         let record = self.flows.as_ref().and_then(|flows| flows.record(handle));
         match record.is_some_and(|record| record.is_of_group()) {
@@ -341,14 +342,14 @@ impl Queue {
     }
 }
 
-/// A plan whose numbers are taken.
+/// A plan whose numbers are acquired.
 enum Pinned {
     Nothing,
     Links {
         numbers: Links,
         on_dead: OnDead,
         open: usize,
-        /// The reason.
+        /// The reason of the waiting job's death.
         dies_of: Option<Vec<u8>>,
     },
 }

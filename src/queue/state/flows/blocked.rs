@@ -39,21 +39,21 @@ impl Flows {
         self.blocked.remove(seq(handle), handle, seq)
     }
 
-    /// A job of that group stands somewhere.
+    /// Notes that a job of this group stands somewhere: unless it is dead, the group is not empty.
     pub(in crate::queue::state) fn note_member(&mut self, group: GroupNumber, place: Place) {
         if matches!(place, Place::Scheduled | Place::Reserved | Place::Blocked) {
             self.emptied.remove(&group);
         }
     }
 
-    /// It stands there no more.
+    /// Notes that a job of this group has left its place: the group may be empty.
     pub(in crate::queue::state) fn note_left(&mut self, group: GroupNumber, groups: &Groups) {
         if self.of_group.contains_key(&group) && groups.is_empty(group) {
             self.emptied.entry(group).or_insert(self.moment);
         }
     }
 
-    /// The groups that are kept for those who wait for them: for tests.
+    /// For tests: the groups that are kept because jobs wait for them.
     pub(in crate::queue::state) fn group_users(&self) -> impl Iterator<Item = GroupNumber> + '_ {
         self.awaited
             .iter()
@@ -63,12 +63,12 @@ impl Flows {
             })
     }
 
-    /// Blocked jobs that were purged.
+    /// The list from which a purge has detached blocked jobs.
     pub(in crate::queue::state) fn purged(&mut self) -> &mut Skiplist<u64> {
         &mut self.blocked
     }
 
-    /// The jobs have new numbers in the order of adding, and stand in the same order.
+    /// Updates the list after the jobs got new numbers in the order of adding, in the same order.
     pub(super) fn number_anew(&mut self, jobs: &Store) {
         let all: Vec<Handle> = self.blocked.iter().map(|(_, handle)| handle).collect();
         self.blocked = Default::default();
@@ -80,13 +80,13 @@ impl Flows {
 }
 
 impl Queue {
-    /// Jobs that are after others.
+    /// How many jobs are blocked.
     #[inline]
     pub fn blocked_len(&self) -> usize {
         self.flows.as_ref().map_or(0, |flows| flows.blocked_len())
     }
 
-    /// What a rule is about to end ends then.
+    /// Says when the jobs that a rule is about to end ended.
     #[inline]
     pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
         if let Some(flows) = &mut self.flows {
@@ -94,20 +94,21 @@ impl Queue {
         }
     }
 
-    /// In the order of adding.
+    /// Blocked jobs in the order of adding.
     pub(in crate::queue) fn blocked(&self) -> impl Iterator<Item = Handle> + '_ {
         let flows = self.flows.iter();
         flows.flat_map(|flows| flows.blocked.iter().map(|(_, handle)| handle))
     }
 
-    /// Whether its due time is an instant: not where it will count from an end.
+    /// Whether the job's due time is an instant: not while it is a delay from an end that has not
+    /// come.
     pub(in crate::queue) fn has_due(&self, handle: Handle) -> bool {
         let record = |flows: &Flows| flows.record(handle).is_some_and(|it| !it.is_timed());
         let is_open = self.flows.as_deref().is_some_and(record);
         !is_open || self.jobs.job(handle).place() != Place::Blocked
     }
 
-    /// No job waits for anything any more. What is left is to be freed.
+    /// Ends all waits. Returns what is left of them, to be freed.
     pub(in crate::queue::state) fn end_all_waits(&mut self) -> Option<Box<Flows>> {
         let flows = self.flows.as_mut()?;
         let left = Flows {
@@ -127,7 +128,7 @@ impl Queue {
         Some(Box::new(left))
     }
 
-    /// All blocked jobs are of their list no more; how many.
+    /// Detaches all blocked jobs from their list; returns how many.
     pub(in crate::queue::state) fn detach_blocked(&mut self) -> usize {
         let flows = self.flows.as_mut();
         flows.map_or(0, |flows| flows.blocked.detach(0..=u64::MAX))
@@ -144,7 +145,7 @@ impl Queue {
         }
     }
 
-    /// The job is as one that is after nothing.
+    /// Moves a blocked job to the schedule.
     pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
         let mut at = self.position(handle);
         must(
@@ -156,7 +157,7 @@ impl Queue {
         self.move_to(handle, at);
     }
 
-    /// The job waits, and the due time that it had is the one it will have.
+    /// Blocks a job. It keeps its due time.
     pub(super) fn block(&mut self, handle: Handle) {
         let mut at = self.position(handle);
         self.unlink(handle, at);
@@ -164,7 +165,7 @@ impl Queue {
         self.move_to(handle, at);
     }
 
-    /// A job that is scheduled or blocked dies of another.
+    /// Has a scheduled or blocked job die of another one's end.
     pub(super) fn kill(&mut self, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
         self.note_moment(moment);
         self.count_death();
@@ -188,7 +189,7 @@ impl Queue {
     }
 }
 
-/// What a job dies of, as its reason.
+/// The reason of a job that dies of another one's end.
 pub(super) fn reason_of(id: &[u8], outcome: &str) -> Vec<u8> {
     [b"after ", id, b": ", outcome.as_bytes()].concat()
 }

@@ -6,7 +6,7 @@ use crate::queue::job::{Handle, Place};
 use crate::queue::state::Queue;
 use std::collections::HashMap;
 
-/// How many use each, by number.
+/// How many users each number and each end has.
 #[derive(Default)]
 struct Found {
     awaited: HashMap<u32, u32>,

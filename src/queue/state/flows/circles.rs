@@ -1,4 +1,4 @@
-//! What a job is to be after, looked up: and whether that would have it wait for itself.
+//! Looking up what a job is to be after, and whether it would wait for itself.
 
 use super::{Flows, What};
 use crate::queue::after::{For, OnDead, AFTER_MAX, BEFORE_MAX};
@@ -14,22 +14,22 @@ use std::collections::HashSet;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::queue) enum Before {
     Held(Handle),
-    /// It is done, and kept.
+    /// A job that is done, and kept.
     Done(u32),
 }
 
-/// What AFTER comes to at this instant.
+/// What AFTER means at this instant.
 pub(in crate::queue) enum Plan {
-    /// Those jobs, done ones and dead ones that count as ended among them.
+    /// The jobs that it names, including done ones, and dead ones that count as ended.
     Jobs {
         jobs: Few<Before>,
         on_dead: OnDead,
-        /// Ends that are not over.
+        /// How many of them have not ended.
         open: usize,
-        /// The first that it dies of at once.
+        /// The first dead job of which the waiting job dies at once.
         dies_of: Option<Handle>,
     },
-    /// That group, if it holds a job.
+    /// The group that it names, if that holds a job.
     Group(Option<GroupNumber>),
 }
 
@@ -54,7 +54,7 @@ impl Plan {
     }
 }
 
-/// The job that is to wait: what stands under its id now, and its group to come.
+/// The job that is to wait: what has its id now, and the group that it will have.
 pub(in crate::queue) struct Waiter<'a> {
     pub id: &'a [u8],
     pub there: Option<Handle>,
@@ -75,7 +75,7 @@ fn in_range(list: &Skiplist<u32>, key: u32) -> impl Iterator<Item = Handle> + '_
 }
 
 impl Queue {
-    /// Looks it up; an error where it cannot be waited for.
+    /// Looks up what AFTER names; an error if the job cannot wait for it.
     pub(in crate::queue) fn plan_after(
         &self,
         waiter: &Waiter<'_>,
@@ -147,7 +147,7 @@ impl Queue {
         })
     }
 
-    /// The job that was awaited last, if that has this id. Not among purged ones, which have theirs no more.
+    /// The job that was awaited last, if it has this id. None while there are purged jobs: these have lost their ids.
     #[inline]
     fn latest_awaited(&self, id: &[u8]) -> Option<Handle> {
         let flows = self.flows.as_ref().filter(|_| !self.has_purged())?;
@@ -159,7 +159,7 @@ impl Queue {
         is_it.then_some(job)
     }
 
-    /// That group, unless it is empty, but for the job that is about to be replaced.
+    /// The group of this name, unless it holds no other job than the one that is about to be replaced.
     fn group_with_jobs(&self, name: &[u8], but: Option<Handle>) -> Option<GroupNumber> {
         let groups = self.groups.as_ref()?;
         let (number, held) = groups.held_by(name, &**self.jobs.hasher())?;
@@ -175,7 +175,7 @@ impl Queue {
         (held > going).then_some(number)
     }
 
-    /// Whether what the job is to wait for waits for it. One that nobody waits for closes no circle.
+    /// An error if what the job is to wait for waits for the job. A job that no other waits for closes no circle.
     fn check_circle(&self, waiter: &Waiter<'_>, plan: &Plan) -> Result<(), QueueError> {
         let Some(flows) = &self.flows else {
             return Ok(());
@@ -213,7 +213,7 @@ impl Queue {
 struct Search<'a> {
     queue: &'a Queue,
     flows: &'a Flows,
-    /// Under the id of the job that is to wait.
+    /// The job that has the id of the job that is to wait.
     target: Option<Handle>,
     /// The group of that job.
     group: Option<GroupNumber>,
@@ -261,7 +261,7 @@ impl Search<'_> {
         }
         let flows = self.flows;
         for job in flows.members_of(group) {
-            // What is replaced leaves that group.
+            // The job that is replaced leaves the group.
             if Some(job) != self.target {
                 self.see(job)?;
             }

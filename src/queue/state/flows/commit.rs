@@ -16,7 +16,7 @@ use crate::queue::state::Queue;
 use std::mem;
 
 impl Queue {
-    /// Whether ends are still to be carried out, or groups to be looked at.
+    /// Whether ends are still to be carried out, or groups or blocked jobs to be checked.
     #[inline]
     pub fn has_flow_work(&self) -> bool {
         (self.flows.as_ref()).is_some_and(|flows| flows.is_pending())
@@ -31,7 +31,7 @@ impl Queue {
         self.flows.as_deref()
     }
 
-    /// The instant of the end that is to be carried out next; 0 where a group is to be looked at.
+    /// The instant of the end that is to be carried out next; 0 if groups or blocked jobs are to be checked.
     pub(in crate::queue) fn flow_work_since(&self) -> Option<u64> {
         let flows = self.flows.as_ref().filter(|flows| flows.is_pending())?;
         let is_known = flows.emptied.is_empty() && !flows.is_unchecked;
@@ -39,7 +39,7 @@ impl Queue {
         Some(first.map_or(0, |pending| flows.over(pending.over).at.ms))
     }
 
-    /// Whether others are after that job.
+    /// Whether others are after this job.
     #[inline]
     pub(in crate::queue) fn is_awaited(&self, handle: Handle) -> bool {
         (self.flows.as_ref()).is_some_and(|flows| flows.is_awaited(handle))
@@ -89,7 +89,7 @@ impl Queue {
         out.complete();
     }
 
-    /// Records how a job ends that is about to, where that means something to others.
+    /// Records how a job that is about to end ends, if that concerns jobs after it.
     pub(in crate::queue) fn commit_over(
         &mut self,
         handle: Handle,
@@ -123,7 +123,7 @@ impl Queue {
         );
     }
 
-    /// KICK of a blocked job.
+    /// Records the KICK of a blocked job.
     pub(in crate::queue) fn commit_unblocked(
         &mut self,
         handle: Handle,
@@ -136,14 +136,14 @@ impl Queue {
         out.raise(Event::Ready);
     }
 
-    /// Looks at the groups that may be empty; how many there were.
+    /// Checks the groups that may be empty, and records those that are; returns how many were checked.
     pub(in crate::queue) fn commit_emptied(&mut self, now: Now, out: &mut Effects) -> usize {
         let Some(flows) = &mut self.flows else {
             return 0;
         };
         let emptied = mem::take(&mut flows.emptied);
         for (&number, &at) in &emptied {
-            // One that nobody waits for any more may be gone.
+            // A group that no job waits for any more may be gone.
             if !self.is_group_awaited(number) {
                 continue;
             }
@@ -159,7 +159,8 @@ impl Queue {
         emptied.len()
     }
 
-    /// Sets jobs free that would stay blocked for ever, as a file or a master has it; how many.
+    /// Unblocks jobs that a file or a master has brought and that would stay blocked for ever; returns the work that
+    /// this took.
     pub(in crate::queue) fn commit_stuck(&mut self, now: Now, out: &mut Effects) -> usize {
         if !self.flows.as_deref().is_some_and(|it| it.is_unchecked) {
             return 0;
@@ -178,7 +179,7 @@ impl Queue {
             .then(|| groups.name(number).to_vec())
     }
 
-    /// Carries out ends, about so many; what it took.
+    /// Carries out ends for about so much work; returns the work that it took.
     pub(in crate::queue) fn commit_steps(
         &mut self,
         work: usize,
@@ -224,7 +225,8 @@ impl Queue {
         }
     }
 
-    /// Records the ends of jobs that a purge or a trim is about to take, in the order of their adding.
+    /// Records the ends of jobs that a purge or a trim is about to take: in the order of adding, or for a trim of
+    /// dying.
     pub(in crate::queue) fn commit_over_of(
         &mut self,
         effect: &Effect<'_>,
@@ -239,7 +241,7 @@ impl Queue {
             super::What::Group(_) | super::What::Over(_) => None,
         };
         let mut going: Vec<Handle> = match *effect {
-            // Few at a time, perhaps of very many.
+            // A trim takes few jobs, perhaps while very many are awaited.
             Effect::Trimmed { count } if count < flows.of_job.len() as u64 => {
                 let first = self.dead.iter().take(count as usize);
                 let first = first.map(|(_, handle)| handle);
@@ -275,7 +277,7 @@ impl From<Now> for Moment {
 }
 
 impl Queue {
-    /// Whether that job can be given back to wait for others.
+    /// Whether this job can be given back to wait for others.
     pub(in crate::queue) fn may_wait(&self, handle: Handle) -> bool {
         let job = self.jobs.job(handle);
         job.recurring().is_none() && job.place() != Place::Dead

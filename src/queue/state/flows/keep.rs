@@ -1,4 +1,4 @@
-//! Numbers, ends and records: who uses them, and that they go with their last user.
+//! Numbers, ends and records: who uses them. Each is removed with its last user.
 
 use super::{scattered, Awaited, Flows, Number, Over, Pending, Record, What};
 use super::{NONE, NO_NUMBER, NO_RECORD};
@@ -19,7 +19,7 @@ pub struct EndOf<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-/// Users that links and ends have lost, with nothing changed yet.
+/// How many users links and ends would lose, before anything is changed.
 #[derive(Default)]
 pub struct Released {
     awaited: Lost,
@@ -30,7 +30,7 @@ pub struct Released {
 struct Lost(HashMap<Number, u32>);
 
 impl Lost {
-    /// One more; how many there are.
+    /// Counts one more; returns how many there are.
     fn lose(&mut self, number: Number) -> u32 {
         let lost = self.0.entry(number).or_default();
         *lost += 1;
@@ -88,7 +88,7 @@ impl Flows {
         number
     }
 
-    /// A link more to the job.
+    /// Adds a link to a job; returns its number.
     pub(super) fn link_to_job(&mut self, job: Handle, on_dead: OnDead) -> Number {
         let latest = self.awaited.get(self.latest);
         let is_it = |it: &Awaited| it.what == What::Job(job) && it.on_dead == on_dead;
@@ -102,14 +102,14 @@ impl Flows {
         number
     }
 
-    /// A link more to an end.
+    /// Adds a link to an end; returns its number.
     pub(super) fn link_to_over(&mut self, over: Number, on_dead: OnDead) -> Number {
         let number = self.add_awaited(What::Over(over), on_dead);
         self.awaited_mut(number).users += 1;
         number
     }
 
-    /// One user less. The group that it was a user of, where it is that of one.
+    /// Takes one user off. With the last one, returns the group that the number was a user of, if any.
     #[must_use]
     pub(super) fn release(&mut self, number: Number) -> Option<GroupNumber> {
         let awaited = self.awaited_mut(number);
@@ -120,7 +120,7 @@ impl Flows {
         let awaited = there(self.awaited.remove(number), NO_NUMBER);
         match awaited.what {
             What::Job(job) => {
-                // Not known any more where all blocked jobs were purged.
+                // It is unknown already if all blocked jobs were purged.
                 self.of_job.remove(scattered(job), number);
                 None
             }
@@ -137,7 +137,7 @@ impl Flows {
         }
     }
 
-    /// The length of the values that go with a job, after those that have been released.
+    /// Bytes of the values that would be freed with a job, after those that `released` counts.
     pub(in crate::queue) fn values_freed(&self, waiter: Handle, released: &mut Released) -> u64 {
         let record = self.record(waiter);
         let links = record.iter().flat_map(|record| record.links.get());
@@ -177,7 +177,7 @@ impl Flows {
             .insert(number, waiter, |handle| jobs.job(handle).seq());
     }
 
-    /// Whether it was not over for that one.
+    /// Removes an edge. Whether the link was still open for this waiter.
     pub(super) fn part(&mut self, number: Number, waiter: Handle, jobs: &Store) -> bool {
         self.edges
             .remove(number, waiter, |handle| jobs.job(handle).seq())
@@ -188,7 +188,7 @@ impl Flows {
             .contains(number, waiter, |handle| jobs.job(handle).seq())
     }
 
-    /// The numbers of a job that another one is to have.
+    /// Takes off a job's numbers, which another one is to have.
     fn lift(&mut self, job: Handle) -> [Number; 3] {
         let numbers = self.numbers_of(job);
         for number in numbers.into_iter().filter(|&it| it != NONE) {
@@ -204,7 +204,8 @@ impl Flows {
         }
     }
 
-    /// The job has ended: its numbers that this means something to are those of its end, and stand in the line.
+    /// Records the end of a job. Those of its numbers that this concerns become numbers of the end, which enters the
+    /// line.
     pub(super) fn end_job(&mut self, job: Handle, end: EndOf<'_>) {
         let outcome = end.outcome.unwrap_or(Outcome::Deleted);
         let mut numbers = self.numbers_of(job);
@@ -238,7 +239,7 @@ impl Flows {
         });
     }
 
-    /// The job has another handle.
+    /// Moves what is known of a job to its new handle.
     fn rename(&mut self, old: Handle, new: Handle, jobs: &Store) {
         let numbers = self.lift(old);
         self.give(numbers, new);
@@ -247,7 +248,7 @@ impl Flows {
         };
         record.waiter = new;
         for &number in record.links.get() {
-            // The order of adding is that of the new one, whose number is the same.
+            // Only the new handle has a job; its number in the order of adding is the same.
             let seq = |handle| jobs.job(if handle == old { new } else { handle }).seq();
             if self.edges.remove(number, old, seq) {
                 self.edges.insert(number, new, seq);
@@ -262,7 +263,7 @@ impl Queue {
         self.flows.get_or_insert_default()
     }
 
-    /// Goes when it holds nothing.
+    /// Drops the flows if they hold nothing.
     pub(in crate::queue::state) fn drop_flows(&mut self) {
         self.flows.take_if(|flows| flows.is_bare());
     }
@@ -274,13 +275,13 @@ impl Queue {
         }
     }
 
-    /// The numbers by which others are after a job that is about to be replaced.
+    /// Takes off the numbers by which others are after a job that is about to be replaced.
     #[inline]
     pub(in crate::queue::state) fn lift_awaited(&mut self, job: Handle) -> Option<[Number; 3]> {
         self.flows.as_mut().map(|flows| flows.lift(job))
     }
 
-    /// They are after this one.
+    /// Gives the numbers of a replaced job to the job in its place.
     #[inline]
     pub(in crate::queue::state) fn give_awaited(
         &mut self,
@@ -292,7 +293,7 @@ impl Queue {
         }
     }
 
-    /// The job goes, and with it what it was after.
+    /// Forgets what a job was after that is about to be removed.
     #[inline]
     pub(in crate::queue::state) fn leave_flows(&mut self, job: Handle) {
         if self.flows.is_some() {
@@ -305,7 +306,7 @@ impl Queue {
         self.drop_record(job);
         if let Some(flows) = &mut self.flows {
             if flows.is_awaited(job) {
-                // Only in forged effects.
+                // With forged effects alone.
                 let end = EndOf {
                     id: self.jobs.job(job).id(),
                     outcome: Some(Outcome::Deleted),
@@ -318,7 +319,7 @@ impl Queue {
         self.drop_flows();
     }
 
-    /// A waiting job waits no more, and nothing is kept of what it was after.
+    /// Ends the wait of a job, and forgets what it was after.
     pub(in crate::queue::state) fn drop_record(&mut self, waiter: Handle) {
         let jobs = &self.jobs;
         let record = self.flows.as_mut().and_then(|flows| {
@@ -334,7 +335,7 @@ impl Queue {
         links.for_each(|&number| self.release_number(number));
     }
 
-    /// What it still waits for is waited for no more; its links tell nothing of that.
+    /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome.
     pub(super) fn close_links(&mut self, waiter: Handle) {
         let Some(flows) = &mut self.flows else {
             return;

@@ -14,16 +14,17 @@ use crate::queue::state::Queue;
 use crate::storage::broken::there;
 use std::collections::HashMap;
 
-/// Ends as they come, and by which numbers jobs have them.
+/// The ends of a snapshot as they come, and the numbers by which jobs are linked to them.
 #[derive(Clone, Debug, Default)]
 pub struct Restoring {
     pub(super) ends: Vec<(Number, [Number; 3])>,
-    /// What is resolved is linked to apart: it is not in the line.
+    /// The numbers of links that were resolved already: these are not in the line.
     resolved: Vec<[Number; 3]>,
 }
 
 impl Flows {
-    /// All ends that somebody has: those of the line come first, in its order.
+    /// All ends that are still needed, and the number of each in the snapshot. Those of the line come first, in its
+    /// order.
     fn ends_in_order(&self, jobs: &[Handle], store: &Store) -> (Vec<Number>, HashMap<Number, u64>) {
         let is_kept = |pending: &&Pending| self.first_of(pending, store).is_some();
         let line = self.line.iter().filter(is_kept).map(|pending| pending.over);
@@ -98,7 +99,7 @@ impl Queue {
         record.links.get().iter().map(link).collect()
     }
 
-    /// The same for a digest: of a job nothing but what it is after, and how that ended.
+    /// Hands out what a digest says of flows: of each job only what it is after, and how that ended.
     pub(in crate::queue::state) fn digest_flows(&self, push: &mut dyn FnMut(&Effect<'_>)) {
         let mut ends = Vec::new();
         self.snapshot_flows(&mut |effect| {
@@ -207,7 +208,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether a job may be after that; how many of them are not over for it.
+    /// Whether a job may have these links; returns how many of them are open.
     fn check_links(
         &self,
         waiter: Handle,
@@ -253,7 +254,7 @@ impl Queue {
         Ok(open)
     }
 
-    /// Not after one that is over for it, nor after one that recurs.
+    /// Whether a job can be waited for: not if its end counts already, nor if it recurs.
     fn may_be_after(&self, handle: Handle, on_dead: OnDead) -> bool {
         let job = self.jobs.job(handle);
         let is_over = job.place() == Place::Dead && on_dead != OnDead::Wait;
@@ -266,7 +267,7 @@ impl Queue {
         group.is_some() && self.group_of(waiter) != Some(name)
     }
 
-    /// The end that has this number in what is loaded.
+    /// The end that has this number in the snapshot.
     fn restoring_end(&self, number: u64) -> Option<Number> {
         let restoring = self.flows.as_ref()?.restoring.as_ref()?;
         Some(restoring.ends.get(usize::try_from(number).ok()?)?.0)
@@ -325,7 +326,7 @@ impl Flows {
         number
     }
 
-    /// The line has the order in which the ends came.
+    /// Puts an end into the line, in the order in which the ends came.
     fn stand_at(&mut self, rank: u64, over: Number, numbers: [Number; 3]) {
         let at = self.line.partition_point(|pending| pending.rank < rank);
         match self.line.get_mut(at).filter(|it| it.rank == rank) {
@@ -342,7 +343,7 @@ impl Flows {
         }
     }
 
-    /// All of a snapshot has come.
+    /// Called when all of a snapshot has come.
     fn end_restoring(&mut self) {
         let Some(restoring) = self.restoring.take() else {
             return;
@@ -350,13 +351,13 @@ impl Flows {
         for (over, _) in restoring.ends {
             self.drop_over(over);
         }
-        // Those that come now stand behind.
+        // Ends that come from now on stand behind them.
         self.line.iter_mut().for_each(|it| it.rank = 0);
     }
 }
 
 impl Queue {
-    /// What follows is of no snapshot.
+    /// The effects that follow are of no snapshot.
     #[inline]
     pub(in crate::queue::state) fn end_restoring_flows(&mut self) {
         if let Some(flows) = &mut self.flows {
@@ -364,7 +365,7 @@ impl Queue {
         }
     }
 
-    /// At the end of a snapshot: whether every blocked job waits for something that may come.
+    /// At the end of a snapshot: whether every blocked job waits for something that can happen.
     pub(in crate::queue::state) fn check_told_flows(&mut self) -> Result<(), QueueError> {
         match self.take_stuck()[..] {
             [] => Ok(()),
@@ -372,7 +373,7 @@ impl Queue {
         }
     }
 
-    /// The queue of a copy has the same flows, though its jobs have other handles.
+    /// Copies the flows of another queue, whose jobs have other handles.
     pub(in crate::queue::state) fn adopt_flows(&mut self, other: &Queue) {
         let copied = |effect: &Effect<'_>| self.apply(effect);
         let mut result = Ok(());
@@ -426,7 +427,7 @@ impl Queue {
         }
     }
 
-    /// How those that it was after ended, in the order of its AFTER.
+    /// How the jobs that this one was after ended, in the order of its AFTER.
     pub(in crate::queue) fn results_of(&self, job: Handle) -> impl Iterator<Item = Ended<'_>> {
         let flows = self.flows.as_ref();
         let record = flows.and_then(|flows| flows.record(job));

@@ -1,4 +1,4 @@
-//! Carrying out what ends mean, one waiting job at a time.
+//! Carrying out ends for the jobs that wait for them, one waiting job at a time.
 
 use super::blocked::reason_of;
 use super::keep::EndOf;
@@ -9,7 +9,7 @@ use crate::queue::state::store::Store;
 use crate::queue::state::Queue;
 use crate::storage::broken::there;
 
-/// In the ends of leases: several lists change, all over the memory.
+/// The work of one step, in units of one expired lease: several lists change, all over the memory.
 const WORK_OF_STEP: usize = 2;
 
 /// What steps have done.
@@ -17,20 +17,20 @@ const WORK_OF_STEP: usize = 2;
 pub struct Stepped {
     /// Waiting jobs for which an end was carried out.
     pub count: u64,
-    /// What it took, in the ends of leases.
+    /// The work that this took, in units of one expired lease.
     pub work: usize,
     /// Jobs that died.
     pub died: u64,
-    /// And gave their place to a successor.
+    /// Jobs that died and gave their place to a successor.
     pub succeeded: u64,
-    /// Successors whose TTL was over.
+    /// Successors whose TTL had expired.
     pub expired: u64,
-    /// The earliest due time of those that may be ready.
+    /// The earliest due time of jobs that may be ready now.
     pub first_due: Option<u64>,
 }
 
 impl Flows {
-    /// The waiting job that comes first in the order of adding, of those that an end means something to.
+    /// The first waiting job, in the order of adding, of those that an end concerns.
     pub(super) fn first_of(
         &self,
         pending: &Pending,
@@ -47,7 +47,7 @@ impl Flows {
             .min_by_key(|&(_, _, waiter)| (jobs.job(waiter).seq(), waiter))
     }
 
-    /// The first that a step is to carry out, and its end.
+    /// What the next step is to carry out: the first end, and its first waiting job.
     fn next(&self, jobs: &Store) -> Option<(Number, OnDead, Number, Handle)> {
         let pending = self.line.front()?;
         let (on_dead, number, waiter) = self.first_of(pending, jobs)?;
@@ -56,7 +56,7 @@ impl Flows {
 }
 
 impl Queue {
-    /// Carries out ends for up to `most` waiting jobs, or until it was `work`.
+    /// Carries out ends for up to `most` waiting jobs, or until that took `work`.
     pub(in crate::queue) fn step_flows(&mut self, most: u64, work: usize) -> Stepped {
         let mut stepped = Stepped::default();
         while stepped.count < most && stepped.work < work && self.step_once(&mut stepped) {}
@@ -64,7 +64,7 @@ impl Queue {
         stepped
     }
 
-    /// False where nothing is left to carry out.
+    /// Carries out one step; false if nothing is left.
     fn step_once(&mut self, stepped: &mut Stepped) -> bool {
         loop {
             let Some(flows) = &mut self.flows else {
@@ -121,13 +121,13 @@ impl Queue {
         stepped.first_due = Some(stepped.first_due.map_or(due, |first| first.min(due)));
     }
 
-    /// Links cost, too.
+    /// The work for the links of a waiting job.
     fn links_of(&self, waiter: Handle) -> usize {
         let record = self.flows.as_ref().and_then(|flows| flows.record(waiter));
         record.map_or(0, |record| record.links.get().len() / 4)
     }
 
-    /// A blocked job dies; those after it are updated.
+    /// Has a blocked job die, and records its end for those after it.
     pub(super) fn die_of(
         &mut self,
         waiter: Handle,
@@ -166,7 +166,7 @@ impl Queue {
         }
     }
 
-    /// The due time of the successor that takes its place, unless its TTL is over.
+    /// The due time of the successor that takes the job's place, unless the successor's TTL has expired.
     fn lasting_successor(
         &mut self,
         waiter: Handle,

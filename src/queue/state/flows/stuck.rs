@@ -1,4 +1,4 @@
-//! Blocked jobs that wait for nothing that may come: only forged data has them.
+//! Blocked jobs that wait for nothing that can happen: only forged data has them.
 
 use super::What;
 use crate::queue::job::{Handle, Place};
@@ -12,8 +12,8 @@ impl Queue {
         }
     }
 
-    /// Effects have come one after the other, perhaps forged, of which only the end tells whether they fit. Jobs that
-    /// would stay blocked for ever are set free; true where there were any.
+    /// Unblocks jobs that would stay blocked for ever; true if there were any. Effects that come one after the other,
+    /// perhaps forged, can only be checked for this at their end.
     pub fn free_stuck(&mut self) -> bool {
         let stuck = match &self.flows {
             Some(flows) if flows.is_unchecked => self.take_stuck(),
@@ -27,7 +27,7 @@ impl Queue {
         !stuck.is_empty()
     }
 
-    /// Blocked jobs that wait for nothing that may come. From here on the flows count as checked.
+    /// Blocked jobs that wait for nothing that can happen. From here on the flows count as checked.
     #[cold]
     pub(super) fn take_stuck(&mut self) -> Vec<Handle> {
         self.end_restoring_flows();
@@ -52,14 +52,16 @@ impl Queue {
         }
     }
 
-    /// Takes away what waits for nothing that is blocked, until nothing more can be: those that are left.
+    /// The blocked jobs that are left once those that wait for no blocked job are taken away, as often as there are
+    /// any.
     fn in_circles(&self) -> Vec<Handle> {
         let Some(flows) = &self.flows else {
             return Vec::new();
         };
         let is_blocked = |job: Handle| self.jobs.job(job).place() == Place::Blocked;
         let blocked_still = |(job, count): (Handle, usize)| (count > 0).then_some(job);
-        // How many blocked jobs each one waits for, those of its group included; who waits for a job or a group.
+        // For each job, how many blocked jobs, and groups with blocked jobs, it waits for. How many blocked jobs a
+        // group has. And which jobs wait for a job or a group.
         let mut before: HashMap<Handle, usize> = HashMap::new();
         let mut members: HashMap<u32, usize> = HashMap::new();
         let mut of_job: HashMap<Handle, Vec<Handle>> = HashMap::new();

@@ -164,7 +164,7 @@ fn deaths_and_deletions() {
     assert_eq!(scene.reason("e"), "after d: dead");
     scene.del("a");
     assert_eq!(scene.reason("w"), "after a: deleted");
-    // One that is dead counts as ending at the ADD.
+    // A dead job counts as ended at the ADD.
     scene.add("x", &["w"], OnDead::Die).unwrap();
     assert_eq!(scene.reason("x"), "after w: dead");
     scene.add("y", &["w"], OnDead::Run).unwrap();
@@ -231,7 +231,7 @@ fn groups() {
     assert!(scene.results("z").is_empty());
 }
 
-/// What a snapshot says, with other links; none where they are left out.
+/// Restores a snapshot of the queue, with other links; without links where `forge` gives none.
 fn restored(
     queue: &Queue,
     forge: impl Fn(&[u8]) -> Option<Vec<Link<'static>>>,
@@ -278,8 +278,8 @@ fn carried_out(
     Ok(())
 }
 
-/// Effects one after the other, as an AOF has them, end nowhere: the next one that is of no snapshot, the timer, or a
-/// copy's timer finds what nothing can free.
+/// Effects that come one after the other, as an AOF has them, have no end at which they are checked. What nothing can
+/// unblock is found by the next effect that is of no snapshot, by the timer, or by a copy's timer.
 #[test]
 fn no_job_stays_blocked_by_forged_effects() {
     let mut scene = Scene::new();
@@ -341,7 +341,7 @@ fn forged_links_are_refused() {
     assert!(restored(queue, |_| None).is_err(), "blocked after nothing");
 }
 
-/// What the timer does of it counts as its steps: nobody waits longer for it than for anything else.
+/// What the timer carries out for waiting jobs counts as its steps: it takes no longer than other work.
 #[test]
 fn the_timer_follows_within_its_steps() {
     const STEPS: usize = 100;
@@ -370,7 +370,7 @@ fn the_timer_follows_within_its_steps() {
     scene.queue.check_invariants().unwrap();
 }
 
-/// The number by which the purged ones waited is nobody's way to the job any more.
+/// The number by which the purged jobs waited no longer leads to the job.
 #[test]
 fn after_a_purge_of_all_that_waited_one_more_waits_for_the_same() {
     let mut scene = Scene::new();

@@ -105,7 +105,7 @@ impl Queue {
             standing += usize::from(!group.stands_nowhere());
             let expected = groups.standing(number, &self.jobs, self.group_rates.as_deref());
             let at = group.at & (AT_MAX | INSTANT);
-            // A window that has ended may have gone meanwhile.
+            // A window that has ended may have been dropped meanwhile.
             let fits = at == expected || (self.group_rates.is_some() && expected < at);
             if !(fits || groups.pass.is_some()) || group.turn > groups.turn {
                 return Err(format!("group {number} stands at {at}, not {expected}"));

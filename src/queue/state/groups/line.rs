@@ -1,5 +1,5 @@
-//! The delayed and ready jobs of one group, in the two orders in which it may give them, so that GROUPFIFO can
-//! come and go without anything being moved: most groups have one or a few.
+//! The delayed and ready jobs of one group, in the two orders in which it may give them, so that nothing moves when
+//! GROUPFIFO is set or unset. Most groups have one job or a few.
 
 use crate::queue::clock::Now;
 use crate::queue::job::Handle;
@@ -10,7 +10,7 @@ use crate::storage::skiplist::Skiplist;
 use std::mem;
 use std::ops::RangeInclusive;
 
-/// Jobs in a line that is a plain array, at most.
+/// How many jobs a line holds as a plain array, at most.
 const FEW: usize = 16;
 
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub struct Waiting {
     pub due: u64,
 }
 
-/// One of a few, with its number in the order of adding.
+/// A job of a short line, with its number in the order of adding.
 #[derive(Clone, Copy)]
 pub struct Placed {
     job: Waiting,
@@ -100,7 +100,7 @@ impl Many {
         self.ranked.len_up_to(*dues.end(), true) - before
     }
 
-    /// Those whose due is within the range, or those whose due is not.
+    /// Jobs whose due time is within the range, or jobs whose due time is not.
     fn split(&self, dues: &RangeInclusive<u64>, within: bool, jobs: &Store) -> Vec<Waiting> {
         let tie = |handle| jobs.job(handle).seq();
         let upto = |from: u64, to: u64| {
@@ -156,7 +156,7 @@ impl Line {
         }
     }
 
-    /// False where it is not there.
+    /// False if the job is not there.
     pub fn remove(&mut self, old: Waiting, jobs: &Store) -> bool {
         let there = match self {
             Line::Empty => false,
@@ -174,7 +174,7 @@ impl Line {
         there
     }
 
-    /// Takes the form that so few have.
+    /// Takes the form for as few jobs as are left.
     fn shrink(&mut self, jobs: &Store) {
         match self {
             Line::Few(few) => match few[..] {
@@ -192,7 +192,7 @@ impl Line {
         }
     }
 
-    /// All of them, in ready order.
+    /// All jobs, in ready order.
     fn placed(&self, jobs: &Store) -> Vec<Placed> {
         match self {
             Line::Empty => Vec::new(),
@@ -206,7 +206,7 @@ impl Line {
         }
     }
 
-    /// The jobs have new numbers, in the same order.
+    /// Updates the line after its jobs got new numbers, in the same order.
     pub fn number_anew(&mut self, jobs: &Store) {
         if self.len() > 1 {
             let all = self.placed(jobs);
@@ -225,7 +225,7 @@ impl Line {
         }
     }
 
-    /// Without those that are due within the range. A long line that this makes useless is to be freed.
+    /// Removes the jobs that are due within the range. Returns a long line that is useless now, to be freed.
     pub fn purge(&mut self, dues: &RangeInclusive<u64>, jobs: &Store) -> Option<Line> {
         let mut useless = None;
         match self {
@@ -266,7 +266,7 @@ impl Line {
         }
     }
 
-    /// From when on it gives a job.
+    /// The instant from which the line gives a job.
     pub fn gives_at(&self, is_fifo: bool, jobs: &Store) -> Option<u64> {
         if is_fifo {
             return self.head(jobs).map(|head| head.due);
@@ -292,7 +292,7 @@ impl Line {
         }
     }
 
-    /// The job that it gives at that instant.
+    /// The job that the line gives at this instant.
     pub fn first_ready(&self, now_ms: u64, is_fifo: bool, jobs: &Store) -> Option<Handle> {
         if is_fifo {
             let head = self.head(jobs).filter(|head| head.due <= now_ms);

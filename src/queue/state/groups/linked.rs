@@ -1,4 +1,4 @@
-//! What of the groups follows from where jobs stand: lines, counts, and which of them hold jobs.
+//! The parts of groups that follow from where jobs stand: lines, counts, and which groups hold jobs.
 
 use super::line::Waiting;
 use super::{check_name, GroupNumber, Groups, TURN_MAX};
@@ -23,7 +23,7 @@ fn waiting(handle: Handle, at: Position) -> Waiting {
     }
 }
 
-/// Whose turn a snapshot holds so far.
+/// The groups whose turn a snapshot has so far.
 #[derive(Default)]
 pub struct TurnsSeen {
     own: bool,
@@ -32,7 +32,7 @@ pub struct TurnsSeen {
 }
 
 impl TurnsSeen {
-    /// Whether it was not seen yet; from now on it is.
+    /// Whether the group was not seen before; notes that it is now.
     fn is_news(&mut self, group: Option<GroupNumber>) -> bool {
         let Some(number) = group else {
             return !std::mem::replace(&mut self.own, true);
@@ -95,7 +95,7 @@ impl Groups {
         }
     }
 
-    /// All blocked jobs are about to go.
+    /// Forgets all blocked jobs, which are about to be removed.
     fn leave_blocked(&mut self) {
         for (number, _) in std::mem::take(&mut self.blocked) {
             self.held -= usize::from(self.get(number).live() == 0);
@@ -108,13 +108,13 @@ impl Groups {
 }
 
 impl Queue {
-    /// The group of a job that comes, with one user more.
+    /// The group of a new job, with one user more.
     pub(in crate::queue::state) fn acquire_group(&mut self, name: &[u8]) -> GroupNumber {
         let others = self.live_len() > 0;
         let settings = &self.settings;
         let groups = self.groups.get_or_insert_with(|| {
             let mut groups = Box::new(Groups::new(settings));
-            // Those that are there were served before the first group comes.
+            // Jobs that are there already count as served before the first group comes.
             if others {
                 groups.own_turn = groups.next_turn();
             }
@@ -123,8 +123,8 @@ impl Queue {
         groups.acquire(name, self.jobs.hasher().hash_one(name))
     }
 
-    /// A job begins to be delayed, ready or reserved, which it was not: where its group holds no other, that
-    /// begins to hold jobs, and takes the turn behind all others, or the one that a snapshot tells.
+    /// A job becomes blocked, delayed, ready or reserved. If its group held no job before, the group takes the turn
+    /// behind all others, or the one that a snapshot tells.
     #[inline]
     pub(in crate::queue::state) fn begin_turn(
         &mut self,
@@ -162,7 +162,7 @@ impl Queue {
         }
     }
 
-    /// A job with a group stands somewhere now.
+    /// Notes where a job with a group stands now.
     #[inline(never)]
     pub(in crate::queue::state) fn link_in_group(
         &mut self,
@@ -180,7 +180,7 @@ impl Queue {
         }
     }
 
-    /// It stands there no more. What it means for its group's turn is left to what follows.
+    /// Notes that a job with a group has left its place. The caller updates the group's place in the lists of turns.
     #[inline(never)]
     pub(in crate::queue::state) fn unlink_in_group(
         &mut self,
@@ -196,7 +196,7 @@ impl Queue {
         }
     }
 
-    /// Jobs that are purged, and their successors, are of no group from now on: each one is looked at.
+    /// Takes purged jobs and their successors out of their groups, one by one.
     pub(in crate::queue::state) fn leave_groups(&mut self, handles: &[Handle]) {
         for &handle in handles {
             let successor = self.jobs.successor(handle);
@@ -244,7 +244,7 @@ impl Queue {
         }
     }
 
-    /// Frees a job's memory: it stands nowhere.
+    /// Frees the memory of a job that stands on no list any more.
     #[inline]
     pub(in crate::queue::state) fn drop_job(&mut self, handle: Handle) {
         self.leave_flows(handle);
@@ -262,7 +262,7 @@ impl Queue {
         }
     }
 
-    /// Unless there are some.
+    /// Drops the structure if no group is left.
     fn drop_groups(&mut self) {
         self.groups.take_if(|groups| groups.all.len() == 0);
     }
@@ -275,7 +275,7 @@ impl Queue {
         }
     }
 
-    /// The turns of another queue, of which this is a copy, job by job.
+    /// Takes over the turns of another queue, of which this one is a copy, made job by job.
     pub(in crate::queue::state) fn adopt_turns(&mut self, other: &Queue) {
         let (Some(groups), Some(others)) = (&mut self.groups, &other.groups) else {
             return;
@@ -311,7 +311,7 @@ impl Queue {
         Some(group.map_or(groups.own_turn, |number| groups.get(number).turn))
     }
 
-    /// Whether jobs that come as rows tell the turn of each group, and once.
+    /// Whether jobs that come as rows tell the turn of each group exactly once.
     pub(in crate::queue::state) fn check_turns<'a>(
         &self,
         jobs: impl Iterator<Item = NewJob<'a>>,
@@ -342,7 +342,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether jobs of that group, or without one, are delayed, ready or reserved.
+    /// Whether any job of this group, or without a group, is blocked, delayed, ready or reserved.
     fn holds(&self, group: Option<&[u8]>) -> bool {
         match group {
             Some(name) => self.group(name).is_some_and(|group| group.holds_any()),
@@ -377,7 +377,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Name, turn, waiting and reserved of all groups that hold jobs, in turn; of jobs without one, no name.
+    /// (turn, name) of all groups that hold jobs, in the order of turns; for jobs without a group, no name.
     pub(in crate::queue::state) fn turns(&self) -> Vec<(u64, Option<&[u8]>)> {
         let groups = self.groups.as_ref();
         let Some(groups) = groups.filter(|groups| groups.holds_any(&self.schedule)) else {

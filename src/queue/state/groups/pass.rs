@@ -1,14 +1,13 @@
-//! What concerns all groups at once, a new setting or a large purge, carried out in steps: a million groups
-//! looked at in one command would hold up the server for a second.
+//! Changes that concern all groups at once, carried out in steps: a new setting, or a large purge. To update a million
+//! groups in one command would hold up the server for a second.
 //!
-//! Each such change begins a *round*. Groups carry the round in which they were looked at last. Those of older
-//! rounds stand in the lists of turns of these, as they stood; whatever touches a group brings it into the
-//! current round first ([`Groups::catch_up`]), and a *pass* over all numbers does so with the rest, a few at a
-//! time.
+//! Each such change begins a *round*. Groups carry the round in which they were updated last. Groups of older rounds
+//! stand in the lists of turns of these rounds, as they stood. Whatever touches a group brings it into the current
+//! round first ([`Groups::catch_up`]), and a *pass* over all numbers does so with the rest, a few at a time.
 //!
-//! Meanwhile no job is delivered against the new settings, and none that is purged: each delivery brings those
-//! before it in turn into the current round, up to a bound. Where very many are, a group that the old setting
-//! held back may be served a little late. Where a delivery finds none that may be served, it goes by the first
+//! Meanwhile no job is delivered against the new settings, and no purged job. Each delivery brings the groups that
+//! stand before its own in turn into the current round, up to a bound. If there are very many, a group that the old
+//! setting held back may be served a little late. A delivery that finds no group that may be served goes by the first
 //! ready jobs, up to a bound, too.
 
 use super::line::Line;
@@ -24,48 +23,50 @@ use crate::storage::broken::must;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Rounds that can be distinguished. Where one more would begin, a purge is carried out at once, and a setting in the
-/// round that there is.
+/// How many rounds can be distinguished. If one more would begin, a purge updates its groups at once, and a setting is
+/// carried out in the current round.
 pub(super) const ROUNDS: usize = 8;
-/// Of these, those that settings begin: the others are left to purges.
+/// How many of these rounds settings may begin; the others are left to purges.
 const ROUNDS_OF_SETTINGS: usize = 3;
-/// Groups that one command looks at. Tests have few, and want all that lies between.
+/// How many groups one command updates. Tests have few, and want the states in between.
 const LOOKED_AT: usize = if cfg!(test) { 2 } else { 500 };
-/// And all commands and clients of one millisecond together: a POP of many jobs would look so often.
+/// How many groups all commands and clients of one millisecond update together: a POP of many jobs would do so for each
+/// job.
 const LOOKS_PER_MS: usize = 2 * LOOKED_AT;
-/// Of ready jobs, where nothing is known that may be delivered: so many however many were looked at before.
+/// If no job is known that may be delivered: at least this many ready jobs are looked at, however many were before.
 const LEAST_READY: usize = if cfg!(test) { 1 } else { 16 };
-/// Numbers that no group has, passed over in one step.
+/// How many numbers without a group are skipped in one step.
 const SKIPPED: GroupNumber = 1024;
-/// With each job of a group that is linked.
+/// How many groups are updated with each job that is linked into a group.
 const LOOKED_AT_WITH_EACH: usize = 4;
 
-/// What was purged when a round began.
+/// The purge with which a round began.
 #[derive(Clone)]
 struct Gone {
     purged: Purged,
-    /// Of leases: how many jobs of each group stay reserved, as theirs are over, where any do.
+    /// For a purge of leases: how many jobs of each group stay reserved, because their leases are overdue; only groups
+    /// with such jobs.
     staying: HashMap<GroupNumber, u32>,
 }
 
 #[derive(Clone, Default)]
 pub struct Pass {
-    /// Groups from this number on are still to be looked at.
+    /// Groups from this number on are still to be updated.
     next: GroupNumber,
-    /// Rounds that have begun in it.
+    /// How many rounds have begun in this pass.
     begun: usize,
     /// The lists of turns of older rounds.
     older: [Turns; ROUNDS],
     purges: [Option<Gone>; ROUNDS],
-    /// To be freed.
+    /// Long lines to be freed.
     useless: Vec<Line>,
-    /// Groups that deliveries have had looked at in this millisecond.
+    /// How many groups and ready jobs deliveries have looked at in the millisecond `looked_ms`.
     looked_at: usize,
     looked_ms: u64,
 }
 
 impl Pass {
-    /// How many groups a delivery may have looked at now.
+    /// How many groups a delivery may update now.
     fn looks(&mut self, now: Now) -> usize {
         if self.looked_ms != now.ms() {
             (self.looked_ms, self.looked_at) = (now.ms(), 0);
@@ -73,7 +74,7 @@ impl Pass {
         LOOKS_PER_MS.saturating_sub(self.looked_at).min(LOOKED_AT)
     }
 
-    /// How many ready jobs it may look at after that.
+    /// How many ready jobs a delivery may look at after that.
     fn looks_at_ready(&self) -> usize {
         let left = (LOOKS_PER_MS + LOOKED_AT).saturating_sub(self.looked_at);
         left.clamp(LEAST_READY, LOOKED_AT)
@@ -87,12 +88,12 @@ impl Pass {
         &mut self.older
     }
 
-    /// With their rounds.
+    /// The lists of turns of older rounds, with their rounds.
     pub(super) fn each_older(&self) -> impl Iterator<Item = (usize, &Turns)> {
         self.older.iter().enumerate()
     }
 
-    /// What has been purged since that round.
+    /// The purges since a round.
     fn purges_since(&self, round: usize, current: usize) -> impl Iterator<Item = &Gone> {
         let rounds = (1..ROUNDS).map(move |later| (round + later) % ROUNDS);
         let later = rounds.take((current + ROUNDS - round) % ROUNDS);
@@ -126,7 +127,7 @@ impl Gone {
     }
 }
 
-/// Ranges as disjoint ones.
+/// Joins ranges that overlap.
 fn disjoint(mut ranges: Vec<RangeInclusive<u64>>) -> Vec<RangeInclusive<u64>> {
     ranges.sort_unstable_by_key(|range| *range.start());
     let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
@@ -142,7 +143,7 @@ fn disjoint(mut ranges: Vec<RangeInclusive<u64>>) -> Vec<RangeInclusive<u64>> {
 }
 
 impl Groups {
-    /// From now on all groups are to be looked at; false where that cannot begin.
+    /// Begins a round, in which all groups are to be updated; false if no further round can begin.
     fn begin_round(&mut self, gone: Option<Gone>) -> bool {
         let pass = self.pass.get_or_insert_default();
         pass.next = 0;
@@ -160,7 +161,7 @@ impl Groups {
         true
     }
 
-    /// Delayed and ready, and reserved jobs of a group.
+    /// How many jobs a group holds: blocked, delayed and ready ones; and reserved ones.
     pub(super) fn counts(&self, number: GroupNumber) -> (usize, usize) {
         let group = self.get(number);
         let (mut waiting, mut reserved) = (group.line.len(), group.reserved as usize);
@@ -170,7 +171,7 @@ impl Groups {
                 match &gone.purged {
                     Purged::Dues(some) => dues.push(some.clone()),
                     Purged::Leases(_) => reserved = gone.staying_of(number) as usize,
-                    // Their groups were looked at at once.
+                    // These purges have updated their groups at once.
                     Purged::DeadBefore(_) | Purged::Blocked | Purged::Overdue { .. } => {}
                 }
             }
@@ -180,7 +181,8 @@ impl Groups {
         (waiting + self.blocked_in(number), reserved)
     }
 
-    /// Brings a group into the current round; it stands nowhere then, until it is refreshed.
+    /// Brings a group into the current round. If it is of an older one, it stands in no list of turns until it is
+    /// refreshed.
     #[inline]
     pub(super) fn catch_up(&mut self, number: GroupNumber, jobs: &Store) {
         if self.get(number).round() != self.round {
@@ -202,7 +204,7 @@ impl Groups {
             match &gone.purged {
                 Purged::Dues(dues) => useless.extend(group.line.purge(dues, jobs)),
                 Purged::Leases(_) => group.reserved = gone.staying_of(number),
-                // Their groups were looked at at once.
+                // These purges have updated their groups at once.
                 Purged::DeadBefore(_) | Purged::Blocked | Purged::Overdue { .. } => {}
             }
         }
@@ -212,7 +214,7 @@ impl Groups {
         self.held -= usize::from(before > 0 && holds_none);
     }
 
-    /// Looks at up to `budget` groups that are still to be looked at; returns how much of the budget is left.
+    /// Updates up to `budget` groups that the pass has not come to; returns the unused budget.
     fn look_at_some(&mut self, budget: usize, jobs: &Store, rates: Option<&GroupRates>) -> usize {
         for left in (1..=budget).rev() {
             let Some(pass) = &mut self.pass else {
@@ -239,8 +241,8 @@ impl Groups {
         0
     }
 
-    /// The group that stands first in turn of all that might be served at that instant, unless it is known
-    /// to stand there rightly.
+    /// The group that is first in turn of all that might be served at this instant, unless it is known to stand where
+    /// it belongs.
     fn first_in_doubt(
         &mut self,
         now: Now,
@@ -261,13 +263,13 @@ impl Groups {
 }
 
 impl Queue {
-    /// Whether groups are still to be looked at.
+    /// Whether groups are still to be updated.
     #[inline]
     pub(in crate::queue) fn is_passing(&self) -> bool {
         (self.groups.as_ref()).is_some_and(|groups| groups.pass.is_some())
     }
 
-    /// Looks at up to `budget` of them; returns how much of the budget is left. Not an effect: no command shows a difference.
+    /// Updates up to `budget` groups; returns the unused budget. Not an effect: no command shows a difference.
     pub(in crate::queue::state) fn look_at_groups(&mut self, budget: usize) -> usize {
         match &mut self.groups {
             Some(groups) => groups.look_at_some(budget, &self.jobs, self.group_rates.as_deref()),
@@ -281,7 +283,7 @@ impl Queue {
         }
     }
 
-    /// A new setting of the groups.
+    /// Carries out new settings of the groups.
     pub(in crate::queue::state) fn regroup(&mut self) {
         let Some(groups) = &mut self.groups else {
             return;
@@ -293,7 +295,8 @@ impl Queue {
         self.look_at_groups(LOOKED_AT);
     }
 
-    /// Jobs of groups are about to be detached, `count` of them. False where their groups must be looked at now.
+    /// Leaves it to a pass to update the groups of `count` jobs that are about to be detached. False if they must be
+    /// updated now.
     pub(in crate::queue::state) fn leave_groups_later(
         &mut self,
         purged: &Purged,
@@ -302,7 +305,7 @@ impl Queue {
         let staying = match purged {
             Purged::Leases(_) => self.groups_of_first_reserved(self.reserved.len() - count),
             Purged::Overdue { .. } => return false,
-            // Dead ones stand nowhere.
+            // Dead jobs are in no line, and are not counted.
             Purged::DeadBefore(_) => return true,
             Purged::Blocked => {
                 self.leave_blocked_groups();
@@ -325,7 +328,7 @@ impl Queue {
         later
     }
 
-    /// How many jobs of each group are among so many whose leases end first.
+    /// How many jobs of each group are among the `count` jobs whose leases end first.
     fn groups_of_first_reserved(&self, count: usize) -> HashMap<GroupNumber, u32> {
         let first = self.leases_from(0).take(count);
         let mut groups = HashMap::new();
@@ -335,7 +338,7 @@ impl Queue {
         groups
     }
 
-    /// Brings the groups that a delivery may be of into the current round, as far as the bound allows.
+    /// Brings the groups that a delivery may come from into the current round, as far as the bound allows.
     #[inline]
     pub(in crate::queue) fn look_before(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
         if self.is_passing() {
@@ -368,8 +371,8 @@ impl Queue {
         }
     }
 
-    /// Where nothing is known that may be delivered: brings the groups of the first ready jobs into the current
-    /// round until one may be served.
+    /// If no job is known that may be delivered: brings the groups of the first ready jobs into the current round,
+    /// until one of these jobs may be.
     #[cold]
     pub(in crate::queue) fn look_at_ready(&mut self, noack: bool, now: Now) -> bool {
         let pass = self.groups.as_ref().and_then(|groups| groups.pass.as_ref());

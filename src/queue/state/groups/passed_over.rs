@@ -1,4 +1,4 @@
-//! Groups that are passed over: their first job costs more than their window of GROUPRATE lets go.
+//! Groups that are passed over: their first job costs more than their window of GROUPRATE allows.
 
 use super::{GroupNumber, Groups};
 use crate::queue::clock::Now;
@@ -6,7 +6,7 @@ use crate::queue::job::Handle;
 use crate::queue::state::Queue;
 
 impl Groups {
-    /// In the past where it is not passed over, or no longer.
+    /// Until when a group is passed over; in the past if it is not.
     #[inline]
     pub(super) fn passed_over_until(&self, number: GroupNumber) -> u64 {
         if self.passed_over.is_empty() {
@@ -17,7 +17,7 @@ impl Groups {
 }
 
 impl Queue {
-    /// Whether RATE and its group's GROUPRATE let a job go whose turn it is, be its cost what it is.
+    /// Whether RATE and the group's GROUPRATE allow a job whose turn it is, with what it costs.
     #[inline]
     pub(in crate::queue) fn fits_rates(&self, handle: Handle, now: Now) -> bool {
         !self.jobs().has_notes() || !self.has_rates() || self.fits_costing(handle, now)
@@ -29,8 +29,8 @@ impl Queue {
         self.group_opens_ms(handle, cost, now) <= now.ms() && self.rate_opens_ms(cost, now) == 0
     }
 
-    /// Passes over a group whose first job is that one, until its window lets that go, or another may be first.
-    /// False where the window does.
+    /// Passes over the group whose first job is `handle`, until its window allows this job, or another may be first.
+    /// False if the window allows it now.
     #[cold]
     pub(in crate::queue) fn pass_over(&mut self, handle: Handle, now: Now) -> bool {
         let opens = self.group_opens_ms(handle, self.cost_of(handle), now);
@@ -48,7 +48,7 @@ impl Queue {
         true
     }
 
-    /// Whoever was first in it and whatever its window said.
+    /// Updates a group that another job may be first in, or whose window may allow a delivery.
     pub(in crate::queue::state) fn reconsider_group(&mut self, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
             groups.passed_over.remove(&number);

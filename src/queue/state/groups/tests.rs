@@ -18,8 +18,8 @@ mod rounds;
 const STATES: [State; 3] = [State::Delayed, State::Ready, State::Reserved];
 const GROUPS: u64 = 60;
 
-/// A queue whose passes over the groups end late, and its replica, where each one ends at once: nobody may tell
-/// the difference, but that a delivery may pass over a group that the old settings held back.
+/// A queue whose passes over the groups end late, and its replica, where each pass ends at once. Nothing may show the
+/// difference, except that a delivery may pass over a group that the old settings held back.
 struct Stage {
     late: Queue,
     soon: Queue,
@@ -28,7 +28,7 @@ struct Stage {
     now_ms: u64,
     /// Deliveries that were decided in the middle of a pass.
     in_doubt: usize,
-    /// Others.
+    /// Other deliveries.
     right: usize,
 }
 
@@ -83,7 +83,7 @@ impl Stage {
         });
     }
 
-    /// A job that is served may be served: the replica, where no pass is under way, says so, too.
+    /// A job is only delivered if it may be: so says the replica, too, where no pass is under way.
     fn pop(&mut self, noack: bool) {
         let now = Now::from_ms(self.now_ms);
         let pop = Pop {
@@ -308,7 +308,7 @@ fn turns_that_contradict_each_other_are_refused() {
         &[(Scheduled, a, Some(2)), (Reserved, a, Some(3))],
         &[(Scheduled, a, None)],
         &[(Scheduled, a, Some(2)), (Scheduled, None, None)],
-        // One of jobs that take no turns, or that no queue comes to.
+        // A turn of jobs that take no turns, or one that no queue comes to.
         &[(Scheduled, None, Some(1))],
         &[(Dead, a, Some(1))],
         &[(Scheduled, a, Some(0))],

@@ -14,7 +14,7 @@ fn tie(_: GroupNumber) -> u64 {
     0
 }
 
-/// Groups by their turns, of one round.
+/// The groups of one round, by their turns.
 #[derive(Clone, Default)]
 pub struct Turns {
     pub open: Skiplist<TurnKey>,
@@ -26,7 +26,7 @@ impl Turns {
         self.open.is_empty() && self.full.is_empty()
     }
 
-    /// The list of a group that stands so.
+    /// The list and the instant that `at` stands for.
     fn list_of(&mut self, at: u64) -> (&mut Skiplist<TurnKey>, u64) {
         let list = match at & AT_MAX {
             0 => &mut self.open,
@@ -35,7 +35,7 @@ impl Turns {
         (list, at & INSTANT)
     }
 
-    /// The group that is to be served at that instant, and its turn.
+    /// The turn and the number of the group that is served next at this instant.
     pub fn first(&self, now: Now, noack: bool) -> Option<(u64, GroupNumber)> {
         let first = |list: &Skiplist<TurnKey>| {
             let first = list.first_due(now.ms());
@@ -77,7 +77,8 @@ impl Groups {
         must(there, "a group that is not where its turn says");
     }
 
-    /// From when on a group of the current round may be served, as it is to stand in the lists of turns.
+    /// Where a group of the current round belongs in the lists of turns: the instant from which it may be served,
+    /// perhaps with [`AT_MAX`]; or [`NOWHERE`].
     pub(super) fn standing(
         &self,
         number: GroupNumber,
@@ -100,7 +101,7 @@ impl Groups {
         }
     }
 
-    /// At GROUPMAX.
+    /// Whether a group is at GROUPMAX.
     pub(super) fn is_full(&self, number: GroupNumber) -> bool {
         self.max_reserved != 0 && u64::from(self.get(number).reserved) >= self.max_reserved
     }
@@ -140,7 +141,7 @@ impl Groups {
 }
 
 impl Queue {
-    /// The job that is to be delivered at that instant, if the queue delivers at all.
+    /// The job that is delivered next at this instant, if the queue delivers at all.
     #[inline]
     pub(in crate::queue) fn first_in_turn(&self, now: Now, noack: bool) -> Option<Handle> {
         match &self.groups {
@@ -165,8 +166,8 @@ impl Queue {
         line.first_ready(now.ms(), groups.is_fifo, &self.jobs)
     }
 
-    /// The earliest instant at which some group, or those without one, may be served; in the past where one may
-    /// be served now, or it is not known yet.
+    /// The earliest instant at which some group, or the jobs without a group, may be served; in the past if that may be
+    /// now, or is not known yet.
     #[inline]
     pub(in crate::queue) fn next_turn_at(&self, noack: bool) -> Option<u64> {
         let own = self.schedule.own().least_due();
@@ -203,7 +204,7 @@ impl Queue {
         at != NOWHERE && (noack || !full) && opens <= now.ms() && (!groups.is_fifo || is_first())
     }
 
-    /// A delivery: the job's group, or those without one, were served last.
+    /// Notes a delivery: the job's group, or the jobs without a group, take the last turn.
     #[inline]
     pub(in crate::queue::state) fn note_served(&mut self, handle: Handle) {
         if self.groups.is_some() {
@@ -219,7 +220,7 @@ impl Queue {
         match self.jobs.job(handle).group() {
             None => groups.own_turn = groups.next_turn(),
             Some(number) => {
-                // Until the end of what is under way.
+                // The group stands in no list until the end of what is under way.
                 groups.catch_up(number, &self.jobs);
                 groups.withdraw(number);
                 groups.get_mut(number).turn = groups.next_turn();

@@ -19,7 +19,7 @@ const NO_RECORD: &str = "notes without a record";
 pub struct NotesTable {
     table: IdTable,
     records: Arena,
-    /// Notes are put together here.
+    /// The buffer in which notes are put together.
     scratch: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl Unused for NotesTable {
 pub struct OwnNotes(Vec<u8>);
 
 impl OwnNotes {
-    /// Those of a job that are to be kept.
+    /// The notes of a job that `kept` accepts.
     pub fn of(notes: Notes<'_>, kept: impl Fn(&Note<'_>) -> bool) -> Self {
         let mut own = Vec::new();
         push_kept(notes, kept, &mut own);
@@ -71,15 +71,15 @@ fn handle_of(record: &[u8]) -> Handle {
     Handle::from_le_bytes(there(handle, NO_RECORD))
 }
 
-/// Where a note stands among others, or is to stand: in the place of the one that it replaces, or behind all up to
-/// its kind. And what was seen on the way.
+/// Where a note belongs among a job's notes: in the place of the one that it replaces, or after all up to its kind. And
+/// what was seen on the way there.
 pub struct Spot {
     pub range: Range<usize>,
-    /// The one that it replaces is the same, or counts so many bytes.
+    /// Whether the note that it replaces is the same, and the bytes that this one counts.
     pub is_same: bool,
     pub replaced: Option<u64>,
     pub steps: usize,
-    /// A step of its name is waited for.
+    /// Whether the job waits for the step of this name.
     pub is_awaited: bool,
 }
 
@@ -149,7 +149,7 @@ impl NotesTable {
         self.records.has_room_for(count)
     }
 
-    /// Notes something of a job at its place there. There must be room.
+    /// Puts a note at its place among those of a job. There must be room.
     pub fn set(&mut self, handle: Handle, note: &Note<'_>, place: Range<usize>) {
         let mut new = std::mem::take(&mut self.scratch);
         let all = self.of(handle).bytes();
@@ -160,7 +160,7 @@ impl NotesTable {
         self.give_back(new);
     }
 
-    /// Keeps those notes of a job, no others.
+    /// Keeps only the notes of a job that `kept` accepts.
     pub fn retain(&mut self, handle: Handle, kept: impl Fn(&Note<'_>) -> bool) {
         let mut new = std::mem::take(&mut self.scratch);
         let notes = self.of(handle);
@@ -178,7 +178,7 @@ impl NotesTable {
         self.scratch = scratch;
     }
 
-    /// All notes of a job, whatever it had.
+    /// Replaces all notes of a job.
     pub fn put(&mut self, handle: Handle, notes: &[u8]) {
         let old = self.find(handle);
         let same_len = old.and_then(|number| self.records.get_mut(number));
@@ -209,7 +209,7 @@ impl NotesTable {
         }
     }
 
-    /// The job has another handle.
+    /// Moves the notes of a job to its new handle.
     pub fn rename(&mut self, old: Handle, new: Handle) {
         let Some(number) = self.find(old) else {
             return;
@@ -224,7 +224,7 @@ impl NotesTable {
         self.records.is_scattered()
     }
 
-    /// Moves up to `budget` records that lie scattered; returns how much of it is left.
+    /// Moves up to `budget` records that lie scattered; returns the unused budget.
     pub fn gather(&mut self, budget: usize) -> usize {
         for left in (1..=budget).rev() {
             let Some(old) = self.records.misplaced() else {

@@ -113,7 +113,7 @@ impl Twins {
                     .queue
                     .ack(&id, Claim::Current, None, now, &mut self.out)
                 {
-                    // Where KEEP keeps it as done.
+                    // If KEEP keeps the job as done.
                     self.queue.delete(&id, false, now, &mut self.out);
                     self.known.remove(&id);
                 }
@@ -307,7 +307,7 @@ fn rule() -> Recur<'static> {
     }
 }
 
-/// An occurrence takes its notes along, to where it stays as dead; KEEP is each one's, as the latest ADD said.
+/// An occurrence takes its notes along when it stays as a dead job; each has the KEEP that the latest ADD said.
 #[test]
 fn occurrences_end_with_their_notes() {
     let (mut now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
@@ -457,7 +457,7 @@ fn what_is_forged_is_refused() {
     assert_eq!(bytes[0], 5);
 }
 
-/// Beside name and value.
+/// Beside the bytes of name and value.
 #[test]
 fn steps_take_little_memory() {
     let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());

@@ -10,8 +10,8 @@ use crate::queue::HashSeed;
 
 const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
 
-/// One queue, and all that it needs to be spoken to. What happens to it follows from the seed alone, but
-/// for the burying, of which nobody can tell.
+/// A queue, and all that is needed to work on it. What happens to it follows from the seed alone, except when purged
+/// jobs are freed, which no command shows.
 struct Stage {
     queue: Queue,
     mint: Mint,
@@ -62,7 +62,7 @@ impl Stage {
         added.unwrap();
     }
 
-    /// Delivers some, and gives a few of them back or up.
+    /// Delivers some jobs, and gives a few of them back or up.
     fn deliver(&mut self) {
         let (count, now) = (1 + self.below(600), self.now());
         let pop = Pop {
@@ -108,7 +108,7 @@ impl Stage {
         STATES.map(|state| self.queue.len(Some(state), self.now()))
     }
 
-    /// All of one state goes, and nothing else.
+    /// All jobs of one state are removed, and nothing else.
     fn purge(&mut self) {
         let (number, now) = (self.below(4) as usize, self.now());
         self.queue.expire_overdue(now, usize::MAX, &mut self.out);
@@ -169,7 +169,7 @@ fn it_is_all_the_same_when_they_are_buried() {
     }
 }
 
-/// However many successors a purge takes along, it does not look at each.
+/// However many successors a purge removes with their jobs, it does not visit each.
 #[test]
 fn successors_cost_a_purge_nothing() {
     const JOBS: u64 = 60_000;

@@ -1,5 +1,5 @@
-//! The windows of GROUPRATE, one for each group that was served lately. A group's outlives the group: one that
-//! comes again has no fresh one. Each goes once its last delivery has left it.
+//! The windows of GROUPRATE, one for each group that was served lately. A window outlives its group, so that a group
+//! that comes again has no fresh one. It is dropped once its last delivery has left it.
 
 use super::{leaves_ms, Delivered, Deliveries};
 use crate::queue::clock::Now;
@@ -17,27 +17,28 @@ use std::sync::Arc;
 struct Window {
     name: Box<[u8]>,
     deliveries: Deliveries,
-    /// The first millisecond in which another delivery fits that counts 1.
+    /// The first millisecond in which another delivery that counts 1 fits.
     opens_ms: u64,
 }
 
 pub struct GroupRates {
     rate: Rate,
-    /// The last token before they began: older deliveries are in none.
+    /// The last token before these windows began: older deliveries are in none.
     since: u64,
     windows: Slab<Window>,
     names: IdTable,
-    /// When a window had a delivery, the oldest first: of each the first within [`GroupRates::slot_us`].
+    /// When a window had a delivery, the oldest first: for each window the first delivery within
+    /// [`GroupRates::slot_us`].
     recent: VecDeque<(u64, u32)>,
-    /// Of names and deliveries.
+    /// Bytes of names and deliveries.
     heap_bytes: usize,
     hasher: Arc<RandomState>,
 }
 
-/// Deliveries of a group that are counted separately, at most.
+/// How many deliveries of a group are kept apart, at most.
 const ENTRIES: usize = 1000;
 const NO_WINDOW: &str = "a window that is not there";
-/// Deliveries looked at with each one, for windows that have ended: more than come.
+/// How many old deliveries are looked at with each new one, to drop windows that have ended: more than are added.
 const PASSED_WITH_EACH: usize = 2;
 
 impl Window {
@@ -72,13 +73,13 @@ impl GroupRates {
         self.names.find(self.hasher.hash_one(name), is_it)
     }
 
-    /// The first millisecond in which a delivery of that group fits that counts 1; in the past where one fits now.
+    /// The first millisecond in which a delivery of this group that counts 1 fits; in the past if it fits now.
     pub fn opens_ms(&self, name: &[u8]) -> u64 {
         let window = self.find(name).and_then(|number| self.windows.get(number));
         window.map_or(0, |window| window.opens_ms)
     }
 
-    /// The same for one that counts so much.
+    /// As [`GroupRates::opens_ms`], for a delivery that counts `cost`.
     pub fn opens_ms_for(&self, name: &[u8], cost: u32, now: Now) -> u64 {
         let window = self.find(name).and_then(|number| self.windows.get(number));
         let opens_us = |window: &Window| window.deliveries.opens_us(self.rate, cost, now);
@@ -91,7 +92,7 @@ impl GroupRates {
             .recent
             .partition_point(|&(us, _)| self.leaves_ms(us) <= now.ms());
         let next = self.recent.get(passed).map(|&(us, _)| self.leaves_ms(us));
-        // Others may have followed the first.
+        // Other deliveries may have followed the first of a slot.
         let passing = self.recent.range(..passed).rev();
         let passing = passing.take_while(|&&(us, _)| self.slot_leaves_ms(us) > now.ms());
         let followed = passing.filter_map(|&(_, number)| {
@@ -101,18 +102,18 @@ impl GroupRates {
         followed.chain(next).min()
     }
 
-    /// The first millisecond in which a delivery of that instant counts no more.
+    /// The first millisecond in which a delivery of this instant no longer counts.
     fn leaves_ms(&self, us: u64) -> u64 {
         leaves_ms(self.rate, us)
     }
 
-    /// And the first in which none does that is recent by it.
+    /// The first millisecond in which no delivery of the slot that began at this instant counts any more.
     fn slot_leaves_ms(&self, us: u64) -> u64 {
         self.leaves_ms(us.saturating_add(self.slot_us()))
     }
 
-    /// Deliveries of a group so close to each other are recent by the first: where a window may hold more than are
-    /// told apart.
+    /// Deliveries of a group within a slot of this length have one entry in `recent`, for the first of them. It is 0 if
+    /// a window never holds more deliveries than are kept apart.
     fn slot_us(&self) -> u64 {
         if self.rate.count as usize <= ENTRIES {
             return 0;
@@ -145,7 +146,7 @@ impl GroupRates {
         }
     }
 
-    /// That delivery counts so much from now on; false where that changes nothing.
+    /// The delivery with this token counts `cost` from now on; false if nothing changes.
     fn reweigh(&mut self, name: &[u8], token: u64, cost: u32, now: Now) -> bool {
         let (rate, number) = (self.rate, self.find(name));
         let window = number.and_then(|number| self.windows.get_mut(number));
@@ -159,12 +160,13 @@ impl GroupRates {
         is_changed
     }
 
-    /// The clock has stepped back behind the last delivery.
+    /// Whether the clock was set back behind the last delivery.
     fn is_ahead(&self, now: Now) -> bool {
         self.recent.back().is_some_and(|&(us, _)| us > now.us())
     }
 
-    /// What seems to lie ahead was at the latest now. The names of those who may be served sooner than they stand.
+    /// Moves instants in the future, where the clock was set back, to now. Returns the names of the groups that may be
+    /// served sooner by that.
     fn step_back(&mut self, now: Now) -> Vec<Box<[u8]>> {
         let ahead = self.recent.iter_mut().rev();
         let ahead = ahead.take_while(|(us, _)| *us > now.us());
@@ -223,7 +225,7 @@ impl GroupRates {
 }
 
 impl Queue {
-    /// Before a delivery: where the clock has stepped back, no group waits longer than a window from now on.
+    /// Before a delivery: if the clock was set back, no group waits longer than a window from now on.
     #[inline]
     pub(in crate::queue) fn follow_clock_back(&mut self, now: Now) {
         let rates = self.group_rates.as_deref_mut();
@@ -233,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// A delivery, if of a job with a group.
+    /// Records a delivery in the window of the job's group, if it has one.
     #[inline(never)]
     pub(in crate::queue::state) fn record_in_group(
         &mut self,
@@ -260,8 +262,8 @@ impl Queue {
         }
     }
 
-    /// The first millisecond in which the window of a job's group lets a delivery of that cost go; in the past
-    /// where it does now.
+    /// The first millisecond in which the window of a job's group allows a delivery of this cost; in the past if it
+    /// does now.
     pub(in crate::queue) fn group_opens_ms(&self, handle: Handle, cost: u32, now: Now) -> u64 {
         let rates = self.group_rates.as_deref();
         let name = self.group_of(handle);

@@ -17,7 +17,7 @@ fn delivered(us: u64, cost: u32) -> Delivered {
     }
 }
 
-/// What a window is: all deliveries, and when each counts no more.
+/// A window as it is defined: all deliveries, each with its instant and its cost.
 #[derive(Default)]
 struct Naive(Vec<(u64, u64)>);
 
@@ -133,7 +133,7 @@ fn no_window_holds_more_than_its_count_when_the_clock_steps_back() {
     assert_eq!(window.opens_us(rate, 1, Now::from_us(300_000)), 210_000);
 }
 
-/// More deliveries than there are tokens of a microsecond, at once: each is found by its own, and costs no more.
+/// More deliveries at once than a microsecond has tokens: each is found by its own token, and takes no more memory.
 #[test]
 fn many_at_once_are_told_apart() {
     let rate = Rate {
@@ -176,7 +176,7 @@ fn many_at_once_are_told_apart() {
     );
 }
 
-/// What the clock once showed is not what a token tells: still each is found.
+/// After the clock was set back, tokens no longer tell what it showed; each delivery is found all the same.
 #[test]
 fn deliveries_are_found_though_the_clock_stepped_back() {
     let rate = Rate {
@@ -200,7 +200,7 @@ fn deliveries_are_found_though_the_clock_stepped_back() {
     assert!(!deliveries.reweigh(tokens[0] + 4, 2));
 }
 
-/// However many there are, a window lets no more go than it may, and hardly less; and takes no more memory.
+/// With very many deliveries, a window never allows more than it may, and hardly less; and it takes no more memory.
 #[test]
 fn more_than_are_told_apart_count_together() {
     const MOST: usize = 100;

@@ -1,4 +1,4 @@
-//! Deliveries within a window that do not all count the same, or are so many that some are taken together.
+//! Deliveries within a window that do not all count the same, or are so many that some are merged.
 
 use super::{drawn_us, may_be_of, Delivered};
 use crate::queue::clock::Now;
@@ -6,31 +6,31 @@ use crate::queue::job::TOKEN_MAX;
 use crate::queue::settings::Rate;
 use std::collections::VecDeque;
 
-/// A token of no delivery: of what went at its delivery, and of several taken together.
+/// The token of an entry that no client can name: a job that went at its delivery, or several merged deliveries.
 const NOBODY: u64 = 0;
-/// With the first token of a microsecond: of one that was drawn there, whichever.
+/// With the first token of a microsecond: the entry is of any token that was drawn there.
 const ONE_OF: u64 = TOKEN_MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     us: u64,
-    /// What it and all before it count, those that have left among them.
+    /// What this entry and all before it count together, including those that have left.
     upto: u64,
     token: u64,
 }
 
-/// The oldest first, and so by their tokens, but for those of [`NOBODY`].
+/// The oldest first, and so ordered by their tokens, except those of [`NOBODY`].
 #[derive(Clone, Debug, Default)]
 pub struct Weighed {
     entries: VecDeque<Entry>,
-    /// What those count that have left.
+    /// What the entries that have left count together.
     gone: u64,
-    /// Some were taken together.
+    /// Whether any entries were merged.
     is_merged: bool,
 }
 
 impl Weighed {
-    /// Of a cost of 1 each, at these microseconds.
+    /// Of deliveries that count 1 each, at these microseconds.
     pub fn of(plain: &VecDeque<u64>) -> Self {
         let entry = |(upto, &us)| Entry {
             us,
@@ -61,7 +61,7 @@ impl Weighed {
         self.entries.back().map_or(self.gone, |last| last.upto)
     }
 
-    /// The last one that must have left before a delivery of that cost fits, and when it was.
+    /// The instant of the last delivery that must have left before one of this cost fits.
     pub fn last_to_leave(&self, rate: Rate, cost: u32) -> Option<u64> {
         let total = self.upto() - self.gone;
         let may_stay = u64::from(rate.count.saturating_sub(cost));
@@ -71,13 +71,13 @@ impl Weighed {
         Some(self.entries[at].us)
     }
 
-    /// The first that is not so, where those that are come before all others.
+    /// The first instant for which `is_so` is false. All for which it is true must come before the others.
     pub fn first_not(&self, is_so: impl Fn(u64) -> bool) -> Option<u64> {
         let at = self.entries.partition_point(|entry| is_so(entry.us));
         self.entries.get(at).map(|entry| entry.us)
     }
 
-    /// What those count that are not past, who come after all that are.
+    /// What all entries that are not past count together. Past ones come before the others.
     pub fn used(&self, is_past: impl Fn(u64) -> bool) -> u64 {
         let past = self.entries.partition_point(|entry| is_past(entry.us));
         let before = past.checked_sub(1).map(|last| self.entries[last].upto);
@@ -119,7 +119,7 @@ impl Weighed {
         }
     }
 
-    /// False where that changes nothing.
+    /// The delivery with this token counts `cost` from now on; false if nothing changes.
     pub fn reweigh(&mut self, token: u64, cost: u32) -> bool {
         let Some(at) = self.find(token) else {
             return false;
@@ -154,13 +154,13 @@ impl Weighed {
         found
     }
 
-    /// Whether a token is of one of those of that microsecond. So many of one that they have tokens of the next
-    /// are taken together with the first that are.
+    /// Whether a token is of a delivery at this microsecond. If so many were drawn there that their tokens reach into
+    /// the next one, they are among the first that are merged.
     fn is_one_of(&self, token: u64, us: u64) -> bool {
         drawn_us(token) == us || (!self.is_merged && may_be_of(token, us))
     }
 
-    /// Takes neighbours together until a quarter of the entries is free again.
+    /// Merges neighbours until a quarter of the entries is free again.
     fn merge(&mut self, rate: Rate, most: usize) {
         self.is_merged = true;
         let mut slot_us = rate.window_us() / (2 * most as u64) + 1;
@@ -173,7 +173,7 @@ impl Weighed {
         }
     }
 
-    /// What lies in one slot counts as one, at the later instant.
+    /// Merges the entries of each slot into one, at the latest of their instants.
     fn merge_within(&mut self, slot_us: u64) {
         let mut last = 0;
         for at in 1..self.entries.len() {

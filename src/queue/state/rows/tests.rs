@@ -207,7 +207,7 @@ fn ids_come_back_in_every_length_that_they_may_have() {
     assert!(all.jobs().map(|it| it.id).eq(jobs().map(|it| it.id)));
 }
 
-/// A row of zeros with that head, and that byte where it has more, before so many zeros.
+/// A row of zeros with this head, and with the byte `more` if the head says so; then `behind` zeros.
 fn zeros(head: u8, more: u8, behind: usize) -> Vec<u8> {
     let part = |bit, bytes: &[u8]| {
         if head & bit == 0 {
@@ -228,7 +228,7 @@ fn zeros(head: u8, more: u8, behind: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Whether such a row may stand behind one without a rule and without a group.
+/// Whether a row with these bytes may follow one without a rule and without a group.
 fn may_follow(head: u8, more: u8) -> bool {
     let is_whole = |more: u8| {
         let has_rule = more & (OCCURRENCE | RULE);
@@ -241,7 +241,7 @@ fn may_follow(head: u8, more: u8) -> bool {
         && (head & MORE == 0 || is_whole(more))
 }
 
-/// Every head with every byte of what is more: read where it can be, and then written and read the same.
+/// Every head, with every byte `more`: what can be read is written and read again as it was.
 #[test]
 fn every_head_is_read_or_refused() {
     let terms = &terms(0);

@@ -1,9 +1,9 @@
 //! Jobs in two orders: by due time, and as they are served once they are due.
 //!
-//! Jobs of priority 0, which is nearly always all of them, are served in the order of their dues:
-//! one list is both. The others stand in two, by due time and by (priority, due); the second keeps the
-//! least due time below each of its links, so that the first due job in it is found without looking at
-//! those that are not due. Thus nothing moves when a due time comes, however many come at once.
+//! Jobs of priority 0, which is nearly always all of them, are served in the order of their due times: one list is
+//! both. The others stand in two, by due time and by (priority, due time). The second keeps the least due time below
+//! each of its links, so that its first due job is found without a look at jobs that are not due. Thus nothing moves
+//! when jobs become due, however many at once.
 
 use crate::queue::job::Handle;
 use crate::storage::relocate::Mover;
@@ -11,7 +11,7 @@ use crate::storage::skiplist::{InsertHint, ReadyKey, Skiplist};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
-/// Of all jobs without a group, of all those with one, or of one group.
+/// The jobs without a group, or those with one, or those of one group.
 #[derive(Clone, Default)]
 pub struct Lists {
     plain: Skiplist<u64>,
@@ -41,8 +41,8 @@ impl std::ops::AddAssign for Detached {
 }
 
 impl Ranked {
-    /// One stretch of the one list, and of the other one of each priority: little work where priorities
-    /// are few.
+    /// Detaches one range of the list by due time, and one for each priority of the other list: little work if there
+    /// are few priorities.
     fn detach(&mut self, dues: RangeInclusive<u64>) -> usize {
         let count = self.by_due.detach(dues.clone());
         let key = |priority, due| ReadyKey { priority, due };
@@ -83,7 +83,7 @@ impl Lists {
         self.plain.len() + self.ranked.as_ref().map_or(0, |ranked| ranked.by_due.len())
     }
 
-    /// `seq` tells the order of adding, by which equal standings are ordered.
+    /// `seq` gives the order of adding, by which equal standings are ordered.
     pub fn insert(
         &mut self,
         at: Standing,
@@ -116,7 +116,7 @@ impl Lists {
         ranked.by_rank.insert_sorted(&entries, &seq);
     }
 
-    /// See [`Skiplist::insert_hint`]. Only for the list that nearly all jobs are in.
+    /// See [`Skiplist::insert_hint`]. Only for the list that nearly all jobs are in, of priority 0.
     pub fn insert_hint(&self, at: Standing) -> Option<InsertHint<u64>> {
         let behind_all = self.plain.last().is_none_or(|(due, _)| due <= at.due);
         (at.priority == 0 && !behind_all).then(|| self.plain.insert_hint(at.due))
@@ -126,7 +126,7 @@ impl Lists {
         self.plain.fetch(way);
     }
 
-    /// Handles of that list's first jobs, a few.
+    /// Handles of the first few jobs of priority 0.
     pub fn leading(&self) -> &[Handle] {
         self.plain.leading()
     }
@@ -144,7 +144,7 @@ impl Lists {
         there
     }
 
-    /// Unless there is something in it.
+    /// Drops the lists of other priorities if there is nothing in them.
     fn drop_ranked(&mut self) {
         let is_bare = |r: &mut Box<Ranked>| {
             r.by_due.is_empty() && !r.by_due.has_detached() && !r.by_rank.has_detached()
@@ -152,7 +152,7 @@ impl Lists {
         self.ranked.take_if(is_bare);
     }
 
-    /// The job to be served first among those that are due.
+    /// The job that is served first of those that are due.
     pub fn first_ready(&self, now_ms: u64) -> Option<Handle> {
         let plain = self.plain.first().filter(|&(due, _)| due <= now_ms);
         let ranked = self
@@ -182,7 +182,7 @@ impl Lists {
         plain.into_iter().chain(ranked).map(|(due, _)| due).min()
     }
 
-    /// Neither a job in it, nor one that was detached.
+    /// Whether there is neither a job in it, nor a detached one.
     pub fn is_bare(&self) -> bool {
         self.plain.is_empty() && !self.plain.has_detached() && self.ranked.is_none()
     }
@@ -208,7 +208,7 @@ impl Lists {
         })
     }
 
-    /// Those whose due is within the range, in the order in which they are served once they are due.
+    /// Jobs whose due time is within the range, in the order in which they are served once they are due.
     pub fn by_rank(
         &self,
         dues: RangeInclusive<u64>,
@@ -222,7 +222,7 @@ impl Lists {
         merge(plain, ranked, |a, b| a.0.priority <= b.0.priority)
     }
 
-    /// Takes out all jobs whose due is within the range, to be had from [`Lists::pop_detached`].
+    /// Takes out all jobs whose due time is within the range. [`Lists::pop_detached`] returns them.
     pub fn detach(&mut self, dues: RangeInclusive<u64>) -> Detached {
         let ranked = self.ranked.as_mut();
         Detached {
@@ -231,8 +231,8 @@ impl Lists {
         }
     }
 
-    /// Any job of those that were detached last, `left` of which are still there. One that stood in two
-    /// lists comes twice.
+    /// Any of the jobs that were detached last, of which `left` are still there. A job that stood in two lists comes
+    /// twice.
     pub fn pop_detached(&mut self, left: &mut Detached) -> Option<Handle> {
         if left.plain > 0 {
             left.plain -= 1;
@@ -252,7 +252,7 @@ impl Lists {
         handle
     }
 
-    /// What is detached and still there: for tests, as it looks at each.
+    /// What is detached and still there. Visits each job: for tests.
     pub fn detached(&self) -> (Detached, Vec<Handle>) {
         let mut handles: Vec<Handle> = self.plain.detached().map(|(_, h)| h).collect();
         let plain = handles.len();

@@ -1,4 +1,4 @@
-//! Changing what a job in the store says, and what is kept of it in its rare part.
+//! Changes to a stored job and to its rare part.
 
 use super::extra::{Extra, Parts};
 use super::head::{
@@ -13,14 +13,14 @@ use crate::storage::broken::{must, there};
 use crate::storage::slab::Slab;
 
 impl Store {
-    /// The job has a group's number no more, and nobody reads what is behind its payload.
+    /// Overwrites the number of the group that a purged job has left.
     pub fn leave_group(&mut self, handle: Handle) {
         let bytes = there(self.slots.get_mut(handle), NO_JOB);
         let number = bytes.last_chunk_mut::<{ size_of::<u32>() }>();
         *there(number, NO_TRAILER) = NO_GROUP.to_le_bytes();
     }
 
-    /// Keeps a rare part exactly where there is something to keep in it.
+    /// A job has a rare part exactly if there is something to keep in it.
     pub fn set_course(&mut self, handle: Handle, course: Course) {
         let Course { place, due, life } = course;
         must(due <= INSTANT_MAX, OUT_OF_BOUNDS);
@@ -89,7 +89,7 @@ impl Store {
         }
     }
 
-    /// Of a job with a rule.
+    /// The job must have a rule.
     pub fn set_occurrence(&mut self, handle: Handle, occurrence: Occurrence) {
         let word0 = word(self.bytes(handle), 0);
         let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());

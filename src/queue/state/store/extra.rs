@@ -10,7 +10,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub(super) struct Failed {
     at: u64,
-    /// Borrowed where it is the one that every lease's end gives.
+    /// Borrowed if it is the one that every expired lease gives.
     reason: Option<Cow<'static, [u8]>>,
 }
 
@@ -127,7 +127,7 @@ impl Extra {
         }
     }
 
-    /// All parts, to be put together anew.
+    /// All parts, to be changed and put together again.
     pub fn into_parts(self) -> Parts {
         match self {
             Extra::Terms(terms) => Parts {
@@ -146,7 +146,7 @@ impl Extra {
         }
     }
 
-    /// What the allocator gives for it, itself included; rules are shared.
+    /// Bytes that the allocator gives for it, itself included. Its rule is shared, and not counted.
     pub fn heap_bytes(&self) -> usize {
         let ladder = |terms: &Terms<'_>| allocated(size_of_val(&*terms.backoff_ms));
         let apart = match self {

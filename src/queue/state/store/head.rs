@@ -1,5 +1,4 @@
-//! The bytes of one job: the two words before its id, and what stands where behind them. The picture is the
-//! store's.
+//! The bytes of one job: the two words before its id, and what follows where. The diagram is in `store.rs`.
 
 use crate::queue::job::{Place, ID_MAX, INSTANT_MAX};
 use crate::storage::arena::HEAD_BITS;
@@ -9,7 +8,7 @@ pub(super) const HEADER: usize = 16;
 pub(super) const DUE_BITS: u64 = INSTANT_MAX;
 pub(super) const ID_LEN_SHIFT: u32 = 42;
 const PLACE_SHIFT: u32 = 52;
-/// Of all places, and of the last one, which stands for two.
+/// The bits of the place; all set, they are the last place, which stands for two.
 pub(super) const LAST_PLACE: u64 = 3 << PLACE_SHIFT;
 pub(super) const HAS_RARE: u64 = 1 << 54;
 pub(super) const OWN_TERMS: u64 = 1 << 55;
@@ -19,11 +18,11 @@ const _: () = assert!(GROUPED < HEAD_BITS);
 pub(super) const NO_GROUP: u32 = u32::MAX;
 pub(super) const NO_TRAILER: &str = "a job without the number of its group";
 pub(super) const SEQ_BITS: u64 = (1 << 47) - 1;
-/// Where the place is the last of four: which of two it is.
+/// In word 1, for the last place: which of the two it is.
 pub(super) const BLOCKED: u64 = 1 << 47;
 pub(super) const TERMS_SHIFT: u32 = 48;
 
-/// Id and payload of one job.
+/// Bytes of id and payload of one job.
 pub(super) fn content(bytes: &[u8]) -> u64 {
     let apart = match bytes.first_chunk() {
         Some(word0) => HEADER + trailer_of(u64::from_le_bytes(*word0)),
@@ -64,7 +63,7 @@ pub(super) fn place_of(bytes: &[u8]) -> Place {
     }
 }
 
-/// Few jobs have it. Kept apart, and without an assertion: so it costs nothing where nobody looks at the place.
+/// Few jobs have this place. Kept apart, and without an assertion, so that it costs nothing where the place is not used.
 #[cold]
 #[inline(never)]
 fn last_place(bytes: &[u8]) -> Place {
@@ -75,7 +74,7 @@ fn last_place(bytes: &[u8]) -> Place {
     }
 }
 
-/// As both words say it.
+/// A place, as bits of both words.
 pub(super) fn bits_of(place: Place) -> (u64, u64) {
     match place {
         Place::Blocked => (LAST_PLACE, BLOCKED),

@@ -1,4 +1,4 @@
-//! A store that many jobs come to at once, perhaps before it has an index.
+//! Inserting many jobs at once, perhaps before the store has an index.
 
 use super::Store;
 use crate::queue::job::Handle;
@@ -16,7 +16,8 @@ impl Store {
         }
     }
 
-    /// Until [`Store::index`], jobs of an empty store are only inserted: none is looked for or removed.
+    /// Leaves an empty store without an index until [`Store::index`]: until then jobs are only inserted, not looked up
+    /// or removed.
     pub fn leave_unindexed(&mut self) {
         debug_assert!(self.len() == 0);
         self.unindexed = Some(Box::default());
@@ -26,7 +27,7 @@ impl Store {
         self.unindexed.is_some()
     }
 
-    /// Makes the index, once; false where two jobs have the same id: then nothing can be done with the store.
+    /// Makes the index, once. False if two jobs have the same id: the store cannot be used then.
     pub fn index(&mut self) -> bool {
         let Some(entries) = self.unindexed.take() else {
             return true;

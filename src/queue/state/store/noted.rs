@@ -9,7 +9,7 @@ use crate::storage::relocate::Mover;
 use std::ops::Range;
 
 impl Store {
-    /// Whether any job has one. Of no cost where nobody uses them.
+    /// Whether any job has a note. Costs nothing in a queue without notes.
     #[inline]
     pub fn has_notes(&self) -> bool {
         let notes = self.cold.if_made().and_then(|it| it.notes.if_made());
@@ -29,7 +29,8 @@ impl Store {
         self.cold.notes.has_room_for(count)
     }
 
-    /// At its place among the job's, where one may go that counts so many bytes.
+    /// Puts a note at its place among those of the job. The note that it replaces, if any, counted
+    /// `replaced` bytes.
     pub fn set_note(
         &mut self,
         handle: Handle,
@@ -42,7 +43,7 @@ impl Store {
         self.content_bytes = self.content_bytes + note.counted() - replaced;
     }
 
-    /// All notes of a job that has none.
+    /// Gives all its notes to a job that has none.
     pub fn put_notes(&mut self, handle: Handle, notes: Notes<'_>) {
         if !notes.is_empty() {
             self.cold.make().notes.make().put(handle, notes.bytes());
@@ -60,7 +61,7 @@ impl Store {
         self.content_bytes = self.content_bytes + self.notes(handle).counted() - before;
     }
 
-    /// Something happened to the job, by which some may go.
+    /// Drops the notes of a job that do not outlast a change.
     #[cold]
     pub fn change_notes(&mut self, handle: Handle, change: Change) {
         let goes = |note: Note<'_>| !Lasting::over(&note, change);
@@ -69,7 +70,7 @@ impl Store {
         }
     }
 
-    /// The job is about to go.
+    /// Drops all notes of a job that is about to be removed.
     #[cold]
     pub(super) fn drop_notes(&mut self, handle: Handle) {
         self.content_bytes -= self.notes(handle).counted();
@@ -87,7 +88,7 @@ impl Store {
         }
     }
 
-    /// Moves up to `budget` jobs' notes together; returns how much of it is left.
+    /// Moves up to `budget` jobs' notes together; returns the unused budget.
     pub fn gather_notes(&mut self, budget: usize) -> usize {
         let notes = self.cold.made().and_then(|cold| cold.notes.made());
         notes.map_or(budget, |notes| notes.gather(budget))

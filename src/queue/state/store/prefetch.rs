@@ -1,16 +1,16 @@
-//! Having parts of jobs on their way from memory before they are needed.
+//! Prefetches parts of jobs before they are needed.
 
 use super::head::{word, DUE_BITS, HAS_RARE};
 use super::{Id, Store};
 use crate::queue::job::Handle;
 use crate::storage::prefetch::{prefetch, prefetch_all};
 
-/// Of what is longer the processor itself notices that it is read in turn.
+/// Bytes of a job to prefetch. Beyond that, the processor itself notices a sequential read.
 const USUAL: usize = 192;
 
 impl Store {
-    /// Has the index's memory on its way, in two steps, of which the second reads what the first
-    /// has asked for.
+    /// Prefetches the part of the index that leads to an id; [`Store::prefetch_index`] is the
+    /// second step, and reads what this one has prefetched.
     pub fn prefetch_shard(&self, id: Id<'_>) {
         self.table.prefetch_shard(id.hash);
     }
@@ -24,12 +24,12 @@ impl Store {
         self.table.prefetch_window(id.hash);
     }
 
-    /// The job of that id, unless another one's hash is the same.
+    /// The job with this id, or another one with the same hash.
     pub fn likely(&self, id: Id<'_>) -> Option<Handle> {
         self.table.find(id.hash, |_| true)
     }
 
-    /// A job's numbers and a usual id.
+    /// Prefetches a job's numbers, and an id of usual length.
     pub fn prefetch_head(&self, handle: Handle) {
         let place = self.slots.place(handle);
         place.and_then(<[u8]>::first).into_iter().for_each(prefetch);
@@ -42,11 +42,12 @@ impl Store {
         }
     }
 
-    /// The same for a job, as far as most are long.
+    /// Prefetches what leads to a job's bytes, not the bytes.
     pub fn prefetch_slot(&self, handle: Handle) {
         self.slots.prefetch(handle);
     }
 
+    /// Prefetches a job, as far as most are long.
     pub fn prefetch_job(&self, handle: Handle) {
         let place = self.slots.place(handle).unwrap_or_default();
         prefetch_all(&place[..place.len().min(USUAL)]);

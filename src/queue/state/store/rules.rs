@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// What a job has of its rule.
+/// The rule of a recurring job, and the occurrence that it has come to.
 #[derive(Clone, Debug)]
 pub struct Recurring {
     pub rule: Arc<Compiled>,
@@ -15,7 +15,7 @@ pub struct Recurring {
 }
 
 impl Recurring {
-    /// How long after its due time an occurrence is skipped that nobody has had; 0 is never.
+    /// How long after its due time an undelivered occurrence is skipped; 0 means never.
     pub fn grace_ms(&self) -> u64 {
         match self.occurrence.delivered {
             true => 0,
@@ -34,7 +34,7 @@ struct Shared {
 pub struct RulesPool {
     shared: HashTable<Shared>,
     users: usize,
-    /// Of the rules themselves.
+    /// Bytes of the rules themselves.
     bytes: usize,
 }
 
@@ -47,7 +47,7 @@ impl RulesPool {
         }
     }
 
-    /// The rule is one that a job can have.
+    /// The rule must be one that compiles.
     pub fn acquire(
         &mut self,
         rule: &Rule<'_>,

@@ -1,4 +1,4 @@
-//! A job on its way into the store, and as it stands there.
+//! A job that is to be stored, and a stored job.
 
 use super::head::{group_of, id_len, id_of, place_of, trailer_of, word};
 use super::head::{DUE_BITS, HEADER, NO_GROUP, NO_TRAILER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
@@ -9,7 +9,7 @@ use crate::queue::recurring::rule::{Occurrence, Rule};
 use crate::storage::broken::there;
 use ahash::RandomState;
 
-/// What of a job changes on its way.
+/// What changes in the course of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Course {
     pub place: Place,
@@ -25,13 +25,13 @@ pub struct Id<'a> {
 }
 
 impl<'a> Id<'a> {
-    /// As the store of that hasher has it.
+    /// The id as a store with this hasher has it.
     pub fn of(bytes: &'a [u8], hasher: &RandomState) -> Self {
         let hash = hasher.hash_one(bytes);
         Id { bytes, hash }
     }
 
-    /// Where a scan comes by it.
+    /// The cursor at which a scan finds this id.
     pub fn cursor(self) -> u64 {
         crate::storage::table::rank_of(self.hash).into()
     }
@@ -41,7 +41,7 @@ impl<'a> Id<'a> {
     }
 }
 
-/// A job about to be stored. Its id must not be there.
+/// A job about to be stored. No stored job may have its id, unless it is the successor of that job.
 #[allow(missing_docs, reason = "called as in DQ.GET's reply")]
 pub struct NewJob<'a> {
     pub id: &'a [u8],
@@ -67,7 +67,8 @@ pub struct Job<'a> {
 }
 
 impl<'a> NewJob<'a> {
-    /// One that nobody has had yet, with its due time and expiry. Its number is the queue's to give.
+    /// A job that was never delivered, with its due time and expiry. The queue sets its number in
+    /// the order of adding.
     pub fn scheduled(
         id: &'a [u8],
         payload: &'a [u8],
@@ -132,7 +133,7 @@ impl<'a> Job<'a> {
         place_of(self.bytes)
     }
 
-    // Every command needs some of it: where it is inlined, the rest is not computed.
+    // Every command needs a part of it: where this is inlined, the rest is not computed.
     #[inline(always)]
     pub fn course(self) -> Course {
         let word0 = self.word0();
@@ -163,7 +164,7 @@ impl<'a> Job<'a> {
         self.store.rare(self.word0())?.extra.as_ref()?.recurring()
     }
 
-    /// How long after its due time an occurrence is skipped that nobody has had; 0 is never.
+    /// How long after its due time an undelivered occurrence is skipped; 0 means never.
     pub fn grace_ms(self) -> u64 {
         self.recurring().map_or(0, Recurring::grace_ms)
     }

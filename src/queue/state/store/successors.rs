@@ -1,14 +1,14 @@
-//! Successors in the store: jobs that wait for the place of another one of their id.
+//! Successors in the store: jobs that take the place of another job with their id when it ends.
 //!
-//! A successor has an allocation and a handle like any job, but the index finds only the job before it; from
-//! there a map leads to it, which is empty where nobody uses NEXT.
+//! A successor has an allocation and a handle like any job, but the index finds only the job before it. A map leads
+//! from that job to its successor; it is empty if NEXT is not used.
 
 use super::head::word;
 use super::{Job, Store};
 use crate::queue::job::{Handle, Place};
 use crate::storage::broken::{must, there};
 
-/// There is a successor: in word 0.
+/// In word 0: there is a successor.
 const SUCCEEDED: u64 = 1 << 56;
 
 const NO_SUCCESSOR: &str = "a job without the successor that it has";
@@ -20,7 +20,7 @@ impl Job<'_> {
 }
 
 impl Store {
-    /// Of no cost where nobody uses NEXT.
+    /// Costs nothing if NEXT is not used.
     #[inline]
     pub fn successor(&self, handle: Handle) -> Option<Handle> {
         if self.cold.successors.is_empty() {
@@ -40,7 +40,7 @@ impl Store {
         self.successor(handle).is_some()
     }
 
-    /// The job must have none.
+    /// The job must have no successor.
     pub fn set_successor(&mut self, handle: Handle, successor: Handle) {
         must(
             self.job(successor).place() == Place::Successor,
@@ -69,19 +69,19 @@ impl Store {
         self.cold.successors.iter().map(|(&job, &next)| (job, next))
     }
 
-    /// Of blocked jobs: looked for, as few have any.
+    /// Successors of blocked jobs, counted one by one, as there are few.
     pub fn blocked_successors(&self) -> usize {
         let blocked = |&(job, _): &(Handle, Handle)| self.job(job).place() == Place::Blocked;
         self.successors().filter(blocked).count()
     }
 
-    /// The index finds it from now on: the job before it is gone.
+    /// Enters a successor into the index, once the job before it is gone.
     pub fn index_successor(&mut self, handle: Handle) {
         let hash = self.hasher.hash_one(self.job(handle).id());
         self.enter(hash, handle);
     }
 
-    /// Bytes of ids, payloads and steps: a job's, and those of its successor.
+    /// Bytes of ids, payloads and steps, of a job and its successor.
     pub fn content_of(&self, handle: Handle) -> u64 {
         let own = super::content(self.bytes(handle)) + self.notes(handle).counted();
         let next = self.successor(handle);

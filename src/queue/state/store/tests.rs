@@ -192,7 +192,7 @@ fn no_bit_of_a_word_is_of_two_fields() {
         (job.due(), job.id().len(), job.place(), job.seq())
     };
     assert!(fields_come_back(stored));
-    // Where fields overlap, or one is too short by a bit.
+    // If fields overlap, or one is too short by a bit, not all come back.
     let packed = |shift: u32, mask: u64| {
         move |(due, len, place, seq): Fields| {
             let word = due | (len as u64 - 1) << shift | (place as u64).min(3) << 52;

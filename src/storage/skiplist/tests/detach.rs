@@ -1,6 +1,6 @@
 use super::*;
 
-/// Large lists of several levels, of which ranges of every size go, one after the other.
+/// Large lists of several levels. Ranges of every size are detached, one after the other.
 fn detach_ranges<K: Key + std::fmt::Debug>(seed: u64, key: impl Fn(&mut Dice) -> K) {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut twin = Twin::new();
@@ -29,7 +29,7 @@ fn detach_ranges<K: Key + std::fmt::Debug>(seed: u64, key: impl Fn(&mut Dice) ->
         (0..popped).for_each(|_| twin.pop_detached());
         twin.check(key(&mut dice));
         if round % 10 == 9 {
-            // The whole list goes, and it grows again beside what is detached.
+            // The whole list is detached, and a new one grows beside it.
             if let (Some(first), Some(last)) = (twin.list.first(), twin.list.last()) {
                 twin.detach(first.0..=last.0);
                 twin.check(first.0);
@@ -59,8 +59,8 @@ fn any_range_can_be_detached() {
     }
 }
 
-/// A node in the midst of a level whose first entry has gone begins behind its separator: a range that
-/// begins with it goes from the first link on.
+/// A node inside a level whose first entry was removed begins after its separator. A range that
+/// begins with that node is detached from its first link on.
 #[test]
 fn a_range_may_begin_with_a_node() {
     let mut list = Skiplist::new();
@@ -76,11 +76,11 @@ fn a_range_may_begin_with_a_node() {
     }
 }
 
-/// What is detached takes memory until it is popped.
+/// Detached entries take memory until they are popped.
 #[test]
 fn small_neighbours_merge_where_ranges_went() {
-    // Of each four leaves one keeps a little, and a little of another one goes: once the one before the
-    // range is small, once the one behind.
+    // Of each four leaves, one keeps a few entries, and another loses a few: in turn, the leaf
+    // before the range is small, or the one after it.
     for is_before in [true, false] {
         let mut list = Skiplist::new();
         (0..100_000).for_each(|n| list.insert(u64::from(n), n, u64::from));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// So many groups of as many jobs each; delayed ones before those that are ready.
+/// So many groups of as many jobs each; delayed jobs before ready ones.
 fn queue_of(groups: usize, jobs: &[u64]) -> Stage {
     let mut stage = Stage::new(1);
     for (number, &wait) in jobs.iter().enumerate() {
@@ -42,7 +42,7 @@ impl Stage {
         ids
     }
 
-    /// Groups that have been looked at in this round.
+    /// Groups that have been updated in this round.
     fn looked_at(&self) -> usize {
         let groups = self.late.groups.as_ref().unwrap();
         let known = groups.numbers();
@@ -66,8 +66,8 @@ fn group_fifo(on: bool) -> SettingsChange {
     }
 }
 
-/// However many jobs it delivers: each of these is of one group, and looks at no others once the millisecond's
-/// looks are used up.
+/// However many jobs a POP delivers: each is of one group, and no other groups are looked at once the looks of the
+/// millisecond are used up.
 #[test]
 fn a_pop_of_many_jobs_looks_at_few_groups_beside_theirs() {
     let mut stage = queue_of(1000, &[0]);
@@ -125,14 +125,14 @@ fn a_ready_job_is_found_once_its_group_is_not_held_any_more() {
     }
 }
 
-/// More leases are over than one command ends: their jobs are no reserved ones to the purge.
+/// More leases are overdue than one command ends: to the purge, their jobs are not reserved.
 #[test]
 fn leases_that_are_over_outlive_a_purge_in_their_groups() {
     let mut stage = queue_of(40, &[0; 60]);
     assert_eq!(stage.pop_many(1600, false, 10).len(), 1600);
     assert_eq!(stage.pop_many(600, false, 1_000_000).len(), 600);
     stage.now_ms += 20;
-    // As decided where so many are over that they are not all ended before.
+    // Decided as when so many leases are overdue that not all are ended before.
     let purge = |stage: &mut Stage| {
         stage.change(|it, now, out| {
             let cut = now.ms();
