@@ -70,12 +70,7 @@ pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
     }
     append(effect, bytes);
     if is_newer(effect) {
-        let version = if costs(effect) {
-            COSTS_VERSION
-        } else {
-            NOTES_VERSION
-        };
-        require(version, &mut bytes[start]);
+        require(version_of(effect), &mut bytes[start]);
     }
 }
 
@@ -116,14 +111,43 @@ fn lets_more_go(effect: &Effect<'_>) -> bool {
     rate.is_some_and(|rate| rate.count > most)
 }
 
-/// Whether only modules that know costs can read the effect.
-fn costs(effect: &Effect<'_>) -> bool {
-    let is_cost = |note: &Note<'_>| matches!(note, Note::Cost { .. });
+/// The first version that knows an effect that [`is_newer`].
+fn version_of(effect: &Effect<'_>) -> u8 {
     match effect {
-        Effect::Noted { note, .. } => is_cost(note),
-        Effect::AddedTogether { notes, .. } => notes.iter().any(is_cost),
-        Effect::Done(of_done) => matches!(of_done, OfDone::StoredCosting { .. }),
-        other => lets_more_go(other),
+        Effect::Noted { note, .. } => version_of_note(note),
+        Effect::AddedTogether { notes, .. } => {
+            let versions = notes.iter().map(version_of_note);
+            versions.fold(NOTES_VERSION, u8::max)
+        }
+        Effect::Done(of_done) => version_of_done(of_done),
+        other if lets_more_go(other) => COSTS_VERSION,
+        _ => NOTES_VERSION,
+    }
+}
+
+// Without a wildcard in either: whoever appends a variant must say its version.
+
+fn version_of_note(note: &Note<'_>) -> u8 {
+    match note {
+        Note::Progress { .. } | Note::Keep { .. } | Note::Step { .. } | Note::Awaits { .. } => {
+            NOTES_VERSION
+        }
+        Note::Cost { .. } => COSTS_VERSION,
+    }
+}
+
+fn version_of_done(of_done: &OfDone<'_>) -> u8 {
+    match of_done {
+        OfDone::Kept { .. }
+        | OfDone::OccurrenceKept { .. }
+        | OfDone::Stored(_)
+        | OfDone::Gone { .. }
+        | OfDone::Deleted { .. }
+        | OfDone::Trimmed { .. }
+        | OfDone::Purged
+        | OfDone::Kicked { .. }
+        | OfDone::Limits(_) => NOTES_VERSION,
+        OfDone::StoredCosting { .. } => COSTS_VERSION,
     }
 }
 

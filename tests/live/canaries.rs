@@ -1,6 +1,7 @@
 //! What must be noticed: a model that has a rule wrong, and jobs that went, came again or were changed
 //! behind the clients' backs while no server lived.
 
+use crate::compare::difference;
 use crate::ends::End;
 use crate::model::{Fault, Model, Phase};
 use crate::run::Run;
@@ -26,6 +27,25 @@ fn wrong_rules_are_noticed() {
     ] {
         let noticed = (1..=12).any(|seed| Run::start(seed, fault).steps(STEPS).is_err());
         assert!(noticed, "{fault:?} was not noticed");
+    }
+}
+
+/// A field that DQ.GET shows and the list of [`crate::compare`] lacks, a field that it no longer shows, a wrong value.
+#[test]
+fn a_field_too_many_or_missing_is_noticed() {
+    let job = |fields: &[(&str, &str)]| {
+        let fields = fields.iter();
+        let owned = fields.map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        vec![owned.collect::<std::collections::BTreeMap<_, _>>()]
+    };
+    let expected = job(&[("id", "a"), ("cost", "1")]);
+    assert_eq!(difference(&expected, &expected), None);
+    for seen in [
+        job(&[("id", "a"), ("cost", "1"), ("label", "x")]),
+        job(&[("id", "a")]),
+        job(&[("id", "a"), ("cost", "2")]),
+    ] {
+        assert!(difference(&seen, &expected).is_some(), "{seen:?}");
     }
 }
 

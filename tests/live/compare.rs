@@ -158,6 +158,7 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
         ("runs", or_nil(recur.map(|recur| recur.runs))),
         ("progress", or_nil_text(job.notes.progress.as_deref())),
         ("keep", or_nil(job.notes.keep)),
+        ("cost", job.notes.cost.to_string()),
         ("awaits", or_nil_text(awaits.map(Vec::as_slice))),
         ("steps", steps_of(job)),
         ("started", or_nil(started)),
@@ -186,13 +187,14 @@ pub fn difference(seen: &[Fields], expected: &[Fields]) -> Option<String> {
         return Some(format!("jobs {:?} and not {:?}", ids(seen), ids(expected)));
     }
     let jobs = || seen.iter().zip(expected);
-    let mut pairs = jobs().flat_map(|(seen, expected)| {
-        let pairs = expected.iter();
-        pairs.map(move |(name, value)| (seen, expected, name, value))
+    // Also a field that only one side has.
+    let mut names = jobs().flat_map(|(seen, expected)| {
+        let names = expected.keys().chain(seen.keys());
+        names.map(move |name| (seen, expected, name))
     });
-    pairs.find_map(|(seen, expected, name, value)| {
-        let is = seen.get(name);
-        (is != Some(value)).then(|| {
+    names.find_map(|(seen, expected, name)| {
+        let (is, value) = (seen.get(name), expected.get(name));
+        (is != value).then(|| {
             let of = id(expected);
             format!("{name} of {of:?} is {is:?} and not {value:?}\nseen {seen:?}\nnot {expected:?}")
         })

@@ -36,6 +36,7 @@ impl Run {
             span_ms: 1500,
             start_ms: clock(&mut client),
             steps_every: 6,
+            costs_every: 4,
             ..if seed.is_multiple_of(2) {
                 FLOWS_OF_GROUPS
             } else {

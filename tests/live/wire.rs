@@ -116,9 +116,9 @@ pub fn words(op: &Op, many: bool) -> Words {
         },
         Op::Nack(nack) => words_of_nack(nack, many),
         Op::Touch(touch) => {
-            let many = many && touch.progress.is_none();
+            let many = many && touch.progress.is_none() && touch.cost.is_none();
             let words = claim(Words::of("DQ.TOUCH"), &touch.id, &touch.token, many);
-            let words = words.option("TTR", touch.ttr);
+            let words = words.option("TTR", touch.ttr).option("COST", touch.cost);
             match &touch.progress {
                 Some(text) => words.word("PROGRESS").word(text.clone()),
                 None => words,
@@ -196,7 +196,8 @@ fn words_of_options(words: Words, add: &AddOp) -> Words {
         .option("TTR", add.ttr)
         .option("ATTEMPTS", add.attempts)
         .option("TTL", add.ttl)
-        .option("KEEP", add.keep);
+        .option("KEEP", add.keep)
+        .option("COST", (add.cost != 1).then_some(add.cost));
     let words = match &add.group {
         Some(name) => words.word("GROUP").word(name.clone()),
         None => words,

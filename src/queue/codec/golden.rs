@@ -278,14 +278,44 @@ fn a_version_is_told_that_knows_all_inside() {
     }
 }
 
+/// The version of a sequence of this one effect.
+fn version_with(effect: &Effect<'_>) -> u8 {
+    let mut bytes = Vec::new();
+    push(effect, &mut bytes, 0);
+    bytes[0]
+}
+
+/// A note says its version in each of the effects that carry it.
+#[test]
+fn notes_need_their_version_wherever_they_stand() {
+    let keep = || Note::Keep { ms: 1 };
+    let cost = || Note::Cost { units: 2 };
+    let noted = |note| Effect::Noted {
+        id: ID,
+        successor: true,
+        note,
+    };
+    assert_eq!(version_with(&noted(keep())), 5);
+    assert_eq!(version_with(&noted(cost())), 6);
+    let together = |notes| Effect::AddedTogether {
+        group: None,
+        due: 1,
+        expires: 0,
+        terms: TERMS,
+        notes,
+        jobs: Vec::new(),
+    };
+    assert_eq!(version_with(&together(vec![])), 5);
+    assert_eq!(version_with(&together(vec![keep()])), 5);
+    assert_eq!(version_with(&together(vec![keep(), cost()])), 6);
+    let stored = |cost| Effect::Done(OfDone::stored_with(DONE_JOB, cost));
+    assert_eq!(version_with(&stored(1)), 5);
+    assert_eq!(version_with(&stored(2)), 6);
+}
+
 /// Windows above the limits of modules that do not know costs need a newer version.
 #[test]
 fn windows_that_let_more_go_are_told_as_newer() {
-    let version_of = |effect: &Effect<'_>| {
-        let mut bytes = Vec::new();
-        push(effect, &mut bytes, 0);
-        bytes[0]
-    };
     let rate = |count| {
         Some(Rate {
             count,
@@ -295,14 +325,14 @@ fn windows_that_let_more_go_are_told_as_newer() {
     for (count, version) in [(100_000, 4), (100_001, 6)] {
         let rate = rate(count);
         let settings = Settings { rate, ..settings() };
-        assert_eq!(version_of(&Effect::Configured(settings)), version);
+        assert_eq!(version_with(&Effect::Configured(settings)), version);
     }
     for (count, version) in [(1000, 4), (1001, 6)] {
         let limits = GroupLimits {
             rate: rate(count),
             ..GroupLimits::default()
         };
-        assert_eq!(version_of(&Effect::GroupLimits(limits)), version);
+        assert_eq!(version_with(&Effect::GroupLimits(limits)), version);
     }
 }
 

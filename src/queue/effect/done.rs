@@ -128,7 +128,14 @@ impl<'a> OfDone<'a> {
     pub fn stored(&self) -> Option<&DoneJob<'a>> {
         match self {
             OfDone::Stored(job) | OfDone::StoredCosting { job, .. } => Some(job),
-            _ => None,
+            OfDone::Kept { .. }
+            | OfDone::OccurrenceKept { .. }
+            | OfDone::Gone { .. }
+            | OfDone::Deleted { .. }
+            | OfDone::Trimmed { .. }
+            | OfDone::Purged
+            | OfDone::Kicked { .. }
+            | OfDone::Limits(_) => None,
         }
     }
 

@@ -155,7 +155,7 @@ impl Queue {
         self.snapshot_jobs(&batch, &mut seen, &mut chunks);
         chunks.end_rows();
         self.each_note(&mut |noted| chunks.push(noted));
-        self.done_jobs().for_each(|job| chunks.push(&job));
+        self.done_jobs(|seq| seq).for_each(|job| chunks.push(&job));
         self.snapshot_flows(&mut |effect| chunks.push(effect));
         for (id, until) in self.dedupe.iter() {
             chunks.push(&Effect::Remembered { id, until });
@@ -246,9 +246,13 @@ impl Queue {
     }
 
     /// Done jobs in the order of ending.
-    fn done_jobs(&self) -> impl Iterator<Item = Effect<'_>> {
-        let stored = |it| {
-            let (job, cost) = self.done.get(it).stored();
+    fn done_jobs<'a>(
+        &'a self,
+        seq_of: impl Fn(u64) -> u64 + 'a,
+    ) -> impl Iterator<Item = Effect<'a>> {
+        let stored = move |it| {
+            let (mut job, cost) = self.done.get(it).stored();
+            job.seq = seq_of(job.seq);
             Effect::Done(OfDone::stored_with(job, cost))
         };
         self.done.iter().map(stored)
@@ -308,13 +312,7 @@ impl Queue {
             }
             self.each_note_of(handle, &mut |noted| effect(noted));
         }
-        for mut job in self.done_jobs() {
-            if let Effect::Done(OfDone::Stored(job) | OfDone::StoredCosting { job, .. }) = &mut job
-            {
-                job.seq = rank(job.seq);
-            }
-            effect(&job);
-        }
+        self.done_jobs(rank).for_each(|job| effect(&job));
     }
 
     fn digest_one(
