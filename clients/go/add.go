@@ -7,97 +7,98 @@ import (
 	"time"
 )
 
-// IfExists says what becomes of a job whose id is there already.
+// IfExists says what happens if a job with this id exists.
 type IfExists string
 
 const (
-	// Refuse: the new one is not added (the default), so adding twice does no harm.
+	// Refuse does not add the new job (the default), so adding twice does no harm. A dead or done job is replaced.
 	Refuse IfExists = ""
-	// Replace: whatever is there is replaced.
+	// Replace replaces the job, in any state; without one, it adds the new job.
 	Replace IfExists = "REPLACE"
-	// OnlyReplace: and where nothing is there, nothing is added.
+	// OnlyReplace replaces the job, in any state; without one, nothing is added.
 	OnlyReplace IfExists = "XX"
-	// RunAgain: the job runs once more when its current run is over.
+	// RunAgain is as Refuse, but while the job is reserved, the new one is kept, and runs when the current run is over.
 	RunAgain IfExists = "NEXT"
 )
 
-// Unlimited is for Attempts: no limit, whatever the queue's settings say.
+// Unlimited, as Attempts, means no limit, whatever the queue's settings say.
 const Unlimited = -1
 
-// NotKept is for Keep: the job goes when it is done, whatever the queue's settings say.
+// NotKept, as Keep, removes the job when it is done, whatever the queue's settings say.
 const NotKept = -1
 
-// OnDead says what a job does if one of those that it is after dies.
+// OnDead says what a job does if a job in its After dies.
 type OnDead string
 
 const (
-	// OnDeadWait: it goes on waiting (the default), as the other one may be kicked. It dies if that one is deleted.
+	// OnDeadWait keeps the job waiting (the default), as the dead job may be kicked. If that is deleted, the job dies.
 	OnDeadWait OnDead = "WAIT"
-	// OnDeadRun: it runs; its results say how they ended.
+	// OnDeadRun runs the job; [Job.Results] says how the others ended.
 	OnDeadRun OnDead = "RUN"
-	// OnDeadDie: it dies, too.
+	// OnDeadDie lets the job die, too.
 	OnDeadDie OnDead = "DIE"
 )
 
-// JobOptions are for [Queue.Add]. What is not set is the queue's, or the worker's handler's.
+// JobOptions are the options of a job, for [Queue.Add]. What is not set is decided by the queue's settings or the
+// worker's handler.
 type JobOptions struct {
 	// ID is unique in the queue; without one the library makes one, which grows with time.
 	ID       string
 	IfExists IfExists
-	// Delay or At is when it is due; without them, now.
+	// Delay or At says when the job is due; the default is now.
 	Delay time.Duration
 	At    time.Time
 	// Priority: smaller is served first.
 	Priority int
-	// TTR is the length of a lease.
+	// TTR is the length of the job's leases.
 	TTR      time.Duration
 	Attempts int
-	// Backoff has the waits after the 1st, 2nd, ... failure; an empty one that is not nil: none.
+	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. Empty but not nil: no backoff.
 	Backoff []time.Duration
-	// TTL: the job vanishes so long after it was added.
+	// TTL is when the job expires, counted from when it is added.
 	TTL   time.Duration
 	Group string
-	// Keep: how long it is kept, with its result, after it is done; NotKept: not at all. Without one the queue's settings
-	// decide.
+	// Keep is how long the job is kept, with its result, after it is done; NotKept: not at all. Without it, the queue's
+	// settings decide.
 	Keep time.Duration
-	// Cost is what a delivery of it counts in the queue's rates (1).
+	// Cost is what a delivery of the job counts in the queue's rates (default 1).
 	Cost int
-	// After: it is blocked until these jobs of its queue have ended. AfterGroup: until that group has no jobs left.
+	// After blocks the job until these jobs of its queue have ended. AfterGroup: until that group has no jobs left.
 	After      []string
 	AfterGroup string
-	// OnDead says what becomes of it if one of After dies.
+	// OnDead says what the job does if a job in After dies.
 	OnDead OnDead
 	// Kind chooses the worker's handler.
 	Kind    string
 	Headers map[string]string
 }
 
-// NewJob is one of those of [Queue.AddMany].
+// NewJob is one job of [Queue.AddMany].
 type NewJob struct {
 	Data any
 	JobOptions
 }
 
-// RuleOptions are for [Queue.Every] and [Queue.Cron]. Of a job's options Delay, At and IfExists are not for them.
+// RuleOptions are the options of [Queue.Every] and [Queue.Cron]. Delay, At and IfExists of JobOptions are ignored.
 type RuleOptions struct {
 	JobOptions
-	// First is the first occurrence of Every; without it, an interval from now.
+	// First is the first occurrence of Every; the default is one interval from now.
 	First time.Time
-	// Zone is an IANA name, for Cron (UTC).
+	// Zone is the IANA name of Cron's time zone (default UTC).
 	Zone string
-	// Until and Times: when it ends.
+	// Until and Times limit the rule: no occurrence after Until, and at most Times occurrences.
 	Until time.Time
 	Times int
-	// Grace: an occurrence that late is skipped.
+	// Grace: an occurrence that is not delivered within Grace of its due time is skipped.
 	Grace time.Duration
-	// Jitter: each comes up to so much later.
+	// Jitter delays each occurrence by up to this time.
 	Jitter time.Duration
 }
 
-// Add adds a job, due now or when the options say. It returns the job's id, or "" where the condition refused it: as a
-// rule, because a job of that id is there already.
+// Add adds a job, due now or when the options say. It returns the job's id, or "" if the condition refused it: usually
+// because a job with that id exists.
 //
-// Data is a []byte, or what the queue's codec makes bytes of: JSON unless the queue says otherwise.
+// Data is a []byte, or a value that the queue's codec encodes (default: JSON).
 func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string, error) {
 	call, err := q.adding(ctx, data, options, nil)
 	if err != nil {
@@ -107,7 +108,8 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 	return added(options, asText(call[2]), reply, err), err
 }
 
-// added is the id; a job whose id the library made cannot be refused, only have been added by an earlier sending.
+// added returns the job's id, or "" where it was refused. A job whose id the library made cannot be refused: a nil
+// reply means that an earlier sending of the same command has added it.
 func added(options *JobOptions, id string, reply any, err error) string {
 	isOwn := options == nil || options.ID == "" && options.IfExists != OnlyReplace
 	if isOwn && reply == nil && err == nil {
@@ -116,12 +118,13 @@ func added(options *JobOptions, id string, reply any, err error) string {
 	return asText(reply)
 }
 
-// Every makes a job come each interval. Say it again at each start: the same rule goes on as it was.
+// Every adds a job that recurs at an interval. Call it at each start of the program: with an unchanged rule, the job
+// goes on as it was. The options need an ID.
 func (q *Queue) Every(ctx context.Context, interval time.Duration, data any, options *RuleOptions) (string, error) {
 	return q.rule(ctx, data, options, words{"EVERY", wait("the interval", interval)})
 }
 
-// Cron makes a job come by a cron expression, in the options' Zone. See [Queue.Every].
+// Cron adds a job that recurs by a cron expression, in the options' Zone. See [Queue.Every].
 func (q *Queue) Cron(ctx context.Context, expression string, data any, options *RuleOptions) (string, error) {
 	rule := words{"CRON", expression}
 	if options != nil {
@@ -160,11 +163,11 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	if err != nil {
 		return nil, err
 	}
-	call := append(make(words, 0, 8), "DQ.ADD", q.key(id), id, payload) // and two options
+	call := append(make(words, 0, 8), "DQ.ADD", q.key(id), id, payload) // room for two options
 	return options.words(call).add(rule...), nil
 }
 
-// made are the id and the payload of a job. The codec is called as it is.
+// made returns the id and the payload of a job. It calls the codec unguarded: its callers use [through].
 func (q *Queue) made(ctx context.Context, data any, o *JobOptions) (string, []byte, error) {
 	if o.Delay != 0 && !o.At.IsZero() {
 		return "", nil, &ConfigurationError{What: "Delay or At, not both"}
@@ -179,7 +182,7 @@ func (q *Queue) made(ctx context.Context, data any, o *JobOptions) (string, []by
 	return newID(), payload, nil
 }
 
-// words are appended to a call.
+// words appends the options to a call.
 func (o *JobOptions) words(call words) words {
 	if o.Attempts != 0 {
 		call = call.add("ATTEMPTS", max(0, o.Attempts))

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Around is code around handlers, such as logging, metrics, transactions or locks. It calls next, which calls the handler;
-// or does not, and decides itself. What it returns is treated as the handler's error, [Job.Succeed] changes the result. The
-// jobs are one, or those of a batch.
+// Around is middleware around handlers, for logging, metrics, transactions or locks. It calls next, which calls the
+// handler; or it does not, and decides itself. What it returns is treated as the handler's error; [Job.Succeed] changes
+// the result. There is one job, or those of a batch.
 //
 //	func timed(ctx context.Context, jobs []*dq.Job, next func(context.Context) error) error {
 //		defer observe(time.Now())
@@ -48,7 +48,7 @@ func jobsOf(batch []*delivery) []*Job {
 
 // --- The time that a handler has
 
-// limited says when the handler's time is over; that its context ends then is the worker's doing.
+// limited is a context with the deadline of the handler's Timeout. The worker ends it, not a timer of the context.
 type limited struct {
 	context.Context
 	at time.Time
@@ -61,7 +61,7 @@ func (l limited) Deadline() (time.Time, bool) {
 	return l.at, true
 }
 
-// limit watches a batch until the answered function has been called.
+// limit fails a batch when its Timeout is over, unless the returned function has been called.
 func (w *Worker) limit(batch []*delivery) (end func()) {
 	limit := batch[0].handler.Timeout
 	if limit == 0 {
@@ -86,7 +86,7 @@ func (w *Worker) limit(batch []*delivery) (end func()) {
 	}
 }
 
-// overdue fails a job whose handler still runs.
+// overdue fails a job whose handler still runs after its Timeout.
 func (w *Worker) overdue(d *delivery, v verdict) {
 	if d.waits() != nil {
 		v = verdict{way: suspended, wait: unsaid}

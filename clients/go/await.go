@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	keepResult  = time.Minute // of AddAndWait
+	keepResult  = time.Minute // how long AddAndWait keeps a job
 	betweenAsks = time.Millisecond
 	withdrawing = time.Second
 )
 
 var errClosed = errors.New("dq: the queue was closed")
 
-// Wait waits until a job has ended, and returns what its handler returned. It waits no longer than ctx lasts. A job that
-// did not end well, or ended before and is not kept (see [JobOptions].Keep), is a [*JobFailedError].
+// Wait waits until a job has ended, and returns its handler's result. It waits no longer than ctx lasts. If the job did
+// not succeed, the error is a [*JobFailedError]. So it is if the job ended before and was not kept (see
+// [JobOptions].Keep).
 //
-// All waits of a queue share one connection, for each shard, that is opened for the first one and closed with the queue.
+// All waits on a shard of a queue share one connection. It is opened for the first wait and closed with the queue.
 func Wait[T any](ctx context.Context, queue *Queue, id string) (T, error) {
 	var none T
 	ended, err := queue.wait(ctx, id)
@@ -34,7 +35,7 @@ func Wait[T any](ctx context.Context, queue *Queue, id string) (T, error) {
 }
 
 // AddAndWait adds a job and waits for its result, as [Wait] does. The job is kept for a minute, unless the options say
-// otherwise. Where a job of that id is there already, it waits for that one.
+// otherwise. If a job with this id exists, it waits for that job instead.
 func AddAndWait[T any](ctx context.Context, queue *Queue, data any, options *JobOptions) (T, error) {
 	var none T
 	o := *or(options, &JobOptions{})
@@ -79,10 +80,10 @@ type waitResult struct {
 // awaited are the waits for jobs of one key.
 type awaited struct {
 	by    map[string][]chan waitResult
-	asked map[string]bool // the jobs of the command that waits; nil: none does
+	asked map[string]bool // the jobs that the running DQ.AWAIT names; nil: none is running
 }
 
-// add notes a wait. It says whether the command that waits does not know of it.
+// add records a wait. It says whether the running DQ.AWAIT lacks a job that is waited for.
 func (a *awaited) add(id string, told chan waitResult) (isBehind bool) {
 	if a.by == nil {
 		a.by = map[string][]chan waitResult{}
@@ -110,7 +111,7 @@ func (a *awaited) drop(id string, told chan waitResult) {
 	}
 }
 
-// ask are the jobs that the next command waits for.
+// ask returns the jobs for the next DQ.AWAIT.
 func (a *awaited) ask() []string {
 	ids := make([]string, 0, len(a.by))
 	a.asked = make(map[string]bool, len(a.by))
@@ -143,7 +144,7 @@ func (a *awaited) fail(err error) {
 
 // --- The connections
 
-// waits are those of a queue: each key has its own.
+// waits has the waiters of a queue, one for each key.
 type waits struct {
 	mu       sync.Mutex
 	byKey    map[string]*waiter
@@ -215,7 +216,7 @@ func (w *waiter) close() {
 	w.awaited.fail(errClosed)
 }
 
-// hear asks as long as anyone waits.
+// hear sends DQ.AWAIT as long as anyone waits.
 func (w *waiter) hear() {
 	for troubles := 0; ; {
 		w.mu.Lock()
@@ -268,8 +269,8 @@ func (w *waiter) ask(ids []string) ([]ending, error) {
 	return endingsOf(replies[0]), nil
 }
 
-// withdraw ends the command that waits, so that it is sent again with all that is waited for. Where that is forbidden, a
-// new wait begins when the command ends by itself.
+// withdraw ends the running DQ.AWAIT, so that it is sent again with all jobs that are waited for. If CLIENT UNBLOCK is
+// forbidden, the new jobs are added when the command times out.
 func (w *waiter) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawing)
 	defer cancel()

@@ -2,8 +2,8 @@ package dq
 
 import "sync"
 
-// begun are the jobs whose handlers run in this process, whichever worker's: one that comes again meanwhile, as its
-// lease ended unnoticed in a failover, is not begun a second time.
+// begun has the jobs whose handlers run in this process, in any worker. A job that is delivered again meanwhile, as its
+// lease expired unnoticed in a failover, is not started a second time.
 var begun = runs{of: map[run]*delivery{}}
 
 type runs struct {
@@ -16,7 +16,7 @@ type run struct {
 	jobKey
 }
 
-// begin is false where the job runs already.
+// begin records that a job runs; it returns false if the job runs already.
 func (r *runs) begin(d *delivery) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,7 +34,7 @@ func (r *runs) end(d *delivery) {
 	delete(r.of, run{d.link.place, d.jobKey})
 }
 
-// other is a delivery of the same job that runs, or nil.
+// other returns the delivery of the same job that runs, or nil.
 func (r *runs) other(d *delivery) *delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,16 +11,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A job's life by hand: a [Worker] does all of this.
+// Commands for programs that handle jobs without a [Worker], which does all of this.
 
-// PopOptions are for [Queue.Pop] and [Queue.BPop].
+// PopOptions are the options of [Queue.Pop] and [Queue.BPop].
 type PopOptions struct {
-	Count int // 1
-	// ID takes that very job, if it is ready. For Pop.
+	Count int // default: 1
+	// ID takes this job, if it is ready. Only for Pop.
 	ID string
-	// TTR is the length of the lease. Lease is that of jobs without a TTR of their own or of their queue. Not both.
+	// TTR is the length of the lease. Lease is the lease of jobs without a TTR of their own or of their queue. Not
+	// both.
 	TTR, Lease time.Duration
-	// NoAck removes the job at delivery: at most once.
+	// NoAck removes the job at delivery: at-most-once delivery.
 	NoAck bool
 }
 
@@ -28,24 +29,24 @@ func (o *PopOptions) words() words {
 	return words{}.ms("TTR", o.TTR).ms("LEASE", o.Lease).flag("NOACK", o.NoAck).ids(extras)
 }
 
-// Delete removes jobs, in whatever state, and returns how many went.
+// Delete removes jobs, in any state, and returns how many it removed.
 func (q *Queue) Delete(ctx context.Context, ids ...string) (int, error) {
 	return q.countByKey(ctx, ids, func(int) words { return nil }, "DQ.DEL")
 }
 
-// DeleteUnreserved is Delete, but not of those at which a worker is.
+// DeleteUnreserved is [Queue.Delete] for jobs that no worker has: reserved jobs stay.
 func (q *Queue) DeleteUnreserved(ctx context.Context, ids ...string) (int, error) {
 	return q.countByKey(ctx, ids, func(int) words { return words{"UNRESERVED"} }, "DQ.DEL")
 }
 
-// Cancel removes a job, and says whether it was there. A handler that is at work on it hears of it: its context ends, with
-// the cause [ErrLost].
+// Cancel removes a job, in any state, and says whether it existed. A handler that works on the job is told: its context
+// ends, with the cause [ErrLost].
 func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	count, err := q.Delete(ctx, id)
 	return count == 1, err
 }
 
-// Pop takes ready jobs (of each shard), without waiting.
+// Pop takes up to Count ready jobs of each shard, without waiting.
 func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error) {
 	o := or(options, &PopOptions{})
 	keys, rest := q.keys, words{"COUNT", max(1, o.Count)}
@@ -69,15 +70,15 @@ func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error
 	return found, err
 }
 
-// BPop waits for ready jobs for up to timeout (0: for ever), and no longer than ctx lasts. Not of a sharded queue in a
-// cluster.
+// BPop waits for ready jobs for up to timeout (0: without limit), and no longer than ctx lasts. It does not work with a
+// sharded queue in a cluster.
 func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOptions) ([]Reserved, error) {
 	o := or(options, &PopOptions{})
 	if err := (words{wait("timeout", timeout)}).mistake(); err != nil {
 		return nil, err
 	}
 	isCut := false
-	if deadline, ok := ctx.Deadline(); ok { // then the server ends the wait, and no job is handed out too late
+	if deadline, ok := ctx.Deadline(); ok { // so the server ends the wait, and delivers no job too late
 		if left := max(time.Until(deadline), time.Millisecond); timeout == 0 || left < timeout {
 			timeout, isCut = left, true
 		}
@@ -107,13 +108,13 @@ func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOpt
 	return found, err
 }
 
-// popping is a BPop that waits on a connection of its own.
+// popping is a BPop that waits on a connection taken for it.
 type popping struct {
 	queue  *Queue
 	id     atomic.Int64 // the server's number of the connection
 	client atomic.Pointer[redis.Client]
 	ended  chan struct{}
-	conn   *redis.Conn // after ended, as found
+	conn   *redis.Conn // conn and found are valid once ended is closed
 	found  []Reserved
 }
 
@@ -125,12 +126,13 @@ func (p *popping) pop(ctx context.Context, patience time.Duration, call words) (
 	}
 	p.conn = client.Conn()
 	if ctx.Done() != nil {
-		if id, err := p.conn.ClientID(ctx).Result(); err == nil { // it may be forbidden
+		if id, err := p.conn.ClientID(ctx).Result(); err == nil { // CLIENT ID may be forbidden
 			p.id.Store(id)
 			p.client.Store(client)
 		}
 	}
-	// The deadline of ctx is the call's: go-redis, if it looked at it, would leave a job unread.
+	// Without ctx: its deadline is the timeout of the call. If go-redis respected it, a delivered job could be left
+	// unread.
 	reply, err := answer(p.conn.Do(context.WithoutCancel(ctx), call...).Result())
 	if pair := asList(reply); len(pair) == 2 {
 		p.found = p.queue.reservedOf(asText(pair[0]), asList(pair[1]))
@@ -138,14 +140,14 @@ func (p *popping) pop(ctx context.Context, patience time.Duration, call words) (
 	return p.found, err
 }
 
-// close gives the connection back to its pool, when nobody unblocks it any more.
+// close returns the connection to its pool, once nothing unblocks it any more.
 func (p *popping) close() {
 	if p.conn != nil {
 		_ = p.conn.Close()
 	}
 }
 
-// withdraw ends a wait whose caller has gone. A job that was handed out in that instant is given back.
+// withdraw ends a wait whose caller has gone. A job that was delivered in that instant is given back.
 func (p *popping) withdraw(ctx context.Context) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -176,14 +178,14 @@ func (q *Queue) patient(ctx context.Context, patience time.Duration) (*redis.Cli
 	return node.WithTimeout(patience), nil
 }
 
-// Ack says that the job is done. False where the token is no longer its current one: somebody else has it, or it is
-// gone.
+// Ack marks a job as done. It returns false if the token is not the job's current one: another worker has the job, or
+// it is gone.
 func (q *Queue) Ack(ctx context.Context, id, token string) (bool, error) {
 	reply, err := q.do(ctx, words{"DQ.ACK", q.key(id), "WITHTOKENS", id, token})
 	return asInt(reply) == 1, err
 }
 
-// AckResults is [Queue.Ack] for many jobs with results, which the codec encodes. It returns how many went.
+// AckResults is [Queue.Ack] for many jobs with results, which the codec encodes. It returns how many were acknowledged.
 func (q *Queue) AckResults(ctx context.Context, all ...AckResult) (int, error) {
 	byKey := map[string]words{}
 	for _, each := range all {
@@ -203,13 +205,13 @@ func (q *Queue) AckResults(ctx context.Context, all ...AckResult) (int, error) {
 	return sum(q.all(ctx, slices.Collect(maps.Values(byKey))))
 }
 
-// AckResult is a delivery that ended well.
+// AckResult is a successful delivery and its result, for [Queue.AckResults].
 type AckResult struct {
 	ID, Token string
 	Result    any
 }
 
-// AckMany is [Queue.Ack] for many: tokens by ids. It returns how many went.
+// AckMany is [Queue.Ack] for many jobs: tokens by ids. It returns how many were acknowledged.
 func (q *Queue) AckMany(ctx context.Context, tokens map[string]string) (int, error) {
 	keys, groups := q.byShard(slices.Collect(maps.Keys(tokens)))
 	calls := make([]words, len(keys))
@@ -225,27 +227,27 @@ func (q *Queue) AckMany(ctx context.Context, tokens map[string]string) (int, err
 	return sum(q.all(ctx, calls))
 }
 
-// NackMode is how a job is given back.
+// NackMode says how a job is given back.
 type NackMode string
 
 const (
-	// Fail: the attempt failed (the default).
+	// Fail means that the attempt failed (the default).
 	Fail NackMode = "FAIL"
-	// Silent: this delivery does not count.
+	// Silent means that this delivery does not count.
 	Silent NackMode = "SILENT"
-	// Fatal: the job is dead now.
+	// Fatal means that the job is dead now.
 	Fatal NackMode = "FATAL"
 )
 
-// NackOptions are for [Queue.Nack] and [Queue.NackMany].
+// NackOptions are the options of [Queue.Nack] and [Queue.NackMany].
 type NackOptions struct {
 	Mode NackMode
-	// Delay before the next delivery; nil: what the job's ladder says.
+	// Delay is the wait before the next delivery; nil: as the job's backoff says.
 	Delay    *time.Duration
 	Priority *int
 	Reason   string
-	// Await, with Silent, is the signal that the job waits for, at most Delay. After or AfterGroup, with Silent, is what it
-	// waits for, as in [JobOptions]; OnDead is for After.
+	// Await, with Silent, is the signal that the job waits for, at most for Delay. After or AfterGroup, with Silent, is
+	// what the job waits for, as in [JobOptions]; OnDead is for After.
 	Await      string
 	After      []string
 	AfterGroup string
@@ -267,45 +269,45 @@ func (o *NackOptions) words() words {
 	return out.value("AWAIT", o.Await, o.Await != "").add(after.after()...)
 }
 
-// Nack gives a job back and returns its state, "" where the token is not its current one.
+// Nack gives a job back and returns its new state, or "" if the token is not the job's current one.
 func (q *Queue) Nack(ctx context.Context, id, token string, options *NackOptions) (string, error) {
 	reply, err := q.do(ctx, words{"DQ.NACK", q.key(id), id, "TOKEN", token}.add(options.words()...))
 	return asText(reply), err
 }
 
-// NackMany is [Queue.Nack] for many: tokens by ids. It returns states by ids.
+// NackMany is [Queue.Nack] for many jobs: tokens by ids. It returns the new states by ids.
 func (q *Queue) NackMany(ctx context.Context, tokens map[string]string, options *NackOptions) (map[string]string, error) {
 	return many(q, ctx, "DQ.NACK", tokens, options.words(), asText)
 }
 
-// Touch gives a fresh lease from now, as long as the last one (ttr 0), and returns its end; the zero time where the
-// token is not the job's current one.
+// Touch renews a lease: it lasts ttr from now (0: as long as the last one). It returns when the lease expires, or the
+// zero time if the token is not the job's current one.
 func (q *Queue) Touch(ctx context.Context, id, token string, ttr time.Duration) (time.Time, error) {
 	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token}.ms("TTR", ttr))
 	return asTime(reply), err
 }
 
-// TouchMany is [Queue.Touch] for many: tokens by ids. It returns the leases' ends by ids.
+// TouchMany is [Queue.Touch] for many jobs: tokens by ids. It returns by ids when the leases expire.
 func (q *Queue) TouchMany(ctx context.Context, tokens map[string]string, ttr time.Duration) (map[string]time.Time, error) {
 	return many(q, ctx, "DQ.TOUCH", tokens, words{}.ms("TTR", ttr), asTime)
 }
 
-// SetProgress says how far a job is, as [Job.Progress] does, and renews its lease. False where the token is not its
-// current one.
+// SetProgress reports how far a job is, as [Job.Progress] does, and renews its lease. It returns false if the token is
+// not the job's current one.
 func (q *Queue) SetProgress(ctx context.Context, id, token, text string) (bool, error) {
 	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "PROGRESS", text})
 	return reply != nil, err
 }
 
-// SetCost says what a delivery counts in the queue's rates, where that is known only afterwards, and renews its lease.
-// False where the token is not its current one.
+// SetCost sets what a delivery counts in the queue's rates, if that is known only after the delivery, and renews its
+// lease. It returns false if the token is not the job's current one.
 func (q *Queue) SetCost(ctx context.Context, id, token string, cost int) (bool, error) {
 	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "COST", cost})
 	return reply != nil, err
 }
 
-// BTouch is TouchMany, and then waits for up to timeout while all of these leases are held: it returns as soon as one is
-// lost, such as by [Queue.Cancel]. The jobs are of one shard.
+// BTouch is [Queue.TouchMany], and then waits for up to timeout while all of these leases are held. It returns as soon
+// as one is lost, as by [Queue.Cancel]. All jobs must be in one shard.
 func (q *Queue) BTouch(ctx context.Context, timeout time.Duration, tokens map[string]string) (map[string]time.Time, error) {
 	keys, groups := q.byShard(slices.Collect(maps.Keys(tokens)))
 	if len(keys) != 1 || timeout <= 0 {
@@ -355,14 +357,15 @@ func many[T any](
 	return found, err
 }
 
-// RescheduleOptions are for [Queue.Reschedule]: Delay or At, Priority, or both.
+// RescheduleOptions are the options of [Queue.Reschedule]: Delay or At, Priority, or both.
 type RescheduleOptions struct {
 	Delay    *time.Duration
 	At       time.Time
 	Priority *int
 }
 
-// Reschedule gives delayed or ready jobs another due time, another priority, or both. It returns how many it found.
+// Reschedule gives delayed or ready jobs another due time, another priority, or both. It returns how many jobs it
+// found.
 func (q *Queue) Reschedule(ctx context.Context, options RescheduleOptions, ids ...string) (int, error) {
 	before := words{}.instant("AT", options.At)
 	if options.Delay != nil {
@@ -377,12 +380,12 @@ func (q *Queue) Reschedule(ctx context.Context, options RescheduleOptions, ids .
 	return q.countByKey(ctx, ids, func(int) words { return before }, "DQ.RESCHEDULE")
 }
 
-// Kick makes dead jobs ready again, and returns how many.
+// Kick makes dead, done or blocked jobs ready again, and returns how many. A done job loses its result.
 func (q *Queue) Kick(ctx context.Context, ids ...string) (int, error) {
 	return q.countByKey(ctx, ids, func(count int) words { return words{"IDS", count} }, "DQ.KICK")
 }
 
-// KickOldest makes the longest dead jobs (of each shard) ready again, and returns how many.
+// KickOldest makes the count jobs of each shard that have been dead longest ready again, and returns how many.
 func (q *Queue) KickOldest(ctx context.Context, count int) (int, error) {
 	return sum(q.each(ctx, "DQ.KICK", "COUNT", count))
 }

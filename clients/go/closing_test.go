@@ -16,7 +16,8 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
 )
 
-// slowToNotice loses the write that has an acknowledgement and a fetch, and tells its reader late that it was closed.
+// slowToNotice is a connection that loses the write of an acknowledgement and a fetch. Its reader learns late that it
+// is closed.
 type slowToNotice struct {
 	net.Conn
 	hasLost chan bool

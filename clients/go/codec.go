@@ -10,19 +10,19 @@ import (
 
 const (
 	envelopeVersion = 1
-	keptBytes       = 1 << 16 // of a writer: a large payload's memory is given back
+	keptBytes       = 1 << 16 // the capacity up to which a writer is reused; a larger one is freed
 )
 
-// Codec makes bytes of what [Queue.Add] is given, and the other way round in [Job.Decode].
+// Codec encodes what [Queue.Add] is given, and decodes it for [Job.Decode].
 type Codec interface {
 	Encode(data any) ([]byte, error)
 	Decode(payload []byte, v any) error
 }
 
-// JSON is the default. A []byte is sent as it is.
+// JSON is the default codec. It sends a []byte as it is.
 var JSON Codec = jsonCodec{}
 
-// Bytes takes and gives []byte and string.
+// Bytes is a codec for []byte and string, which it does not change.
 var Bytes Codec = bytesCodec{}
 
 type jsonCodec struct{}
@@ -42,7 +42,7 @@ func (jsonCodec) Decode(payload []byte, v any) error {
 	return json.Unmarshal(payload, v)
 }
 
-// writer is used again: of many jobs, each would make one.
+// writer is a JSON encoder that is reused: else each added job would make one.
 type writer struct {
 	out     bytes.Buffer
 	encoder *json.Encoder
@@ -58,7 +58,7 @@ var writers = sync.Pool{New: func() any {
 func compact(data any) ([]byte, error) {
 	to := writers.Get().(*writer)
 	to.out.Reset()
-	if err := to.encoder.Encode(data); err != nil { // it goes on failing, and is not used again
+	if err := to.encoder.Encode(data); err != nil { // an encoder that has failed fails again, so it is not reused
 		return nil, fmt.Errorf("dq: data that JSON cannot hold: %w", err)
 	}
 	written := bytes.Clone(bytes.TrimSuffix(to.out.Bytes(), []byte("\n")))
@@ -112,7 +112,7 @@ func writeEnvelope(data any, kind string, headers map[string]string) ([]byte, er
 	}{envelopeVersion, kind, data, headers})
 }
 
-// readEnvelope answers nil where the payload is none. The names are those exactly, upper and lower case.
+// readEnvelope returns nil if the payload is no envelope. Names of fields must match in upper and lower case.
 func readEnvelope(payload []byte) *envelope {
 	if !bytes.HasPrefix(payload, []byte("{")) || !bytes.Contains(payload, []byte(`"dq"`)) {
 		return nil
@@ -127,7 +127,7 @@ func readEnvelope(payload []byte) *envelope {
 	if json.Unmarshal(fields["dq"], &found.version) != nil || found.data == nil || !hasKind && !hasHeaders {
 		return nil
 	}
-	_ = json.Unmarshal(fields["kind"], &found.kind) // what is no text is no kind
+	_ = json.Unmarshal(fields["kind"], &found.kind) // a kind that is not a string is ignored
 	var headers map[string]any
 	_ = json.Unmarshal(fields["headers"], &headers)
 	found.headers = make(map[string]string, len(headers))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The courier of a link.
+// The courier: the goroutine that uses a link's control connection. See link.
 
 func (l *link) carry() {
 	defer close(l.ended)
@@ -23,7 +23,7 @@ func (l *link) carry() {
 			return
 		}
 		l.control.timeout = l.patience()
-		// First, so that nothing that the server refuses keeps leases from being renewed.
+		// Heartbeats first, so that no command that the server refuses keeps leases from being renewed.
 		err := l.beat()
 		for _, next := range []func() error{l.wakeEars, l.endRecalled, l.sendProgress, l.round} {
 			if err == nil {
@@ -88,7 +88,7 @@ func (l *link) tellSome() error {
 	return err
 }
 
-// withdraw ends the fetch that waits. A job that was handed out in that instant is read, and given back.
+// withdraw ends the fetch that waits. A job that was delivered in that instant is read, and given back.
 func (l *link) withdraw() error {
 	patience := time.Now().Add(telling / 2)
 	for l.isFetching.Load() && time.Now().Before(patience) {
@@ -111,7 +111,7 @@ func (l *link) withdraw() error {
 	return nil
 }
 
-// finish tells what the server has still to hear, and gives back all that is left.
+// finish sends the outcomes that are left, and gives back all other jobs.
 func (l *link) finish() {
 	commands := l.givingBack()
 	for troubles := 1; ; troubles++ {
@@ -120,7 +120,7 @@ func (l *link) finish() {
 			commands = nil
 			err = l.tellAll()
 		}
-		if fatal(err) != nil { // what it forbids it will forbid again
+		if fatal(err) != nil { // what the server forbids it will forbid again
 			_ = l.tellAll()
 			return
 		}
@@ -139,8 +139,8 @@ func (l *link) finish() {
 	}
 }
 
-// hasSupplied waits for the supplier, which may hold outcomes that went with a fetch whose answer is still to come. It
-// says whether nothing is left to be told.
+// hasSupplied waits for the supplier, which may hold outcomes that went with a fetch whose reply is outstanding. It
+// says whether no outcome is left to send.
 func (l *link) hasSupplied() bool {
 	if l.withdraw() != nil {
 		l.waiting.cut()
@@ -170,9 +170,9 @@ func (l *link) givingBack() (commands [][]string) {
 	return commands
 }
 
-// --- A fetch gives way to those of other links
+// --- A fetch gives way to the fetches of other links
 
-// recall is called with the worker's mu.
+// recall asks the courier to end the fetch. It is called with the worker's mu.
 func (l *link) recall() {
 	if !l.mayNotUnblock.Load() {
 		l.isRecalled.Store(true)
@@ -180,7 +180,7 @@ func (l *link) recall() {
 	}
 }
 
-// endRecalled ends the fetch that waits, if it is recalled.
+// endRecalled ends the fetch that waits, if it was recalled.
 func (l *link) endRecalled() error {
 	id := l.waiting.id.Load()
 	if !l.isRecalled.Swap(false) || !l.isFetching.Load() || id == 0 {
@@ -203,7 +203,7 @@ func (l *link) unblock(id int64) (isDone bool, err error) {
 	return !isRefused, nil
 }
 
-// longestWait is that of a fetch: short if others may want its places and it cannot be recalled.
+// longestWait is how long a fetch may wait: briefly if other links may want its places and it cannot be recalled.
 func (l *link) longestWait() time.Duration {
 	isRecallable := l.waiting.id.Load() != 0 && !l.mayNotUnblock.Load()
 	if len(l.worker.links) == 1 || isRecallable {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// delivery is what the library knows of a job in hand. Its [Job] is the handler's, who may do with it what it likes.
+// delivery is what the library knows of a job in hand. The handler gets a separate [Job], which it may change freely.
 type delivery struct {
 	jobKey
 	token   string
@@ -15,28 +15,28 @@ type delivery struct {
 	terms   terms
 	results []ending
 	source  *Queue
-	link    *link    // nil where no server is
-	handler *Handler // nil where none takes it
+	link    *link    // nil without a server
+	handler *Handler // nil if no handler takes the job
 	job     *Job
-	ctx     context.Context // its handler's; nil before it began
+	ctx     context.Context // the handler's; nil before it began
 
 	opening  sync.Once
 	envelope *envelope
 
 	mu         sync.Mutex
-	failure    error // what Fail was given
-	isGood     bool  // Succeed was called, last
+	failure    error // the argument of Fail
+	isGood     bool  // Succeed was called after the last Fail
 	result     any
 	told       error
-	tell       func(error) // ends the context of its handler
+	tell       func(error) // ends the handler's context
 	suspension *suspension
 	steps      steps
 
 	// Of link.mu.
-	isHeld   bool // its end is not decided yet
+	isHeld   bool // how the delivery ends is not decided yet
 	since    time.Time
 	lease    time.Duration
-	until    time.Time // the end of its lease by this program's clock; zero: it is not counted
+	until    time.Time // when its lease expires by this program's clock; zero: that is not watched
 	progress progress
 }
 
@@ -50,14 +50,14 @@ func deliveryOf(source *Queue, key string, r row) *delivery {
 // jobKey names a job on one server.
 type jobKey struct{ queue, id string }
 
-// terms are what a job was added with, or its queue's settings.
+// terms are the job's own terms, or else those of its queue's settings.
 type terms struct {
 	ttr         time.Duration
 	maxAttempts int
-	ladder      *time.Duration // its wait after a failure of this delivery; nil: there is none
+	ladder      *time.Duration // the wait after a failure of this delivery; nil: neither the job nor its queue has a backoff
 }
 
-// jobOf is what the handler is given.
+// jobOf makes the Job that the handler is given.
 func jobOf(d *delivery, deadline, due time.Time) *Job {
 	limit := d.terms.maxAttempts
 	if limit == 0 && d.handler != nil {
@@ -74,14 +74,14 @@ func (d *delivery) opened() *envelope {
 	return d.envelope
 }
 
-// why is what the handler was told, or nil.
+// why returns what the handler was told, or nil.
 func (d *delivery) why() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.told
 }
 
-// waits is what the handler had the job wait for, or nil.
+// waits returns the suspension that the handler asked for, or nil.
 func (d *delivery) waits() *suspension {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +101,7 @@ func (d *delivery) end(why error) {
 	}
 }
 
-// verdict is what the handler's end means for this one of its batch, and its result.
+// verdict returns what the handler's return means for this job of its batch, the job's result and its error.
 func (d *delivery) verdict(err error) (verdict, []byte, error) {
 	d.mu.Lock()
 	suspension, result := d.suspension, d.result
@@ -125,7 +125,7 @@ func (d *delivery) verdict(err error) (verdict, []byte, error) {
 	return judge(err, d), raw, err
 }
 
-// contextOf makes the context of a batch's handler: it ends when all its jobs were told.
+// contextOf makes the context of a batch's handler: it ends when the handler was told of all its jobs.
 func contextOf(parent context.Context, batch []*delivery) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	var mu sync.Mutex
@@ -142,7 +142,7 @@ func contextOf(parent context.Context, batch []*delivery) (context.Context, cont
 		d.tell = tell
 		told := d.told
 		d.mu.Unlock()
-		if told != nil { // in the meantime
+		if told != nil { // told before tell was set
 			tell(told)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	heardFrom = 20 * time.Millisecond // shorter jobs pay nothing
+	heardFrom = 20 * time.Millisecond // jobs that end sooner cost nothing
 	mostEars  = 8                     // of one link: each is a connection
 )
 
-// ear waits in DQ.BTOUCH with the jobs of one queue that have been in hand for a while, to hear of it when one is
-// cancelled. It lasts as long as there are any.
+// ear waits in DQ.BTOUCH for the jobs of one queue that have been in hand for a while, to notice at once when one is
+// cancelled. It runs as long as there are such jobs.
 type ear struct {
 	link   *link
 	key    string
@@ -22,13 +22,13 @@ type ear struct {
 
 // listening is what an ear knows of its jobs, without I/O.
 type listening struct {
-	covered  map[*delivery]struct{} // by the command that waits; nil: none does
+	covered  map[*delivery]struct{} // named by the running DQ.BTOUCH; nil: none is running
 	isAwake  bool
-	isBehind bool // there are others: the command that waits is to be ended
+	isBehind bool // the running DQ.BTOUCH lacks jobs, and is to be ended
 }
 
-// look says what follows from the jobs in hand: whether the ear has to be woken, whether its command does not cover all,
-// and when to look again (zero: when jobs come).
+// look decides, from the jobs in hand, whether the ear has to be woken, whether its DQ.BTOUCH lacks jobs, and when to
+// look again (zero: when jobs come).
 func (s *listening) look(held []*delivery, now time.Time) (mustWake, isBehind bool, next time.Time) {
 	for _, d := range held {
 		age := now.Sub(d.since)
@@ -44,13 +44,13 @@ func (s *listening) look(held []*delivery, now time.Time) (mustWake, isBehind bo
 			isBehind = true
 		}
 	}
-	if mustWake || isBehind { // at most so often
+	if mustWake || isBehind { // at most once in heardFrom
 		next = now.Add(heardFrom)
 	}
 	return mustWake, isBehind, next
 }
 
-// cover are the jobs of the next command.
+// cover returns the jobs for the next DQ.BTOUCH.
 func (s *listening) cover(held []*delivery, now time.Time) (group []*delivery) {
 	s.covered, s.isBehind = map[*delivery]struct{}{}, false
 	for _, d := range held {
@@ -65,7 +65,7 @@ func (s *listening) cover(held []*delivery, now time.Time) (group []*delivery) {
 	return group
 }
 
-// listenSoon has the link look for jobs that take a while. It is called with mu.
+// listenSoon sets the timer of listen. It is called with mu.
 func (l *link) listenSoon() {
 	if !l.isWithoutEars && !l.isListening {
 		l.isListening = true
@@ -73,7 +73,7 @@ func (l *link) listenSoon() {
 	}
 }
 
-// listen looks for them.
+// listen wakes the ears of queues whose jobs take a while, or has them ask again.
 func (l *link) listen() {
 	now := time.Now()
 	l.mu.Lock()
@@ -113,7 +113,7 @@ func (l *link) earOf(key string) *listening {
 	return &e.listen
 }
 
-// hear renews leases, and waits, as long as there are jobs.
+// hear sends DQ.BTOUCH as long as there are jobs.
 func (e *ear) hear() {
 	l := e.link
 	for troubles := 0; ; {
@@ -165,7 +165,8 @@ func (e *ear) cover() (group []*delivery, wait time.Duration) {
 	return group, wait
 }
 
-// ask is a heartbeat that ends when one of these jobs is lost. What it renews is not counted: the heartbeats do that.
+// ask is a heartbeat that ends when one of these jobs is lost. The leases that it renews are not recorded: only
+// heartbeats count.
 func (e *ear) ask(group []*delivery, wait time.Duration) error {
 	command := append([]string{"DQ.BTOUCH", e.key, strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)},
 		forAll("", "", group)[2:]...)
@@ -188,7 +189,7 @@ func forbids(err error) bool {
 	return isServerError(err) && (strings.HasPrefix(err.Error(), "NOPERM") || strings.HasPrefix(err.Error(), "ERR unknown command"))
 }
 
-// behind are the connections of ears whose commands are to be ended.
+// behind returns the ids of the connections of ears whose DQ.BTOUCH is to be ended.
 func (l *link) behind() (ids []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,7 +202,8 @@ func (l *link) behind() (ids []int64) {
 	return ids
 }
 
-// wakeEars has ears ask again, with all jobs. Where that is forbidden, they do so when their time is over.
+// wakeEars ends the DQ.BTOUCH of ears that lack jobs, so that they ask again with all. If CLIENT UNBLOCK is forbidden,
+// they do so when their wait is over.
 func (l *link) wakeEars() error {
 	for _, id := range l.behind() {
 		if _, err := l.unblock(id); err != nil {

@@ -10,28 +10,28 @@ var (
 	// ErrQueueFull says that the queue has reached its MAXLEN or MAXBYTES; nothing was added.
 	ErrQueueFull = errors.New("dq: queue is full")
 
-	// ErrNotFound says that there is no such job, or no such queue.
+	// ErrNotFound says that the job, or the queue, does not exist.
 	ErrNotFound = errors.New("dq: not found")
 
-	// ErrLost is the cause (see [context.Cause]) with which a handler's context ends when another worker may have the
-	// job: its lease expired, or it was deleted or replaced. The end of the handler will not count.
+	// ErrLost is the cause (see [context.Cause]) with which a handler's context ends if another worker may have the
+	// job: its lease expired, or it was deleted or replaced. What the handler then returns does not count.
 	ErrLost = errors.New("dq: the job was lost")
 
-	// ErrTimeout is the cause with which a handler's context ends when its Timeout is over. The attempt has failed; what
-	// the handler does afterwards does not count.
+	// ErrTimeout is the cause with which a handler's context ends when its Timeout is over. The attempt has failed;
+	// what the handler does afterwards does not count.
 	ErrTimeout = errors.New("dq: the handler's time is over")
 
-	// ErrSuspended is what [Job.Sleep], [WaitSignal], [Job.WaitFor] and [Job.Spawn] return where the job has to wait. The
+	// ErrSuspended is returned by [Job.Sleep], [WaitSignal], [Job.WaitFor] and [Job.Spawn] if the job has to wait. The
 	// handler returns it, and is called again when the wait is over. This attempt does not count.
 	ErrSuspended = errors.New("dq: the job waits, this attempt is over")
 
-	// ErrStopping is the cause with which a handler's context ends when the worker stops and the handler's time to
-	// finish is over. The job is given back, and the attempt does not count.
+	// ErrStopping is the cause with which a handler's context ends when the worker stops and its drain is over. The job
+	// is given back, and the attempt does not count.
 	ErrStopping = errors.New("dq: the worker stops")
 )
 
-// ConfigurationError ends a worker that cannot run as it is configured; waiting would not help. Its text says what
-// to do.
+// ConfigurationError says that something cannot work as it is configured; waiting would not help. It ends a worker. Its
+// text says what to do.
 type ConfigurationError struct {
 	What  string
 	Cause error
@@ -46,7 +46,7 @@ func (e *ConfigurationError) Error() string {
 
 func (e *ConfigurationError) Unwrap() error { return e.Cause }
 
-// RetryError is what [RetryIn] makes.
+// RetryError is the error that [RetryIn] makes.
 type RetryError struct {
 	Delay time.Duration
 	Err   error
@@ -55,11 +55,11 @@ type RetryError struct {
 func (e *RetryError) Error() string { return reasonOf(e.Err, "retry") }
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// RetryIn is returned by a handler whose attempt failed, to be tried again after delay instead of what the ladder
-// says. The error, which may be nil, becomes the job's reason.
+// RetryIn makes an error for a handler whose attempt failed: the job is tried again after delay, whatever its backoff
+// says. The text of err, which may be nil, becomes the job's reason.
 func RetryIn(delay time.Duration, err error) error { return &RetryError{delay, err} }
 
-// SnoozeError is what [Snooze] makes.
+// SnoozeError is the error that [Snooze] makes.
 type SnoozeError struct {
 	Delay  time.Duration
 	Reason string
@@ -67,21 +67,21 @@ type SnoozeError struct {
 
 func (e *SnoozeError) Error() string { return "snooze " + e.Reason }
 
-// Snooze is returned by a handler that cannot work on the job now: it comes again after delay, and this attempt does
-// not count.
+// Snooze makes an error for a handler that cannot do the job now: the job comes again after delay, and this attempt
+// does not count.
 func Snooze(delay time.Duration) error { return &SnoozeError{Delay: delay} }
 
-// GiveUpError is what [GiveUp] makes.
+// GiveUpError is the error that [GiveUp] makes.
 type GiveUpError struct{ Err error }
 
 func (e *GiveUpError) Error() string { return reasonOf(e.Err, "given up") }
 func (e *GiveUpError) Unwrap() error { return e.Err }
 
-// GiveUp is returned by a handler whose job cannot succeed: it is dead now, whatever attempts it has left.
+// GiveUp makes an error for a handler whose job cannot succeed: the job is dead now, whatever attempts it has left.
 func GiveUp(err error) error { return &GiveUpError{err} }
 
-// DecodeError is what [Job.Decode] returns for a payload that does not fit. A handler that returns it, as one of
-// [Typed] does, has the job dead at once: another attempt would find the same payload.
+// DecodeError is what [Job.Decode] returns for a payload that cannot be decoded. If a handler returns it, as one of
+// [Typed] does, the job is dead at once: another attempt would find the same payload.
 type DecodeError struct {
 	Err error
 	of  *delivery
@@ -90,13 +90,13 @@ type DecodeError struct {
 func (e *DecodeError) Error() string { return "payload cannot be decoded: " + reasonOf(e.Err, "nil") }
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// ResultError is the failure of a handler whose result the codec cannot encode.
+// ResultError is the error of an attempt whose result the codec cannot encode.
 type ResultError struct{ Err error }
 
 func (e *ResultError) Error() string { return "result cannot be encoded: " + reasonOf(e.Err, "nil") }
 func (e *ResultError) Unwrap() error { return e.Err }
 
-// PanicError is the failure of a handler that panicked.
+// PanicError is the error of an attempt whose handler panicked.
 type PanicError struct {
 	Value any
 	Stack []byte

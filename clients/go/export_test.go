@@ -1,6 +1,6 @@
 package dq
 
-// WithoutGuard calls code of users as if it did nothing unusual.
+// WithoutGuard calls code of users without the guard.
 func WithoutGuard() {
 	through = func(f func() error, next func(error)) { next(f()) }
 }

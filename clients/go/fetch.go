@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// serverTTR is the server's default: who has it was given none.
+// serverTTR is the server's default TTR. A job that has it counts as one that was given none.
 const serverTTR = time.Minute
 
-// leases say how long those of a worker's deliveries are.
+// leases decide how long the leases of a worker's deliveries are.
 type leases struct {
 	option string // of a fetch: TTR for all jobs, LEASE for those that were given no TTR, or ""
 	length time.Duration
@@ -40,7 +40,7 @@ func newLeases(h *handlers, worker time.Duration) leases {
 	return leases{}
 }
 
-// given is how long the lease of a delivery is.
+// given is how long the lease of a delivery is when it arrives.
 func (l leases) given(ttr time.Duration) time.Duration {
 	if l.option == "TTR" || l.option == "LEASE" && ttr == serverTTR {
 		return l.length
@@ -48,7 +48,7 @@ func (l leases) given(ttr time.Duration) time.Duration {
 	return ttr
 }
 
-// wanted is how long it is to be.
+// wanted is how long the lease is to be.
 func (l leases) wanted(h *Handler, ttr time.Duration) time.Duration {
 	switch {
 	case h == nil:
@@ -75,8 +75,8 @@ type fetches struct {
 	leases     leases
 }
 
-// command waits for up to count jobs. Strict order is BPOP's own; with weights each queue comes first in its share of
-// the fetches.
+// command is a BPOP for up to count jobs. Strict order is BPOP's own; with weights each queue comes first in its share
+// of the fetches.
 func (f *fetches) command(count int, wait time.Duration) []string {
 	words := make([]string, 0, len(f.members)+10)
 	words = append(words, "DQ.BPOP")
@@ -112,7 +112,7 @@ func (f *fetches) order() []member {
 	return order
 }
 
-// deliveriesOf reads the answer of a fetch.
+// deliveriesOf reads the reply of a fetch.
 func (l *link) deliveriesOf(reply any) []*delivery {
 	pair := asList(reply)
 	if len(pair) != 2 {

@@ -8,23 +8,23 @@ import (
 	"strconv"
 )
 
-// WaitOptions are for [Job.WaitFor] and [Job.Spawn].
+// WaitOptions are the options of [Job.WaitFor] and [Job.Spawn].
 type WaitOptions struct {
-	// Name is that of the wait; without one, its number in this attempt. A handler whose waits depend on more than its
-	// steps names them.
+	// Name names the wait; the default is its number in this attempt. Name the waits if their order depends on more
+	// than steps.
 	Name string
-	// OnDead says what one of the jobs that dies means (OnDeadRun: it has ended, as [JobResult].Outcome says).
+	// OnDead says what happens if one of the jobs dies. Default: OnDeadRun, it has ended, as [JobResult].Outcome says.
 	OnDead OnDead
 }
 
-// WaitFor has the job wait until those other jobs of its queue have ended, and returns how: where they have not, the
-// error is [ErrSuspended], which the handler returns, and is called again when they have.
+// WaitFor suspends the job until those jobs of its queue have ended, and returns how they ended. If they have not, the
+// error is [ErrSuspended], which the handler returns; the handler is called again when they have.
 func (j *Job) WaitFor(ctx context.Context, ids []string, options ...WaitOptions) ([]JobResult, error) {
 	return j.join(ctx, options, func(*delivery, string) ([]string, [][]string, error) { return ids, nil, nil })
 }
 
-// Spawn adds jobs, and has this one wait until they have ended, as [Job.WaitFor] does; both happen, or neither. Their ids
-// are made of the job's, the wait's name and their number, unless they are given.
+// Spawn adds jobs, and suspends this one until they have ended, as [Job.WaitFor] does, in one command. Ids that are not
+// given are made of this job's id, the wait's name and the job's number, so later attempts add no second children.
 func (j *Job) Spawn(ctx context.Context, jobs []NewJob, options ...WaitOptions) ([]JobResult, error) {
 	return j.join(ctx, options, func(d *delivery, name string) (ids []string, adds [][]string, err error) {
 		for at := range jobs {
@@ -45,7 +45,7 @@ func (j *Job) Spawn(ctx context.Context, jobs []NewJob, options ...WaitOptions) 
 	})
 }
 
-// join waits for jobs, which prepare names, and may have to add.
+// join waits for jobs. prepare returns their ids, and the commands that add them.
 func (j *Job) join(
 	ctx context.Context, options []WaitOptions, prepare func(*delivery, string) ([]string, [][]string, error),
 ) ([]JobResult, error) {
@@ -78,7 +78,7 @@ func (j *Job) join(
 	return nil, d.suspend(adds, append(after, "ONDEAD", string(or(o.OnDead, OnDeadRun)))...)
 }
 
-// waitFor is the job's delivery, whose attempt comes to a wait of that name.
+// waitFor returns the job's delivery, whose attempt reaches a wait, and the name of the wait.
 func (j *Job) waitFor(name string) (*delivery, string, error) {
 	d, err := j.running()
 	if err != nil {

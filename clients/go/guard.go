@@ -13,18 +13,18 @@ import (
 	"unicode/utf8"
 )
 
-// All code of users is called through this file, and what it yields is read here: handlers, hooks, codecs, loggers,
-// and the texts of errors. It may do anything but end the process: its caller continues.
+// All code of users is called through this file, and what it returns is read here: handlers, hooks, codecs, loggers and
+// the texts of errors. It may do anything except end the process: its caller continues.
 
 const (
 	textBytes = 1 << 14
-	mostLinks = 100 // of errors that wrap each other, perhaps in a circle
+	mostLinks = 100 // errors that wrap each other, perhaps in a circle
 )
 
 var errExited = errors.New("it ended its goroutine")
 
-// through calls f, then next with how f ended: also after a panic, and after [runtime.Goexit], which ends this
-// goroutine. A variable, so that a test can show that it is needed.
+// through calls f, then next with f's error: also after a panic, and after [runtime.Goexit], which ends this goroutine.
+// It is a variable, so that a test can show that it is needed.
 var through = func(f func() error, next func(error)) {
 	err := errExited
 	defer func() {
@@ -36,19 +36,19 @@ var through = func(f func() error, next func(error)) {
 	err = f()
 }
 
-// door is through for callers whose goroutine must not end.
+// door is [through] for callers whose goroutine must not end.
 func door(f func() error) error {
 	ended := make(chan error, 1)
 	go through(f, func(err error) { ended <- err })
 	return <-ended
 }
 
-// report has no values of users in its attributes, only texts.
+// report logs. Its attributes must be texts, never values of users.
 func report(logger *slog.Logger, level slog.Level, said string, attributes ...any) {
 	_ = door(func() error { logger.Log(context.Background(), level, said, attributes...); return nil })
 }
 
-// textOf is what an error or the value of a panic says; its type, where it says nothing.
+// textOf returns the text of an error or of a panic's value; its type, if it has no text.
 func textOf(value any) string {
 	var text string
 	var err error
@@ -66,7 +66,7 @@ func textOf(value any) string {
 	return clean(text, textBytes)
 }
 
-// briefly does not ask the value of a panic for its text again.
+// briefly returns the text of an error without asking the value of a panic for its text again.
 func briefly(err error) string {
 	var panicked *PanicError
 	if !errors.As(err, &panicked) {
@@ -108,7 +108,7 @@ func clean(text string, size int) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// links are an error and those that it wraps, the outermost first.
+// links returns an error and those that it wraps, the outermost first.
 func links(err error) (found []error) {
 	_ = door(func() error {
 		pending := []error{err}

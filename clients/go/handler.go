@@ -18,50 +18,56 @@ const (
 	longestJitter = 0.25
 )
 
-// Func works on one job. Its context ends when the job was lost ([ErrLost]), its Timeout is over ([ErrTimeout]), or the
-// worker's drain is ([ErrStopping]). Nil: the job is done. [RetryIn], [Snooze] and [GiveUp] say how it goes on; after any other error,
-// and after a panic, the job's own ladder decides, else the handler's, else 1 s doubling to 1 hour.
+// Func handles one job. Its context ends when the job was lost ([ErrLost]), when its Timeout is over ([ErrTimeout]), or
+// when the worker's drain is over ([ErrStopping]).
+//
+// If it returns nil, the job is done. [RetryIn], [Snooze] and [GiveUp] say how the job goes on. After any other error,
+// and after a panic, the job is tried again: by its own backoff, else the handler's, else after 1 s, doubling up to 1
+// hour.
 type Func func(ctx context.Context, job *Job) error
 
-// Handler is a function, and how its jobs are treated. Exactly one of Do and DoBatch is set.
+// Handler is a function with the settings for its jobs. Exactly one of Do and DoBatch is set.
 type Handler struct {
 	Do Func
-	// DoBatch works on up to Batch jobs at a time; [Job.Fail] fails one of them, [Job.Succeed] gives one a result.
+	// DoBatch handles up to Batch jobs at a time; [Job.Fail] fails one of them, [Job.Succeed] gives one a result.
 	DoBatch func(ctx context.Context, jobs []*Job) error
 	Batch   int
 
-	// Kind is the kind of jobs that it takes; without one, all that no other handler of the worker takes.
+	// Kind is the kind of jobs that the handler takes; without one, it takes all jobs that no other handler of the
+	// worker takes.
 	Kind string
-	// Attempts: after so many failed deliveries the job is dead (0: no limit). The job's own limit goes first.
+	// Attempts is after how many failed deliveries a job is dead (0: no limit). The job's own limit goes first.
 	Attempts int
-	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own ladder goes first.
+	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff goes first.
 	Backoff []time.Duration
-	// Lease is how long a job stays with a worker that crashed. Slow handlers need no longer one: the worker renews it.
-	// Of a handler with a Kind it holds for all jobs of that kind, else for those without a TTR of their own or of their
-	// queue. Without one it is the TTR, which is a minute unless someone says otherwise.
+	// Lease is how long a job stays with a worker that crashed. Slow handlers need no longer lease: the worker renews
+	// it. With a Kind, it holds for all jobs of that kind; without one, for jobs without a TTR of their own or of their
+	// queue. Without it, the worker's Lease holds; without both, the job's TTR, one minute unless the job or its queue
+	// says otherwise.
 	Lease time.Duration
-	// Timeout is how long the handler may take. Then its context ends, with the cause [ErrTimeout], and the job fails at
-	// once; its place among the running ones stays taken until it returns. Without one (0) a handler may run for ever.
+	// Timeout is how long the handler may run (0: without limit). Then its context ends, with the cause [ErrTimeout],
+	// and the job fails at once. The handler still counts for Concurrency until it returns.
 	Timeout time.Duration
-	// RetryOn, if it is set, says which errors are tried again; all others give the job up. GiveUpOn says which are final.
-	// What the handler says itself ([RetryIn], [Snooze], [GiveUp]) goes first. See [ErrorIs] and [ErrorAs].
+	// RetryOn, if it is set, says which errors are tried again; all others give the job up. GiveUpOn says which errors
+	// give the job up. [RetryIn], [Snooze] and [GiveUp] go first. See [ErrorIs] and [ErrorAs].
 	RetryOn, GiveUpOn func(err error) bool
 }
 
-// ErrorIs is for RetryOn and GiveUpOn of a [Handler]: whether an error is one of these, as [errors.Is] says.
+// ErrorIs makes a function for RetryOn and GiveUpOn of a [Handler]: whether an error is one of these, by [errors.Is].
 func ErrorIs(targets ...error) func(error) bool {
 	return func(err error) bool {
 		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
 }
 
-// ErrorAs is for RetryOn and GiveUpOn of a [Handler]: whether an error is of this type, as [errors.As] says.
+// ErrorAs makes a function for RetryOn and GiveUpOn of a [Handler]: whether an error is of this type, by [errors.As].
 func ErrorAs[E error]() func(error) bool {
 	return func(err error) bool { var found E; return errors.As(err, &found) }
 }
 
-// Typed makes a Func of a function that takes the job's decoded data, too. A payload that does not fit has the job dead at
-// once; so has null, unless T is an interface, has no fields, or reads JSON by itself.
+// Typed makes a Func of a function that also takes the job's decoded data. A job whose payload cannot be decoded is
+// dead at once. So is one whose payload is null, unless T is an interface, has no fields, or implements
+// [json.Unmarshaler].
 func Typed[T any](do func(ctx context.Context, job *Job, data T) error) Func {
 	return func(ctx context.Context, job *Job) error {
 		var data T
@@ -75,7 +81,8 @@ func Typed[T any](do func(ctx context.Context, job *Job, data T) error) Func {
 	}
 }
 
-// takesNull: of others than these, [json.Unmarshal] makes a zero value, which nobody has sent.
+// takesNull says whether null is a value of the type. For other types [json.Unmarshal] makes a zero value of null,
+// which nobody has sent.
 func takesNull(v any) bool {
 	if _, isOwn := v.(json.Unmarshaler); isOwn {
 		return true
@@ -84,7 +91,7 @@ func takesNull(v any) bool {
 	return t.Kind() == reflect.Interface || t.Kind() == reflect.Struct && t.NumField() == 0
 }
 
-// isNil: a payload null leaves nothing to work on.
+// isNil says whether the data is a nil pointer, map or slice, as a payload null leaves it.
 func isNil(data any) bool {
 	switch v := reflect.ValueOf(data); v.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice:
@@ -93,7 +100,7 @@ func isNil(data any) bool {
 	return false
 }
 
-// isNothing: a nil of whatever kind.
+// isNothing says whether the value is nil, of any kind.
 func isNothing(value any) bool { return value == nil || isNil(value) }
 
 func (h *Handler) check() error {
@@ -106,10 +113,10 @@ func (h *Handler) check() error {
 	return words{}.ladder(h.Backoff).mistake()
 }
 
-// size is how many jobs it takes at a time.
+// size is how many jobs the handler takes at a time.
 func (h *Handler) size() int { return max(1, h.Batch) }
 
-// delay is the wait after a failed attempt.
+// delay returns the wait after a failed attempt.
 func (h *Handler) delay(attempt int) time.Duration {
 	if len(h.Backoff) > 0 {
 		return h.Backoff[min(attempt, len(h.Backoff))-1]
@@ -123,7 +130,7 @@ func exponential(attempt int, first, longest time.Duration) time.Duration {
 	return time.Duration(min(float64(longest), grown) * (1 + longestJitter*rand.Float64()))
 }
 
-// handlers are those of a worker, by kind.
+// handlers are a worker's handlers, by kind.
 type handlers struct {
 	other  *Handler
 	byKind map[string]*Handler
@@ -157,7 +164,7 @@ func newHandlers(all []Handler) (*handlers, error) {
 	return made, nil
 }
 
-// choose answers nil where no handler takes the job.
+// choose returns the handler of a job, or nil if none takes it.
 func (h *handlers) choose(d *delivery) *Handler {
 	if len(h.byKind) == 0 {
 		return h.other

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-const touchPause = time.Second // between two touches of the file
+const touchPause = time.Second // between two updates of the file
 
-// Health says whether the worker is healthy: nil where the last fetch or heartbeat of each of its connections was answered
-// within its time; else what is wrong. Before the first answer, and when it has stopped, it is not.
+// Health returns nil if the worker is healthy, else what is wrong. It is healthy if the last fetch or heartbeat on each
+// of its connections was answered in time. It is not before the first answer, and after the worker has stopped.
 func (w *Worker) Health() error {
 	switch {
 	case !w.hasRun.Load():
@@ -31,10 +31,10 @@ func (w *Worker) Health() error {
 	return nil
 }
 
-// IsHealthy is whether [Worker.Health] finds nothing wrong.
+// IsHealthy says whether [Worker.Health] finds nothing wrong.
 func (w *Worker) IsHealthy() bool { return w.Health() == nil }
 
-// HealthHandler answers 200 and "ok" while the worker is healthy, else 503 and the reason.
+// HealthHandler returns a handler that replies 200 and "ok" while the worker is healthy, else 503 and the reason.
 func (w *Worker) HealthHandler() http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		said, code := "ok", http.StatusOK
@@ -47,7 +47,7 @@ func (w *Worker) HealthHandler() http.Handler {
 	})
 }
 
-// showHealth serves the worker's health, until the answered function is called.
+// showHealth publishes the worker's health until the returned function is called.
 func (w *Worker) showHealth() (end func(), err error) {
 	if w.health == "" {
 		return func() {}, nil
@@ -64,7 +64,7 @@ func (w *Worker) showHealth() (end func(), err error) {
 	return func() { _ = server.Close() }, nil
 }
 
-// touchHealth keeps a file young while the worker is healthy.
+// touchHealth sets the time of a file each second while the worker is healthy.
 func (w *Worker) touchHealth() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -2,19 +2,21 @@ package dq
 
 import "context"
 
-// Hooks are where other code joins in: logging, metrics, tracing. Each function may be nil. They must not block. A
-// panic of a hook is logged, and changes nothing.
+// Hooks are functions that are called around jobs, for logging, metrics and tracing. Each may be nil. They must not
+// block. A panic of a hook is logged, and changes nothing.
 type Hooks struct {
-	// Adding: a job is about to be added; headers may be set. For a queue.
+	// Adding is called before a job is added; it may set headers. It is for queues, the others are for workers.
 	Adding func(ctx context.Context, queue string, headers map[string]string)
-	// Before: the job's handler is about to run, with the context that this answers.
+	// Before is called before the job's handler, which runs with the context that Before returns.
 	Before func(ctx context.Context, job *Job) context.Context
-	// After: its handler ended without an error.
+	// After is called when the job's handler has returned nil.
 	After func(ctx context.Context, job *Job)
-	// Failed: its handler ended with an error, or with what it may return to say how the job goes on.
+	// Failed is called when the job's handler has returned an error, also [RetryIn], [Snooze] or [GiveUp].
 	Failed func(ctx context.Context, job *Job, err error)
-	// Suspended: its handler has the job wait, see [ErrSuspended]. It is called again, neither After nor Failed is.
+	// Suspended is called when the job's handler has the job wait (see [ErrSuspended]). Neither After nor Failed is
+	// called then; the handler will be called again.
 	Suspended func(ctx context.Context, job *Job)
-	// Lost: another worker may have the job, as its lease expired before it was acknowledged.
+	// Lost is called when another worker may have the job: its lease expired before it was acknowledged, or it was
+	// deleted.
 	Lost func(job *Job)
 }

@@ -163,7 +163,7 @@ func (scene) Generate(random *rand.Rand, _ int) reflect.Value {
 	return reflect.ValueOf(scene{one(), one(), one(), one(), one(), one(), one(), one(), one(), one()})
 }
 
-// theatre is a worker, and code of a user's around it.
+// theatre is a worker with a user's code around it.
 type theatre struct {
 	t      *testing.T
 	queue  *dq.Queue

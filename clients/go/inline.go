@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-const mostRuns = 1000 // of one job: a handler that sleeps under another name each time would never end
+const mostRuns = 1000 // attempts of one job: a handler that sleeps under a new name each time would never end
 
-// NewInlineQueue makes a queue for tests, without a server: [Queue.Add] runs the handler at once, whatever the delay,
-// and returns its error. A handler that sleeps goes on at once; one that waits for a signal goes on in [Queue.Signal], for
-// as long as the queue's memory lasts. [Result] and [Wait] find the results. Other commands are errors.
+// NewInlineQueue creates a queue for tests, without a server. [Queue.Add] runs the handler at once, whatever the delay,
+// and returns its error. A handler that sleeps goes on at once; one that waits for a signal goes on in [Queue.Signal].
+// [Result] and [Wait] find the results, as long as the queue exists. Other commands return errors.
 func NewInlineQueue(name string, all ...Handler) (*Queue, error) {
 	made, err := newHandlers(all)
 	if err != nil {
@@ -28,7 +28,7 @@ func NewInlineQueue(name string, all ...Handler) (*Queue, error) {
 	return q, nil
 }
 
-// inline answers in place of a server.
+// inline is a go-redis hook that answers in place of a server.
 type inline struct {
 	queue    *Queue
 	handlers *handlers
@@ -43,7 +43,7 @@ type inlineJob struct {
 	results  []ending
 	progress string
 	awaits   string // the signal that it waits for
-	end      ending // its outcome is "" before
+	end      ending // its outcome is "" until then
 }
 
 func (i *inline) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -136,7 +136,7 @@ func (i *inline) enter(id string, job *inlineJob, options []string) (isThere boo
 	return false, nil
 }
 
-// endings are those of jobs that are waited for: their number, and their ids. It is called with mu.
+// endings returns how jobs ended. Its arguments are their number and their ids, as after AFTER. It is called with mu.
 func (i *inline) endings(words []string) (found []ending, err error) {
 	count, _ := strconv.Atoi(words[0])
 	for _, id := range words[1 : 1+count] {
@@ -196,7 +196,7 @@ func (i *inline) get(id string) any {
 	return fields
 }
 
-// run calls the handler until it ends, or waits for a signal.
+// run calls the handler until the job ends, or waits for a signal.
 func (i *inline) run(ctx context.Context, id string, job *inlineJob) error {
 	for attempt := range mostRuns {
 		v, result, d, err := i.attempt(ctx, id, job, attempt+1)
@@ -243,11 +243,11 @@ func (i *inline) ends(id string, job *inlineJob, v verdict, result []byte) {
 	}
 }
 
-// goOn does what the server does when a job waits. It says whether its wait is over.
+// goOn does what the server does when a job is suspended. It says whether the wait is over.
 func (i *inline) goOn(ctx context.Context, job *inlineJob, s *suspension) (bool, error) {
 	for _, each := range s.before {
 		_, err := i.answer(ctx, each)
-		if each[0] != "DQ.ADD" && err != nil { // how children end the results say
+		if each[0] != "DQ.ADD" && err != nil { // children's errors are in their results
 			return false, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Job is one delivery of a job.
 type Job struct {
 	ID string
-	// Queue is the key that it came from; of a sharded queue, the shard's.
+	// Queue is the key that the job came from; of a sharded queue, the shard's key.
 	Queue string
 	// Payload is what was added, envelope included.
 	Payload []byte
@@ -18,17 +18,18 @@ type Job struct {
 	Token string
 	// Attempt counts deliveries, this one included.
 	Attempt int
-	// MaxAttempts is the limit of the job, else of its handler; 0: none.
+	// MaxAttempts is the limit of the job, else of its handler; 0: no limit.
 	MaxAttempts int
-	// Deadline is when the lease ended at delivery. The worker renews it while the handler runs.
+	// Deadline is when the lease would have expired as it was at delivery. The worker renews it while the handler runs.
 	Deadline time.Time
-	// Due is when the job was due; of a recurring one, the instant of its occurrence, the same in all attempts.
+	// Due is when the job was due. For a recurring job it is the instant of the occurrence, which is equal in all
+	// attempts.
 	Due time.Time
 
 	delivery *delivery // nil where a test made the job
 }
 
-// Kind is the kind that it was added with, or "".
+// Kind returns the kind that the job was added with, or "".
 func (j *Job) Kind() string {
 	if e := j.opened(); e != nil {
 		return e.kind
@@ -36,7 +37,7 @@ func (j *Job) Kind() string {
 	return ""
 }
 
-// Headers are a copy of those that it was added with.
+// Headers returns a copy of the headers that the job was added with.
 func (j *Job) Headers() map[string]string {
 	if e := j.opened(); e != nil {
 		return maps.Clone(e.headers)
@@ -44,8 +45,8 @@ func (j *Job) Headers() map[string]string {
 	return nil
 }
 
-// Decode stores what was added in the value that v points to, as the queue's codec reads it. The error is a
-// [*DecodeError]: a handler that returns it has the job dead at once.
+// Decode decodes the job's data, with the queue's codec, into the value that v points to. The error is a
+// [*DecodeError]: if the handler returns it, the job is dead at once.
 func (j *Job) Decode(v any) (err error) {
 	codec, payload := j.data()
 	if failure := decoded(codec, payload, v); failure != nil {
@@ -54,7 +55,7 @@ func (j *Job) Decode(v any) (err error) {
 	return err
 }
 
-// data is what was added, and what reads it.
+// data returns the job's data, and the codec that reads it.
 func (j *Job) data() (Codec, []byte) {
 	if e := j.opened(); e != nil {
 		return JSON, e.data
@@ -65,7 +66,7 @@ func (j *Job) data() (Codec, []byte) {
 	return JSON, j.Payload
 }
 
-// isNull says whether it is JSON's null.
+// isNull says whether the job's data is JSON's null.
 func (j *Job) isNull() bool {
 	codec, payload := j.data()
 	_, isJSON := codec.(jsonCodec)
@@ -75,7 +76,8 @@ func (j *Job) isNull() bool {
 // IsLastAttempt says whether the job is dead if this attempt fails.
 func (j *Job) IsLastAttempt() bool { return 0 < j.MaxAttempts && j.MaxAttempts <= j.Attempt }
 
-// Fail says, in a batch, that this one job failed (or is to be retried, snoozed, given up) and the others did not.
+// Fail sets the error of this one job of a batch, which may be [RetryIn], [Snooze] or [GiveUp]. The other jobs are not
+// affected.
 func (j *Job) Fail(err error) {
 	if d := j.delivery; d != nil {
 		d.mu.Lock()
@@ -84,8 +86,9 @@ func (j *Job) Fail(err error) {
 	}
 }
 
-// Succeed gives the job a result, which its codec encodes, for [Result], [Wait] and the jobs that come after it. It
-// counts if the handler then returns nil; in a batch it says that this one job succeeded, whatever the others do.
+// Succeed gives the job a result, which the queue's codec encodes, for [Result], [Wait] and the jobs that come after
+// this one. It counts if the handler then returns nil. In a batch it says that this one job succeeded, whatever the
+// others do.
 func (j *Job) Succeed(result any) {
 	if d := j.delivery; d != nil {
 		d.mu.Lock()
@@ -94,8 +97,8 @@ func (j *Job) Succeed(result any) {
 	}
 }
 
-// SetCost says what this delivery counts in the queue's rates (see [JobOptions].Cost), where that is known only
-// afterwards. The error is [ErrLost] where another worker may have the job.
+// SetCost sets what this delivery counts in the queue's rates (see [JobOptions].Cost), if that is known only after the
+// delivery. The error is [ErrLost] if another worker may have the job.
 func (j *Job) SetCost(ctx context.Context, cost int) error {
 	d, err := j.running()
 	if err != nil {
@@ -108,7 +111,7 @@ func (j *Job) SetCost(ctx context.Context, cost int) error {
 	return err
 }
 
-// Results are how the jobs ended that this one came after (see [JobOptions].After), in that order.
+// Results returns how the jobs ended that this job came after (see [JobOptions].After), in that order.
 func (j *Job) Results() []JobResult {
 	if j.delivery == nil {
 		return nil
@@ -116,7 +119,7 @@ func (j *Job) Results() []JobResult {
 	return resultsOf(j.delivery.results, j.delivery.source.codec)
 }
 
-// Lost says whether another worker may have the job: then the end of its handler will not count.
+// Lost says whether another worker may have the job. What its handler then returns does not count.
 func (j *Job) Lost() bool { return j.delivery != nil && j.delivery.why() == ErrLost }
 
 func (j *Job) opened() *envelope {

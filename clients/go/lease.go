@@ -10,19 +10,19 @@ const (
 	inHandDelay   = time.Second
 )
 
-// schedule is when a link's leases are looked after. Its fields are of link.mu.
+// schedule is when a link's leases are looked after. It is guarded by link.mu.
 type schedule struct {
 	shortest time.Duration // of the leases in hand at the last heartbeat, and since
 	beat     time.Time     // the next heartbeat; zero: nothing is in hand
-	isAsked  bool          // for a heartbeat at once
+	isAsked  bool          // a heartbeat was asked for at once
 	progress time.Time     // when progress is to be sent; zero: there is none
-	ends     time.Time     // when watch looks for leases that ended; zero: it does not
+	ends     time.Time     // when watch next looks for expired leases; zero: it does not
 	watch    *time.Timer
 }
 
 // --- What was delivered
 
-// receive takes deliveries in hand, with the lease that their jobs are to have, and answers those that may begin.
+// receive takes deliveries in hand, with the leases that their jobs are to have, and returns those that may begin.
 func (l *link) receive(found []*delivery, sent time.Time) ([]*delivery, error) {
 	now := time.Now()
 	mine, older := l.takeInHand(found, now)
@@ -35,7 +35,7 @@ func (l *link) receive(found []*delivery, sent time.Time) ([]*delivery, error) {
 	return l.renew(mine, now.Sub(sent))
 }
 
-// takeInHand gives back those whose older delivery is still at work in this process: that one is lost.
+// takeInHand gives back deliveries of jobs whose older delivery still runs in this process; the older ones are lost.
 func (l *link) takeInHand(found []*delivery, now time.Time) (mine, older []*delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *link) takeInHand(found []*delivery, now time.Time) (mine, older []*deli
 	return mine, older
 }
 
-// lasts notes that a delivery's lease is counted from then. It is called with mu.
+// lasts records that a delivery's lease began at since. It is called with mu.
 func (l *link) lasts(d *delivery, since time.Time) {
 	if l.worker.isDrained { // the server's clock may stand still
 		return
@@ -81,8 +81,8 @@ func (l *link) lasts(d *delivery, since time.Time) {
 
 func beatOf(lease time.Duration) time.Duration { return max(lease/3, shortestBeat) }
 
-// renew corrects the leases of kinds that have their own, and of deliveries that may have lain unread for as long as
-// their lease. What the server does not know any more never begins.
+// renew corrects the leases of kinds that have their own, and of deliveries whose reply may have lain unread as long as
+// their lease. A delivery that the server no longer knows never begins.
 func (l *link) renew(mine []*delivery, age time.Duration) ([]*delivery, error) {
 	byLength := map[time.Duration][]*delivery{}
 	var sure []*delivery
@@ -124,7 +124,7 @@ func (l *link) renew(mine []*delivery, age time.Duration) ([]*delivery, error) {
 	return sure, nil
 }
 
-// withdrawn gives back what could not be renewed.
+// withdrawn gives back the deliveries that could not be renewed.
 func (l *link) withdrawn(byLength map[time.Duration][]*delivery, err error) error {
 	for _, group := range byLength {
 		for _, d := range group {
@@ -136,7 +136,7 @@ func (l *link) withdrawn(byLength map[time.Duration][]*delivery, err error) erro
 
 // --- Heartbeats
 
-// beatAtOnce is for after a connection was lost: whatever happened meanwhile, the server says what is still ours.
+// beatAtOnce asks for a heartbeat at once, after a connection was lost: the server then says which jobs are still ours.
 func (l *link) beatAtOnce() {
 	l.mu.Lock()
 	l.schedule.isAsked = true
@@ -144,7 +144,7 @@ func (l *link) beatAtOnce() {
 	l.ring()
 }
 
-// untilNext is how long it is to the next heartbeat, or progress.
+// untilNext returns how long it is until the next heartbeat or progress report.
 func (l *link) untilNext() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *link) untilNext() time.Duration {
 	return left
 }
 
-// patience is how long the answer to a command is waited for.
+// patience returns how long to wait for a reply.
 func (l *link) patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +167,7 @@ func (l *link) patience() time.Duration {
 	return min(longestAnswer, max(l.schedule.shortest/3, shortestAnswer))
 }
 
-// dueForBeat are the deliveries whose leases are to be renewed now, if it is time.
+// dueForBeat returns the deliveries whose leases are to be renewed now; none if it is not yet time.
 func (l *link) dueForBeat() []*delivery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +190,7 @@ func (l *link) dueForBeat() []*delivery {
 	return all
 }
 
-// beat renews all leases, if it is time; a job whose answer is nil is lost.
+// beat renews all leases, if it is time. A job whose reply is nil is lost.
 func (l *link) beat() error {
 	for key, group := range byKey(l.dueForBeat()) {
 		now := time.Now()
@@ -221,7 +221,7 @@ func (l *link) beat() error {
 
 // --- The end of leases
 
-// expire tells the handlers whose leases ended, though no server said so.
+// expire tells the handlers whose leases have expired, even if the server cannot be reached.
 func (l *link) expire() {
 	now := time.Now()
 	var over []*delivery
@@ -247,7 +247,7 @@ func (l *link) expire() {
 
 func (d *delivery) isOver(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
 
-// mayBegin says whether a handler may: it was told nothing, and its lease is not over.
+// mayBegin says whether the handler may begin: it was told nothing, and its lease has not expired.
 func (l *link) mayBegin(d *delivery) bool {
 	l.mu.Lock()
 	isLost := d.isHeld && d.isOver(time.Now())

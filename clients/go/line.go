@@ -21,9 +21,9 @@ const (
 	lateRead       = 20 * time.Millisecond
 )
 
-// line is a connection of go-redis', used in the raw: many commands in one write, answers as they come. go-redis
-// finds the server (Sentinel, Cluster) and does TLS, AUTH and SELECT. It connects when it is first needed, and again
-// after close. Any goroutine may call cut; the rest belongs to one at a time.
+// line is a connection of go-redis, used without go-redis' protocol: many commands in one write, replies as they come.
+// go-redis finds the server (Sentinel, Cluster) and does TLS, AUTH and SELECT. The line connects when it is first
+// needed, and again after close. Any goroutine may call cut; all else is for one goroutine at a time.
 type line struct {
 	client  redis.UniversalClient
 	key     string
@@ -42,7 +42,7 @@ type line struct {
 // isUp says, after an error, whether anything may have been sent.
 func (l *line) isUp() bool { return l.conn != nil }
 
-// open connects, if need be.
+// open connects, if the line is closed.
 func (l *line) open() error {
 	if l.conn != nil {
 		return nil
@@ -59,12 +59,12 @@ func (l *line) send(packed []byte) error {
 	}
 	_, err := l.conn.Write(packed)
 	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return nil // what the server said before it closed, as of a result that is too large, is still to be read
+		return nil // what the server said before it closed (as about too large a result) is still to be read
 	}
 	return err
 }
 
-// read gives the next answer; an error that the server answers is returned as the answer.
+// read returns the next reply. An error that the server replies is returned as the reply, not as read's error.
 func (l *line) read() (any, error) { return readReply(l.in, 0) }
 
 func (l *line) ask(commands ...[]string) ([]any, error) {
@@ -86,7 +86,7 @@ func (l *line) ask(commands ...[]string) ([]any, error) {
 	return replies, nil
 }
 
-// order is ask where the answers do not matter, but for errors.
+// order sends commands whose replies do not matter, except for errors.
 func (l *line) order(commands [][]string) error {
 	if len(commands) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (l *line) connect() error {
 		return conn, err
 	}
 	owner := redis.NewClient(options)
-	id, err := owner.Conn().ClientID(ctx).Result() // the connection stays checked out: go-redis does not look at it again
+	id, err := owner.Conn().ClientID(ctx).Result() // the connection is never returned to the pool, so go-redis does not use it
 	if err != nil && !mayNotAskID(err) {
 		_ = owner.Close()
 		return err
@@ -126,7 +126,7 @@ func (l *line) connect() error {
 	return nil
 }
 
-// mayNotAskID: without that permission, a waiting connection is closed to withdraw it.
+// mayNotAskID says whether CLIENT ID is forbidden. Then a connection that waits is closed to end its wait.
 func mayNotAskID(err error) bool {
 	return isServerError(err) && strings.HasPrefix(err.Error(), "NOPERM") && strings.Contains(err.Error(), "client")
 }
@@ -140,7 +140,7 @@ func (l *line) keep(conn net.Conn) {
 	}
 }
 
-// options are those of the client for one connection of RESP2, where nothing comes unasked.
+// options returns the client's options for one connection of RESP2, in which the server never sends unasked.
 func (l *line) options(ctx context.Context) (*redis.Options, error) {
 	node, err := nodeOf(ctx, l.client, l.key)
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *line) options(ctx context.Context) (*redis.Options, error) {
 	return &options, nil
 }
 
-// patient reads what had come by its deadline although this program stood still meanwhile: for a SIGSTOP, or with its
+// patient reads what had arrived by its deadline, even if this program was stopped meanwhile: by a SIGSTOP, or with its
 // whole machine.
 type patient struct{ net.Conn }
 
@@ -175,7 +175,7 @@ func (l *line) close() {
 	l.conn, l.in, l.owner = nil, nil, nil
 }
 
-// cut is for good: whoever reads from it is woken by an error.
+// cut closes the line for good: a goroutine that reads from it gets an error.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

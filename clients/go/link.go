@@ -11,21 +11,21 @@ const (
 	slack      = 5 * time.Second // how much longer than its wait a BPOP may take, on a slow network
 	gatherFor  = time.Millisecond
 	gatherUpTo = 100
-	tellAtOnce = 500         // then a heartbeat may be due
-	telling    = time.Second // from the end of drain on: half of it for handlers that were told, half for the server
+	tellAtOnce = 500         // outcomes in one write, after which a heartbeat may be due
+	telling    = time.Second // after the drain: half of it for handlers that were told to end, half for the server
 	noWait     = time.Millisecond
 )
 
-// link is the queues that are reached by one pair of connections. On one its supplier waits for jobs, with the
-// acknowledgements of finished ones in the same write. With the other its courier tells the server what no fetch took
-// along within a millisecond, renews leases, and withdraws the waiting fetch when the worker stops.
+// link has the queues that one pair of connections reaches. On the first, its supplier waits for jobs, with the
+// acknowledgements of finished ones in the same write. On the second, its courier sends what no fetch took along within
+// a millisecond, renews leases, and ends the waiting fetch when the worker stops.
 type link struct {
 	worker     *Worker
-	number     int // among the worker's
+	number     int // its index in the worker's links
 	place      place
 	fetches    *fetches
 	queues     map[string]*Queue // by key
-	waiting    *line             // of fetches
+	waiting    *line             // for fetches
 	control    *line
 	bell       chan struct{}
 	isFetching atomic.Bool
@@ -36,19 +36,19 @@ type link struct {
 	ended      chan struct{} // closed when the courier has ended
 
 	isRecalled    atomic.Bool // the courier is to end the fetch
-	mayNotUnblock atomic.Bool // the server forbids that
+	mayNotUnblock atomic.Bool // the server forbids CLIENT UNBLOCK
 
 	packed   []byte // of the supplier
 	troubles int    // of the supplier
 
 	mu         sync.Mutex
-	hands      map[jobKey]*delivery   // from their delivery until their handler ended
-	unanswered map[*delivery]struct{} // settled, and the server has not answered yet
+	hands      map[jobKey]*delivery   // from delivery until the handler ended
+	unanswered map[*delivery]struct{} // settled, but the server has not answered yet
 	outcomes   []*outcome
 	schedule   schedule
 
 	ears          map[string]*ear // by key
-	isWithoutEars bool            // heartbeats alone
+	isWithoutEars bool            // no ears: only heartbeats
 	isListening   bool            // the timer is set
 	listenTimer   *time.Timer
 }
@@ -98,7 +98,7 @@ func (l *link) takeOutcomes(count int) []*outcome {
 	return taken
 }
 
-// putBack is for outcomes that have no answer yet: an ACK is safe to send twice.
+// putBack queues outcomes that have no answer yet again: they are safe to send twice.
 func (l *link) putBack(untold []*outcome, wasSent bool) {
 	if len(untold) > 0 {
 		l.mu.Lock()
@@ -116,8 +116,8 @@ func (l *link) pending() int {
 	return len(l.outcomes)
 }
 
-// conclude: who takes a held delivery decides how it ends: its handler, a heartbeat, the end of its lease or the stop.
-// It is called with mu.
+// conclude decides how a held delivery ends. Only the first caller does: its handler, a heartbeat, the expiry of its
+// lease or the stop. It is called with mu.
 func (l *link) conclude(d *delivery, made *outcome) (wasHeld bool) {
 	wasHeld = d.isHeld
 	if wasHeld {
@@ -128,7 +128,7 @@ func (l *link) conclude(d *delivery, made *outcome) (wasHeld bool) {
 	return wasHeld
 }
 
-// settle is for one whose handler ended, or never begins.
+// settle concludes a delivery whose handler ended, or never begins.
 func (l *link) settle(d *delivery, made *outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,13 +136,13 @@ func (l *link) settle(d *delivery, made *outcome) {
 	l.forget(d)
 }
 
-// tell is called with mu.
+// tell queues an outcome for the server. It is called with mu.
 func (l *link) tell(made *outcome) {
 	l.unanswered[made.of] = struct{}{}
 	l.outcomes = append(l.outcomes, made)
 }
 
-// release says whether it was still held.
+// release gives up a delivery without an outcome. It says whether the delivery was still held.
 func (l *link) release(d *delivery) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *link) forget(d *delivery) {
 	}
 }
 
-// giveBack is for one whose handler never begins.
+// giveBack settles a delivery whose handler never begins.
 func (l *link) giveBack(d *delivery, made *outcome) {
 	l.settle(d, made)
 	l.ring()
@@ -180,7 +180,7 @@ func (l *link) heldLocked() []*delivery {
 	return found
 }
 
-// hear takes the answers in; it returns those that have none yet, and what went wrong.
+// hear reads the replies to outcomes. It returns the outcomes that have none yet, and what went wrong.
 func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error) {
 	var refusal error
 	for len(told) > 0 {
@@ -215,7 +215,7 @@ func (l *link) heardOf(o *outcome) {
 	delete(l.unanswered, o.of)
 }
 
-// refused: what the server will never take is not sent again as it was.
+// refused handles an outcome that the server will never accept: it is not sent again unchanged.
 func (l *link) refused(o *outcome, said serverError) {
 	if !o.isRefused {
 		o.isRefused = true
@@ -235,12 +235,12 @@ func (l *link) refused(o *outcome, said serverError) {
 
 // --- The supplier
 
-// open connects, where places are shared: before any is claimed.
+// open connects if there are several links, before any of the shared places is claimed.
 func (l *link) open() error {
 	if len(l.worker.links) == 1 {
 		return nil
 	}
-	l.isFetching.Store(true) // before it looks whether the worker stops, which cuts the connection
+	l.isFetching.Store(true) // set before isDraining is read: a worker that stops cuts the connection
 	defer l.isFetching.Store(false)
 	if l.worker.isDraining() {
 		return nil
@@ -252,9 +252,9 @@ func (l *link) open() error {
 	return err
 }
 
-// fetch tells what happened since, and waits for jobs.
+// fetch sends the outcomes that are pending, and waits for jobs.
 func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
-	l.isFetching.Store(true) // before it takes what is to be told: who waits for the fetch waits for that, too
+	l.isFetching.Store(true) // set before the outcomes are taken: whoever waits for the fetch waits for them, too
 	defer l.isFetching.Store(false)
 	told := l.takeOutcomes(math.MaxInt)
 	if l.worker.isDraining() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// State is that of a job.
+// State is the state of a job.
 type State string
 
 // The states of jobs. All is for [Queue.Purge], and for [Queue.Len]: blocked, delayed, ready and reserved together.
@@ -21,7 +21,7 @@ const (
 	AnyState State = ""
 )
 
-// Get returns all about one job. The error is [ErrNotFound] where there is none.
+// Get returns everything about a job. The error is [ErrNotFound] if it does not exist.
 func (q *Queue) Get(ctx context.Context, id string) (*JobInfo, error) {
 	reply, err := found(q.do(ctx, words{"DQ.GET", q.key(id), id}))
 	if err != nil {
@@ -30,7 +30,7 @@ func (q *Queue) Get(ctx context.Context, id string) (*JobInfo, error) {
 	return jobInfoOf(asMap(reply), q.codec), nil
 }
 
-// found is for answers that are nil only where nothing is there.
+// found turns a nil reply into ErrNotFound, for commands that reply nil only if nothing exists.
 func found(reply any, err error) (any, error) {
 	if reply == nil && err == nil {
 		return nil, ErrNotFound
@@ -38,13 +38,13 @@ func found(reply any, err error) (any, error) {
 	return reply, err
 }
 
-// PeekOptions are for [Queue.Peek].
+// PeekOptions are the options of [Queue.Peek].
 type PeekOptions struct {
-	Count        int // 1
+	Count        int // default: 1
 	Since, Until time.Time
 }
 
-// Peek returns the first jobs in a state, in that state's order (of each shard), and changes nothing.
+// Peek returns the first jobs of each shard that are in a state, in that state's order. It changes nothing.
 func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]Peeked, error) {
 	o := or(options, &PeekOptions{})
 	rest := words{string(state)}.instant("FROM", o.Since).instant("TO", o.Until).add("COUNT", max(1, o.Count))
@@ -56,13 +56,13 @@ func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]
 	return found, err
 }
 
-// ScanOptions are for [Queue.Scan], [Queue.IDs] and [Queue.Groups].
+// ScanOptions are the options of [Queue.Scan], [Queue.IDs] and [Queue.Groups].
 type ScanOptions struct {
 	Shard int
 	State State // not for Groups
 	Match string
 	Group string // not for Groups
-	// Payload is a pattern, as Match is one for ids. Not for Groups.
+	// Payload is a pattern for payloads, as Match is for ids. Not for Groups.
 	Payload string
 	Count   int
 }
@@ -73,8 +73,8 @@ func (o *ScanOptions) words() words {
 		value("MATCH", o.Match, o.Match != "").value("COUNT", o.Count, o.Count != 0)
 }
 
-// Scan is one step through the ids: it returns the next cursor ("0" at the end) and some ids. [Queue.IDs] takes all
-// steps.
+// Scan makes one step through the ids: it returns the next cursor ("0" at the end) and some ids. Begin with "0".
+// [Queue.IDs] takes all steps.
 func (q *Queue) Scan(ctx context.Context, cursor string, options *ScanOptions) (string, []string, error) {
 	next, rows, err := q.scan(ctx, "DQ.SCAN", cursor, or(options, &ScanOptions{}))
 	ids := make([]string, len(rows))
@@ -93,7 +93,7 @@ func (q *Queue) scan(ctx context.Context, command, cursor string, o *ScanOptions
 	return asText(pair[0]), asList(pair[1]), nil
 }
 
-// IDs are all ids of all shards, step by step.
+// IDs iterates over all ids of all shards, step by step.
 func (q *Queue) IDs(ctx context.Context, options *ScanOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		o := *or(options, &ScanOptions{Count: 1000})
@@ -115,7 +115,7 @@ func (q *Queue) IDs(ctx context.Context, options *ScanOptions) iter.Seq2[string,
 	}
 }
 
-// Forecast returns how many jobs will be due in each of so many equal parts of that time.
+// Forecast divides the time from from to to into equal buckets, and returns how many jobs will be due in each.
 func (q *Queue) Forecast(ctx context.Context, from, to time.Time, buckets int) ([]int, error) {
 	replies, err := q.each(ctx, "DQ.FORECAST", "FROM", instantMs(from), "TO", instantMs(to), "BUCKETS", buckets)
 	counts := make([]int, buckets)
@@ -127,7 +127,7 @@ func (q *Queue) Forecast(ctx context.Context, from, to time.Time, buckets int) (
 	return counts, err
 }
 
-// Len counts the jobs in a state; with [All], those that are blocked, delayed, ready and reserved.
+// Len returns how many jobs are in a state; with [All], how many are blocked, delayed, ready or reserved.
 func (q *Queue) Len(ctx context.Context, state State) (int, error) {
 	if state == All || state == AnyState {
 		return sum(q.each(ctx, "DQ.LEN"))
@@ -135,13 +135,12 @@ func (q *Queue) Len(ctx context.Context, state State) (int, error) {
 	return sum(q.each(ctx, "DQ.LEN", string(state)))
 }
 
-// LenGroup counts the jobs of a group.
+// LenGroup returns how many jobs a group has.
 func (q *Queue) LenGroup(ctx context.Context, group string) (int, error) {
 	return sum(q.each(ctx, "DQ.LEN", "GROUP", group))
 }
 
-// Stats returns the queue's figures, added up over its shards. The error is
-// [ErrNotFound] where there is no queue.
+// Stats returns the queue's figures, summed over its shards. The error is [ErrNotFound] if the queue does not exist.
 func (q *Queue) Stats(ctx context.Context) (*Stats, error) {
 	replies, err := q.each(ctx, "DQ.STATS")
 	if err != nil {
@@ -159,8 +158,8 @@ func (q *Queue) Stats(ctx context.Context) (*Stats, error) {
 	return addUp(shards), nil
 }
 
-// Next returns when a recurring job will be due the next count times: empty for another job. The error is
-// [ErrNotFound] where there is none.
+// Next returns the next count due times of a recurring job; none for a job that does not recur. The error is
+// [ErrNotFound] if the job does not exist.
 func (q *Queue) Next(ctx context.Context, id string, count int) ([]time.Time, error) {
 	reply, err := found(q.do(ctx, words{"DQ.NEXT", q.key(id), id, "COUNT", max(1, count)}))
 	if err != nil {
@@ -173,7 +172,7 @@ func (q *Queue) Next(ctx context.Context, id string, count int) ([]time.Time, er
 	return instants, nil
 }
 
-// Groups is one step through the groups that hold jobs: it returns the next cursor ("0" at the end) and some groups.
+// Groups makes one step through the groups that hold jobs: it returns the next cursor ("0" at the end) and some groups.
 func (q *Queue) Groups(ctx context.Context, cursor string, options *ScanOptions) (string, []Group, error) {
 	next, rows, err := q.scan(ctx, "DQ.GROUPS", cursor, or(options, &ScanOptions{}))
 	groups := make([]Group, 0, len(rows))

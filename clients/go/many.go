@@ -11,17 +11,19 @@ import (
 )
 
 const (
-	chunkJobs  = 1000 // of one DQ.MADD: other clients' commands go on in between
+	chunkJobs  = 1000 // jobs of one DQ.MADD, so that other clients' commands run in between
 	chunkBytes = 1 << 20
-	partJobs   = 2 * chunkJobs // so many at least are made by a goroutine of their own
+	partJobs   = 2 * chunkJobs // the least number of jobs for which a goroutine is started
 )
 
-// AddMany adds many jobs in few round trips, and returns their ids as [Queue.Add] does. If all have the same options, up to
-// a thousand are added by one command, which adds all of them or none. If some are after others (see [JobOptions].After),
-// all are added in one transaction, in which those others may be. A mistake in any of them is told before anything is sent.
-// With any other error come the ids of those that were added; the rest may not have been.
+// AddMany adds many jobs in few round trips, and returns their ids as [Queue.Add] does. If all have the same options,
+// up to a thousand are added by one command, which adds all of them or none. If some come after others (see
+// [JobOptions].After), all are added in one transaction, and may come after each other.
 //
-// Many thousands are made by several goroutines: so the codec is called.
+// An invalid job is reported before anything is sent. With any other error, the ids of the jobs that were added are
+// returned; the rest may not have been added.
+//
+// Many thousands of jobs are encoded by several goroutines, so the codec must be safe for concurrent use.
 func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 	all, err := q.addsOf(ctx, jobs)
 	if err != nil || len(all) == 0 {
@@ -50,11 +52,11 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 	return ids, err
 }
 
-// adds is a job to be added, ready to be sent.
+// adds is a job that is ready to be sent.
 type adds struct {
 	key, id string
 	payload []byte
-	options words // the same slice as that of the job before, where they are equal: most are
+	options words // shared with the job before, if equal: most are
 }
 
 func (q *Queue) addsOf(ctx context.Context, jobs []NewJob) ([]adds, error) {
@@ -122,7 +124,7 @@ func (q *Queue) Chain(ctx context.Context, jobs []NewJob) ([]string, error) {
 	return q.AddMany(ctx, chain)
 }
 
-// idIn makes an id that belongs into that shard.
+// idIn makes an id that belongs to the shard of key.
 func (q *Queue) idIn(key, id string) string {
 	made := id
 	for n := 1; q.key(made) != key; n++ {
@@ -135,7 +137,7 @@ func areAlike(all []adds) bool {
 	return !slices.ContainsFunc(all, func(each adds) bool { return !slices.Equal(each.options, all[0].options) })
 }
 
-// chunked adds by DQ.MADD.
+// chunked adds the jobs by DQ.MADD.
 func (q *Queue) chunked(ctx context.Context, all []adds) ([]any, error) {
 	chunks := chunksOf(all)
 	commands := make([]words, len(chunks))
@@ -157,7 +159,7 @@ func (q *Queue) chunked(ctx context.Context, all []adds) ([]any, error) {
 	return found, err
 }
 
-// chunksOf are the jobs of each command, by their numbers: of one key, and not too many.
+// chunksOf returns the indexes of the jobs of each DQ.MADD: all of one key, within chunkJobs and chunkBytes.
 func chunksOf(all []adds) (chunks [][]int) {
 	type filling struct{ chunk, bytes int }
 	open := map[string]filling{}

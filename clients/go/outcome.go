@@ -9,27 +9,28 @@ import (
 
 const unknownKindDelay = 5 * time.Second
 
-// outcome is what the server is still to be told of a delivery that ended.
+// outcome is what the server is to be told of a delivery that ended.
 type outcome struct {
 	of         *delivery
 	mode       string // of a NACK; "": an ACK
 	wait       time.Duration
 	reason     string
 	result     []byte      // of an ACK; nil: none
-	progress   string      // to be kept before it ends; "": none
+	progress   string      // to be sent before the end; "": none
 	suspension *suspension // instead of all of these
-	isOwnWait  bool        // it is the library's
-	wasSent    bool        // and the connection was lost before the answer
+	isOwnWait  bool        // the wait is the library's, not the handler's
+	wasSent    bool        // sent, and the connection was lost before the reply
 	isRefused  bool
 }
 
-// suspension gives a job back until something happens: what is to be done before, and then the NACK's options.
+// suspension gives a job back until something happens: the commands to execute before, and then the options of the
+// NACK.
 type suspension struct {
 	before [][]string
 	rest   []string
 }
 
-// settled is what follows from how an attempt ended.
+// settled returns the outcome of an attempt.
 func settled(d *delivery, v verdict) *outcome {
 	o := &outcome{of: d, wait: v.wait, reason: v.reason}
 	h := d.handler
@@ -55,17 +56,17 @@ func settled(d *delivery, v verdict) *outcome {
 // returned gives the job back, as if it had not been delivered.
 func returned(d *delivery) *outcome { return &outcome{of: d, mode: "SILENT", wait: unsaid} }
 
-// returnedFor gives it back a little later.
+// returnedFor gives the job back, to be delivered after a wait.
 func returnedFor(d *delivery, wait time.Duration) *outcome {
 	return &outcome{of: d, mode: "SILENT", wait: wait, isOwnWait: true}
 }
 
-// unknown gives it back for a worker that knows its kind.
+// unknown gives back a job whose kind has no handler here, for a worker that has one.
 func unknown(d *delivery) *outcome {
 	return returnedFor(d, time.Duration(float64(unknownKindDelay)*(1+rand.Float64())))
 }
 
-// pack appends the commands to a write.
+// pack appends the outcome's commands to a write.
 func (o *outcome) pack(out []byte) []byte {
 	if o.answers() == 1 {
 		return appendCommand(out, o.command())
@@ -76,7 +77,7 @@ func (o *outcome) pack(out []byte) []byte {
 	return out
 }
 
-// answers is how many will come. The last one counts.
+// answers returns how many replies will come. The last one counts.
 func (o *outcome) answers() int {
 	if o.progress != "" {
 		return 2
@@ -116,12 +117,12 @@ func (o *outcome) command() []string {
 	return words
 }
 
-// heard is what an answer means.
+// heard returns what a reply means.
 func (o *outcome) heard(reply any) (isLost bool, refused serverError) {
 	if said, isError := reply.(serverError); isError {
 		return false, said
 	}
-	// An answer to what was sent before says only that it had been taken then.
+	// If the command was sent before, a negative reply only says that the first sending was executed.
 	return (reply == nil || reply == int64(0)) && !o.wasSent, ""
 }
 
@@ -129,7 +130,7 @@ func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 	return o.mode, o.wait, o.reason
 }
 
-// refused leaves out what the server may not have liked. It says whether anything is left to be tried.
+// refused removes from the outcome what the server may have refused. It says whether anything is left to try.
 func (o *outcome) refused(said serverError) bool {
 	switch {
 	case o.suspension != nil:
@@ -148,7 +149,7 @@ func (o *outcome) refused(said serverError) bool {
 		o.mode, o.wait, o.reason = settled(o.of, verdict{way: failed, wait: unsaid, reason: o.reason}).parts()
 		o.isOwnWait = true
 		isNobodys := o.wait == unsaid && o.of.terms.ladder == nil && o.mode == "FAIL"
-		if o.wait == asked || isNobodys { // its handler's ladder was refused, or there is none
+		if o.wait == asked || isNobodys { // the handler's backoff was refused, or there is none
 			o.wait = exponential(o.of.attempt, firstDelay, longestDelay)
 		}
 	case o.wait != unsaid:
@@ -161,7 +162,7 @@ func (o *outcome) refused(said serverError) bool {
 	return true
 }
 
-// ms is in whole milliseconds, rounded up: no wait is shorter than asked for.
+// ms formats whole milliseconds, rounded up: no wait is shorter than asked for.
 func ms(d time.Duration) string { return strconv.FormatInt(toMs(d), 10) }
 
 func toMs(d time.Duration) int64 {

@@ -12,8 +12,8 @@ const (
 	progressBytes = 1024
 )
 
-// Progress says how far the job is, from 0 to 1, and what it is at (or ""): [JobInfo].Progress shows it. The worker sends
-// at most one a second, and the last one always.
+// Progress reports how far the job is, from 0 to 1, with a text, which may be empty. [JobInfo].Progress shows both. The
+// worker sends at most one report a second, and always the last one.
 func (j *Job) Progress(fraction float64, text string) error {
 	if !(0 <= fraction && fraction <= 1) {
 		return fmt.Errorf("dq: progress is from 0 to 1, not %v", fraction)
@@ -34,21 +34,21 @@ func (j *Job) Progress(fraction float64, text string) error {
 	return nil
 }
 
-// progress is the last that a handler said. It is of link.mu.
+// progress is the handler's latest report. It is guarded by link.mu.
 type progress struct {
 	text     string // not sent yet; "": nothing
 	onItsWay string // sent, and not answered
 	after    time.Time
 }
 
-// take answers what goes with the end, which may come to the server before what is on its way.
+// take returns the text to send with the job's end, which may reach the server before a report that is on its way.
 func (p *progress) take() string {
 	text := or(p.text, p.onItsWay)
 	p.text, p.onItsWay = "", ""
 	return text
 }
 
-// due answers what is to be sent now; else when.
+// due returns the text to send now; else when to send.
 func (p *progress) due(now time.Time) (text string, when time.Time) {
 	if p.text == "" || now.Before(p.after) {
 		return "", p.after
@@ -78,7 +78,7 @@ func (l *link) note(d *delivery, text string) {
 	}
 }
 
-// sendProgress sends what is due of those in hand.
+// sendProgress sends the reports that are due of the jobs in hand.
 func (l *link) sendProgress() error {
 	sent := l.dueProgress(time.Now())
 	if len(sent) == 0 {
@@ -110,7 +110,7 @@ func (l *link) sent(all []saying) {
 	}
 }
 
-// unsent keeps what may not have arrived, unless the handler has said more.
+// unsent keeps reports that may not have arrived, unless the handler has made a newer one.
 func (l *link) unsent(all []saying) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,17 +14,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// QueueOptions are for [NewQueue] and [Open].
+// QueueOptions are the options of [NewQueue] and [Open].
 type QueueOptions struct {
-	// Shards: the queue is spread over so many keys, name:{0} to name:{n-1}, by the CRC-32 of the id.
+	// Shards spreads the queue over that many keys, name:{0} to name:{n-1}, by the CRC-32 of the id. 0: one key, the
+	// name.
 	Shards int
-	Codec  Codec // JSON
+	Codec  Codec // default: JSON
 	Hooks  []Hooks
 }
 
-// Queue adds jobs, and has every command of dq as a method. It is safe for concurrent use.
+// Queue adds jobs; every command of dq is one of its methods. It is safe for concurrent use.
 //
-// Ids are strings of any bytes. Where a pointer to options may be nil, the defaults hold.
+// Ids are strings of any bytes. A nil pointer to options means the defaults.
 type Queue struct {
 	name   string
 	shards int
@@ -36,8 +37,8 @@ type Queue struct {
 	inline *inline // instead of a server; else nil
 }
 
-// Open makes a queue by the URL of its server, as redis://user:password@host:6379/0, rediss:// with TLS or unix://.
-// It connects when it is first needed.
+// Open creates a queue on the server at a URL: redis://user:password@host:6379/0, rediss:// with TLS, or unix://. It
+// connects when it is first needed.
 func Open(url, name string, options ...QueueOptions) (*Queue, error) {
 	parsed, err := redis.ParseURL(url)
 	if err != nil {
@@ -48,7 +49,7 @@ func Open(url, name string, options ...QueueOptions) (*Queue, error) {
 	return NewQueue(redis.NewClient(parsed), name, options...), nil
 }
 
-// NewQueue makes a queue on a client of go-redis: [redis.NewClient], [redis.NewClusterClient] or
+// NewQueue creates a queue on a go-redis client: [redis.NewClient], [redis.NewClusterClient] or
 // [redis.NewFailoverClient].
 func NewQueue(client redis.UniversalClient, name string, options ...QueueOptions) *Queue {
 	var given QueueOptions
@@ -68,10 +69,10 @@ func NewQueue(client redis.UniversalClient, name string, options ...QueueOptions
 	return q
 }
 
-// Name is the queue's name.
+// Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// Client is the queue's connection.
+// Client returns the go-redis client of the queue.
 func (q *Queue) Client() redis.UniversalClient { return q.client }
 
 // Close closes the client, and ends all waits.
@@ -80,7 +81,7 @@ func (q *Queue) Close() error {
 	return q.client.Close()
 }
 
-// key is the shard of an id: by its CRC-32, the same in all languages.
+// key returns the shard of an id, by its CRC-32: the same in all languages.
 func (q *Queue) key(id string) string {
 	if q.shards == 0 {
 		return q.keys[0]
@@ -88,7 +89,7 @@ func (q *Queue) key(id string) string {
 	return q.keys[crc32.ChecksumIEEE([]byte(id))%uint32(q.shards)]
 }
 
-// newID grows with time. With an id of its own an ADD that is sent twice adds one job.
+// newID makes ids that grow with time. An ADD with an explicit id that is sent twice adds one job.
 func newID() string {
 	var raw [16]byte
 	now := uint64(time.Now().UnixMilli())
@@ -99,7 +100,7 @@ func newID() string {
 	return string(text[:])
 }
 
-// hashTag is what the slot of a key is made of.
+// hashTag returns the part of a key that decides its hash slot.
 func hashTag(key string) string {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
@@ -131,7 +132,7 @@ func (w words) flag(name string, isSet bool) words {
 
 func (w words) ms(name string, d time.Duration) words { return w.value(name, wait(name, d), d != 0) }
 
-// wait is a word of a call; instead of a negative one, the mistake.
+// wait converts a duration to an argument. A negative one becomes a *ConfigurationError, which [words.mistake] finds.
 func wait(name string, d time.Duration) any {
 	if d < 0 {
 		return &ConfigurationError{What: fmt.Sprintf("%s must be 0 or more, not %s", name, d)}
@@ -139,7 +140,7 @@ func wait(name string, d time.Duration) any {
 	return toMs(d)
 }
 
-// mistake is that of the caller, who is told before anything is sent.
+// mistake returns the first invalid argument, so that the caller gets the error before anything is sent.
 func (w words) mistake() error {
 	for _, word := range w {
 		if found, ok := word.(*ConfigurationError); ok {
@@ -156,7 +157,7 @@ func (w words) instant(name string, at time.Time) words {
 	return append(w, name, instantMs(at))
 }
 
-// ladder: nil is none said, an empty one says that there is none.
+// ladder appends BACKOFF. nil: the option is not sent; empty: the job has no backoff.
 func (w words) ladder(steps []time.Duration) words {
 	if steps == nil {
 		return w
@@ -168,7 +169,7 @@ func (w words) ladder(steps []time.Duration) words {
 	return w
 }
 
-// texts are the words as they are sent.
+// texts returns the arguments as they are sent.
 func (w words) texts() []string {
 	out := make([]string, len(w))
 	for at, word := range w {
@@ -191,7 +192,7 @@ func (w words) ids(ids []string) words {
 	return w
 }
 
-// instantMs is rounded up: nothing comes too early.
+// instantMs rounds up, so nothing comes too early.
 func instantMs(at time.Time) int64 {
 	whole := at.UnixMilli()
 	if at.After(time.UnixMilli(whole)) {
@@ -208,8 +209,8 @@ func (q *Queue) do(ctx context.Context, call words) (any, error) {
 	return within(ctx, func() (any, error) { return answer(q.client.Do(ctx, call...).Result()) })
 }
 
-// within waits for f only as long as ctx lasts: while go-redis waits for an answer, it looks at deadlines only if its
-// options say so, and never at cancellation.
+// within waits for f no longer than ctx lasts. While go-redis waits for a reply, it respects deadlines only if its
+// options say so, and never cancellation.
 func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -230,7 +231,7 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// node is the client of the server that has a key.
+// node returns the client of the server that has a key.
 func (q *Queue) node(ctx context.Context, key string) (*redis.Client, error) {
 	return nodeOf(ctx, q.client, key)
 }
@@ -240,7 +241,7 @@ func nodeOf(ctx context.Context, client redis.UniversalClient, key string) (*red
 	case *redis.Client:
 		return client, nil
 	case *redis.ClusterClient:
-		// A keyed command first: it follows a slot that moved, so the client learns of its node.
+		// A keyed command first: it follows redirections, so the client learns which node has a slot that moved.
 		if err := client.Do(ctx, "DQ.LEN", key).Err(); err != nil {
 			return nil, err
 		}
@@ -249,7 +250,7 @@ func nodeOf(ctx context.Context, client redis.UniversalClient, key string) (*red
 	return nil, &ConfigurationError{What: "dq needs a *redis.Client or a *redis.ClusterClient"}
 }
 
-// all sends several in one round trip, as those of a sharded queue.
+// all sends several calls in one round trip, as those to the shards of a queue.
 func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 	if len(calls) == 1 {
 		reply, err := q.do(ctx, calls[0])
@@ -265,7 +266,7 @@ func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 
 type sending = func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error)
 
-// sent answers up to the first error.
+// sent returns the replies up to the first error.
 func (q *Queue) sent(ctx context.Context, calls []words, send sending) ([]any, error) {
 	commands, err := within(ctx, func() ([]*redis.Cmd, error) {
 		commands := make([]*redis.Cmd, len(calls))
@@ -303,7 +304,7 @@ func answer(reply any, err error) (any, error) {
 	return reply, err
 }
 
-// each sends the same to every shard.
+// each sends a command to every shard.
 func (q *Queue) each(ctx context.Context, command string, rest ...any) ([]any, error) {
 	calls := make([]words, len(q.keys))
 	for at, key := range q.keys {
@@ -312,7 +313,7 @@ func (q *Queue) each(ctx context.Context, command string, rest ...any) ([]any, e
 	return q.all(ctx, calls)
 }
 
-// sum is for commands whose answers are numbers.
+// sum adds up the replies of commands that return a number.
 func sum(replies []any, err error) (int, error) {
 	total := 0
 	for _, reply := range replies {
@@ -321,7 +322,7 @@ func sum(replies []any, err error) (int, error) {
 	return total, err
 }
 
-// byShard puts ids together that are in one key.
+// byShard groups ids by the key that holds them.
 func (q *Queue) byShard(ids []string) (keys []string, groups map[string][]string) {
 	groups = map[string][]string{}
 	for _, id := range ids {
@@ -334,7 +335,7 @@ func (q *Queue) byShard(ids []string) (keys []string, groups map[string][]string
 	return keys, groups
 }
 
-// countByKey is for commands that take many ids and answer how many they found.
+// countByKey sends a command that takes many ids, and returns how many of them it found.
 func (q *Queue) countByKey(ctx context.Context, ids []string, before func(count int) words, command string) (int, error) {
 	keys, groups := q.byShard(ids)
 	calls := make([]words, len(keys))

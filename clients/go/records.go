@@ -15,12 +15,12 @@ type Reserved struct {
 	Attempt  int
 	Deadline time.Time // zero with NoAck
 	Due      time.Time
-	// TTR is the job's. MaxAttempts is its limit (0: none), and RetryIn what its ladder waits after a failure of this
-	// attempt (nil: it has no ladder).
+	// TTR is the length of the job's leases. MaxAttempts is its limit (0: none). RetryIn is the wait of its backoff
+	// after a failure of this attempt (nil: no backoff).
 	TTR         time.Duration
 	MaxAttempts int
 	RetryIn     *time.Duration
-	// Results are how the jobs ended that it came after. Steps are what earlier attempts kept.
+	// Results are how the jobs ended that this job came after. Steps are what earlier attempts kept, by name.
 	Results []JobResult
 	Steps   map[string][]byte
 }
@@ -36,14 +36,14 @@ func (q *Queue) reservedOf(key string, rows []any) []Reserved {
 	return found
 }
 
-// Rule is how a recurring job comes again: by Every, or by Cron in a Zone.
+// Rule is how a job recurs: by Every, or by Cron in a Zone.
 type Rule struct {
 	Every         time.Duration
 	Cron, Zone    string
 	Until         time.Time // zero: without end
 	Times         int       // 0: without end
 	Grace, Jitter time.Duration
-	// Occurrence is the instant of the current one, Runs how many have ended.
+	// Occurrence is the instant of the current occurrence; Runs is how many have ended.
 	Occurrence time.Time
 	Runs       int
 }
@@ -63,7 +63,8 @@ func ruleOf(fields map[string]any) *Rule {
 type Peeked struct {
 	ID      string
 	Payload []byte
-	// At is when it is due, its lease ends, it died, or it was done, by the state that was asked for.
+	// At depends on the state that was asked for: when the job is due, when its lease expires, when it died or was
+	// done.
 	At       time.Time
 	Attempts int
 	Priority int
@@ -81,7 +82,7 @@ func peekedOf(rows []any) []Peeked {
 	return found
 }
 
-// Group is one that holds jobs.
+// Group is a group that holds jobs.
 type Group struct {
 	Name              string
 	Waiting, Reserved int
@@ -114,7 +115,7 @@ func idsOf(value any) []string {
 
 func onDeadOf(value any) OnDead { return OnDead(strings.ToUpper(asText(value))) }
 
-// costOf is 1 where the server is older than costs.
+// costOf returns 1 for a server older than the option COST.
 func costOf(value any) int {
 	if value == nil {
 		return 1

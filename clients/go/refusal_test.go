@@ -123,7 +123,7 @@ func TestWhatTheServerForbidsEndsAWorkerAtOnce(t *testing.T) {
 	}
 }
 
-// as is a queue of a user who has the rights that docs/operations.md prints, but for some.
+// as returns a queue for a user with the rights that docs/operations.md prints, except some.
 func as(t *testing.T, server *dqtest.Server, user string, without ...string) *dq.Queue {
 	_, line, isThere := strings.Cut(string(must(os.ReadFile("../../docs/operations.md"))), "\n    user "+user+" ")
 	if !isThere {

@@ -13,19 +13,20 @@ import (
 
 const deepest = 16
 
-// serverError is an answer of the server that is an error. It is one of go-redis' errors.
+// serverError is an error reply of the server. It implements go-redis' interface of errors.
 type serverError string
 
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// isForGood: whatever it refuses, it will refuse again. What passes has a word of its own, as LOADING. An end that a full
-// queue has no room for would have to wait for others.
+// isForGood says whether the server would refuse the command again. Errors that pass have a word of their own, as
+// LOADING. MAXLEN and MAXBYTES count as final: an acknowledgement that a full queue has no room for would have to wait
+// for others.
 func (e serverError) isForGood() bool {
 	return strings.HasPrefix(string(e), "ERR ") || strings.HasPrefix(string(e), "MAX")
 }
 
-// firstError is the first answer that is one, or nil.
+// firstError returns the first error among the replies, or nil.
 func firstError(replies []any) error {
 	for _, reply := range replies {
 		if said, isError := reply.(serverError); isError {
@@ -56,7 +57,7 @@ func appendCount(out []byte, kind byte, count int) []byte {
 	return append(out, '\r', '\n')
 }
 
-// readReply reads one answer of RESP2: nil, int64, []byte, []any, or a serverError, which is not its error.
+// readReply reads one reply of RESP2: nil, int64, []byte, []any or a serverError, which is not returned as the error.
 func readReply(in *bufio.Reader, depth int) (any, error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -106,7 +107,7 @@ func readArray(in *bufio.Reader, size, depth int) (any, error) {
 	return items, nil
 }
 
-// --- What answers mean, those of go-redis (texts) and those of readReply (bytes)
+// --- Values of replies: those of go-redis (strings) and those of readReply (bytes)
 
 func asText(value any) string {
 	switch value := value.(type) {
@@ -135,7 +136,7 @@ func asList(value any) []any {
 	return list
 }
 
-// asMap reads a map of RESP3, or what stands for it in RESP2.
+// asMap reads a map of RESP3, or the list that stands for it in RESP2.
 func asMap(value any) map[string]any {
 	switch value := value.(type) {
 	case map[any]any:

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Outcome is how a job ended; "" where it has not.
+// Outcome is how a job ended; "" if it has not.
 type Outcome string
 
-// The outcomes of jobs. An unknown one ended before it was asked for, and is not kept; or it was never there.
+// The outcomes of jobs. Unknown means that the job ended before, without being kept, or never existed.
 const (
 	OutcomeDone    Outcome = "done"
 	OutcomeDead    Outcome = "dead"
@@ -17,7 +17,7 @@ const (
 	OutcomeUnknown Outcome = "unknown"
 )
 
-// JobFailedError says that a job whose result is asked for has none, as it did not end well.
+// JobFailedError says that a job has no result, because it did not succeed.
 type JobFailedError struct {
 	ID      string
 	Outcome Outcome
@@ -35,23 +35,23 @@ func (e *JobFailedError) Error() string {
 	return fmt.Sprintf("dq: job %s: %s: %s", e.ID, e.Outcome, e.Reason)
 }
 
-// JobResult is how a job ended that another one came after.
+// JobResult is how a job ended that another job came after.
 type JobResult struct {
 	ID string
-	// Outcome is "" where the other one was kicked before this one ended.
+	// Outcome is "" if the job that waited was kicked before this one ended.
 	Outcome Outcome
-	// Reason is that of a dead one.
+	// Reason is why the job is dead.
 	Reason string
 
 	value []byte
 	codec Codec
 }
 
-// Bytes are the result as it was sent; nil where there is none.
+// Bytes returns the encoded result; nil: none.
 func (r JobResult) Bytes() []byte { return r.value }
 
-// Decode stores the result in the value that v points to, as the queue's codec reads it. Where there is none, it leaves
-// v as it is.
+// Decode decodes the result, with the queue's codec, into the value that v points to. Without a result, it leaves the
+// value as it is.
 func (r JobResult) Decode(v any) error {
 	if r.value == nil {
 		return nil
@@ -72,8 +72,7 @@ func resultsOf(all []ending, codec Codec) []JobResult {
 	return results
 }
 
-// Returning makes a Func of a function that takes the job's decoded data, as [Typed] does, and returns the job's result:
-// that of [Result] and [Wait].
+// Returning makes a Func, as [Typed] does, of a function that returns the job's result, for [Result] and [Wait].
 func Returning[T, R any](do func(ctx context.Context, job *Job, data T) (R, error)) Func {
 	return Typed(func(ctx context.Context, job *Job, data T) error {
 		result, err := do(ctx, job, data)
@@ -84,8 +83,8 @@ func Returning[T, R any](do func(ctx context.Context, job *Job, data T) (R, erro
 	})
 }
 
-// Result is what the handler of a job returned that is done, and kept (see [JobOptions].Keep). The error is
-// [ErrNotFound] where there is none, or it is not done yet, and a [*JobFailedError] where it is dead.
+// Result returns the result of a job that is done and kept (see [JobOptions].Keep). The error is [ErrNotFound] if the
+// job does not exist or is not done yet, and a [*JobFailedError] if it is dead.
 func Result[T any](ctx context.Context, queue *Queue, id string) (T, error) {
 	var none T
 	job, err := queue.Get(ctx, id)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// extras are what a pop asks for besides; the answer has them in this order.
+// extras are the options of each pop; the reply has their fields in this order.
 var extras = []string{"WITHDUE", "WITHRESULTS", "WITHSTEPS", "WITHTERMS"}
 
 const rowSize = 9
@@ -59,7 +59,7 @@ func endingsOf(value any) []ending {
 	return found
 }
 
-// valueOf tells an empty value from none.
+// valueOf returns nil for a missing value, and an empty slice for an empty one.
 func valueOf(value any) []byte {
 	if value == nil {
 		return nil
@@ -68,7 +68,7 @@ func valueOf(value any) []byte {
 }
 
 func stepsOf(value any) map[string][]byte {
-	if list, isList := value.([]any); isList && len(list) == 0 { // as most have none
+	if list, isList := value.([]any); isList && len(list) == 0 { // most jobs have none
 		return nil
 	}
 	fields := asMap(value)
@@ -101,7 +101,7 @@ func packEndings(all []ending) []byte {
 	rows := make([][3]*string, len(all))
 	for at, each := range all {
 		rows[at] = [3]*string{&each.id, (*string)(&each.outcome), nil}
-		if each.outcome == "" { // kicked meanwhile
+		if each.outcome == "" { // the waiting job was kicked
 			rows[at][1] = nil
 		}
 		if each.value != nil {
@@ -109,7 +109,7 @@ func packEndings(all []ending) []byte {
 			rows[at][2] = &value
 		}
 	}
-	packed, _ := json.Marshal(rows) // texts: it cannot fail
+	packed, _ := json.Marshal(rows) // strings: it cannot fail
 	return packed
 }
 

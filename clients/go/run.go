@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// work runs the handler of a batch in this goroutine, and then whatever follows in another one.
+// work runs the handler of a batch in this goroutine, and what follows in another one.
 func (w *Worker) work(batch []*delivery) {
 	w.attempt(batch, func() {
 		if following := w.next(batch); following != nil {
@@ -15,7 +15,7 @@ func (w *Worker) work(batch []*delivery) {
 	})
 }
 
-// attempt calls the handler of a batch, which may end this goroutine, settles what ended, and calls next.
+// attempt calls the handler of a batch, which may end this goroutine. It settles what ended, and calls next.
 func (w *Worker) attempt(batch []*delivery, next func()) {
 	var ours []*delivery
 	for _, d := range batch {
@@ -68,7 +68,7 @@ func (w *Worker) begin(batch []*delivery) (context.Context, context.CancelCauseF
 
 func (w *Worker) finished(d *delivery, err error) {
 	v, result, err := d.verdict(err)
-	if d.why() != ErrTimeout { // that has been reported
+	if d.why() != ErrTimeout { // the timeout has been reported
 		w.report(d, v, err)
 	}
 	ended := settled(d, v)
@@ -105,7 +105,7 @@ func (w *Worker) tellHooks(d *delivery, v verdict, err error) {
 	}
 }
 
-// next answers what is to be done now.
+// next returns the batch to run now, or nil.
 func (w *Worker) next(batch []*delivery) []*delivery {
 	w.mu.Lock()
 	w.inHand -= len(batch)
@@ -131,7 +131,8 @@ func (w *Worker) next(batch []*delivery) []*delivery {
 
 // --- What is told to others
 
-// lost tells the handler and the hooks. The caller has released the delivery, and does not wait for the hooks.
+// lost tells the handler and the hooks that the job was lost. The caller has released the delivery. It does not wait
+// for the hooks.
 func (w *Worker) lost(d *delivery) {
 	d.end(ErrLost)
 	w.aside(func() {
@@ -144,7 +145,7 @@ func (w *Worker) lost(d *delivery) {
 	})
 }
 
-// aside reports in another goroutine, for which the worker waits when it stops.
+// aside calls f in another goroutine, for which the worker waits when it stops.
 func (w *Worker) aside(f func()) {
 	w.mu.Lock()
 	w.reporting++
@@ -169,8 +170,8 @@ func (w *Worker) warn(said string, attributes ...any) {
 
 // --- For tests
 
-// Drain is for tests: it handles, one after the other, all jobs that are ready or become so meanwhile, and answers how
-// many. The worker does not run besides.
+// Drain is for tests: it handles, one after the other, all jobs that are ready or become ready meanwhile, and returns
+// how many. The worker must not run at the same time.
 func (w *Worker) Drain(ctx context.Context) (int, error) {
 	w.base, w.isDrained = ctx, true
 	handled := 0

@@ -2,8 +2,8 @@ package dq
 
 import "strconv"
 
-// allScript carries commands out up to the first that is refused: a MULTI would give a job back whose step there was no
-// room for.
+// allScript executes commands up to the first that is refused. A MULTI would go on, and give a job back although there
+// was no room for its step.
 const allScript = `
 local at, reply = 1, nil
 while at <= #ARGV do
@@ -15,7 +15,7 @@ end
 return reply
 `
 
-// allOrRefused is one command that carries these out; its answer is the last one's, or the error of the first that is
+// allOrRefused returns one command that executes these; its reply is the last one's, or the error of the first that is
 // refused.
 func allOrRefused(key string, commands [][]string) []string {
 	words := []string{"EVAL", allScript, "1", key}

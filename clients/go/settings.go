@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Rate is at most so many jobs in any window of time.
+// Rate allows at most Jobs jobs, weighted by their cost, in any window of time.
 type Rate struct {
 	Jobs   int
 	Window time.Duration
 }
 
-// Settings of a queue. For [Queue.Configure] what is nil stays as it is, and 0 turns a limit off; [Queue.Settings]
-// answers all of them.
+// Settings are a queue's settings. For [Queue.Configure], a nil field stays as it is, and 0 turns a limit off.
+// [Queue.Settings] returns all of them.
 type Settings struct {
 	TTR         *time.Duration
 	Attempts    *int
-	Backoff     []time.Duration // an empty one that is not nil: none
+	Backoff     []time.Duration // empty but not nil: no backoff
 	MaxLen      *int
 	MaxBytes    *int
 	DeadLen     *int
@@ -26,13 +26,13 @@ type Settings struct {
 	GroupMax    *int
 	GroupRate   *Rate
 	GroupFIFO   *bool
-	// DoneLen, DoneTTL and DoneBytes say which done jobs are kept, with their results.
+	// DoneLen, DoneTTL and DoneBytes limit which done jobs are kept, with their results.
 	DoneLen   *int
 	DoneTTL   *time.Duration
 	DoneBytes *int
 }
 
-// Configure sets the settings that are not nil, on each shard. It makes the queue if it is not there.
+// Configure sets the settings that are not nil, on each shard. It creates the queue if it does not exist.
 func (q *Queue) Configure(ctx context.Context, s Settings) error {
 	out := words{}.ladder(s.Backoff)
 	for _, each := range []struct {
@@ -69,7 +69,7 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 	return err
 }
 
-// Settings returns those of the queue (of its first shard). The error is [ErrNotFound] where there is no queue.
+// Settings returns the queue's settings (of its first shard). The error is [ErrNotFound] if the queue does not exist.
 func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
 	reply, err := found(q.do(ctx, words{"DQ.CFGGET", q.keys[0]}))
 	if err != nil {
@@ -93,7 +93,7 @@ func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
 	}, nil
 }
 
-// Pause delivers nothing, for so long or (0) until [Queue.Resume].
+// Pause stops deliveries for a duration, or (0) until [Queue.Resume].
 func (q *Queue) Pause(ctx context.Context, d time.Duration) error {
 	var rest words
 	if d != 0 {
@@ -109,7 +109,7 @@ func (q *Queue) Resume(ctx context.Context) error {
 	return err
 }
 
-// Purge removes all jobs in a state, or [All], and returns how many.
+// Purge removes all jobs in a state, or with [All] in any state, and returns how many.
 func (q *Queue) Purge(ctx context.Context, state State) (int, error) {
 	return sum(q.each(ctx, "DQ.PURGE", string(state)))
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Signal sets a signal of a job, with a value that the queue's codec encodes (nil: none): [WaitSignal] returns it, also
-// where the handler comes to it only later. False: one is set already, and stays. The error is [ErrNotFound] where there
-// is no such job, or it has ended.
+// Signal sends a signal to a job, with a value that the queue's codec encodes (nil: none). [WaitSignal] returns the
+// value, also if the handler gets there only later. False: the signal was sent before, and its first value stays. The
+// error is [ErrNotFound] if the job does not exist or has ended.
 func (q *Queue) Signal(ctx context.Context, id, name string, value any) (bool, error) {
 	if err := checkName(name, ""); err != nil {
 		return false, err
@@ -25,8 +25,8 @@ func (q *Queue) Signal(ctx context.Context, id, name string, value any) (bool, e
 	return asInt(reply) == 1, err
 }
 
-// KeepSteps keeps values under names with a job that was popped by hand, as [Step] does. False where the token is no longer
-// its current one.
+// KeepSteps keeps values, by names, with a job that was popped by hand, as [Step] does. It returns false if the token
+// is not the job's current one.
 func (q *Queue) KeepSteps(ctx context.Context, id, token string, steps map[string][]byte) (bool, error) {
 	call := words{"DQ.STEP", q.key(id), id, token}
 	for name, value := range steps {
@@ -36,8 +36,8 @@ func (q *Queue) KeepSteps(ctx context.Context, id, token string, steps map[strin
 	return asInt(reply) == 1, err
 }
 
-// The step says "begun" before the user's script and "ended" behind it: a script that fails has no step, and one whose
-// answer was lost, and that the client sends again, finds its end.
+// The step is "begun" before the user's script and "ended" after it. So a script that fails leaves no finished step. If
+// the reply of one that succeeded is lost, and the client sends it again, it finds "ended" and does not run twice.
 const (
 	onceEnded = "ended"
 	onceStart = `
@@ -64,9 +64,9 @@ return 1
 `
 )
 
-// Once runs a Lua script on keys of this server (in a cluster: of the queue's slot) exactly once in the life of the job:
-// the script and its being done, as a step of that name, take effect together. True: it ran now; false: it ran in an
-// earlier attempt. The error is that of the script, which should fail before it writes, or [ErrLost].
+// Once runs a Lua script on keys of this server (in a cluster: of the queue's slot) exactly once in the life of the
+// job. The script's writes and its step, under the given name, take effect together. True: the script ran now; false:
+// it ran in an earlier attempt. The error is the script's, which should fail before it writes, or [ErrLost].
 func (j *Job) Once(ctx context.Context, name, script string, keys []string, args ...any) (bool, error) {
 	d, value, _, err := j.at(name, "")
 	if err != nil || string(value) == onceEnded {

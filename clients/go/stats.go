@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// Stats are a queue's figures; of a sharded queue, those of its shards added up.
+// Stats are a queue's figures; of a sharded queue, the sums of its shards.
 type Stats struct {
 	Delayed, Ready, Reserved, Dead, Blocked, Done int
 	Bytes, DoneBytes                              int64 // as MAXBYTES and DONEBYTES count them
 	Recurring, Groups                             int
-	RateUsed                                      int64         // what the deliveries in the window of RATE count
-	NextDue                                       time.Time     // zero: nothing is to come
-	OldestReady                                   time.Duration // age
+	RateUsed                                      int64         // the cost of the deliveries in the current window of RATE
+	NextDue                                       time.Time     // zero: no job is delayed
+	OldestReady                                   time.Duration // age of the oldest ready job; 0: none
 	WaitingClients                                int
 	// Paused: the queue, or one of its shards, delivers nothing until PausedUntil (zero: until it is resumed).
 	Paused      bool
 	PausedUntil time.Time
 	Totals      Totals
-	// Lateness is delivery minus due.
+	// Lateness is how long after its due time a job was delivered.
 	LatenessCount                          int64
 	LatenessSum, LatenessMean, LatenessMax time.Duration
 	LatenessBuckets                        []LatenessBucket
-	// Other has the numbers of a newer server that this version does not know.
+	// Other has numbers of a newer server that this version does not know.
 	Other map[string]int64
 }
 
-// Totals count what happened since the queue came to its server.
+// Totals count what happened since the queue was created or loaded on its server.
 type Totals struct {
 	Added, Delivered, Acked, Nacked, TimedOut, Died, Deleted, Expired, Missed int64
 }
 
-// LatenessBucket is how many deliveries were at most so late; a negative bound is none.
+// LatenessBucket counts the deliveries that were at most UpTo late; a negative UpTo means no bound.
 type LatenessBucket struct {
 	UpTo  time.Duration
 	Count int64
 }
 
-// addUp makes one of those of shards.
+// addUp makes one Stats of the replies of all shards.
 func addUp(shards []map[string]any) *Stats {
 	left := map[string]int64{}
 	for _, fields := range shards {
@@ -70,7 +70,7 @@ func addUp(shards []map[string]any) *Stats {
 	for _, fields := range shards {
 		s.addExtremes(fields)
 	}
-	for name := range left { // they are no sums
+	for name := range left { // fields that are not sums
 		if name == "next-due" || name == "oldest-ready-ms" || name == "paused" || strings.HasPrefix(name, "lateness-") {
 			delete(left, name)
 		}
@@ -101,7 +101,7 @@ func (s *Stats) addExtremes(fields map[string]any) {
 	}
 }
 
-// addPause keeps the pause that ends last: until is an instant, -1 for one without end, 0 for none.
+// addPause keeps the pause that ends last. until is an instant in ms, -1 for a pause without end, 0 for no pause.
 func (s *Stats) addPause(until int64) {
 	switch {
 	case until == 0 || s.Paused && s.PausedUntil.IsZero():

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	ours         = "dq:" // names of steps that are the library's
+	ours         = "dq:" // prefix of the library's step names
 	afterPrefix  = ours + "after:"
 	waitPrefix   = ours + "wait:"
 	waiting      = "waiting"
 	timedOut     = "over"
 	longestName  = 256
-	shortestStep = 20 * time.Millisecond // between two tries, while the server is away
+	shortestStep = 20 * time.Millisecond // between two tries while the server cannot be reached
 )
 
-// steps are what a job has got done, and what this attempt has asked of them. They are of delivery.mu.
+// steps are the steps that a job has kept, and those that this attempt has reached. They are guarded by delivery.mu.
 type steps struct {
 	kept map[string][]byte
 	used map[string]bool
-	wait int // how many waits for other jobs there were
+	wait int // how many waits for other jobs this attempt has reached
 }
 
-// use notes that this attempt comes to a name.
+// use records that this attempt has reached a step; a name may be used once in each attempt.
 func (s *steps) use(name string) error {
 	if s.used[name] {
 		return fmt.Errorf("dq: %q was used already in this attempt: each step, sleep and wait needs a name of its own", name)
@@ -56,7 +56,7 @@ func (s *steps) keep(name string, value []byte) {
 	s.kept[name] = value
 }
 
-// running is the job's delivery, if its attempt goes on.
+// running returns the job's delivery, unless its attempt has ended.
 func (j *Job) running() (*delivery, error) {
 	d := j.delivery
 	if d == nil {
@@ -70,8 +70,8 @@ func (j *Job) running() (*delivery, error) {
 	return d, d.told
 }
 
-// at is the job's delivery, whose attempt comes to a step of that name; and its value, if it is there. Behind the prefix
-// the name is that of a marker, too.
+// at returns the job's delivery, whose attempt reaches the step of that name, and the value if it was kept. The name
+// with the prefix is the name of a marker, which must fit, too.
 func (j *Job) at(name, prefix string) (d *delivery, value []byte, isKept bool, err error) {
 	if err = checkName(name, prefix); err != nil {
 		return nil, nil, false, err
@@ -85,7 +85,7 @@ func (j *Job) at(name, prefix string) (d *delivery, value []byte, isKept bool, e
 	return d, value, isKept, d.steps.use(name)
 }
 
-// Steps are a copy of what is kept with the job: of [Step], and of [Queue.Signal].
+// Steps returns a copy of the values that are kept with the job, by [Step] and [Queue.Signal].
 func (j *Job) Steps() map[string][]byte {
 	d := j.delivery
 	if d == nil {
@@ -98,9 +98,9 @@ func (j *Job) Steps() map[string][]byte {
 	return all
 }
 
-// Step runs do once in the life of the job, and keeps what it returns: in later attempts that comes back, and do is not
-// run. What is not a step runs again in each attempt. If the process dies after do and before its value is kept, do runs
-// again, too.
+// Step runs do once in the life of the job, and keeps what it returns: later attempts return the kept value, and do not
+// run do again. What is not a step runs again in each attempt. If the process dies after do and before its value is
+// kept, do runs again, too.
 //
 //	receipt, err := dq.Step(ctx, job, "charge", func(ctx context.Context) (Receipt, error) {
 //		return charge(ctx, order, job.ID+"/charge")
@@ -109,7 +109,7 @@ func (j *Job) Steps() map[string][]byte {
 //		return err
 //	}
 //
-// The error is that of do, or [ErrLost] where another worker may have the job.
+// The error is that of do, or [ErrLost] if another worker may have the job.
 func Step[T any](ctx context.Context, job *Job, name string, do func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	d, value, isKept, err := job.at(name, "")
@@ -137,7 +137,7 @@ func stepOf[T any](d *delivery, name string, value []byte) (found T, err error) 
 	return found, err
 }
 
-// keep has the server keep a step, as soon as it is there.
+// keep stores a step on the server; it retries while the server cannot be reached.
 func (d *delivery) keep(ctx context.Context, name string, value []byte) error {
 	reply, err := d.ask(ctx, words{"DQ.STEP", d.queue, d.id, d.token, name, value})
 	if err != nil {
@@ -152,7 +152,7 @@ func (d *delivery) keep(ctx context.Context, name string, value []byte) error {
 	return nil
 }
 
-// ask sends a command that is safe to send twice, again while the server is away and the job is ours.
+// ask sends a command that is safe to send twice. It retries while the server cannot be reached and the job is ours.
 func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 	for tries := 1; ; tries++ {
 		reply, err := d.source.do(ctx, call)
@@ -170,10 +170,10 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 	}
 }
 
-// passing are the words with which a server's errors begin that pass. A script's may begin with any other.
+// passing are the first words of server errors that pass with time. A script's own error may begin with any other word.
 var passing = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "MISCONF", "OOM", "NOREPLICAS"}
 
-// passes says whether waiting may help.
+// passes says whether trying again may help.
 func passes(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrQueueFull) {
 		return false
@@ -186,7 +186,7 @@ func passes(err error) bool {
 	return !isServerError(err) || slices.Contains(passing, word)
 }
 
-// lost tells that the server does not know the delivery any more.
+// lost handles a reply by which the server no longer knows the delivery.
 func (d *delivery) lost() error {
 	if d.link != nil && d.link.release(d) {
 		d.link.worker.lost(d)
@@ -194,7 +194,7 @@ func (d *delivery) lost() error {
 	return or(d.why(), ErrLost)
 }
 
-// suspend ends the attempt. Its end is told to the server when the handler has returned.
+// suspend ends the attempt. The server is told when the handler has returned.
 func (d *delivery) suspend(before [][]string, rest ...string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -208,8 +208,8 @@ func (d *delivery) step(name, value string) []string {
 	return []string{"DQ.STEP", d.queue, d.id, d.token, name, value}
 }
 
-// Sleep has the job wait for so long: it returns [ErrSuspended], which the handler returns; then the handler is called
-// again, by any worker, and Sleep returns nil. No process waits meanwhile, and the attempt does not count.
+// Sleep suspends the job for a duration. It returns [ErrSuspended], which the handler returns. Later the handler is
+// called again, by any worker, and Sleep returns nil. No process waits meanwhile, and the attempt does not count.
 //
 //	if err := job.Sleep("until reminded", 72*time.Hour); err != nil {
 //		return err
@@ -225,9 +225,10 @@ func (j *Job) Sleep(name string, duration time.Duration) error {
 	return d.suspend([][]string{d.step(name, "")}, "DELAY", ms(duration))
 }
 
-// WaitSignal has the job wait until [Queue.Signal] sets a signal, and returns its value: where it has not been set, the
-// error is [ErrSuspended], which the handler returns, and is called again when it is. With a timeout other than 0, the
-// error is one of [context.DeadlineExceeded] if it is not set by then, even if it is set later.
+// WaitSignal suspends the job until [Queue.Signal] sends it a signal, and returns the signal's value. If it has not
+// been sent, the error is [ErrSuspended], which the handler returns; the handler is called again when the signal is
+// there. With a timeout other than 0, the error wraps [context.DeadlineExceeded] if the signal is not there by then, in
+// later attempts too.
 func WaitSignal[T any](ctx context.Context, job *Job, name string, timeout time.Duration) (T, error) {
 	var none T
 	if timeout < 0 {
@@ -269,7 +270,7 @@ const (
 	waitsOn
 )
 
-// waited says how a wait for a signal goes on, by its marker.
+// waited says how a wait for a signal goes on, by the value of its marker.
 func waited(marker string, isSet, hasTimeout bool) waitState {
 	switch {
 	case marker == timedOut:

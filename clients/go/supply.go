@@ -2,7 +2,7 @@ package dq
 
 import "time"
 
-// How jobs come to the handlers of a worker.
+// The supplier of a link: fetches jobs and hands them to the worker's handlers.
 
 func (w *Worker) supply(l *link) {
 	for !w.isDraining() {
@@ -11,7 +11,7 @@ func (w *Worker) supply(l *link) {
 			err = w.supplySome(l)
 		}
 		if err != nil {
-			w.rest(troubleWait(l.troubles)) // without a claim: other links may work
+			w.rest(troubleWait(l.troubles)) // without a claim: other links may use the places
 		}
 	}
 	close(l.supplied)
@@ -32,7 +32,7 @@ func (w *Worker) supplySome(l *link) error {
 	return err
 }
 
-// claim waits for the link's turn, and for room. It answers 0 when the worker stops.
+// claim waits for the link's turn and for free places, and returns how many it may fetch; 0 when the worker stops.
 func (w *Worker) claim(l *link) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,7 +41,7 @@ func (w *Worker) claim(l *link) int {
 		if claim > 0 {
 			w.claimed += claim
 			l.isRecalled.Store(false)
-			w.room.Broadcast() // it may be another link's turn
+			w.room.Broadcast() // it may now be another link's turn
 			return claim
 		}
 		if late != nobody {
@@ -54,11 +54,11 @@ func (w *Worker) claim(l *link) int {
 	return 0
 }
 
-// waitForRoom waits for any change, or until then (zero: for ever). It is called with mu.
+// waitForRoom waits for any change, or until that time (zero: without limit). It is called with mu.
 func (w *Worker) waitForRoom(until time.Time) {
 	if !until.IsZero() {
 		timer := time.AfterFunc(time.Until(until), func() {
-			w.mu.Lock() // not before it waits
+			w.mu.Lock() // not before room.Wait
 			defer w.mu.Unlock()
 			w.room.Broadcast()
 		})
@@ -67,12 +67,12 @@ func (w *Worker) waitForRoom(until time.Time) {
 	w.room.Wait()
 }
 
-// free is how many jobs can start, whatever their kinds, and how many may be fetched ahead of that.
+// free returns how many jobs can start, whatever their kinds, plus how many may be fetched ahead.
 func (w *Worker) free() int {
 	return (w.concurrency-w.running)*w.handlers.size + w.prefetch - len(w.backlog) - w.claimed
 }
 
-// accept starts handlers for what was found, keeps it for later, or gives it back.
+// accept starts handlers for the jobs that were fetched, keeps jobs for later, or gives them back.
 func (w *Worker) accept(l *link, found []*delivery, claim int) {
 	var back []*delivery
 	w.mu.Lock()
@@ -102,7 +102,7 @@ func (w *Worker) accept(l *link, found []*delivery, claim int) {
 	}
 }
 
-// take takes one job of the backlog, or as many as its handler takes at a time.
+// take takes one job off the backlog, or as many as its handler takes at a time. It is called with mu.
 func (w *Worker) take() []*delivery {
 	first := w.backlog[0]
 	size := first.handler.size()

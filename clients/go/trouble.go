@@ -10,17 +10,17 @@ const (
 	longestTrouble = 5 * time.Second
 )
 
-// troubleWait is how long to wait when the server is away, the first, second, ... time.
+// troubleWait returns how long to wait after the first, second, ... failure to reach the server.
 func troubleWait(times int) time.Duration { return exponential(times, firstTrouble, longestTrouble) }
 
-// fatality is an error that waiting does not mend: what the server says, and what to do.
+// fatality is an error that waiting does not fix: what the server says, and what to do.
 type fatality struct {
 	said    string
 	isFirst bool // whether the error begins with it
 	what    string
 }
 
-// fatal is what cannot become right by waiting; nil for all else.
+// fatal returns the error if waiting does not fix it, else nil.
 func fatal(err error) *ConfigurationError {
 	if already, ok := err.(*ConfigurationError); ok {
 		return already

@@ -3,24 +3,24 @@ package dq
 import "time"
 
 const (
-	turnPause = 250 * time.Millisecond // from a recall to the link's next turn; the longest wait where recalls are refused
-	turnHold  = 25 * time.Millisecond  // how long a fetch may wait, whatever other links want, where they are few
+	turnPause = 250 * time.Millisecond // from a recall to the link's next turn; also the longest wait of a fetch where recalls are refused
+	turnHold  = 25 * time.Millisecond  // how long a fetch may wait before it is recalled, with few links
 	nobody    = -1
 )
 
-// turns say which of a worker's links fetches next; without I/O, goroutines or a clock. A fetch that waits holds places
-// that ready jobs of another link may need, so it can be recalled.
+// turns decide which of a worker's links fetches next; without I/O, goroutines or a clock. A fetch that waits holds
+// places that ready jobs of another link may need, so it can be recalled.
 type turns []turn // by the numbers of the links
 
 type turn struct {
-	due        time.Time // when it comes, at the earliest
+	due        time.Time // the turn's earliest time
 	isAwaited  bool      // the link wants to fetch
 	isOut      bool      // the link fetches
-	since      time.Time // it fetches, or was last recalled
+	since      time.Time // since when it fetches, or when it was last recalled
 	isRecalled bool
 }
 
-// ask begins the fetch of a link, and answers for how many of the free places. If it may not fetch yet, that is 0; then
+// ask begins the fetch of a link, and returns for how many of the free places. If it may not fetch yet, that is 0. Then
 // late is the link to recall, or nobody, and the link asks again at that time (zero: only when something has changed).
 func (t turns) ask(number, free int, now time.Time) (claim, late int, again time.Time) {
 	mine := &t[number]
@@ -42,7 +42,7 @@ func (t turns) ask(number, free int, now time.Time) (claim, late int, again time
 	return 0, late, now.Add(t.hold())
 }
 
-// want puts it in line, behind those that wait already.
+// want puts the link in line, behind those that wait already.
 func (t *turn) want(now time.Time) {
 	if !t.isAwaited && t.due.Before(now) {
 		t.due = now
@@ -59,7 +59,7 @@ func (t turns) isFirst(mine *turn) bool {
 	return true
 }
 
-// next is the link to recall next, and when: the one that waits longest. One that was recalled has time to come back.
+// next returns the link to recall next, and when: the one that has waited longest. A recalled link gets time to return.
 func (t turns) next() (late int, at time.Time) {
 	late = nobody
 	for number, each := range t {
@@ -82,7 +82,8 @@ func (t turns) next() (late int, at time.Time) {
 	return late, at.Add(t.hold())
 }
 
-// hold is shorter where there are many links, so that one with jobs has half of the time.
+// hold is how long a fetch may wait before it is recalled. With many links it is shorter, so that a link with jobs
+// fetches at least half of the time.
 func (t turns) hold() time.Duration { return min(turnHold, turnPause/time.Duration(2*len(t))) }
 
 func (t turns) end(number int, isEmpty bool, now time.Time) {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	shortestDelay = 100 * time.Millisecond // no handler can make its job come back faster than that
+	shortestDelay = 100 * time.Millisecond // handlers cannot make their jobs come back faster
 	reasonBytes   = 1024
 	unsaid        = time.Duration(-1)
 )
@@ -16,10 +16,10 @@ const (
 // verdict is how an attempt ended, in plain values.
 type verdict struct {
 	way     way
-	wait    time.Duration // unsaid: what the ladders say
+	wait    time.Duration // unsaid: the backoff decides
 	reason  string
 	isMeant bool   // the handler said so on purpose
-	unfit   string // what it said that cannot be
+	unfit   string // an invalid value that the handler returned
 	stack   []byte // of a panic
 }
 
@@ -30,11 +30,11 @@ const (
 	failed
 	snoozed
 	gaveUp
-	givenBack // as if it had not been delivered
-	suspended // until what it waits for
+	givenBack // as if the job had not been delivered
+	suspended // until what the job waits for happens
 )
 
-// judge reads the error of a handler. What its outermost links say goes first.
+// judge decides on the error of a handler. In a chain of wrapped errors, the outermost decision counts.
 func judge(err error, d *delivery) verdict {
 	if err == nil {
 		return verdict{way: succeeded, wait: unsaid}
@@ -73,13 +73,13 @@ func judge(err error, d *delivery) verdict {
 			}
 		}
 	}
-	if d.why() == ErrStopping { // whatever its error: it was told to end
+	if d.why() == ErrStopping { // whatever the error: the handler was told to end
 		return verdict{way: givenBack, wait: unsaid}
 	}
 	return fit(sorted(made, err, d.handler))
 }
 
-// sorted asks what the handler's settings say of an error.
+// sorted applies RetryOn and GiveUpOn of the handler.
 func sorted(v verdict, err error, h *Handler) verdict {
 	if h == nil || h.RetryOn == nil && h.GiveUpOn == nil {
 		return v
@@ -102,7 +102,7 @@ func overdue(limit time.Duration) verdict {
 	return verdict{way: failed, wait: unsaid, reason: "timeout after " + strconv.FormatFloat(limit.Seconds(), 'f', -1, 64) + " s"}
 }
 
-// fit leaves out what no server takes.
+// fit removes what no server accepts.
 func fit(v verdict) verdict {
 	if v.wait < 0 && v.isMeant && v.way != gaveUp {
 		v.unfit = fmt.Sprintf("a delay of %s", v.wait)

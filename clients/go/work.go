@@ -7,15 +7,14 @@ import (
 	"syscall"
 )
 
-// Work is a worker in one call: it runs one handler on the jobs of a queue until SIGINT or SIGTERM, then stops as
+// Work runs a worker in one call: it runs one handler on the jobs of a queue until SIGINT or SIGTERM, then stops as
 // [Worker.Run] does. A second signal ends the process at once. The URL is as for [Open].
 //
 //	err := dq.Work("redis://localhost", "orders", func(ctx context.Context, job *dq.Job, order Order) error {
 //		return closeOrder(ctx, order)
 //	})
 //
-// Settings may say how its jobs are treated: dq.Handler{Attempts: 5, Lease: 30 * time.Second}. For all else there is
-// [NewWorker].
+// Settings for its jobs may follow: dq.Handler{Attempts: 5, Lease: 30 * time.Second}. For all else use [NewWorker].
 func Work[T any](
 	url, queue string, do func(ctx context.Context, job *Job, data T) error, settings ...Handler,
 ) error {

@@ -16,33 +16,35 @@ import (
 const (
 	defaultConcurrency = 10
 	defaultDrain       = 25 * time.Second
-	defaultWait        = 5 * time.Second // then the BPOP is sent again, so a connection that hangs is noticed
+	defaultWait        = 5 * time.Second // a BPOP is then sent again, so a connection that hangs is noticed
 	longestAnswer      = 5 * time.Second
 	shortestAnswer     = 200 * time.Millisecond
 )
 
-// WorkerConfig is what [NewWorker] needs: queues and handlers. The rest has defaults.
+// WorkerConfig configures [NewWorker]. Queues and Handlers are required; the rest has defaults.
 type WorkerConfig struct {
-	// Queues in strict order; with Weights, each comes first in its share of the fetches.
+	// Queues are served in strict order; with Weights, each comes first in its share of the fetches.
 	Queues  []*Queue
 	Weights []float64
-	// Handlers, at most one of each kind.
+	// Handlers has at most one handler for each kind.
 	Handlers []Handler
-	// Concurrency is how many handlers run at a time (10).
+	// Concurrency is how many handlers run at a time (default 10).
 	Concurrency int
-	// Prefetch is how many jobs more may be in hand, so that short handlers need not wait for the network.
+	// Prefetch is how many more jobs are fetched than can start, so that short handlers need not wait for the network
+	// (default 0).
 	Prefetch int
-	// Lease is that of jobs without a TTR of their own or of their queue, and of a kind without a Lease.
+	// Lease is the lease of jobs without a TTR of their own or of their queue, and whose kind has no Lease. Each
+	// handler's Lease goes first.
 	Lease time.Duration
-	// Drain is how long handlers may go on when the worker stops (25 s; negative: not at all).
+	// Drain is how long handlers may go on when the worker stops (default 25 s; negative: not at all).
 	Drain time.Duration
-	// Wait is how long one fetch waits at the server (5 s); then it is sent again.
+	// Wait is how long one fetch waits at the server before it is sent again (default 5 s).
 	Wait time.Duration
-	// Around is code around all handlers; the first is outermost.
+	// Around is middleware around all handlers; the first is outermost.
 	Around []Around
 	Hooks  []Hooks
-	// Health is an address ("127.0.0.1:8081") at which [Worker.HealthHandler] answers while the worker runs, or the path of a
-	// file whose time is set each second while it is healthy.
+	// Health is an address ("127.0.0.1:8081") at which [Worker.HealthHandler] answers while the worker runs. Or it is
+	// the path of a file, whose time is set each second while the worker is healthy.
 	Health string
 	Logger *slog.Logger
 }
@@ -61,14 +63,14 @@ type Worker struct {
 
 	stops     chan struct{}
 	fatal     chan *ConfigurationError
-	draining  chan struct{} // closed when it stops
+	draining  chan struct{} // closed when the worker stops
 	news      chan struct{} // something ended
 	hasRun    atomic.Bool
 	hasEnded  atomic.Bool
 	health    string
 	isDrained bool         // by Drain
-	said      atomic.Value // the last trouble that was logged
-	gaveBack  atomic.Int64 // when it stopped
+	said      atomic.Value // the last error of the server that was logged
+	gaveBack  atomic.Int64 // how many jobs were given back when the worker stopped
 
 	mu        sync.Mutex
 	room      *sync.Cond
@@ -76,13 +78,13 @@ type Worker struct {
 	isHungry  bool // the only supplier waits for room: a fetch follows
 	backlog   []*delivery
 	running   int // handlers
-	reporting int // what was lost
+	reporting int // reports of lost jobs that still run
 	inHand    int
-	claimed   int // by fetches under way
+	claimed   int // places that fetches under way have claimed
 	suppliers int
 }
 
-// NewWorker checks the settings; it connects in [Worker.Run].
+// NewWorker checks the configuration and creates a worker, which connects in [Worker.Run].
 func NewWorker(config WorkerConfig) (*Worker, error) {
 	made, err := newHandlers(config.Handlers)
 	if err != nil {
@@ -139,7 +141,7 @@ func or[T comparable](value, otherwise T) T {
 	return value
 }
 
-// makeLinks puts those keys together that one BPOP can wait for: in a cluster, those of one slot.
+// makeLinks makes a link for each group of keys that one BPOP can wait for: in a cluster, those of one slot.
 func (w *Worker) makeLinks(config WorkerConfig) []*link {
 	groups := map[place][]member{}
 	var order []place
@@ -156,7 +158,7 @@ func (w *Worker) makeLinks(config WorkerConfig) []*link {
 			}
 			groups[reach] = append(groups[reach], member{queue, key, weight})
 		}
-		isWeighted = isWeighted || queue.shards > 0 // the shards take turns: none comes first
+		isWeighted = isWeighted || queue.shards > 0 // the shards take turns: none is always first
 	}
 	links := make([]*link, len(order))
 	for at, reach := range order {
@@ -166,7 +168,7 @@ func (w *Worker) makeLinks(config WorkerConfig) []*link {
 	return links
 }
 
-// place is equal where one connection can wait for both keys.
+// place is where a key is. It is equal for two keys if one connection can wait for both.
 type place struct {
 	client                  redis.UniversalClient
 	network, address, shard string
@@ -179,7 +181,7 @@ func placeOf(client redis.UniversalClient, key string) place {
 	case *redis.ClusterClient:
 		return place{client: client, shard: hashTag(key)}
 	case *redis.Client:
-		// With Sentinel the address is not that of the server.
+		// With Sentinel, Addr is not the server's address.
 		if o := client.Options(); strings.HasPrefix(o.Addr, "/") || strings.Contains(o.Addr, ":") {
 			return place{network: o.Network, address: o.Addr, db: o.DB, user: o.Username}
 		}
@@ -187,9 +189,9 @@ func placeOf(client redis.UniversalClient, key string) place {
 	return place{client: client}
 }
 
-// Run works until ctx ends or Stop is called; then it fetches nothing more, gives handlers the time of Drain to end,
-// and gives back what is left. It returns nil, at most Drain and two seconds later, or a [*ConfigurationError] where
-// waiting would not help. A worker runs once.
+// Run runs the worker until ctx ends or Stop is called. It then stops fetching, gives handlers up to Drain to end, and
+// gives back the rest. It returns nil, at most two seconds after the drain, or a [*ConfigurationError] where waiting
+// would not help. A worker runs once.
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
@@ -223,7 +225,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Stop begins to stop, and returns at once; a second call (the first, after the end of Run's context) ends the drain.
+// Stop makes the worker stop, and returns at once. A second call ends the drain; so does the first one after ctx of
+// [Worker.Run] has ended.
 func (w *Worker) Stop() {
 	select {
 	case w.stops <- struct{}{}:
@@ -266,7 +269,7 @@ func (w *Worker) end(drain time.Duration) {
 	report(w.logger, slog.LevelInfo, "dq: stopped", "gave back", w.gaveBack.Load())
 }
 
-// waitIdle says whether all ended before that, and before a second stop.
+// waitIdle says whether everything ended before that time, and before a second stop.
 func (w *Worker) waitIdle(until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -321,7 +324,7 @@ func (w *Worker) trouble(err error) {
 	}
 }
 
-// rest is until then, or until the worker stops.
+// rest waits for d, or until the worker stops.
 func (w *Worker) rest(d time.Duration) {
 	select {
 	case <-w.draining:

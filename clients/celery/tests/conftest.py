@@ -88,7 +88,7 @@ class Worker:
         self.log = Path(f"{server.folder}/worker{Worker.count}.log")
         self.name = f"w{Worker.count}@test"
         command = [sys.executable, "-m", "celery", "-A", "program", "worker", "-P", pool, "-n", self.name, "-l", "INFO"]
-        # In a session of its own, so that its children go with it.
+        # In its own session, so that its children end with it.
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [*command, *options],
@@ -105,7 +105,7 @@ class Worker:
         return " ready." in self.log.read_text()
 
     def connected(self):
-        """How often it has been."""
+        """How often the worker has connected."""
         return self.log.read_text().count("Connected to")
 
     def says(self, text):
@@ -116,7 +116,7 @@ class Worker:
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
     def stop(self, how=signal.SIGTERM):
-        """Warm shutdown, and its end."""
+        """Warm shutdown; waits until the worker has ended."""
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
@@ -140,7 +140,7 @@ def server():
 
 @pytest.fixture
 def durable():
-    """One that comes back with all that it had."""
+    """A server that has all its data again after a restart."""
     made = Server(True, "--appendonly", "yes", "--appendfsync", "always")
     yield made
     made.close()
@@ -163,7 +163,7 @@ def worker(server):
 
 @pytest.fixture
 def program(server, monkeypatch):
-    """The program's module as a producer has it; ``program("redis")`` with kombu's own transport."""
+    """The program's module as a producer loads it; ``program("redis")`` with kombu's own transport."""
 
     def load(transport="dq", at=server, **settings):
         for name, value in at.environment(transport, **settings).items():

@@ -70,7 +70,7 @@ def waiting(server):
 
 
 def program(server):
-    """As a producer has it."""
+    """The program's module as a producer loads it."""
     os.environ.update(server.environment())
     sys.path.insert(0, str(Path(__file__).parent))
     import program as module

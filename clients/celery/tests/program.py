@@ -47,7 +47,7 @@ def hold(self, name):
 
 @app.task(acks_late=True)
 def spin(name):
-    """As hold, but never lets go of the interpreter lock of its own accord for long."""
+    """Runs like ``hold``, but never gives up the interpreter lock for long."""
     TRACE.rpush("ran", name)
     while not TRACE.exists(f"go:{name}"):
         until = time.monotonic() + 0.5

@@ -21,7 +21,7 @@ def app(server, program):
 
 @pytest.fixture
 def running(server, worker):
-    """A worker that stores results so."""
+    """Starts workers that store results in dq."""
 
     def start(**settings):
         return worker(BACKEND=server.url(), **settings)
@@ -132,7 +132,7 @@ def test_a_chord_of_a_revoked_part_is_told(server, app, running):
 
 
 def test_the_chord_of_a_worker_that_is_killed_before_it_publishes_the_body_goes_on(server, app, running):
-    """Its lease ends, and another worker takes it."""
+    """The lease of the chord's body expires, and another worker takes it."""
     backend = app.app.backend
     body = chord([app.note.s("a"), app.note.s("b")])(app.join.s())
     for part in body.parent.results:

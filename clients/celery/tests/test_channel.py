@@ -153,7 +153,7 @@ def test_messages_of_no_ack_s_are_gone_when_they_come(server, connect):
     publish(channel, 1, "plain")
     drain(connection, got, 1)
     assert server.dq("LEN", "plain") == 0
-    # In one wait with a queue that is acknowledged.
+    # One wait also covers a queue whose messages are acknowledged.
     more, _ = consume(connection, channel, queue_of(channel, "careful"))
     publish(channel, 2, "plain")
     publish(channel, 3, "careful")
@@ -226,7 +226,7 @@ def test_the_ttr_of_a_queue_holds_and_is_renewed(server, connect):
     for id, ttr in ttrs.items():
         server.dq("CFGSET", "q", "TTR", ttr)
         publish(channel, 17, headers={"id": id, "task": "t"})
-    # The first by DQ.BPOP, the others by DQ.POP.
+    # The first job comes by DQ.BPOP, the others by DQ.POP.
     got, _ = consume(channel.connection.client, channel, queue_of(channel), prefetch=1)
     drain(channel.connection.client, got, 1)
     held = [channel.basic_get("q") for _ in range(2)]
@@ -264,7 +264,7 @@ def test_a_closed_channel_gives_back_what_it_has(server, connect):
     assert (server.dq("LEN", "q", "READY"), server.dq("LEN", "q", "RESERVED")) == (2, 0)
     other = connect().channel()
     message = other.basic_get("q")
-    # It was never looked at, so it was not delivered before.
+    # No consumer has seen it, so it does not count as delivered before.
     assert (message.payload, message.delivery_info.get("redelivered")) == (1, None)
 
 
@@ -320,7 +320,7 @@ def test_size_purge_and_deletion(server, connect):
     queue = queue_of(channel)
     publish(channel, 1)
     publish(channel, 2, headers={"eta": "2090-01-01T00:00:00+00:00", "id": "later", "task": "t"})
-    # As with AMQP the size is what could be delivered.
+    # As with AMQP, the size is the number of messages that could be delivered.
     assert queue.queue_declare(passive=True).message_count == 1
     queue.delete(if_empty=True)
     assert server.dq("LEN", "q") == 2

@@ -14,19 +14,19 @@ BOTH = pytest.mark.parametrize("transport", ["redis", "dq"])
 
 
 def unacked(server, name):
-    """kombu's own transport keeps what a worker has, here."""
+    """Whether kombu's own transport keeps the task as one that a worker has."""
     return any(name.encode() in kept for kept in server.db.hvals("unacked"))
 
 
 def ran_before(app, server, name, countdown):
-    """Whether a task has run by the time that one has which was added later, and is due later."""
+    """Whether a task has run before another one that was added later, and is due later."""
     app.note.apply_async(("later",), countdown=countdown).get(timeout=120)
     return server.ran(name)
 
 
 @BOTH
 def test_kombu_337_an_eta_beyond_the_visibility_timeout(server, worker, program, transport):
-    """Redis: the task goes back to the queue while the worker holds it, and is run once for each time."""
+    """Redis: the task goes back to the queue while the worker holds it, and runs once for each time."""
     app = program(transport, LEASE=3)
     for _ in range(2):
         worker(transport=transport, LEASE=3, EAGER=1)
@@ -40,7 +40,7 @@ def test_kombu_337_an_eta_beyond_the_visibility_timeout(server, worker, program,
 
 @BOTH
 def test_celery_2599_a_visibility_timeout_that_another_worker_does_not_have(server, worker, program, transport):
-    """Redis: the timeout of whoever looks counts for everybody's tasks."""
+    """Redis: the timeout of the worker that looks counts for the tasks of all workers."""
     app = program(transport, LEASE=43200)
     worker(transport=transport, LEASE=43200, EAGER=1)
     result = app.hold.delay("a")
@@ -56,7 +56,7 @@ def test_celery_2599_a_visibility_timeout_that_another_worker_does_not_have(serv
 
 @BOTH
 def test_celery_1307_the_server_restarts_while_a_worker_holds_an_eta(durable, worker, program, transport):
-    """Redis: the task stays among those that a worker has, for an hour, though no worker has it.
+    """Redis: for an hour the task stays among those that a worker has, although no worker has it.
 
     With kombu 5.7 the worker ends, as it cannot put the task back; then its supervisor starts another.
     """
@@ -79,7 +79,7 @@ def test_celery_1307_the_server_restarts_while_a_worker_holds_an_eta(durable, wo
 
 @BOTH
 def test_celery_3501_a_killed_worker_s_etas(server, worker, program, transport):
-    """Redis: they come back after the visibility timeout, an hour unless set, however near their time is."""
+    """Redis: the tasks come back after the visibility timeout (an hour unless set), however soon they are due."""
     app = program(transport)
     lost = worker(transport=transport)
     app.note.apply_async(("a",), countdown=6)

@@ -55,14 +55,14 @@ def test_a_task_that_expires_before_its_eta_is_due_when_it_expires():
 
 def test_the_expiration_of_a_message_is_exact():
     assert jobs.timing(message({"expiration": "500"}), NOW, HOUR) == ["TTL", 500]
-    # Celery sets both for a task.
+    # Celery sets both expirations for a task.
     both = message({"expiration": "1000"}, expires=at(NOW + 1000))
     assert jobs.timing(both, NOW, HOUR) == ["TTL", 1000 + HOUR]
 
 
 def test_the_id_is_the_task_s():
     assert jobs.job_id(message(id="id", task="name")) == "id"
-    # A result or an event: there may be many of them with one id.
+    # A result or an event: several messages may have the same id.
     assert jobs.job_id(message(id="id")) == "tag"
     assert jobs.job_id(message(id="i" * 1025, task="name")) == "tag"
 
@@ -81,9 +81,9 @@ def test_a_delivered_message_says_whether_it_was_delivered_before():
 
 def test_a_worker_whose_clock_is_behind_does_not_hold_what_is_due():
     assert delivered(NOW + 50, eta=at(NOW + 50))["headers"]["eta"] is None
-    # In the past: the task may look at it.
+    # An eta in the past stays: the task may look at it.
     assert delivered(NOW, eta=at(NOW))["headers"]["eta"] == at(NOW)
-    # Due early, as it has expired: its eta still counts.
+    # The job is due early, as it has expired: its eta still counts.
     assert delivered(NOW + 50, eta=at(NOW + 99))["headers"]["eta"] == at(NOW + 99)
 
 

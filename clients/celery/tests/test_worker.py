@@ -57,7 +57,7 @@ def test_a_worker_that_stops_finishes_what_runs_and_gives_back_the_rest(server, 
         server.trace.set(f"go:{name}", 1)
     worker("-c", "1", pool=pool)
     until(lambda: server.trace.llen("done") == 3, "the others")
-    # They had not been started.
+    # They had not been started, so they do not count as redelivered.
     assert [server.trace.get(f"redelivered:{name}") for name in "abc"] == ["0", "0", "0"]
 
 
@@ -140,13 +140,13 @@ def test_a_worker_that_stood_still_runs_nothing_that_it_had_fetched_and_lost(ser
     os.killpg(still.process.pid, signal.SIGCONT)
     app.note.delay("next").get(timeout=60)
     assert {name: server.ran(name) for name in [*names, "next"]} == dict.fromkeys([*names, "next"], 1)
-    # And the worker fetches as much as before.
+    # The worker fetches as much as before.
     app.hold.delay("second")
     until(lambda: server.ran("second"), "the start")
     for name in "defgh":
         app.note.delay(name)
     until(lambda: server.dq("LEN", "celery", "RESERVED") > len(names), "the delivery of more")
-    # What it had read, and what only the server had delivered.
+    # Both the tasks that it had read, and those that only the server had delivered.
     refused = [line for line in still.log.read_text().splitlines() if "is not run" in line]
     assert all(any(id in line for line in refused) for id in fetched)
 
@@ -217,7 +217,7 @@ def test_a_revoked_task_is_deleted_at_once(server, program):
     app.app.control.revoke([result.id for result in results[1:]])
     assert server.dq("LEN", "celery") == 0
     assert {result.state for result in results} == {"REVOKED"}
-    # It was revoked once, and its id is free.
+    # The task was revoked once: its id can be used again.
     app.note.apply_async(("a",), task_id=results[0].id)
     assert server.dq("LEN", "celery", "READY") == 1
 
@@ -266,7 +266,7 @@ def test_a_chord_hears_that_one_of_its_tasks_was_revoked(server, worker, program
 
 
 def test_a_task_that_is_dead_by_attempts_has_failed(server, worker, program):
-    """It kills each worker, and nobody but the server sees its end."""
+    """The task kills each worker that runs it, and only the server sees its end."""
     app = program()
     server.dq("CFGSET", "celery", "ATTEMPTS", 1)
     result = app.hold.delay("poison")
@@ -281,7 +281,7 @@ def test_a_task_that_is_dead_by_attempts_has_failed(server, worker, program):
     until(lambda: app.app.backend.get_state(body) == "FAILURE", "the end of the chord")
     until(lambda: server.ran("a"), "the other part")
     assert server.dq("LEN", "celery", "DEAD") == 2
-    # It is said once, whatever looks.
+    # Only one worker logs it, however many look.
     said = [each.log.read_text().count(f"[{result.id}] failed") for each in alive]
     assert sum(said) == 1
     server.trace.set("go:poison", 1)
@@ -308,7 +308,7 @@ def test_the_dead_of_one_instant_are_all_taken_once(server, program, monkeypatch
 
 
 def test_a_revoke_where_plain_content_is_disabled(server, program):
-    """As with Celery's signed messages."""
+    """Celery disables plain content for signed messages, for example."""
     app = program()
     result = app.note.apply_async(("a",), countdown=3600)
     serialization.registry.disable("json")
@@ -352,7 +352,7 @@ def test_remote_control_shows_what_waits_in_the_server(server, worker, program, 
 
 @pytest.mark.parametrize("pool", ["threads", *GREEN], indirect=True)
 def test_a_running_task_survives_the_loss_of_the_connection(server, worker, program, pool):
-    """Its lease stays with the worker: nobody else runs it, and its acknowledgement counts."""
+    """The task's lease stays with the worker: no other worker runs it, and its acknowledgement counts."""
     app = program()
     busy = worker("-c", "1", pool=pool)
     app.hold.delay("a")

@@ -21,7 +21,7 @@ process = processes(["dramatiq", "program", "--processes", "1", "--threads", "2"
 
 @pytest.fixture
 def durable():
-    """One that comes back with all that it had."""
+    """A server that has all its data again after a restart."""
     made = Server("--appendfsync", "always").start()
     yield made
     made.close()

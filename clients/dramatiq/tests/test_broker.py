@@ -192,7 +192,7 @@ def test_what_is_delayed_waits_in_the_server(broker, work):
     assert job(broker, message).state == "delayed"
     assert list(worker.consumers) == ["default"]  # no queue of delayed messages
     assert worker.consumers["default"].delay_queue.empty()
-    # It can be had earlier, and cancelled.
+    # A delayed message can be rescheduled to an earlier time, and cancelled.
     broker.queue("default").reschedule(message.message_id, delay=0)
     until(lambda: job(broker, message) is None, "its run")
     assert broker.queue("default").delete(later.send_with_options(delay=3_600_000).message_id) == 1

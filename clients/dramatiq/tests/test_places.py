@@ -21,7 +21,7 @@ def broker_at(place: Place) -> DqBroker:
 
 
 def sent(send):
-    """As a program that tries again while the server is away."""
+    """Sends as a program does that tries again while the server is away."""
 
     def send_once():
         try:

@@ -26,7 +26,7 @@ import (
 
 const scope = "github.com/redis-dq/redis-dq/clients/go/dqotel"
 
-// Options are for [New]. What is nil is the global one.
+// Options are the options of [New]. A nil field means OpenTelemetry's global one.
 type Options struct {
 	Tracers    trace.TracerProvider
 	Meters     metric.MeterProvider
@@ -42,7 +42,7 @@ type telemetry struct {
 
 type beganKey struct{}
 
-// New makes the hooks, for queues and workers.
+// New makes the hooks for queues and workers.
 func New(options ...Options) dq.Hooks {
 	var o Options
 	if len(options) > 0 {
@@ -59,7 +59,7 @@ func New(options ...Options) dq.Hooks {
 	}
 	t := &telemetry{tracer: o.Tracers.Tracer(scope), propagator: o.Propagator}
 	meter := o.Meters.Meter(scope)
-	// Where one cannot be made, the API gives one that does nothing.
+	// If an instrument cannot be made, the API returns one that does nothing.
 	t.sent, _ = meter.Int64Counter("messaging.client.sent.messages", metric.WithUnit("{message}"))
 	t.consumed, _ = meter.Int64Counter("messaging.client.consumed.messages", metric.WithUnit("{message}"))
 	t.losses, _ = meter.Int64Counter("dq.client.lost.messages", metric.WithUnit("{message}"))
@@ -96,14 +96,14 @@ func (t *telemetry) before(ctx context.Context, job *dq.Job) context.Context {
 
 func (t *telemetry) after(ctx context.Context, job *dq.Job) { t.end(ctx, job, about(job.Queue)) }
 
-// suspended: the job waits, which is neither a failure nor its end.
+// suspended: the job waits, which is neither a failure nor its end
 func (t *telemetry) suspended(ctx context.Context, job *dq.Job) {
 	trace.SpanFromContext(ctx).AddEvent("suspended")
 	t.end(ctx, job, about(job.Queue))
 }
 
 func (t *telemetry) failed(ctx context.Context, job *dq.Job, err error) {
-	defer t.end(ctx, job, append(about(job.Queue), attribute.String("error.type", fmt.Sprintf("%T", err)))) // its text may panic
+	defer t.end(ctx, job, append(about(job.Queue), attribute.String("error.type", fmt.Sprintf("%T", err)))) // deferred: err.Error may panic
 	span := trace.SpanFromContext(ctx)
 	span.RecordError(err)
 	var snooze *dq.SnoozeError
@@ -112,7 +112,7 @@ func (t *telemetry) failed(ctx context.Context, job *dq.Job, err error) {
 	}
 }
 
-// lost: perhaps after the handler's end, when its span cannot have it.
+// lost may be called after the handler's end, when the span can no longer record it.
 func (t *telemetry) lost(job *dq.Job) {
 	t.losses.Add(context.Background(), 1, metric.WithAttributes(about(job.Queue)...))
 }

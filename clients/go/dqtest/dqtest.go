@@ -25,15 +25,15 @@ import (
 
 const patience = 30 * time.Second
 
-// Server is one of the test's own, on a socket in a folder of its own. It ends with the test.
+// Server is a server of the test's own, on a socket in a folder of its own. It ends with the test.
 type Server struct {
 	URL    string
 	Client *redis.Client
 	Clock  *Clock
 }
 
-// Start starts one: the program that the variable DQ_SERVER names, else valkey-server or redis-server, with the module
-// that DQ_MODULE names.
+// Start starts a server with the module. The program is the one that the environment variable DQ_SERVER names, else
+// valkey-server or redis-server; DQ_MODULE names the module.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "dq-test-") // its path is short, as a socket's must be
@@ -67,7 +67,7 @@ func Start(t testing.TB) *Server {
 	return server
 }
 
-// Queue makes a queue on the server.
+// Queue creates a queue on the server.
 func (s *Server) Queue(t testing.TB, name string) *dq.Queue {
 	t.Helper()
 	queue, err := dq.Open(s.URL, name)
@@ -123,26 +123,26 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Clock is the server's. It stands still, begins at the real time, and never goes back. What becomes due on the way
-// has happened when a method returns.
+// Clock is the server's clock. It stands still, begins at the real time, and never goes back. When a method returns,
+// everything that became due on the way has happened.
 type Clock struct {
 	t      testing.TB
 	client *redis.Client
 }
 
-// Now is what it shows.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time { c.t.Helper(); return c.ask("GET") }
 
-// Advance moves it by d.
+// Advance moves the clock by d, rounded up to milliseconds, and returns its time.
 func (c *Clock) Advance(d time.Duration) time.Time {
 	c.t.Helper()
 	return c.ask("ADVANCE", (d + time.Millisecond - 1).Milliseconds())
 }
 
-// Set moves it to an instant that is to come.
+// Set moves the clock to an instant in its future, and returns its time.
 func (c *Clock) Set(at time.Time) time.Time { c.t.Helper(); return c.ask("SET", at.UnixMilli()) }
 
-// Next moves it to the next instant at which anything happens. False: nothing is to come.
+// Next moves the clock to the next instant at which anything happens, and returns it. False: nothing will happen.
 func (c *Clock) Next() (time.Time, bool) {
 	c.t.Helper()
 	now := c.ask("NEXT")

@@ -23,12 +23,12 @@ func (s *Shop) Give(ctx context.Context, number int, to string, amount int) erro
 	return err
 }
 
-// Approve lets a gift go on, whatever its worker does meanwhile. False: it was approved before.
+// Approve approves a gift, whatever its worker does meanwhile. False: it was approved before.
 func (s *Shop) Approve(ctx context.Context, number int, by string) (bool, error) {
 	return s.Queue.Signal(ctx, giftID(number), "approved", by)
 }
 
-// Gift is what became of a gift.
+// Gift returns what became of a gift.
 func (s *Shop) Gift(ctx context.Context, number int) (string, error) {
 	return dq.Result[string](ctx, s.Queue, giftID(number))
 }

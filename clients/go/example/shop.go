@@ -1,5 +1,5 @@
-// Package shop is a small program on dq: a reminder of a trial that ends, payments that are tried again, exports that take
-// long, and gifts that somebody has to approve.
+// Package shop is a small program that uses dq: a reminder before a trial ends, payments that are retried, exports that
+// take long, and gifts that need approval.
 package shop
 
 import (
@@ -13,7 +13,7 @@ import (
 
 const month = 30 * 24 * time.Hour
 
-// Shop reaches the world by Mail and Pay: tests give their own.
+// Shop reaches the world only by Mail and Pay, which tests replace.
 type Shop struct {
 	Queue *dq.Queue
 	Mail  func(to, text string) error
@@ -26,13 +26,13 @@ type (
 	export  struct{ Pages int }
 )
 
-// StartTrial has the customer reminded in a month.
+// StartTrial schedules a reminder in a month.
 func (s *Shop) StartTrial(ctx context.Context, customer string) error {
 	_, err := s.Queue.Add(ctx, trial{customer}, &dq.JobOptions{ID: "trial:" + customer, Kind: "remind", Delay: month})
 	return err
 }
 
-// Subscribe makes the reminder needless.
+// Subscribe cancels the reminder.
 func (s *Shop) Subscribe(ctx context.Context, customer string) error {
 	_, err := s.Queue.Delete(ctx, "trial:"+customer)
 	return err
@@ -51,7 +51,7 @@ func (s *Shop) Export(ctx context.Context, pages int) error {
 	return err
 }
 
-// Worker does all of it.
+// Worker handles all of these jobs.
 func (s *Shop) Worker(drain time.Duration) (*dq.Worker, error) {
 	return dq.NewWorker(dq.WorkerConfig{
 		Queues: []*dq.Queue{s.Queue},
@@ -85,7 +85,7 @@ func (s *Shop) export(ctx context.Context, _ *dq.Job, e export) error {
 			return err
 		}
 		select {
-		case <-ctx.Done(): // the worker stops: then another one begins anew
+		case <-ctx.Done(): // the worker stops: another one starts over
 			return ctx.Err()
 		case <-time.After(10 * time.Millisecond):
 		}

@@ -1,4 +1,4 @@
-// What producers add.
+// What producers call to add jobs.
 
 import { type Codec, jsonCodec, writeEnvelope } from './codec';
 import type { Part } from './delivery';
@@ -16,12 +16,12 @@ import { type Duration, toMs } from './times';
 import type { Command, Word } from './wire';
 
 export interface QueueOptions<T = any> {
-  /** The queue is spread over so many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
+  /** Spreads the queue over this many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
   shards?: number;
-  /** What makes bytes of data; JSON by default. */
+  /** Encodes data as bytes; JSON by default. */
   codec?: Codec<T>;
   hooks?: readonly Hooks[];
-  /** Is told of hooks that fail. */
+  /** Gets the errors of hooks. */
   logger?: Logger;
 }
 
@@ -41,7 +41,7 @@ export class Adding<T = any> extends Keys {
   readonly hooks: readonly Hooks[];
   private readonly guard: Guard;
 
-  /** client: a URL (then ioredis is used where it is installed, else node-redis), or a client of ioredis or node-redis. */
+  /** client: a URL (ioredis is used if it is installed, else node-redis), or a client of ioredis or node-redis. */
   constructor(client: Client, name: string, options: QueueOptions<T> = {}) {
     takes('a queue', options, { shards: 1, codec: 1, hooks: 1, logger: 1 });
     super(client, name, count(options.shards ?? 0, 'shards'));
@@ -53,17 +53,18 @@ export class Adding<T = any> extends Keys {
   // --- Jobs
 
   /**
-   * Adds a job, due now, after `delay` or `at` an instant. Returns its id, or null where it was refused.
+   * Adds a job, due now, after `delay` or at the instant `at`. Returns its id, or null if it was refused.
    *
-   * data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
+   * data: bytes, or a value that the codec encodes (JSON by default). Throws QueueFull if the queue has reached its MAXLEN
+   * or MAXBYTES.
    */
   async add(data: T, options: AddOptions = {}): Promise<string | null> {
     return (await this.addAll([[data, takes('add', options, words.ADD)]]))[0]!;
   }
 
   /**
-   * Adds many jobs in one round trip. Where some are `after` others of the list, in one transaction: then a job that is
-   * refused does not undo the ones before it.
+   * Adds many jobs in one round trip. Returns their ids, with null for a job that was refused. If some are `after` others
+   * of the list, all are added in one transaction: a job that is refused does not undo the ones before it.
    */
   async addMany(jobs: readonly ({ data: T } & AddOptions)[]): Promise<(string | null)[]> {
     const taken = jobs.map((job) => {
@@ -73,7 +74,7 @@ export class Adding<T = any> extends Keys {
     return this.addAll(taken);
   }
 
-  /** Adds jobs each of which comes after the one before it, in one transaction. Returns their ids. */
+  /** Adds jobs in one transaction, each of which begins when the one before it has ended. Returns their ids. */
   async chain(jobs: readonly ({ data: T } & Omit<AddOptions, 'after' | 'afterGroup'>)[]): Promise<string[]> {
     let last: Bytes | null = null;
     const links = jobs.map((job) => {
@@ -96,7 +97,7 @@ export class Adding<T = any> extends Keys {
 
   private async addAll(jobs: readonly (readonly [data: T, options: AddOptions])[]): Promise<(string | null)[]> {
     const headers = this.hooks.length > 0 ? await Promise.all(jobs.map(([, options]) => this.headers(options))) : null;
-    // Ids of our own, as clients may send a command again whose answer was lost: then it was the first that added.
+    // Ids of our own: if a client sends a command again whose reply was lost, the first sending has added the job.
     const additions = jobs.map(([data, options], n) => {
       const id = options.id ?? this.newId(options.after?.length ? this.key(options.after[0]!) : null);
       return this.addition(data, id, options, headers ? headers[n] : options.headers);
@@ -154,7 +155,7 @@ export class Adding<T = any> extends Keys {
     return ids;
   }
 
-  /** @internal For a job of that key: the commands that add others, once. */
+  /** @internal The commands that add jobs to the key of the job that spawns them; a job that exists is not added again. */
   async commandsOf(key: Buffer, parts: readonly Part[]): Promise<Command[]> {
     return Promise.all(
       parts.map(async ({ id, data, options }) => {
@@ -173,14 +174,14 @@ export class Adding<T = any> extends Keys {
 
   // --- Recurring jobs
 
-  /** A job that comes every `interval`. Say it again at each start: the same rule goes on as it was. */
+  /** Adds a recurring job, due every `interval`. Call it at each start: an unchanged rule goes on as it was. */
   async every(interval: Duration, data: T, options: EveryOptions): Promise<string | null> {
     takes('every', ruled('every', options), words.EVERY);
     const rule = ['EVERY', toMs(interval, 'interval'), ...words.ofRule(options)];
     return this.addRule(data, options, [...rule, ...words.due(null, options.first)]);
   }
 
-  /** A job that comes by a cron expression. See `every`. */
+  /** Adds a recurring job, due by a cron expression. See `every`. */
   async cron(expression: string, data: T, options: CronOptions): Promise<string | null> {
     takes('cron', ruled('cron', options), words.CRON);
     const rule = ['CRON', expression, ...words.value('TZ', options.tz), ...words.ofRule(options)];
@@ -198,7 +199,7 @@ export class Adding<T = any> extends Keys {
 
 const command = ({ key, id, payload, rest }: Addition): Command => ['DQ.ADD', key, id, payload, ...rest];
 
-/** Of jobs with equal options. */
+/** One command for jobs of one key with equal options. */
 const together = (some: readonly Addition[]): Command => [
   'DQ.MADD',
   some[0]!.key,
@@ -207,7 +208,7 @@ const together = (some: readonly Addition[]): Command => [
   ...some[0]!.rest,
 ];
 
-/** Their numbers, by key, as many together as one command should hold. */
+/** The jobs' indexes, by key, in groups that fit one command. */
 function chunks(additions: readonly Addition[]): number[][] {
   const all: number[][] = [];
   const open = new Map<Buffer, { part: number[]; bytes: number }>();

@@ -1,4 +1,4 @@
-// What a handler's steps mean in this attempt, without input or output: what is kept, and what the attempt ends with.
+// What a handler's steps mean in this attempt, without I/O: what is kept, and what ends the attempt.
 
 import { type Delivery, OVER, type Suspension } from './delivery';
 import { Cancelled, StepError, Suspended, timeoutError } from './errors';
@@ -13,7 +13,7 @@ const OWN = 'dq:';
 const WAIT = 'dq:wait:';
 const AFTER = 'dq:after:';
 
-/** A step's value; or a step that is to be kept first. */
+/** The value of a step, or the name of a step that must be kept first. */
 export type Found = { value: Buffer } | { keep: string };
 
 export class Attempt {
@@ -22,7 +22,7 @@ export class Attempt {
 
   constructor(private readonly delivery: Delivery) {}
 
-  /** Throws where the handler's time is over: nothing that it does counts any more. */
+  /** Throws if the attempt or the handler's time is over: nothing that the handler does counts any more. */
   check(): void {
     if (this.delivery.suspension) throw new Suspended();
     if (this.delivery.told) throw new Cancelled(this.delivery.told);
@@ -58,7 +58,7 @@ export class Attempt {
     const { steps } = this.delivery;
     const marker = WAIT + name;
     const value = steps.get(this.use(name));
-    // Once its time was over, it stays so.
+    // Once the wait's time was over, it stays over in later attempts.
     const state = steps.get(marker)?.toString();
     if (state === OVER) throw late(name);
     if (value) return { value };
@@ -67,13 +67,13 @@ export class Attempt {
     return { keep: marker };
   }
 
-  /** The name of a `waitFor` or `spawn`: by default the how-manieth it is. */
+  /** The name of a `waitFor` or `spawn`; by default its number in this attempt. */
   join(given?: string): string {
     this.joins++;
     return this.use(given ?? String(this.joins), AFTER).slice(AFTER.length);
   }
 
-  /** The ends of those jobs, as they are kept, or are to be kept. Where neither, the attempt ends. */
+  /** How the jobs ended, from what is kept or must be kept now. If they have not ended, ends the attempt. */
   after(name: string, ids: readonly Buffer[], onDead: OnDead, adds: readonly Command[] = []) {
     const step = AFTER + name;
     const kept = this.delivery.steps.get(step);
@@ -83,20 +83,20 @@ export class Attempt {
     return { ended: results, keep: { step, value: writeEnded(results) } };
   }
 
-  /** Whether `after` would know how they ended. */
+  /** Whether `after` knows how the jobs ended. */
   hasEnded(name: string, ids: readonly Buffer[]): boolean {
     return this.delivery.steps.has(AFTER + name) || isOf(this.delivery.results, ids);
   }
 }
 
-/** The wait for that signal took too long. */
+/** The error of a wait for a signal that took too long. */
 export const late = (name: string) => timeoutError(`the signal '${name}' did not come in time`);
 
 function isOf(results: readonly Ended[], ids: readonly Buffer[]): boolean {
   return results.length === ids.length && results.every(([id], n) => id.equals(ids[n]!));
 }
 
-/** Ids as the server takes them: at least one, and none twice. */
+/** Ids as the server takes them: at least one, and no duplicates. */
 export function idsOf(given: readonly Bytes[]): Buffer[] {
   if (!Array.isArray(given) || given.length === 0) {
     throw new TypeError(`the jobs to wait for must be a list of ids, not ${shown(given)}`);
@@ -105,7 +105,7 @@ export function idsOf(given: readonly Bytes[]): Buffer[] {
   return [...ids.values()];
 }
 
-/** What handlers see of the steps: their own, decoded when they are asked for. */
+/** The handler's steps by name. Values are decoded when they are read. */
 export class Steps {
   #names: readonly string[];
   #value: (name: string) => any;

@@ -8,13 +8,13 @@ export class Channel {
   private opening: Promise<Line> | null = null;
   private abandon: (error: Error) => void = () => {};
   private isNew = true;
-  /** Without the permission for CLIENT ID there is none. */
+  /** Null if CLIENT ID is not permitted. */
   clientId: number | null = null;
 
   constructor(
     private readonly driver: () => Promise<Driver>,
     private readonly key: Buffer,
-    /** Connected once more. */
+    /** Called when it has connected again. */
     private readonly onAgain: () => void,
   ) {}
 
@@ -48,7 +48,7 @@ export class Channel {
     return line;
   }
 
-  /** Whoever waits for an answer, or for the connection, gets an error. */
+  /** Closes the connection: whoever waits for it, or for a reply, gets an error. */
   close(): void {
     const { opening } = this;
     this.opening = null;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// dq-worker: runs the workers that a file exports, in one process or in several that are started again when they die.
+// dq-worker: runs the workers that a file exports, in one process or in several that are restarted when they die.
 
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,7 +21,7 @@ environment's DQ_WORKER counts them from 0.
 
 const isWorker = (given: any): given is Worker => typeof given?.run === 'function' && typeof given?.stop === 'function';
 
-/** The default export, or all exports that are workers. A function makes them. */
+/** The workers that a file exports: by default or by name. The default export may be a function that makes them. */
 async function workersOf(file: string): Promise<Worker[]> {
   const exported = await import(pathToFileURL(resolve(file)).href);
   const given = exported.default ?? Object.values(exported);
@@ -35,7 +35,7 @@ async function work(file: string): Promise<void> {
   const workers = await workersOf(file);
   const isSupervised = isChild();
   if (isSupervised) whenStopped(() => workers.forEach((worker) => void worker.stop()));
-  // Where one cannot run, the others end, too: whoever looks at the process sees it.
+  // If one worker cannot run, the others end, too, so that whatever watches the process notices.
   const runs = workers.map((worker) => worker.run({ signals: !isSupervised }));
   await Promise.all(runs).catch(async (error: unknown) => {
     await Promise.all(workers.map((worker) => worker.stop()));

@@ -1,4 +1,4 @@
-// How a payload is written and read: codecs, and the envelope of jobs with a kind or headers.
+// Codecs for payloads, results and steps, and the envelope of jobs with a kind or headers.
 
 import { isUtf8 } from 'node:buffer';
 import { EncodingError, PayloadError } from './errors';
@@ -7,13 +7,13 @@ import { shown, textOf } from './shown';
 
 export const ENVELOPE_VERSION = 1;
 
-/** Makes bytes of what `queue.add` is given, and the other way round in `job.data`. */
+/** Encodes what `queue.add` is given as bytes, and decodes it for `job.data`. */
 export interface Codec<T = any> {
   encode(data: T): Uint8Array;
   decode(payload: Buffer): T;
 }
 
-/** JSON. What it would silently make null of is refused. */
+/** JSON. Refuses values that JSON.stringify silently turns into null. */
 function toJson(data: unknown): string {
   const text = JSON.stringify(data ?? null);
   if (text === undefined) throw new TypeError(`JSON cannot hold ${textOf(data)}`);
@@ -43,7 +43,7 @@ export const bytesCodec: Codec<Uint8Array | string> = {
   decode: (payload) => payload,
 };
 
-/** What the codec makes of it. Whatever that throws is a PayloadError here. */
+/** Decodes bytes. Whatever the codec throws becomes a PayloadError. */
 export function decoded<T>(codec: Codec<T>, bytes: Buffer, what = 'payload'): T {
   try {
     const data = codec.decode(bytes);
@@ -55,8 +55,8 @@ export function decoded<T>(codec: Codec<T>, bytes: Buffer, what = 'payload'): T 
 }
 
 /**
- * A result or the value of a step as bytes; empty for nothing. Throws an error that says what cannot be encoded, whatever the
- * codec throws or returns.
+ * A result or the value of a step as bytes; empty for null and undefined. If the codec throws, or returns no bytes, throws an
+ * error that says what cannot be encoded.
  */
 export function encoded(codec: Codec, value: unknown, what: string): Buffer {
   if (value === undefined || value === null) return NOTHING;
@@ -74,7 +74,7 @@ export function encoded(codec: Codec, value: unknown, what: string): Buffer {
 
 const NOTHING = Buffer.alloc(0);
 
-/** The other way round. Throws PayloadError. */
+/** Decodes what `encoded` made. Throws PayloadError. */
 export function decodedValue(codec: Codec, bytes: Buffer | null, what: string): any {
   return bytes === null || bytes.length === 0 ? null : decoded(codec, bytes, what);
 }
@@ -94,7 +94,7 @@ export function writeEnvelope(data: unknown, kind?: string, headers?: Record<str
   return Buffer.from(toJson({ dq: ENVELOPE_VERSION, kind, data: data ?? null, headers: written }));
 }
 
-/** Null where the payload is no envelope. */
+/** The envelope of a payload; null if the payload is not one. */
 export function readEnvelope(payload: Buffer): Envelope | null {
   if (payload[0] !== 0x7b || !payload.includes('"dq"') || !isUtf8(payload)) return null;
   let value: any;

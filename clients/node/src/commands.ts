@@ -1,4 +1,4 @@
-// What is said to the server of one delivery.
+// Commands about one delivery.
 
 import type { Delivery } from './delivery';
 import type { Command, Word } from './wire';
@@ -41,12 +41,12 @@ export const progress = ({ key, id, token }: Delivery, text: Buffer): Command =>
   text,
 ];
 
-/** The value of a step whose script has ended: before it begins, the step has its place, and says "begun". */
+/** The value of a step whose script has ended. Before the script begins, the value is "begun". */
 export const ENDED = 'ended';
 
 /**
- * The script, if its delivery is still current and the step has not ended: nil where it is not, 0 where it has, and what was
- * wrong in a list where the script failed. What it sees of KEYS and ARGV is the user's own.
+ * Runs the script if its delivery is current and the step has not ended. The reply is nil if the delivery is not current, 0
+ * if the step has ended, and a list with the error if the script failed. The script sees the user's KEYS and ARGV only.
  */
 export function once({ key, id, token }: Delivery, name: string, script: string, keys: Word[], args: Word[]): Command {
   return ['EVAL', fenced(script), 1 + keys.length, key, ...keys, id, token, name, ...args];

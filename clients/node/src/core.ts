@@ -17,17 +17,17 @@ import { allOrRefused, type Command, type Word } from './wire';
 
 // --- How a delivery ends
 
-/** One command, or several that are carried out together: none where the one before it is refused. */
+/** One command, or several that run as one: if one is refused, those after it do not run. */
 type Way = readonly Command[];
 
-/** What the server is still to be told of a delivery that ended. */
+/** What the server must still be told of a delivery that ended. */
 export class Outcome {
-  /** It was sent before, and the answer was lost: the server may have taken it. */
+  /** It was sent before, and the reply was lost: the server may have carried it out. */
   isSentAgain = false;
-  /** Goes in front of it; no matter what is answered. */
+  /** Sent before the commands; its reply does not matter. */
   report: Command | null = null;
 
-  /** ways: each asks for less than the one before it, for where the server refuses that. `otherwise`: the last ones. */
+  /** ways: each asks for less than the one before it, in case the server refuses that. `otherwise`: the last ones. */
   constructor(
     readonly delivery: Delivery,
     private ways: readonly Way[],
@@ -40,22 +40,22 @@ export class Outcome {
     return this.report ? [this.report, sent] : [sent];
   }
 
-  /** The one that counts of the answers to its commands. */
+  /** The reply that counts. */
   answer(replies: readonly unknown[]): unknown {
     return replies.at(-1);
   }
 
-  /** The job is to wait: where the server refuses that, the attempt fails. */
+  /** It suspends the job. If the server refuses that, the attempt fails. */
   get isWait(): boolean {
     return this.otherwise !== null;
   }
 
-  /** Whether somebody else has the job. */
+  /** Whether another worker has the job. */
   isLost(reply: unknown): boolean {
     return !this.isSentAgain && (reply === null || Number(reply) === 0);
   }
 
-  /** Goes on to the next way, if there is one. */
+  /** Goes on to the next way. Returns false if there is none. */
   refused(error: Error): boolean {
     const { otherwise } = this;
     this.ways = this.ways.slice(1);
@@ -72,20 +72,20 @@ export function done(delivery: Delivery, result: Buffer | null = null): Outcome 
   return new Outcome(delivery, result ? [[['DQ.ACK', key, 'RESULTS', id, token, result]], plain] : [plain]);
 }
 
-/** Given back, as if it had not been delivered. */
+/** Gives a job back as if it had not been delivered. */
 export function returned(delivery: Delivery, ...options: Word[]): Outcome {
   return new Outcome(delivery, [[nack(delivery, 'SILENT', ...options)]]);
 }
 
-/** Of a kind that this worker does not know: for another one, a little later. */
+/** The job is of a kind that this worker does not know: given back for another worker, a little later. */
 export function unknown(delivery: Delivery): Outcome {
   return returned(delivery, 'DELAY', Math.ceil(UNKNOWN_KIND_DELAY_MS * (1 + Math.random())));
 }
 
-/** This process still runs an earlier delivery of the job. */
+/** Given back, as this process still runs an earlier delivery of the job. */
 export const stillRunning = (delivery: Delivery) => returned(delivery, 'DELAY', STILL_RUNNING_DELAY_MS);
 
-/** What follows from the end of its handler. */
+/** The outcome of a delivery whose handler ended. */
 export function ended(delivery: Delivery, handler: Handler, verdict: Verdict): Outcome {
   switch (verdict.how) {
     case 'done':
@@ -111,7 +111,7 @@ const dead = (delivery: Delivery, reason: string): Way[] => [
   [nack(delivery, 'FATAL')],
 ];
 
-/** After what was asked for, else the job's ladder, else the handler's. */
+/** The job comes again after the wait that the handler asked for, else by the job's ladder, else by the handler's. */
 function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: number | null): Way[] {
   const limit = delivery.maxAttempts ? 0 : handler.attempts;
   if (limit > 0 && limit <= delivery.attempt) return dead(delivery, reason);
@@ -121,7 +121,7 @@ function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: n
   return [...ways, [nack(delivery, 'DELAY', Math.ceil(defaultDelayMs(delivery.attempt)))]];
 }
 
-/** Where the server refuses what it would wait for, the attempt has failed of that. */
+/** Suspends the job. If the server refuses that, the attempt has failed with the server's error. */
 function suspended(delivery: Delivery, handler: Handler, suspension: Suspension): Outcome {
   return new Outcome(delivery, [waiting(delivery, suspension)], (error) =>
     failed(delivery, handler, error.message, null),
@@ -145,7 +145,7 @@ function waiting(delivery: Delivery, suspension: Suspension): Way {
   }
 }
 
-/** What its handler said last of how far it is, for the server; null where it knows. */
+/** The handler's last progress that the server does not know yet; null if it knows. */
 export function reported(delivery: Delivery): Command | null {
   const { progress: text } = delivery;
   delivery.progress = null;
@@ -154,9 +154,9 @@ export function reported(delivery: Delivery): Command | null {
 
 const because = (reason: string): Word[] => ['REASON', bytesOf(reason)];
 
-// --- Heartbeats, and what is given back in the end
+// --- Heartbeats, and jobs that are given back at the stop
 
-/** A command that tells of many deliveries. */
+/** One command about many deliveries. */
 export type Together = [command: Command, group: Delivery[]];
 
 function together(
@@ -177,14 +177,14 @@ function together(
   });
 }
 
-/** One TOUCH for each queue; each lease stays as long as it is. Where its answer is nil, the job is lost. */
+/** One TOUCH for each queue; each lease keeps its length. A nil in the reply means that the job is lost. */
 export const heartbeats = (deliveries: Iterable<Delivery>) => together(deliveries, 'DQ.TOUCH');
 
-/** Gives them leases of other lengths. */
+/** Renews leases with new lengths. */
 export const leases = (lengths: ReadonlyMap<Delivery, number>) =>
   together(lengths.keys(), 'DQ.TOUCH', (delivery) => ['TTR', lengths.get(delivery)!]);
 
-/** As a heartbeat, and waits for so long while all of them are held. */
+/** Renews leases as a heartbeat does, and waits for `waitMs` unless one of the jobs is lost before. */
 export const heard = (key: Buffer, deliveries: readonly Delivery[], waitMs: number): Command => [
   'DQ.BTOUCH',
   key,
@@ -199,7 +199,7 @@ export const giveBack = (deliveries: Iterable<Delivery>) => together(deliveries,
 
 // --- Fetching
 
-/** What is said of leases: of this length whatever the job says, or where the job says nothing. */
+/** What a fetch asks for: leases of this length for all jobs (TTR), or for those that have no TTR (LEASE). */
 export type Lease = { word: 'TTR' | 'LEASE'; ms: number } | null;
 
 /** The fetch commands of one waiting connection. */
@@ -218,13 +218,13 @@ export class Fetches {
     return ['DQ.BPOP', ...this.order(), String(waitMs / 1000), 'COUNT', count, ...this.options];
   }
 
-  /** The lease of a delivery of a job with that TTR. */
+  /** The lease of a delivery whose job has this TTR. */
   leaseMs(ttrMs: number): number {
     const { lease } = this;
     return lease && (lease.word === 'TTR' || ttrMs === DEFAULT_TTR_MS) ? lease.ms : ttrMs;
   }
 
-  /** Strict order is BPOP's own. With weights each queue comes first in its share of the fetches. */
+  /** BPOP itself serves keys in strict order. With weights each queue comes first in its share of the fetches. */
   private order(): readonly Buffer[] {
     const { weights } = this;
     if (!weights) return this.keys;
@@ -233,5 +233,5 @@ export class Fetches {
   }
 }
 
-/** How long to wait when the server is away, the first, second, ... time. */
+/** How long to wait when the server is away for the first, second, ... time. */
 export const troubleMs = (times: number) => exponentialMs(times, FIRST_TROUBLE_MS, LONGEST_TROUBLE_MS);

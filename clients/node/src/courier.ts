@@ -1,4 +1,4 @@
-// Tells the server what no fetch took along within a millisecond, renews leases, and carries what handlers ask.
+// Sends what no fetch takes along within a millisecond, renews leases, and sends the commands of handlers.
 
 import { Channel } from './channel';
 import { progress } from './commands';
@@ -14,7 +14,7 @@ import { reportAt } from './progress';
 import { Bell, LONGEST_TIMER_MS, nowMs, settled, sleep, within } from './waiting';
 import { type Command, type Driver, isServerError } from './wire';
 
-/** What it needs of its link. */
+/** What a courier needs of its link. */
 export interface Round {
   driver(): Promise<Driver>;
   key: Buffer;
@@ -29,14 +29,14 @@ export interface Round {
 
 export class Courier {
   private readonly control: Channel;
-  /** Leases that are to have another length. */
+  /** New lengths of leases. */
   private readonly lengths = new Map<Delivery, number>();
   private readonly reports = new Set<Delivery>();
   private readonly pause = new Bell();
   private working: Promise<void> | null = null;
   private isFinishing = false;
   private wantsBeat = false;
-  /** When it looks again by itself. */
+  /** When it looks again by itself, unless the bell rings before. */
   wakesAt = -Infinity;
 
   constructor(private readonly round: Round) {
@@ -64,7 +64,7 @@ export class Courier {
     while (!this.isFinishing) {
       try {
         await this.nextWork();
-        // First, so that nothing that the server refuses keeps leases from being renewed.
+        // Heartbeats first, so that a command that the server refuses does not keep leases from being renewed.
         if (this.wantsBeat || nowMs() >= this.round.leases.beatAt) await this.beat();
         await this.tellSome();
         if (this.lengths.size > 0) await this.changeLengths();
@@ -88,7 +88,7 @@ export class Courier {
     this.wakesAt = -Infinity;
   }
 
-  // --- What the server is told
+  // --- Outcomes
 
   async flush(): Promise<void> {
     while (this.round.ends.size > 0) await this.tellSome();
@@ -116,14 +116,14 @@ export class Courier {
     return replies;
   }
 
-  /** What a handler asks, also where the server is away for a while. */
+  /** Sends a handler's commands, and tries again while the server is away. */
   async askFor(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
     for (let troubles = 0; ;) {
       try {
         return await this.ask(commands);
       } catch (error) {
         if (isServerError(error) && (isRefusal(error) || fatal(error))) throw error;
-        this.control.close(); // it may have moved
+        this.control.close(); // the key may have moved
         this.round.trouble(error);
         const until = nowMs() + core.troubleMs(++troubles);
         while (!delivery.told && nowMs() < until) await sleep(Math.min(limits.FIRST_TROUBLE_MS, until - nowMs()));
@@ -154,7 +154,7 @@ export class Courier {
     this.round.beaten();
   }
 
-  /** A lease of that length, whatever it was delivered with. */
+  /** Gives a delivery a lease of another length. */
   relet(delivery: Delivery, leaseMs: number): void {
     if (!this.isCarrying) return;
     this.lengths.set(delivery, leaseMs);
@@ -213,11 +213,11 @@ export class Courier {
       }
       throw error;
     });
-    // What the server refuses of one keeps nobody else's from it.
+    // If the server refuses one report, the others still count.
     for (const [n, reply] of replies.entries()) this.reported(ready[n]!, texts[n]!, reply);
   }
 
-  /** Until it is known there, the end of the job says it once more. */
+  /** Until the server has confirmed a report, the job's end sends it once more. */
   private reported(delivery: Delivery, text: Buffer, reply: unknown): void {
     if (reply === null) this.round.lose(delivery);
     if (delivery.progress === text) delivery.progress = null;
@@ -226,7 +226,7 @@ export class Courier {
 
   // --- Stopping
 
-  /** So much time is left to end what it does. */
+  /** Begins to stop; what it is doing must end within this time. */
   async finish(ms: number): Promise<void> {
     this.isFinishing = true;
     this.round.bell.ring();

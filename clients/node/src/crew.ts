@@ -1,4 +1,4 @@
-// Who does the work: what waits for a handler, what runs, and how much may be fetched.
+// Which jobs wait for a handler, which ones run, and how many more may be fetched.
 
 import * as core from './core';
 import type { Delivery } from './delivery';
@@ -15,13 +15,13 @@ import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
 
 export class Crew implements Boss {
-  /** No more is fetched. */
+  /** The worker stops: nothing more is fetched. */
   isDraining = false;
   /** How many jobs were given back. */
   returned = 0;
-  /** What waiting does not mend. */
+  /** An error that waiting does not fix. */
   failure: ConfigurationError | null = null;
-  /** For how long the event loop has just stood still, at least. */
+  /** For how long the event loop has just been blocked, at least. */
   lateMs: () => number = () => 0;
   private readonly running = new Map<readonly Turn[], Promise<void>>();
   private readonly resting = new Set<Bell>();
@@ -36,7 +36,7 @@ export class Crew implements Boss {
     private readonly settings: WorkerSettings,
     private readonly handlers: Handlers,
     private readonly guard: Guard,
-    /** How many links share what may be fetched. */
+    /** How many links share the places for jobs. */
     private readonly linkCount: () => number,
     private readonly onFailure: () => void,
   ) {}
@@ -45,12 +45,12 @@ export class Crew implements Boss {
     return this.settings.waitMs;
   }
 
-  /** How many jobs may be in hand. Each that is fetched has a free handler, but for the prefetched. */
+  /** How many jobs may be in hand: one for each free handler, or its batch, and the prefetched ones. */
   get capacity(): number {
     return this.settings.concurrency * this.handlers.room + this.settings.prefetch;
   }
 
-  /** What their handlers run. */
+  /** The deliveries that handlers run now. */
   get atWork(): Delivery[] {
     return [...this.running.keys()].flat().map(({ delivery }) => delivery);
   }
@@ -59,12 +59,12 @@ export class Crew implements Boss {
     return [...this.running.values()];
   }
 
-  /** Until no handler runs. */
+  /** Waits until no handler runs. */
   async idle(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running.values());
   }
 
-  /** From now on it takes nothing on, and what has not begun goes back. */
+  /** Takes no more jobs from now on, and gives back those that have not begun. */
   end(): void {
     this.isDraining = true;
     for (const turn of this.backlog.splice(0)) this.giveBack(turn.link, turn.delivery);
@@ -85,7 +85,7 @@ export class Crew implements Boss {
     });
   }
 
-  /** To those that wait for their turn to fetch. */
+  /** Lets links fetch that wait for their turn. */
   private makeRoom(): void {
     if (this.claims.size === 0) return;
     clearTimeout(this.timer);
@@ -114,7 +114,7 @@ export class Crew implements Boss {
     admitted(claim);
   }
 
-  /** How many jobs may be fetched. */
+  /** How many more jobs may be fetched. */
   private get free(): number {
     const handlers = this.settings.concurrency - this.running.size;
     return handlers * this.handlers.room + this.settings.prefetch - this.backlog.length - this.claimed;
@@ -127,7 +127,7 @@ export class Crew implements Boss {
     this.startMore();
   }
 
-  /** Into the backlog, or back to the server. */
+  /** Puts a delivery into the backlog, or gives it back. */
   private accept(link: Link, delivery: Delivery): void {
     if (this.isDraining) return this.giveBack(link, delivery);
     const handler = this.handlers.choose(delivery);
@@ -142,7 +142,7 @@ export class Crew implements Boss {
 
   startMore(): void {
     while (this.running.size < this.settings.concurrency) {
-      // A doubtful one waits until a heartbeat tells whether it is ours yet.
+      // A doubtful delivery waits until a heartbeat tells whether it is still ours.
       const at = this.backlog.findIndex(({ delivery }) => !delivery.isDoubtful);
       if (at < 0) break;
       const batch = this.take(at);
@@ -151,7 +151,7 @@ export class Crew implements Boss {
     this.makeRoom();
   }
 
-  /** One job of the backlog, or as many as its handler takes at a time; but none that is lost. */
+  /** Takes one job from the backlog, or as many as its handler takes at a time. Leaves out lost ones. */
   private take(at: number): Turn[] {
     const { handler } = this.backlog[at]!;
     const batch: Turn[] = [];
@@ -178,7 +178,7 @@ export class Crew implements Boss {
     );
     delivery.tell('lost');
     void this.guard.call('lost', [jobOf(delivery)]);
-    if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been there
+    if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been in the backlog
   }
 
   refused(delivery: Delivery, error: Error, then: string): void {
@@ -220,7 +220,7 @@ export class Crew implements Boss {
 
   // --- For tests
 
-  /** Handles what a link finds. Returns how many. */
+  /** Handles what a link found. Returns how many. */
   async drain(link: Link, found: readonly Delivery[]): Promise<number> {
     let handled = 0;
     for (const delivery of found) this.accept(link, delivery);

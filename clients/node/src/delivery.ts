@@ -1,4 +1,4 @@
-// A job in hand, as the worker knows it: nothing that a handler does to its `Job` changes anything here.
+// A job in hand, as the worker sees it: nothing that a handler does to its `Job` changes it.
 
 import { type Codec, decoded, type Envelope, readEnvelope } from './codec';
 import { Cancelled, type PayloadError, type Why } from './errors';
@@ -8,25 +8,25 @@ import { type Ended, endedOf } from './results';
 import { toText } from './text';
 import type { Command } from './wire';
 
-/** How a handler ended, or how `job.fail` and `job.succeed` say that it did. */
+/** How a handler ended, or what `job.fail` or `job.succeed` said. */
 export type End = { error: unknown } | { value: unknown };
 
 export const isThrown = (end: End): end is { error: unknown } => 'error' in end;
 
-/** What ends an attempt that is neither a success nor a failure: the handler begins again when that is over. */
+/** What an attempt waits for that ends neither as a success nor as a failure. The handler begins again afterwards. */
 export type Suspension =
   | { for: 'sleep'; name: string; ms: number }
-  /** Without a limit, a marker is of no use. */
+  /** Without a time limit there is no need for a marker. */
   | { for: 'signal'; name: string; ms: null }
   | { for: 'signal'; name: string; ms: number; marker: string }
-  /** `adds`: the commands that add those jobs. */
+  /** `adds`: the commands that add these jobs. */
   | { for: 'jobs'; ids: readonly Buffer[]; onDead: OnDead; adds: readonly Command[] };
 
-/** What a marker of a wait with a limit says: the attempt waits, or the time is over. */
+/** The value of a wait's marker: the job waits, or its time is over. */
 export const WAITING = 'waiting';
 export const OVER = 'over';
 
-/** What the server sends of a delivery, in the order of the fetch's options. */
+/** The server's row for a delivery, in the order of the fetch's options. */
 export type Row = readonly [
   id: Buffer,
   payload: Buffer,
@@ -39,27 +39,27 @@ export type Row = readonly [
   terms: readonly unknown[],
 ];
 
-/** A job that is to be added, and its id. */
+/** A job to be added, and its id. */
 export interface Part {
   id: Buffer;
   data: unknown;
   options: AddOptions;
 }
 
-/** What its handler can ask of who delivered a job. */
+/** What a handler can ask of the link that delivered its job. */
 export interface Desk {
   /**
-   * The answers to commands, which the server may get twice. Rejects with what the server refuses, and Cancelled where the
-   * handler's time is over before there is an answer.
+   * Sends commands, which the server may get twice, and returns the replies. Rejects with the server's refusal, or with
+   * Cancelled if the handler's time is over before there is a reply.
    */
   ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]>;
-  /** Another worker may have it. */
+  /** Reports the job as lost: another worker may have it. */
   lose(delivery: Delivery): void;
-  /** Its handler has said how far it is. */
+  /** The handler has reported progress. */
   report(delivery: Delivery): void;
-  /** An id of its queue's key, like that one. */
+  /** An id like this one, of the same key as the job. */
   idLike(delivery: Delivery, id: string): Buffer;
-  /** The commands that add them to its queue. */
+  /** The commands that add jobs to the job's queue. */
   adding(delivery: Delivery, parts: readonly Part[]): Promise<Command[]>;
 }
 
@@ -70,29 +70,29 @@ export class Delivery {
   readonly attempt: number;
   readonly deadlineMs: number;
   readonly dueMs: number | null;
-  /** How the jobs ended that this one was added after, or waited for. */
+  /** How the jobs ended that this one was `after`, or waited for. */
   readonly results: readonly Ended[];
-  /** The job's own lease; deliveries allowed, 0 = without limit; its ladder's wait after a failure of this delivery. */
+  /** The job's own lease; its limit of deliveries (0: no limit); the wait of its ladder if this delivery fails. */
   readonly ttrMs: number;
   readonly maxAttempts: number;
   readonly waitMs: number | null;
-  /** The lease of this delivery, and when it ends, by this process's clock. */
+  /** The length of this delivery's lease. `endsAt`: when it ends, by this process's clock. */
   leaseMs: number;
-  /** Its handler's own limit of attempts, where the job has none. */
+  /** The handler's limit of attempts, for a job that has none. */
   handlerAttempts = 0;
   endsAt = Infinity;
-  /** It came while the event loop stood still, so its lease may have ended. */
+  /** It came while the event loop was blocked, so its lease may have ended. */
   isDoubtful = false;
   /** What `job.fail` or `job.succeed` was given. */
   said: End | null = null;
-  /** The handler waits for something: its attempt has ended. */
+  /** What the handler waits for, if that has ended its attempt. */
   suspension: Suspension | null = null;
-  /** What its handler said last of how far it is, until the server is told; and when it was told the last time. */
+  /** The handler's last progress that the server has not confirmed. `reportedAt`: when a report was last sent. */
   progress: Buffer | null = null;
   reportedAt = -Infinity;
-  /** Its payload cannot be decoded. */
+  /** The error, if the payload cannot be decoded. */
   unreadable: PayloadError | null = null;
-  /** What handlers and hooks get. */
+  /** The `Job` that handlers and hooks get. */
   view: object | null = null;
   private why: Why | null = null;
   private controller: AbortController | null = null;
@@ -101,11 +101,11 @@ export class Delivery {
   constructor(
     readonly key: Buffer,
     row: Row,
-    /** What was done in earlier attempts, and what signals brought. */
+    /** What earlier attempts kept, and what signals brought. */
     readonly steps: Map<string, Buffer>,
     readonly codec: Codec,
     readonly desk: Desk,
-    /** Of an error in a listener of the job's signal. */
+    /** Gets errors of listeners of the job's signal. */
     private readonly onError: (error: unknown) => void = () => {},
   ) {
     [this.id, this.payload, this.token] = row;
@@ -124,7 +124,7 @@ export class Delivery {
     return toText(this.id);
   }
 
-  /** Deliveries allowed, by the job or else its handler; 0 = without limit. */
+  /** The limit of deliveries: the job's own, else its handler's; 0: no limit. */
   get limit(): number {
     return this.maxAttempts || this.handlerAttempts;
   }

@@ -1,15 +1,15 @@
-// Which client library: ioredis or node-redis.
+// The client libraries: ioredis and node-redis.
 
 import { ConfigurationError } from './errors';
 import type { Driver } from './wire';
 
-/** Of ioredis: `Redis` or `Cluster`. */
+/** A client of ioredis: `Redis` or `Cluster`. */
 export interface IoredisClient {
   callBuffer(command: string, ...args: any[]): Promise<unknown>;
   duplicate(...args: any[]): any;
 }
 
-/** Of node-redis: what `createClient`, `createCluster` or `createSentinel` make. */
+/** A client of node-redis: from `createClient`, `createCluster` or `createSentinel`. */
 export interface NodeRedisClient {
   sendCommand(...args: any[]): Promise<any>;
   duplicate(...args: any[]): any;
@@ -20,7 +20,7 @@ export interface NodeRedisClient {
 /** A URL, or a client of ioredis or node-redis. */
 export type Client = string | IoredisClient | NodeRedisClient;
 
-/** Of a URL: ioredis where it is installed, else node-redis. Of a client: the one that it is of. */
+/** The driver of a client. For a URL it is ioredis if that is installed, else node-redis. */
 export async function drive(client: Client): Promise<Driver> {
   if (typeof client === 'string') return open(client);
   if ('callBuffer' in client) return new (await import('./ioredis.js')).IoredisDriver(client, false);

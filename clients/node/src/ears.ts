@@ -1,4 +1,4 @@
-// Hears within a millisecond that a job was cancelled: DQ.BTOUCH waits with those that have been in hand for a while.
+// Hears within a millisecond that a job was cancelled: a DQ.BTOUCH waits with jobs that have been in hand for a while.
 
 import { Channel } from './channel';
 import * as core from './core';
@@ -9,19 +9,19 @@ import { Standing } from './standing';
 import { nowMs } from './waiting';
 import { type Driver, isServerError } from './wire';
 
-/** What it needs of its link. */
+/** What ears need of their link. */
 export interface Listener {
   driver(): Promise<Driver>;
   isHeld(delivery: Delivery): boolean;
   lose(delivery: Delivery): void;
-  /** How far apart heartbeats are. */
+  /** The time between heartbeats. */
   beatMs(): number;
   unblock(clientId: number): Promise<unknown>;
-  /** The server refuses it: there are heartbeats. */
+  /** The server refuses DQ.BTOUCH: only heartbeats notice cancellations. */
   deaf(error: Error): void;
 }
 
-/** Those of one queue. */
+/** Hears of the jobs of one queue. */
 class Ear {
   private young: { delivery: Delivery; sinceMs: number }[] = [];
   private covered: Delivery[] = [];
@@ -49,7 +49,7 @@ class Ear {
     this.timer ??= setTimeout(() => this.look(), HEAR_AFTER_MS);
   }
 
-  /** Short jobs have gone by then, and cost nothing. */
+  /** Covers jobs that have been in hand for some time. Short jobs have ended by then, and cost nothing. */
   private look(): void {
     this.timer = null;
     const since = nowMs() - HEAR_AFTER_MS;
@@ -92,7 +92,7 @@ class Ear {
 export class Ears {
   private ears: Map<string, Ear> | null;
 
-  /** For so many queues at most; with more there are heartbeats alone. */
+  /** Covers at most `MOST_EARS` queues. With more of them, only heartbeats notice cancellations. */
   constructor(
     queues: number,
     private readonly listener: Listener,

@@ -1,4 +1,4 @@
-// What the server is still to be told of how deliveries ended.
+// Outcomes of deliveries that the server must still be told.
 
 import type { Outcome } from './core';
 import { isRefusal } from './fatal';
@@ -6,7 +6,7 @@ import type { Delivery } from './delivery';
 import { FLUSH_AFTER_MS, FLUSH_COUNT } from './limits';
 import { afterAll, type Bell } from './waiting';
 
-/** What became of one that was told. */
+/** Gets what became of each outcome that was sent. */
 export interface Told {
   heard(delivery: Delivery): void;
   lost(delivery: Delivery): void;
@@ -38,7 +38,7 @@ export class Ends {
     this.ring();
   }
 
-  /** In a millisecond, so that a fetch may take it along; at once where there are many. */
+  /** Rings the bell: at once if there are many outcomes, else in a millisecond, so that a fetch may take them along. */
   ring(): void {
     if (this.outcomes.length >= FLUSH_COUNT) {
       this.bell.ring();
@@ -53,7 +53,7 @@ export class Ends {
     this.isArmed = false;
   }
 
-  /** Takes the answers in, and returns an error that was among them. What has none is told again. Never rejects. */
+  /** Reads the replies, and returns one that is an error. Outcomes without a reply are sent again. Never rejects. */
   async hear(
     sent: readonly Outcome[],
     replies: readonly Promise<unknown>[],
@@ -90,7 +90,7 @@ export class Ends {
     if (outcome.isLost(reply)) this.told.lost(outcome.delivery);
   }
 
-  /** Asks for less. Where there is nothing less to ask for, the job comes again when its lease ends. */
+  /** Asks for less. If nothing less can be asked for, the job comes again when its lease ends. */
   private refused(outcome: Outcome, error: Error): void {
     const less = outcome.isWait ? 'the attempt failed' : 'told once more, with less';
     const isOver = !outcome.refused(error);

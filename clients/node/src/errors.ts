@@ -1,4 +1,4 @@
-// What a handler may throw to say how its job goes on, and what can go wrong.
+// Errors, and what a handler may throw to say how its job goes on.
 
 import { textOf } from './shown';
 import type { Duration } from './times';
@@ -14,23 +14,23 @@ export class ConfigurationError extends DqError {}
 /** The queue has reached its MAXLEN or MAXBYTES; nothing was added. */
 export class QueueFull extends DqError {}
 
-/** The payload is not what the queue's codec reads. `job.payload` still has its bytes. */
+/** The queue's codec cannot read the payload. `job.payload` still has its bytes. */
 export class PayloadError extends DqError {}
 
-/** The queue's codec cannot make bytes of a result or of a step's value. */
+/** The queue's codec cannot encode a result or the value of a step. */
 export class EncodingError extends DqError {}
 
-/** The job that was waited for has ended, and not by a handler's success. */
+/** A job that was waited for has no result: it is dead, was deleted, has expired, or is unknown. */
 export class JobFailed extends DqError {
   constructor(
     /** The job's id. */
     readonly id: string,
     /**
-     * `unknown`: the server holds no such job. It may have succeeded: results of jobs with a `keep`, and of queues with a
-     * DONETTL, can be read later.
+     * `unknown`: the queue has no such job. It may have been done: results can be read later if the job has a `keep` or the
+     * queue a DONETTL.
      */
     readonly outcome: 'dead' | 'deleted' | 'expired' | 'unknown',
-    /** Of a dead job: what its last failure said. */
+    /** The reason of a dead job's last failure. */
     readonly reason: string | null,
   ) {
     super(`job ${id} ${FATES[outcome]}${reason ? `: ${reason}` : ''}`);
@@ -46,13 +46,13 @@ const FATES = {
     'or it was never there',
 };
 
-/** What a handler did with steps that cannot be: a name used twice, or one that is reserved. */
+/** A handler misused steps: a name was used twice, or is reserved. */
 export class StepError extends DqError {}
 
-/** Why a handler is told to end. */
+/** Why a handler is told to stop. */
 export type Why = 'lost' | 'stopping' | 'timeout';
 
-/** The base of what a handler throws (or gives to `job.fail`) to decide how its job goes on. Its reason may be an error. */
+/** Base of what a handler throws (or gives to `job.fail`) to say how its job goes on. The reason may be an error. */
 export class ControlError extends DqError {
   readonly reason: string | undefined;
 
@@ -63,7 +63,7 @@ export class ControlError extends DqError {
   }
 }
 
-/** This attempt failed; try again after `delay`, instead of what the ladder says. */
+/** This attempt failed; try again after `delay` instead of the wait that the backoff says. */
 export class Retry extends ControlError {
   constructor(
     readonly delayMs: Duration,
@@ -87,10 +87,10 @@ export class Snooze extends ControlError {
 export class GiveUp extends ControlError {}
 
 /**
- * The reason of `job.signal` once the job was lost, its handler took longer than its timeout, or the worker stops.
+ * The reason of `job.signal` once the job was lost, its handler's timeout is over, or the worker stops.
  *
- * A job of a worker that stops is given back uncounted when its handler throws this, or the AbortError of what it gave the
- * signal to.
+ * If the worker stops, a handler that throws it, or the AbortError of what it gave the signal to, gives its job back,
+ * uncounted.
  */
 export class Cancelled extends ControlError {
   constructor(readonly why: Why) {
@@ -99,13 +99,13 @@ export class Cancelled extends ControlError {
 }
 
 /**
- * What `job.sleep`, `job.wait`, `job.waitFor` and `job.spawn` throw to end the attempt: let it pass. Where it is caught, the
- * attempt has ended all the same.
+ * Thrown by `job.sleep`, `job.wait`, `job.waitFor` and `job.spawn` to end the attempt. Let it pass: catching it changes
+ * nothing.
  */
 export class Suspended extends ControlError {}
 
 /** A handler took longer than its timeout. */
 export class TimedOut extends ControlError {}
 
-/** What was waited for did not come in time: a TimeoutError, as of AbortSignal.timeout. */
+/** What was waited for did not come in time: a TimeoutError, like that of AbortSignal.timeout. */
 export const timeoutError = (text: string) => new DOMException(text, 'TimeoutError');

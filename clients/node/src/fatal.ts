@@ -1,11 +1,11 @@
-// Which errors no waiting mends, and what to do about them.
+// Errors that waiting does not fix, and what to do about them.
 
 import { ConfigurationError } from './errors';
 import { FATALITIES } from './fatalities';
 import { textOf } from './shown';
 import { isServerError } from './wire';
 
-/** What cannot become right by waiting, in words that say what to do; null for all else. */
+/** An error that waiting does not fix, with words that say what to do; null if the error may pass. */
 export function fatal(error: unknown): ConfigurationError | null {
   if (error instanceof ConfigurationError) return error;
   if (!isServerError(error)) {
@@ -17,10 +17,10 @@ export function fatal(error: unknown): ConfigurationError | null {
   return found ? new ConfigurationError(`${found.what} (${text})`, { cause: error }) : null;
 }
 
-/** Of one command: it cannot be carried out as it is, and the next may. */
+/** Whether the server will never carry out this command as it was sent. The next command may succeed. */
 export const isRefusal = (reply: Error) => /^(ERR|MAXLEN|MAXBYTES) /.test(reply.message) && !fatal(reply);
 
-/** For who only adds: the same words as of a worker. */
+/** The worker's words about a server without the module, for a queue that only adds; null for other errors. */
 export function withoutModule(error: unknown): ConfigurationError | null {
   return isServerError(error) && /^(ERR )?unknown command/.test(error.message) ? fatal(error) : null;
 }

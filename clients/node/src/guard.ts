@@ -1,5 +1,5 @@
-// The one door to the user's code: handlers, hooks and loggers are called here, and what they throw or return is read
-// here. Nothing in this file throws or rejects because of them. (Codecs: `decoded` in codec.ts.)
+// The only place that touches the user's code: handlers, hooks and loggers are called here, and what they throw or return
+// is read here. Nothing in this file throws or rejects because of them. (Codecs: `decoded` in codec.ts.)
 
 import { type Codec, encoded } from './codec';
 import { type Delivery, type End, isThrown, type Suspension } from './delivery';
@@ -17,16 +17,16 @@ import { afterAll } from './waiting';
 
 export type Verdict =
   | { how: 'done'; result: Buffer | null }
-  /** `waitMs`: what it asked for. `complaint`: it asked for what is no delay. */
+  /** `waitMs`: the wait that the handler asked for. `complaint`: what it asked for is not a delay. */
   | { how: 'fail'; reason: string; waitMs: number | null; complaint?: string }
   | { how: 'snooze'; reason: string | null; waitMs: number }
   | { how: 'give up'; reason: string }
-  /** Neither a success nor a failure: it waits for something. */
+  /** Neither a success nor a failure: the job waits for something. */
   | { how: 'suspend'; suspension: Suspension }
-  /** As if it had not been delivered. */
+  /** Given back as if it had not been delivered. */
   | { how: 'return' };
 
-/** What becomes of a job of those that were handled together, and ended with that. */
+/** The verdict on one of the jobs that were handled together, whose handler ended with `end`. */
 export function verdict(delivery: Delivery, together: readonly Delivery[], end: End, handler: Handler): Verdict {
   if (delivery.suspension) return { how: 'suspend', suspension: delivery.suspension };
   const own = ownEnd(delivery, end, handler);
@@ -40,7 +40,7 @@ export function verdict(delivery: Delivery, together: readonly Delivery[], end: 
     }
   };
   const unreadable = together.find((each) => each.unreadable !== null && each.unreadable === error);
-  // In a batch, a payload that cannot be decoded is no fault of the others; nor is a wait of one of them.
+  // In a batch, other jobs do not fail because one payload cannot be decoded, or because one job waits.
   if (unreadable && unreadable !== delivery) return { how: 'return' };
   if (unreadable) return { how: 'give up', reason: unreadable.unreadable!.message };
   if (together.some(({ suspension }) => suspension) && isTrue(() => error instanceof Suspended))
@@ -52,7 +52,7 @@ export function verdict(delivery: Delivery, together: readonly Delivery[], end: 
   }
 }
 
-/** What was said of this one; else what its handler threw or returned. Of a batch, what it returns is no job's own. */
+/** What the handler said of this job, else what it threw or returned. A batch's return value belongs to no single job. */
 export function ownEnd(delivery: Delivery, end: End, handler: Handler): End {
   return delivery.said ?? (handler.batch > 0 && !isThrown(end) ? { value: null } : end);
 }
@@ -66,7 +66,7 @@ function doneWith(codec: Codec, value: unknown): Verdict {
   }
 }
 
-/** May throw: a proxy does at each look. */
+/** May throw: a proxy can throw at each access. */
 function read(error: unknown, isTold: boolean, handler: Handler): Verdict {
   if (isTold && isAbort(error)) return { how: 'return' };
   if (!(error instanceof ControlError)) {
@@ -103,14 +103,14 @@ function delayOf(said: Retry | Snooze): { waitMs: number | null; complaint?: str
   }
 }
 
-/** Whether it ended because it was told to: what `fetch` and others throw when their signal aborts. */
+/** Whether it ended because it was told to: `fetch` and others throw such errors when their signal aborts. */
 function isAbort(error: unknown): boolean {
   if (error instanceof Cancelled) return true;
   const { name, code, cause } = (error ?? {}) as { name?: unknown; code?: unknown; cause?: unknown };
   return name === 'AbortError' || code === 'ABORT_ERR' || cause instanceof Cancelled;
 }
 
-/** Whether a log need not say that the handler failed. */
+/** Whether the handler threw it to say how its job goes on, which is not logged as a failure. */
 export function isControl(error: unknown): boolean {
   try {
     return error instanceof ControlError;
@@ -119,9 +119,9 @@ export function isControl(error: unknown): boolean {
   }
 }
 
-// --- Calling it
+// --- Calling the user's code
 
-/** What a logger throws must not keep a job from being settled. */
+/** A logger whose errors are ignored: they must not keep a job from being settled. */
 export function careful(logger: Logger): Logger {
   const say = (level: keyof Logger) => (message: string) =>
     quietly(
@@ -140,11 +140,11 @@ export class Guard {
     private readonly around: readonly Around[] = [],
   ) {}
 
-  /** For what the user attached to something of ours. */
+  /** Logs an error in a listener that the user attached to an object of the library. */
   readonly complain = (error: unknown): void => this.log.error(`dq: a listener failed: ${stackOf(error)}`);
 
   /**
-   * Calls that hook of each; null where there is nothing to wait for. They are not waited for if they take too long.
+   * Calls a hook of all `Hooks`. Returns null if there is nothing to wait for. A hook that takes too long is not waited for.
    */
   call(name: Exclude<Name, 'context' | 'adding'>, jobs: readonly Job[], error?: unknown): Promise<unknown> | null {
     const waits = this.hooks.flatMap((hooks) => {
@@ -163,7 +163,7 @@ export class Guard {
     }
   }
 
-  /** Whether it ended well, and in time. */
+  /** Whether a hook succeeded in time. */
   private inTime(name: Name, given: unknown): Promise<boolean> {
     return new Promise((resolve) => {
       const inTime = afterAll(limits.HOOK_MS, () => {
@@ -186,7 +186,7 @@ export class Guard {
     return false;
   }
 
-  /** The headers as the hooks `adding` leave them. One that fails leaves them as they were. */
+  /** The headers as the hooks `adding` leave them. A hook that fails leaves them unchanged. */
   async adding(queue: string, given: Record<string, string> | undefined): Promise<Record<string, string> | undefined> {
     let headers = given;
     for (const hooks of this.hooks) {
@@ -197,7 +197,7 @@ export class Guard {
     return headers;
   }
 
-  /** A hook may set headers that are no texts. */
+  /** The headers that are texts: a hook may set others. */
   private readable(headers: Record<string, unknown>): Record<string, string> {
     const texts: Record<string, string> = {};
     for (const [name, value] of Object.entries(Object.getOwnPropertyDescriptors(headers))) {
@@ -215,7 +215,7 @@ export class Guard {
     return this.hooks.reduceRight<Call>((next, hooks) => this.inContext(hooks, jobs, next), inner)();
   }
 
-  /** What the hook throws or returns changes nothing. */
+  /** Runs the call inside the hook `context`. What the hook throws or returns changes nothing. */
   private inContext(hooks: Hooks, jobs: readonly Job[], call: Call): Call {
     return async () => {
       if (!this.hasContext(hooks)) return call();
@@ -241,7 +241,7 @@ export class Guard {
 
 type Call = () => Promise<End>;
 
-/** What it throws is the handler's error, and what it returns its result; but not before the handler has ended. */
+/** What middleware throws is the handler's error, what it returns the result; but not before the handler has ended. */
 function middleware(around: Around, given: () => unknown, call: Call): Call {
   return async () => {
     const once = callOnce(call);
@@ -253,7 +253,7 @@ function middleware(around: Around, given: () => unknown, call: Call): Call {
   };
 }
 
-/** For code that may call it twice, too late, or not wait for it. */
+/** For user code that may call `next` twice, too late, or without waiting for it. */
 function callOnce(call: Call) {
   let begun: Promise<End> | null = null;
   let isOver = false;
@@ -265,7 +265,7 @@ function callOnce(call: Call) {
       const end = isTooLate && !begun ? Promise.reject(new Error('next was called too late')) : start().then(unwrap);
       return Quiet.of(end);
     },
-    /** What it has begun by now; from now on it begins nothing. */
+    /** The call if it has begun. From now on it cannot begin. */
     begun() {
       isTooLate = true;
       return begun;

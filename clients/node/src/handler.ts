@@ -1,4 +1,4 @@
-// Handlers: functions, how their jobs are treated, and which one gets a job.
+// Handlers: functions, the terms on which they get jobs, and which handler gets a job.
 
 import { ENVELOPE_VERSION } from './codec';
 import { ConfigurationError } from './errors';
@@ -11,34 +11,34 @@ import { type Duration, exponentialMs, toMs } from './times';
 const FIRST_DELAY_MS = 1000;
 const LONGEST_DELAY_MS = 3_600_000;
 
-/** What does the work. When its promise fulfils, the job is done, and what it returns is the job's result. */
+/** Does the work. When its promise fulfils, the job is done, and the value is the job's result. */
 export type Processor<T = any> = (job: Job<T>) => unknown;
 
 /** A processor of up to `batch` jobs at a time. */
 export type BatchProcessor<T = any> = (jobs: Job<T>[]) => unknown;
 
 export interface HandlerOptions {
-  /** The kind of jobs that it takes; without one, all that no other handler of the worker takes. */
+  /** The kind of jobs that it takes; without one, all jobs that no other handler of the worker takes. */
   kind?: string | null;
-  /** After so many failed deliveries the job is dead (0: no limit). The job's own limit goes first. */
+  /** The job is dead after this many failed deliveries (0: no limit). The job's own limit takes precedence. */
   attempts?: number;
   /**
-   * The waits after the 1st, 2nd, ... failure; the last one repeats. A ladder that the job has goes first. Without either:
+   * The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff takes precedence. Without either:
    * 1 s, doubling to 1 hour, with jitter.
    */
   backoff?: readonly Duration[];
   /**
-   * For how long a job stays with a worker that crashed, whatever TTR the job or its queue has. Slow handlers need no
-   * longer one: the worker renews it.
+   * How long a job stays with a worker that crashed, whatever TTR the job or its queue has. Slow handlers need no longer
+   * lease: the worker renews it.
    */
   lease?: Duration;
-  /** The processor takes an array of up to so many jobs. */
+  /** The processor takes an array of up to this many jobs. */
   batch?: number;
-  /** The handler may take so long; then it is told by `job.signal`, and the job fails. By default it may run for ever. */
+  /** How long the handler may take: then `job.signal` aborts, and the job fails. By default there is no limit. */
   timeout?: Duration;
-  /** Of these errors the job is retried, and of all others it is dead. */
+  /** Only errors of these classes are tried again; of any other error the job is dead. */
   retryOn?: readonly ErrorType[];
-  /** Of these errors the job is dead, whatever attempts it has left. */
+  /** Errors of these classes make the job dead, whatever attempts it has left. */
   giveUpOn?: readonly ErrorType[];
 }
 
@@ -57,15 +57,15 @@ export const HANDLER: Record<keyof HandlerOptions, 1> = {
   giveUpOn: 1,
 };
 
-/** What `handler` makes. */
+/** What `handler` makes of a processor. */
 export class Handler<T = any> {
   readonly kind: string | null;
   readonly attempts: number;
   readonly backoffMs: readonly number[];
-  /** Null where nothing was said. */
+  /** Null if not given. */
   readonly leaseMs: number | null;
   readonly batch: number;
-  /** Null where there is none. */
+  /** Null: no timeout. */
   readonly timeoutMs: number | null;
   private readonly retryOn: readonly ErrorType[] | null;
   private readonly giveUpOn: readonly ErrorType[];
@@ -86,7 +86,7 @@ export class Handler<T = any> {
     this.giveUpOn = types(options.giveUpOn ?? [], 'giveUpOn');
   }
 
-  /** Whether the job is dead of that error. */
+  /** Whether this error makes the job dead. */
   isFinal(error: unknown): boolean {
     const isOf = (type: ErrorType) => error instanceof type;
     return this.giveUpOn.some(isOf) || (this.retryOn !== null && !this.retryOn.some(isOf));
@@ -97,7 +97,7 @@ export class Handler<T = any> {
     return this.batch || 1;
   }
 
-  /** The wait after a failed attempt: its ladder's step, or exponential with jitter. */
+  /** The wait after a failed attempt: its backoff's step, or exponential with jitter. */
   delayMs(attempt: number): number {
     const step = this.backoffMs[Math.min(attempt, this.backoffMs.length) - 1];
     return step ?? defaultDelayMs(attempt);
@@ -111,15 +111,15 @@ export class Handler<T = any> {
 
 export const defaultDelayMs = (attempt: number) => exponentialMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS);
 
-/** A processor of many jobs at a time, with its options. */
+/** Makes a handler of a processor of many jobs at a time, with options. */
 export function handler<T = any>(processor: BatchProcessor<T>, options: HandlerOptions & { batch: number }): Handler<T>;
-/** A processor with its options, where a worker has several. */
+/** Makes a handler of a processor, with options, for a worker that has several. */
 export function handler<T = any>(processor: Processor<T>, options?: HandlerOptions): Handler<T>;
 export function handler<T = any>(processor: Processor<T> | BatchProcessor<T>, options?: HandlerOptions): Handler<T> {
   return new Handler(processor, options);
 }
 
-/** Null where nothing is said. */
+/** The duration in milliseconds; null if not given. */
 export function positiveMs(given: Duration | undefined, name: string, why: string): number | null {
   if (given === undefined || given === null) return null;
   const ms = toMs(given, name);
@@ -161,19 +161,19 @@ export class Handlers {
     return [...this.kinds.values(), ...(this.fallback ? [this.fallback] : [])];
   }
 
-  /** Null where no handler takes it. */
+  /** The job's handler; null if no handler takes it. */
   choose({ envelope }: Delivery): Handler | null {
     if (this.kinds.size === 0 || !envelope) return this.fallback;
     if (envelope.version !== ENVELOPE_VERSION) return null;
     return this.kinds.get(envelope.kind ?? '') ?? this.fallback;
   }
 
-  /** How many jobs a free handler can take, whichever kind they are of. */
+  /** How many jobs a free handler can take, whatever their kind. */
   get room(): number {
     return Math.min(...this.all().map((handler) => handler.size));
   }
 
-  /** What all of them say; null where one says nothing or another thing. */
+  /** The lease that all handlers want; null if they differ, or want none. */
   get leaseMs(): number | null {
     const [first = null, ...others] = this.all().map((handler) => handler.leaseMs);
     return others.every((other) => other === first) ? first : null;

@@ -1,4 +1,4 @@
-// One call of a handler, with its hooks, and what the server is told of it.
+// One call of a handler, with its hooks, and its jobs' outcomes.
 
 import * as core from './core';
 import { type Delivery, type End, isThrown } from './delivery';
@@ -10,14 +10,14 @@ import type { Link } from './link';
 import { stackOf } from './shown';
 import { afterAll } from './waiting';
 
-/** A delivery, who handles it, and whom it came by. */
+/** A delivery, its handler, and the link that fetched it. */
 export interface Turn {
   readonly delivery: Delivery;
   readonly handler: Handler;
   readonly link: Link;
 }
 
-/** Those have one handler. Never rejects: what the user's code throws goes no further than the guard. */
+/** Runs a handler on its jobs. Never rejects: what the user's code throws goes no further than the guard. */
 export async function handle(batch: readonly Turn[], guard: Guard): Promise<void> {
   const { handler } = batch[0]!;
   const views = batch.map(({ delivery }) => jobOf(delivery));
@@ -44,7 +44,7 @@ function settle({ delivery, handler, link }: Turn, found: Verdict, guard: Guard)
   link.end(delivery, core.ended(delivery, handler, found));
 }
 
-/** After its timeout it has failed, whatever becomes of it. */
+/** After the handler's timeout its jobs have failed, whatever the handler does later. */
 function limited(batch: readonly Turn[], handler: Handler, guard: Guard): { isOver(): boolean } | null {
   const { timeoutMs } = handler;
   if (timeoutMs === null) return null;
@@ -70,7 +70,7 @@ function limited(batch: readonly Turn[], handler: Handler, guard: Guard): { isOv
   };
 }
 
-/** To the hooks and the log. */
+/** Tells hooks and log how the handler ended. */
 function announce(delivery: Delivery, found: Verdict, end: End, guard: Guard): Promise<unknown> | null {
   const job = jobOf(delivery);
   if (found.how === 'suspend') return guard.call('suspended', [job]);

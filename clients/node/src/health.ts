@@ -1,4 +1,4 @@
-// A probe for supervisors: by HTTP, or a file that is touched while the worker is healthy.
+// Health checks for supervisors: an HTTP endpoint, or a file that is touched while the worker is healthy.
 
 import { closeSync, openSync, utimesSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -7,7 +7,7 @@ import { textOf } from './shown';
 
 const TOUCH_MS = 1000;
 
-/** Answers until it is closed. `illness`: why the worker is not healthy; null where it is. */
+/** Answers until it is closed. `illness`: why the worker is not healthy; null if it is. */
 export async function probe(where: string, illness: () => string | null): Promise<() => void> {
   const address = /^\[?([^/\]]*)\]?:(\d+)$/.exec(where);
   try {
@@ -39,12 +39,12 @@ function byFile(path: string, illness: () => string | null): () => void {
     utimesSync(path, new Date(), new Date());
   };
   touch();
-  // A disk that is full is no reason to stop.
+  // A full disk is no reason to stop.
   const timer = setInterval(() => {
     try {
       touch();
     } catch {
-      // whoever looks at the file sees that it is old
+      // the file's age shows it
     }
   }, TOUCH_MS);
   return () => clearInterval(timer);

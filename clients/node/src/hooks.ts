@@ -1,38 +1,38 @@
-// Where other code joins in: logging, metrics, tracing.
+// Hooks: where logging, metrics and tracing join in.
 
 import type { Job } from './job';
 
 /**
- * Give what you need. A hook may return a promise, which is awaited, but not for longer than 5 s. What a hook throws is
- * logged, and changes nothing.
+ * Give the methods that you need. A hook may return a promise, which is awaited for at most 5 s. What a hook throws is logged,
+ * and changes nothing.
  */
 export interface Hooks {
-  /** A job is about to be added; headers may be set. For a `Queue`. */
+  /** A job is about to be added; the hook may set headers. For hooks of a `Queue`. */
   adding?(queue: string, headers: Record<string, string>): unknown;
-  /** Its handler is about to run. */
+  /** The handler is about to run. */
   before?(job: Job): unknown;
   /**
-   * Runs the handler: calls `next`, and waits for what it returns. For contexts, as of AsyncLocalStorage: how the handler ended
-   * stays as it is. See `around` of a worker, which may change that.
+   * Runs the handler: calls `next`, and waits for its promise. For contexts, such as AsyncLocalStorage: it cannot change how
+   * the handler ended. `around` of a worker can.
    */
   context?(jobs: readonly Job[], next: () => unknown): unknown;
-  /** Its handler ended without an error. */
+  /** The handler ended without an error. */
   after?(job: Job): unknown;
-  /** Its handler ended with an error, or with what it may throw to say how the job goes on. */
+  /** The handler ended with an error, or threw how its job goes on, such as `Retry`. */
   failed?(job: Job, error: unknown): unknown;
-  /** Its handler waits for a time, a signal or other jobs: this attempt has ended, and another one follows. */
+  /** The attempt is over, uncounted: the job waits for a time, a signal or other jobs, and then begins again. */
   suspended?(job: Job): unknown;
-  /** The job was cancelled, or another worker may have it, as its lease expired before it was acknowledged. */
+  /** The job was cancelled, or its lease expired before it was acknowledged, so another worker may have it. */
   lost?(job: Job): unknown;
 }
 
 /**
- * Middleware: it gets the job (of a batch, the array), calls `next` and returns what that returns, or something else. What it
- * throws is the handler's error; where it does not call `next`, the handler does not run.
+ * Middleware: it gets the job (in a batch, the array), calls `next` and returns what that returns, or something else. What it
+ * throws is the handler's error. If it does not call `next`, the handler does not run.
  */
 export type Around<J = any> = (job: J, next: () => Promise<any>) => unknown;
 
-/** As of console, pino or winston. */
+/** A logger: console, pino, winston or the like. */
 export interface Logger {
   info(message: string): void;
   warn(message: string): void;
@@ -41,5 +41,5 @@ export interface Logger {
 
 const say = (message: string) => console.error(`${new Date().toISOString()} ${message}`);
 
-/** All goes to the console, on standard error, with the time. */
+/** Logs everything to the console, on standard error, with the time. */
 export const consoleLogger: Logger = { info: say, warn: say, error: say };

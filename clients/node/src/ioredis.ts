@@ -1,4 +1,4 @@
-// With ioredis: Redis (Sentinel, TLS, sockets) and Cluster. Its types are not used: it is optional.
+// The driver of ioredis: Redis (Sentinel, TLS, sockets) and Cluster. Its types are not used, as it is optional.
 
 import { ANSWER_MS, CONNECT_MS } from './limits';
 import { slotOf } from './text';
@@ -7,7 +7,7 @@ import { asReply, type Command, type Driver, identity, isServerError, type Line,
 
 type Redis = any;
 
-/** On a connection of a worker's own: nothing is sent twice, nothing waits for a new connection, nothing is cut off. */
+/** Options of a worker's own connection: no command is sent twice, waits for a reconnect, or is cut off by a timeout. */
 const LINE = {
   lazyConnect: true,
   retryStrategy: null,
@@ -48,14 +48,14 @@ class IoredisLine implements Line {
   }
 }
 
-/** Connects, or throws what was said on the way. */
+/** Connects, or throws the error that came meanwhile. */
 async function connected(redis: Redis): Promise<void> {
   let said: Error | undefined;
   const listen = (error: Error) => (said ??= error);
   redis.on('error', listen);
   try {
     await redis.connect();
-    // A database that is not there is only said by the way.
+    // That the database does not exist is only reported as an event.
     if (said && isServerError(said)) throw said;
   } catch (error) {
     redis.disconnect();
@@ -89,7 +89,7 @@ export class IoredisDriver implements Driver {
       return await this.send(commands, key);
     } finally {
       this.pending--;
-      if (this.pending === 0) this.client.stream?.unref?.(); // idle, it does not keep the process
+      if (this.pending === 0) this.client.stream?.unref?.(); // idle, it does not keep the process alive
     }
   }
 
@@ -113,7 +113,7 @@ export class IoredisDriver implements Driver {
     });
   }
 
-  /** Of a command that it does not know ioredis does not know the key, so it is told. */
+  /** ioredis cannot find the key in commands that are new to it, so the slot is set here. */
   private async toCluster([name, ...words]: Command, key = words[0] as Buffer): Promise<unknown> {
     const { Command } = (await import('ioredis' as string)) as any;
     const command = new Command(name, words, { replyEncoding: null });
@@ -127,7 +127,7 @@ export class IoredisDriver implements Driver {
       redis = (await this.node(key)).duplicate(LINE);
       await connected(redis);
     })();
-    const end = () => void connecting.catch(() => {}).then(() => redis?.disconnect()); // also where it comes too late
+    const end = () => void connecting.catch(() => {}).then(() => redis?.disconnect()); // also if it connects too late
     await within(connecting, timeoutMs, 'connecting', () => {
       redis?.disconnect();
       end();
@@ -137,7 +137,7 @@ export class IoredisDriver implements Driver {
 
   private async node(key: Buffer): Promise<Redis> {
     if (!this.isCluster) return this.client;
-    // A keyed command first: it follows a slot that moved, so the client knows its node.
+    // A keyed command first: it follows a slot that moved, so the client knows the node.
     await this.toCluster(['DQ.LEN', key]);
     const name = this.client.slots[slotOf(key)]?.[0];
     const node = this.client.nodes('master').find(({ options }: Redis) => `${options.host}:${options.port}` === name);
@@ -157,7 +157,7 @@ export class IoredisDriver implements Driver {
   }
 }
 
-/** Nothing is sent twice by itself: a command whose answer was lost is an error, and the next one connects anew. */
+/** No automatic retries: a command whose reply was lost is an error, and the next command connects again. */
 export async function openIoredis(url: string): Promise<Driver> {
   const { Redis } = (await import('ioredis' as string)) as any;
   const options = { ...LINE, connectTimeout: CONNECT_MS, commandTimeout: ANSWER_MS };

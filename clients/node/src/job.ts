@@ -18,7 +18,7 @@ import { LONGEST_TIMER_MS } from './waiting';
 import type { Command, Word } from './wire';
 
 export interface WaitForOptions {
-  /** What the ends are kept as; by default the how-manieth `waitFor` or `spawn` of the attempt it is. */
+  /** The name under which the ends are kept; by default the number of the `waitFor` or `spawn` in its attempt. */
   name?: string;
   onDead?: OnDead;
 }
@@ -45,7 +45,7 @@ export class Job<T = any> {
     return this.#delivery.name;
   }
 
-  /** The key that it came from; of a sharded queue, the shard's. */
+  /** The key that the job came from; of a sharded queue, the shard's. */
   get queue(): string {
     return toText(this.#delivery.key);
   }
@@ -55,33 +55,33 @@ export class Job<T = any> {
     return this.#delivery.payload;
   }
 
-  /** What names this delivery. It is larger than a number can hold. */
+  /** Identifies this delivery. It is larger than a number can hold. */
   get token(): string {
     return this.#delivery.token.toString();
   }
 
-  /** How often the job was delivered, this time included. */
+  /** How often the job was delivered, including this time. */
   get attempt(): number {
     return this.#delivery.attempt;
   }
 
-  /** How many deliveries are allowed, by the job or else its handler; null where there is no limit. */
+  /** How many deliveries are allowed, by the job or else its handler; null: no limit. */
   get maxAttempts(): number | null {
     return this.#delivery.limit || null;
   }
 
-  /** If this attempt fails, the job is dead. */
+  /** Whether the job is dead if this attempt fails. */
   get isLastAttempt(): boolean {
     const { limit, attempt } = this.#delivery;
     return limit > 0 && attempt >= limit;
   }
 
-  /** When the lease ended at delivery. The worker keeps renewing it while the handler runs. */
+  /** When the lease ends, as of the delivery. The worker keeps renewing it while the handler runs. */
   get deadline(): Date {
     return fromMs(this.#delivery.deadlineMs);
   }
 
-  /** When the job was due; of a recurring one, the instant of its occurrence. */
+  /** When the job was due; for a recurring job, the instant of its occurrence. */
   get due(): Date | null {
     return maybeFromMs(this.#delivery.dueMs);
   }
@@ -90,7 +90,7 @@ export class Job<T = any> {
     return this.due;
   }
 
-  /** The envelope, where the payload is one. */
+  /** The envelope, if the payload is one. */
   get envelope(): Envelope | null {
     return this.#delivery.envelope;
   }
@@ -103,33 +103,33 @@ export class Job<T = any> {
     return this.envelope?.headers ?? {};
   }
 
-  /** What was added, as the queue's codec reads it. Throws PayloadError; of that the job dies. */
+  /** What was added, decoded by the queue's codec. Throws PayloadError if it cannot be read, of which the job dies. */
   get data(): T {
     this.#data ??= { value: this.#delivery.data() as T };
     return this.#data.value;
   }
 
-  /** Aborts once the job was lost, its handler's timeout is over, or the worker stops: for `fetch`, drivers, timers. */
+  /** Aborts once the job was lost, its handler's timeout is over, or the worker stops. For `fetch`, drivers, timers. */
   get signal(): AbortSignal {
     return this.#delivery.signal;
   }
 
-  /** Another worker may have the job: stop, the end of this handler will not count. */
+  /** Another worker may have the job, or it was cancelled. Stop: the end of this handler will not count. */
   get lost(): boolean {
     return this.#delivery.told === 'lost';
   }
 
-  /** The job was lost, its handler's timeout is over, or the worker stops and the handler's time to finish is over. */
+  /** The handler must stop: the job was lost, its timeout is over, or the worker stops and its drain is over. */
   get cancelled(): boolean {
     return this.#delivery.told !== null;
   }
 
-  /** Throws `Cancelled` where `cancelled`: for long handlers, between two steps. */
+  /** Throws `Cancelled` if the job is `cancelled`. Call it in long handlers, between two steps. */
   check(): void {
     this.#attempt.check();
   }
 
-  /** Waits, and keeps the job; throws `Cancelled` at once when `cancelled`. See `sleep`, which ends the attempt. */
+  /** Sleeps for `duration` within this attempt. Throws `Cancelled` as soon as the job is `cancelled`. See `sleep`. */
   pause(duration: Duration): Promise<void> {
     const ms = Math.min(toMs(duration), LONGEST_TIMER_MS);
     const waits = sleep(ms, undefined, { signal: this.#delivery.signal });
@@ -137,8 +137,8 @@ export class Job<T = any> {
   }
 
   /**
-   * Shows how far it is, a fraction of 0 to 1 and perhaps a text, in `progress` of `queue.get`. Call it as often as you like:
-   * the server is told at most once a second, and before the job ends.
+   * Reports how far the handler is, from 0 to 1, and perhaps a text: `progress` of `queue.get`. Call it as often as you
+   * like: the server is told at most once a second, and before the job ends.
    */
   progress(fraction: number, text = ''): void {
     const told = progressOf(fraction, text);
@@ -147,7 +147,7 @@ export class Job<T = any> {
     this.#delivery.desk.report(this.#delivery);
   }
 
-  /** What this delivery counts in the rates of the queue and its group, where that is known only afterwards. */
+  /** Sets what this delivery counts towards the rates of the queue and its group, if known only afterwards. */
   setCost(cost: number): Promise<void> {
     return Quiet.of(this.#setCost(cost));
   }
@@ -159,13 +159,13 @@ export class Job<T = any> {
     if (reply === null) this.#lost();
   }
 
-  /** In a batch: this one job is done, with a result, whatever becomes of the others. */
+  /** In a batch: this job alone is done, with a result. */
   succeed(result?: unknown): void {
     hush(result);
     this.#delivery.said = { value: result };
   }
 
-  /** In a batch: this one job failed (or is retried, snoozed, given up), and the others did not. */
+  /** In a batch: this job alone failed (or is retried, snoozed or given up). */
   fail(error: unknown): void {
     hush(error);
     this.#delivery.said = { error };
@@ -178,14 +178,14 @@ export class Job<T = any> {
     return results(this.#delivery.results, this.#delivery.codec);
   }
 
-  /** What was done in earlier attempts and this one, and what signals brought, by name. */
+  /** What earlier attempts and this one have kept, and what signals brought, by name. */
   get steps(): Steps {
     return new Steps(this.#delivery.steps, (value, name) => this.#decode(value, name));
   }
 
   /**
-   * Calls `work` once in the life of the job: its value is kept with the job, and later attempts get it from there. What is
-   * not a step runs again in each attempt.
+   * Calls `work` once in the life of the job, and keeps its value with the job. Later attempts return the kept value. Code
+   * outside steps runs again in each attempt.
    */
   step<V>(name: string, work: () => V | PromiseLike<V>): Promise<V> {
     return Quiet.of(this.#step(name, work));
@@ -200,14 +200,14 @@ export class Job<T = any> {
     return value;
   }
 
-  /** Ends the attempt: the handler begins again after so long, and then this returns. It is not counted. See `pause`. */
+  /** Ends the attempt, uncounted. After `duration` the handler begins again, and then goes on here. See `pause`. */
   sleep(name: string, duration: Duration): Promise<void> {
     return Quiet.of((async () => this.#attempt.sleep(name, toMs(duration)))());
   }
 
   /**
-   * The value that `queue.signal` gave under that name. Where there is none yet, ends the attempt: the handler begins again
-   * when it comes. Throws a TimeoutError where it does not within `timeout`.
+   * Returns the value of the signal `name`. If it has not come, ends the attempt, uncounted: the handler begins again when it
+   * comes. Throws a TimeoutError if it does not come within `timeout`.
    */
   wait<V = any>(name: string, timeout: Duration | null = null): Promise<V | null> {
     return Quiet.of(this.#wait(name, timeout));
@@ -221,8 +221,8 @@ export class Job<T = any> {
   }
 
   /**
-   * How those jobs of the same queue ended. Where they have not yet, ends the attempt: the handler begins again when all
-   * have. `onDead`: what to do when one dies (`wait` until it is kicked, `run` by default, `die` too).
+   * Returns how these jobs of the queue ended. If some have not, ends the attempt, uncounted: the handler begins again when all
+   * have. `onDead`: what to do if one of them dies: `wait` (it may be kicked), `run` (the default) or `die`.
    */
   waitFor(ids: readonly Bytes[], options: WaitForOptions = {}): Promise<JobResult[]> {
     return Quiet.of(this.#waitFor(ids, takes('waitFor', options, WAIT_FOR)));
@@ -234,8 +234,8 @@ export class Job<T = any> {
   }
 
   /**
-   * Adds jobs to the same queue and waits for their ends, as `waitFor`, all or nothing. Their ids are made of this job's, so
-   * that they are added once.
+   * Adds jobs to the queue and waits for their ends, as `waitFor` does, in one atomic step. Their ids are made from this job's,
+   * so that later attempts find the same jobs.
    */
   spawn(jobs: readonly SpawnedJob[], options: WaitForOptions = {}): Promise<JobResult[]> {
     return Quiet.of(this.#spawn(jobs, takes('spawn', options, WAIT_FOR)));
@@ -261,8 +261,8 @@ export class Job<T = any> {
   }
 
   /**
-   * Runs a Lua script on the server, once in the life of the job, as a step: its writes and the step take effect together.
-   * True where it ran now. One that fails throws, and runs again in the next attempt; what it wrote before is not undone.
+   * Runs a Lua script on the server, once in the life of the job: its writes and the step take effect together. Returns whether
+   * it ran now. A script that fails throws, and runs again in the next attempt; what it wrote before is not undone.
    */
   once(name: string, script: string, keys: readonly Bytes[] = [], args: readonly (Bytes | number)[] = []) {
     return Quiet.of(
@@ -294,7 +294,7 @@ export class Job<T = any> {
     this.#delivery.steps.set(name, Buffer.from(value as string));
   }
 
-  /** Somebody else has it by now, and the handler hears of it. */
+  /** Another worker has the job by now: tells the handler. */
   #lost(): never {
     this.#delivery.desk.lose(this.#delivery);
     throw new Cancelled('lost');
@@ -303,13 +303,13 @@ export class Job<T = any> {
 
 const word = (given: Bytes | number): Word => (typeof given === 'number' ? given : toBytes(given, 'an argument'));
 
-/** As JSON it could not be read again. */
+/** Refuses bytes as a value: from JSON they could not be read again. */
 function refuseBytes(codec: Codec, value: unknown, name: string): void {
   if (codec !== jsonCodec || !(value instanceof Uint8Array)) return;
   throw new EncodingError(`the value of step '${name}' cannot be encoded: bytes need a queue with another codec`);
 }
 
-/** What a handler and its hooks get of a delivery. */
+/** The `Job` of a delivery, for handlers and hooks. */
 export function jobOf(delivery: Delivery): Job {
   delivery.view ??= new Job(delivery);
   return delivery.view as Job;

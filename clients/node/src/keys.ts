@@ -1,4 +1,4 @@
-// The keys that a queue is, and what is sent to them.
+// The keys of a queue, and commands to them.
 
 import { randomUUID } from 'node:crypto';
 import { Channel } from './channel';
@@ -10,16 +10,16 @@ import { type Bytes, crc32, toBytes } from './text';
 import { sleep, within } from './waiting';
 import { type Command, type Driver, isServerError, type Line, transaction, type Word } from './wire';
 
-/** For jobs without an id: by their time, so that ids made one after the other are near each other. */
+/** An id for a job without one. It begins with the time, so that jobs added one after the other have ids close together. */
 export const newId = () => Date.now().toString(16).padStart(12, '0') + randomUUID().replaceAll('-', '').slice(12);
 
 export const sum = (replies: unknown[]) => replies.reduce<number>((total, reply) => total + Number(reply), 0);
 
-/** The key is elsewhere, or will be. */
+/** The key has moved or moves to another server, or the server cannot answer yet. */
 const MOVED = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING) /;
 const TRIES = 5;
 
-/** What callers get of it. */
+/** The error that callers get. */
 function told(error: unknown): unknown {
   if (isServerError(error) && /^MAX(LEN|BYTES) /.test(error.message)) {
     return new QueueFull(error.message, { cause: error });
@@ -27,7 +27,7 @@ function told(error: unknown): unknown {
   return withoutModule(error) ?? error;
 }
 
-/** Throws the first error. */
+/** The replies of a transaction. Throws the first error. */
 function answersOf(replies: readonly unknown[]): unknown[] {
   const refused = replies.find((reply) => reply instanceof Error);
   if (refused) throw refused;
@@ -42,7 +42,7 @@ export class Keys {
   /** The keys that it is: one, or one for each shard. */
   readonly keys: readonly Buffer[];
   private driving: Promise<Driver> | null = null;
-  /** For transactions. */
+  /** The connections for transactions. */
   private readonly channels = new Map<string, Channel>();
 
   constructor(
@@ -61,8 +61,8 @@ export class Keys {
   }
 
   /**
-   * Closes the connection, if the queue was made by a URL. The next command connects anew. An idle connection does not keep
-   * the process.
+   * Closes the connection, if the queue was made from a URL. The next command connects again. An idle connection does not keep
+   * the process alive.
    */
   async close(): Promise<void> {
     for (const channel of this.channels.values()) channel.close();
@@ -77,7 +77,7 @@ export class Keys {
     await this.close();
   }
 
-  /** Carries the calls out. `key`: of calls without one, whose server they are for. */
+  /** Sends commands. `key`: which server gets commands without a key. */
   protected async run(calls: readonly Command[], key?: Buffer): Promise<unknown[]> {
     if (calls.length === 0) return [];
     try {
@@ -87,7 +87,7 @@ export class Keys {
     }
   }
 
-  /** Carries them out together or not at all, on a connection of the queue's own; again, where it is lost or the key moves. */
+  /** Sends commands in one transaction, on a connection of the queue's own; again, if that is lost or the key moves. */
   protected async together(key: Buffer, calls: readonly Command[]): Promise<unknown[]> {
     const channel = this.channel(key);
     for (let tries = 1; ; tries++) {
@@ -125,7 +125,7 @@ export class Keys {
     return made;
   }
 
-  /** An id for that key: that one, or one like it. */
+  /** An id for this key: the given one, or one like it. */
   idOf(key: Buffer, id: string): Buffer {
     for (let n = 0; ; n++) {
       const made = toBytes(n === 0 ? id : `${id}~${n}`);

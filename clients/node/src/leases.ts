@@ -1,28 +1,28 @@
-// The deliveries that are this worker's, and when their leases end by its own clock: counted from when the last TOUCH that
-// was answered was sent, or from when the delivery was read. So a handler is told in time, though the server is away.
+// The deliveries that this worker has, and when their leases end by its own clock. A lease counts from the sending of the last
+// TOUCH that was answered, or from the reading of the delivery. So a handler is told in time, even if the server is away.
 
 import type { Delivery } from './delivery';
 import { LONGEST_BEAT_MS, SHORTEST_BEAT_MS } from './limits';
 import { afterAll, nowMs } from './waiting';
 
-/** A heartbeat comes after a third of a lease. */
+/** The time between heartbeats: a third of the lease, within bounds. */
 const periodMs = (delivery: Delivery) => Math.min(LONGEST_BEAT_MS, Math.max(delivery.leaseMs / 3, SHORTEST_BEAT_MS));
 
 export class Leases {
   /** Not settled yet. */
   private readonly held = new Set<Delivery>();
-  /** Settled, and the server has not answered yet: the lease goes on. */
+  /** Settled, but the server has not replied yet: the lease is still renewed. */
   private readonly unanswered = new Set<Delivery>();
   private disarm: (() => void) | null = null;
   private armedFor = Infinity;
   /** When a heartbeat is due. */
   beatAt = Infinity;
-  /** The shortest time between two of them, of leases since `look`. */
+  /** The shortest time between heartbeats since the last call of `look`. */
   private shortestMs = Infinity;
 
   constructor(
     private readonly onEnd: (delivery: Delivery) => void,
-    /** Of a worker that only drains, none ends by time: nothing renews it. */
+    /** False for a worker that only drains: nothing renews leases, so none ends by time. */
     private readonly isTimed: () => boolean,
   ) {}
 
@@ -33,14 +33,14 @@ export class Leases {
     this.shortestMs = Math.min(this.shortestMs, periodMs(delivery));
   }
 
-  /** A lease began at that instant. */
+  /** A lease began at `sinceMs`. */
   renew(delivery: Delivery, sinceMs: number): void {
     if (!this.isTimed()) return;
     delivery.endsAt = sinceMs + delivery.leaseMs;
     if (this.held.has(delivery) && delivery.endsAt < this.armedFor) this.arm(delivery.endsAt);
   }
 
-  /** False where it is no longer this worker's. Then its end is nobody's business. */
+  /** Settles a delivery. False if it is no longer this worker's: then its end does not count. */
   settle(delivery: Delivery): boolean {
     if (this.isOver(delivery) || !this.held.delete(delivery)) return false;
     this.unanswered.add(delivery);
@@ -51,12 +51,12 @@ export class Leases {
     this.unanswered.delete(delivery);
   }
 
-  /** False where it was lost or settled already. */
+  /** False if the delivery was lost or settled already. */
   lose(delivery: Delivery): boolean {
     return this.held.delete(delivery);
   }
 
-  /** Whether its lease has ended; if so, now everybody knows. */
+  /** Whether the lease has ended. If so, reports it. */
   isOver(delivery: Delivery): boolean {
     if (nowMs() < delivery.endsAt) return false;
     if (this.held.delete(delivery)) this.onEnd(delivery);
@@ -78,17 +78,17 @@ export class Leases {
     return [...this.held, ...this.unanswered];
   }
 
-  /** A heartbeat was answered, which was sent then. */
+  /** A heartbeat that was sent at `sentMs` was answered. */
   beaten(sentMs: number): void {
     this.beatAt = sentMs + this.beatMs;
   }
 
-  /** Some leases have another length since. */
+  /** Some leases got another length at `sentMs`. */
   changed(sentMs: number): void {
     this.beatAt = Math.min(this.beatAt, sentMs + this.beatMs);
   }
 
-  /** How far apart heartbeats are; without end where there is nothing to renew. */
+  /** The time between heartbeats; Infinity if there is nothing to renew. */
   get beatMs(): number {
     let shortest = Infinity;
     for (const set of [this.held, this.unanswered]) {
@@ -97,14 +97,14 @@ export class Leases {
     return shortest;
   }
 
-  /** How long the event loop may stand still without harm. */
+  /** How long the event loop may be blocked without harm, since the last call. */
   look(): number {
     const ms = this.shortestMs;
     this.shortestMs = this.beatMs;
     return ms;
   }
 
-  /** What is given back in the end. */
+  /** Removes and returns the deliveries to be given back at the stop. */
   clear(): Delivery[] {
     const left = [...this.held];
     this.held.clear();
@@ -121,7 +121,7 @@ export class Leases {
   private arm(at: number): void {
     this.stop();
     this.armedFor = at;
-    // Not before the answers that are there already were read.
+    // Not before replies that have arrived already are read.
     this.disarm = afterAll(Math.max(0, at - nowMs()), () => this.sweep());
   }
 

@@ -1,6 +1,6 @@
-// The queues that are reached by one pair of connections: one that waits, one for the rest.
+// The queues that one pair of connections serves: one connection waits for jobs, the other does the rest.
 //
-// `supply` fetches, with the acknowledgements of finished jobs in the same write. The rest is the courier's.
+// `supply` fetches, with the acknowledgements of finished jobs in the same write. The courier does the rest.
 
 import { Channel } from './channel';
 import * as core from './core';
@@ -25,24 +25,24 @@ export interface Member {
   weight: number;
 }
 
-/** What a link asks of its worker. */
+/** What a link needs of its worker. */
 export interface Boss {
   readonly waitMs: number;
   readonly isDraining: boolean;
-  /** For how long the event loop has just stood still, at least. */
+  /** For how long the event loop has just been blocked, at least. */
   lateMs(): number;
-  /** How many jobs a link may fetch, when it is its turn; 0 to end. */
+  /** How many jobs the link may fetch, once it is its turn; 0 if the worker stops. */
   claim(link: Link): Promise<number>;
   takeOn(link: Link, claim: number, found: Delivery[]): void;
   startMore(): void;
   lost(delivery: Delivery): void;
   refused(delivery: Delivery, error: Error, then: string): void;
-  /** Cancellations are heard of at the next heartbeat only. */
+  /** Only heartbeats notice cancellations. */
   deaf(error: Error): void;
-  /** Of a listener of a job's signal. */
+  /** Reports an error in a listener of a job's signal. */
   complain(error: unknown): void;
   trouble(error: unknown): void;
-  /** Until then, or until the worker stops. */
+  /** Waits for `ms`, or until the worker stops. */
   rest(ms: number): Promise<void>;
 }
 
@@ -60,11 +60,11 @@ export class Link implements Desk {
   private isRecalling = false;
   private isRecallable = true;
   private troubles = 0;
-  /** For how long the event loop stood still during this fetch. */
+  /** For how long the event loop was blocked during this fetch. */
   private stillMs = 0;
-  /** Of the last fetch. */
+  /** The error of the last fetch. */
   trouble: unknown = null;
-  /** Why the server is not known to be there; null where it answered the last time, in time. */
+  /** Why the server may not be there; null if it answered the last time, in time. */
   illness: string | null = 'the server has not answered yet';
   /** How many jobs the stop gave back. */
   returned = 0;
@@ -113,17 +113,17 @@ export class Link implements Desk {
 
   // --- Fetching
 
-  /** Fetches as long as the worker works; `isOnly`: no other link wants its places. */
+  /** Fetches until the worker stops. `isOnly`: no other link needs its places. */
   async supply(isOnly: boolean): Promise<void> {
     while (!this.boss.isDraining) {
-      // Connects before it claims: a node that is away holds up no other.
+      // Connects before it claims places, so that a server that is away holds none of them.
       await this.waiting.open().catch((error: unknown) => this.failed(error));
       const claim = this.trouble ? 0 : await this.boss.claim(this);
-      // The first fetch does not wait long: whether the server answers is known soon.
+      // The first fetch does not wait long, to learn soon whether the server answers.
       const waitMs = this.illness === null ? this.longestMs(isOnly) : limits.NO_WAIT_MS;
       if (claim > 0) this.boss.takeOn(this, claim, await this.fetch(claim, waitMs));
       if (this.trouble) await this.boss.rest(core.troubleMs(this.troubles));
-      else await turn(); // what is done at once goes along with the next fetch
+      else await turn(); // handlers that end at once go along with the next fetch
       this.trouble = null;
     }
   }
@@ -133,17 +133,17 @@ export class Link implements Desk {
     return mayLast ? this.boss.waitMs : Math.min(this.boss.waitMs, TURN_MS);
   }
 
-  /** Ends the fetch that waits, as another link wants its places. */
+  /** Ends the waiting fetch, as another link needs its places. */
   recall(): void {
     const { clientId } = this.waiting;
     if (clientId === null || !this.isFetching || this.isRecalling || !this.isRecallable) return;
     this.isRecalling = true;
     this.unblock(clientId)
-      .catch((error: unknown) => (this.isRecallable = !textOf(error).startsWith('NOPERM'))) // other trouble is the courier's
+      .catch((error: unknown) => (this.isRecallable = !textOf(error).startsWith('NOPERM'))) // the courier handles other trouble
       .finally(() => (this.isRecalling = false));
   }
 
-  /** Tells what happened since, and waits for jobs. Never rejects. */
+  /** Sends the outcomes since the last fetch, and waits for jobs. Never rejects. */
   async fetch(count: number, waitMs: number): Promise<Delivery[]> {
     this.isFetching = true;
     this.stillMs = 0;
@@ -156,7 +156,7 @@ export class Link implements Desk {
       const heard = this.ends.hear(told, replies, this.courier.answerMs, () => this.waiting.close());
       const last = replies[commands.length]!;
       const reply = await within(last, waitMs + limits.SLACK_MS, 'a fetch', () => this.waiting.close());
-      const found = this.found(reply); // whatever became of the rest: they are ours now
+      const found = this.found(reply); // whatever the other replies say, these jobs are ours now
       const trouble = await heard;
       if (trouble && found.length === 0) throw trouble;
       this.illness = null;
@@ -199,7 +199,7 @@ export class Link implements Desk {
     return found.filter((delivery) => this.accept(delivery));
   }
 
-  /** False where this process runs an earlier delivery of the job: that one is lost, and this one goes back. */
+  /** False if this process runs an earlier delivery of the job: the earlier one is lost, the new one is given back. */
   private accept(delivery: Delivery): boolean {
     delivery.leaseMs = this.fetches.leaseMs(delivery.ttrMs);
     const stillMs = Math.max(this.stillMs, this.boss.lateMs());
@@ -215,9 +215,9 @@ export class Link implements Desk {
     return false;
   }
 
-  // --- What runs
+  // --- Running jobs
 
-  /** Whether its handler may begin: not without a lease. */
+  /** Whether the handler may begin: not without a lease. */
   begin(delivery: Delivery): boolean {
     const isOurs = !delivery.told && !this.leases.isOver(delivery);
     if (isOurs) this.running.begin(delivery);
@@ -225,7 +225,7 @@ export class Link implements Desk {
     return isOurs;
   }
 
-  /** A lease of that length, whatever it was delivered with. */
+  /** Gives a delivery a lease of another length. */
   relet(delivery: Delivery, leaseMs: number): void {
     this.courier.relet(delivery, leaseMs);
   }
@@ -234,22 +234,22 @@ export class Link implements Desk {
     if (this.leases.lose(delivery)) this.boss.lost(delivery);
   }
 
-  // --- What the server is told
+  // --- Outcomes
 
-  /** Its handler has not begun, or is over. */
+  /** Settles a delivery whose handler has not begun, or has ended. */
   settle(delivery: Delivery, outcome: Outcome): void {
     this.leave(delivery);
     this.end(delivery, outcome);
   }
 
-  /** Who takes a delivery out of the leases decides how it ends: its handler, a heartbeat, its lease's end or the stop. */
+  /** The first to take a delivery out of the leases decides how it ends: its handler, a heartbeat, an expiry or the stop. */
   end(delivery: Delivery, outcome: Outcome): void {
     if (!this.leases.settle(delivery)) return;
     outcome.report = core.reported(delivery);
     this.ends.add(outcome);
   }
 
-  /** Its handler has ended: this process may run the job again. */
+  /** The handler has ended: this process may run the job again. */
   leave(delivery: Delivery): void {
     this.running.end(delivery);
   }
@@ -264,8 +264,8 @@ export class Link implements Desk {
   }
 
   /**
-   * The event loop did, for so long (or less than nothing). A handler that blocks it blocks heartbeats, and what was
-   * delivered meanwhile may be another worker's now. Returns whether that was for too long.
+   * The event loop was blocked for `ms`, which may be negative. A handler that blocks it blocks heartbeats, and another worker
+   * may have what was delivered meanwhile. Returns whether that was too long.
    */
   stoodStill(ms: number): boolean {
     const harmlessMs = this.leases.look();
@@ -277,7 +277,7 @@ export class Link implements Desk {
     this.courier.carry();
   }
 
-  // --- What handlers ask
+  // --- Requests of handlers
 
   ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
     return this.courier.askFor(delivery, commands);
@@ -301,7 +301,7 @@ export class Link implements Desk {
     return (await this.courier.ask([['CLIENT', 'UNBLOCK', clientId]]))[0];
   }
 
-  /** Ends the fetch that waits. A job that was handed out in that instant is read, and given back. */
+  /** Ends the waiting fetch. A job that is handed out at that moment is read, and given back. */
   async withdraw(): Promise<void> {
     const late = setTimeout(() => this.waiting.close(), 2 * limits.TOLD_MS);
     try {
@@ -312,13 +312,13 @@ export class Link implements Desk {
         await sleep(5);
       }
     } catch {
-      // the connection is closed instead
+      // closed below instead
     }
     clearTimeout(late);
     this.waiting.close();
   }
 
-  /** What the server has still to hear; and all that is left goes back to it. In so much time, or not at all. */
+  /** Sends all outcomes that are left, and gives back all jobs that are left, within a time limit. */
   async finish(): Promise<void> {
     const late = setTimeout(() => this.close(), limits.FINISH_MS);
     const until = nowMs() + limits.FINISH_MS;
@@ -346,7 +346,7 @@ export class Link implements Desk {
     this.release();
   }
 
-  /** Of a worker that only drains, for tests: it keeps no connection. */
+  /** Closes the connections of a worker that only drains, in tests. */
   release(): void {
     this.ears.close();
     this.waiting.close();

@@ -1,8 +1,8 @@
-// What callers get wrong, and the sentences that say what to write instead.
+// Mistakes of callers, and the messages that say what to write instead.
 
 import { shown } from './shown';
 
-/** As other libraries call it. */
+/** Names that other libraries have for options. */
 const ALSO_CALLED: Record<string, readonly string[]> = {
   jobId: ['id'],
   maxAttempts: ['attempts'],
@@ -12,7 +12,7 @@ const ALSO_CALLED: Record<string, readonly string[]> = {
   timezone: ['tz'],
 };
 
-/** Refuses what is no object of options, and names that `names` does not have: the compiler sees that it has them all. */
+/** Refuses what is not an object of options, and names that `names` lacks; the compiler checks that it has them all. */
 export function takes<T extends object>(call: string, given: T, names: Record<keyof T, 1>): T {
   const all = Object.keys(names);
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -36,7 +36,7 @@ function closest(name: string, all: readonly string[]): string | undefined {
   return best !== undefined && far(best) <= Math.max(1, Math.floor(name.length / 3)) ? best : undefined;
 }
 
-/** Levenshtein's, with two letters the wrong way round as one mistake. */
+/** The Levenshtein distance, with two swapped letters as one mistake. */
 function distance(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, n) => n)];
   for (let i = 1; i <= one.length; i++) {
@@ -52,13 +52,13 @@ function distance(one: string, other: string): number {
   return rows[one.length]![other.length]!;
 }
 
-/** A list of waits: for one that repeats, too. */
+/** Checks that a backoff is a list, even for one wait that repeats. */
 export function steps(backoff: readonly number[]): readonly number[] {
   if (Array.isArray(backoff)) return backoff;
   throw new TypeError(`backoff must be an array of waits in milliseconds, such as [60_000], not ${shown(backoff)}`);
 }
 
-/** A rule without an id would be another one at each start. */
+/** Requires an id: without one, each start would add another rule. */
 export function ruled<T extends { id: unknown }>(call: string, options: T | undefined): T {
   if (options?.id !== undefined && options.id !== null) return options;
   throw new TypeError(`${call} needs an id in its options, as { id: 'report' }: said again, the same rule goes on`);

@@ -1,4 +1,4 @@
-// With node-redis: a client, a cluster or a Sentinel. Its types are not used: it is optional.
+// The driver of node-redis: a client, a cluster or a Sentinel. Its types are not used, as it is optional.
 
 import { ANSWER_MS, CONNECT_MS } from './limits';
 import { slotOf } from './text';
@@ -7,13 +7,13 @@ import { asReply, type Command, type Driver, identity, type Line, unixSocket, ty
 
 type Redis = any;
 
-/** Replies as bytes: "$" and "=" of the protocol. */
+/** Makes replies bytes: 36 is "$", a bulk string of the protocol, and 61 is "=", a verbatim string. */
 const BYTES = { typeMapping: { 36: Buffer, 61: Buffer } };
 
 const text = (word: Word) => (typeof word === 'number' ? String(word) : word);
 const words = (command: Command) => command.map(text);
 
-/** On a connection of a worker's own nothing is cut off, and it ends when it breaks. */
+/** Options of a worker's own connection: nothing is cut off by a timeout, and it ends when it breaks. */
 const line = (socket: object) => ({
   socket: { ...socket, reconnectStrategy: false, socketTimeout: undefined, connectTimeout: CONNECT_MS },
   disableOfflineQueue: false,
@@ -26,7 +26,7 @@ const line = (socket: object) => ({
 class NodeRedisLine implements Line {
   constructor(private readonly client: Redis) {}
 
-  /** What is sent in one turn of the event loop goes out together. */
+  /** Commands of one turn of the event loop are sent in one write. */
   ask(commands: readonly Command[]): Promise<unknown>[] {
     return commands.map((command) => this.client.sendCommand(words(command), LINE_OPTIONS).then(undefined, asReply));
   }
@@ -59,10 +59,10 @@ export class NodeRedisDriver implements Driver {
     private readonly given: Redis,
     private readonly isOwn: boolean,
   ) {
-    if (isOwn) given.on('error', () => {}); // each command says what became of it
+    if (isOwn) given.on('error', () => {}); // each command reports its own error
   }
 
-  /** The client, open. */
+  /** The client, connected. */
   private async client(): Promise<Redis> {
     if (!this.given.isOpen && !this.opening) {
       this.opening = Promise.resolve(this.given.connect()).finally(() => (this.opening = null));
@@ -87,7 +87,7 @@ export class NodeRedisDriver implements Driver {
       return await within(this.send(commands, key), ANSWER_MS, 'the server', () => end(this.given));
     } finally {
       this.pending--;
-      if (this.pending === 0) this.given.unref(); // idle, it does not keep the process
+      if (this.pending === 0) this.given.unref(); // idle, it does not keep the process alive
     }
   }
 
@@ -122,11 +122,11 @@ export class NodeRedisDriver implements Driver {
   private async duplicate(key: Buffer): Promise<Redis> {
     const copy = (client: Redis) => client.duplicate(line(client.options?.socket));
     if (this.isCluster) {
-      // A keyed command first: it follows a slot that moved, so the client knows its node.
+      // A keyed command first: it follows a slot that moved, so the client knows the node.
       await this.send([['DQ.LEN', key]]);
       return copy(await this.given.nodeClient(this.given.slots[slotOf(key)].master));
     }
-    // Of a Sentinel's connections to the master, which it replaces after a failover.
+    // A connection to the Sentinel's master, which the client replaces after a failover.
     if (this.isSentinel) return (await this.client())._execute(false, async (master: Redis) => copy(master));
     return copy(this.given);
   }
@@ -143,7 +143,7 @@ export class NodeRedisDriver implements Driver {
   }
 }
 
-/** Nothing is sent twice by itself: a command whose answer was lost is an error, and the next one connects anew. */
+/** No automatic retries: a command whose reply was lost is an error, and the next command connects again. */
 export async function openNodeRedis(url: string): Promise<Driver> {
   const { createClient } = (await import('redis' as string)) as any;
   const { path, username, password, db } = unixSocket(url) ?? {};

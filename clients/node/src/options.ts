@@ -1,4 +1,4 @@
-// What methods of a queue take, and the words of the command that they become.
+// Options of a queue's methods, and the words of commands that they become.
 
 import { steps } from './mistakes';
 import { shown } from './shown';
@@ -9,76 +9,76 @@ import type { Word } from './wire';
 export interface JobOptions {
   /** Smaller is served first; 0 by default. */
   priority?: number;
-  /** The job's own lease; else the queue's, then the worker's counts. */
+  /** The length of the job's leases; else the queue's applies, then the worker's. */
   ttr?: Duration;
-  /** Deliveries allowed, 0 = without limit; else the queue's, then the worker's counts. */
+  /** How many deliveries are allowed (0: no limit); else the queue's limit applies, then the worker's. */
   attempts?: number;
-  /** The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: none. */
+  /** The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits. */
   backoff?: readonly Duration[];
-  /** The job vanishes so long after it was added. */
+  /** The job expires this long after it was added. */
   ttl?: Duration;
-  /** Whose job it is: groups take turns. */
+  /** The group that the job belongs to. Groups take turns. */
   group?: string;
-  /** For so long its result can be read once it is done, whatever the queue keeps; 0: not at all. */
+  /** How long the job is kept with its result once it is done, whatever the queue keeps; 0: not at all. */
   keep?: Duration;
-  /** What a delivery of it counts in the rates of the queue and its groups; 1 by default. */
+  /** What a delivery counts towards the rates of the queue and of its group; 1 by default. */
   cost?: number;
-  /** With a kind or headers the payload becomes an envelope. */
+  /** With a kind or headers, the payload becomes an envelope. */
   kind?: string | null;
   headers?: Record<string, string>;
 }
 
-/** What a job that comes after others does when one of them dies: waits until it is kicked, runs, or dies, too. */
+/** What a job does if one that it is after dies: wait (as it may be kicked), run, or die as well. */
 export type OnDead = 'wait' | 'run' | 'die';
 
-/** Of which jobs it comes after. */
+/** The jobs that a job is after. */
 export interface AfterOptions {
-  /** The ids of jobs of the same queue: it is due when all of them have ended. */
+  /** Ids of jobs of this queue that must end before this one begins. */
   after?: readonly Bytes[];
   /** `wait` by default. */
   onDead?: OnDead;
-  /** It is due when no job of that group is left. */
+  /** The job begins when all jobs of that group have ended. */
   afterGroup?: string;
 }
 
 export interface AddOptions extends JobOptions, AfterOptions {
   /**
-   * Unique in the queue; without one the job gets one. A second job of an id that is there is refused, so adding twice does
-   * no harm.
+   * Unique in the queue; made up if omitted. A second job with an existing id is refused, so adding twice does no harm. A dead
+   * or done job is replaced.
    */
   id?: Bytes;
-  /** Due after so long; by default at once. */
+  /** Due after this time; by default at once. */
   delay?: Duration;
   /** Due at an instant. */
   at?: Date;
-  /** What becomes of a job of that id: `only-replace` adds nothing new, `next` runs once more after the current run. */
+  /** Instead of refusing the job: `only-replace` adds no new job, `next` runs once more when the current run is over. */
   ifExists?: 'replace' | 'only-replace' | 'next';
 }
 
 export interface RuleOptions extends JobOptions {
   id: Bytes;
-  /** No occurrence after it. */
+  /** The last instant at which an occurrence may be. */
   until?: Date;
-  /** So many occurrences in all. */
+  /** The number of occurrences. */
   times?: number;
-  /** An occurrence that late is skipped. */
+  /** An occurrence that is this late is skipped. */
   grace?: Duration;
-  /** Up to so much later. */
+  /** Each occurrence is due up to this much later. */
   jitter?: Duration;
 }
 
 export interface EveryOptions extends RuleOptions {
-  /** The first occurrence; by default one interval from now. */
+  /** When the first occurrence is due; by default one interval from now. */
   first?: Date;
 }
 
 export interface CronOptions extends RuleOptions {
-  /** An IANA name; UTC by default. */
+  /** The name of an IANA time zone; UTC by default. */
   tz?: string;
 }
 
 export interface NackOptions extends AfterOptions {
-  /** Until `queue.signal` gives that name. With mode `silent`, as `after` and `afterGroup`. */
+  /** Waits until `queue.signal` gives this signal. With mode `silent` only, as `after` and `afterGroup`. */
   awaits?: string;
   delay?: Duration;
   priority?: number;
@@ -87,7 +87,7 @@ export interface NackOptions extends AfterOptions {
   reason?: string;
 }
 
-/** 0 turns a limit off. Rates are [jobs, window]. */
+/** Settings of a queue. 0 turns a limit off. Rates are [jobs, window]. */
 export interface Settings {
   ttr?: Duration;
   attempts?: number;
@@ -101,13 +101,13 @@ export interface Settings {
   groupmax?: number;
   grouprate?: readonly [jobs: number, window: Duration];
   groupfifo?: boolean;
-  /** Jobs that are done are kept: so many, for so long, so many bytes. */
+  /** How many done jobs are kept, for how long, and how many bytes. */
   donelen?: number;
   donettl?: Duration;
   donebytes?: number;
 }
 
-/** Of a `touch`: a lease of another length, how far the job is, and what its delivery has cost. */
+/** Options of `touch`: a new length of the lease, progress, and what the delivery has cost. */
 export interface TouchOptions {
   ttr?: Duration;
   progress?: string;
@@ -128,7 +128,7 @@ const JOB: Record<keyof JobOptions, 1> = {
 };
 const AFTER: Record<keyof AfterOptions, 1> = { after: 1, onDead: 1, afterGroup: 1 };
 const RULE: Record<keyof RuleOptions, 1> = { id: 1, until: 1, times: 1, grace: 1, jitter: 1, ...JOB };
-/** What the methods take. */
+/** The options of each method. */
 export const ADD: Record<keyof AddOptions, 1> = { delay: 1, at: 1, id: 1, ifExists: 1, ...AFTER, ...JOB };
 export const EVERY: Record<keyof EveryOptions, 1> = { ...RULE, first: 1 };
 export const CRON: Record<keyof CronOptions, 1> = { ...RULE, tz: 1 };
@@ -214,7 +214,7 @@ export function ofJob(options: JobOptions): Word[] {
 
 const ON_DEAD = { wait: 'WAIT', run: 'RUN', die: 'DIE' };
 
-/** No `after`, or an empty one: it waits for nothing. */
+/** An `after` that is missing or empty: the job waits for nothing. */
 export function ofAfter({ after, onDead, afterGroup }: AfterOptions): Word[] {
   if (isGiven(after) && !Array.isArray(after))
     throw new TypeError(`after must be an array of ids, not ${shown(after)}`);

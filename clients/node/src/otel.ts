@@ -4,8 +4,8 @@
 //     const queue = new Queue(url, 'orders', { hooks: [telemetry] });
 //     const worker = new Worker(queue, close, { hooks: [telemetry] });
 //
-// The producer's context travels in the job's headers. Each attempt is a span of its own that is *linked* to the producer's:
-// a child would keep that trace open for as long as the job waits, which may be months.
+// The producer's context travels in the job's headers. Each attempt is a span of its own that is *linked* to the producer's.
+// A child would keep the producer's trace open for as long as the job waits, which may be months.
 
 import {
   type Attributes,
@@ -82,7 +82,7 @@ export class Telemetry implements Hooks {
     this.consumed.add(1, about(job.queue));
   }
 
-  /** What the handler does is below its span; of a batch, below the first job's. */
+  /** Runs the handler in its span's context; a batch runs in that of its first job. */
   context(jobs: readonly Job[], next: () => unknown): unknown {
     return context.with(this.running.get(jobs[0]!)?.context ?? context.active(), next);
   }
@@ -114,7 +114,7 @@ export class Telemetry implements Hooks {
     running.span.end();
   }
 
-  /** Perhaps after the handler's end: then its span cannot have it. */
+  /** Called perhaps after the handler's end. Then its span cannot show the loss. */
   lost(job: Job): void {
     this.losses.add(1, about(job.queue));
     const span = this.running.get(job)?.span;

@@ -1,4 +1,4 @@
-// How jobs end, for who added them: results, waits, cancellations and signals.
+// How jobs end, for the programs that add them: results, waits, cancellation and signals.
 
 import { Adding } from './adding';
 import { decodedValue, encoded } from './codec';
@@ -13,12 +13,12 @@ import { Waits } from './waits';
 import { asMap } from './wire';
 
 export interface WaitOptions {
-  /** Ends the wait: it throws the signal's reason. */
+  /** Ends the wait, which then throws the signal's reason. */
   signal?: AbortSignal;
 }
 
 export interface AddAndWaitOptions extends AddOptions, WaitOptions {
-  /** How long it waits; without one, as long as it takes. */
+  /** How long to wait; without it there is no limit. */
   timeout?: Duration;
 }
 
@@ -28,8 +28,7 @@ export class Outcomes<T = any> extends Adding<T> {
   private readonly waits = new Map<string, Waits>();
 
   /**
-   * What the handler of a job that is done returned, if the queue or the job keeps it; else null. Throws JobFailed where the
-   * job is dead.
+   * The result of a job that is done and kept, by its queue or its `keep`; else null. Throws JobFailed if the job is dead.
    */
   async result<R = any>(id: Bytes): Promise<R | null> {
     const job = asMap(await this.one(id, 'DQ.GET'));
@@ -40,8 +39,8 @@ export class Outcomes<T = any> extends Adding<T> {
   }
 
   /**
-   * Waits until the job has ended, and returns what its handler returned. Throws JobFailed where it failed for good, was
-   * deleted or has expired, and a TimeoutError after so long. All waits of a queue share one connection.
+   * Waits for the end of a job, and returns its result. Throws JobFailed if the job is dead, deleted, expired or unknown, and a
+   * TimeoutError after `timeout`. All waits of a queue share one connection.
    */
   async wait<R = any>(id: Bytes, timeout?: Duration | null, options: WaitOptions = {}): Promise<R | null> {
     const { signal } = takes('wait', options, { signal: 1 });
@@ -52,7 +51,7 @@ export class Outcomes<T = any> extends Adding<T> {
     return this.resultOf(id, value);
   }
 
-  /** Adds a job, whose result is kept for a minute unless `keep` says otherwise, and waits for it: `add` and `wait`. */
+  /** `add`, and then `wait`: a request and its reply. The result is kept for a minute unless `keep` says otherwise. */
   async addAndWait<R = any>(data: T, options: AddAndWaitOptions = {}): Promise<R | null> {
     const { timeout, signal, ...rest } = takes('addAndWait', options, ADD_AND_WAIT);
     signal?.throwIfAborted();
@@ -62,14 +61,14 @@ export class Outcomes<T = any> extends Adding<T> {
     return this.wait<R>(id, left, { signal });
   }
 
-  /** Removes a job, in whatever state; a handler that runs it is told. True where it was there. */
+  /** Deletes the job; a handler that runs it is told at once. Returns false if there was no such job. */
   async cancel(id: Bytes): Promise<boolean> {
     return Number(await this.one(id, 'DQ.DEL')) > 0;
   }
 
   /**
-   * Gives a job the value for which its handler waits, or will, by that name. True where it was set now, false where it was
-   * set before, null where there is no such job.
+   * Wakes the job that waits for the signal `name`, or will. Returns false if the signal was set before, null if there is no
+   * such job.
    */
   async signal(id: Bytes, name: string, value?: unknown): Promise<boolean | null> {
     const bytes = encoded(this.codec, value, `the value of signal '${name}'`);
@@ -77,7 +76,7 @@ export class Outcomes<T = any> extends Adding<T> {
     return reply === null ? null : Number(reply) === 1;
   }
 
-  /** Keeps a value with a job that was popped by hand. False where the token is no longer its current one. */
+  /** Keeps a value with a job that `pop` returned. False if the token is not current. */
   async step(id: Bytes, token: string, name: string, value?: unknown): Promise<boolean> {
     const bytes = encoded(this.codec, value, `the value of step '${name}'`);
     return Number(await this.one(id, 'DQ.STEP', token, name, bytes)) === 1;

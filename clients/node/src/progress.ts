@@ -1,11 +1,11 @@
-// How far a handler says it is: as text, and when the server is told.
+// Progress that handlers report: its text, and when it is sent.
 
 import { bytesOf, shown } from './shown';
 
-/** The server is told at most that often. */
+/** The shortest time between two reports of one job. */
 const PERIOD_MS = 1000;
 
-/** `0.4 rendering`: a fraction of at most three decimals, and perhaps a text. */
+/** Progress as text, such as `0.4 rendering`: a fraction of at most three decimals, and perhaps a text. */
 export function progressOf(fraction: number, text: string): Buffer {
   if (typeof fraction !== 'number') throw new TypeError(`progress is a number of 0 to 1, not ${shown(fraction)}`);
   if (!(fraction >= 0 && fraction <= 1)) throw new RangeError(`progress is a number of 0 to 1, not ${fraction}`);
@@ -19,6 +19,6 @@ interface Reporting {
   readonly reportedAt: number;
 }
 
-/** When it may be told; never where there is nothing to tell. */
+/** When the next report may be sent; never if there is none. */
 export const reportAt = ({ progress, reportedAt }: Reporting): number =>
   progress === null ? Infinity : reportedAt + PERIOD_MS;

@@ -1,4 +1,4 @@
-// A queue: every command of dq as a method.
+// The queue: every command of dq as a method.
 
 import { encoded } from './codec';
 import { withoutModule } from './fatal';
@@ -16,37 +16,40 @@ import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
 import { within } from './waiting';
 import { asMap, type Command, type Word } from './wire';
 
-/** Ids and their tokens. */
+/** Tokens by id. */
 export type Tokens = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
 /** Results by id. */
 export type Results = ReadonlyMap<string, unknown> | Readonly<Record<string, unknown>>;
 
-/** Which ids; `match` and `payload` are patterns. */
+/** Which ids to return; `match` and `payload` are patterns. */
 export interface ScanOptions {
   state?: State;
   match?: string;
   group?: string;
   payload?: string;
-  /** How many to look at in one step. */
+  /** How many jobs one step looks at. */
   count?: number;
 }
 
 const SCAN: Record<keyof ScanOptions, 1> = { state: 1, match: 1, group: 1, payload: 1, count: 1 };
 
-/** What a delivery brings along. */
+/** What a delivery includes. */
 const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS'];
 
 /** A queue. Durations are milliseconds, instants are Dates. */
 export class Queue<T = any> extends Outcomes<T> {
-  // --- A job's life, by hand: a Worker does all of this
+  // --- Deliveries: a Worker sends these commands by itself
 
-  /** Removes jobs, in whatever state; with `unreserved`, not those at which a worker is. Returns how many went. */
+  /** Deletes jobs in any state; with `unreserved`, only those that no worker holds. Returns how many. */
   delete(ids: Bytes | readonly Bytes[], options: { unreserved?: boolean } = {}): Promise<number> {
     const only = words.flag('UNRESERVED', takes('delete', options, { unreserved: 1 }).unreserved);
     return this.counted(list(ids), (key, some) => ['DQ.DEL', key, ...only, ...some]);
   }
 
-  /** Takes ready jobs, the first `count` (of each shard) or that one, without waiting. */
+  /**
+   * Takes ready jobs without waiting: the first `count` (of each shard), or the one with `id`. `ttr`: the length of their
+   * leases. `noack`: they are done at once, and need no `ack`.
+   */
   async pop(options: { count?: number; id?: Bytes; ttr?: Duration; noack?: boolean } = {}): Promise<ReservedJob[]> {
     const { id, ttr, noack } = takes('pop', options, { count: 1, id: 1, ttr: 1, noack: 1 });
     const rest = [...words.ms('TTR', ttr), ...words.flag('NOACK', noack), ...EXTRAS];
@@ -59,8 +62,8 @@ export class Queue<T = any> extends Outcomes<T> {
   }
 
   /**
-   * Waits for ready jobs for up to `timeout` (0: without end), on a connection of its own, and takes up to `count`. Not of a
-   * sharded queue in a cluster. `signal` ends the wait: it throws the signal's reason.
+   * Waits up to `timeout` (0: no limit) for ready jobs, on a connection of its own, and takes up to `count`. Not for a sharded
+   * queue in a cluster. `signal` ends the wait, which then throws the signal's reason.
    */
   async bpop(
     timeout: Duration,
@@ -77,8 +80,8 @@ export class Queue<T = any> extends Outcomes<T> {
   }
 
   /**
-   * Renews the leases of those jobs, and waits while all of them are held, for up to `timeout`, on a connection of its own:
-   * their leases' ends, null where one was lost. Of one shard only.
+   * Renews the leases of these jobs, and waits up to `timeout`, on a connection of its own, unless a job is lost before.
+   * Returns when the leases end, null for a lost one. For the jobs of one shard only.
    */
   async btouch(
     timeout: Duration,
@@ -94,14 +97,14 @@ export class Queue<T = any> extends Outcomes<T> {
     return new Map(ids.map((id, n) => [toText(id), maybeFromMs((reply as unknown[])[n])]));
   }
 
-  /** The answer to a command that waits, on a connection of its own. */
+  /** Sends a command that waits, on a connection of its own, and returns the reply. */
   private async blocking(command: Command, timeout: Duration, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
     const line = await (await this.driver()).connect(command[1] as Buffer, CONNECT_MS);
     const end = () => line.close();
     signal?.addEventListener('abort', end);
     try {
-      signal?.throwIfAborted(); // while it connected
+      signal?.throwIfAborted(); // it may have aborted while this connected
       const [answer] = line.ask([command]);
       const longest = timeout > 0 ? timeout + SLACK_MS : Infinity;
       const reply = await within(answer!, longest, command[0], end);
@@ -121,14 +124,14 @@ export class Queue<T = any> extends Outcomes<T> {
   }
 
   /**
-   * The job is done, with a result unless that is nothing. False where the token is no longer its current one: somebody else
-   * has it, or it is gone.
+   * The job is done, with a result unless that is null or undefined. Returns false if the token is not current: the job is
+   * gone, or another worker has it.
    */
   async ack(id: Bytes, token: string, result?: unknown): Promise<boolean> {
     return (await this.ackMany(new Map([[toText(toBytes(id)), token]]), { [toText(toBytes(id))]: result })) > 0;
   }
 
-  /** `ack` for many, with results by id. Returns how many were done: those whose tokens were current. */
+  /** `ack` for many jobs: `tokens` and `results` are by id. Returns how many were done. */
   async ackMany(tokens: Tokens, results: Results = {}): Promise<number> {
     const known = results instanceof Map ? results : new Map(Object.entries(results));
     const ofId = (id: Buffer) => encoded(this.codec, known.get(toText(id)), 'result');
@@ -147,7 +150,7 @@ export class Queue<T = any> extends Outcomes<T> {
     return sum(await this.run(calls));
   }
 
-  /** Gives a job back. Returns its state. */
+  /** Gives a job back. Returns its new state, or null if it is not reserved with that token. */
   async nack(id: Bytes, token?: string | null, options: NackOptions = {}): Promise<string | null> {
     return maybeText(
       await this.one(
@@ -159,18 +162,18 @@ export class Queue<T = any> extends Outcomes<T> {
     );
   }
 
-  /** `nack` for many. */
+  /** `nack` for many jobs: `tokens` are by id. Returns the new state of each. */
   nackMany(tokens: Tokens, options: NackOptions = {}): Promise<Map<string, string | null>> {
     return this.many('DQ.NACK', tokens, words.ofNack(takes('nackMany', options, words.NACK)), maybeText);
   }
 
-  /** A fresh lease from now. Returns its end, or null where the job is not reserved with that token. */
+  /** Renews the lease from now. Returns when it ends, or null if the job is not reserved with that token. */
   async touch(id: Bytes, token?: string | null, options: TouchOptions = {}): Promise<Date | null> {
     const rest = words.ofTouch(takes('touch', options, words.TOUCH));
     return maybeFromMs(await this.one(id, 'DQ.TOUCH', ...words.value('TOKEN', token), ...rest));
   }
 
-  /** `touch` for many. */
+  /** `touch` for many jobs: `tokens` are by id. Returns when each lease ends. */
   touchMany(tokens: Tokens, options: { ttr?: Duration } = {}): Promise<Map<string, Date | null>> {
     const { ttr } = takes('touchMany', options, { ttr: 1 });
     return this.many('DQ.TOUCH', tokens, words.ms('TTR', ttr), maybeFromMs);
@@ -190,7 +193,7 @@ export class Queue<T = any> extends Outcomes<T> {
     );
   }
 
-  /** Gives delayed or ready jobs another due time, another priority, or both. Returns how many it found. */
+  /** Changes the due time, the priority or both of delayed or ready jobs. Returns how many it found. */
   async reschedule(
     ids: Bytes | readonly Bytes[],
     options: { delay?: Duration; at?: Date; priority?: number },
@@ -203,19 +206,19 @@ export class Queue<T = any> extends Outcomes<T> {
     return this.counted(list(ids), (key, some) => ['DQ.RESCHEDULE', key, ...rest, ...some]);
   }
 
-  /** Makes dead jobs ready again. Returns how many. */
+  /** Makes jobs ready that are dead or done, or blocked and should wait no longer. Returns how many. */
   kick(ids: Bytes | readonly Bytes[]): Promise<number> {
     return this.counted(list(ids), (key, some) => ['DQ.KICK', key, 'IDS', some.length, ...some]);
   }
 
-  /** Makes the longest dead jobs ready again (of each shard). Returns how many. */
+  /** Makes the jobs ready again that have been dead longest, up to `most` of each shard. Returns how many. */
   async kickOldest(most: number): Promise<number> {
     return sum(await this.each('DQ.KICK', 'COUNT', most));
   }
 
-  // --- Looking
+  // --- Queries
 
-  /** All about one job. */
+  /** Everything about one job; null if there is no such job. */
   async get(id: Bytes): Promise<JobInfo | null> {
     return jobInfo(asMap(await this.one(id, 'DQ.GET')), this.codec);
   }
@@ -242,7 +245,7 @@ export class Queue<T = any> extends Outcomes<T> {
     return [String(reply[0]), reply[1].map(toText)];
   }
 
-  /** All ids, step by step. */
+  /** Iterates over all ids, step by step. */
   async *ids(options: ScanOptions = {}): AsyncGenerator<string, void, void> {
     takes('ids', options, SCAN);
     for (let shard = 0; shard < this.keys.length; shard++) {
@@ -255,31 +258,31 @@ export class Queue<T = any> extends Outcomes<T> {
     }
   }
 
-  /** How many jobs will be due in each of `buckets` equal parts of that time. */
+  /** How many jobs will be due in each of `buckets` equal parts of the time from `since` to `until`. */
   async forecast(since: Date, until: Date, buckets: number): Promise<number[]> {
     const span = ['FROM', instantToMs(since), 'TO', instantToMs(until), 'BUCKETS', buckets];
     const replies = (await this.each('DQ.FORECAST', ...span)) as unknown[][];
     return Array.from({ length: buckets }, (_, n) => sum(replies.map((parts) => parts[n])));
   }
 
-  /** How many jobs: delayed, ready and reserved together, or in one state, or of one group. */
+  /** How many jobs there are: in one state, of one group, or blocked, delayed, ready and reserved together. */
   async len(options: { state?: State; group?: string } = {}): Promise<number> {
     const { state, group } = takes('len', options, { state: 1, group: 1 });
     return sum(await this.each('DQ.LEN', ...(state ? [state] : words.value('GROUP', group))));
   }
 
-  /** The queue's figures, added up over its shards; null where there is no queue. */
+  /** The queue's figures, added up over its shards; null if the queue does not exist. */
   async stats(): Promise<Stats | null> {
     return addUp((await this.each('DQ.STATS')).map(asMap));
   }
 
-  /** When a recurring job will be due; empty for another job, null where there is none. */
+  /** When a recurring job will be due next; empty for another job, null if there is no such job. */
   async next(id: Bytes, most = 1): Promise<Date[] | null> {
     const reply = await this.one(id, 'DQ.NEXT', 'COUNT', most);
     return reply === null ? null : (reply as unknown[]).map(fromMs);
   }
 
-  /** One step through the groups that hold jobs. */
+  /** One step through the groups that hold jobs: the next cursor (`'0'` at the end) and some groups. */
   async groups(
     cursor = '0',
     options: { shard?: number; match?: string; count?: number } = {},
@@ -292,18 +295,18 @@ export class Queue<T = any> extends Outcomes<T> {
 
   // --- Settings
 
-  /** Sets the settings that are named, on each shard. */
+  /** Changes the settings that are given, on each shard. */
   async cfgset(settings: Settings): Promise<void> {
     await this.each('DQ.CFGSET', ...words.ofSettings(takes('cfgset', settings, words.SETTINGS)));
   }
 
-  /** All settings (of the first shard) by name, durations in milliseconds; null where there is no queue. */
+  /** All settings (of the first shard) by name, durations in milliseconds; null if the queue does not exist. */
   async cfgget(): Promise<Record<string, unknown> | null> {
     const settings = asMap((await this.run([['DQ.CFGGET', this.keys[0]!]]))[0]);
     return settings && Object.fromEntries(settings);
   }
 
-  /** Delivers nothing, for so long or until `resume`. */
+  /** Stops deliveries for `duration`, or until `resume`. */
   async pause(duration?: Duration): Promise<void> {
     await this.each('DQ.PAUSE', ...(duration === undefined ? [] : [toMs(duration)]));
   }
@@ -313,7 +316,7 @@ export class Queue<T = any> extends Outcomes<T> {
     await this.each('DQ.RESUME');
   }
 
-  /** Removes all jobs of a state, or `all`. Returns how many. */
+  /** Deletes all jobs of a state, or `all`. Returns how many. */
   async purge(state: State | 'all'): Promise<number> {
     return sum(await this.each('DQ.PURGE', state));
   }

@@ -1,8 +1,8 @@
-// What a program may leave lying: a promise that nobody awaits, a listener that throws. Elsewhere either ends the process.
+// Promises that nobody awaits and listeners that throw: handled here, as either would end the process.
 
 const ignore = () => {};
 
-/** A promise that nobody need await: neither its own rejection nor one of what is made from it is unhandled. */
+/** A promise that need not be awaited: neither its rejection nor one of a promise made from it is unhandled. */
 export class Quiet<T> extends Promise<T> {
   override then<A = T, B = never>(
     fulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -20,17 +20,17 @@ export class Quiet<T> extends Promise<T> {
   }
 }
 
-/** Where that is a promise, its rejection is not unhandled, whoever looks at it. */
+/** If the value is a promise, its rejection does not count as unhandled. */
 export function hush(given: unknown): void {
   if (typeof given !== 'object') return;
   try {
     Promise.prototype.then.call(given as Promise<unknown>, ignore, hush);
   } catch {
-    // it is none
+    // it is not a promise
   }
 }
 
-/** The value of what may be a promise, or any object with a `then`. Rejects with what it throws. */
+/** The value, awaited if it is a promise or any object with a `then`. Rejects with what that throws. */
 export function valueOf(given: unknown): Promise<unknown> {
   hush(given);
   return new Promise((resolve) => resolve(given));
@@ -39,7 +39,7 @@ export function valueOf(given: unknown): Promise<unknown> {
 export const mayBePromise = (given: unknown): given is object =>
   typeof given === 'function' || (typeof given === 'object' && given !== null);
 
-/** Calls; `onError` gets what it throws, at once or later. */
+/** Calls a function. `onError` gets what it throws, or what its promise rejects with. */
 export function quietly(call: () => unknown, onError: (error: unknown) => void): void {
   const failed = (error: unknown) => {
     hush(error);
@@ -56,7 +56,7 @@ export function quietly(call: () => unknown, onError: (error: unknown) => void):
 type Listener = ((event: Event) => unknown) | { handleEvent(event: Event): unknown };
 type Options = Parameters<AbortSignal['addEventListener']>[2];
 
-/** A signal whose listeners may throw: `onError` gets it. */
+/** A signal whose listeners may throw: `onError` gets the error. */
 export function quietSignal(signal: AbortSignal, onError: (error: unknown) => void): AbortSignal {
   const quiets = new WeakMap<object, (event: Event) => void>();
   const quiet = (listener: Listener) => {

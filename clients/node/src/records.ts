@@ -1,4 +1,4 @@
-// What the queries answer but DQ.GET, typed.
+// Typed replies of all queries but DQ.GET.
 
 import type { Codec } from './codec';
 import { maybeText, stepsOf } from './reading';
@@ -6,7 +6,7 @@ import { endedOf, type JobResult, results } from './results';
 import { toText } from './text';
 import { fromMs, maybeFromMs } from './times';
 
-/** A job that was popped by hand, without a worker. */
+/** A job taken by `pop` or `bpop`, without a worker. */
 export interface ReservedJob {
   queue: string;
   id: string;
@@ -16,9 +16,9 @@ export interface ReservedJob {
   attempt: number;
   deadline: Date | null;
   due: Date;
-  /** How the jobs ended that it was added after. */
+  /** How the jobs ended that this one was `after`. */
   results: JobResult[];
-  /** What was kept of it, by name. */
+  /** What was kept with the job, by name. */
   steps: ReadonlyMap<string, Buffer>;
 }
 
@@ -26,7 +26,7 @@ export interface ReservedJob {
 export interface Peeked {
   id: string;
   payload: Buffer;
-  /** When it is due, its lease ends, or it ended, by the state that was asked for; null of a blocked one without a time. */
+  /** When it is due, its lease ends, or it ended, depending on the state asked for; null for a blocked job without a time. */
   at: Date | null;
   attempts: number;
   priority: number;
@@ -51,19 +51,19 @@ export interface Stats {
   nextDue: Date | null;
   oldestReady: number | null;
   waitingClients: number;
-  /** True until resumed, or until then. */
+  /** True: until resumed. A Date: until then. */
   paused: boolean | Date;
   bytes: number;
   recurring: number;
   groups: number;
-  /** What the deliveries in the window of RATE count. */
+  /** What the deliveries in the window of RATE add up to. */
   rateUsed: number;
   /** `added`, `delivered`, `acked`, `nacked`, `timed-out`, `died`, `deleted`, `expired`, ... */
   totals: Record<string, number>;
   latenessCount: number;
   latenessMean: number;
   latenessMax: number;
-  /** Upper bound (null: no bound) and how many deliveries were at most so late. */
+  /** Upper bounds (null: no bound), and how many deliveries were at most that late. */
   latenessBuckets: [bound: number | null, count: number][];
 }
 
@@ -99,14 +99,14 @@ const NO_TOTALS = new Set(
   ).split(' '),
 );
 
-/** Of shards: as long as the longest. */
+/** Shards are paused as long as the one that is paused longest. */
 function paused(values: number[]): boolean | Date {
   if (values.includes(-1)) return true;
   const until = Math.max(0, ...values);
   return until > 0 && fromMs(until);
 }
 
-/** Null where there is no queue. */
+/** The shards' figures, added up; null if there is no queue. */
 export function addUp(replies: (Fields | null)[]): Stats | null {
   const found = replies.filter((each): each is Fields => each !== null);
   const first = found[0];

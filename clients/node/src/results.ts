@@ -1,16 +1,16 @@
-// How other jobs ended, as a job that comes after them sees it.
+// How other jobs ended, for a job that was after them or waited for them.
 
 import { type Codec, decodedValue } from './codec';
 import { StepError } from './errors';
 import { toBytes, toText } from './text';
 
-/** As the server tells it: the job's id, how it ended, and its result or the reason of its death. */
+/** The server's row: the job's id, how it ended, and its result or the reason why it is dead. */
 export type Ended = readonly [id: Buffer, outcome: string | null, value: Buffer | null];
 
 export const endedOf = (rows: readonly (readonly unknown[])[]): Ended[] =>
   rows.map(([id, outcome, value]) => [id as Buffer, outcome === null ? null : String(outcome), value as Buffer | null]);
 
-/** How a job ended that this one was added after, or waited for. */
+/** How a job ended that this job was `after`, or waited for. */
 export class JobResult<T = any> {
   #read: { value: T | null } | null = null;
   #raw: Buffer | null;
@@ -26,17 +26,17 @@ export class JobResult<T = any> {
 
   /** The job's id. */
   readonly id: string;
-  /** Null where it had not ended when this job was set free. */
+  /** Null if this job was unblocked before the other ended. */
   readonly outcome: 'done' | 'dead' | 'deleted' | 'expired' | null;
 
-  /** What its handler returned, if it is done; null where that was nothing. Throws PayloadError. */
+  /** The result of a done job; otherwise null. Throws PayloadError if it cannot be read. */
   get value(): T | null {
     if (this.outcome !== 'done') return null;
     this.#read ??= { value: decodedValue(this.#codec, this.#raw, `the result of ${this.id}`) };
     return this.#read.value;
   }
 
-  /** Of a dead one: the reason of its last failure. */
+  /** The reason of a dead job's last failure; otherwise null. */
   get reason(): string | null {
     return this.outcome === 'dead' && this.#raw ? this.#raw.toString() : null;
   }
@@ -45,7 +45,7 @@ export class JobResult<T = any> {
 export const results = (ended: readonly Ended[], codec: Codec): JobResult[] =>
   ended.map((each) => new JobResult(each, codec));
 
-/** As the value of a step. */
+/** The ends as the value of a step. */
 export const writeEnded = (ended: readonly Ended[]): string =>
   JSON.stringify(ended.map(([id, outcome, value]) => [toText(id), outcome, value && value.toString('base64')]));
 

@@ -3,7 +3,7 @@
 import { maybeNumber, maybeText } from './reading';
 import { maybeFromMs } from './times';
 
-/** By what rule a job comes again: `every` so many milliseconds, or by the expression `cron`. */
+/** When a recurring job is due: `every` so many milliseconds, or by the expression `cron`. */
 export interface Rule {
   every: number | null;
   cron: string | null;
@@ -12,9 +12,9 @@ export interface Rule {
   times: number | null;
   grace: number | null;
   jitter: number | null;
-  /** The instant of the occurrence that is to come or under way. */
+  /** The instant of the occurrence that comes next or is running. */
   occurrence: Date | null;
-  /** How many have ended. */
+  /** How many occurrences have ended. */
   runs: number;
 }
 

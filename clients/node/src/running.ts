@@ -1,4 +1,4 @@
-// Which jobs this process runs: a job that comes again while it is still running here, as its lease ended unnoticed, is not
+// Which jobs this process runs. If a job's lease ended unnoticed and the job comes again while it still runs here, it is not
 // begun a second time.
 
 import type { Delivery } from './delivery';
@@ -9,7 +9,7 @@ interface Entry {
   lose(delivery: Delivery): void;
 }
 
-/** Of all workers, by place, queue and id. */
+/** The entries of all workers, by server, queue and id. */
 const entries = new Map<string, Entry>();
 
 export class Running {
@@ -23,7 +23,7 @@ export class Running {
     return `${this.place}\n${key.toString('latin1')}\n${id.toString('latin1')}`;
   }
 
-  /** False where an earlier delivery of the job runs. Whether it does or only waits: it is lost. */
+  /** Enters a delivery. An earlier delivery of the job is lost, whether it runs or waits. False if it runs. */
   enter(delivery: Delivery): boolean {
     const name = this.name(delivery);
     const earlier = entries.get(name);

@@ -1,4 +1,4 @@
-// Values as texts. Nothing here throws, whatever a getter, a proxy or a toString does.
+// Values as text. Nothing here throws, whatever a getter, a proxy or a toString does.
 
 import { inspect } from 'node:util';
 import { REASON_BYTES } from './limits';
@@ -18,7 +18,7 @@ const isError = (value: unknown): value is Error =>
     () => false,
   );
 
-/** `class Declined extends Error {}` has the name of its class, whatever its `name` is. */
+/** The type's name. For `class Declined extends Error {}` it is the class's name, whatever `name` is. */
 export function typeOf(value: unknown): string {
   if (!isError(value)) return value === null ? 'null' : typeof value;
   const name = tried(
@@ -34,7 +34,7 @@ export function typeOf(value: unknown): string {
   );
 }
 
-/** An error's type and message; of anything else its text. */
+/** An error's type and message, or any other value as text. */
 export function textOf(value: unknown): string {
   hush(value);
   return tried(
@@ -53,7 +53,7 @@ function ofOther(value: unknown): string {
   return text.startsWith('[object ') ? inspect(value, { depth: 1, breakLength: Infinity }) : text;
 }
 
-/** An error's stack where it has one. */
+/** An error's stack if it has one, else its text. */
 export function stackOf(value: unknown): string {
   const stack = isError(value)
     ? tried<unknown>(
@@ -64,7 +64,7 @@ export function stackOf(value: unknown): string {
   return typeof stack === 'string' && stack !== '' ? stack : textOf(value);
 }
 
-/** A value in a sentence. */
+/** A value for use in a sentence. */
 export function shown(value: unknown): string {
   hush(value);
   return tried(
@@ -78,7 +78,7 @@ export function shown(value: unknown): string {
   );
 }
 
-/** Text as UTF-8, as much as the server keeps, and no half letter. */
+/** Text as UTF-8, cut to what the server keeps, in whole characters. */
 export function bytesOf(text: string): Buffer {
   const bytes = Buffer.from(text.slice(0, REASON_BYTES));
   let end = Math.min(bytes.length, REASON_BYTES);

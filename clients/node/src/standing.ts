@@ -1,4 +1,4 @@
-// A command that waits on a connection of its own, and is sent again with what is new.
+// A command that waits on a connection of its own, and is sent anew when what it waits for changes.
 
 import type { Channel } from './channel';
 import * as core from './core';
@@ -9,18 +9,18 @@ import type { Command } from './wire';
 const AGAIN_MS = 5;
 
 export interface Subject {
-  /** What is to be asked now; null where there is nothing. */
+  /** The command to send now; null if there is nothing to wait for. */
   next(): { command: Command; waitMs: number } | null;
   heard(reply: unknown): void;
-  /** Whether to ask again, a little later. */
+  /** Whether to try again a little later. */
   failed(error: unknown): boolean;
 }
 
 export class Standing {
   private isLive = false;
-  /** Something has changed since it looked what to ask. */
+  /** What it waits for may have changed since the command was made. */
   private isStale = false;
-  /** How often it was asked; what is asked now has not been withdrawn. */
+  /** How many commands were sent: it identifies the current one. */
   private asked = 0;
   private isAsking = false;
   private isWithdrawn = false;
@@ -30,11 +30,11 @@ export class Standing {
   constructor(
     private readonly channel: Channel,
     private readonly subject: Subject,
-    /** CLIENT UNBLOCK, on another connection. */
+    /** Sends CLIENT UNBLOCK on another connection. */
     private readonly unblock: (clientId: number) => Promise<unknown>,
   ) {}
 
-  /** There is more to ask, or less. */
+  /** What it waits for has changed. */
   anew(): void {
     if (this.isClosed) return;
     this.isStale = true;
@@ -48,7 +48,7 @@ export class Standing {
     this.channel.close();
   }
 
-  /** Never rejects. */
+  /** Sends commands while there is something to wait for. Never rejects. */
   private async live(): Promise<void> {
     this.isLive = true;
     let troubles = 0;
@@ -86,7 +86,7 @@ export class Standing {
     }
   }
 
-  /** It may not wait yet: then once more. */
+  /** Unblocks the current command. That may not wait yet: then it tries again. */
   private async withdraw(asked: number): Promise<void> {
     this.isWithdrawn = true;
     const isOurs = () => this.isAsking && this.asked === asked && !this.isClosed;

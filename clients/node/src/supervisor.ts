@@ -1,27 +1,27 @@
-// Several processes that do the same, each of which is started again when it dies.
+// Runs several processes of the same program, and starts each of them again when it dies.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { troubleMs } from './core';
 import { nowMs } from './waiting';
 
-/** The exit code of a process that it is no use to start again. */
+/** The exit code of a process that should not be started again. */
 export const NO_RESTART = 2;
-/** One that lived for so long had no trouble to start. */
+/** A process that lived this long had no trouble at its start. */
 const STABLE_MS = 60_000;
 const STOP = 'stop';
 
-/** Whether this is such a process. */
+/** Whether this process was started by a supervisor. */
 export const isChild = () => process.env.DQ_SUPERVISOR === String(process.ppid) && process.connected;
 
-/** In such a process: it is to stop, as the supervisor says so or is gone. */
+/** In a process that a supervisor started: calls `stop` when the supervisor says so, or is gone. */
 export function whenStopped(stop: () => void): void {
   process.on('message', (message) => message === STOP && stop());
   process.on('disconnect', stop);
-  // A terminal sends Ctrl-C to all; the supervisor passes it on.
+  // A terminal sends Ctrl-C to all processes; the supervisor passes it on.
   for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => {});
 }
 
-/** Until it is told to stop, and all have. Returns the exit code. */
+/** Runs the processes until it is told to stop and all have ended. Returns the exit code. */
 export function supervise(program: string, file: string, count: number): Promise<number> {
   return new Promise((resolve) => {
     const children = new Map<number, ChildProcess>();
@@ -32,7 +32,7 @@ export function supervise(program: string, file: string, count: number): Promise
     const stop = () => {
       isStopping = true;
       for (const timer of timers) clearTimeout(timer);
-      // One may be gone already, its end not yet heard: what cannot be sent to it is no error.
+      // A child may be gone before its exit is reported: a failure to send to it is no error.
       for (const child of children.values()) if (child.connected) child.send(STOP, () => {});
       isOver();
     };

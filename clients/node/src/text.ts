@@ -1,4 +1,4 @@
-// Ids as texts, checksums of them.
+// Ids as text, and their checksums.
 
 import { isUtf8 } from 'node:buffer';
 import { shown } from './shown';
@@ -9,8 +9,8 @@ export type Bytes = string | Uint8Array;
 const ESCAPE = 0xdc00;
 
 /**
- * Ids may hold any bytes: those that are not UTF-8 become lone surrogates, U+DC80 to U+DCFF, and `toBytes` makes the same
- * bytes of them, as in the libraries of the other languages.
+ * Ids may hold any bytes. Those that are not UTF-8 become lone surrogates, U+DC80 to U+DCFF, from which `toBytes` makes the
+ * same bytes again, as in the libraries of the other languages.
  */
 export function toText(raw: Buffer): string {
   if (isUtf8(raw)) return raw.toString();
@@ -23,7 +23,7 @@ export function toText(raw: Buffer): string {
   return text;
 }
 
-/** How long the valid UTF-8 sequence at that place is; 0 where there is none. */
+/** The length of the valid UTF-8 sequence at this place; 0 if there is none. */
 function sequence(raw: Buffer, at: number): number {
   const lead = raw[at]!;
   const size = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
@@ -47,14 +47,14 @@ const CRC_32 = Array.from({ length: 256 }, (_, n) => {
   return n >>> 0;
 });
 
-/** Of zlib, the same in all languages: it decides on the shard. */
+/** The CRC-32 of zlib, as in all languages: it decides on the shard. */
 export function crc32(raw: Uint8Array): number {
   let crc = 0xffffffff;
   for (const byte of raw) crc = CRC_32[(crc ^ byte) & 0xff]! ^ (crc >>> 8);
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** The cluster's slot of a key. */
+/** The slot of a key in a cluster. */
 export function slotOf(key: Buffer): number {
   const open = key.indexOf('{');
   const close = open < 0 ? -1 : key.indexOf('}', open + 1);

@@ -1,11 +1,11 @@
-// Durations and instants: numbers of milliseconds and Dates here, whole milliseconds on the wire.
+// Durations and instants: milliseconds and Dates here, whole milliseconds on the wire.
 
 import { shown } from './shown';
 
 /** A number of milliseconds. */
 export type Duration = number;
 
-/** In whole milliseconds, rounded up: no wait is shorter than asked for. */
+/** The duration in whole milliseconds, rounded up: no wait is shorter than asked for. */
 export function toMs(duration: Duration, name = 'a duration'): number {
   if (typeof duration !== 'number' || !Number.isFinite(duration)) {
     const example = '30 * 60_000 for 30 minutes';
@@ -15,7 +15,7 @@ export function toMs(duration: Duration, name = 'a duration'): number {
   return Math.ceil(Math.round(duration * 1000) / 1000);
 }
 
-/** Unix milliseconds. */
+/** The instant in Unix milliseconds. */
 export function instantToMs(instant: Date, name = 'an instant'): number {
   if (!(instant instanceof Date) || Number.isNaN(instant.getTime())) {
     throw new TypeError(`${name} is a Date, as new Date(Date.now() + 60_000), not ${shown(instant)}`);
@@ -31,7 +31,7 @@ export function maybeFromMs(ms: unknown): Date | null {
   return ms === null || ms === undefined ? null : fromMs(ms);
 }
 
-/** Doubles with each attempt; the jitter only adds, so nothing comes too early. */
+/** Doubles with each attempt. Jitter only adds, so nothing comes too early. */
 export function exponentialMs(attempt: number, firstMs: number, longestMs: number): number {
   const JITTER = 0.25;
   return Math.min(longestMs, firstMs * 2 ** Math.min(attempt - 1, 62)) * (1 + JITTER * Math.random());

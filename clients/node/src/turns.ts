@@ -1,20 +1,23 @@
-// Which link fetches next, where several share what may be in hand; without I/O, timers or a clock.
+// Which link fetches next, if several share the places for jobs, without I/O, timers or a clock.
 //
-// A fetch that waits holds places that ready jobs of another link may need. So it can be recalled.
+// A fetch that waits holds places that ready jobs of another link may need, so it can be recalled.
 
-/** How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled. */
+/**
+ * How long a link waits for its next turn if its fetch was recalled and found nothing. Also how long a fetch waits that cannot
+ * be recalled.
+ */
 export const TURN_MS = 250;
-/** How long a fetch may wait whatever others want; of many links less, so that one with jobs has half of the time. */
+/** How long a fetch may wait before it can be recalled; less with many links, so that one with jobs has half of the time. */
 export const HOLD_MS = 25;
 export const holdMs = (links: number) => Math.min(HOLD_MS, TURN_MS / (2 * links));
 
 export class Turns<Link> {
-  /** When the turn comes of those that want to fetch. */
+  /** When each link that wants to fetch has its turn. */
   private readonly due = new Map<Link, number>();
-  /** Since when others fetch, or were last recalled. */
+  /** When each link that fetches began, or was last recalled. */
   private readonly out = new Map<Link, number>();
   private readonly recalled = new Set<Link>();
-  /** No earlier, of those whose fetch was recalled. */
+  /** The earliest next turn of links whose fetch was recalled and found nothing. */
   private readonly later = new Map<Link, number>();
 
   constructor(private readonly links: () => number) {}
@@ -23,7 +26,7 @@ export class Turns<Link> {
     this.due.set(link, Math.max(nowMs, this.later.get(link) ?? nowMs));
   }
 
-  /** Whose turn it is. */
+  /** The link whose turn it is; null if it is no link's turn yet. */
   first(nowMs: number): Link | null {
     const first = least(this.due);
     return first && first[1] <= nowMs ? first[0] : null;
@@ -40,7 +43,7 @@ export class Turns<Link> {
     if (this.recalled.delete(link) && isEmpty) this.later.set(link, nowMs + TURN_MS);
   }
 
-  /** Whose fetch is to end, as it is another link's turn and no place is left. */
+  /** The link whose fetch must end because another link has its turn and no place is free; null if none must. */
   recall(nowMs: number): Link | null {
     const late = least(this.out);
     if (!late || nowMs < this.recallAt()) return null;
@@ -49,13 +52,13 @@ export class Turns<Link> {
     return late[0];
   }
 
-  /** When to look again at the latest, where nobody may begin now. */
+  /** When to look again at the latest, if no link may fetch now. */
   lookAt(nowMs: number): number {
     const due = least(this.due)?.[1] ?? Infinity;
     return due > nowMs ? due : this.recallAt();
   }
 
-  /** One at a time: who was recalled last has time to come back. */
+  /** When a fetch may be recalled. One at a time: a link that was recalled has time to return. */
   private recallAt(): number {
     const waiting = least(this.out)?.[1] ?? Infinity;
     return Math.max(waiting, ...[...this.recalled].map((link) => this.out.get(link)!)) + holdMs(this.links());

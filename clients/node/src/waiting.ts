@@ -1,9 +1,9 @@
-// Waiting that can be ended.
+// Waits that can be ended.
 
-/** A timer that is longer fires at once. */
+/** The longest timer of Node: a longer one fires at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Wakes the one that waits. */
+/** Wakes a single waiter. */
 export class Bell {
   private isRung = false;
   private wake: (() => void) | null = null;
@@ -13,7 +13,7 @@ export class Bell {
     this.wake?.();
   }
 
-  /** Until it rings, or rang since the last time, or so long. */
+  /** Waits until the bell rings, but at most `ms`. Returns at once if it has rung since the last wait. */
   async wait(ms: number): Promise<void> {
     if (!this.isRung && ms > 0) {
       await new Promise<void>((resolve) => {
@@ -30,8 +30,8 @@ export class Bell {
 }
 
 /**
- * Calls back after so long, but not before what arrived meanwhile was read: when the event loop stood still, timers come first.
- * Returns what takes it back.
+ * Calls back after `ms`, but not before data that arrived meanwhile was read: after the event loop was blocked, timers come
+ * first. Returns a function that cancels it.
  */
 export function afterAll(ms: number, late: () => void): () => void {
   let isOff = false;
@@ -42,7 +42,7 @@ export function afterAll(ms: number, late: () => void): () => void {
   };
 }
 
-/** Rejects when it takes longer; `onLate` ends what is waited for. */
+/** Rejects if the promise takes longer than `ms`; `onLate` ends what it waits for. */
 export async function within<T>(promise: Promise<T>, ms: number, what: string, onLate: () => void): Promise<T> {
   let inTime = () => {};
   const late = new Promise<never>((_, reject) => {
@@ -59,12 +59,12 @@ export async function within<T>(promise: Promise<T>, ms: number, what: string, o
 }
 
 export interface Watch {
-  /** By how much its next tick is late (or less than nothing): what is read before that may be as old. */
+  /** How late the next tick is (negative: not yet due). What is read before that tick may be as old. */
   lateMs(): number;
   end(): void;
 }
 
-/** Looks every `ms` whether the event loop stood still, and tells for how long. Returns what ends it. */
+/** Checks every `ms` whether the event loop was blocked, and passes `tick` for how long. */
 export function watch(ms: number, tick: (lateMs: number) => void): Watch {
   let due = nowMs() + ms;
   const timer = setInterval(() => {
@@ -75,7 +75,7 @@ export function watch(ms: number, tick: (lateMs: number) => void): Watch {
   return { lateMs: () => nowMs() - due, end: () => clearInterval(timer) };
 }
 
-/** Whether all of them ended within that time, however they ended. */
+/** Whether all promises settled within `ms`. */
 export async function settled(promises: Iterable<Promise<unknown>>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
@@ -89,6 +89,6 @@ export async function settled(promises: Iterable<Promise<unknown>>, ms: number):
 }
 
 export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-/** Lets what is to be done at once be done. */
+/** Lets everything run that is ready to run. */
 export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 export const nowMs = () => performance.now();

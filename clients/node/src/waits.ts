@@ -15,7 +15,7 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** Those for the jobs of one key. */
+/** The waits for jobs of one key. */
 export class Waits implements Subject {
   private readonly waiters = new Map<string, { id: Buffer; all: Set<Waiter> }>();
   private readonly standing: Standing;
@@ -28,7 +28,7 @@ export class Waits implements Subject {
     this.standing = new Standing(new Channel(driver, key, () => {}), this, unblock);
   }
 
-  /** How the job ended. Rejects with a TimeoutError, or the reason of the signal. */
+  /** Waits for a job, and returns how it ended. Rejects with a TimeoutError, or with the signal's reason. */
   wait(id: Buffer, ms: number | null, signal?: AbortSignal): Promise<Ended> {
     const name = id.toString('latin1');
     return new Promise<Ended>((resolve, reject) => {
@@ -64,7 +64,7 @@ export class Waits implements Subject {
     const known = this.waiters.get(name);
     if (!known?.all.delete(waiter) || known.all.size > 0) return;
     this.waiters.delete(name);
-    // The connection is idle then, and keeps the process no longer.
+    // Ends the command, so that the connection is idle and does not keep the process alive.
     if (this.waiters.size === 0) this.standing.anew();
   }
 

@@ -1,43 +1,43 @@
-// What the rest needs of a Redis client, whichever it is.
+// What the library needs of a Redis client, whichever it is.
 
 export type Word = string | number | Buffer;
-/** The second word of all of dq's commands is the key. */
+/** A command. The second word of all of dq's commands is the key. */
 export type Command = readonly [name: string, ...words: Word[]];
 
-/** A connection of its own, that nothing but its owner uses, and that never connects again by itself. */
+/** A connection that only its owner uses, and that never reconnects by itself. */
 export interface Line {
   /**
-   * Sends all of them in one write. Answers as they come: a reply, an error that the server answers as a value, or a
-   * rejection where the connection ended before.
+   * Sends all commands in one write. Each promise gives a reply, or an error of the server as a value. It rejects if the
+   * connection ended before.
    */
   ask(commands: readonly Command[]): Promise<unknown>[];
-  /** Whether it keeps the process from ending. */
+  /** Whether it keeps the process alive. */
   hold(isHeld: boolean): void;
   close(): void;
 }
 
 export interface Driver {
-  /** The replies, bytes as Buffers; throws the first error. `key`: of commands without one, whose server they are for. */
+  /** Returns the replies, with bytes as Buffers; throws the first error. `key`: which server gets commands without a key. */
   run(commands: readonly Command[], key?: Buffer): Promise<unknown[]>;
-  /** Connects to the server that has the key. No timeout of the client's own holds on it. */
+  /** Connects to the server that has the key. No timeout of the client's applies to the connection. */
   connect(key: Buffer, timeoutMs: number): Promise<Line>;
-  /** Equal where one connection can wait for both keys. */
+  /** Equal for keys that one connection can wait for. */
   reach(key: Buffer): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Both clients make such errors; both say nothing else in that form. */
+/** Whether an error comes from the server. Both clients make such errors, and nothing else in that form. */
 export function isServerError(error: unknown): error is Error {
   return error instanceof Error && /^-?[A-Z][A-Z0-9]{2,}( |$)/.test(error.message);
 }
 
-/** For the `catch` of a command: what the server answered is an answer. */
+/** For the `catch` of a command: an error of the server counts as a reply. */
 export function asReply(error: unknown): unknown {
   if (isServerError(error)) return error;
   throw error;
 }
 
-/** A map of RESP3, in the shapes that clients give it, or what stands for it in RESP2. */
+/** A map of RESP3, in the shapes that clients give it, or the flat list that RESP2 has for it. */
 export function asMap(reply: unknown): Map<string, unknown> | null {
   if (reply === null || reply === undefined) return null;
   if (reply instanceof Map) return new Map([...reply].map(([name, value]) => [String(name), value]));
@@ -50,13 +50,13 @@ export function asMap(reply: unknown): Map<string, unknown> | null {
 const numbers = new WeakMap<object, number>();
 let last = 0;
 
-/** Equal for the same object only. */
+/** A text that is equal for the same object only. */
 export function identity(client: object): string {
   if (!numbers.has(client)) numbers.set(client, ++last);
   return `client ${numbers.get(client)}`;
 }
 
-/** What `unix://user:password@/path?db=1` says. */
+/** The parts of a URL such as `unix://user:password@/path?db=1`. */
 export function unixSocket(url: string) {
   const match = /^unix:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?(\/[^?#]*)(?:\?.*\bdb=(\d+))?/.exec(url);
   if (!match) return null;
@@ -64,7 +64,7 @@ export function unixSocket(url: string) {
   return { path: path!, username: username || undefined, password, db: Number(match[4] ?? 0) };
 }
 
-/** Those take effect together or not at all. */
+/** The commands in a transaction. */
 export const transaction = (commands: readonly Command[]): Command[] => [['MULTI'], ...commands, ['EXEC']];
 
 const ALL = `
@@ -79,8 +79,8 @@ return reply
 `;
 
 /**
- * One command that carries these out up to the first that is refused, whose error is its answer: a transaction would give a
- * job back whose step there was no room for.
+ * An EVAL of these commands, up to the first one that is refused, whose error is the reply. A transaction would go on: it would
+ * give a job back although there was no room for its step.
  */
 export const allOrRefused = (key: Word, commands: readonly Command[]): Command => [
   'EVAL',

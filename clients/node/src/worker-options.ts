@@ -1,4 +1,4 @@
-// What a worker is made of, and what is said of mistakes there.
+// Options of a worker, and what is said about mistakes in them.
 
 import {
   type BatchProcessor,
@@ -21,14 +21,14 @@ import { LONGEST_TIMER_MS } from './waiting';
 export interface WorkerOptions extends HandlerOptions {
   /** How many handlers run at a time; 10 by default. */
   concurrency?: number;
-  /** How many jobs more may be in hand, so that short handlers need not wait for the network; 0 by default. */
+  /** How many more jobs may be in hand, so that short handlers need not wait for the network; 0 by default. */
   prefetch?: number;
   /**
-   * For how long a job stays with a worker that crashed, where neither the job nor its queue has a TTR, nor its handler a
-   * lease; 60 s by default.
+   * How long a job stays with a worker that crashed, if neither the job nor its queue has a TTR, nor its handler a lease; 60 s
+   * by default.
    */
   lease?: Duration;
-  /** Of several queues each comes first in its share of the fetches; without weights the order is strict. */
+  /** With weights, each queue comes first in its share of the fetches; without, the order is strict. */
   weights?: readonly number[] | null;
   /** How long handlers may go on when the worker stops; 25 s by default. */
   drain?: Duration;
@@ -36,13 +36,13 @@ export interface WorkerOptions extends HandlerOptions {
   wait?: Duration;
   /** Middleware around the handlers, the first one outermost. */
   around?: readonly Around[];
-  /** Where `isHealthy` can be asked: `'127.0.0.1:8081'`, by HTTP, or the path of a file that is touched meanwhile. */
+  /** Where to ask whether it is healthy: `'127.0.0.1:8081'`, by HTTP, or the path of a file that is touched. */
   health?: string;
   hooks?: readonly Hooks[];
   logger?: Logger;
 }
 
-/** A processor, a handler or several. */
+/** A processor, or one or several handlers. */
 export type Processors<T> = Processor<T> | BatchProcessor<T> | Handler<T> | readonly Handler<T>[];
 
 const WORKER: Record<keyof WorkerOptions, 1> = {
@@ -58,7 +58,7 @@ const WORKER: Record<keyof WorkerOptions, 1> = {
   logger: 1,
 };
 
-/** Options as the worker uses them. */
+/** The options as the worker uses them. */
 export interface WorkerSettings {
   concurrency: number;
   prefetch: number;
@@ -95,11 +95,11 @@ function functions(around: readonly Around[]): readonly Around[] {
   throw new TypeError(`around must be an array of functions (job, next) => next(), not ${shown(around)}`);
 }
 
-/** The options of a worker's only handler are among its own. */
+/** The handlers. A worker's options include those of its only handler. */
 export function handlersOf<T>(given: Processors<T>, options: WorkerOptions): readonly Handler[] {
   if (isHandlers(given)) return [given].flat() as Handler[];
   const { kind, attempts, backoff, batch, timeout, retryOn, giveUpOn } = options;
-  // Without a kind its lease is for what has no other one.
+  // Without a kind, the worker's lease is that of jobs that have no other lease.
   const lease = kind === undefined || kind === null ? undefined : options.lease;
   return [new Handler(given as Processor<T>, { kind, attempts, backoff, batch, lease, timeout, retryOn, giveUpOn })];
 }

@@ -1,5 +1,5 @@
-// The worker: how it begins and how it stops. Whose turn it is, is in `crew.ts`; what it says to the server in `link.ts`, and
-// what it calls of the user's in `guard.ts`.
+// The worker: how it starts and stops. `crew.ts` decides whose turn it is, `link.ts` talks to the server, `guard.ts` calls the
+// user's code.
 
 import * as core from './core';
 import { Crew } from './crew';
@@ -46,7 +46,7 @@ export class Worker<T = any> {
   /**
    * queues: one, or several, in strict order or by `weights`.
    *
-   * processor: gets a job; what it does for jobs of one kind only is said by `job`. Options of handlers are its own.
+   * processor: gets the jobs; `job` adds handlers for one kind of jobs. The worker's options include those of this handler.
    */
   constructor(
     queues: Queue<T> | readonly Queue<T>[],
@@ -81,12 +81,12 @@ export class Worker<T = any> {
     return this.settings.concurrency;
   }
 
-  /** Whether it stops, or has stopped. */
+  /** Whether it is stopping, or has stopped. */
   get isDraining(): boolean {
     return this.crew.isDraining;
   }
 
-  /** The handler of jobs of that kind. */
+  /** Adds the handler of jobs of one kind. */
   job<D = any>(kind: string, processor: BatchProcessor<D>, options: HandlerOptions & { batch: number }): this;
   job<D = any>(kind: string, processor: Processor<D>, options?: HandlerOptions): this;
   job<D = any>(kind: string, processor: Processor<D> | BatchProcessor<D>, options: HandlerOptions = {}): this {
@@ -97,7 +97,8 @@ export class Worker<T = any> {
   // --- Running and stopping
 
   /**
-   * Works until it is stopped: by `stop`, or by SIGTERM or SIGINT (a second one ends the drain), unless `signals` is false.
+   * Works until it is stopped, by `stop`, SIGTERM or SIGINT; not by signals if `signals` is false. A second stop or signal ends
+   * the drain.
    *
    * Throws ConfigurationError where waiting would not help.
    */
@@ -113,7 +114,7 @@ export class Worker<T = any> {
     }
   }
 
-  /** Begins to work, and returns at once. To be followed by `stop`. */
+  /** Starts to work, and returns at once. `stop` must follow. */
   start(): void {
     if (this.life) throw new Error('a worker runs only once: create another one');
     const isStopped = new Promise<void>((resolve) => (this.askedToStop = resolve));
@@ -122,7 +123,7 @@ export class Worker<T = any> {
   }
 
   /**
-   * Fetches no more, lets handlers end, and gives back what is left: in at most `drain` and two seconds. A second call ends
+   * Stops fetching, lets handlers end, and gives back all other jobs: in at most `drain` and two seconds. A second call ends
    * the drain.
    */
   async stop(): Promise<void> {
@@ -132,7 +133,7 @@ export class Worker<T = any> {
     await this.life;
   }
 
-  /** Waits until it has stopped; throws the ConfigurationError that it ended with. */
+  /** Waits until it has stopped; throws the ConfigurationError that ended it. */
   async join(): Promise<void> {
     await this.life;
     if (this.crew.failure) throw this.crew.failure;
@@ -168,8 +169,8 @@ export class Worker<T = any> {
   // --- Health
 
   /**
-   * Whether the server answered the last fetch or heartbeat within its time: false before the first answer, while the server
-   * cannot be reached, and once the worker has stopped.
+   * Whether the server answered the last fetch or heartbeat within its time. False before the first answer, while the server is
+   * away, and once the worker has stopped.
    */
   get isHealthy(): boolean {
     return this.illness === null;
@@ -191,7 +192,7 @@ export class Worker<T = any> {
     const isHopeless = crew.failure !== null || this.stops > 1;
     if (!isHopeless) await Promise.race([settled([this.idle()], this.settings.drainMs), again]);
     for (const delivery of crew.atWork) delivery.tell('stopping');
-    // What a fetch was handed before it was withdrawn is read, to be given back.
+    // Jobs that a fetch was handed before it was withdrawn are read, to be given back.
     await settled([...crew.handled, ...this.supplies], limits.TOLD_MS);
     await Promise.all(this.links.map((link) => link.finish()));
     const returned = this.links.reduce((sum, link) => sum + link.returned, crew.returned);
@@ -206,7 +207,7 @@ export class Worker<T = any> {
     await this.crew.idle();
   }
 
-  /** The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot. */
+  /** Makes a link for the keys that one BPOP can wait for: in a cluster, those of one slot. */
   private async makeLinks(): Promise<Link[]> {
     if (this.handlers.all().length === 0) throw new ConfigurationError('the worker has no handler');
     const groups = new Map<string, Member[]>();
@@ -236,7 +237,7 @@ export class Worker<T = any> {
   }
 
   private tick(ms: number): void {
-    // Each is told.
+    // All links are told.
     if (!this.links.map((link) => link.stoodStill(ms)).includes(true)) return;
     const seconds = (ms / 1000).toFixed(1);
     this.log.warn(

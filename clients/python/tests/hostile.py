@@ -16,7 +16,7 @@ class Unprintable(Exception):
 
 
 class Faceless:
-    """Nothing can be done with it: not even its type asked for."""
+    """An object that fails at every use: even its attributes cannot be read."""
 
     def __getattribute__(self, name):
         raise RuntimeError(name)
@@ -29,7 +29,7 @@ class Faceless:
 
 
 class Text(str):
-    """A text that is none."""
+    """A str whose methods fail."""
 
     def encode(self, *_):
         raise RuntimeError("encode")
@@ -66,7 +66,7 @@ class Number(float):
 
 
 class Bare(dq.Snooze):
-    """Never says what its base would."""
+    """A Snooze without the attributes that its base sets."""
 
     def __init__(self):
         pass
@@ -182,7 +182,7 @@ ERRORS.append(attached(dq.PayloadError("mine"), job=Faceless()))
 
 
 def says():
-    """What handlers may say, with all that can be said in it."""
+    """Exceptions that handlers may raise to say how their jobs go on, with every kind of value in them."""
     made = []
     for kind, delay in itertools.product((dq.Retry, dq.Snooze), DELAYS):
         made.append(attached(kind(5), delay=delay))
@@ -194,7 +194,7 @@ def says():
 
 
 def some_of_all(count, seed):
-    """Two things wrong at once."""
+    """Exceptions with two hostile attributes at once, and ones with hostile types."""
     chosen = random.Random(seed)
     made = []
     for _ in range(count):
@@ -217,6 +217,6 @@ async def coroutine(job):
 
 
 RETURNED = [generator, async_generator, coroutine]
-"""Of which nothing runs when they are called."""
+"""Functions of which nothing runs when they are called."""
 HARMLESS = [*REASONS, *DELAYS]
-"""What a handler may return: its job is done, or fails where the codec cannot encode that."""
+"""What a handler may return. Its job is done, or fails if the codec cannot encode the value."""

@@ -87,7 +87,7 @@ def test_a_job_is_held_until_its_lease_is_over_whoever_has_looked(queue, consume
     queue.add("first")
     (job,) = consumer.fetch()
     assert consumer.holds(job)
-    # As if the process had stood still, and its courier had not looked yet.
+    # The state after the process was blocked, before its courier has looked.
     job._delivery.lease_until = time.monotonic()
     assert not consumer.holds(job)
     assert job.lost
@@ -108,7 +108,7 @@ def test_an_end_that_a_fetch_takes_along_is_not_lost_by_closing(queue):
     link, taken = consumer._link, threading.Event()
     send, gather = link._waiting.send, link._let_gather
 
-    # As on a busy machine: the courier is between two looks, and the fetch on its way, while the consumer is closed.
+    # On a busy machine the courier may be between two steps, and a fetch in flight, when the consumer is closed.
     def late_gather():
         assert taken.wait(PATIENCE_S)
         gather()
@@ -144,7 +144,7 @@ def test_an_end_is_not_lost_by_a_fetch_that_begins_while_the_consumer_is_closed(
         consumer.fetch()
         met.set()
 
-    # Between two steps of the courier's last work a fetch begins; what it takes it keeps until the courier has ended.
+    # A fetch begins between two steps of the courier's last work. It keeps its outcomes until the courier has ended.
     def end_fetch_and_fetch(finish_by):
         end_fetch(finish_by)
         consumer.ack(job)

@@ -25,7 +25,7 @@ def delivery(attempt=1, handler=None, payload=b"{}", key=b"q", id=b"id", ttr=60_
 
 
 def after(error, **rest):
-    """The outcome of a handler that ended so."""
+    """The outcome of a handler that ended with this error."""
     made = delivery(**rest)
     return _ends.ended(made, _guard.verdict(error))
 
@@ -113,7 +113,7 @@ def test_a_snooze_that_cannot_be_is_a_failure():
 
 
 def refusals(outcome):
-    """What is said after each refusal."""
+    """The options of the first command, and of each one that follows after a refusal."""
     said = [outcome.command[5:]]
     while not outcome.refused(b"ERR value is not an integer or out of range"):
         said.append(outcome.command[5:])

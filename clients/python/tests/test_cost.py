@@ -8,16 +8,17 @@ import dq
 from dq import _running
 
 MOST_CALLS = 44
-"""For one job, without hooks, middleware or a result. It was 50 once, unnoticed, and a sixth more instructions."""
+"""The most calls for one job, without hooks, middleware or a result. They once were 50, unnoticed: a sixth more
+instructions."""
 
 
 class Idle(dq.Hooks):
-    """Does nothing, and is called."""
+    """Hooks that do nothing."""
 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
-    """As in a process without other workers, which earlier tests may have left."""
+    """Hides other workers of this process, which earlier tests may have left."""
     monkeypatch.setattr(_running, "_workers", _running._Workers())
 
 

@@ -1,6 +1,6 @@
 """Nothing that a handler, a hook or a logger does ends a worker or holds it up: after each, 100 jobs are done.
 
-The canaries take the door away (dq._guard): then it must show.
+The canaries remove parts of the guard (dq._guard): then the tests must fail.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Silent(logging.Handler):
 
 
 class Play:
-    """One worker, to which one hostile thing after the other happens."""
+    """A worker that meets one hostile value after the other."""
 
     def __init__(self, url, patience_s=30, name="q"):
         self.queue = dq.Queue(url, name)
@@ -74,7 +74,7 @@ class Play:
             time.sleep(0.0005)
 
     def meet(self, name, then):
-        """A job to which ``then`` happens, and good ones after it."""
+        """Adds a job to which ``then`` happens, and good jobs after it."""
         id = f"{name}:{next(self.number)}"
         self.then = then
         self.queue.add(1, id=id)
@@ -154,7 +154,7 @@ def raising(error):
 
 
 class Hooks(dq.Hooks):
-    """Raises the same in each of them."""
+    """Hooks that all raise the same error."""
 
     error = None
 
@@ -317,7 +317,7 @@ class NaiveLog:
 def test_canary_without_the_door(face, gone, scene, dq_url, monkeypatch):
     monkeypatch.setattr(_guard, gone, NAIVE[gone])
     monkeypatch.setattr(_running.BaseWorker, "_unforeseen", unforeseen)
-    # A worker that its user's code has broken may stay and fetch: not what later tests add.
+    # A worker that the user's code has broken may go on fetching: it must not fetch the jobs of later tests.
     play = face(dq_url, 0.3, f"without {gone} of {face.__name__}")
     with pytest.raises(BaseException):  # noqa: B017
         getattr(play, scene)(*([Hooks] if scene == "all_in_hooks" else []))
@@ -327,7 +327,7 @@ def test_canary_without_the_door(face, gone, scene, dq_url, monkeypatch):
 
 
 def test_a_result_too_large_for_the_server_is_left_out(dq_url):
-    """It says so, and closes the connection amid the command."""
+    """The server says so, and closes the connection amid the command."""
     client = redis.Redis.from_url(dq_url)
     client.config_set("proto-max-bulk-len", 1 << 20)
     jobs = [{"data": n} for n in range(20)]

@@ -61,7 +61,7 @@ def test_many_jobs_whose_options_look_alike(dq_url):
 
 
 class Twice(dq.Queue):
-    """Each command is sent twice, as by a client that got no answer to the first one."""
+    """Sends each command twice, as a client does that got no reply to the first one."""
 
     def _pipelined(self, commands, is_atomic):
         super()._pipelined(commands, is_atomic)

@@ -135,7 +135,7 @@ def test_a_wait_that_is_over_when_a_handler_asks_for_it_means_soon(dq_url):
 
 @pytest.fixture
 def bare_server(tmp_path):
-    """One that does not load the module."""
+    """A server that does not load the module."""
     socket = tmp_path / "socket"
     words = ["--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path), "--save", ""]
     with subprocess.Popen([os.environ.get("DQ_SERVER", "redis-server"), *words], stdout=subprocess.DEVNULL) as server:

@@ -162,7 +162,7 @@ def test_a_consumer(rights, dq_url):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_canary_each_right_is_needed(rights, dq_server, dq_url, name):
-    """No line permits more than it has to: without any of its words, the features above do not all work."""
+    """No line permits more than necessary: without any of its words, some of the features above fail."""
     needed = {
         "library-producer": {"+dq.add"},
         "library-worker": {"+dq.bpop", "+dq.ack", "+dq.nack", "+dq.touch", "+dq.btouch", "+dq.step", "+eval"},

@@ -1,4 +1,4 @@
-"""Whose turn it is to fetch, by a clock of its own."""
+"""Whose turn it is to fetch, by the test's own clock."""
 
 import random
 
@@ -10,7 +10,10 @@ TICK_S = 0.001
 
 
 def play(links, places, random):
-    """Fetches find nothing, and end some ms after they are recalled. The longest time without one, the shortest one."""
+    """Fetches find nothing, and end some ms after they are recalled.
+
+    Returns the longest time that a link was without a fetch, and the time that the shortest fetch took.
+    """
     turns = Turns(links)
     for link in range(links):
         turns.want(link, 0.0)

@@ -1,4 +1,4 @@
-"""A limit of time: nobody who is cancelled goes on, whatever else happens in that turn of the event loop."""
+"""Time limits: a cancelled task never goes on, whatever else happens in the same turn of the event loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def turns(count: int) -> None:
 
 
 async def cancelled_after(limit, rung: int, cancelled: int) -> bool:
-    """Rings and cancels in those turns of the event loop; whether the cancellation was swallowed."""
+    """Rings and cancels in these turns of the event loop. Returns whether the cancellation was swallowed."""
     bell = asyncio.Event()
 
     async def waits() -> None:

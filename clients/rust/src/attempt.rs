@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 pub(crate) struct Attempt {
     pub kept: BTreeMap<String, Vec<u8>>,
     used: HashSet<String>,
-    /// How often it waited for jobs.
+    /// How many waits for jobs it has reached.
     pub waits: u32,
     pub has_ended: bool,
 }
@@ -29,7 +29,7 @@ impl Attempt {
         }
     }
 
-    /// Names are used once.
+    /// Reaches a step, and returns its kept value. A name may be used once in each attempt.
     pub fn enter(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         if name.starts_with("dq:") {
             return Err(Error::Usage(format!(
@@ -45,13 +45,13 @@ impl Attempt {
     }
 }
 
-/// What a job does if one of those that it is after dies.
+/// What a job does if a job that it is after dies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnDead {
-    /// It waits: a dead job may be kicked.
+    /// It waits, as the dead job may be kicked. If that is deleted, the job dies.
     Wait,
-    /// It runs.
+    /// It runs: [`crate::Job::results`] says how the others ended.
     #[default]
     Run,
     /// It dies.
@@ -68,7 +68,7 @@ impl OnDead {
     }
 }
 
-/// How [`crate::Job::wait_for`] and [`crate::Job::spawn`] wait.
+/// Options of [`crate::Job::wait_for`] and [`crate::Job::spawn`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WaitFor {
@@ -77,12 +77,12 @@ pub struct WaitFor {
 }
 
 impl WaitFor {
-    /// As usual: named by its ordinal in the attempt, and going on when one of the jobs is dead.
+    /// The defaults: the wait is named by its number in the attempt, and a job that dies has ended.
     pub fn new() -> Self {
         WaitFor::default()
     }
 
-    /// Of handlers that do not always wait in the same order.
+    /// Names the wait, for handlers that do not always wait in the same order.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self

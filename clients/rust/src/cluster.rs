@@ -54,7 +54,7 @@ pub(crate) fn redirected(
     }
 }
 
-/// The node that has the slot; anew: as the cluster says now.
+/// The node that has a slot; `anew`: ask the cluster again.
 pub(crate) async fn node_of(
     seeds: &[ConnectionInfo],
     map: &Mutex<Map>,
@@ -136,7 +136,7 @@ fn host_of(addr: &ConnectionAddr) -> Option<String> {
     }
 }
 
-/// Another node, with the settings of that one.
+/// Another node, with the settings of `like`.
 fn at(like: &ConnectionInfo, host: &str, port: u16) -> ConnectionInfo {
     let addr = match like.addr().clone() {
         ConnectionAddr::TcpTls {

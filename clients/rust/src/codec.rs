@@ -6,8 +6,8 @@ use crate::json;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-/// How data is written and read where it is not JSON, as by MessagePack or CBOR. Data of a job with a kind or headers
-/// are JSON, as they travel in an envelope; so are results.
+/// Encodes and decodes data in another form than JSON, such as MessagePack or CBOR. Data of a job with a kind or
+/// headers is always JSON, as it travels in an envelope; so are results.
 ///
 /// ```
 /// # use dq_redis::{BoxError, Codec, Error, Job, NewJob, Queue};
@@ -33,14 +33,14 @@ use serde::Serialize;
 /// }
 /// ```
 pub trait Codec {
-    /// The payload.
+    /// Encodes the data to a payload.
     fn encode<T: Serialize + ?Sized>(&self, data: &T) -> Result<Vec<u8>, BoxError>;
 
-    /// What [`Codec::encode`] was given.
+    /// Decodes a payload that [`Codec::encode`] made.
     fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, BoxError>;
 }
 
-/// The default. A float that is NaN or infinite cannot be encoded.
+/// JSON, the default. A float that is NaN or infinite cannot be encoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json;
 
@@ -54,7 +54,7 @@ impl Codec for Json {
     }
 }
 
-/// By a codec of the user's, or why not.
+/// Encodes by a codec of the user's; the error is its text.
 pub(crate) fn encoded<T: Serialize + ?Sized>(
     codec: &impl Codec,
     data: &T,

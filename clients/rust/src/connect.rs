@@ -6,8 +6,8 @@ use std::time::Duration;
 
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// No wait is cut off; whoever asks counts the time itself. RESP2, in which nothing comes unasked. It authenticates by
-/// itself, as redis-rs does not say what the server says to that.
+/// Connects without a limit on replies: callers have their own timeouts. It uses RESP2, in which the server never
+/// sends unasked. It authenticates itself, as redis-rs does not pass on what the server replies to that.
 pub(crate) async fn connect(client: &Client) -> Result<MultiplexedConnection, RedisError> {
     let info = client.get_connection_info();
     let settings = info.redis_settings();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const VERSION: u64 = 1;
 
-/// By name.
+/// Headers of a job, by name.
 pub type Headers = BTreeMap<String, String>;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct Read {
     headers: Option<Value>,
 }
 
-/// `Some` also where the value is null.
+/// `Some` also if the value is null.
 fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
@@ -57,7 +57,7 @@ impl Envelope {
         })
     }
 
-    /// `None` where the payload is none.
+    /// `None` if the payload is no envelope.
     pub fn read(payload: &[u8]) -> Option<Self> {
         if !payload.starts_with(b"{") || !payload.windows(4).any(|four| four == b"\"dq\"") {
             return None;
@@ -68,7 +68,7 @@ impl Envelope {
         }
         let kind = match read.kind {
             Some(Value::String(kind)) => Some(kind),
-            _ => None, // what is no text is no kind
+            _ => None, // a kind that is not a string is ignored
         };
         let headers = match read.headers {
             Some(Value::Object(fields)) => fields

@@ -3,16 +3,16 @@ use std::fmt;
 /// Any error, as handlers and middleware return it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a queue's methods and a worker return.
+/// The errors of a queue's methods and of a worker.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot work as it is configured, and waiting would not help. The text says what to do.
+    /// Something cannot work as it is configured, and waiting would not help. The text says what to do.
     #[error("dq: {what}{}", in_brackets(.said))]
     Configuration {
         /// What to do.
         what: String,
-        /// What the server said, if it did.
+        /// The server's error, if it sent one.
         said: Option<String>,
     },
     /// The queue has reached its `MAXLEN` or `MAXBYTES`; nothing was added.
@@ -21,36 +21,37 @@ pub enum Error {
     /// The job that was waited for did not succeed.
     #[error("dq: job {id} failed ({outcome}){}", after_colon(.reason))]
     JobFailed {
-        /// Of the job.
+        /// The job's id.
         id: String,
         /// How it ended.
         outcome: Outcome,
-        /// Why it is dead, if somebody said so.
+        /// Why the job is dead, if a reason was given.
         reason: Option<String>,
     },
-    /// What was waited for did not come in time.
+    /// The wait timed out.
     #[error("dq: not within the timeout")]
     Timeout,
-    /// The job was lost, or its attempt has ended: nothing that its handler does counts any more.
+    /// The job was lost, or its attempt has ended: what its handler does no longer counts.
     #[error("dq: the job is no longer this handler's")]
     NotOurs,
-    /// What the codec cannot write.
+    /// The codec cannot encode the data.
     #[error("dq: data that cannot be encoded: {0}")]
     Encode(String),
-    /// The payload of a job that does not fit. A handler that returns it has its job dead at once: another attempt would
-    /// find the same payload.
+    /// The payload of a job cannot be decoded. If a handler returns this error, its job is dead at once: another
+    /// attempt would find the same payload.
     #[error("payload cannot be decoded: {0}")]
     Payload(String),
-    /// A result, or the value of a step or a signal, that does not fit.
+    /// A result, or the value of a step or a signal, cannot be decoded.
     #[error("dq: a value that cannot be decoded: {0}")]
     Decode(String),
-    /// A name of a step that was used twice in one attempt, progress that is no fraction, and the like.
+    /// Wrong use of a method: a step's name that was used twice in one attempt, progress outside 0 to 1, and the
+    /// like.
     #[error("dq: {0}")]
     Usage(String),
-    /// The attempt ends here, and goes on later: pass it on with `?`.
+    /// The attempt ends here, and goes on later: pass the error on with `?`.
     #[error(transparent)]
     Suspended(#[from] Suspended),
-    /// The server refuses the command.
+    /// The server refused the command.
     #[error("dq: {0}")]
     Refused(String),
     /// The server cannot be reached, or did not answer.
@@ -64,13 +65,13 @@ pub enum Error {
 pub enum Outcome {
     /// It was acknowledged.
     Done,
-    /// Out of attempts, or given up.
+    /// It failed in its last attempt, or was given up.
     Dead,
     /// Deleted, purged or trimmed.
     Deleted,
     /// Its TTL expired.
     Expired,
-    /// It ended before without being kept, or was never there: add jobs that are waited for with `keep`, or give the
+    /// It ended before, without being kept, or never existed. Add jobs that are waited for with `keep`, or give the
     /// queue a `DONETTL`.
     Unknown,
 }
@@ -86,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// By its name in the command reference.
+    /// The outcome's name in the command reference.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Done => "done",
@@ -136,7 +137,7 @@ impl Error {
     }
 }
 
-/// Ends an attempt that goes on later: neither a failure nor a success. Pass it on with `?`.
+/// The error that ends an attempt that goes on later: neither a failure nor a success. Pass it on with `?`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the attempt ends here, and goes on later")]
 pub struct Suspended;

@@ -1,5 +1,5 @@
-//! All code of users is called through this file: handlers, hooks, middleware, and the texts of errors. It may do
-//! anything but end the process: its caller goes on.
+//! All code of users is called through this file: handlers, hooks, middleware and the texts of errors. It may do
+//! anything except end the process: its caller continues.
 
 use crate::error::BoxError;
 use std::any::Any;
@@ -10,7 +10,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Of errors that say that others are their sources, perhaps in a circle.
+/// Errors that are each other's sources, perhaps in a circle.
 const MOST_SOURCES: usize = 100;
 const LONGEST_TEXT: usize = 1 << 14;
 
@@ -32,11 +32,11 @@ fn said(raised: Box<dyn Any + Send>) -> Panicked {
         .downcast_ref::<&str>()
         .map_or("with a value that is no text", |text| *text)
         .to_owned();
-    std::mem::forget(raised); // it may panic when it is dropped
+    std::mem::forget(raised); // dropping it may panic
     Panicked(text)
 }
 
-/// What users made, which may panic when it is dropped.
+/// A value of the user's, whose drop may panic.
 #[derive(Debug)]
 pub(crate) struct Kept<T>(Option<T>);
 
@@ -57,12 +57,12 @@ impl<T> Drop for Kept<T> {
     }
 }
 
-/// The output of a future of users', which may panic when it is made, polled and dropped, also unfinished.
+/// The output of a user's future, which may panic when it is made, polled or dropped, also unfinished.
 pub(crate) async fn guarded<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, Panicked> {
     let mut future: Kept<Pin<Box<F>>> = Kept::new(Box::pin(door(make)?));
     poll_fn(|context| {
         let Some(future) = &mut future.0 else {
-            return Poll::Pending; // it is there until this one is dropped
+            return Poll::Pending; // the future is there until this one is dropped
         };
         match door(|| future.as_mut().poll(context)) {
             Ok(Poll::Pending) => Poll::Pending,
@@ -73,7 +73,7 @@ pub(crate) async fn guarded<F: Future>(make: impl FnOnce() -> F) -> Result<F::Ou
     .await
 }
 
-/// As `tracing` has it, with a subscriber that may panic.
+/// As `tracing`'s macros, with a subscriber that may panic.
 macro_rules! log {
     ($level:ident, $($said:tt)+) => {
         _ = $crate::guard::door(|| tracing::$level!($($said)+))
@@ -81,21 +81,21 @@ macro_rules! log {
 }
 pub(crate) use log;
 
-/// What an error says, or why it says nothing.
+/// The text of an error, or why it has none.
 pub(crate) fn text_of(error: &(dyn Error + 'static)) -> String {
     shown(format_args!("{error}"))
 }
 
-/// What that says, as far as it comes and fits.
+/// The formatted text, as far as it can be made and fits.
 pub(crate) fn shown(text: fmt::Arguments<'_>) -> String {
     let mut page = Page(String::new());
     match door(|| fmt::write(&mut page, text)) {
-        Ok(_) => page.0, // one that is too long, or breaks off, is an error here
+        Ok(_) => page.0, // a text that is too long, or breaks off, is an error here
         Err(panicked) => format!("no text: {panicked}"),
     }
 }
 
-/// An error may write for ever.
+/// Limits a text: an error may write for ever.
 struct Page(String);
 
 impl fmt::Write for Page {
@@ -109,7 +109,7 @@ impl fmt::Write for Page {
     }
 }
 
-/// Its type, as far as it can be known: of an error in a box, what its `Debug` begins with.
+/// The name of an error's type, as far as it can be known: of a boxed error, what its `Debug` begins with.
 pub(crate) fn name_of(error: &(dyn Error + 'static)) -> String {
     let name: String = shown(format_args!("{error:?}"))
         .chars()
@@ -135,7 +135,7 @@ pub(crate) fn sources(error: &BoxError) -> Vec<&(dyn Error + 'static)> {
     all
 }
 
-/// At most so many bytes, and no half letter.
+/// Cuts a text to at most this many bytes, between characters.
 pub(crate) fn clean(mut text: String, most: usize) -> String {
     if text.len() > most {
         let end = (0..=most)

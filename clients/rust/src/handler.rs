@@ -1,4 +1,4 @@
-//! Handlers: functions, and how their jobs are treated.
+//! Handlers: functions with the settings for their jobs.
 
 use crate::core::Shape;
 use crate::error::{BoxError, Error};
@@ -14,7 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function, and how its jobs are treated.
+/// A function with the settings for its jobs.
 ///
 /// ```no_run
 /// # use dq_redis::{Handler, Job};
@@ -41,10 +41,12 @@ impl fmt::Debug for Handler {
 }
 
 impl Handler {
-    /// An async function of a job with its decoded data. `Ok`: the job is done, and what it returns, unless it is `()` or
-    /// `None`, is its result. Any error: it failed, and the job's own ladder decides, else the handler's, else 1 s doubling
-    /// to 1 hour; see [`Decision`](crate::Decision) for what else it may say. A payload that does not fit has the job
-    /// dead at once. A function without a type for its data (`Job`) gets the payload undecoded.
+    /// A handler from an async function of a job with its decoded data.
+    ///
+    /// `Ok`: the job is done, and what the function returns, unless it is `()` or `None`, is its result. After an
+    /// error, the job is tried again: by its own backoff, else the handler's, else after 1 s, doubling up to 1 hour.
+    /// A [`Decision`](crate::Decision) as the error decides otherwise. If the payload cannot be decoded, the job is
+    /// dead at once. A function of a plain `Job` gets the payload undecoded.
     pub fn new<T, R, E, F, Fut>(function: F) -> Self
     where
         T: DeserializeOwned + Send + 'static,
@@ -66,7 +68,7 @@ impl Handler {
         }))
     }
 
-    /// A function that blocks its thread, such as one that computes or does I/O by itself: each call has a thread.
+    /// A handler from a function that blocks its thread, as it computes or does I/O itself: each call has a thread.
     pub fn blocking<T, R, E, F>(function: F) -> Self
     where
         T: DeserializeOwned + Send + 'static,
@@ -94,9 +96,9 @@ impl Handler {
         }))
     }
 
-    /// An async function of up to `size` jobs at a time. [`Job::fail`] fails one of them, [`Job::succeed`] gives one a
-    /// result; an error fails all for which neither was called. A job whose payload does not fit is dead, and not
-    /// among them.
+    /// A handler from an async function of up to `size` jobs at a time. [`Job::fail`] fails one of them,
+    /// [`Job::succeed`] gives one a result; an error fails all for which neither was called. A job whose payload
+    /// cannot be decoded is dead, and not among them.
     pub fn batch<T, E, F, Fut>(size: usize, function: F) -> Self
     where
         T: DeserializeOwned + Send + 'static,
@@ -133,40 +135,42 @@ impl Handler {
         }
     }
 
-    /// The kind of jobs that it takes; without one, all that no other handler of the worker takes.
+    /// The kind of jobs that the handler takes; without one, it takes all jobs that no other handler of the worker
+    /// takes.
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
         self.shape.kind = Some(kind.into());
         self
     }
 
-    /// After so many failed deliveries the job is dead (0: no limit). The job's own limit goes first.
+    /// After how many failed deliveries a job is dead (0: no limit). The job's own limit goes first.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.shape.attempts = attempts;
         self
     }
 
-    /// The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own ladder goes first.
+    /// The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff goes first.
     pub fn backoff(mut self, steps: impl IntoIterator<Item = Duration>) -> Self {
         self.shape.backoff = steps.into_iter().collect();
         self
     }
 
-    /// How long a job stays with a worker that crashed. Slow handlers need no longer one: the worker renews it. Of a
-    /// handler with a kind it holds for all jobs of that kind, else for those without a TTR of their own or of their
-    /// queue. Without one it is the TTR, which is a minute unless someone says otherwise.
+    /// How long a job stays with a worker that crashed. Slow handlers need no longer lease: the worker renews it.
+    /// With a kind, it holds for all jobs of that kind; without one, for jobs without a TTR of their own or of their
+    /// queue. Default: the worker's lease for such jobs, else the job's TTR, one minute unless the job or its queue
+    /// says otherwise.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.shape.lease = Some(lease);
         self
     }
 
-    /// A handler that takes longer is told to end ([`Job::told`]), and its attempt has failed. Without one a handler may
-    /// run for ever.
+    /// How long the handler may run. After that it is told to end ([`Job::told`]), and its attempt has failed.
+    /// Default: without limit.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.shape.timeout = Some(timeout);
         self
     }
 
-    /// If given, only such errors are tried again, and all others are final. Given more than once: any of them.
+    /// Which errors are tried again; all others are final. Given more than once: any of them.
     pub fn retry_on(
         mut self,
         which: impl Fn(&(dyn std::error::Error + 'static)) -> bool + Send + Sync + 'static,
@@ -175,7 +179,7 @@ impl Handler {
         self
     }
 
-    /// Such errors are final: the job is dead. As in `.give_up_on(dq_redis::is::<ParseError>)`.
+    /// Which errors are final: the job is dead. As in `.give_up_on(dq_redis::is::<ParseError>)`.
     pub fn give_up_on(
         mut self,
         which: impl Fn(&(dyn std::error::Error + 'static)) -> bool + Send + Sync + 'static,
@@ -185,7 +189,7 @@ impl Handler {
     }
 }
 
-/// The data of a plain `Job` is not decoded.
+/// Decodes the data, but for a plain `Job`.
 fn typed<T: DeserializeOwned + 'static>(inner: Arc<Inner>) -> Result<Job<T>, BoxError> {
     let nothing = (Box::new(()) as Box<dyn Any>).downcast::<T>();
     let data = match nothing {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How often the file is touched.
+/// How often the file is written.
 const TOUCH: Duration = Duration::from_secs(1);
 const REQUEST: Duration = Duration::from_secs(2);
 
@@ -21,18 +21,18 @@ impl Health {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So long, unless something is heard before.
+    /// Sets until when the worker is healthy, unless this is called again before.
     pub(crate) fn is_good_until(&self, until: Option<Instant>) {
         *self.until() = until;
     }
 
-    /// A fetch or a heartbeat was answered within its time.
+    /// Whether a fetch or a heartbeat was answered in time.
     pub fn is_good(&self) -> bool {
         self.until().is_some_and(|until| Instant::now() < until)
     }
 }
 
-/// Where supervisors ask.
+/// Where supervisors read the worker's health.
 #[derive(Clone, Debug)]
 pub(crate) enum Probe {
     Http(SocketAddr),

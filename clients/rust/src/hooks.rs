@@ -1,4 +1,4 @@
-//! Where other code joins in: logging, metrics, tracing.
+//! Hooks for logging, metrics and tracing.
 
 use crate::envelope::Headers;
 use crate::guard::{door, guarded, log};
@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Then a hook is left behind.
+/// A hook that takes longer is left behind.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -42,18 +42,19 @@ where
 }
 
 impl Hooks {
-    /// None yet.
+    /// No hooks.
     pub fn new() -> Self {
         Hooks::default()
     }
 
-    /// A job is about to be added to a queue: headers may be set. For [`Queue::hooks`](crate::Queue::hooks).
+    /// Called before a job is added to a queue, with the queue's name and the job's headers, which it may change. For
+    /// [`Queue::hooks`](crate::Queue::hooks).
     pub fn on_adding(mut self, hook: impl Fn(&str, &mut Headers) + Send + Sync + 'static) -> Self {
         self.adding = Some(Arc::new(hook));
         self
     }
 
-    /// A job's handler is about to run.
+    /// Called before a job's handler.
     pub fn before<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Job) -> Fut + Send + Sync + 'static,
@@ -63,7 +64,7 @@ impl Hooks {
         self
     }
 
-    /// Its handler ended without an error.
+    /// Called when the job's handler has succeeded.
     pub fn after<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Job) -> Fut + Send + Sync + 'static,
@@ -73,7 +74,8 @@ impl Hooks {
         self
     }
 
-    /// Its handler ended with an error, of which the text is given, or with what it may say of how the job goes on.
+    /// Called when the job's handler has returned an error, or a [`Decision`](crate::Decision), with the error's
+    /// text.
     pub fn on_failure<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Job, String) -> Fut + Send + Sync + 'static,
@@ -83,7 +85,8 @@ impl Hooks {
         self
     }
 
-    /// Another worker may have the job: its lease expired before it was acknowledged, or it was deleted or replaced.
+    /// Called when another worker may have the job: its lease expired before it was acknowledged, or it was deleted
+    /// or replaced.
     pub fn on_loss<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Job) -> Fut + Send + Sync + 'static,
@@ -93,7 +96,7 @@ impl Hooks {
         self
     }
 
-    /// What a hook that panics set is dropped.
+    /// If a hook panics, what it has set is dropped.
     pub(crate) fn adding(&self, queue: &str, headers: &mut Headers) {
         let Some(hook) = &self.adding else { return };
         let mut changed = headers.clone();

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Handlers that run at once, in the test's own task, without a server. Sleeps are over at once, and steps are kept
-/// from attempt to attempt; what waits for jobs needs a server (see the module `testing`).
+/// Runs handlers at once, in the test's own task, without a server. Sleeps are over at once. To wait for jobs, a
+/// handler needs a server (see the module `testing`).
 ///
 /// ```
 /// # use dq_redis::{Error, Handler, Inline, Job};
@@ -36,7 +36,7 @@ pub struct Inline {
 }
 
 impl Inline {
-    /// With these handlers.
+    /// Runs jobs with these handlers.
     pub fn new(handlers: impl IntoIterator<Item = Handler>) -> Self {
         Inline {
             handlers: handlers.into_iter().collect(),
@@ -44,14 +44,14 @@ impl Inline {
         }
     }
 
-    /// A signal that the jobs find.
+    /// Sets a signal, which the jobs find.
     pub fn signal<V: Serialize + ?Sized>(mut self, name: &str, value: &V) -> Result<Self, Error> {
         self.signals
             .insert(name.to_owned(), encode(value)?.unwrap_or_default());
         Ok(self)
     }
 
-    /// Runs the handler of a job with these data, and returns its result.
+    /// Runs the handler of a job with this data, and returns the job's result.
     pub async fn run<T: Serialize + ?Sized, R: DeserializeOwned>(
         &self,
         data: &T,
@@ -59,8 +59,8 @@ impl Inline {
         self.run_job(NewJob::new(data)).await
     }
 
-    /// The same, of a job with a kind, headers or an id. The error is [`Error::JobFailed`] with the reason that the job
-    /// would have, or [`Error::Suspended`] where it waits for a signal.
+    /// Runs the handler of a job with a kind, headers or an id. The error is [`Error::JobFailed`] with the reason
+    /// that the job would have, or [`Error::Suspended`] if it waits for a signal.
     pub async fn run_job<R: DeserializeOwned>(&self, job: NewJob) -> Result<Option<R>, Error> {
         let id = job.given_id().unwrap_or_else(new_id);
         let key: Arc<[u8]> = b"inline".as_slice().into();

@@ -21,26 +21,26 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// One delivery of a job, with its decoded data. Without a type (`Job`) nothing was decoded: see [`Job::decode`] and
+/// One delivery of a job, with its decoded data. A plain `Job` has no decoded data: see [`Job::decode`] and
 /// [`Job::payload`].
 pub struct Job<T = ()> {
-    /// What was added.
+    /// The data that was added.
     pub data: T,
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What is shared by all faces of a delivery.
+/// What all clones of a delivery's `Job` share, whatever their type of data.
 pub(crate) struct Inner {
     pub delivered: Arc<Delivered>,
     pub max_attempts: u32,
     pub desk: Desk,
     pub attempt: Mutex<Attempt>,
     told: Mutex<Option<Why>>,
-    /// Once somebody waits for it.
+    /// Created when somebody first waits to be told.
     ear: OnceLock<watch::Sender<Option<Why>>>,
-    /// Its task; none is to be begun any more where that was said first.
+    /// The handler's task. `None`: `abort` came first, and a task that begins later is aborted.
     task: OnceLock<Option<AbortHandle>>,
-    /// Of a batch: what `succeed` and `fail` said.
+    /// What `succeed` or `fail` said of this job of a batch.
     said: Mutex<Option<Said>>,
 }
 
@@ -121,7 +121,7 @@ impl Inner {
     }
 
     fn listen(&self) -> watch::Receiver<Option<Why>> {
-        let told = lock(&self.told); // what is told from here on, the ear hears
+        let told = lock(&self.told); // the ear hears whatever is told from here on
         let ear = self.ear.get_or_init(|| watch::Sender::new(*told));
         ear.subscribe()
     }
@@ -142,7 +142,7 @@ impl Inner {
         lock(&self.attempt)
     }
 
-    /// Of a batch.
+    /// What was said of this job of a batch, once.
     pub fn take_said(&self) -> Option<Said> {
         lock(&self.said).take()
     }
@@ -172,43 +172,43 @@ impl Inner {
 }
 
 impl<T> Job<T> {
-    /// The job's id; bytes that are no UTF-8 are replaced ([`Job::id_bytes`] has them).
+    /// The job's id; bytes that are not UTF-8 are replaced ([`Job::id_bytes`] has them).
     pub fn id(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.inner.delivered.job.id)
     }
 
-    /// The job's id.
+    /// The job's id as bytes.
     pub fn id_bytes(&self) -> &[u8] {
         &self.inner.delivered.job.id
     }
 
-    /// The key that it came from; of a sharded queue, the shard's.
+    /// The key that the job came from; of a sharded queue, the shard's key.
     pub fn queue(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.inner.delivered.job.key)
     }
 
-    /// What was added, as bytes, envelope included.
+    /// The payload that was added, as bytes, envelope included.
     pub fn payload(&self) -> &[u8] {
         &self.inner.delivered.payload
     }
 
-    /// What was added, decoded. A handler that returns the error has its job dead at once.
+    /// The job's data, decoded. If the handler returns the error, the job is dead at once.
     pub fn decode<D: DeserializeOwned>(&self) -> Result<D, Error> {
         self.inner.decode()
     }
 
-    /// What was added by [`Queue::add_with`](crate::Queue::add_with), decoded. A handler that returns the error has its
-    /// job dead at once.
+    /// The data that was added by [`Queue::add_with`](crate::Queue::add_with), decoded. If the handler returns the
+    /// error, the job is dead at once.
     pub fn decode_with<D: DeserializeOwned>(&self, codec: &impl Codec) -> Result<D, Error> {
         decoded(codec, self.payload())
     }
 
-    /// The kind that it was added with.
+    /// The kind that the job was added with.
     pub fn kind(&self) -> Option<&str> {
         self.inner.delivered.envelope()?.kind.as_deref()
     }
 
-    /// The headers that it was added with.
+    /// The headers that the job was added with.
     pub fn headers(&self) -> Headers {
         self.inner
             .delivered
@@ -217,17 +217,17 @@ impl<T> Job<T> {
             .unwrap_or_default()
     }
 
-    /// Names this delivery.
+    /// The token of this delivery.
     pub fn token(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.inner.delivered.token)
     }
 
-    /// Counts deliveries, this one included.
+    /// The number of deliveries, this one included.
     pub fn attempt(&self) -> u32 {
         self.inner.delivered.attempt
     }
 
-    /// The limit of the job, else of its handler; 0: none.
+    /// The limit of the job, else of its handler; 0: no limit.
     pub fn max_attempts(&self) -> u32 {
         self.inner.max_attempts
     }
@@ -237,7 +237,7 @@ impl<T> Job<T> {
         0 < self.inner.max_attempts && self.inner.max_attempts <= self.attempt()
     }
 
-    /// When the lease ended at delivery. The worker renews it while the handler runs.
+    /// When the lease would have expired as it was at delivery. The worker renews it while the handler runs.
     pub fn deadline(&self) -> SystemTime {
         at_ms(self.inner.delivered.deadline_ms)
     }
@@ -247,12 +247,12 @@ impl<T> Job<T> {
         at_ms(self.inner.delivered.due_ms)
     }
 
-    /// Of a recurring job, the instant of its occurrence, the same in all attempts.
+    /// The instant of a recurring job's occurrence, which is equal in all attempts.
     pub fn occurrence(&self) -> SystemTime {
         self.due()
     }
 
-    /// How the jobs ended that this one was after.
+    /// How the jobs ended that this job came after.
     pub fn results(&self) -> Vec<Before> {
         self.inner
             .delivered
@@ -264,7 +264,7 @@ impl<T> Job<T> {
 
     // --- Told to end
 
-    /// Waits until the handler is told to end, and why. A handler that takes no notice goes on.
+    /// Waits until the handler is told to end, and returns why. A handler that ignores it goes on.
     pub fn told(&self) -> impl Future<Output = Why> + Send + 'static {
         let mut told = self.inner.listen();
         async move {
@@ -272,16 +272,16 @@ impl<T> Job<T> {
                 Ok(why) => *why,
                 Err(_) => None,
             };
-            why.unwrap_or(Why::Stopping) // all that knew the job have ended
+            why.unwrap_or(Why::Stopping) // everything that knew the job has ended
         }
     }
 
-    /// Whether, and why.
+    /// Why the handler was told to end; `None`: it was not.
     pub fn is_told(&self) -> Option<Why> {
         self.inner.told()
     }
 
-    /// Another worker may have the job: the end of its handler will not count.
+    /// Whether another worker may have the job. What the handler then returns does not count.
     pub fn is_lost(&self) -> bool {
         self.is_told() == Some(Why::Lost)
     }
@@ -303,12 +303,13 @@ impl<T> Job<T> {
 
     // --- In a batch
 
-    /// In a batch: this job failed (or is to be retried, snoozed, given up), whatever becomes of the others.
+    /// Sets the error of this job of a batch, which may be a [`Decision`](crate::Decision). The other jobs are not
+    /// affected.
     pub fn fail(&self, error: impl Into<BoxError>) {
         *lock(&self.inner.said) = Some(Kept::new(Err(named(error))));
     }
 
-    /// In a batch: the result of this job.
+    /// Says that this job of a batch succeeded, and sets its result.
     pub fn succeed<R: Serialize>(&self, result: &R) -> Result<(), Error> {
         *lock(&self.inner.said) = Some(Kept::new(Ok(encode(result)?)));
         Ok(())
@@ -316,8 +317,8 @@ impl<T> Job<T> {
 
     // --- Progress
 
-    /// How far the work has come, from 0 to 1, and a text, which may be empty. Sent at most once a second, and the last
-    /// one always. `DQ.GET` shows it.
+    /// Reports how far the job is, from 0 to 1, with a text, which may be empty. At most one report a second is sent,
+    /// and always the last one. `DQ.GET` shows it.
     pub fn progress(&self, fraction: f64, text: &str) -> Result<(), Error> {
         if !(0.0..=1.0).contains(&fraction) {
             return Err(Error::Usage(format!(

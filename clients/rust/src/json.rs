@@ -1,4 +1,4 @@
-//! JSON as this library writes it: a float that JSON does not know is an error, where serde_json writes `null`.
+//! JSON as this library writes it: a float that JSON cannot express is an error, where serde_json writes `null`.
 
 use serde::ser::{self, Error, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ pub(crate) fn to_raw<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, 
     serde_json::value::to_raw_value(&Strict(value))
 }
 
-/// Around each value on the way in, and around each serializer and what it makes.
+/// Wraps each value that is serialized, each serializer, and what that makes.
 struct Strict<T>(T);
 
 impl<T: Serialize + ?Sized> Serialize for Strict<&T> {

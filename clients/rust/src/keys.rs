@@ -24,7 +24,7 @@ const fn table(polynomial: u32) -> [u32; 256] {
 
 const CRC_32: [u32; 256] = table(0xedb8_8320);
 
-/// The shard of an id is chosen by it, the same in all languages.
+/// The CRC-32 that chooses the shard of an id, the same in all languages.
 pub(crate) fn crc_32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         crc >> 8 ^ CRC_32[usize::from(crc as u8 ^ byte)]
@@ -44,7 +44,7 @@ fn crc_16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// Of a cluster.
+/// The slot of a key in a cluster.
 pub(crate) fn slot_of(key: &[u8]) -> u16 {
     let find = |byte, within: &[u8]| within.iter().position(|each| *each == byte);
     let tag = find(b'{', key).and_then(|open| {
@@ -56,9 +56,9 @@ pub(crate) fn slot_of(key: &[u8]) -> u16 {
     crc_16(tag.unwrap_or(key)) % 16384
 }
 
-/// Makes ids that grow with time. With an id of its own a `DQ.ADD` that is sent twice adds one job.
+/// Makes ids that grow with time. A `DQ.ADD` with an explicit id that is sent twice adds one job.
 pub(crate) struct Ids {
-    /// Random bytes for so many ids are drawn at a time: a draw costs more than an id.
+    /// How many ids have their random bytes drawn at a time: a draw costs more than an id.
     block: usize,
     drawn: Vec<u8>,
 }
@@ -94,7 +94,7 @@ impl Ids {
     fn draw(&mut self) {
         self.drawn.resize(self.block * CHANCE, 0);
         if getrandom::fill(&mut self.drawn).is_err() {
-            // No source of random numbers: what std has for its maps.
+            // Without a source of random numbers: what std uses for its maps.
             use std::hash::{BuildHasher, Hasher};
             for part in self.drawn.chunks_mut(8) {
                 let made = std::collections::hash_map::RandomState::new().build_hasher();
@@ -104,7 +104,7 @@ impl Ids {
     }
 }
 
-/// One of them.
+/// A single new id.
 pub(crate) fn new_id() -> Vec<u8> {
     Ids::new(1).next()
 }

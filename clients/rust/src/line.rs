@@ -1,4 +1,4 @@
-//! A connection of a link: what it is to send comes in, what the server answers goes out as events.
+//! A connection of a link: it receives what to send, and emits the server's replies as events.
 
 use crate::connect::silent;
 use crate::core::{Event, Line, Name, Turn};
@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-/// For answers that had come by their time although this program stood still meanwhile.
+/// For replies that had arrived in time although this program was stopped meanwhile.
 const LATE: Duration = Duration::from_millis(20);
 
 pub(crate) enum Order {
@@ -32,7 +32,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Ends with its orders.
+    /// Runs until no more orders can come.
     pub async fn run(self, mut orders: UnboundedReceiver<Order>) {
         let mut open: Option<MultiplexedConnection> = None;
         let mut next = None;
@@ -59,7 +59,7 @@ impl Connection {
                 biased;
                 exchanged = self.exchange(&mut open, &mut connected, turn, commands, last, within) => exchanged,
                 order = orders.recv() => {
-                    // The one that ends a wait.
+                    // The order that ends a wait.
                     open = None;
                     match order {
                         Some(order) => next = Some(order),
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     fn tell(&self, event: Event) {
-        _ = self.events.send(event); // its worker may have ended
+        _ = self.events.send(event); // fails if the worker has ended
     }
 
     async fn exchange(
@@ -108,7 +108,7 @@ impl Connection {
         if self.line.name != Name::Control {
             let mut ask = cmd("CLIENT");
             ask.arg("ID");
-            // Where it may not be asked, the connection is closed to withdraw what waits.
+            // If `CLIENT ID` is forbidden, the connection is closed to end a wait.
             let number = match made.send_packed_command(&ask).await {
                 Ok(Value::Int(number)) => Some(number as u64),
                 Ok(Value::ServerError(error)) if error.code() != "NOPERM" => {
@@ -122,7 +122,7 @@ impl Connection {
         Ok(made)
     }
 
-    /// All in one write. Those answered at once are heard before the last one.
+    /// Sends all in one write. The replies to `commands` are emitted before the reply to `last`.
     async fn send(
         &self,
         connection: &mut MultiplexedConnection,

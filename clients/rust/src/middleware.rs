@@ -1,4 +1,4 @@
-//! What is around handlers, as layers of tower or as functions.
+//! Middleware around handlers, as layers of tower or as functions.
 
 use crate::error::{BoxError, Error};
 use crate::job::Job;
@@ -35,18 +35,18 @@ impl Returned {
         Returned(None)
     }
 
-    /// That result.
+    /// With this result.
     pub fn of<R: Serialize + ?Sized>(result: &R) -> Result<Self, Error> {
         Ok(Returned(encode(result)?))
     }
 
-    /// As it is kept.
+    /// The encoded result.
     pub fn bytes(&self) -> Option<&[u8]> {
         self.0.as_deref()
     }
 }
 
-/// What is inside a middleware: other ones, and the handler. A [`Service`].
+/// What a middleware wraps: the other middleware and the handler. A [`Service`].
 #[derive(Clone)]
 pub struct Next(Arc<dyn Fn(Call) -> Running + Send + Sync>);
 
@@ -65,7 +65,7 @@ impl Next {
         Next(Arc::new(move |call| Box::pin(function(call))))
     }
 
-    /// Goes on to the handler.
+    /// Calls the handler, through the remaining middleware.
     pub fn run(
         &self,
         call: Call,

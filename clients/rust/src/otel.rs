@@ -66,7 +66,7 @@ fn about(queue: &str) -> Vec<KeyValue> {
 }
 
 impl Telemetry {
-    /// By the providers and the propagator that are the program's now.
+    /// Uses the global providers and propagator, as they are when this is called.
     pub fn new() -> Self {
         let meter = global::meter("dq");
         let counter = |name| meter.u64_counter(name).with_unit("{message}").build();
@@ -82,7 +82,7 @@ impl Telemetry {
         }))
     }
 
-    /// For queues that add jobs, and for workers, which lose some. A worker needs the layer besides.
+    /// Hooks for queues, which add jobs, and for workers, which may lose some. A worker needs the layer, too.
     pub fn hooks(&self) -> Hooks {
         let (adding, losing) = (self.clone(), self.clone());
         Hooks::new()
@@ -188,7 +188,8 @@ impl Extractor for Reading<'_> {
     }
 }
 
-/// Around handlers: each attempt is a span, which is current in the handler; of a batch that of the last job is.
+/// A layer around handlers: each attempt is a span, which is current in the handler; in a batch, the span of the last
+/// job is.
 impl Layer<Next> for Telemetry {
     type Service = Traced;
 

@@ -1,4 +1,4 @@
-//! Values of results and steps, and what ended before a job.
+//! Results of jobs, and values of steps.
 
 use crate::error::{Error, Outcome};
 use crate::guard::door;
@@ -7,12 +7,12 @@ use crate::values::lossy;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-/// What ended before a job that was after others.
+/// How a job ended that another job came after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Before {
-    /// Of the other job.
+    /// The id of the job that ended.
     pub id: String,
-    /// `None`: this job no longer waited for it.
+    /// How it ended. `None`: the job that waited was kicked before.
     pub outcome: Option<Outcome>,
     /// The result of a done job, the reason of a dead one.
     pub value: Option<Vec<u8>>,
@@ -42,7 +42,7 @@ pub(crate) fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Error> {
     }
 }
 
-/// JSON; nothing for `()` and `None`.
+/// As JSON; `None` for `()` and `None`.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Option<Vec<u8>>, Error> {
     let written = door(|| json::to_vec(value));
     match written {

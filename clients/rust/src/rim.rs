@@ -1,4 +1,4 @@
-//! Carries out what the core says, in a thread of its own: heartbeats go on whatever handlers do to their threads.
+//! Executes the core's actions, in a thread of its own: heartbeats go on whatever handlers do to their threads.
 
 use crate::core::{
     Action, BySerial, Core, Event, JobKey, Line, Member, Name, Owner, Running, Said, Serial,
@@ -22,10 +22,10 @@ use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// For the hooks of lost jobs, in the end.
+/// How long the hooks of lost jobs may take when the worker ends.
 const LAST_HOOKS: Duration = Duration::from_millis(500);
 
-/// The workers of this process, so that each knows what the others run.
+/// The workers of this process: each must know which jobs the others run.
 static WORKERS: LazyLock<Mutex<HashMap<u64, UnboundedSender<Event>>>> =
     LazyLock::new(Mutex::default);
 static RUNNING: LazyLock<Arc<Running>> = LazyLock::new(Arc::default);
@@ -54,13 +54,13 @@ pub(crate) struct Rim {
     sender: UnboundedSender<Event>,
     lines: HashMap<Line, UnboundedSender<Order>>,
     jobs: BySerial<Arc<Inner>>,
-    /// To be started together.
+    /// Handlers to start together.
     begins: Vec<Begin>,
     losses: JoinSet<()>,
     handled: usize,
 }
 
-/// The outside of one that runs.
+/// A handle to a rim that runs.
 pub(crate) struct Started(UnboundedSender<Event>);
 
 impl Started {
@@ -70,7 +70,7 @@ impl Started {
 }
 
 impl Rim {
-    /// And how many jobs it has handled, when it has ended.
+    /// Starts the rim. The future ends with it, and returns how many jobs were handled.
     pub fn start(
         plan: Plan,
     ) -> Result<(Started, impl Future<Output = Result<usize, Error>>), Error> {
@@ -86,7 +86,7 @@ impl Rim {
         let work = move || {
             let mut rim = Rim::new(plan, sender);
             let result = runtime.block_on(rim.run(events));
-            _ = door(move || drop(rim)); // it has handlers and middleware
+            _ = door(move || drop(rim)); // it holds handlers and middleware, which are the user's
             runtime.shutdown_background();
             _ = ended.send(result);
         };
@@ -143,7 +143,7 @@ impl Rim {
         }
         workers().remove(&self.number);
         for (serial, inner) in &self.jobs {
-            inner.abort(); // it was told, and its job is given back
+            inner.abort(); // its handler was told, and its job is given back
             log!(
                 warn,
                 delivery = serial,
@@ -185,7 +185,8 @@ impl Rim {
                 self.hear(event);
                 next = events.try_recv().ok();
                 if next.is_none() && has_ended {
-                    // Others may be ending: one fetch for all of them, where handlers share the core with this thread.
+                    // Other handlers may be ending: wait for them, so that one fetch takes all places, if handlers
+                    // run on this core, too.
                     std::thread::yield_now();
                     has_ended = false;
                     next = events.try_recv().ok();
@@ -280,7 +281,7 @@ impl Rim {
         });
     }
 
-    /// One wake of their runtime for all: they are spawned within it.
+    /// Starts handlers. Several are spawned by one task of their runtime, which wakes it once.
     fn begin(&mut self) {
         let mut begins = std::mem::take(&mut self.begins);
         match begins.len() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A handler as it runs: with its middleware.
+/// A handler with its middleware and hooks.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     pub next: Next,
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Sorts {
     }
 }
 
-/// Says how jobs ended, also if the task is aborted.
+/// Reports how jobs ended, also if the task is aborted.
 struct Ending {
     events: UnboundedSender<Event>,
     ends: Vec<(Serial, End)>,
@@ -76,8 +76,9 @@ async fn attempt(Begin { work, jobs, events }: Begin) {
 
 type Ended = Result<Result<Returned, BoxError>, Panicked>;
 
-/// The end of one job, by what was said of it alone, else by what became of all, of whom one may wait; and of one that
-/// failed, what it says, and whether that was on purpose.
+/// The end of one job: by what `succeed` or `fail` said of it, else by how its batch ended. `one_waits`: one job of
+/// the batch is suspended. If the job failed, also the error's text, and whether the handler meant it, as a
+/// [`Decision`](crate::Decision).
 pub(crate) fn end_of(
     sorts: &Sorts,
     inner: &Inner,

@@ -19,15 +19,15 @@ use std::time::Duration;
 const ANSWER: Duration = Duration::from_secs(10);
 const REDIRECTIONS: usize = 16;
 
-/// A server with the dq module, on redis-rs; queues that share one share its connection. It connects when it is first
-/// needed, and again when the connection was lost.
+/// A server with the dq module, by redis-rs. All queues on it share its connection. It connects when it is first
+/// needed, and again after a lost connection.
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub place: Place,
     name: String,
-    /// By the node's name; of one server the name is empty.
+    /// By the node's name; for a single server the name is empty.
     open: Mutex<HashMap<String, MultiplexedConnection>>,
 }
 
@@ -52,7 +52,7 @@ impl Inner {
         }
     }
 
-    /// The node that has the slot; anew: as the cluster says now.
+    /// The node that has a slot; `anew`: ask the cluster again.
     async fn node_of(&self, slot: u16, anew: bool) -> Result<ConnectionInfo, RedisError> {
         match &self.place {
             Place::Cluster { seeds, map } => node_of(seeds, map, slot, anew).await,
@@ -68,19 +68,19 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// By its URL: `redis://user:password@host:6379/0`, `rediss://` with TLS (feature `tls`), or `unix://`.
+    /// A server by its URL: `redis://user:password@host:6379/0`, `rediss://` with TLS (feature `tls`), or `unix://`.
     pub fn open(url: &str) -> Result<Self, Error> {
         Ok(Server::client(Client::open(url).map_err(unfit)?))
     }
 
-    /// Of a client of redis-rs, with its settings for TLS and the like.
+    /// A server by a client of redis-rs, with the client's settings for TLS and the like.
     pub fn client(client: Client) -> Self {
         let info = client.get_connection_info();
         let name = format!("{}/{}", info.addr(), info.redis_settings().db());
         Server::of(name, Place::One(client))
     }
 
-    /// Redis Cluster, by the URLs of some of its nodes. User, password and TLS are those of the first one.
+    /// A Redis Cluster, by the URLs of some of its nodes. User, password and TLS are those of the first URL.
     pub fn cluster<'a>(urls: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let seeds: Result<Vec<_>, _> = urls
             .into_iter()
@@ -100,8 +100,8 @@ impl Server {
         ))
     }
 
-    /// The master of that name, by the URLs of its Sentinels. `url`, without a host that matters, has its user, password
-    /// and database.
+    /// The master of this name, by the URLs of its Sentinels. `url` has the master's user, password and database; its
+    /// host is ignored.
     pub fn sentinel<'a>(
         sentinels: impl IntoIterator<Item = &'a str>,
         master: &str,
@@ -131,7 +131,7 @@ impl Server {
         }))
     }
 
-    /// Equal where one connection can wait for both keys.
+    /// A name that is equal for two keys if one connection can wait for both.
     pub(crate) fn place_of(&self, key: &[u8]) -> String {
         match &self.0.place {
             Place::Cluster { .. } => format!("{}#{}", self.0.name, slot_of(key)),
@@ -145,7 +145,7 @@ impl Server {
 
     // --- Connections
 
-    /// A connection of one's own to the server that has the key.
+    /// Opens a separate connection to the server that has the key.
     pub(crate) async fn connect(&self, key: &[u8]) -> Result<MultiplexedConnection, RedisError> {
         match &self.0.place {
             Place::One(client) => connect(client).await,
@@ -189,7 +189,7 @@ impl Server {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the connections, so that the program that is forked, or whose runtime has ended, opens its own.
+    /// Drops the connections. A program that was forked, or whose runtime has ended, then opens its own.
     pub(crate) fn close(&self) {
         self.opened().clear();
     }
@@ -203,8 +203,8 @@ impl Server {
         answer(reply)
     }
 
-    /// Many commands of one key in one write, and their answers, errors among them. What was not sent for sure is sent
-    /// again; what was sent is not.
+    /// Sends commands of one key in one write, and returns their replies, errors among them. They are sent again only
+    /// if they certainly were not sent.
     pub(crate) async fn ask_all(
         &self,
         key: &[u8],
@@ -244,7 +244,7 @@ fn unfit(error: RedisError) -> Error {
     Error::usage(format!("the URL of the server is wrong: {error}"))
 }
 
-/// Errors of the server as such.
+/// Turns an error reply into an error.
 pub(crate) fn answer(reply: Value) -> Result<Value, Error> {
     match reply {
         Value::ServerError(error) => Err(Error::refused(values::server_error(&error))),
@@ -273,7 +273,7 @@ async fn exchange(
         pipe
     };
     let mut sent = pin!(connection.send_packed_commands(pipe, first, pipe.len() - first));
-    // What fails at the first look has met a connection that was closed before.
+    // What fails at the first poll has met a connection that was closed before.
     let early = poll_fn(|context| Poll::Ready(sent.as_mut().poll(context))).await;
     let (reply, was_sent) = match early {
         Poll::Ready(reply) => (reply, false),

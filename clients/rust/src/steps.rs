@@ -18,12 +18,13 @@ use std::future::Future;
 use std::time::Duration;
 
 impl<T> Job<T> {
-    /// The names and values that are kept.
+    /// The values that are kept with the job, by name.
     pub fn steps(&self) -> BTreeMap<String, Vec<u8>> {
         self.inner.attempt().kept.clone()
     }
 
-    /// The kept value of that step, from an earlier attempt; else runs `work`, and keeps what it returns.
+    /// Runs `work` once in the life of the job, and keeps what it returns: later attempts return the kept value. If
+    /// the process dies after `work` and before its value is kept, `work` runs again.
     ///
     /// ```no_run
     /// # use dq_redis::{BoxError, Job};
@@ -50,8 +51,8 @@ impl<T> Job<T> {
         Ok(made)
     }
 
-    /// Gives the job back, to go on here after so long: the attempt ends, uncounted, with the error that this returns.
-    /// In the next one it returns at once.
+    /// Suspends the job for a duration. The attempt ends, uncounted, with the error that this returns. A later
+    /// attempt, by any worker, goes on here: this then returns `Ok`.
     pub async fn sleep(&self, name: &str, duration: Duration) -> Result<(), Error> {
         self.still_ours()?;
         if self.inner.attempt().enter(name)?.is_some() {
@@ -65,8 +66,8 @@ impl<T> Job<T> {
         self.suspend(vec![self.step_command(name, b""), nack])
     }
 
-    /// Waits for a [signal](crate::Queue::signal): the attempt ends, uncounted, with the error that this returns. When
-    /// the signal is there, its value; nothing, if it has none.
+    /// Suspends the job until [`Queue::signal`](crate::Queue::signal) sends it a signal. The attempt ends, uncounted,
+    /// with the error that this returns. Once the signal is there, this returns its value; `None` if it has none.
     pub async fn wait<R: DeserializeOwned>(&self, name: &str) -> Result<Option<R>, Error> {
         self.still_ours()?;
         if let Some(value) = self.inner.attempt().enter(name)? {
@@ -77,7 +78,8 @@ impl<T> Job<T> {
         self.suspend(vec![nack])
     }
 
-    /// As [`Job::wait`], for so long at most: then the error is [`Error::Timeout`], in all later attempts too.
+    /// As [`Job::wait`], for at most `timeout`: after that the error is [`Error::Timeout`], in all later attempts
+    /// too.
     pub async fn wait_within<R: DeserializeOwned>(
         &self,
         name: &str,
@@ -104,8 +106,8 @@ impl<T> Job<T> {
         }
     }
 
-    /// Waits until these jobs of the same queue have ended, and returns how: the attempt ends, uncounted, with the error
-    /// that this returns, and the next one goes on here.
+    /// Suspends the job until these jobs of the same queue have ended. The attempt ends, uncounted, with the error
+    /// that this returns. The next one goes on here: this then returns how the jobs ended.
     pub async fn wait_for<I: AsRef<[u8]>>(
         &self,
         ids: &[I],
@@ -119,8 +121,8 @@ impl<T> Job<T> {
         }
     }
 
-    /// Adds jobs to the same queue, and waits for them as [`Job::wait_for`] does, in one transaction. Ids that are not
-    /// given are made of this job's, so a second attempt adds no second children.
+    /// Adds jobs to the same queue, and waits for them as [`Job::wait_for`] does, in one command. Ids that are not
+    /// given are made of this job's id, so a second attempt adds no second children.
     pub async fn spawn(&self, jobs: Vec<NewJob>, options: WaitFor) -> Result<Vec<Before>, Error> {
         let name = self.next_wait(&options)?;
         let id = |n: usize, job: &NewJob| {
@@ -140,10 +142,12 @@ impl<T> Job<T> {
         self.suspend(commands)
     }
 
-    /// Runs a Lua script on the server of the queue exactly once, however many attempts come to it: its writes and the
-    /// step happen together, or neither does. Its `KEYS` and `ARGV` are those given here; in a cluster the keys are of
-    /// the queue's slot. Returns what the script returned, and nothing if it ran before. One that fails is an error, and
-    /// runs again in the next attempt; what it wrote before is not undone.
+    /// Runs a Lua script on the queue's server exactly once in the life of the job: its writes and its step take
+    /// effect together. The script's `KEYS` and `ARGV` are those given here; in a cluster the keys must be in the
+    /// queue's slot.
+    ///
+    /// Returns what the script returned; `None` if it ran in an earlier attempt. If the script fails, that is an
+    /// error, and it runs again in the next attempt; what it wrote before it failed is not undone.
     pub async fn once(
         &self,
         name: &str,
@@ -187,12 +191,12 @@ impl<T> Job<T> {
 
     // --- Inside
 
-    /// What a handler does that is no longer its job's is refused.
-    /// What this delivery counts in the rates of the queue and its group, where that is known only afterwards.
+    /// Sets what this delivery counts in the rates of the queue and its group, if that is known only after the
+    /// delivery.
     pub async fn set_cost(&self, cost: u32) -> Result<(), Error> {
         self.still_ours()?;
         let Desk::Worker { server, .. } = &self.inner.desk else {
-            return Ok(()); // there are no rates
+            return Ok(()); // without a server there are no rates
         };
         let of = &self.inner.delivered;
         let mut touch = cmd("DQ.TOUCH");
@@ -204,6 +208,7 @@ impl<T> Job<T> {
         }
     }
 
+    /// An error if the job is no longer its handler's.
     fn still_ours(&self) -> Result<(), Error> {
         if self.inner.attempt().has_ended {
             return Err(Suspended.into());
@@ -287,7 +292,7 @@ impl<T> Job<T> {
             .unwrap_or_else(|| attempt.waits.to_string()))
     }
 
-    /// How the jobs of that wait ended: as it is kept, or as this delivery tells.
+    /// How the jobs of a wait ended: as a step kept it, else as this delivery says; `None`: they have not ended.
     async fn ended(&self, name: &str, ids: &[Vec<u8>]) -> Result<Option<Vec<Before>>, Error> {
         let step = format!("dq:after:{name}");
         let kept = self.inner.attempt().kept.get(&step).cloned();
@@ -303,7 +308,8 @@ impl<T> Job<T> {
     }
 }
 
-/// The value of a step whose script has ended: before it begins, the step has its place, and says "begun".
+/// The value of the step of a script that has ended. Before the script runs, the step is set to "begun", so it has
+/// its place.
 const ENDED: &[u8] = b"ended";
 const ONCE_FIRST: &str = "
 local function ended()

@@ -37,13 +37,13 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Starts one: the program that the variable `DQ_SERVER` names, else valkey-server or redis-server, with the module
-    /// that `DQ_MODULE` names.
+    /// Starts a server with the module. The program is the one that the environment variable `DQ_SERVER` names, else
+    /// valkey-server or redis-server; `DQ_MODULE` names the module.
     pub async fn start() -> Result<Self, Error> {
         TestServer::start_with(&["test-clock", "yes"]).await
     }
 
-    /// With a clock that goes, and other arguments of the module.
+    /// Starts a server with other arguments of the module; without `test-clock yes`, its clock runs.
     pub async fn start_with(arguments: &[&str]) -> Result<Self, Error> {
         let module = std::env::var_os("DQ_MODULE")
             .map(PathBuf::from)
@@ -51,7 +51,7 @@ impl TestServer {
         let Some(module) = module.filter(|path| path.is_file()) else {
             return Err(Error::usage("set DQ_MODULE to the path of libdq.so"));
         };
-        // Its path is short, as a socket's must be.
+        // A short path, as a socket needs one.
         let folder = std::env::temp_dir().join(format!(
             "dq-{}-{}",
             std::process::id(),
@@ -103,22 +103,22 @@ impl TestServer {
         Ok(())
     }
 
-    /// Of the server.
+    /// The server's URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// For queues with other settings.
+    /// The server, for queues with other settings.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// A queue on it.
+    /// A queue on the server.
     pub fn queue(&self, name: &str) -> Queue {
         Queue::on(&self.server, name)
     }
 
-    /// Its clock.
+    /// The server's clock.
     pub fn clock(&self) -> Clock<'_> {
         Clock(&self.server)
     }
@@ -150,32 +150,32 @@ fn program() -> Result<PathBuf, Error> {
     found.ok_or_else(|| Error::usage("no valkey-server or redis-server in the PATH: set DQ_SERVER"))
 }
 
-/// The server's clock. It stands still, begins at the real time, and never goes back. What becomes due on the way has
-/// happened when a method returns.
+/// The server's clock. It stands still, begins at the real time, and never goes back. When a method returns,
+/// everything that became due on the way has happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock<'a>(&'a Server);
 
 impl Clock<'_> {
-    /// What it shows.
+    /// The clock's time.
     pub async fn now(&self) -> Result<SystemTime, Error> {
         self.ask(|words| _ = words.arg("GET"))
             .await
             .map(|now| now.unwrap_or(SystemTime::UNIX_EPOCH))
     }
 
-    /// Moves it on.
+    /// Moves the clock by a duration, rounded up to milliseconds, and returns its time.
     pub async fn advance(&self, by: Duration) -> Result<SystemTime, Error> {
         let moved = self.ask(|words| _ = words.arg("ADVANCE").arg(ms(by)));
         moved.await.map(|now| now.unwrap_or(SystemTime::UNIX_EPOCH))
     }
 
-    /// Moves it to an instant that is to come.
+    /// Moves the clock to an instant in its future, and returns its time.
     pub async fn set(&self, at: SystemTime) -> Result<SystemTime, Error> {
         let moved = self.ask(|words| _ = words.arg("SET").arg(instant_ms(at)));
         moved.await.map(|now| now.unwrap_or(SystemTime::UNIX_EPOCH))
     }
 
-    /// Moves it to the next instant at which anything happens; `None`: nothing is to come.
+    /// Moves the clock to the next instant at which anything happens, and returns it; `None`: nothing will happen.
     pub async fn next(&self) -> Result<Option<SystemTime>, Error> {
         self.ask(|words| _ = words.arg("NEXT")).await
     }

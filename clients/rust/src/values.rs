@@ -1,4 +1,4 @@
-//! Reads the server's answers, of RESP2 and RESP3.
+//! Reads the server's replies, of RESP2 and RESP3.
 
 use redis::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ pub(crate) fn duration(value: &Value) -> Duration {
     Duration::from_millis(int(value).max(0) as u64)
 }
 
-/// `None` where there is none.
+/// An instant; `None` if there is none.
 pub(crate) fn instant(value: &Value) -> Option<SystemTime> {
     match value {
         Value::Int(ms) if *ms >= 0 => Some(at_ms(*ms)),
@@ -99,12 +99,12 @@ pub(crate) fn instant_ms(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, ms)
 }
 
-/// As the commands' timeouts are written.
+/// Seconds, as the commands' timeouts are written.
 pub(crate) fn seconds(wait: Duration) -> String {
     format!("{}", ms(wait) as f64 / 1000.0)
 }
 
-/// What an error of the server says, by itself.
+/// The text of an error of the server.
 pub(crate) fn server_error(error: &redis::ServerError) -> String {
     match error.details() {
         Some(details) => format!("{} {details}", error.code()),
@@ -112,7 +112,7 @@ pub(crate) fn server_error(error: &redis::ServerError) -> String {
     }
 }
 
-/// What any error of redis-rs says, without its own words around the server's.
+/// The text of any error of redis-rs; of a server's error, without the words that redis-rs adds.
 pub(crate) fn error_text(error: &redis::RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

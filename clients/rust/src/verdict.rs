@@ -1,4 +1,4 @@
-//! What a handler may say, and what its end means.
+//! The decisions of a handler, and what its end means.
 
 use crate::core::{End, Why, LONGEST_REASON};
 use crate::error::{BoxError, Error, Suspended};
@@ -7,19 +7,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a job goes on, as the error of its handler: see [`retry_in`], [`snooze`] and [`give_up`]. It may be the source of
-/// other errors; the outermost decides.
+/// How a job goes on, as the error of its handler: see [`retry_in`], [`snooze`] and [`give_up`]. It may be the source
+/// of other errors; the outermost decision counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// The attempt failed: try again after that, whatever the ladder says.
+    /// The attempt failed: the job is tried again after `delay`, whatever its backoff says.
     Retry {
         /// Until the next attempt.
         delay: Duration,
         /// Why.
         reason: Option<String>,
     },
-    /// Not now: the job comes again after that, and this attempt does not count.
+    /// Not now: the job comes again after `delay`, and this attempt does not count.
     Snooze {
         /// Until the next delivery.
         delay: Duration,
@@ -33,7 +33,7 @@ pub enum Decision {
     },
 }
 
-/// Said by a handler whose attempt failed: try again after `delay`, instead of what the backoff ladder says.
+/// An error for a handler whose attempt failed: the job is tried again after `delay`, whatever its backoff says.
 pub fn retry_in(delay: Duration) -> Decision {
     Decision::Retry {
         delay,
@@ -41,7 +41,8 @@ pub fn retry_in(delay: Duration) -> Decision {
     }
 }
 
-/// Said by a handler that cannot work on the job now: it comes again after `delay`, and this attempt does not count.
+/// An error for a handler that cannot do the job now: the job comes again after `delay`, and this attempt does not
+/// count.
 pub fn snooze(delay: Duration) -> Decision {
     Decision::Snooze {
         delay,
@@ -49,13 +50,13 @@ pub fn snooze(delay: Duration) -> Decision {
     }
 }
 
-/// Said by a handler whose job cannot succeed: it is dead now.
+/// An error for a handler whose job cannot succeed: the job is dead now, whatever attempts it has left.
 pub fn give_up(reason: impl fmt::Display) -> Decision {
     Decision::GiveUp { reason: None }.because(reason)
 }
 
 impl Decision {
-    /// The reason that the job keeps.
+    /// Sets the reason, which the job keeps.
     pub fn because(mut self, why: impl fmt::Display) -> Self {
         let text = shown(format_args!("{why}"));
         let (Decision::Retry { reason, .. }
@@ -101,18 +102,18 @@ impl fmt::Display for Decision {
 
 impl std::error::Error for Decision {}
 
-/// The error of [`Job::unless_told`](crate::Job::unless_told): the handler was told to end. To return it is right: the
-/// job is given back if the worker stops; in the other cases the end of the handler does not count.
+/// The error of [`Job::unless_told`](crate::Job::unless_told): the handler was told to end. A handler should return
+/// it. If the worker stops, the job is given back; in the other cases what the handler returns does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler was told to end ({0:?})")]
 pub struct Told(pub Why);
 
-/// A result that the codec cannot write.
+/// A result that cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 #[error("result cannot be encoded: {0}")]
 pub(crate) struct Unencodable(pub String);
 
-/// An error whose type is known.
+/// An error with the name of its type.
 #[derive(Debug)]
 struct Named {
     name: &'static str,
@@ -131,7 +132,7 @@ impl std::error::Error for Named {
     }
 }
 
-/// As a box, with the name of its type where it has one of its own.
+/// Boxes an error, with the name of its type unless that is a general one.
 pub(crate) fn named<E: Into<BoxError>>(error: E) -> BoxError {
     let name = std::any::type_name::<E>();
     let is_any =
@@ -147,10 +148,10 @@ pub(crate) fn named<E: Into<BoxError>>(error: E) -> BoxError {
     })
 }
 
-/// Says whether an error, or one of its sources, is of a sort.
+/// A condition on an error or one of its sources.
 pub(crate) type Sort = Arc<dyn Fn(&(dyn std::error::Error + 'static)) -> bool + Send + Sync>;
 
-/// Whether an error is of that type, for [`Handler::retry_on`](crate::Handler::retry_on) and
+/// Whether an error is of this type, for [`Handler::retry_on`](crate::Handler::retry_on) and
 /// [`Handler::give_up_on`](crate::Handler::give_up_on).
 pub fn is<E: std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<E>()
@@ -197,8 +198,9 @@ pub(crate) fn panicked(panicked: &Panicked, sorts: &Sorts) -> Verdict {
     }
 }
 
-/// Reads the error of a handler. What its outermost links say goes first. That it goes on later is true only where one of
-/// its jobs waits: of any other it is an error, else its job would come again at once, for ever and uncounted.
+/// Decides on the error of a handler. In a chain of sources, the outermost decision counts. `Suspended` counts only
+/// if one of the batch's jobs waits. Else it is an ordinary error: the job would come again at once, for ever and
+/// uncounted.
 pub(crate) fn judge(error: &BoxError, sorts: &Sorts, one_waits: bool) -> Verdict {
     let all = sources(error);
     let mut name = None;

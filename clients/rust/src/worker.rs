@@ -20,7 +20,7 @@ use tower_service::Service;
 
 const CONCURRENCY: usize = 10;
 const DRAIN: Duration = Duration::from_secs(25);
-/// Then the fetch is sent again, so a connection that hangs is noticed.
+/// A fetch is then sent again, so a connection that hangs is noticed.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Runs handlers on the jobs of one or several queues.
@@ -70,8 +70,8 @@ impl Stopper {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to stop: no new jobs, and handlers get the time of [`Worker::drain_for`] to end. A second call ends that
-    /// time. Before the worker runs, it has it stop at once when it does.
+    /// Makes the worker stop: it fetches no more, and handlers get the time of [`Worker::drain_for`] to end. A second
+    /// call ends that time. If the worker does not run yet, it stops as soon as it runs.
     pub fn stop(&self) {
         let mut stops = self.lock();
         match &stops.events {
@@ -94,7 +94,7 @@ impl Stopper {
 }
 
 impl Worker {
-    /// Of that queue.
+    /// A worker of one queue.
     pub fn new(queue: &Queue) -> Self {
         let settings = Settings {
             shapes: Vec::new(),
@@ -118,7 +118,7 @@ impl Worker {
         }
     }
 
-    /// Of several queues in strict order.
+    /// A worker of several queues in strict order.
     pub fn of<'a>(queues: impl IntoIterator<Item = &'a Queue>) -> Result<Self, Error> {
         Worker::by_weight(queues.into_iter().map(|queue| (queue, 1.0))).map(|worker| Worker {
             is_weighted: false,
@@ -126,7 +126,7 @@ impl Worker {
         })
     }
 
-    /// Of several queues, each of which comes first in its share of the fetches.
+    /// A worker of several queues, each of which comes first in its share of the fetches.
     pub fn by_weight<'a>(
         queues: impl IntoIterator<Item = (&'a Queue, f64)>,
     ) -> Result<Self, Error> {
@@ -152,37 +152,39 @@ impl Worker {
         })
     }
 
-    /// One more handler; at most one of each kind, and one without.
+    /// Adds a handler: at most one of each kind, and one without a kind.
     pub fn handler(mut self, handler: Handler) -> Self {
         self.handlers.push(handler);
         self
     }
 
-    /// How many handlers run at a time (10).
+    /// How many handlers run at a time (default 10).
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.settings.concurrency = concurrency.max(1);
         self
     }
 
-    /// How many jobs more may be in hand, so that short handlers need not wait for the network (0).
+    /// How many more jobs are fetched than can start, so that short handlers need not wait for the network (default
+    /// 0).
     pub fn prefetch(mut self, prefetch: usize) -> Self {
         self.settings.prefetch = prefetch;
         self
     }
 
-    /// The lease of jobs without a TTR of their own or of their queue, and of a kind without a lease.
+    /// The lease of jobs without a TTR of their own or of their queue, and whose kind has no lease. Each handler's
+    /// lease goes first.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = Some(lease);
         self
     }
 
-    /// How long handlers may go on when the worker stops (25 s).
+    /// How long handlers may go on when the worker stops (default 25 s).
     pub fn drain_for(mut self, drain: Duration) -> Self {
         self.settings.drain = drain;
         self
     }
 
-    /// How long one fetch waits at the server (5 s); then it is sent again.
+    /// How long one fetch waits at the server before it is sent again (default 5 s).
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = wait.max(Duration::from_millis(1));
         self
@@ -194,8 +196,8 @@ impl Worker {
         self
     }
 
-    /// A middleware around all handlers, as a function: `async |call, next| next.run(call).await`. What it returns is the
-    /// result, its error the handler's. The first one is outermost.
+    /// Adds a middleware around all handlers, as a function: `async |call, next| next.run(call).await`. What it
+    /// returns is the job's result, or the handler's error. The first middleware is outermost.
     pub fn around<F, Fut>(mut self, function: F) -> Self
     where
         F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
@@ -207,7 +209,7 @@ impl Worker {
         self
     }
 
-    /// A layer of tower around all handlers. The first one is outermost.
+    /// Adds a layer of tower around all handlers. The first one is outermost.
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Next> + Send + Sync + 'static,
@@ -219,37 +221,38 @@ impl Worker {
         self
     }
 
-    /// Tells supervisors whether the worker is healthy: an address, such as `127.0.0.1:8081`, at which HTTP is answered by
-    /// 200 or 503, or else a file that is touched as long as it is.
+    /// Tells supervisors whether the worker is healthy. `place` is an address, such as `127.0.0.1:8081`, at which
+    /// HTTP requests are answered by 200 or 503. Or it is the path of a file, which is written each second while the
+    /// worker is healthy.
     pub fn health(mut self, place: &str) -> Self {
         self.probe = Some(Probe::at(place));
         self
     }
 
-    /// Whether a fetch or a heartbeat was answered within its time: false before the first one, and while the server
+    /// Whether a fetch or a heartbeat was answered in time. It is false before the first one, and while the server
     /// cannot be reached.
     pub fn is_healthy(&self) -> bool {
         self.health.is_good()
     }
 
-    /// The same, to be asked from elsewhere.
+    /// The worker's health, to be read from elsewhere.
     pub fn watch_health(&self) -> Health {
         self.health.clone()
     }
 
-    /// Stops it from elsewhere.
+    /// A handle that stops the worker from elsewhere.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Works until it is stopped ([`Worker::stopper`]): then it fetches nothing more, gives handlers their time to end,
-    /// and gives back what is left, at most [`Worker::drain_for`] and two seconds later. The error is an
+    /// Runs the worker until it is stopped ([`Worker::stopper`]). It then stops fetching, gives handlers their time
+    /// to end, and gives back the rest, at most [`Worker::drain_for`] and two seconds later. The error is an
     /// [`Error::Configuration`], where waiting would not help. If this future is dropped, the worker stops by itself.
     pub async fn run(&self) -> Result<(), Error> {
         self.go(self.settings.clone()).await.map(|_| ())
     }
 
-    /// Works until that future ends, such as [`shutdown`](crate::shutdown), or it is stopped.
+    /// Runs the worker until a future ends, such as [`shutdown`](crate::shutdown), or the worker is stopped.
     pub async fn run_until(&self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let mut running = std::pin::pin!(self.run());
         tokio::select! {
@@ -260,8 +263,8 @@ impl Worker {
         running.await
     }
 
-    /// For tests: handles, one after the other, all jobs that are ready or become so meanwhile, and returns how many.
-    /// The worker does not run besides.
+    /// For tests: handles, one after the other, all jobs that are ready or become ready meanwhile, and returns how
+    /// many. The worker must not run at the same time.
     pub async fn drain(&self) -> Result<usize, Error> {
         let settings = Settings {
             is_drained: true,
@@ -329,12 +332,12 @@ impl Worker {
         }
     }
 
-    /// Those keys together that one `DQ.BPOP` can wait for: in a cluster, those of one slot.
+    /// Groups the keys that one `DQ.BPOP` can wait for: in a cluster, those of one slot.
     fn places(&self) -> (Vec<(Server, String, Vec<Member>)>, bool) {
         let mut places: Vec<(Server, String, Vec<Member>)> = Vec::new();
         let mut is_weighted = self.is_weighted;
         for (queue, weight) in &self.queues {
-            is_weighted |= queue.is_sharded(); // the shards take turns: none comes first
+            is_weighted |= queue.is_sharded(); // the shards take turns: none is always first
             for key in queue.keys() {
                 let place = queue.server().place_of(key);
                 let member = Member {
@@ -355,12 +358,12 @@ struct OnDrop(Stopper);
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
-        self.0.stop(); // of one that has ended, it does nothing
+        self.0.stop(); // if the worker has ended, this does nothing
         self.0.disconnect();
     }
 }
 
-/// Ends with SIGINT or SIGTERM.
+/// Waits for SIGINT or SIGTERM.
 pub async fn shutdown() {
     #[cfg(unix)]
     {

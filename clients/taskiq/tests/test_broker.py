@@ -12,7 +12,7 @@ from dq_taskiq import DqBroker
 
 
 def message(id="a", argument="my_msg", task="tick", **labels):
-    """As taskiq makes it."""
+    """A message as taskiq makes it."""
     sent = {"task_id": id, "task_name": task, "labels": labels, "args": [argument], "kwargs": {}}
     return BrokerMessage(task_id=id, task_name=task, message=json.dumps(sent).encode(), labels=labels)
 
@@ -25,7 +25,7 @@ async def tick(argument=None, **rest): ...
 
 
 def run(server, scenario, **options):
-    """The scenario with a broker, in an event loop of its own."""
+    """Runs a scenario with a broker, in an event loop of its own."""
 
     async def main():
         broker = DqBroker(server.url, **options)
@@ -40,7 +40,7 @@ def run(server, scenario, **options):
 
 
 async def when(condition):
-    """As soon as it is true."""
+    """Waits until the condition is true, and returns its value."""
     while not (value := await asyncio.to_thread(condition)):
         await asyncio.sleep(0.01)
     return value

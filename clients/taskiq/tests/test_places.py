@@ -13,7 +13,7 @@ __all__ = ["place"]
 
 
 async def tried(ask):
-    """As a program that tries again while the server is away."""
+    """Asks as a program does that tries again while the server is away."""
     while True:
         try:
             return await ask()

@@ -13,6 +13,6 @@ TRANSPORT_ALIASES.update(
     }
 )
 
-#: kombu has no entry point for transports. It has one for serializers, loaded before any connection of Celery is made,
-#: which imports this module. What it registers is a content type without an encoder or a decoder.
+#: kombu has no entry point for transports. It has one for serializers, which are loaded before Celery makes a
+#: connection: loading this one imports this module. It registers a content type without an encoder or a decoder.
 LOADED = (None, None, "application/x-dq-transport", "utf-8")

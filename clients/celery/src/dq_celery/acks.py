@@ -1,4 +1,4 @@
-"""Acknowledgements whose answers are read later, so that a task does not begin a round trip late."""
+"""Acknowledgements whose replies are read later, so that a task need not begin a round trip late."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Delivery(NamedTuple):
 
 
 class AckStream:
-    """On a connection of its own. What it returns is not acknowledged, and has to be sent again."""
+    """Acknowledges on its own connection. Its methods return deliveries whose acknowledgement must be sent again."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._pool = client.connection_pool
@@ -47,7 +47,7 @@ class AckStream:
             failed = self._read(wait=False)
             try:
                 self._connect()
-                # A PING of the health check would be answered after what is in the line.
+                # No PING of the health check: its reply would come behind those of the acknowledgements sent before.
                 self._connection.send_command(*delivery.ack(), check_health=False)
             except UNREACHABLE as error:
                 return [*failed, *self._lost(error), delivery]
@@ -55,7 +55,7 @@ class AckStream:
             return failed
 
     def collect(self) -> list[Delivery]:
-        """Waits for the answers."""
+        """Reads all replies, and waits for them."""
         with self._lock:
             return self._read(wait=True)
 
@@ -95,7 +95,7 @@ class AckStream:
             self._sent.popleft().is_acked(count)
 
     def _check(self) -> None:
-        """The answers came on the socket that the commands went by, or never."""
+        """The replies come on the socket on which the commands were sent, or never."""
         if self._connection._sock is not self._socket:
             raise exceptions.ConnectionError("the connection was closed")
 

@@ -1,7 +1,7 @@
-"""The result backend ``dq://``: whoever asks for a result waits in the server until it is there.
+"""The result backend ``dq://``: a client that asks for a result waits in the server until it is there.
 
 All results are jobs of one queue. A final result is a done job, kept as long as ``result_expires`` says. A result that
-is not known yet, but waited for or part of a chord, is a job that is never due: so DQ.AWAIT can wait for it.
+is waited for, or part of a chord, but not known yet, is a job that is never due: so DQ.AWAIT can wait for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redis import exceptions
 from . import chords, errors
 from .store import Store
 
-#: The longest wait of one command. A connection that hangs is noticed so.
+#: The longest wait of one command, so that a connection that hangs is noticed.
 WAIT_S = 5.0
 LEAST_S = 0.001
 #: Ids in one DQ.AWAIT.
@@ -39,7 +39,7 @@ class DqBackend(KeyValueStoreBackend):
         super().__init__(app=app, url=url, **kwargs)
         options = app.conf.get("result_backend_transport_options", {})
         self._url = url
-        #: For its connections only: addresses, TLS, pools and what is tried again.
+        #: Used for its connections only: addresses, TLS, pools and retries.
         self._connections = connections(app, url)
         self.store = Store(
             lambda: self._connections.client,
@@ -51,7 +51,7 @@ class DqBackend(KeyValueStoreBackend):
     def as_uri(self, include_password: bool = False) -> str:
         return self._url if include_password else maybe_sanitize_url(self._url)
 
-    # What Celery stores by key
+    # --- What Celery stores by key
 
     def get(self, key: bytes) -> Optional[bytes]:
         return self._ask(self.store.get, key)
@@ -72,13 +72,13 @@ class DqBackend(KeyValueStoreBackend):
         self._ask(self.store.delete, key)
 
     def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Again while the server is away, as often as Celery's own backend asks it."""
+        """Calls the function, again while the server is away: as often as Celery's own Redis backend does."""
         try:
             return self._connections.ensure(function, args)
         except exceptions.ResponseError as error:
             raise errors.translate(error, self.store.key) from error
 
-    # Waiting
+    # --- Waiting
 
     def wait_for(
         self,
@@ -124,7 +124,7 @@ class DqBackend(KeyValueStoreBackend):
             if on_interval:
                 on_interval()
 
-    # Chords
+    # --- Chords
 
     def apply_chord(self, header_result_args: Any, body: Any, **kwargs: Any) -> None:
         self.ensure_chords_allowed()
@@ -133,14 +133,16 @@ class DqBackend(KeyValueStoreBackend):
         self._ask(chords.open, self, header, body)
 
     def set_chord_size(self, group_id: str, chord_size: int) -> None:
-        """The header's jobs count themselves."""
+        """Does nothing: the server counts the jobs of the header."""
 
     def add_to_chord(self, chord_id: str, result: Any) -> None:
         self._ask(chords.grow, self, chord_id, result)
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, **kwargs: Any) -> None:
-        """A result that is stored has ended its job: this ends those of tasks that ignore theirs. Then the body is
-        published, if this was the last one and no other worker has it."""
+        """Ends the job of a task that ignores its result; storing a result has ended that of any other task.
+
+        Then publishes the body, if this was the last part and no other worker has the body.
+        """
         if request.group and request.id:
             meta = self._get_result_meta(
                 result=self.encode_result(result, state), state=state, traceback=None, request=request
@@ -154,12 +156,12 @@ class DqBackend(KeyValueStoreBackend):
 
 
 class Wait:
-    """For the results of some tasks; each turn returns those that have come."""
+    """Waits for the results of some tasks. Each turn returns those that have come."""
 
     def __init__(self, backend: DqBackend, ids: list[str]) -> None:
         self._backend = backend
         self.open = {backend.get_key_for_task(id): id for id in ids}
-        #: Those that have no job to wait for, as far as is known.
+        #: Keys that may have no job that can be waited for.
         self._new = list(self.open)
 
     def turn(self, wait_s: float) -> dict[str, Any]:
@@ -168,10 +170,10 @@ class Wait:
             values = dict(zip(self._new, store.get_many(self._new)))
             store.expect([key for key, value in values.items() if value is None])
             self._new = []
-            # What is stored meanwhile the next turn finds.
+            # A result that is stored after this is found by the next turn.
             if found := self._take(values):
                 return found
-        # DQ.AWAIT waits for ever when it is told 0.
+        # At 0, DQ.AWAIT would wait without end.
         ended = store.wait(list(self.open)[:AT_ONCE], max(wait_s, LEAST_S))
         self._new = [key for key, value in ended.items() if value is None]
         return self._take(ended)
@@ -187,14 +189,14 @@ class Wait:
 
 
 def connections(app: Any, url: str) -> RedisBackend:
-    """Celery has taken off what stands before a plus in the first address."""
+    """Celery removes the part of the first address before the plus."""
     scheme, rest = url.replace("dq+", "").split("://", 1)
     kind = SentinelBackend if scheme == "sentinel" else RedisBackend
     return kind(app=app, url=f"{SCHEMES.get(scheme, scheme)}://{rest}")
 
 
 def prefixed(queue: str, prefix: Optional[str]) -> str:
-    """As Celery does with its other keys."""
+    """The queue's key with the prefix, joined as Celery joins it to its other keys."""
     if prefix and prefix[-1] not in ":_-.":
         prefix += "_"
     return f"{prefix or ''}{queue}"

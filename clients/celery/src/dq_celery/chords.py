@@ -1,7 +1,7 @@
-"""Chords: the body is a job of the results' queue, after the group of its header's results.
+"""Chords: the body is a job of the results' queue, ``after`` the group of its header's results.
 
-The end of the last one makes it ready, in the same command. One worker gets it, with a lease, and publishes the body.
-If that worker is killed before it has, another one does.
+The end of the last result makes the body ready, in the same command. One worker gets it, with a lease, and publishes
+it. If that worker is killed before that, another one does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PREFIX = "chord:"
 
 
 def leaves(result: Any) -> list[str]:
-    """The tasks whose ends the chord waits for."""
+    """The ids of the tasks whose ends the chord waits for."""
     if isinstance(result, GroupResult):
         return [id for each in result.results for id in leaves(each)]
     return [result.id]
@@ -37,7 +37,7 @@ def leaves(result: Any) -> list[str]:
 
 def open(backend: Any, header: GroupResult, body: Any) -> None:
     store, group = backend.store, f"{PREFIX}{header.id}"
-    # A chord that runs anew begins anew.
+    # A chord that is run again begins from the start.
     store.delete(group.encode())
     store.open_group(group, (backend.get_key_for_task(id) for id in leaves(header)))
     text = dumps({"header": header.as_tuple(), "body": body})
@@ -45,12 +45,12 @@ def open(backend: Any, header: GroupResult, body: Any) -> None:
 
 
 def grow(backend: Any, chord_id: str, result: Any) -> None:
-    """By a task that a part of the header adds while it runs."""
+    """Adds the results of tasks that a part of the header adds to the chord while it runs."""
     backend.store.open_group(f"{PREFIX}{chord_id}", (backend.get_key_for_task(id) for id in leaves(result)))
 
 
 def publish(backend: Any, group_id: str) -> None:
-    """Of this chord, if its header is done and nobody else does."""
+    """Publishes the body of this chord, if its header is done and no other worker publishes it."""
     store = backend.store
     chord = store.client.execute_command("DQ.POP", store.key, "ID", f"{PREFIX}{group_id}", "TTR", LEASE_MS)
     if chord:
@@ -85,7 +85,7 @@ def _publish(backend: Any, chord: dict[str, Any]) -> None:
 
 
 def value(result: Any, ended: dict[str, Any]) -> Any:
-    """What a part returned, or a part that is a group."""
+    """The result of a part, or the list of results if the part is a group."""
     if isinstance(result, GroupResult):
         return [value(each, ended) for each in result.results]
     meta = ended[result.id]
@@ -95,13 +95,13 @@ def value(result: Any, ended: dict[str, Any]) -> Any:
 
 
 def watch(backend: Any) -> None:
-    """In a worker that is ready, once in its process."""
+    """Starts a dispatcher when a worker is ready: one in each process."""
     if not any(isinstance(thread, Dispatcher) and thread.key == backend.store.key for thread in threading.enumerate()):
         Dispatcher(backend).start()
 
 
 class Dispatcher(threading.Thread):
-    """Of a worker: publishes the bodies of chords that a worker left behind which was killed."""
+    """In a worker: publishes the bodies of chords whose worker was killed before it did."""
 
     def __init__(self, backend: Any) -> None:
         super().__init__(name="dq-chords", daemon=True)

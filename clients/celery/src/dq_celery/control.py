@@ -1,4 +1,4 @@
-"""Remote control of Celery, where it reaches into queues."""
+"""Celery's remote control, as far as it concerns queues."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from . import jobs, results
 
 logger = get_logger("dq_celery")
 
-#: Tasks of one queue that ``celery inspect scheduled`` shows.
+#: How many tasks of one queue ``celery inspect scheduled`` shows.
 SHOWN = 1000
 
 
 def revoke(channel: Any, message: dict[str, Any]) -> None:
-    """Carries out a command of the control exchange on what waits in the server, if it is a revoke for all workers."""
+    """Carries out a command of the control exchange on tasks in the server, if it is a revoke for all workers."""
     command = _command(channel, message)
     arguments = command.get("arguments") or {}
     if command.get("method") == "revoke":
@@ -33,7 +33,7 @@ def revoke(channel: Any, message: dict[str, Any]) -> None:
 
 def _command(channel: Any, message: dict[str, Any]) -> dict[str, Any]:
     body = channel.decode_body(message["body"], message["properties"].get("body_encoding"))
-    # The program may have disabled all content but signed one; this is its own.
+    # The program may accept signed content only; this message is its own.
     command = serialization.loads(body, message.get("content-type"), message.get("content-encoding"), force=True)
     if not isinstance(command, dict) or command.get("destination") or command.get("pattern"):
         return {}
@@ -41,7 +41,7 @@ def _command(channel: Any, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stamps(headers: Any) -> dict[str, list[Any]]:
-    """By name. The command line sends a list of ``name=value``."""
+    """The stamps by name. Celery's command line sends them as a list of ``name=value``."""
     if isinstance(headers, list):
         headers = dict(each.partition("=")[::2] for each in headers)
     return {name: _listed(values) for name, values in headers.items()}
@@ -62,7 +62,7 @@ def _is_stamped(text: bytes, wanted: dict[str, list[Any]]) -> bool:
 
 
 def _delete(channel: Any, ids: list[str]) -> None:
-    """And records it as a worker would that discards the task. No worker will see it."""
+    """Deletes tasks, and records them as a worker does that discards a task: no worker will see them."""
     deleted = channel.delete_tasks(ids) if ids else {}
     if "celery" in sys.modules:
         for id, text in deleted.items():
@@ -70,7 +70,7 @@ def _delete(channel: Any, ids: list[str]) -> None:
 
 
 def show_delayed() -> None:
-    """Lets ``celery inspect scheduled`` show what waits in the server, beside what this process's worker holds."""
+    """Has ``celery inspect scheduled`` show tasks that wait in the server, beside those of this process's worker."""
     control = sys.modules.get("celery.worker.control")
     if control is None:
         return
@@ -99,5 +99,5 @@ def _delayed(state: Any) -> Iterator[dict[str, Any]]:
                 request = Request(message, app=state.app, hostname=consumer.hostname)
                 eta = request.eta.isoformat() if request.eta else None
                 yield {"eta": eta, "priority": 6, "request": request.info()}
-            except Exception as error:  # of an unknown task, say: shown by others
+            except Exception as error:  # of an unknown task, say: another worker shows it
                 logger.debug("a delayed job of %r is not shown: %r", queue, error)

@@ -1,6 +1,6 @@
-"""Tasks that died in the server, their attempts used up: recorded as failed, since no worker saw their end.
+"""Records tasks as failed that died in the server, their attempts used up: no worker saw their end.
 
-The workers of a queue share this: a sorted set beside the queue holds the latest deaths that one of them took on.
+The workers of a queue share the work: a sorted set beside the queue holds the latest deaths that one of them recorded.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from . import jobs, results
 logger = get_logger("dq_celery")
 
 KEY = "_kombu.dq.dead"
-#: How far back they are looked for: results, too, expire after a day unless set otherwise.
+#: How old a death may be to be recorded: results, too, expire after a day unless set otherwise.
 OLDEST_MS = 86_400_000
-#: A death may be seen after a later one, as it counts from the lease's end.
+#: A death may be seen after a later one, as its time is the end of the lease.
 OVERLAP_MS = 60_000
 PAGE = 500
 
 
 def watch(sender: Any, **_: Any) -> None:
-    """When a worker is ready."""
+    """Called when a worker is ready."""
     from celery.backends.base import DisabledBackend
 
     app, channel = sender.app, sender.task_consumer.channel
@@ -61,7 +61,7 @@ def record(app: Any, channel: Any) -> None:
 
 
 def take(channel: Any, queue: str) -> Iterator[tuple[bytes, bytes, int]]:
-    """The jobs that have died and that no worker has taken on yet: id, payload and attempts."""
+    """Dead jobs that no worker has recorded yet: id, payload and attempts."""
     client, told = channel.leases.client, channel.key(f"{KEY}.{queue}")
     since = int(time() * 1000) - OLDEST_MS
     for _member, latest_ms in client.zrange(told, -1, -1, withscores=True):
@@ -75,5 +75,5 @@ def take(channel: Any, queue: str) -> Iterator[tuple[bytes, bytes, int]]:
                 yield id, text, attempts
         if len(page) < count:
             return
-        # More than a page may have died at one instant.
+        # More jobs than a page holds may have died at one instant.
         since, count = (page[-1][2], PAGE) if page[-1][2] > since else (since, 2 * count)

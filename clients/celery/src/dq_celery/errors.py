@@ -1,11 +1,11 @@
-"""What the user is told."""
+"""Errors that users see."""
 
 from __future__ import annotations
 
 from kombu.exceptions import KombuError
 from redis import exceptions
 
-#: Beginnings of errors after which another connection, perhaps to another server, is the remedy.
+#: Beginnings of errors that another connection, perhaps to another server, may avoid.
 ELSEWHERE = ("UNBLOCKED", "READONLY", "LOADING", "MASTERDOWN")
 
 
@@ -14,11 +14,11 @@ class NoModule(KombuError):
 
 
 class OtherKey(KombuError):
-    """A key that is no queue of dq has the queue's name."""
+    """The queue's name is that of a key that is not a queue of dq."""
 
 
 def translate(error: exceptions.ResponseError, key: str) -> Exception:
-    """What to raise in its place: the error itself where nothing more can be said."""
+    """The exception to raise instead; the error itself if there is nothing to add."""
     text = str(error)
     if "unknown command" in text.lower():
         return NoModule(f"the broker has no dq module ({text}): load libdq.so, or use the redis:// transport")

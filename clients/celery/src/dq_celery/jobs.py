@@ -1,4 +1,4 @@
-"""A message of kombu as a job of dq, and back."""
+"""Converts messages of kombu to jobs of dq, and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def job_id(message: Mapping[str, Any]) -> str:
-    """The task's id, so that it can be cancelled by it. Other messages get the one that kombu drew for them."""
+    """The task's id, so that the task can be cancelled by it. Other messages have the id that kombu made for them."""
     headers = message.get("headers") or {}
     task_id = headers.get("id")
     if headers.get("task") and task_id and len(str(task_id).encode()) <= LONGEST_ID:
@@ -23,7 +23,10 @@ def job_id(message: Mapping[str, Any]) -> str:
 
 
 def instant_ms(value: Any) -> Optional[int]:
-    """Unix time in ms, rounded up. None where it names no instant: a time without a zone is the worker's to judge."""
+    """Unix time in milliseconds, rounded up.
+
+    None if the value is not an instant: a time without a zone is left to the worker.
+    """
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
@@ -35,16 +38,16 @@ def instant_ms(value: Any) -> Optional[int]:
 
 
 def timing(message: Mapping[str, Any], now_ms: int, grace_ms: int) -> list[Any]:
-    """The options of DQ.ADD that say when the job is due and when it vanishes.
+    """The options of DQ.ADD that say when the job is due and when it expires.
 
-    A task whose result somebody may wait for is kept for ``grace_ms`` after it expired, and is due by then: the worker
-    that gets it does not run it, and records that it was revoked.
+    A task whose result may be waited for is kept for ``grace_ms`` after it expired, and is due by then. The worker that
+    gets it does not run it, and records that it was revoked.
     """
     headers = message.get("headers") or {}
     due, expires = instant_ms(headers.get("eta")), instant_ms(headers.get("expires"))
     ttl_ms = message["properties"].get("expiration")
     if expires is not None:
-        # Celery sets the message's own expiration, too.
+        # Celery sets the message's own expiration as well.
         ttl_ms = expires - now_ms + (0 if headers.get("ignore_result") else grace_ms)
         due = due and min(due, expires + 1)
     options: list[Any] = []
@@ -60,14 +63,14 @@ def payload(message: Mapping[str, Any]) -> str:
 
 
 def field(shown: Any, name: bytes) -> Any:
-    """Of what DQ.GET answers: with RESP2 a list of names and values. None where the answer is nil or an error."""
+    """A field of DQ.GET's reply: in RESP2 a list of names and values. None if the reply is nil or an error."""
     if isinstance(shown, list):
         shown = dict(zip(shown[::2], shown[1::2]))
     return shown[name] if isinstance(shown, Mapping) else None
 
 
 def message(text: bytes, tag: str, attempts: int, due_ms: int, now_ms: int) -> dict[str, Any]:
-    """The message of a delivered job; ValueError where the payload is no message of kombu."""
+    """The message of a delivered job. Raises ValueError if the payload is not a message of kombu."""
     found = loads(text)
     try:
         properties, headers = found["properties"], found.setdefault("headers", {})
@@ -79,6 +82,6 @@ def message(text: bytes, tag: str, attempts: int, due_ms: int, now_ms: int) -> d
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a message of kombu: {error!r}") from error
     if eta is not None and now_ms < eta <= due_ms:
-        # It is due by the server's clock; where this host's clock is behind, the worker would hold it.
+        # It is due by the server's clock. If this host's clock is behind, the worker would hold it back.
         headers["eta"] = None
     return found

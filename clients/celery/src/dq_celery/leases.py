@@ -1,6 +1,6 @@
-"""The deliveries in hand, and the thread that renews their leases.
+"""Deliveries in hand, and the thread that renews their leases.
 
-A thread, as a pool of the worker may keep its event loop busy for the length of a task.
+A thread, as a pool of the worker may block its event loop for as long as a task runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .acks import UNREACHABLE, AckStream, Delivery
 
 logger = get_logger("dq_celery")
 
-#: Ids in one command.
+#: How many ids one command has.
 BATCH = 500
 RESEND_S = 0.5
 LATER_MS = 1000
@@ -38,7 +38,7 @@ def running_tags() -> set[str]:
 
 
 class Lease:
-    """What is in hand, for how long at a time, and until when as far as this process knows."""
+    """A delivery, the length of its lease, and when the lease ends as far as this process knows."""
 
     __slots__ = ("delivery", "length_s", "until")
 
@@ -49,35 +49,35 @@ class Lease:
 
 
 class Leases:
-    """Of one connection to the broker. Outlives it for as long as tasks run that it delivered."""
+    """The leases of one connection to the broker. They outlive it while tasks run that it delivered."""
 
     def __init__(self, client: redis.Redis, lease_ms: int) -> None:
         self.client = client
         self.lease_ms = lease_ms
-        #: False in a worker with an event loop: nobody there looks at the queue after an acknowledgement.
+        #: False in a worker with an event loop: nothing there looks at the queue right after an acknowledgement.
         self.waits_for_acks = True
         self._acks = AckStream(client)
         self._lock = threading.Lock()
         self._held: dict[str, Lease] = {}
-        #: Of closed channels: given back as soon as no task runs for them any more.
+        #: Tags of closed channels: given back as soon as no task runs for them.
         self._left: set[str] = set()
         self._unsent: list[Delivery] = []
         self._wake = threading.Event()
-        #: When leases are to be renewed next.
+        #: When leases must be renewed next.
         self._beat_at = math.inf
         self._thread: Optional[threading.Thread] = None
         self._closed = False
         self._at_exit: Optional[Finalize] = None
 
-    # What channels say
+    # --- Called by channels
 
     def take(self, tag: str, delivery: Delivery, deadline_ms: int, ttr_ms: int) -> bool:
-        """Holds what was delivered and renews its lease. False where that had ended before the reply was read."""
-        # A TTR of its own holds. One that is longer may be this server's default: then the lease is the shorter one.
+        """Holds a delivery and renews its lease. Returns False if the lease ended before the reply was read."""
+        # A job's own TTR holds. One that is longer may be this server's default; then the shorter lease is assumed.
         length_s = (self.lease_ms if ttr_ms == USUAL_TTR_MS else min(self.lease_ms, ttr_ms)) / 1000
         left_s = min(deadline_ms / 1000 - time(), length_s)
         lease = Lease(delivery, length_s, monotonic() + left_s)
-        # The process stood still, or its clock is ahead.
+        # The process was blocked, or its clock is ahead of the server's.
         if left_s <= 0 and not self._is_leased(lease):
             return False
         with self._lock:
@@ -94,7 +94,10 @@ class Leases:
         return True
 
     def still_runs(self, tag: str, delivery: Delivery) -> bool:
-        """Whether this process runs the job, though its lease ended, as in a failover. Then it comes again later."""
+        """Whether this process still runs the job, although its lease ended, as in a failover.
+
+        If so, gives it back, to come again later.
+        """
         _, name = tag.split(":", 1)
         if all(running.split(":", 1)[-1] != name for running in running_tags()):
             return False
@@ -106,7 +109,7 @@ class Leases:
         return tag in self._held
 
     def may_begin(self, tag: str) -> bool:
-        """Whether the job is still this process's: another worker may have it, or it was deleted."""
+        """Whether this process still has the job: it may have gone to another worker, or have been deleted."""
         lease = self._held.get(tag)
         if lease is None:
             return False
@@ -116,7 +119,7 @@ class Leases:
         return False
 
     def _is_leased(self, lease: Lease) -> bool:
-        """Renews a lease that should have ended. If the server cannot be asked, the job is left to whoever gets it."""
+        """Renews a lease that has ended. If the server cannot be asked, the job is left to whoever gets it."""
         id, key = lease.delivery.id, lease.delivery.key
         try:
             [deadline] = self._touch(key, [lease])
@@ -128,7 +131,7 @@ class Leases:
         return deadline is not None
 
     def ack(self, tag: str) -> None:
-        """Never fails: what cannot be sent now is sent again, and until then the job is leased."""
+        """Never fails: an acknowledgement that cannot be sent is sent again, and the lease is renewed until then."""
         delivery = self._drop(tag)
         if delivery is None:
             return
@@ -143,14 +146,14 @@ class Leases:
             self.nack_delivery(delivery, *options)
 
     def nack_delivery(self, delivery: Delivery, *options: Any) -> None:
-        """Where it cannot be sent, the end of the lease does the same."""
+        """Gives a delivery back. If that cannot be sent, the end of the lease has the same effect."""
         try:
             self.client.execute_command("DQ.NACK", delivery.key, delivery.id, "TOKEN", delivery.token, *options)
         except UNREACHABLE as error:
             logger.warning("job %r was not given back, its lease will end: %r", delivery.id, error)
 
     def give_back(self, tags: Iterable[str]) -> None:
-        """As if they had not been delivered."""
+        """Gives deliveries back as if they had not been delivered."""
         by_key: dict[str, list[Delivery]] = defaultdict(list)
         for tag in tags:
             delivery = self._drop(tag)
@@ -164,7 +167,7 @@ class Leases:
             logger.warning("jobs were not given back, their leases will end: %r", error)
 
     def leave(self, tags: Iterable[str]) -> None:
-        """The channel is closed. What a worker still runs stays leased, so nobody else runs it too."""
+        """The channel is closed. Tasks that still run here keep their leases, so that no other worker runs them."""
         tags = set(tags)
         still = tags & running_tags()
         with self._lock:
@@ -175,7 +178,7 @@ class Leases:
         self._closed = True
         self._wake.set()
 
-    # The thread
+    # --- The thread
 
     def _run(self) -> None:
         while not self._done():
@@ -190,7 +193,7 @@ class Leases:
                 continue
             except UNREACHABLE as error:
                 logger.warning("leases were not renewed, trying again: %r", error)
-            except Exception:  # a thread that ended would let every lease end
+            except Exception:  # if this thread ended, every lease would expire
                 logger.exception("leases were not renewed, trying again")
             self._beat_at = monotonic()
             self._wake.wait(RESEND_S)
@@ -215,7 +218,7 @@ class Leases:
             for batch in _batches(held):
                 replies = self._touch(key, [lease for _, lease in batch])
                 for (tag, lease), deadline in zip(batch, replies):
-                    # A job that was acknowledged meanwhile has no lease either, but is held no more.
+                    # A job that was acknowledged meanwhile has no lease either, but it is not held any more.
                     if deadline is None and self._drop(tag) is not None:
                         lost = "lost job %r of %r: its lease expired, or it was deleted"
                         logger.warning(lost, lease.delivery.id, key)
@@ -242,7 +245,7 @@ class Leases:
                 self._left -= ended
             self.give_back(ended)
 
-    # Below
+    # --- Helpers
 
     def _drop(self, tag: str) -> Optional[Delivery]:
         with self._lock:

@@ -1,4 +1,4 @@
-"""What was delivered to a channel and is not acknowledged."""
+"""Messages that were delivered to a channel and are not acknowledged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kombu.transport import virtual
 
 
 class QoS(virtual.QoS):
-    """Messages of fanout exchanges are counted too, but nobody keeps them: they have no lease."""
+    """Counts messages of fanout exchanges, too, but does not keep them: they have no lease."""
 
     def ack(self, delivery_tag: str) -> None:
         self.channel.leases.ack(delivery_tag)
@@ -38,4 +38,4 @@ class QoS(virtual.QoS):
             self._delivered.clear()
 
     def restore_visible(self, *args: Any, **kwargs: Any) -> None:
-        """The server does this: a lease that ends makes its job ready."""
+        """Does nothing: in the server, a lease that ends makes its job ready."""

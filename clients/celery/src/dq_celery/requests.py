@@ -1,6 +1,6 @@
-"""Celery's requests: one whose delivery is lost before its task begins is dropped.
+"""Requests of Celery: one whose delivery is lost before its task begins is dropped.
 
-It is asked for twice: when the request goes to the pool, and, as a pool may queue it, when the pool begins with it.
+The lease is checked twice: when the request goes to the pool, and when the pool begins with it, as a pool may queue it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ try:
 except ImportError:
 
     class GreenletExit(BaseException):
-        """No pool has greenlets."""
+        """Stands for greenlet's, which is not installed: no pool has greenlets."""
 
 
 logger = get_logger("dq_celery")
 
 
 class Lost(TaskRevokedError, GreenletExit):
-    """Ends the pool's turn, of whatever kind the pool is, without a trace."""
+    """Ends the pool's work on a request without a trace, whatever kind the pool is."""
 
 
 def guard(sender: Any, request: Any, **_: Any) -> None:
-    """When a task is received."""
+    """Called when a task is received."""
     leases = getattr(request.message.channel, "leases", None)
     # Broadcasts have no lease.
     if leases is None or not leases.holds(request.message.delivery_tag):
         return
-    # Of the class, as the request must not refer to itself.
+    # Methods of the class, and a weak reference: the request must not refer to itself.
     revoked, accepted, the = type(request).revoked, type(request).on_accepted, weakref.ref(request)
 
     def is_revoked() -> bool:
@@ -45,7 +45,7 @@ def guard(sender: Any, request: Any, **_: Any) -> None:
         accepted(the(), *args)
 
     request.revoked = is_revoked
-    if not sender.pool.uses_semaphore:  # else it has begun, in another process
+    if not sender.pool.uses_semaphore:  # otherwise another process has begun with it
         request.on_accepted = on_accepted
 
 
@@ -53,7 +53,7 @@ def _is_lost(leases: Any, request: Any) -> bool:
     if leases.may_begin(request.message.delivery_tag):
         return False
     logger.warning("task %s[%s] is not run: its delivery was lost", request.name, request.id)
-    # Only so that the worker no longer counts it among what it fetched.
+    # This only makes the worker stop counting it among the tasks that it fetched.
     request.acknowledge()
     state.task_ready(request)
     return True

@@ -1,4 +1,4 @@
-"""What is stored for a task whose end no worker sees: its result, and what its chord and its errbacks are told."""
+"""Results of tasks whose end no worker sees, and what their chords and errbacks are told."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = get_logger("dq_celery")
 
 
 def revoked(channel: Any, id: str, text: bytes) -> None:
-    """As by a worker that discards the task."""
+    """Stores what a worker stores that discards the task."""
     from celery import current_app as app
 
     try:
@@ -23,7 +23,10 @@ def revoked(channel: Any, id: str, text: bytes) -> None:
 
 
 def failed(channel: Any, text: bytes, why: str) -> None:
-    """As by a worker whose process was lost. Nothing where the payload is no task, or has a result already."""
+    """Stores what a worker stores whose process was lost.
+
+    Does nothing if the payload is not a task, or if the task has a result already.
+    """
     from celery import current_app as app
     from celery.exceptions import WorkerLostError
 
@@ -39,7 +42,7 @@ def failed(channel: Any, text: bytes, why: str) -> None:
 
 
 def _request(app: Any, channel: Any, text: bytes) -> Any:
-    """What the result backend needs to tell the task's chord. None where the task cannot be read."""
+    """What the result backend needs to tell the task's chord. None if the task cannot be read."""
     from celery.app.task import Context
 
     try:

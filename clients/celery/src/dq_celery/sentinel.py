@@ -1,4 +1,4 @@
-"""``dq+sentinel://host:26379;dq+sentinel://host2:26379/0?master_name=mymaster``."""
+"""Sentinels, as in ``dq+sentinel://host:26379;dq+sentinel://host2:26379/0?master_name=mymaster``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DEFAULT_PORT = 26379
 
 
 def is_sentinel(hostname: str, transport: str) -> bool:
-    """kombu splits the first URL at its plus, and after a failover takes another one whole."""
+    """kombu splits the first URL at its plus; after a failover it takes another URL whole."""
     return hostname.startswith("sentinel://") or str(transport).endswith("+sentinel")
 
 
 class SentinelConnections:
-    """In front of the channel's class: its connections go to the master that the sentinels name."""
+    """A mixin of the channel: its connections go to the master that the sentinels name."""
 
     connection_class = sentinel.SentinelManagedConnection
     connection_class_ssl = SentinelManagedSSLConnection
@@ -51,7 +51,7 @@ class SentinelConnections:
             )
         self.keyprefix_fanout = self.keyprefix_fanout.format(db=params["db"])
         hosts = [(url.hostname or "localhost", url.port or DEFAULT_PORT) for url in urls]
-        # Where one does not answer, the next is asked.
+        # If one sentinel does not answer, the next is asked.
         once = {"socket_timeout": self.connection.sentinel_timeout_s, "retry": Retry(NoBackoff(), 0)}
         asking = {**once, **self.sentinel_kwargs}
         asked = sentinel.Sentinel(hosts, self.min_other_sentinels, sentinel_kwargs=asking, **params)

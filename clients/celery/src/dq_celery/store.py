@@ -8,10 +8,10 @@ from typing import Any, Optional
 
 from . import jobs
 
-#: The last instant of the server's: a job that is due then is never due.
+#: The server's last instant: a job that is due then is never due.
 NEVER_MS = jobs.LATEST_MS
 YEAR_MS = 365 * 86_400_000
-#: Jobs that one DQ.MADD adds.
+#: How many jobs one DQ.MADD adds.
 AT_ONCE = 1000
 
 FIELD = """
@@ -20,8 +20,8 @@ local function field(job, name)
 end
 """
 
-# A final result: a job of that id is added, delivered and acknowledged at once, and replaces the one waited for.
-# So whoever waits is told, and a chord goes on whose last part it was. The group is that of the chord.
+# A final result: adds, delivers and acknowledges a job with that id at once. It replaces the job that is waited for.
+# So clients that wait are told, and a chord goes on if this was its last part. The group is the chord's.
 END = (
     FIELD
     + """
@@ -40,7 +40,7 @@ return redis.call('DQ.ACK', queue, 'RESULTS', id, job[3], value)
 """
 )
 
-# What is known meanwhile. Nothing where the result is final.
+# An intermediate state. Does nothing if the result is final.
 NOTE = (
     FIELD
     + """
@@ -63,7 +63,7 @@ return 1
 
 
 class Store:
-    """``client`` is asked each time, as a process that forks has another one."""
+    """Asks ``client`` for a client each time: a process that forks has another one."""
 
     def __init__(self, client: Callable[[], Any], key: str, expires_ms: int) -> None:
         self._client = client
@@ -76,7 +76,7 @@ class Store:
 
     @property
     def keep_ms(self) -> int:
-        """Without an end: as far as the server's clock reaches, less a year, as clocks differ."""
+        """Without an expiry: up to the server's last instant, less a year, as clocks differ."""
         return self.expires_ms or NEVER_MS - int(time() * 1000) - YEAR_MS
 
     def get(self, id: bytes) -> Optional[bytes]:
@@ -94,7 +94,7 @@ class Store:
         self._run(END, id, value, self.keep_ms, 0)
 
     def end_open(self, id: bytes, value: Any) -> None:
-        """If it has not ended yet."""
+        """Stores a result if the job has not ended yet."""
         self._run(END, id, value, self.keep_ms, 1)
 
     def note(self, id: bytes, value: Any) -> None:
@@ -107,7 +107,7 @@ class Store:
         self.client.execute_command("DQ.DEL", self.key, id)
 
     def expect(self, ids: Iterable[bytes]) -> None:
-        """What nobody has stored anything of gets a job, so that it can be waited for."""
+        """Adds a job for each result of which nothing is stored, so that it can be waited for."""
         client = self.client
         note, pipe = client.register_script(NOTE), client.pipeline(transaction=False)
         for id in ids:
@@ -115,12 +115,12 @@ class Store:
         pipe.execute()
 
     def wait(self, ids: list[bytes], wait_s: float) -> dict[bytes, Optional[bytes]]:
-        """Until one of them has ended: the results of those that have, None where there is none."""
+        """Waits until one of them has ended. Returns the results of those that have; None for one without a result."""
         ended = self.client.execute_command("DQ.AWAIT", self.key, wait_s, *ids)
         return {id: value if outcome == b"done" else None for id, outcome, value, _at, _attempts in ended or ()}
 
     def open_group(self, group: str, ids: Iterable[bytes]) -> None:
-        """Jobs for the results of a group, but for those that have ended already."""
+        """Adds jobs for the results of a group, except for those that have ended already."""
         all_ids = list(ids)
         for start in range(0, len(all_ids), AT_ONCE):
             some = all_ids[start : start + AT_ONCE]
@@ -130,7 +130,7 @@ class Store:
 
 
 def value(shown: Any) -> Optional[bytes]:
-    """The final result, or what was noted."""
+    """The final result, or the intermediate state."""
     if not shown:
         return None
     found = jobs.field(shown, b"result") if jobs.field(shown, b"state") == b"done" else jobs.field(shown, b"payload")

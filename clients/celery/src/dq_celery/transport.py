@@ -1,6 +1,6 @@
-"""The transport: kombu's own for Redis, with queues of dq in place of its lists.
+"""The transport: kombu's own for Redis, with queues of dq instead of lists.
 
-Connections, TLS, fanout exchanges by publish and subscribe, the tables of bindings and the event loop are kombu's.
+Connections, TLS, fanout exchanges by PUBLISH and SUBSCRIBE, the tables of bindings and the event loop are kombu's.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .sentinel import SentinelConnections, is_sentinel
 
 logger = get_logger("dq_celery")
 
-#: For an answer to CLIENT UNBLOCK, and for the commands of the thread that renews leases.
+#: How long a reply to CLIENT UNBLOCK, or to the thread that renews leases, may take.
 ANSWER_S = 5
-#: Tasks that one command looks at, where a revoke looks at all of them.
+#: How many tasks one command looks at, when a revoke looks at all of them.
 SCANNED = 500
-#: Options of kombu's transport that mean nothing here, as the server keeps what is not acknowledged.
+#: Options of kombu's transport that have no meaning here, as the server keeps what is not acknowledged.
 UNUSED = {
     "ack_emulation",
     "priority_steps",
@@ -44,31 +44,31 @@ UNUSED = {
 
 
 class Poller(kombu_redis.MultiChannelPoller):
-    """A reply is always read: the job in it has a lease, which somebody has to renew."""
+    """Always reads a reply: a job in it has a lease, which must be renewed."""
 
     def on_readable(self, fileno: int) -> Any:
         channel, kind = self._fd_to_chan.get(fileno, (None, None))
         if channel is None:
             return None
         if kind == "BRPOP" and not channel._in_poll:
-            # Nothing was asked: the server closed the connection.
+            # No reply was awaited: the server closed the connection.
             channel.client.connection.disconnect()
             return None
         return channel.handlers[kind]()
 
     def _update_brpop_polling(self) -> None:
-        """Replies are never left unread, so there is nothing to go on with."""
+        """Does nothing: no reply is ever left unread."""
 
 
 class Channel(kombu_redis.Channel):
     QoS = QoS
 
-    #: The lease in seconds, where the queue has no TTR. It is renewed while the worker lives, so it need not be as long
+    #: The lease in seconds, if the queue has no TTR. It is renewed while the worker lives, so it need not last as long
     #: as a task.
     visibility_timeout = 10
     #: How long, in seconds, an expired task is kept for a worker to record that it was revoked.
     expires_grace = 3600
-    #: Keep what is rejected without being requeued, as dead jobs.
+    #: Whether messages that are rejected without being requeued are kept, as dead jobs.
     dead_letters = False
     priority_steps = [0]
     keyprefix_queues = "_kombu.dq.queues"
@@ -86,12 +86,12 @@ class Channel(kombu_redis.Channel):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._no_ack: set[str] = set()
-        #: The waiting connection's socket, and the id that the server knows it by.
+        #: The waiting connection's socket and its client id.
         self._waiting: tuple[Any, Optional[int]] = (None, None)
         super().__init__(*args, **kwargs)
         self.leases: Leases = self.connection.leases_of(self)
 
-    # Adding
+    # --- Adding
 
     def _put(self, queue: str, message: dict[str, Any], _publish_batch: Any = None, **kwargs: Any) -> None:
         now_ms, key = int(time() * 1000), self.key(queue)
@@ -110,13 +110,13 @@ class Channel(kombu_redis.Channel):
                 client.pexpire(queue, expires)
 
     def _put_fanout(self, exchange: str, message: dict[str, Any], routing_key: str, **kwargs: Any) -> None:
-        # First the workers: what one of them takes in the meantime, it discards.
+        # Workers first: they discard the tasks that they take in the meantime.
         super()._put_fanout(exchange, message, routing_key, **kwargs)
         if exchange.endswith(".pidbox"):
             control.revoke(self, message)
 
     def delete_tasks(self, ids: list[str]) -> dict[str, bytes]:
-        """Deletes tasks that no worker has from all queues, and returns those that were there."""
+        """Deletes tasks from all queues unless a worker has them. Returns those that were deleted."""
         keys = self._declared_keys()
         if not keys:
             return {}
@@ -135,7 +135,7 @@ class Channel(kombu_redis.Channel):
         return deleted
 
     def scan_tasks(self) -> Iterator[list[tuple[str, bytes]]]:
-        """The ids and payloads of all tasks in all queues, some at a time."""
+        """The ids and payloads of all tasks in all queues, in chunks."""
         for key in self._declared_keys():
             cursor = None
             while cursor != b"0":
@@ -154,7 +154,7 @@ class Channel(kombu_redis.Channel):
         with self.conn_or_acquire() as client:
             return [self.key(bytes_to_str(queue)) for queue in client.smembers(self.keyprefix_queues)]
 
-    # Taking
+    # --- Taking
 
     def basic_consume(self, queue: str, no_ack: bool, *args: Any, **kwargs: Any) -> Any:
         if no_ack:
@@ -233,11 +233,11 @@ class Channel(kombu_redis.Channel):
         return message
 
     def _bury(self, tag: str, error: Exception) -> None:
-        """Delivered again it would fail again, and no worker would get past it."""
+        """Keeps a message that cannot be read as dead: delivered again it would fail again, and block the workers."""
         logger.error("job %s cannot be read as a message, and is kept as dead: %r", tag, error)
         self.leases.nack(tag, "FATAL", "REASON", f"unreadable: {error!r}")
 
-    # Waiting
+    # --- Waiting
 
     def _learn_id(self, connection: Any) -> None:
         if self._waiting[0] is connection._sock and self._waiting[0] is not None:
@@ -264,7 +264,7 @@ class Channel(kombu_redis.Channel):
             self._in_poll = None
 
     def _withdraw(self) -> None:
-        """Ends the wait, as what is waited for changes. A job that came meanwhile goes back to its place in line."""
+        """Ends the wait, as the queues to wait for change. A job that comes meanwhile returns to its place in line."""
         connection = self._in_poll
         if not connection:
             return
@@ -276,7 +276,7 @@ class Channel(kombu_redis.Channel):
                 raise exceptions.ConnectionError("no answer")
             reply = self._read_reply()
         except (*self.connection_errors, exceptions.ResponseError):
-            # A job that was on its way comes again when its lease ends.
+            # A job in a reply that was lost comes again when its lease ends.
             connection.disconnect()
             self._in_poll = None
             return
@@ -293,7 +293,7 @@ class Channel(kombu_redis.Channel):
             self._withdraw()
         super().close()
 
-    # Queues
+    # --- Queues
 
     def _new_queue(self, queue: str, auto_delete: bool = False, **kwargs: Any) -> None:
         super()._new_queue(queue, auto_delete=auto_delete, **kwargs)
@@ -318,7 +318,7 @@ class Channel(kombu_redis.Channel):
         return bool(self._ask("EXISTS", self.key(queue)))
 
     def _purge(self, queue: str) -> int:
-        """What no worker has; jobs that wait for their time are among them."""
+        """Deletes the messages that no worker has, including those that are delayed."""
         return sum(self._ask("DQ.PURGE", self.key(queue), state) for state in ("READY", "DELAYED"))
 
     def peek(self, queue: str, *what: Any) -> list[list[Any]]:
@@ -327,7 +327,7 @@ class Channel(kombu_redis.Channel):
     def show(self, queue: str, id: bytes) -> Any:
         return self._ask("DQ.GET", self.key(queue), id)
 
-    # Below
+    # --- Helpers
 
     def key(self, queue: str) -> str:
         return f"{self.global_keyprefix}{queue}"
@@ -354,7 +354,7 @@ class SentinelChannel(SentinelConnections, Channel):
 class Transport(kombu_redis.Transport):
     Channel = Channel
 
-    #: The wait of one DQ.BPOP. When it ends nothing happens but that it begins again.
+    #: The longest wait of one DQ.BPOP, which is then sent again.
     brpop_timeout = 10
     driver_type = "dq"
     driver_name = "dq"
@@ -375,10 +375,10 @@ class Transport(kombu_redis.Transport):
         super().register_with_event_loop(connection, loop)
 
     def leases_of(self, channel: Channel) -> Leases:
-        """One for all channels, with connections of its own, which never wait for long."""
+        """The leases of all channels, with their own connections, which never wait for long."""
         if self._leases is None:
             pool = channel._get_pool()
-            pool.max_connections = 1 << 16  # as many as threads that acknowledge
+            pool.max_connections = 1 << 16  # one for each thread that acknowledges
             wait_s = min(ANSWER_S, channel._lease_ms / 3000)
             pool.connection_kwargs.update(socket_timeout=wait_s, socket_connect_timeout=wait_s)
             self._leases = Leases(redis.Redis(connection_pool=pool), channel._lease_ms)
@@ -393,7 +393,7 @@ class Transport(kombu_redis.Transport):
 
 
 class SecureTransport(Transport):
-    """dqs://, which verifies the server's certificate unless the URL or ``broker_use_ssl`` says otherwise."""
+    """``dqs://``: verifies the server's certificate unless the URL or ``broker_use_ssl`` says otherwise."""
 
     def __init__(self, client: Any, *args: Any, **kwargs: Any) -> None:
         client.ssl = client.ssl or {"ssl_cert_reqs": ssl.CERT_REQUIRED}

@@ -1,4 +1,4 @@
-"""What a worker of Celery does on dq beyond what kombu's transports do. Programs without Celery do none of it."""
+"""What a worker of Celery does on dq beyond kombu's transports. Programs without Celery do none of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from . import control
 
 
 def attach() -> None:
-    """To Celery, if this program has loaded its worker."""
+    """Attaches to Celery, if this program has loaded its worker."""
     if "celery.worker" not in sys.modules:
         return
     from celery import signals
@@ -16,6 +16,6 @@ def attach() -> None:
     from . import deaths, requests
 
     control.show_delayed()
-    # Celery keeps a receiver once, and calls it for any broker.
+    # Celery keeps a receiver only once, and calls it for any broker.
     signals.task_received.connect(requests.guard)
     signals.worker_ready.connect(deaths.watch)

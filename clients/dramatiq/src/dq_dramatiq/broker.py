@@ -17,13 +17,13 @@ from redis.exceptions import ConnectionError, TimeoutError
 
 from .consumer import Consumer, Delivered
 
-#: For how long a message stays with a process that crashed. Renewed while the process lives.
+#: How long a message stays with a process that crashed. Renewed while the process lives.
 LEASE_MS = 10_000
 PRIORITIES = range(-(2**31), 2**31)
 
 
 class SkipLost(Middleware):
-    """A message that was taken away before its actor began is not run: it was deleted, or another worker has it."""
+    """Skips a message that was lost before its actor began: it was deleted, or another worker has it."""
 
     def before_process_message(self, broker: dramatiq.Broker, message: Any) -> None:
         if isinstance(message, Delivered) and not message.is_ours():
@@ -33,10 +33,10 @@ class SkipLost(Middleware):
 class DqBroker(dramatiq.Broker):
     """Keeps messages in queues of dq.
 
-    url: of the server, as redis-py takes it: ``redis://``, ``rediss://``, ``unix://``.
+    url: the server's, as redis-py takes it: ``redis://``, ``rediss://``, ``unix://``.
     client: instead of the URL, a client of redis-py: ``Redis``, ``RedisCluster``, or what a Sentinel gives.
-    namespace: put before each queue's name, with a colon, to make its key.
-    lease: for how many milliseconds a message stays with a process that crashed.
+    namespace: prefix of each queue's key, joined to the queue's name by a colon.
+    lease: how many milliseconds a message stays with a process that crashed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class DqBroker(dramatiq.Broker):
     def close(self) -> None:
         self._server.close()
 
-    # Queues
+    # --- Queues
 
     def declare_queue(self, queue_name: str) -> None:
         if queue_name in self.queues:
@@ -73,7 +73,7 @@ class DqBroker(dramatiq.Broker):
         self.emit_after("declare_queue", queue_name)
 
     def queue(self, queue_name: str) -> dq.Queue:
-        """The queue, with all that dq can do: ``broker.queue("default").delete(message.message_id)``."""
+        """The queue, with everything that dq can do: ``broker.queue("default").delete(message.message_id)``."""
         try:
             return self.queues[queue_name]
         except KeyError:
@@ -96,10 +96,10 @@ class DqBroker(dramatiq.Broker):
                 raise QueueJoinTimeout(queue_name)
             time.sleep(interval / 1000)
 
-    # Messages
+    # --- Messages
 
     def enqueue(self, message: dramatiq.Message[Any], *, delay: int | None = None) -> dramatiq.Message[Any]:
-        """Adds a message, to be delivered when ``delay`` milliseconds are over."""
+        """Adds a message, due in ``delay`` milliseconds."""
         queue = self.queue(message.queue_name)
         sent = message.copy()
         if delay is not None:
@@ -107,7 +107,7 @@ class DqBroker(dramatiq.Broker):
         self.emit_before("enqueue", sent, delay)
         job = {"data": sent.encode(), "priority": self._priority(sent), "delay": _wait_s(sent, delay)}
         if isinstance(message, Delivered) and message.again is None:
-            # A retry takes the place of the message that is being processed: it is added with its acknowledgement.
+            # A retry replaces the message that is being processed: it is added when that is acknowledged.
             message.again = job
         else:
             self._add(queue, sent.message_id, job)
@@ -116,12 +116,12 @@ class DqBroker(dramatiq.Broker):
 
     def _add(self, queue: dq.Queue, message_id: str, job: dict[str, Any]) -> None:
         with _connected():
-            # Sent twice, as constant messages and pipelines are, it is there twice.
+            # A message that is sent twice, as constant messages and pipelines are, is added twice.
             if queue.add(id=message_id, **job) is None:
                 queue.add(id=f"{message_id}:{uuid4()}", **job)
 
     def _priority(self, message: dramatiq.Message[Any]) -> int:
-        """The message's own, or its actor's; smaller goes first, as in Dramatiq."""
+        """The message's own priority, or its actor's. Smaller is served first, as in Dramatiq."""
         actor = self.actors.get(message.actor_name)
         priority = message.options.get("priority", actor.priority if actor else 0)
         return max(PRIORITIES[0], min(PRIORITIES[-1], int(priority)))
@@ -130,13 +130,13 @@ class DqBroker(dramatiq.Broker):
         return Consumer(self.queue(queue_name), prefetch, timeout, self.lease)
 
     def dead_letters(self, queue_name: str, count: int = 100) -> Iterable[dramatiq.Message[Any]]:
-        """The messages that failed for good, the longest dead first."""
+        """The messages that failed for good; those that have been dead longest come first."""
         with _connected():
             return [dramatiq.Message.decode(job.payload) for job in self.queue(queue_name).peek("dead", count=count)]
 
 
 def _wait_s(message: dramatiq.Message[Any], delay: int | None) -> float:
-    """An ``eta`` among its options does the same as a delay."""
+    """The delay in seconds. An ``eta`` among the message's options acts as a delay."""
     if delay is not None:
         return max(0, delay) / 1000
     eta = message.options.get("eta")

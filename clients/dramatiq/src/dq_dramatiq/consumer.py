@@ -13,9 +13,9 @@ from dramatiq.logging import get_logger
 
 
 class Delivered(dramatiq.MessageProxy):
-    """A message in hand."""
+    """A message that was delivered."""
 
-    #: What is to be added when it is acknowledged: its retry.
+    #: The retry that is added when the message is acknowledged.
     again: dict[str, Any] | None = None
 
     def __init__(self, message: dramatiq.Message[Any], job: dq.Job, owner: Consumer) -> None:
@@ -24,7 +24,7 @@ class Delivered(dramatiq.MessageProxy):
         self.owner = owner
 
     def is_ours(self) -> bool:
-        """Its lease has not ended, and it was not deleted."""
+        """Whether the message is still this worker's: its lease has not expired, and it was not deleted."""
         return self.owner._jobs.holds(self.job)
 
 
@@ -53,11 +53,11 @@ class Consumer(dramatiq.Consumer):
         job = self._fetched.pop(0)
         try:
             message = dramatiq.Message.decode(job.payload)
-        except DecodeError as error:  # delivered again it would fail again
+        except DecodeError as error:  # delivered again, it would fail again
             self.logger.error("job %r of %r cannot be read as a message, and is dead", job.id, job.queue, exc_info=True)
             self._jobs.nack(job, mode="fatal", reason=f"unreadable: {error.error!r}")
             return None
-        message.options.pop("eta", None)  # it is due: the worker must not wait a second time
+        message.options.pop("eta", None)  # it is due: the worker must not wait once more
         with self._room:
             self._in_hand += 1
         return Delivered(message, job, self)
@@ -70,14 +70,14 @@ class Consumer(dramatiq.Consumer):
         try:
             return self._jobs.fetch(free, self._timeout_s)
         except dq.ConfigurationError as error:
-            # Dramatiq's workers never end by themselves, and what is in hand must stay leased.
+            # Dramatiq's workers never end by themselves, and messages in hand must stay leased.
             if str(error) != self._said:
                 self.logger.critical("cannot fetch messages: %s", error)
                 self._said = str(error)
             threading.Event().wait(self._timeout_s)
             return []
 
-    # A message may end after its consumer was closed: Dramatiq makes another one after a pause.
+    # A message may end after its consumer was closed: Dramatiq makes another consumer after a pause.
 
     def ack(self, message: dramatiq.MessageProxy) -> None:
         if isinstance(message, Delivered):
@@ -85,7 +85,7 @@ class Consumer(dramatiq.Consumer):
             message.owner._left()
 
     def nack(self, message: dramatiq.MessageProxy) -> None:
-        """To the dead messages, with its error."""
+        """Moves the message to the dead ones, with its error."""
         if isinstance(message, Delivered):
             error = message._exception
             reason = None if error is None else f"{type(error).__name__}: {error}"
@@ -93,7 +93,7 @@ class Consumer(dramatiq.Consumer):
             message.owner._left()
 
     def requeue(self, messages: Iterable[dramatiq.MessageProxy]) -> None:
-        """Back to their places in line."""
+        """Gives messages back to their places in line."""
         for message in messages:
             if isinstance(message, Delivered):
                 message.owner._jobs.release([message.job])
@@ -108,7 +108,7 @@ class Consumer(dramatiq.Consumer):
             self._jobs.close()
 
     def close(self) -> None:
-        """Fetches no more. What actors still run stays leased until they end."""
+        """Ends fetching. Messages whose actors still run stay leased until they end."""
         self._jobs.release(self._fetched)
         self._fetched = []
         with self._room:

@@ -1,4 +1,4 @@
-"""The result backend: whoever asks for a result waits in the server until it is there."""
+"""The result backend: a client that asks for a result waits in the server until it is there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redis.retry import Retry
 
 from .consumer import Delivered
 
-#: While the server is away; each command here is safe to send twice.
+#: How often a command is tried while the server is away; each command here is safe to send twice.
 RETRIES = 10
 ANSWER_S = 5.0
 
@@ -44,7 +44,7 @@ class DqResultBackend(ResultBackend):
         return message.message_id
 
     def store_result(self, message: Any, result: Any, ttl: int) -> None:
-        """Nothing where the message has gone to another worker, whose result counts."""
+        """Does nothing if the message has gone to another worker, whose result counts."""
         if not isinstance(message, Delivered) or message.is_ours():
             super().store_result(message, result, ttl)
 
@@ -71,7 +71,7 @@ class DqResultBackend(ResultBackend):
         self._run(kept.expect(self.queue.keys[0], id))
         try:
             return self.queue.wait(id, max(0.0, end_by - time.monotonic()))
-        except (dq.TimedOut, dq.JobFailed):  # in time, or what was expected has been removed
+        except (dq.TimedOut, dq.JobFailed):  # too late, or the awaited job has been removed
             return None
 
     def _run(self, command: tuple[Any, ...]) -> None:

@@ -220,7 +220,7 @@ func call(ctx context.Context, q *dq.Queue, method string, raw json.RawMessage) 
 	return look(ctx, q, method, a)
 }
 
-// flow has the methods for results and for jobs that belong together.
+// flow handles the methods for results and for jobs that depend on each other.
 func flow(ctx context.Context, q *dq.Queue, method string, a args) (isIts bool, value any, err error) {
 	limited := ctx
 	if a.Timeout > 0 {

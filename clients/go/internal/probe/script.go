@@ -10,7 +10,7 @@ import (
 	dq "github.com/redis-dq/redis-dq/clients/go"
 )
 
-// action is one of a script.
+// action is one action of a script.
 type action struct {
 	Step    *string
 	Sleep   *string

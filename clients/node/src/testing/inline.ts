@@ -19,11 +19,11 @@ interface Entry {
   payload: Buffer;
   steps: Map<string, Buffer>;
   results: Ended[];
-  /** Null until it has ended. */
+  /** Null until the job has ended. */
   outcome: 'done' | 'dead' | null;
   value: Buffer | null;
   error: unknown;
-  /** It goes on when this is set, or these have ended. */
+  /** What the job waits for: this signal, or the ends of these jobs. */
   signal: string | null;
   after: readonly Buffer[];
 }
@@ -31,8 +31,8 @@ interface Entry {
 const nameOf = (id: Buffer) => id.toString('latin1');
 
 /**
- * Takes the place of `Queue`. What the handler throws, `add` throws. Sleeps are over at once; a job that waits for a signal
- * goes on in `signal`.
+ * Takes the place of `Queue`: `add` runs the handler, and throws what the handler throws. Sleeps are over at once; a job that
+ * waits for a signal goes on in `signal`.
  */
 export class InlineQueue<T = any> extends Queue<T> implements Desk {
   /** The jobs that were run, each as in its last attempt. */
@@ -50,7 +50,7 @@ export class InlineQueue<T = any> extends Queue<T> implements Desk {
     );
   }
 
-  /** Of a job that has ended; a TimeoutError for one that still waits. */
+  /** The result of a job that has ended. Throws a TimeoutError if the job still waits. */
   override async wait<R = any>(id: Bytes): Promise<R | null> {
     const entry = this.entries.get(nameOf(toBytes(id)));
     if (entry && !entry.outcome) throw timeoutError(`job ${toText(entry.id)} waits for a signal or other jobs`);
@@ -126,7 +126,7 @@ export class InlineQueue<T = any> extends Queue<T> implements Desk {
 
   // --- Attempts
 
-  /** Until it has ended, or waits for what is not there. */
+  /** Runs attempts until the job has ended, or waits. */
   private async goOn(entry: Entry): Promise<void> {
     while (!entry.outcome && this.isReady(entry)) {
       const suspension = await this.attempt(entry);
@@ -190,11 +190,11 @@ export class InlineQueue<T = any> extends Queue<T> implements Desk {
     return null;
   }
 
-  // --- What handlers ask
+  // --- Requests of handlers
 
   async ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
     return commands.map(([command, , , , name, value]) => {
-      if (command === 'DQ.TOUCH') return 1; // a cost: there are no rates
+      if (command === 'DQ.TOUCH') return 1; // sets a cost, but an inline queue has no rates
       if (command !== 'DQ.STEP') throw new DqError(`${command} needs a server: see TestServer`);
       delivery.steps.set(String(name), Buffer.from(value as Buffer));
       return 1;

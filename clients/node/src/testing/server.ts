@@ -1,4 +1,4 @@
-// A server of a test's own, whose clock stands still until the test moves it.
+// A server for tests, whose clock stands still until the test moves it.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import type { Command, Driver } from '../wire';
 const PATIENCE_MS = 30_000;
 const UNITS = { days: 86_400_000, hours: 3_600_000, minutes: 60_000, seconds: 1000, milliseconds: 1 };
 
-/** `{ days: 30, hours: 1 }`, or milliseconds. */
+/** A time span: `{ days: 30, hours: 1 }`, or milliseconds. */
 export type Span = Duration | { [unit in keyof typeof UNITS]?: number };
 
 /** The server's clock. It stands still, begins at the real time, and never goes back. */
@@ -23,7 +23,7 @@ export class Clock {
     return fromMs(await this.ask('GET'));
   }
 
-  /** Whatever becomes due on the way has happened when it returns. */
+  /** Moves the clock. What becomes due on the way has happened when it returns. */
   async advance(span: Span): Promise<Date> {
     const parts = typeof span === 'number' ? { milliseconds: span } : span;
     const ms = Object.entries(parts).reduce((sum, [unit, n]) => sum + n * UNITS[unit as keyof typeof UNITS], 0);
@@ -34,14 +34,14 @@ export class Clock {
     return fromMs(await this.ask('SET', instantToMs(instant)));
   }
 
-  /** To the next instant at which anything happens; null where nothing is to come. */
+  /** Moves to the next instant at which anything happens; null if nothing will happen. */
   async next(): Promise<Date | null> {
     return maybeFromMs(await this.ask('NEXT'));
   }
 }
 
 export interface TestServerOptions {
-  /** By default that of the variable DQ_SERVER, or the valkey-server or redis-server of the PATH. */
+  /** By default the variable DQ_SERVER, or valkey-server or redis-server of the PATH. */
   program?: string;
   /** By default the file that the variable DQ_MODULE names. */
   module?: string;
@@ -71,7 +71,7 @@ export class TestServer {
     const settings = ['--port', '0', '--unixsocket', join(folder, 'socket'), '--dir', folder, '--save', ''];
     const clock = ['--loadmodule', resolve(module), 'test-clock', 'yes'];
     const child = spawn(program, [...settings, ...clock], { stdio: ['ignore', log, log] });
-    child.on('error', () => {}); // it is said below that it does not start
+    child.on('error', () => {}); // a failed start is reported below
     closeSync(log);
     const server = new TestServer(child, folder);
     await server.answers(program);
@@ -100,7 +100,7 @@ export class TestServer {
     return (await this.driver.run([command]))[0];
   }
 
-  /** Empties it. */
+  /** Deletes all data. */
   async clear(): Promise<void> {
     await this.command(['FLUSHALL']);
   }
@@ -120,7 +120,7 @@ export class TestServer {
   }
 }
 
-/** Of node:test, or by other names (`beforeAll`, `afterAll`) of vitest and jest. */
+/** The functions of node:test; those of vitest and jest have other names (`beforeAll`, `afterAll`). */
 export interface Suite {
   before(start: () => Promise<void>): unknown;
   after(end: () => Promise<void>): unknown;

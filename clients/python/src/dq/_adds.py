@@ -1,4 +1,4 @@
-"""What adds jobs."""
+"""Methods of a queue that add jobs."""
 
 from __future__ import annotations
 
@@ -51,29 +51,29 @@ if TYPE_CHECKING:
 
 
 _CHANCE = random.Random()
-"""Of this process alone, whatever the program does with that of the module."""
+"""The program may seed ``random``: ids must not repeat then, nor after a fork."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_CHANCE.seed)
 
 
 def new_id() -> bytes:
-    """Later ones are greater, and no two are alike: 48 bits of time, 80 of chance."""
+    """A new id, in hex: 48 bits of time and 80 random bits. Ids made in a later millisecond are greater."""
     return hexlify((time.time_ns() // 1_000_000 << 80 | _CHANCE.getrandbits(80)).to_bytes(16, "big"))
 
 
 class _Like:
-    """The words of a job's options: of many jobs most have the same."""
+    """Parsed options of a job, kept for the next one: most jobs of an ``add_many`` have the same."""
 
     def __init__(self) -> None:
         self._options: Mapping[str, Any] = {}
         self.words: Sequence[Any] = []
         self.if_exists: Optional[str] = None
         self.is_how = (False, True)
-        """Whether it is after others, and whether it can go along with others."""
+        """Whether the job is ``after`` others, and whether it can share a command with other jobs."""
 
     def or_of_job(self, job: Mapping[str, Any]) -> _Like:
-        """Itself, with the words of the options that this job has."""
+        """Returns itself, holding the options of this job."""
         if not self._are_those_of(job):
             options = {name: value for name, value in job.items() if name not in _OWN}
             self._read({**options})
@@ -81,7 +81,7 @@ class _Like:
         return self
 
     def _are_those_of(self, job: Mapping[str, Any]) -> bool:
-        """Of the same types, too; what can change may have changed."""
+        """Whether values and types are equal. A mutable value never counts as equal: it may have changed."""
         options = self._options
         left = len(options)
         for name, value in job.items():
@@ -115,7 +115,7 @@ class Adds:
         raise NotImplementedError
 
     def _run(self, calls: Sequence[Any], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
-        """grouped: what makes fewer commands of the calls."""
+        """grouped: packs the calls into fewer commands."""
         raise NotImplementedError
 
     def _steps(
@@ -127,7 +127,7 @@ class Adds:
         options: Sequence[Any],
         key: Optional[bytes] = None,
     ) -> Generator[_guard.Adding, None, Command]:
-        """Yields each hook whose answer is to be awaited before the next one is called."""
+        """Returns the command. Yields each hook call that must be awaited before the next hook is called."""
         for hooks in self.hooks:
             adding = _guard.Adding(self._log, hooks, self.name, dict(headers or {}))
             if adding.waits is not None:
@@ -137,7 +137,7 @@ class Adds:
         return ("DQ.ADD", key or self._key(id), id, payload, *options)
 
     def _now(self, steps: Any) -> Command:
-        """The command, where nothing can be awaited."""
+        """The command, where hooks cannot be awaited."""
         while not isinstance(steps, tuple):
             try:
                 adding = next(steps)
@@ -147,7 +147,7 @@ class Adds:
         return steps
 
     def _add(self, *parts: Any) -> Any:
-        """The command, or the steps to it."""
+        """The command, or (with asyncio hooks) the steps to it."""
         return self._now(self._steps(*parts))
 
     def add(
@@ -172,33 +172,36 @@ class Adds:
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Optional[str]:
-        """Adds a job, due now, after ``delay`` or ``at`` an instant. Returns its id, or None where it was refused.
+        """Adds a job, due now, after ``delay`` or at the instant ``at``. Returns its id, or None if it was refused.
 
-        data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
-        id: unique in the queue; without one the job gets one. A second job of an id that is there is refused, so
-            adding twice does no harm; ``if_exists`` may be "replace", "only-replace" (XX) or "next" (run once more
-            when the current run is over).
-        attempts, backoff, ttr: the job's own; without them the queue's, then those of the worker's handler count.
-        ttl: the job vanishes so long after it was added.
-        keep: so long it stays with its result after it is done.
-        cost: what it counts in the rates of the queue and of its group.
-        after: ids of jobs of this queue that end before it begins; its ``job.results`` tells how.
-        after_group: the same for all jobs of that group.
-        on_dead: what it does if one of ``after`` dies: "wait" (the default, as it may be kicked), "run" or "die".
+        Raises QueueFull if the queue has reached its MAXLEN or MAXBYTES.
+
+        data: bytes, or a value that the codec encodes (JSON by default).
+        id: unique in the queue; made up if omitted. A second job with an existing id is refused, so adding twice does
+            no harm. A dead or done job is replaced.
+        if_exists: instead of refusing the job: "replace", "only-replace" (XX) or "next" (run once more when the
+            current run is over).
+        attempts, backoff, ttr: the job's own. Without them the queue's apply, then those of the worker's handler.
+        ttl: the job expires this long after it was added.
+        keep: how long the job is kept with its result once it is done.
+        cost: what a delivery counts towards the rates of the queue and of its group.
+        after: ids of jobs of this queue that must end before this one begins; ``job.results`` says how they ended.
+        after_group: the job begins when all jobs of that group have ended.
+        on_dead: what the job does if one of ``after`` dies: "wait" (the default, as it may be kicked), "run" or "die".
         """
         options = words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost)
         options += words.condition(if_exists) + words.due(delay, at) + words.after(after, after_group, on_dead)
         made = new_id() if id is None else words.bytes_of(id)
-        # One of our own that is there already came by a first sending, whose answer was lost.
+        # If a generated id exists already, an earlier sending added it, and its reply was lost.
         known = made if id is None and if_exists != "only-replace" else None
         call = self._add(data, made, kind, headers, options)
         return self._run([call], lambda replies: words.maybe_id(replies[0] or known))
 
     def _added(self, job: Mapping[str, Any], key: Optional[bytes] = None, before: Optional[_Like] = None) -> Added:
-        """What adds a job, a mapping of what ``add`` takes.
+        """The command that adds ``job``, a mapping of ``add``'s arguments.
 
-        key: whatever its id's own shard is.
-        before: what is known of the options of the one before.
+        key: used instead of the key of the id's own shard.
+        before: the parsed options of the previous job.
         """
         if not (type(job) is dict or isinstance(job, Mapping)) or "data" not in job:
             raise TypeError(f'a job is a mapping of what add takes, as {{"data": ..., "delay": 60}}, not {job!r}')
@@ -211,15 +214,16 @@ class Adds:
         return Added(self._add(data, made, kind, headers, like.words, key), known, *like.is_how)
 
     def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
-        """Adds many jobs in one round trip: each a mapping of what ``add`` takes, ``data`` among it.
+        """Adds many jobs in one round trip. Each is a mapping of ``add``'s arguments, including ``data``.
 
-        Those with equal options go in few commands. If some are ``after`` others, all are added at once, or none.
+        Returns their ids, with None for a job that was refused. Jobs with equal options share commands. If some are
+        ``after`` others, all are added in one transaction.
         """
         before = _Like()
         return self._run_many([self._added(job, None, before) for job in jobs])
 
     def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
-        """Adds jobs of which each begins when the one before it has ended, all at once. Returns their ids."""
+        """Adds jobs in one transaction, each of which begins when the one before it has ended. Returns their ids."""
         made: list[Added] = []
         before: Optional[bytes] = None
         for job in jobs:
@@ -233,7 +237,7 @@ class Adds:
         return self._run_many(made)
 
     def _id_beside(self, other: Optional[bytes]) -> bytes:
-        """A new id of the same shard."""
+        """A new id in the same shard as ``other``."""
         while True:
             made = new_id()
             if other is None or self._key(made) == self._key(other):
@@ -269,9 +273,12 @@ class Adds:
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Optional[str]:
-        """A job that comes every ``interval``. Say it again at each start: the same rule goes on as it was.
+        """Adds a recurring job, due every ``interval``. Call it at each start: an unchanged rule goes on as it was.
 
-        until, times: when it ends. grace: an occurrence that late is skipped. jitter: up to so much later.
+        first: when the first occurrence is due; by default one interval from now.
+        until, times: the last instant, and the number of occurrences.
+        grace: an occurrence that is this late is skipped.
+        jitter: each occurrence is due up to this much later.
         """
         rule = ["EVERY", to_ms(interval, "interval"), *words.rule(until, times, grace, jitter)]
         options = (
@@ -306,7 +313,7 @@ class Adds:
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Optional[str]:
-        """A job that comes by a cron expression, in the zone ``tz`` (an IANA name; UTC). See ``every``."""
+        """Adds a recurring job by a cron expression, in the zone ``tz`` (an IANA name; default UTC). See ``every``."""
         rule = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
         options = rule + words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost) + ["REPLACE"]
         return self._run(

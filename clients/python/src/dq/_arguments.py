@@ -1,4 +1,4 @@
-"""The words of commands from what methods are given, and what answers mean."""
+"""Builds the words of commands from arguments, and reads simple replies."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ def nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, 
     return [*ms("DELAY", delay), *value("PRIORITY", priority), _MODES[mode], *value("REASON", reason)]
 
 
-# --- Answers
+# --- Replies
 
 
 def undecoded(reply: Any) -> Any:
-    """What a transaction of redis-py decodes, whatever it is asked."""
+    """Undoes the decoding of a transaction's reply, which redis-py does despite ``NEVER_DECODE``."""
     if isinstance(reply, list):
         return [*map(undecoded, reply)]
     return reply.encode("utf-8", "surrogateescape") if isinstance(reply, str) else reply

@@ -1,4 +1,4 @@
-"""Waiting for jobs to end, in programs without asyncio: a thread with a connection for all waits of a queue's key."""
+"""Waits for jobs to end, without asyncio: one thread and one connection for all waits of a queue's key."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ class Awaiting:
         return waiter.end  # type: ignore[no-any-return]
 
     def _left(self, id: bytes, until: Optional[float]) -> float:
-        """How long to wait, and then to look whether the server knows."""
+        """How long to sleep: to the end of the wait, but only briefly until the server's command covers this id."""
         left = _core.WAIT_S if until is None else max(0.0, until - time.monotonic())
         return left if id in self._waits.covered else min(left, AGAIN_S)
 
     def _withdraw(self) -> None:
-        """Ends the command that waits, so that it is sent again with all ids."""
+        """Unblocks the waiting command, so that it is sent again with all ids."""
         waiting = self._line.client_id
         if waiting is None or not self._waits.covered:
             return
-        # Without the permission, or the server, it ends by itself.
+        # If that is not permitted or the server is away, the command ends by itself.
         with contextlib.suppress(Exception):
             where = {"target_nodes": self._client.get_node_from_key(self._waits.key)} if self._is_cluster else {}
             self._client.execute_command("CLIENT UNBLOCK", waiting, **where)

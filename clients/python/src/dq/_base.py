@@ -1,4 +1,4 @@
-"""What both faces of worker and consumer have in common: settings, and who is told what."""
+"""Base of workers and consumers, with and without asyncio: settings, and reports to log and hooks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Q = TypeVar("Q")
 
 
 class BaseConsumer(Generic[Q]):
-    """What takes jobs from queues: with handlers, a worker; without, a consumer."""
+    """Takes jobs from queues. A worker runs handlers on them; a consumer hands them to the program."""
 
     _queues: type
-    """What it works on."""
+    """The class of its queues."""
     _jobs: type[BaseJob]
-    """What it hands out."""
+    """The class of its jobs."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class BaseConsumer(Generic[Q]):
         )
 
     def _groups(self) -> list[Members]:
-        """The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot."""
+        """Groups the queues' keys by what one BPOP can wait for: in a cluster, the keys of one slot."""
         groups: dict[Any, Members] = {}
         queues: list[Any] = list(self.queues)
         for each, weight in zip(queues, self._weights or [1.0] * len(queues)):
@@ -88,7 +88,7 @@ class BaseConsumer(Generic[Q]):
             self._hook("lost", [delivery])
 
     def _refused(self, outcome: Outcome, why: str) -> None:
-        """What a handler asked for can be something that the server does not do."""
+        """Logs that the server refused what a handler asked for."""
         if outcome.what:
             text = "job %r: the server refused %s (%s): the attempt failed"
             return self._log.say(logging.ERROR, text, outcome.delivery.job.id, outcome.what, why)
@@ -97,7 +97,7 @@ class BaseConsumer(Generic[Q]):
         self._log.say(logging.ERROR, "job %r: the server refused %s (%s): sent without it", id, words or "its end", why)
 
     def _left(self, deliveries: Iterable[Delivery]) -> None:
-        """Given back, as the worker or consumer stops."""
+        """Notes jobs that are given back because the worker or consumer stops."""
         self._given_back += [each.job.id for each in deliveries]
 
     def _hook(self, name: str, batch: Sequence[Delivery], *rest: Any) -> None:
@@ -106,16 +106,16 @@ class BaseConsumer(Generic[Q]):
                 self._later(hooks, name, _guard.hook(self._log, hooks, name, delivery.job, *rest))
 
     def _later(self, hooks: Hooks, name: str, result: Any) -> None:
-        """What a hook returned."""
+        """Handles what a hook returned."""
         if result is not None:
             _guard.unawaited(self._log, hooks, name, result)
 
     def _fail(self, error: ConfigurationError) -> None:
-        """What waiting cannot mend."""
+        """Reports an error that waiting does not fix."""
         raise NotImplementedError
 
     def _rest(self, duration_s: float) -> Any:
-        """After trouble; it ends early where the worker or consumer stops."""
+        """Waits after trouble; returns early if the worker or consumer stops."""
         raise NotImplementedError
 
     def _trouble(self, error: Exception) -> None:

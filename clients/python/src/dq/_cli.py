@@ -23,7 +23,7 @@ from .worker import Worker
 
 FAILED = 1
 CANNOT = 2
-"""The exit code of what would fail again in the same way."""
+"""The exit code of an error that would recur: such a process is not started again."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -84,7 +84,7 @@ def load(given: argparse.Namespace) -> Any:
 
 
 class Processes:
-    """Starts workers, and again those that die; on SIGTERM or SIGINT all are told to stop."""
+    """Runs worker processes, and starts again those that die. SIGTERM or SIGINT stops all of them."""
 
     def __init__(self, words: Sequence[str], count: int) -> None:
         self._command = [sys.executable, "-m", "dq", *words, "--processes", "1"]
@@ -106,7 +106,7 @@ class Processes:
     def _keep(self, number: int) -> None:
         deaths = 0
         while not self._stopping.is_set():
-            # In a session of its own, so that Ctrl-C arrives once: from here.
+            # In its own session, so that Ctrl-C reaches it once: from this process.
             process = subprocess.Popen(
                 self._command, env={**os.environ, "DQ_PROCESS": str(number)}, start_new_session=True
             )

@@ -1,7 +1,7 @@
-"""Every command of dq as a method, written once.
+"""Every command of dq as a method, written once for ``dq.Queue`` and ``dq.asyncio.Queue``.
 
-Each method makes the calls (one; on a sharded queue, one for each shard concerned) and says what their answers
-mean; ``_run`` carries them out: at once in ``dq.Queue``, as a coroutine in ``dq.asyncio.Queue``.
+Each method builds its commands (one; on a sharded queue, one for each shard concerned) and says how to read the
+replies. ``_run`` sends them: at once in ``dq.Queue``, as a coroutine in ``dq.asyncio.Queue``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ WITH = ("WITHDUE", "WITHRESULTS", "WITHSTEPS")
 
 @near_misses("Queue")
 class Commands(Outcomes):
-    """A queue. All instants are aware datetimes; durations are timedeltas or numbers of seconds.
+    """A queue. All instants are timezone-aware datetimes; durations are timedeltas or numbers of seconds.
 
-    Ids are texts; bytes that are no UTF-8 become surrogates, as in file names.
+    Ids are text. Bytes that are not UTF-8 become surrogates, as in file names.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Commands(Outcomes):
         raise NotImplementedError
 
     def _key(self, id: Bytes) -> bytes:
-        """The shard of an id: by its CRC-32, the same in all languages."""
+        """The key of the id's shard: by its CRC-32, as in the libraries of all languages."""
         return self.keys[zlib.crc32(words.bytes_of(id)) % self.shards] if self.shards else self.keys[0]
 
     def _one(self, id: Bytes, command: str, *rest: Any, read: Callable[[Any], T]) -> T:
@@ -68,23 +68,26 @@ class Commands(Outcomes):
         return self._run([(command, key, *rest) for key in self.keys], read)
 
     def _count_by_key(self, command: str, ids: Iterable[Bytes], *before: Any, counted: bool = False) -> int:
-        """For commands that take many ids and answer how many they found."""
+        """For commands that take many ids and reply with how many they found."""
         groups: dict[bytes, list[bytes]] = {}
         for id in ids:
             groups.setdefault(self._key(id), []).append(words.bytes_of(id))
         calls = [(command, key, *before, *([len(group)] if counted else []), *group) for key, group in groups.items()]
         return self._run(calls, sum)
 
-    # --- A job's life, by hand: a Worker does all of this
+    # --- Deliveries: a Worker sends these commands by itself
 
     def delete(self, *ids: Bytes, unreserved: bool = False) -> int:
-        """Removes jobs, in whatever state; with ``unreserved``, not those at which a worker is."""
+        """Deletes jobs in any state; with ``unreserved``, only those that no worker holds. Returns how many."""
         return self._count_by_key("DQ.DEL", ids, *(["UNRESERVED"] if unreserved else []))
 
     def pop(
         self, count: int = 1, *, id: Optional[Bytes] = None, ttr: Optional[Duration] = None, noack: bool = False
     ) -> list[Reserved]:
-        """Takes ready jobs, the first ``count`` (of each shard) or that one, without waiting."""
+        """Takes ready jobs without waiting: the first ``count`` (of each shard), or the one with ``id``.
+
+        ttr: the length of their leases. noack: they are done at once, and need no ``ack``.
+        """
         keys = self.keys if id is None else [self._key(id)]
         which = ["COUNT", count] if id is None else ["ID", words.bytes_of(id)]
         calls = [("DQ.POP", key, *which, *words.ms("TTR", ttr), *words.flag("NOACK", noack), *WITH) for key in keys]
@@ -98,7 +101,7 @@ class Commands(Outcomes):
     def bpop(
         self, timeout: Duration, count: int = 1, *, ttr: Optional[Duration] = None, noack: bool = False
     ) -> list[Reserved]:
-        """Waits for ready jobs for up to ``timeout`` and takes up to ``count``. Not of a sharded queue in a cluster."""
+        """Waits up to ``timeout`` for ready jobs, and takes up to ``count``. Not for a sharded queue in a cluster."""
         call = (
             "DQ.BPOP",
             *self.keys,
@@ -118,11 +121,11 @@ class Commands(Outcomes):
         return self._run([(*call, *WITH)], read)
 
     def ack(self, id: Bytes, token: str, result: Any = None) -> bool:
-        """The job is done. False where the token is no longer its current one: somebody else has it, or it is gone."""
+        """The job is done. Returns False if the token is not current: the job is gone, or another worker has it."""
         return self._acked({id: token}, {} if result is None else {id: result}, bool)
 
     def ack_many(self, tokens: Mapping[str, str], results: Mapping[str, Any] = MappingProxyType({})) -> int:
-        """``ack`` for many: a mapping of ids to tokens; ``results``, of ids to results. Returns how many were done."""
+        """``ack`` for many jobs: ``tokens`` and ``results`` are by id. Returns how many were done."""
         return self._acked(tokens, results, int)
 
     def _acked(self, tokens: Mapping[Any, str], results: Mapping[Any, Any], read: Callable[[int], T]) -> T:
@@ -146,7 +149,10 @@ class Commands(Outcomes):
         mode: str = "fail",
         reason: Optional[str] = None,
     ) -> Optional[str]:
-        """Gives a job back; ``mode`` "fail", "silent" (not counted) or "fatal" (dead now). Returns its state."""
+        """Gives a job back. Returns its new state, or None if it is not reserved with that token.
+
+        mode: "fail", "silent" (not counted) or "fatal" (dead now).
+        """
         options = [*words.value("TOKEN", token), *words.nack_options(delay, priority, mode, reason)]
         return self._one(id, "DQ.NACK", words.bytes_of(id), *options, read=words.maybe_text)
 
@@ -159,7 +165,7 @@ class Commands(Outcomes):
         mode: str = "fail",
         reason: Optional[str] = None,
     ) -> dict[str, Optional[str]]:
-        """``nack`` for many: a mapping of ids to tokens."""
+        """``nack`` for many jobs: ``tokens`` maps ids to tokens. Returns the new state of each."""
         return self._many("DQ.NACK", tokens, words.nack_options(delay, priority, mode, reason), words.maybe_text)
 
     def touch(
@@ -170,9 +176,10 @@ class Commands(Outcomes):
         ttr: Optional[Duration] = None,
         cost: Optional[int] = None,
     ) -> Optional[datetime]:
-        """A fresh lease from now. Returns its end, or None where the job is not reserved with that token.
+        """Renews the lease from now. Returns when it ends, or None if the job is not reserved with that token.
 
-        cost: what its delivery counts in the rates, where that is known only afterwards.
+        ttr: the length of the new lease.
+        cost: what the delivery counts towards the rates, if that is known only afterwards.
         """
         return self._one(
             id,
@@ -185,7 +192,7 @@ class Commands(Outcomes):
         )
 
     def touch_many(self, tokens: Mapping[str, str], *, ttr: Optional[Duration] = None) -> dict[str, Optional[datetime]]:
-        """``touch`` for many: a mapping of ids to tokens."""
+        """``touch`` for many jobs: ``tokens`` maps ids to tokens. Returns when each lease ends."""
         return self._many("DQ.TOUCH", tokens, words.ms("TTR", ttr), words.maybe_instant)
 
     def _many(
@@ -215,24 +222,24 @@ class Commands(Outcomes):
         at: Optional[datetime] = None,
         priority: Optional[int] = None,
     ) -> int:
-        """Gives delayed or ready jobs another due time, another priority, or both. Returns how many it found."""
+        """Changes the due time, the priority or both of delayed or ready jobs. Returns how many it found."""
         options = [*words.due(delay, at), *words.value("PRIORITY", priority)]
         if not options:
             raise TypeError("reschedule needs a new delay, at or priority, such as delay=60")
         return self._count_by_key("DQ.RESCHEDULE", ids, *options)
 
     def kick(self, *ids: Bytes) -> int:
-        """Makes dead and done jobs ready again, and blocked ones that are to wait no longer. Returns how many."""
+        """Makes jobs ready that are dead or done, or blocked and should wait no longer. Returns how many."""
         return self._count_by_key("DQ.KICK", ids, "IDS", counted=True)
 
     def kick_oldest(self, count: int) -> int:
-        """Makes the longest dead jobs ready again (of each shard). Returns how many."""
+        """Makes the jobs ready again that have been dead longest, up to ``count`` of each shard. Returns how many."""
         return self._each("DQ.KICK", "COUNT", count, read=sum)
 
-    # --- Looking
+    # --- Queries
 
     def get(self, id: Bytes) -> Optional[JobInfo]:
-        """All about one job."""
+        """Everything about one job; None if there is no such job."""
         return self._one(id, "DQ.GET", words.bytes_of(id), read=lambda reply: JobInfo.read(as_map(reply)))
 
     def peek(
@@ -266,20 +273,20 @@ class Commands(Outcomes):
         )
 
     def forecast(self, since: datetime, until: datetime, buckets: int) -> list[int]:
-        """How many jobs will be due in each of ``buckets`` equal parts of that time."""
+        """How many jobs will be due in each of ``buckets`` equal parts of the time from ``since`` to ``until``."""
         options = ["FROM", instant_to_ms(since, "since"), "TO", instant_to_ms(until, "until"), "BUCKETS", buckets]
         return self._each("DQ.FORECAST", *options, read=lambda replies: [sum(parts) for parts in zip(*replies)])
 
     def len(self, state: Optional[str] = None, *, group: Optional[str] = None) -> int:
-        """How many jobs: blocked, delayed, ready and reserved together, or in one state, or of one group."""
+        """How many jobs there are: in one state, of one group, or blocked, delayed, ready and reserved together."""
         return self._each("DQ.LEN", *([state] if state else []), *words.value("GROUP", group), read=sum)
 
     def stats(self) -> Optional[Stats]:
-        """The queue's figures, added up over its shards; None where there is no queue."""
+        """The queue's figures, added up over its shards; None if the queue does not exist."""
         return self._each("DQ.STATS", read=lambda replies: add_up([as_map(reply) for reply in replies]))
 
     def next(self, id: Bytes, count: int = 1) -> Optional[list[datetime]]:
-        """When a recurring job will be due; empty for another job, None where there is none."""
+        """When a recurring job will be due next; empty for another job, None if there is no such job."""
         return self._one(
             id,
             "DQ.NEXT",
@@ -292,7 +299,7 @@ class Commands(Outcomes):
     def groups(
         self, cursor: str = "0", *, shard: int = 0, match: Optional[str] = None, count: Optional[int] = None
     ) -> tuple[str, list[Group]]:
-        """One step through the groups that hold jobs."""
+        """One step through the groups that hold jobs: the next cursor ("0" at the end) and some groups."""
 
         def read(replies: list[Any]) -> tuple[str, list[Group]]:
             then, rows = replies[0]
@@ -323,7 +330,7 @@ class Commands(Outcomes):
         donettl: Optional[Duration] = None,
         donebytes: Optional[int] = None,
     ) -> None:
-        """Sets the settings that are named, on each shard; 0 turns a limit off. Rates are (jobs, window)."""
+        """Changes the settings that are given, on each shard. 0 turns a limit off. Rates are (jobs, window)."""
         options = [
             *words.ms("TTR", ttr),
             *words.value("ATTEMPTS", attempts),
@@ -344,7 +351,7 @@ class Commands(Outcomes):
         return self._each("DQ.CFGSET", *options, read=words.nothing)
 
     def cfgget(self) -> Optional[dict[str, Any]]:
-        """All settings (of the first shard) by name, durations in milliseconds; None where there is no queue."""
+        """All settings (of the first shard) by name, durations in milliseconds; None if the queue does not exist."""
 
         def read(replies: list[Any]) -> Optional[dict[str, Any]]:
             settings = as_map(replies[0])
@@ -353,7 +360,7 @@ class Commands(Outcomes):
         return self._run([("DQ.CFGGET", self.keys[0])], read)
 
     def pause(self, duration: Optional[Duration] = None) -> None:
-        """Delivers nothing, for so long or until ``resume``."""
+        """Stops deliveries for ``duration``, or until ``resume``."""
         return self._each("DQ.PAUSE", *([] if duration is None else [to_ms(duration)]), read=words.nothing)
 
     def resume(self) -> None:
@@ -361,5 +368,5 @@ class Commands(Outcomes):
         return self._each("DQ.RESUME", read=words.nothing)
 
     def purge(self, state: str) -> int:
-        """Removes all jobs of a state ("dead", "done", ...), or "all". Returns how many."""
+        """Deletes all jobs of a state ("dead", "done", ...), or "all". Returns how many."""
         return self._each("DQ.PURGE", state, read=sum)

@@ -1,4 +1,4 @@
-"""What both faces of the consumer have in common."""
+"""What the consumers with and without asyncio have in common."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _MODES = {"fail": b"", "silent": b"SILENT", "fatal": b"FATAL"}
 
 @near_misses("Consumer")
 class JobConsumer(BaseConsumer[Q]):
-    """Takes jobs for a program that runs them itself; frameworks are built on it.
+    """Takes jobs for a program that runs them itself, such as a framework.
 
-    The consumer waits for jobs, renews the leases of those that it handed out, and tells the server what became of
-    them. What it is told is sent again until the server has answered, so ``ack`` and ``nack`` return at once.
+    The consumer waits for jobs, renews the leases of those that it handed out, and tells the server how they ended.
+    It sends that again until the server has replied, so ``ack`` and ``nack`` return at once.
 
     queues: one, or several in strict order (in a cluster, of one slot).
-    lease: for how long a job without a TTR of its own stays with a program that crashed. It is renewed, so slow jobs
-        need no longer one.
-    wait: the longest time that one fetch waits.
+    lease: how long a job without a TTR of its own stays with a program that crashed. It is renewed, so slow jobs need
+        no longer lease.
+    wait: the longest time that one fetch waits; 5 s by default.
     """
 
     _link: BaseLink
@@ -55,14 +55,14 @@ class JobConsumer(BaseConsumer[Q]):
         self._prepare()
 
     def _prepare(self) -> None:
-        """What each face has of its own."""
+        """Sets up what differs with and without asyncio."""
         raise NotImplementedError
 
     def ack(self, job: BaseJob, *, result: Any = None, again: Optional[Mapping[str, Any]] = None) -> None:
-        """The job is done. result: what the codec of its queue can encode.
+        """The job is done. result: a value that the codec of its queue can encode.
 
-        again: what ``Queue.add`` takes; the job runs once more with that, as if added now. That is not lost where the
-        server is away: it is added before the job is acknowledged.
+        again: arguments of ``Queue.add``: the job runs once more with them, as if added now. It is added before the job
+        is acknowledged, so it is not lost if the server is away.
         """
         delivery = job._delivery
         end = _ends.done(delivery) if result is None else _ends.succeeded(delivery, bytes(job._codec.encode(result)))
@@ -77,7 +77,10 @@ class JobConsumer(BaseConsumer[Q]):
         reason: Optional[str] = None,
         again: Optional[Mapping[str, Any]] = None,
     ) -> None:
-        """Gives a job back; ``mode`` "fail", "silent" (not counted) or "fatal" (dead now)."""
+        """Gives a job back. mode: "fail", "silent" (not counted) or "fatal" (dead now).
+
+        again: as in ``ack``.
+        """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
         text = None if reason is None else _guard.cut(_guard.text(reason))
@@ -86,14 +89,14 @@ class JobConsumer(BaseConsumer[Q]):
         self._settle(job, self._followed(job, back.outcome(), again))
 
     def release(self, jobs: Iterable[BaseJob]) -> None:
-        """Gives jobs back, as if they had not been delivered."""
+        """Gives jobs back as if they had not been delivered."""
         for job in jobs:
             self._settle(job, _ends.returned(job._delivery))
 
     def holds(self, job: BaseJob) -> bool:
-        """Whether the job is still ours: it has not ended, nor is its lease over, nor was it deleted.
+        """Whether this consumer still has the job: it has not ended or been deleted, and its lease has not expired.
 
-        To be asked before the program begins with a job that it fetched some time ago.
+        Ask before beginning with a job that was fetched some time ago.
         """
         delivery = job._delivery
         if delivery.lease_until <= time.monotonic():
@@ -115,7 +118,7 @@ class JobConsumer(BaseConsumer[Q]):
         self._failure = error
 
     def _check(self) -> None:
-        """Raises what waiting cannot mend, once."""
+        """Raises, once, an error that waiting does not fix."""
         error, self._failure = self._failure, None
         if error is not None:
             raise error

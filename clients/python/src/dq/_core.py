@@ -1,4 +1,4 @@
-"""What is delivered, how it is fetched and to which handler it goes, without I/O, threads or a clock."""
+"""Fetch commands, and which handler gets a job, without I/O, threads or a clock."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from .job import BaseJob
 
 DRAIN_S = 25.0
 WAIT_S = 5.0
-"""How long one BPOP waits; then it is sent again. So a connection that hangs is noticed."""
+"""How long one BPOP waits; then it is sent again, so a connection that hangs is noticed."""
 
 SLACK_S = 5.0
-"""How much longer than its wait a BPOP may take, on a slow network."""
+"""How much longer than its wait a BPOP may take on a slow network."""
 
 LATE_S = 0.02
-"""How long to look for an answer that came in time while the event loop stood still."""
+"""How long to look for a reply that came in time while the event loop was blocked."""
 
 ANSWER_S = 5.0
-"""How long other answers may take."""
+"""How long all other replies may take."""
 
 SHORTEST_ANSWER_S = 0.2
 NO_WAIT_S = 0.001
 FLUSH_AFTER_S = 0.001
 FLUSH_COUNT = 100
 TELL_AT_ONCE = 500
-"""Then a heartbeat may be due."""
+"""How many outcomes the courier sends at a time: a heartbeat may be due afterwards."""
 
 TELLING_S = 1.0
-"""From the end of drain on: half of it for handlers that were told, half for the server."""
+"""The time after the drain: half of it for handlers that were told to stop, half for the server."""
 
 
 NOT_YET: Any = object()
@@ -46,7 +46,7 @@ READ_BYTES = 1 << 16
 
 
 def pack(commands: Iterable[Command]) -> bytes:
-    """Of bytes, texts and numbers only, which redis-py need not look at again."""
+    """Packs commands without redis-py's checks: they hold bytes, texts and numbers only."""
     return b"".join(map(hiredis.pack_command, commands))
 
 
@@ -56,7 +56,7 @@ def reader() -> hiredis.Reader:
 
 
 def need(connection: Any, *names: str) -> None:
-    """What is redis-py's own, and may go without notice."""
+    """Checks for attributes that are private to redis-py: a new version may lack them."""
     for name in names:
         if not hasattr(connection, name):
             raise ConfigurationError(
@@ -81,7 +81,7 @@ class Fetches:
         self._packed: dict[tuple[int, float], bytes] = {}
 
     def packed(self, count: int, wait_s: float) -> bytes:
-        """Where the order is always the same, packed once: a fetch follows each job."""
+        """A packed fetch command. If the order of keys never changes it is packed once, as a fetch follows each job."""
         if self._weights is not None:
             return pack([self.command(count, wait_s)])
         kept = self._packed.get((count, wait_s))
@@ -93,7 +93,7 @@ class Fetches:
         return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, *self._lease, *_WITH)
 
     def _order(self) -> Sequence[bytes]:
-        """Strict order is BPOP's own. With weights each queue comes first in its share of the fetches."""
+        """BPOP itself serves keys in strict order. With weights each queue comes first in its share of the fetches."""
         if self._weights is None:
             return self._keys
         draws = [random.random() ** (1 / weight) for weight in self._weights]
@@ -112,7 +112,7 @@ class Handlers:
         self.size = 1
         """How many jobs the largest batch has."""
         self.mixed = False
-        """Some run in batches and some do not."""
+        """Some handlers take batches and some do not."""
         for handler in handlers:
             self.add(handler)
 
@@ -132,7 +132,7 @@ class Handlers:
         return [*self.kinds.values(), *([self.default] if self.default else [])]
 
     def choose(self, job: BaseJob) -> Optional[Handler[Any]]:
-        """None where no handler takes it."""
+        """The job's handler; None if no handler takes it."""
         if not self.kinds:
             return self.default
         envelope = job.envelope

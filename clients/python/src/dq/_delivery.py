@@ -23,7 +23,7 @@ class Delivery:
     results: Sequence[Sequence[Any]]
     """Id, outcome and value of the jobs that it was after."""
     steps: Any
-    """A map of RESP3, or what stands for it in RESP2."""
+    """A map in RESP3, a flat list in RESP2."""
     ttr_ms: int
     max_attempts: int
     ladder_ms: Optional[int]
@@ -59,28 +59,29 @@ class Delivery:
         self.results, self.steps, terms = rest
         self.ttr_ms, self.max_attempts, self.ladder_ms = terms
         self.owner = owner
-        """The link that it came by."""
+        """The link that fetched it."""
         self.since = since
-        """When it came, at the earliest."""
+        """The earliest time at which it may have been delivered."""
         self.lease_s: float
         self.lease_until = math.inf
-        """By our own clock; it is kept as long as someone renews it."""
+        """When the lease ends, by our own clock; later with each renewal."""
         self.error: Any = None
         self.value: Any = None
-        """What the program said of its end, in a batch."""
+        """In a batch: the error or result that the handler gave for this job alone."""
         self.suspension: Optional[tuple[str, Sequence[Command], Command]] = None
-        """Its handler has it wait: told when that has ended, lest it is delivered again while that still runs here."""
+        """What suspends the job. It is sent when the handler has ended: otherwise the job could be delivered here again
+        while its handler still runs."""
         self.handler: Optional[Handler[Any]] = None
         self.job: Any = None
 
     @property
     def name(self) -> tuple[str, bytes, bytes]:
-        """Of its job, among those of all servers."""
+        """Identifies the job among those of all servers."""
         return self.owner.place, self.key, self.id
 
 
 def as_map(reply: Any) -> Optional[dict[bytes, Any]]:
-    """A map of RESP3, or what stands for it in RESP2."""
+    """A map of RESP3, or the flat list that RESP2 has for it, as a dict."""
     if isinstance(reply, list):
         return dict(zip(reply[::2], reply[1::2]))
     return reply  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Who hears that a job was cancelled: which jobs one waits for, and when that wait is begun anew, without I/O."""
+"""Hears that jobs were cancelled: which jobs one DQ.BTOUCH waits for, and when it is sent anew, without I/O."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ._leases import SHORTEST_BEAT_S, beat_s, ids
 from ._trouble import is_final
 
 COVER_AFTER_S = 0.02
-"""Jobs that are over sooner are not waited for; nor is a wait begun anew more often."""
+"""Jobs that end sooner are not waited for. Nor is a wait sent anew more often than that."""
 
 MOST_KEYS = 8
-"""With more queues on one link heartbeats have to do."""
+"""With more queues on one link, only heartbeats notice that a job was cancelled."""
 
 
 class Ear:
@@ -27,18 +27,18 @@ class Ear:
         self.covered: set[Delivery] = set()
         self.wait_s = 0.0
         self.is_off = False
-        """The server does not do it, or not for this user."""
+        """The server does not know DQ.BTOUCH, or denies it to this user."""
         self._order: list[Delivery] = []
 
     def lacks_at(self, held: Iterable[Delivery]) -> float:
-        """When there is a job that ought to be covered and is not."""
+        """When the next job must be covered; infinity if all are."""
         if self.is_off:
             return math.inf
         missing = [each.since for each in held if each.key == self.key and each not in self.covered]
         return min(missing, default=math.inf) + COVER_AFTER_S
 
     def begin(self, held: Iterable[Delivery], now: float) -> Optional[Command]:
-        """The next wait; None where there is nothing to wait for."""
+        """The next command; None if there is nothing to wait for."""
         self._order = [each for each in held if each.key == self.key and each.since + COVER_AFTER_S <= now]
         self.covered = set(self._order)
         if not self._order or self.is_off:
@@ -47,7 +47,7 @@ class Ear:
         return (b"DQ.BTOUCH", self.key, f"{self.wait_s:.3f}", *ids(self._order))
 
     def heard(self, reply: Any, sent: float) -> list[Delivery]:
-        """Those that are not ours any more, unless they ended meanwhile. Raises what passes."""
+        """Deliveries that are not ours any more, unless they ended meanwhile. Raises an error reply."""
         order, self._order, self.covered = self._order, [], set()
         if isinstance(reply, ResponseError):
             self.is_off = is_final(reply)

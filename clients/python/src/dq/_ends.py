@@ -1,4 +1,4 @@
-"""How deliveries end, without I/O: each end is an ``Outcome``, a command that the server is to be told."""
+"""How deliveries end, without I/O: each end is an ``Outcome``, a command for the server."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ STILL_RUNS_DELAY_S = 1.0
 
 
 class Outcome:
-    """What the server is still to be told of a delivery that ended: a command, and perhaps another one after it.
+    """What the server must still be told of a delivery that ended: a command, and perhaps another one after it.
 
-    ahead: what goes before it in the same write, whatever is said to that. what: the user's word for the command.
+    ahead: commands before it in the same write, whose replies do not matter. what: the user's word for the command.
     """
 
     __slots__ = ("_next", "_refused", "ahead", "command", "delivery", "is_repeated", "verdict", "what")
@@ -36,27 +36,27 @@ class Outcome:
         self.ahead: Sequence[Command] = ()
         self.what = what
         self.is_repeated = False
-        """It was sent before, and what the server answered is not known."""
+        """It was sent before, and the reply was lost."""
         self.verdict: Optional[str] = None
         self._next = next
         self._refused = refused
 
     def prepend(self, commands: Sequence[Command]) -> None:
-        """What is to be seen before the end."""
+        """Adds commands whose effect must be seen before the end."""
         self.ahead = (*commands, *self.ahead)
 
     def answered(self, reply: Any) -> bool:
-        """Whether that was the last one; else ``command`` is the next."""
+        """Takes a reply. Returns whether that was the last one; if not, ``command`` is the next."""
         then = self._next(reply)
         if isinstance(then, str):
-            # The first one's answer may have been another one.
+            # The job may be gone because the first sending ended it.
             self.verdict = "answer lost" if then == "lost" and self.is_repeated else then
             return True
         self._become(then)
         return False
 
     def refused(self, why: bytes) -> bool:
-        """Whether nothing is left to be said; else ``command`` says less."""
+        """Takes a refusal. Returns whether nothing is left to send; if not, ``command`` asks for less."""
         then = self._refused(why)
         if then is None:
             self.verdict = "refused"
@@ -74,7 +74,7 @@ def done(delivery: Delivery) -> Outcome:
 
 
 def succeeded(delivery: Delivery, result: bytes) -> Outcome:
-    """With a result; without it, where the server does not take it."""
+    """Done, with a result; without it if the server does not take it."""
     command = (b"DQ.ACK", delivery.key, b"RESULTS", delivery.id, delivery.token, result)
     return Outcome(delivery, command, _acked, lambda _: done(delivery))
 
@@ -89,16 +89,17 @@ while at <= #ARGV do
 end
 return reply
 """
-"""Up to the first command that is refused: a MULTI would give a job back whose step there was no room for."""
+"""Stops at the first command that is refused. A MULTI would go on: it would give a job back although there was no room
+for its step."""
 
 
 def all_or_refused(key: bytes, commands: Sequence[Command]) -> Command:
-    """One command that carries these out; its answer is the last one's, or the error of the first that is refused."""
+    """An EVAL of these commands. Its reply is the last one's, or the error of the first one that is refused."""
     return (b"EVAL", _ALL, 1, key, *(word for each in commands for word in (len(each), *each)))
 
 
 def suspended(delivery: Delivery, what: str, ahead: Sequence[Command], nack: Command) -> Outcome:
-    """Its attempt is over, and not counted. Where the server does not do that, it failed."""
+    """The attempt is over, uncounted. If the server refuses that, the attempt failed."""
     command = all_or_refused(delivery.key, [*ahead, nack]) if ahead else nack
     return Outcome(delivery, command, _state, lambda why: failure(delivery, why).outcome(), what)
 
@@ -117,16 +118,16 @@ def _state(reply: Any) -> str:
 
 
 def followed(delivery: Delivery, add: Command, end: Outcome) -> Outcome:
-    """Before it ends, another job is added. Where that one is refused, this one is kept, as one that failed."""
+    """Adds a job before this one ends. If that job is refused, this one is kept, as one that failed."""
     return Outcome(delivery, add, lambda _: end, lambda why: failure(delivery, b"not added again: " + why).outcome())
 
 
 SAID, OWN, USUAL = range(3)
-"""Whose wait it is: asked for, of the handler's ladder, or the one that no server refuses."""
+"""Whose wait it is: asked for by the handler, of the handler's ladder, or one that no server refuses."""
 
 
 class Back(NamedTuple):
-    """A NACK."""
+    """A NACK and its options."""
 
     delivery: Delivery
     mode: bytes = b""
@@ -148,7 +149,8 @@ class Back(NamedTuple):
         return less and less.outcome()
 
     def _less(self) -> Optional[Back]:
-        """Without what the server may have refused. Where it was a wait, the job failed: it must not come at once."""
+        """Leaves out what the server may have refused. If that was a wait, the job failed instead: it must not come
+        back at once."""
         if self.wait_ms is not None and self.mode == b"FATAL":
             return self._replace(wait_ms=None)
         if self.wait_ms is not None and self.whose == SAID:
@@ -162,7 +164,7 @@ class Back(NamedTuple):
 
 
 def failure(delivery: Delivery, reason: Optional[bytes], wait_ms: Optional[int] = None) -> Back:
-    """The job's own limit and ladder go first, then the handler's."""
+    """The job's own limit and ladder take precedence over the handler's."""
     handler = delivery.handler
     if not delivery.max_attempts and handler and 0 < handler.attempts <= delivery.attempt:
         return Back(delivery, b"FATAL", reason=reason)
@@ -184,17 +186,17 @@ def returned(delivery: Delivery) -> Outcome:
 
 
 def unknown(delivery: Delivery) -> Outcome:
-    """Of a kind that this worker does not know: for another one, a little later."""
+    """The job is of a kind that this worker does not know: given back for another worker, a little later."""
     return Back(delivery, b"SILENT", to_ms(UNKNOWN_KIND_DELAY_S * (1 + random.random())), whose=OWN).outcome()
 
 
 def later(delivery: Delivery) -> Outcome:
-    """Its handler still runs for an older delivery."""
+    """Given back, as its handler still runs here for an older delivery."""
     return Back(delivery, b"SILENT", to_ms(STILL_RUNS_DELAY_S), whose=OWN).outcome()
 
 
 def ended(delivery: Delivery, verdict: Verdict) -> Outcome:
-    """What follows from how its handler ended."""
+    """The outcome of a delivery whose handler ended."""
     if verdict.what == "done":
         return done(delivery) if verdict.result is None else succeeded(delivery, verdict.result)
     if verdict.what == "back":

@@ -1,7 +1,7 @@
-"""The one door between the library and what its users give it.
+"""The only place where the library touches what users give it.
 
-Handlers, hooks and loggers are called here, and what they raise, return or attach is read here: nothing else in the
-library looks at it. What comes out is a plain ``Verdict``; nothing is raised, whatever comes in.
+Handlers, hooks and loggers are called here, and what they raise, return or attach is read here: no other
+code looks at it. The result is a plain ``Verdict``. Nothing is raised, whatever they do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .times import seconds, to_ms
 
 REASON_BYTES = 1024
 SHORTEST_DELAY_S = 0.1
-"""No handler can make its job come back faster than that."""
+"""The shortest delay after which a handler can have its job back."""
 
 
 class Verdict(NamedTuple):
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
     reason: Optional[bytes] = None
     wait_ms: Optional[int] = None
     trouble: Optional[str] = None
-    """What was said and cannot be done."""
+    """What the handler asked for and cannot have, for the log."""
     result: Optional[bytes] = None
 
 
@@ -46,7 +46,7 @@ Around = Sequence[Callable[..., Any]]
 
 
 def run(function: Callable[[Any], Any], argument: Any, around: Around = ()) -> tuple[Any, Any]:
-    """What was wrong, None where the handler is done; and what it returned."""
+    """Runs the handler. Returns its error (None if it is done), and what it returned."""
     try:
         result = function(argument) if not around else _inner(function, argument, around, 0)()
         return (None, None) if result is None else _unrun(result)
@@ -55,7 +55,7 @@ def run(function: Callable[[Any], Any], argument: Any, around: Around = ()) -> t
 
 
 def _inner(function: Callable[[Any], Any], argument: Any, around: Around, at: int) -> Callable[[], Any]:
-    """What the middleware before it calls as ``next``."""
+    """What the middleware before ``at`` calls as ``next``."""
     if at == len(around):
         return lambda: function(argument)
     return lambda: around[at](argument, _inner(function, argument, around, at + 1))
@@ -72,7 +72,7 @@ async def arun(function: Callable[[Any], Any], argument: Any, around: Around = (
 
 
 def _unrun(result: Any) -> tuple[Any, Any]:
-    """What a handler returned may be what it meant to raise, or the work itself, of which nothing ran."""
+    """A handler may return the exception that it meant to raise, or work of which nothing ran, such as a coroutine."""
     kind = type(result)
     if issubclass(kind, Say):
         return result, None
@@ -106,13 +106,13 @@ def is_awaitable(result: Any) -> bool:
 
 
 def is_coroutine_function(function: Any) -> bool:
-    """Also an object whose ``__call__`` is one."""
+    """Also true of an object whose ``__call__`` is a coroutine function."""
     called = getattr(type(function), "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def hook(log: Log, hooks: Any, name: str, *arguments: Any) -> Any:
-    """What the hook returned."""
+    """Calls a hook, and returns what it returned. An error is logged."""
     try:
         return getattr(hooks, name)(*arguments)
     except BaseException:
@@ -133,7 +133,7 @@ async def awaited(log: Log, hooks: Any, name: str, result: Any) -> None:
 
 
 def unawaited(log: Log, hooks: Any, name: str, result: Any) -> None:
-    """Without asyncio no hook can be awaited."""
+    """Logs that a hook returned an awaitable: without asyncio no hook can be awaited."""
     if is_awaitable(result):
         with contextlib.suppress(BaseException):
             getattr(result, "close", _nothing)()
@@ -143,7 +143,7 @@ def unawaited(log: Log, hooks: Any, name: str, result: Any) -> None:
 
 
 class Adding:
-    """What the hook ``adding`` makes of the headers of a job. A hook that fails changes nothing."""
+    """The headers of a job as the hook ``adding`` leaves them. A hook that fails changes nothing."""
 
     def __init__(self, log: Log, hooks: Any, queue: str, headers: dict[str, str]) -> None:
         self._log = log
@@ -151,7 +151,7 @@ class Adding:
         self._before = headers
         self._after = dict(headers)
         self.waits: Any = None
-        """What has to be awaited before ``headers``, if anything."""
+        """What must be awaited before ``headers`` is read, if anything."""
         with self:
             result = hooks.adding(queue, self._after)
             self.waits = result if is_awaitable(result) else None
@@ -161,7 +161,7 @@ class Adding:
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Any, _: Any) -> bool:
         if kind is None or issubclass(kind, (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)):
-            return False  # it is the caller who is stopped
+            return False  # these end the caller
         self._after = self._before
         self._log.failed("the hook adding of %s failed: the job is added as it was", show(self.hooks))
         return True
@@ -185,7 +185,7 @@ async def joined(adding: Adding) -> None:
 
 
 def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
-    """What follows from what a handler raised, or gave to ``job.fail``; ``is_told``: that its job was cancelled."""
+    """What follows from what a handler raised, or gave to ``job.fail``. is_told: the job was cancelled before."""
     if error is None:
         return DONE
     kind = type(error)
@@ -196,7 +196,7 @@ def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
         return Verdict("give up", said)
     if issubclass(kind, PayloadError):
         unread = _attribute(error, "job")
-        if unread is None or unread is job:  # another job of the batch may be one that can be read
+        if unread is None or unread is job:  # if it is another job of the batch, this one may be readable
             return Verdict("give up", said)
     if not issubclass(kind, (Retry, Snooze)):
         return Verdict("fail", said)
@@ -210,7 +210,7 @@ def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
 
 
 def done(codec: Any, value: Any) -> Verdict:
-    """A handler that is done, and what it returned; a failure where the codec cannot encode that."""
+    """The verdict on a handler that is done; a failure if the codec cannot encode its result."""
     if value is None:
         return DONE
     try:
@@ -223,21 +223,21 @@ def done(codec: Any, value: Any) -> Verdict:
 
 
 def is_final(error: Any, retry_on: tuple[type, ...], give_up_on: tuple[type, ...]) -> bool:
-    """Whether its handler says that errors of that type are not tried again."""
+    """Whether the handler does not want errors of this type to be tried again."""
     try:
         kind = type(error)
         return issubclass(kind, give_up_on) or (bool(retry_on) and not issubclass(kind, retry_on))
-    except BaseException:  # the type is the user's, and so is what it says of its kind
+    except BaseException:  # the type's check of subclasses is the user's code
         return False
 
 
 def is_said(error: Any) -> bool:
-    """What a handler says, and not what befell it."""
+    """Whether a handler raised it to say how its job goes on, such as ``Retry``."""
     return issubclass(type(error), Say)
 
 
 def wait_ms(delay: Any) -> Optional[int]:
-    """None where it is no delay that can be waited for."""
+    """The delay in milliseconds; None if it is not a valid delay."""
     try:
         return to_ms(max(seconds(delay), SHORTEST_DELAY_S))
     except BaseException:
@@ -245,7 +245,7 @@ def wait_ms(delay: Any) -> Optional[int]:
 
 
 def reason(error: Any) -> bytes:
-    """The error's type and message, or what the handler said."""
+    """The error's type and message, or the reason that the handler gave."""
     kind = type(error)
     if issubclass(kind, Say):
         said = _attribute(error, "reason")
@@ -261,18 +261,18 @@ def reason(error: Any) -> bytes:
 
 
 def cut(text: bytes) -> bytes:
-    """At most as many bytes as the server keeps, and whole characters."""
+    """Cuts a reason to what the server keeps, in whole characters."""
     return text if len(text) <= REASON_BYTES else text[:REASON_BYTES].decode("utf-8", "ignore").encode()
 
 
 def name(kind: type) -> bytes:
-    """Of a type, whatever its metaclass says."""
+    """The name of a type, whatever its metaclass does."""
     made: str = type.__dict__["__name__"].__get__(kind)
     return str.encode(made, "utf-8", "replace")
 
 
 def show(thing: Any) -> str:
-    """For the log."""
+    """A text for the log, whatever ``repr`` does."""
     try:
         return str.encode(repr(thing), "utf-8", "replace")[:200].decode("utf-8", "ignore")
     except BaseException:
@@ -285,7 +285,7 @@ def text(thing: Any) -> bytes:
 
 
 def _text(thing: Any) -> tuple[bytes, bytes]:
-    """As UTF-8; or why there is no text."""
+    """The thing as UTF-8, or the reason why there is no text."""
     try:
         if type(thing) is bytes:
             return thing.decode("utf-8", "replace").encode(), b""
@@ -305,7 +305,7 @@ def _attribute(thing: Any, name: str) -> Any:
 
 
 class Log:
-    """The logger, which may be the user's own."""
+    """The logger, which may be the user's own: what it raises is caught."""
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
@@ -319,5 +319,5 @@ class Log:
                 print(f"dq: the logger failed ({show(trouble)}): {text % values}", file=sys.stderr)
 
     def failed(self, text: str, *values: Any) -> None:
-        """With the error that is handled."""
+        """Logs with the error that is being handled."""
         self.say(logging.ERROR, text, *values, error=sys.exc_info()[1])

@@ -1,4 +1,4 @@
-"""What supervisors ask: one line of HTTP, or a file that is touched as long as all is well."""
+"""Health checks for supervisors: an HTTP endpoint, or a file that is touched while all is well."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ class Health:
                 self.wfile.write(line)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nothing: it is asked each second."""
+                """Logs nothing: there may be a request each second."""
 
         return Answers

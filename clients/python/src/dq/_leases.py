@@ -1,6 +1,6 @@
-"""Leases: how long they are, when they are renewed, and when they are over, without I/O, threads or a clock.
+"""Leases: how long they are, when they are renewed, and when they expire, without I/O, threads or a clock.
 
-``now`` is a monotonic clock's.
+``now`` comes from a monotonic clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHORTEST_BEAT_S = 0.005
 
 
 class Choice:
-    """Which lease a worker asks for. A job's own holds, unless the handlers say another one."""
+    """Which lease a worker asks for. A job's own TTR holds, unless the handlers want another lease."""
 
     def __init__(self, own_s: Optional[float], handlers: Sequence[Handler[Any]] = ()) -> None:
         said = {each.lease for each in handlers}
@@ -33,7 +33,7 @@ class Choice:
         return (b"LEASE", ms(self._own)) if self._own is not None else ()
 
     def given(self, ttr_ms: int) -> float:
-        """What a delivery was given; where the server alone knows, the shorter one."""
+        """The lease of a delivery, in seconds; the shorter one if only the server knows."""
         if self._for_all is not None:
             return self._for_all
         if self._own is None:
@@ -41,7 +41,7 @@ class Choice:
         return self._own if ttr_ms == USUAL_TTR_MS else min(self._own, ttr_ms / 1000)
 
     def corrected(self, delivery: Delivery) -> Optional[float]:
-        """What its handler wants instead."""
+        """The lease that the job's handler wants instead; None if the lease is right."""
         wanted = delivery.handler.lease if delivery.handler else None
         return wanted if wanted is not None and wanted != delivery.lease_s else None
 
@@ -51,19 +51,19 @@ def ms(lease_s: float) -> int:
 
 
 class Leases:
-    """Those of all deliveries in hand, and of those whose end the server has not heard of."""
+    """The leases of deliveries in hand, and of those whose end the server has not confirmed."""
 
     def __init__(self) -> None:
         self.held: dict[Delivery, None] = {}
         self.unanswered: dict[Delivery, None] = {}
         self.asked: dict[Delivery, float] = {}
-        """Whose handlers want another length."""
+        """Deliveries whose handlers want a lease of another length."""
         self.beat_at = math.inf
         self.look_at = math.inf
-        """When the next lease may be over."""
+        """When the next lease may expire."""
 
     def taken(self, deliveries: Sequence[Delivery], since: float, shortest_s: float) -> bool:
-        """Whether there is something to do earlier than before."""
+        """Adds deliveries. Returns whether a heartbeat or an expiry is earlier than before."""
         for delivery in deliveries:
             self.held[delivery] = None
         beat_at, look_at = since + beat_s(shortest_s), since + shortest_s
@@ -77,13 +77,13 @@ class Leases:
         self.asked[delivery] = lease_s
 
     def settle(self, delivery: Delivery) -> bool:
-        """Whether its end counts: it was neither lost nor settled before."""
+        """Removes a delivery. Returns whether its end counts: it was neither lost nor settled before."""
         if self.asked:
             self.asked.pop(delivery, None)
         return self.held.pop(delivery, self) is not self
 
     def beats(self, now: float) -> list[tuple[Command, list[Delivery]]]:
-        """The heartbeat, where it is due: one TOUCH for each queue. Where its answer is nil, the job is lost."""
+        """The heartbeat, if it is due: one TOUCH for each queue. A nil in the reply means that the job is lost."""
         asked = self.asked.copy()
         made: list[tuple[Command, list[Delivery]]] = []
         for lease_s in set(asked.values()):
@@ -95,7 +95,7 @@ class Leases:
         return made + touches([each for each in every if each not in asked])
 
     def beaten(self, group: Iterable[Delivery], reply: Iterable[Any], sent: float) -> list[Delivery]:
-        """Those that are lost."""
+        """Takes a heartbeat's reply. Returns the deliveries that are lost."""
         lost = []
         for delivery, deadline in zip(group, reply):
             delivery.lease_s = self.asked.pop(delivery, delivery.lease_s)
@@ -110,7 +110,7 @@ class Leases:
         return min((each.lease_s for each in [*list(self.held), *list(self.unanswered)]), default=math.inf)
 
     def over(self, now: float) -> list[Delivery]:
-        """Those whose lease is over, whatever the server would say: they are lost."""
+        """Deliveries whose lease has expired by our clock. They are lost, whatever the server would say."""
         if now < self.look_at:
             return []
         held = list(self.held)
@@ -121,7 +121,7 @@ class Leases:
 
 def beat_s(lease_s: float) -> float:
     third_s = lease_s / 3
-    return third_s if third_s > SHORTEST_BEAT_S else SHORTEST_BEAT_S  # without a call: it follows each job
+    return third_s if third_s > SHORTEST_BEAT_S else SHORTEST_BEAT_S  # no call of max(): this runs for each job
 
 
 def by_key(deliveries: Iterable[Delivery]) -> dict[bytes, list[Delivery]]:

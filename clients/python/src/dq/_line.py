@@ -1,4 +1,4 @@
-"""A connection of redis-py's, used in the raw: many commands in one write, answers as they come."""
+"""A raw connection of redis-py: many commands in one write, replies read as they come."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._delivery import Command
 class Line:
     """Connects when it is first needed, and again after ``close``.
 
-    Any thread may call ``cut``; the rest belongs to one thread at a time.
+    Any thread may call ``cut``; all else belongs to one thread at a time.
     """
 
     def __init__(self, client: Client, key: bytes, timeout_s: float) -> None:
@@ -37,17 +37,17 @@ class Line:
             self._connect()
 
     def send(self, packed: bytes, timeout_s: Optional[float] = None) -> None:
-        """timeout_s: of this and what follows, instead of the line's own."""
+        """timeout_s: of this write and of the reads after it, instead of the line's own."""
         sock = self._socket or self._connect()
         if timeout_s is not None:
             sock.settimeout(timeout_s)
         try:  # noqa: SIM105, which takes three calls, for each job
             sock.sendall(packed)
         except (ConnectionResetError, BrokenPipeError):
-            pass  # what the server said before it closed, as of a result that is too large, is still to be read
+            pass  # the server's last words can still be read, as about a result that is too large
 
     def read(self) -> Any:
-        """The next answer; an error that the server answers is returned."""
+        """The next reply; an error of the server is returned, not raised."""
         reply = self._reader.gets()
         while reply is NOT_YET or isinstance(reply, hiredis.PushNotification):
             if reply is NOT_YET:
@@ -70,9 +70,9 @@ class Line:
         self._connection = connection
         self._reader = reader()
         self._socket = connection._sock
-        if self._is_cut:  # in the meantime
+        if self._is_cut:  # cut while it connected
             self.cut()
-        # Without the permission for it, a waiting connection is closed to withdraw it.
+        # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
         (reply,) = self.ask([(b"CLIENT", b"ID")])
         self.client_id = reply if isinstance(reply, int) else None
         return self._socket
@@ -88,7 +88,7 @@ class Line:
 
     def _pool(self) -> Any:
         if isinstance(self._client, redis.RedisCluster):
-            # A keyed command first, that workers may send: it follows a slot that moved, so the client knows its node.
+            # First a keyed command that workers may send: it follows a slot that moved, so the client knows the node.
             self._client.execute_command("DQ.TOUCH", self._key, "IDS", 1, "-", 0)
             node = self._client.get_node_from_key(self._key)
             return self._client.get_redis_connection(node).connection_pool
@@ -101,7 +101,7 @@ class Line:
             connection.disconnect()
 
     def cut(self) -> None:
-        """For good: whoever reads from it is woken by an error."""
+        """Ends the connection for good: a thread that reads from it is woken by an error."""
         self._is_cut = True
         sock = self._socket
         if sock is not None:

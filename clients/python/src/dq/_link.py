@@ -1,7 +1,7 @@
-"""The queues that are reached by one pair of connections, for programs without asyncio.
+"""The queues that one pair of connections serves, for programs without asyncio.
 
-A link has a thread of its own, the *courier*: it tells the server what no fetch took along within a millisecond, renews
-leases, asks what handlers want to know, and withdraws the fetch that waits when its worker or consumer stops.
+Each link has a thread, the *courier*: it sends what no fetch takes along within a millisecond, renews leases, asks what
+handlers want to know, and withdraws the waiting fetch when its worker or consumer stops.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Link(BaseLink):
     # --- Fetching, in a handler's thread or one of its own
 
     def open(self) -> bool:
-        """Connects, if it is not. To be called before places are claimed: a server that is away holds up no other."""
+        """Connects if necessary. Called before places are claimed, so that a server that is away holds none of them."""
         self._fetched_at = time.monotonic()
-        self._fetching = True  # before it looks: who stops cuts what connects
+        self._fetching = True  # set before it looks: a stop cuts a connection that is being made
         try:
             if not self._worker.draining:
                 self._waiting.open()
@@ -59,30 +59,30 @@ class Link(BaseLink):
         self.trouble = error
         self._is_heard = False
         self._waiting.close()
-        self._beat_now()  # the server may be another one by now
+        self._beat_now()  # after a failover it may be another server
         self._worker._trouble(error)
         self._troubles += 1
 
     def rest(self) -> None:
-        """After a fetch, and where it does not open: waits trouble out. No places are to be claimed meanwhile."""
+        """Waits trouble out, after a fetch or a failed ``open``. No places may be claimed meanwhile."""
         if self._troubles:
             self._worker._rest(_trouble.trouble_s(self._troubles))
 
     def fetch(self, count: int, wait_s: float) -> list[Delivery]:
-        """Tells what happened since, and waits for jobs. Never raises; ``rest`` is to follow."""
-        self._is_recalled = False  # that was the one before
+        """Sends the outcomes since the last fetch, and waits for jobs. Never raises; ``rest`` must follow."""
+        self._is_recalled = False  # that recall was for the previous fetch
         self._fetched_at = time.monotonic()
-        self._fetching = True  # before: who ends in between must know that some outcomes are here
+        self._fetching = True  # set first: a stop in between must know that this fetch has outcomes
         told: deque[Outcome] = deque()
         try:
-            if self._worker.draining:  # who ends does not wait for every fetch: it tells them itself
+            if self._worker.draining:  # a stop does not wait for every fetch: it sends the outcomes itself
                 return []
             told = self._take_outcomes()
             self._waiting.send(packed(told) + self._fetches.packed(count, wait_s))
             answer_by = time.monotonic() + wait_s
             trouble = self._hear(self._waiting, told)
             reply = self._waiting.read()
-            # Whatever became of the rest: they are ours now, at the latest since the answer was due.
+            # Whatever the other replies say, these jobs are ours now: at the latest since the reply was due.
             found = self._found(reply, min(time.monotonic(), answer_by + _core.LATE_S))
             if trouble is not None and not found:
                 raise trouble
@@ -96,7 +96,7 @@ class Link(BaseLink):
             if told:
                 self._put_back(told)
                 self._ring()
-            self._fetching = False  # after: who waits for the end of the fetch finds them
+            self._fetching = False  # set last: a stop that waits for this fetch then finds the outcomes
 
     def _beat_now(self) -> None:
         if self._leases.held or self._leases.unanswered:
@@ -104,7 +104,7 @@ class Link(BaseLink):
             self._bell.set()
 
     def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
-        """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
+        """Reads the replies to outcomes; returns one that is an error. Outcomes without a reply stay in ``told``."""
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
@@ -143,9 +143,9 @@ class Link(BaseLink):
                 if self._worker.draining:
                     self._withdraw()
                 self._let_gather()
-                # First, so that nothing that the server refuses keeps leases from being renewed.
+                # Heartbeats first, so that a command that the server refuses does not keep leases from being renewed.
                 self._beat()
-                self._tell_some()  # before what handlers ask: a full memory may refuse that, and ends make room
+                self._tell_some()  # before errands: a full server may refuse those, and ends free memory
                 self._recall()
                 self._run_errands()
                 troubles = 0
@@ -162,7 +162,7 @@ class Link(BaseLink):
         self._finish(self._finish_by)
 
     def _let_gather(self) -> None:
-        """For a millisecond, so that a fetch may take them along."""
+        """Waits a millisecond, so that a fetch may take the outcomes along."""
         if self._outcomes and len(self._outcomes) < _core.FLUSH_COUNT and not self._worker.draining:
             time.sleep(_core.FLUSH_AFTER_S)
         self._armed = False
@@ -208,7 +208,7 @@ class Link(BaseLink):
                 raise
 
     def ask(self, delivery: Delivery, commands: list[Command]) -> list[Any]:
-        """For its handler, in the handler's thread."""
+        """Sends a handler's commands and returns the replies. Called in the handler's thread."""
         if self.courier.ident is None:  # in tests
             errand = Errand(commands)
             self._done(errand, self._control.ask(commands))
@@ -223,7 +223,7 @@ class Link(BaseLink):
             delivery.job.check()
         return errand.answers()
 
-    # --- Cancelling is heard
+    # --- Hearing of cancellations
 
     def _cover(self, ear: Ear) -> None:
         if self._finish_by is not None:
@@ -240,7 +240,7 @@ class Link(BaseLink):
             self._bell.set()
 
     def _withdraw(self) -> None:
-        """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
+        """Ends the waiting fetch. A job that is handed out at that moment is read, and given back."""
         patience = time.monotonic() + _core.TELLING_S
         while self._fetching and time.monotonic() < patience:
             waiting = self._waiting.client_id
@@ -251,7 +251,7 @@ class Link(BaseLink):
             self._waiting.cut()
 
     def _end_fetch(self, finish_by: float) -> None:
-        """What a fetch took along and got no answer to comes back from it; and so may jobs."""
+        """Waits for the last fetch: it may return jobs, and puts back outcomes that got no reply."""
         try:
             self._withdraw()
         except Exception:
@@ -261,7 +261,7 @@ class Link(BaseLink):
             time.sleep(0.005)
 
     def _finish(self, finish_by: float) -> None:
-        """What the server has still to hear; and all that is left goes back to it."""
+        """Sends all outcomes that are left, and gives back all jobs that are left."""
         self._end_fetch(finish_by)
         for listener in list(self._listeners.values()):
             listener.end()
@@ -281,7 +281,7 @@ class Link(BaseLink):
                     return
                 time.sleep(pause_s)
 
-    # --- Orders of the one that watches
+    # --- Called by the thread that watches, or stops the worker
 
     def stop(self) -> None:
         self._bell.set()
@@ -292,7 +292,7 @@ class Link(BaseLink):
             delivery.job._tell("stopping")
 
     def look(self, now: float) -> float:
-        """For leases that are over, and for jobs whose cancelling ought to be heard; when to look again."""
+        """Looks for expired leases, and for jobs that a listener should cover. Returns when to look again."""
         self._look(now)
         self._listen(now)
         return min(self._leases.look_at, self._listen_at)
@@ -312,7 +312,7 @@ class Link(BaseLink):
 
 
 class Listener(threading.Thread):
-    """Waits at the server for the loss of jobs of one queue, on a connection of its own."""
+    """Waits at the server, on its own connection, for the loss of jobs of one queue."""
 
     def __init__(self, link: Link, ear: Ear, line: Line) -> None:
         super().__init__(name="dq-ear", daemon=True)
@@ -349,9 +349,9 @@ class Listener(threading.Thread):
 
 
 class Watch(threading.Thread):
-    """Tells handlers that their leases are over, or their time, whatever the couriers hang on.
+    """Tells handlers that their lease or their time is over, even while couriers hang.
 
-    besides: what else is looked after; it returns when to look again.
+    besides: another check to be made; it returns when to look again.
     """
 
     def __init__(self, links: Sequence[Link], besides: Callable[[float], float] = lambda _: math.inf) -> None:

@@ -1,4 +1,4 @@
-"""What both faces' links have in common: what is in hand, what the server is still to be told, and what it answered."""
+"""What links with and without asyncio have in common: jobs in hand, outcomes to be sent, and their replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._turns import TURN_S
 from .errors import Cancelled
 
 MOST_LENGTHS = 1000
-"""How many are kept, of leases by TTR."""
+"""How many lengths of leases are cached, by TTR."""
 
 Members = list[tuple[Any, bytes, float]]
 """Queue, key and weight."""
@@ -46,7 +46,7 @@ class Base(Protocol):
 
 
 class Errand:
-    """What a handler asks, or what is to be said by the way, once; carried by the courier."""
+    """Commands for the courier: those of a handler that waits, or (with ``done``) some that may be repeated."""
 
     def __init__(self, commands: Sequence[Command], done: Optional[Callable[[], Any]] = None) -> None:
         self.commands = commands
@@ -60,7 +60,7 @@ class Errand:
             self._done()
 
     def answers(self) -> list[Any]:
-        """Raises what the server refused."""
+        """The replies. Raises the server's error."""
         if self.replies is None:
             raise Cancelled("stopping")
         for reply in self.replies:
@@ -70,7 +70,8 @@ class Errand:
 
 
 def reach(client: Any, key: bytes) -> str:
-    """Equal where one connection can wait for both. A text is hashed only once, and this is part of each job's name."""
+    """Equal for keys that one connection can wait for. It is part of each job's name, so it is a text: hashed only
+    once."""
     if hasattr(client, "keyslot"):
         return repr((id(client), client.keyslot(key)))
     settings = client.connection_pool.connection_kwargs
@@ -91,10 +92,10 @@ def wait_s(until: float) -> Optional[float]:
 
 
 class BaseLink:
-    """The queues that are reached by one pair of connections: one that waits, one for the rest."""
+    """The queues that one pair of connections serves: one connection waits for jobs, the other does the rest."""
 
     _waiting: Any
-    """The line of its fetches."""
+    """The connection of its fetches."""
 
     def __init__(self, worker: Base, members: Members, fetches: Fetches) -> None:
         self._base = worker
@@ -105,54 +106,54 @@ class BaseLink:
         self._notes = Notes()
         self._ears = [Ear(key) for key in self._queues] if len(self._queues) <= MOST_KEYS else []
         self._listen_at = math.inf
-        """When a job may have to be waited for, that its worker may be told of its loss."""
+        """When the next job may need a listener, which hears of its loss."""
         self._errands: deque[Errand] = deque()
         self._lengths: dict[int, float] = {}
-        """Of leases, by the TTR of the job."""
+        """The lengths of leases, by the TTR of the job."""
         self._outcomes: deque[Outcome] = deque()
         self._fetching = False
         self._fetched_at = 0.0
-        """When the fetch began that is under way."""
+        """When the current fetch began."""
         self._troubles = 0
         self._is_heard = False
-        """The last exchange with the server went well."""
+        """The last exchange with the server succeeded."""
         self._is_recalled = False
-        """The fetch that waits is to end."""
+        """The waiting fetch should end."""
         self._is_recallable = True
         self.is_kept = False
-        """Somebody renews the leases."""
+        """Someone renews the leases."""
         self.trouble: Optional[Exception] = None
-        """The last one."""
+        """The last error."""
 
     def _ring(self) -> None:
-        """There is something to tell the server."""
+        """Called when there is something to send."""
         raise NotImplementedError
 
     def _wake(self) -> None:
-        """A heartbeat, or the end of a lease, may come earlier than it was to."""
+        """Called when a heartbeat or the end of a lease may be earlier than planned."""
         raise NotImplementedError
 
     def _wake_courier(self) -> None:
         raise NotImplementedError
 
     def _wake_ears(self) -> None:
-        """``_listen_at`` is earlier than it was."""
+        """Called when ``_listen_at`` became earlier."""
         raise NotImplementedError
 
     def _cover(self, ear: Ear) -> None:
-        """Begins or renews its wait."""
+        """Begins or renews the wait of an ear."""
         raise NotImplementedError
 
     # --- Fetches give way to those of other links
 
     def recall(self) -> None:
-        """Ends the fetch that waits, soon."""
+        """Has the waiting fetch end soon."""
         if self._is_recallable:
             self._is_recalled = True
             self._wake_courier()
 
     def _unblock(self) -> Optional[Command]:
-        """What ends it, if it is recalled; to be followed by ``_unblocked``."""
+        """The command that ends a recalled fetch, if there is one. Its reply goes to ``_unblocked``."""
         is_recalled, self._is_recalled = self._is_recalled, False
         waiting = self._waiting.client_id
         return (b"CLIENT", b"UNBLOCK", waiting) if is_recalled and self._fetching and waiting is not None else None
@@ -162,7 +163,7 @@ class BaseLink:
             self._is_recallable = False
 
     def waits_s(self) -> float:
-        """How long a fetch may wait where other links may want its places."""
+        """How long a fetch may wait while other links may need its places."""
         is_recallable = self._is_recallable and self._waiting.client_id is not None
         return self._base.wait_s if is_recallable else min(self._base.wait_s, TURN_S)
 
@@ -174,13 +175,13 @@ class BaseLink:
         return told
 
     def _put_back(self, told: deque[Outcome]) -> None:
-        """Those that were sent, and whose answers did not come."""
+        """Puts back outcomes that were sent and got no reply."""
         for outcome in told:
             outcome.is_repeated = True
         self._outcomes.extendleft(reversed(told))
 
     def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
-        """Trouble that passes, or that ends the worker."""
+        """Takes an outcome's reply. Returns an error that passes, or that ends the worker."""
         if isinstance(reply, ResponseError):
             if not _trouble.is_refusal(reply):
                 self._outcomes.append(outcome)
@@ -198,7 +199,7 @@ class BaseLink:
         return None
 
     def _found(self, reply: Any, since: float) -> list[Delivery]:
-        """since: when their leases began, at the earliest that can be told."""
+        """The deliveries of a fetch's reply. since: the earliest time at which their leases may have begun."""
         if isinstance(reply, ResponseError):
             raise reply
         if reply is None:
@@ -230,9 +231,10 @@ class BaseLink:
         return found
 
     def settle(self, delivery: Delivery, decide: Callable[..., Outcome], *rest: Any) -> bool:
-        """Who takes a delivery out of those in hand decides how it ends: its handler, a heartbeat or the stop.
+        """Takes a delivery out of those in hand, and has ``decide`` say how it ends.
 
-        To be followed by ``told_soon``, unless a fetch follows at once. Whether it was still in hand.
+        Its handler, a heartbeat and the stop may all try: the first one decides. Returns whether it was still in hand.
+        ``told_soon`` must follow, unless a fetch follows at once.
         """
         if not self._leases.settle(delivery):
             return False
@@ -249,14 +251,14 @@ class BaseLink:
         return delivery in self._leases.held
 
     def lose(self, deliveries: Iterable[Delivery]) -> None:
-        """Those that are still held."""
+        """Reports deliveries as lost, those of them that are still in hand."""
         for delivery in deliveries:
             if self._leases.settle(delivery):
                 self._notes.end(delivery)
                 self._base._lost(delivery)
 
     def correct(self, delivery: Delivery) -> None:
-        """Its handler may want a lease of another length."""
+        """Asks for a lease of another length, if the delivery's handler wants one."""
         lease_s = self._base._lease.corrected(delivery)
         if lease_s is not None:
             self._leases.ask(delivery, lease_s)
@@ -268,7 +270,7 @@ class BaseLink:
 
     @property
     def _answer_s(self) -> float:
-        """How long an answer may take, but those of fetches: heartbeats must be in time."""
+        """How long a reply to anything but a fetch may take: heartbeats must be in time."""
         return min(ANSWER_S, max(self._leases.shortest_s() / 3, SHORTEST_ANSWER_S))
 
     def _beaten(self, group: list[Delivery], reply: Any, sent: float) -> None:
@@ -279,15 +281,15 @@ class BaseLink:
             self._base._lost(delivery)
 
     def _look(self, now: float) -> None:
-        """For leases that are over, whatever the server would say."""
+        """Reports deliveries as lost whose lease has expired, whatever the server would say."""
         for delivery in self._leases.over(now):
             self._notes.end(delivery)
             self._base._lost(delivery)
 
-    # --- Cancelling is heard
+    # --- Hearing of cancellations
 
     def _listen(self, now: float) -> None:
-        """For jobs that have been in hand for some time."""
+        """Has ears cover the jobs that have been in hand for some time."""
         if now < self._listen_at:
             return
         self._listen_at, held = math.inf, list(self._leases.held)
@@ -327,19 +329,19 @@ class BaseLink:
             self.lose([delivery])
 
     def child(self, key: bytes, job: Mapping[str, Any]) -> Any:
-        """What adds it to the same key."""
+        """The command (or the steps to it) that adds a job to this key."""
         return self._queues[key]._added({**job}, key).call
 
     def _take_errand(self) -> Optional[Errand]:
         return self._errands.popleft() if self._errands else None
 
     def _put_off(self, errand: Errand) -> None:
-        """The connection was lost."""
+        """Keeps an errand whose connection was lost, if it may be sent again."""
         if errand.is_repeatable:
             self._errands.appendleft(errand)
 
     def _done(self, errand: Errand, replies: list[Any]) -> None:
-        """Raises what passes: it is asked again."""
+        """Hands an errand its replies. Raises an error that passes: the errand is sent again."""
         for reply in replies:
             if isinstance(reply, ResponseError) and not _trouble.is_final(reply) and not _trouble.is_refusal(reply):
                 raise reply
@@ -356,7 +358,7 @@ class BaseLink:
         return not self._fetching or now - self._fetched_at <= self._base.wait_s + 2 * SLACK_S
 
     def _leave(self) -> list[Command]:
-        """Gives back all that is left."""
+        """The commands that give back all jobs left in hand."""
         left: list[Delivery] = []
         while self._leases.held:
             left.append(self._leases.held.popitem()[0])

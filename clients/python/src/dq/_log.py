@@ -1,4 +1,4 @@
-"""Lines of the log with time and name, where the program has set up no logging."""
+"""Log lines with time and name, for programs that have set up no logging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Plain(logging.Handler):
 
 
 def be_plain(logger: Any) -> None:
-    """To standard error, where nobody else takes the lines."""
+    """Logs to standard error, if no other handler takes the lines."""
     if not isinstance(logger, logging.Logger) or logger.hasHandlers():
         return
     plain = _Plain()

@@ -12,7 +12,7 @@ MOST_BYTES = 1 << 20
 
 
 class Added:
-    """A job that is to be added."""
+    """A job to be added."""
 
     __slots__ = ("call", "is_after", "is_plain", "known")
 
@@ -20,20 +20,20 @@ class Added:
         self.call = call
         """The command, or the steps to it."""
         self.known = known
-        """Its id, where nil means that it is there already."""
+        """The id to return if the reply is nil: an earlier sending added the job."""
         self.is_after = is_after
         self.is_plain = is_plain
-        """It can go along with others of equal options."""
+        """It can share a command with jobs of equal options."""
 
 
 class Grouped:
-    """DQ.MADD for jobs of one key whose options are equal, in chunks; the order of each key's jobs stays."""
+    """Packs jobs of one key with equal options into DQ.MADD commands. The order of each key's jobs is kept."""
 
     def __init__(self, made: Sequence[Added]) -> None:
         self._made = made
         self.is_atomic = any(each.is_after for each in made)
         self._places: list[list[int]] = []
-        """Which jobs each command adds."""
+        """The jobs that each command adds, by index."""
 
     def commands(self, calls: Sequence[Command]) -> list[Command]:
         chunks: list[_Chunk] = []
@@ -53,7 +53,7 @@ class Grouped:
         return [chunk.command() for chunk in chunks]
 
     def replies(self, replies: Sequence[Any]) -> list[Any]:
-        """One for each job."""
+        """One reply for each job."""
         found: list[Any] = [None] * len(self._made)
         for places, reply in zip(self._places, replies):
             for place, each in zip(places, reply if len(places) > 1 else [reply]):

@@ -1,4 +1,4 @@
-"""Progress that handlers report: who is written when, without I/O, threads or a clock."""
+"""Progress that handlers report: when it is written, without I/O, threads or a clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Optional
 from ._delivery import Command, Delivery
 
 PACE_S = 1.0
-"""Of each job at most one is written in that time."""
+"""The shortest time between two reports of one job."""
 
 
 class Notes:
@@ -16,15 +16,15 @@ class Notes:
 
     def __init__(self) -> None:
         self._texts: dict[Delivery, bytes] = {}
-        """What the server has not confirmed."""
+        """Reports that the server has not confirmed."""
         self._sent: dict[Delivery, tuple[float, bytes]] = {}
-        """When each was written last, and what."""
+        """When each job's progress was last written, and its text."""
         self.next_at = math.inf
         self.is_used = False
-        """Some job has reported progress; before, the end of a job need not ask."""
+        """Some job has reported progress. Until then, the end of a job need not look for a report."""
 
     def say(self, delivery: Delivery, text: bytes, now: float) -> bool:
-        """Whether there is something to do earlier than before."""
+        """Takes a report. Returns whether something is to be done earlier than before."""
         self.is_used = True
         self._texts[delivery] = text
         at = self._sent[delivery][0] + PACE_S if delivery in self._sent else now
@@ -52,13 +52,13 @@ class Notes:
             self._texts.pop(delivery, None)
 
     def unsent(self) -> None:
-        """Their answers did not come."""
+        """Reports were sent and got no reply: all are sent again."""
         for delivery in self._texts:
             self._sent.pop(delivery, None)
         self.next_at = 0.0 if self._texts else math.inf
 
     def end(self, delivery: Delivery) -> Optional[Command]:
-        """What is to be written before the job ends."""
+        """The report to be written before the job ends, if any."""
         self._sent.pop(delivery, None)
         text = self._texts.pop(delivery, None)
         return None if text is None else command(delivery, text)

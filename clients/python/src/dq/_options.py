@@ -1,4 +1,4 @@
-"""Options that are not there: the error says which one was meant, and names nothing that is internal."""
+"""Rejects unknown options with an error that suggests the right one and names nothing internal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def checked(function: F, what: str) -> F:
     names = {each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
     options = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return function  # what it calls checks them
+        return function  # the function that takes them checks them
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How jobs end: their results, cancelling them, and signals to those that wait for one."""
+"""How jobs end: their results, cancellation, and signals to jobs that wait for one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Outcomes(Adds):
     codec: Codec
 
     def result(self, id: Bytes) -> Any:
-        """What the handler of a job returned, where the job is done and kept (``keep``, DONELEN, DONETTL).
+        """The result of a job that is done and kept (by ``keep``, DONELEN or DONETTL).
 
-        Raises JobFailed where the job is dead; None in all other cases.
+        Raises JobFailed if the job is dead. Returns None in all other cases.
         """
 
         def read(replies: list[Any]) -> Any:
@@ -36,11 +36,14 @@ class Outcomes(Adds):
         return self._run([("DQ.GET", self._key(id), words.bytes_of(id))], read)
 
     def cancel(self, id: Bytes) -> bool:
-        """Deletes the job; a handler that runs it is told at once. False where no such job was there."""
+        """Deletes the job; a handler that runs it is told at once. Returns False if there was no such job."""
         return self._run([("DQ.DEL", self._key(id), words.bytes_of(id))], lambda replies: bool(replies[0]))
 
     def signal(self, id: Bytes, name: str, value: Any = None) -> Optional[bool]:
-        """Wakes the job that waits for ``name``, or will. False where it was set before; None where no such job is."""
+        """Wakes the job that waits for the signal ``name``, or will.
+
+        Returns False if the signal was set before, None if there is no such job.
+        """
         if not isinstance(name, str) or not name or name.startswith("dq:"):
             raise ValueError(f"a signal has a name, such as 'signed', which does not begin with 'dq:', not {name!r}")
         raw = [] if value is None else [self.codec.encode(value)]

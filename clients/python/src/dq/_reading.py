@@ -11,7 +11,7 @@ from .codec import id_from
 
 
 def prose(raw: Optional[bytes]) -> Optional[str]:
-    """What people wrote: bytes that are not UTF-8 are replaced."""
+    """Text for people: bytes that are not UTF-8 are replaced."""
     return None if raw is None else raw.decode("utf-8", "replace")
 
 

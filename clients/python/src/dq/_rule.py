@@ -13,7 +13,7 @@ from .times import maybe_duration, maybe_from_ms
 
 @dataclass(frozen=True)
 class Rule:
-    """When a recurring job comes: by ``every`` or by ``cron``."""
+    """When a recurring job is due: by ``every`` or by ``cron``."""
 
     every: Optional[timedelta]
     cron: Optional[str]
@@ -23,9 +23,9 @@ class Rule:
     grace: Optional[timedelta]
     jitter: Optional[timedelta]
     occurrence: Optional[datetime]
-    """The instant of the next one, or of the one that runs."""
+    """The instant of the occurrence that comes next or is running."""
     runs: int
-    """How many have ended."""
+    """How many occurrences have ended."""
 
     @staticmethod
     def read(fields: Mapping[str, Any]) -> Optional[Rule]:

@@ -1,4 +1,4 @@
-"""What both faces of the worker have in common: which jobs are begun, and how those that ended are settled."""
+"""What workers with and without asyncio have in common: which jobs are begun, and how they end."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 Function = Union[Handler[Any], Callable[..., Any]]
 
 NAMED = 5
-"""How many jobs a line of the log names."""
+"""How many jobs a log line names."""
 
 
 class _Workers:
-    """Those of this process."""
+    """All workers of this process."""
 
     def __init__(self) -> None:
         self._refs: tuple[weakref.ref[BaseWorker[Any]], ...] = ()
@@ -61,15 +61,15 @@ class BaseWorker(BaseConsumer[Q]):
     """Runs handlers on the jobs of one or several queues.
 
     queues: one, or several in strict order; with ``weights``, each comes first in its share of the fetches.
-    handlers: functions or what ``@handler`` makes of them; more of them by ``@worker.job("kind")``.
+    handlers: functions, or what ``@handler`` makes of them; ``@worker.job("kind")`` adds more.
     concurrency: how many handlers run at a time.
-    prefetch: how many jobs more may be in hand, so that short handlers need not wait for the network.
-    lease: for how long a job stays with a worker that crashed, where neither the job, its queue nor its handler says.
-    drain: how long handlers may go on when the worker stops.
-    wait: how long one fetch waits at the server; then it is sent again.
-    around: middleware: functions that are called with the job (of a batch: the list) and ``next``, the first one
-        outermost. What one returns is the result, what it raises the handler's error.
-    health: where others ask whether it is healthy: "127.0.0.1:8081" (HTTP), or the path of a file that is touched.
+    prefetch: how many more jobs may be in hand, so that short handlers need not wait for the network.
+    lease: how long a job stays with a worker that crashed, if neither the job, its queue nor its handler says.
+    drain: how long handlers may go on when the worker stops; 25 s by default.
+    wait: how long one fetch waits at the server; then it is sent again. 5 s by default.
+    around: middleware: functions that are called with the job (in a batch: the list) and ``next``, the first one
+        outermost. What one returns is the result; what it raises is the handler's error.
+    health: where to ask whether it is healthy: "127.0.0.1:8081" (HTTP), or the path of a file that is touched.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class BaseWorker(BaseConsumer[Q]):
         self._links: list[Any] = []
         self._in_hand = 0
         self._begun: dict[Hashable, Delivery] = {}
-        """Those that have a handler, or will get one; lost ones too, as long as their handler runs."""
+        """Deliveries that have or will get a handler; also lost ones, as long as their handler runs."""
         self._busy = 0
         """How many handlers run."""
         self._claimed = 0
@@ -114,7 +114,7 @@ class BaseWorker(BaseConsumer[Q]):
         _workers.add(self)
 
     def _prepare(self) -> None:
-        """What each face has of its own."""
+        """Sets up what differs with and without asyncio."""
         raise NotImplementedError
 
     def _made(self, function: Function, **options: Any) -> Handler[Any]:
@@ -132,7 +132,7 @@ class BaseWorker(BaseConsumer[Q]):
 
     @property
     def is_healthy(self) -> bool:
-        """A fetch or a heartbeat was answered within its time; not before the first one."""
+        """A fetch or a heartbeat was answered within its time. False before the first one."""
         now = time.monotonic()
         return bool(self._links) and all(link.is_healthy(now) for link in self._links)
 
@@ -148,7 +148,7 @@ class BaseWorker(BaseConsumer[Q]):
         retry_on: Errors = (),
         give_up_on: Errors = (),
     ) -> Callable[[F], Handler[F]]:
-        """Decorates the handler of jobs of that kind; options as those of ``@handler``."""
+        """Decorates the handler of jobs of one kind. It takes the options of ``@handler``."""
         if not isinstance(kind, str):
             raise TypeError(f'the kind of jobs comes first, as @worker.job("close-order"), not {_guard.show(kind)}')
         if self._started:
@@ -179,16 +179,16 @@ class BaseWorker(BaseConsumer[Q]):
         return super()._groups()
 
     def _capacity(self) -> int:
-        """How many jobs may be in hand at most. Of several kinds each may be one that runs alone."""
+        """How many jobs may be in hand. If only some handlers take batches, each job may be one that runs alone."""
         return self.concurrency * (1 if self._handlers.mixed else self._handlers.size) + self.prefetch
 
     def _free(self) -> int:
-        """How many more jobs may be in hand: no more than can be begun, and those that are fetched ahead."""
+        """How many more jobs may be in hand: those that can begin, and those that are fetched ahead."""
         used = self._busy + len(self._backlog) if self._handlers.mixed else self._in_hand
         return self._capacity() - used - self._claimed
 
     def _claim_for(self, link: Any) -> tuple[int, float]:
-        """How many jobs it may fetch; where it may not, 0 and when to ask again, unless anything has changed before."""
+        """How many jobs the link may fetch now. If none: 0, and when to ask again, unless anything changes before."""
         now, turns = time.monotonic(), self._turns
         if turns.is_first(link, now):
             free = self._free()
@@ -203,7 +203,7 @@ class BaseWorker(BaseConsumer[Q]):
         return 0, turns.look_at(link, now)
 
     def _screened(self, found: Iterable[Delivery]) -> list[Delivery]:
-        """Those that a handler is for; the others go back to the server."""
+        """Deliveries that have a handler. The others go back to the server."""
         return [each for each in found if self._is_for_us(each)]
 
     def _is_for_us(self, delivery: Delivery) -> bool:
@@ -224,13 +224,13 @@ class BaseWorker(BaseConsumer[Q]):
         return True
 
     def _runs_already(self, delivery: Delivery) -> bool:
-        """Its lease ended unnoticed, as in a failover. Two handlers of one process must not run one job."""
+        """The job's earlier lease ended unnoticed, as in a failover. A process must not run one job twice at a time."""
         name = delivery.name
         older = self._begun.setdefault(name, delivery)
         if older is not delivery:
             older.owner.lose([older])
             return True
-        # What another worker runs is told by its own heartbeat: it may be another thread's.
+        # Another worker's handler is told by that worker's heartbeat: it may belong to another thread.
         for each in _workers.others(self):
             if name in each._begun:
                 del self._begun[name]
@@ -238,7 +238,7 @@ class BaseWorker(BaseConsumer[Q]):
         return False
 
     def _accept(self, found: Iterable[Delivery]) -> None:
-        """Into the backlog, or back to the server."""
+        """Puts deliveries into the backlog, or gives them back if the worker stops."""
         for delivery in found:
             if self.draining:
                 self._put_back(delivery)
@@ -247,7 +247,7 @@ class BaseWorker(BaseConsumer[Q]):
                 self._in_hand += 1
 
     def _put_back(self, delivery: Delivery) -> None:
-        """It was not begun."""
+        """Gives back a delivery that was not begun."""
         self._forget(delivery)
         if delivery.owner.holds(delivery):
             self._left([delivery])
@@ -255,13 +255,13 @@ class BaseWorker(BaseConsumer[Q]):
         delivery.owner.told_soon()
 
     def _forget(self, delivery: Delivery) -> None:
-        """No handler runs it any more."""
+        """Notes that no handler runs the delivery any more."""
         name = delivery.name
         if self._begun.get(name) is delivery:
             del self._begun[name]
 
     def _take(self) -> list[Delivery]:
-        """One job of the backlog, or as many as its handler takes at a time."""
+        """Takes one job from the backlog, or as many as its handler takes at a time."""
         first = self._backlog.popleft()
         size = first.handler.size if first.handler else 1
         if size == 1:
@@ -278,7 +278,7 @@ class BaseWorker(BaseConsumer[Q]):
         self._backlog.clear()
 
     def _ours(self, batch: list[Delivery], now: float) -> list[Delivery]:
-        """Those that may be begun: a lease may have ended while its job waited for a handler."""
+        """Deliveries that may begin: a lease may have expired while its job waited for a handler."""
         ours = []
         for delivery in batch:
             if delivery.lease_until <= now:
@@ -290,19 +290,19 @@ class BaseWorker(BaseConsumer[Q]):
         return ours
 
     def _end_of(self, delivery: Delivery, ended: tuple[Any, Any]) -> Any:
-        """What was wrong with this one of a batch."""
+        """The error of this job, which may be one of a batch; None if it is done."""
         if delivery.job._why == "timeout":
             return TimedOut(_limit(delivery))
         return ended[0] if delivery.error is None else delivery.error
 
     def _hook_end(self, delivery: Delivery, error: Any) -> tuple[Any, ...]:
-        """Name and arguments of the hook for it."""
+        """Name and arguments of the hook that is called when the handler ended."""
         if delivery.job._is_suspended:
             return ("suspended",)
         return ("after",) if error is None else ("failed", error)
 
     def _settled(self, delivery: Delivery, error: Any, value: Any) -> None:
-        """Its handler ended."""
+        """Settles a delivery whose handler ended."""
         self._forget(delivery)
         if delivery.job._why == "timeout":
             return
@@ -323,7 +323,7 @@ class BaseWorker(BaseConsumer[Q]):
         delivery.owner.settle(delivery, _ends.ended, found)
 
     def _unforeseen(self, batch: Iterable[Delivery], error: BaseException) -> None:
-        """No guard caught it: a fault of this library. The jobs fail; who handled them goes on."""
+        """Handles an error that no guard caught, a bug of this library. The jobs fail; the worker goes on."""
         reason = b"the worker failed: " + _guard.name(type(error))
         self._log.say(logging.ERROR, "the worker failed, and goes on", error=error)
         for delivery in batch:
@@ -332,7 +332,7 @@ class BaseWorker(BaseConsumer[Q]):
             delivery.owner.told_soon()
 
     def _time_is_over(self, batch: Iterable[Delivery]) -> None:
-        """Of their handler: they fail now, and what it does later is dropped."""
+        """The handler's timeout is over: its jobs fail now, and what it does later is dropped."""
         for delivery in batch:
             if delivery.owner.settle(delivery, _ends.timed_out, _limit(delivery).encode()):
                 self._log.say(logging.WARNING, "job %r failed: %s", delivery.job.id, _limit(delivery))

@@ -1,7 +1,7 @@
-"""What a handler has done is kept with the job, and what it waits for ends the attempt, without I/O.
+"""Steps: what a handler keeps with its job, and what it waits for between attempts, without I/O.
 
-Each method is a generator: it yields what is to be done (``Call``, ``Ask``, ``Children``) and is sent what came of it.
-So it is written once for both faces.
+Each function is a generator, written once for both kinds of workers. It yields what is to be done (``Call``, ``Ask``,
+``Children``) and is sent the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .handler import whole
 from .times import Duration, to_ms
 
 OWN = "dq:"
-"""Names that begin with it are the library's."""
+"""The prefix of names that are reserved for the library."""
 
 LONGEST_NAME = 240
 WAITING, OVER = b"waiting", b"over"
@@ -29,19 +29,19 @@ ON_DEAD = {"wait": b"WAIT", "run": b"RUN", "die": b"DIE"}
 
 
 class Call(NamedTuple):
-    """A function of the user's."""
+    """Calls a function of the user's."""
 
     function: Callable[[], Any]
 
 
 class Ask(NamedTuple):
-    """What the server is to answer; one that refuses raises."""
+    """Sends commands, for their replies. A command that is refused raises."""
 
     commands: Sequence[Command]
 
 
 class Children(NamedTuple):
-    """The commands that add these jobs beside the one that runs."""
+    """Asks for the commands that add these jobs to the queue's key of the running job."""
 
     jobs: Sequence[Mapping[str, Any]]
 
@@ -50,14 +50,14 @@ Steps = Generator[Any, Any, Any]
 
 
 class Work:
-    """What is kept of a job, and what this attempt has named."""
+    """What is kept of a job, and the names that this attempt has used."""
 
     def __init__(self, delivery: Delivery, codec: Codec) -> None:
         self.delivery = delivery
         self.codec = codec
         self.kept: dict[bytes, bytes] = as_map(delivery.steps) or {}
         self.is_over = False
-        """The attempt has ended, whatever its handler does."""
+        """The attempt has ended, even if its handler goes on."""
         self._names: set[bytes] = set()
         self._joins = 0
 
@@ -67,7 +67,7 @@ class Work:
         self.delivery.job.check()
 
     def claim(self, name: str) -> bytes:
-        """Its key; each name stands for one thing in an attempt."""
+        """The key of a step's name. A name stands for one thing in each attempt."""
         self.begin()
         if not isinstance(name, str) or not name:
             raise TypeError(f"the name of a step is a text, such as 'charge', not {name!r}")
@@ -79,7 +79,7 @@ class Work:
         return self._claimed(key, repr(name))
 
     def join(self, name: Optional[str]) -> tuple[str, bytes]:
-        """Name and key of a wait for jobs; without a name its number among them in this attempt."""
+        """Name and key of a wait for jobs. Without a name it is the wait's number in this attempt."""
         self.begin()
         self._joins += 1
         name = str(self._joins) if name is None else name
@@ -107,7 +107,8 @@ class Work:
         raise Cancelled("lost")
 
     def end(self, what: str, ahead: Sequence[Command], *options: Any) -> NoReturn:
-        """When its handler has ended, the job is given back, uncounted, after what goes ahead: all or nothing."""
+        """Ends the attempt. When the handler has ended, the commands ``ahead`` are sent and the job is given back,
+        uncounted: in one atomic step, which stops at the first refusal."""
         delivery = self.delivery
         if delivery.handler is not None and delivery.handler.batch:
             raise RuntimeError(f"{what} ends an attempt, which a batch cannot: give this kind of jobs a handler alone")
@@ -175,7 +176,7 @@ def spawn(work: Work, jobs: Iterable[Mapping[str, Any]], name: Optional[str], on
 
 
 def _joined(work: Work, what: str, key: bytes, ids: Sequence[bytes], ahead: Sequence[Command], on_dead: str) -> Steps:
-    """Rows of id, outcome and value."""
+    """How the jobs ended, as rows of id, outcome and value. If they have not, ends the attempt."""
     if on_dead not in ON_DEAD:
         raise ValueError(f"on_dead must be one of {', '.join(ON_DEAD)}, not {on_dead!r}")
     raw = work.kept.get(key)
@@ -227,7 +228,7 @@ if not is_done or type(why) == 'table' and why.err then return {type(why) == 'ta
 redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return 1
 """
-"""The step has its place before the script begins, and is set behind it: of one that failed it is "begun"."""
+"""The step is "begun" before the script runs and "ended" after it. If the script fails, it stays "begun"."""
 
 
 def set_cost(work: Work, cost: int) -> Steps:

@@ -1,4 +1,4 @@
-"""What the server answers that is no answer: what passes, and what waiting cannot mend."""
+"""Errors of the server: those that pass, and those that waiting does not fix."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LONGEST_TROUBLE_S = 5.0
 
 
 def trouble_s(times: int) -> float:
-    """How long to wait when the server is away, the first, second, ... time."""
+    """How many seconds to wait when the server is away for the first, second, ... time."""
     return exponential_s(times, FIRST_TROUBLE_S, LONGEST_TROUBLE_S)
 
 
 def refused(error: ResponseError) -> Exception:
-    """What a queue raises."""
+    """The exception that a queue raises for a server's error."""
     text = str(error)
     if text.startswith(("MAXLEN", "MAXBYTES")):
         return QueueFull(text)
@@ -38,11 +38,11 @@ def refused(error: ResponseError) -> Exception:
 
 
 PASSES = (RedisError, OSError, hiredis.HiredisError, asyncio.TimeoutError)
-"""Unless the text says otherwise. The last one is an OSError from Python 3.11 on."""
+"""Errors that pass, unless their text says otherwise. The last one is an OSError from Python 3.11 on."""
 
 
 def _said(error: BaseException) -> str:
-    """The server's words, with the code that redis-py takes away."""
+    """The server's words, with the error code that redis-py removes."""
     text = str(error)
     if isinstance(error, NoPermissionError):
         return f"NOPERM {text}"
@@ -53,7 +53,7 @@ def _said(error: BaseException) -> str:
 
 
 def fatal(error: BaseException) -> Optional[ConfigurationError]:
-    """What cannot become right by waiting, in words that say what to do; None for all else."""
+    """An error that waiting does not fix, with words that say what to do; None if the error may pass."""
     if isinstance(error, ConfigurationError):
         return error
     if not isinstance(error, PASSES):
@@ -66,7 +66,7 @@ def fatal(error: BaseException) -> Optional[ConfigurationError]:
 
 
 def is_refusal(error: ResponseError) -> bool:
-    """The server will never do it, as it was said."""
+    """The server will never carry out this command as it was sent."""
     text = str(error)
     return text.startswith(("ERR ", "MAXLEN ", "MAXBYTES ")) and "unknown command" not in text
 
@@ -76,5 +76,5 @@ _PASSING |= {"READONLY", "TRYAGAIN", "UNBLOCKED", "WRONGPASS"}
 
 
 def is_final(error: ResponseError) -> bool:
-    """Asking again would not help. A script may fail with a code of its own."""
+    """Sending the command again would not help. A script may fail with an error code of its own."""
     return str(error).partition(" ")[0] not in _PASSING

@@ -1,6 +1,6 @@
-"""Which link fetches next, where several share what may be in hand; without I/O, threads or a clock.
+"""Which link fetches next, if several share the places for jobs, without I/O, threads or a clock.
 
-A fetch that waits holds places that ready jobs of another link may need. So it can be recalled.
+A fetch that waits holds places that ready jobs of another link may need, so it can be recalled.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ import math
 from typing import Any, Optional
 
 TURN_S = 0.25
-"""How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled."""
+"""How long a link waits for its next turn if its fetch was recalled and found nothing. Also how long a fetch waits that
+cannot be recalled."""
 
 HOLD_S = 0.025
-"""How long a fetch may wait whatever others want; of many links less, so that one with jobs has half of the time."""
+"""How long a fetch may wait before it can be recalled. With many links it is less, so that a link with jobs has half of
+the time."""
 
 
 def hold_s(links: int) -> float:
@@ -23,18 +25,18 @@ class Turns:
     def __init__(self, links: int) -> None:
         self._hold_s = hold_s(links)
         self._due: dict[Any, float] = {}
-        """When the turn comes of those that want to fetch."""
+        """When each link that wants to fetch has its turn."""
         self._out: dict[Any, float] = {}
-        """Since when others fetch, or were last recalled."""
+        """When each link that fetches began, or was last recalled."""
         self._recalled: set[Any] = set()
         self._later: dict[Any, float] = {}
-        """No earlier, of those whose fetch was recalled."""
+        """The earliest next turn of links whose fetch was recalled and found nothing."""
 
     def want(self, link: Any, now: float) -> None:
         self._due[link] = max(now, self._later.get(link, now))
 
     def is_first(self, link: Any, now: float) -> bool:
-        """Whether it is that link's turn."""
+        """Whether it is the link's turn."""
         due = self._due[link]
         return due <= now and due == min(self._due.values())
 
@@ -50,7 +52,7 @@ class Turns:
         self._recalled.discard(link)
 
     def recall(self, now: float) -> Optional[Any]:
-        """Whose fetch is to end, as it is another link's turn and no place is left."""
+        """The link whose fetch must end because another link has its turn and no place is free; None if none must."""
         if now < self._recall_at():
             return None
         late = min(self._out, key=self._out.__getitem__)
@@ -59,12 +61,12 @@ class Turns:
         return late
 
     def look_at(self, link: Any, now: float) -> float:
-        """When that link, which could not begin, is to try again at the latest."""
+        """When the link, which may not fetch now, should try again at the latest."""
         if self.is_first(link, now):
             return self._recall_at()
         return due if (due := self._due[link]) > now else math.inf
 
     def _recall_at(self) -> float:
-        """One at a time: who was recalled last has time to come back."""
+        """When a fetch may be recalled. One at a time: a link that was recalled has time to return."""
         waiting = min(self._out.values(), default=math.inf)
         return max([waiting, *(self._out[link] for link in self._recalled)]) + self._hold_s

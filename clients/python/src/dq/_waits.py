@@ -1,4 +1,4 @@
-"""Who waits for which jobs to end: one DQ.AWAIT for all of them, without I/O, threads or a clock."""
+"""Waits for the ends of jobs: one DQ.AWAIT for all of them, without I/O, threads or a clock."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .errors import JobFailed
 
 W = TypeVar("W")
 KEEP_S = 60.0
-"""How long the end of a request is kept for who asked."""
+"""How long the result of a request is kept for the client that asked."""
 
 AGAIN_S = 0.02
-"""How long until a wait that has not been taken up is looked after."""
+"""How soon to check on a wait that the server's command does not cover yet."""
 
 
 class End(NamedTuple):
@@ -29,7 +29,7 @@ class End(NamedTuple):
     value: Optional[bytes]
 
     def result(self, codec: Codec) -> Any:
-        """What its handler returned; raises where it has no result."""
+        """The result of the handler. Raises JobFailed if the job is not done."""
         if self.outcome == "done":
             return None if self.value is None else decoded(codec, self.value, f"result of job {id_from(self.id)!r}")
         reason = None if self.value is None else self.value.decode("utf-8", "replace")
@@ -37,12 +37,12 @@ class End(NamedTuple):
 
 
 class Waits(Generic[W]):
-    """Those of one key. A waiter is whatever ``tell`` can tell of an ``End`` or an error."""
+    """The waits for jobs of one key. ``tell`` passes a waiter its ``End`` or an error."""
 
     def __init__(self, key: bytes, tell: Callable[[W, Any], None]) -> None:
         self.key = key
         self.covered: frozenset[bytes] = frozenset()
-        """The ids of the command that is under way."""
+        """The ids of the command that waits now."""
         self._tell = tell
         self._waiters: dict[bytes, list[W]] = {}
 
@@ -65,7 +65,7 @@ class Waits(Generic[W]):
         return (b"DQ.AWAIT", self.key, WAIT_S, *ids)
 
     def answered(self, reply: Any) -> None:
-        """Raises what passes."""
+        """Takes the reply of DQ.AWAIT. Raises an error that passes."""
         self.covered = frozenset()
         if isinstance(reply, ResponseError):
             if not is_final(reply):
@@ -78,7 +78,7 @@ class Waits(Generic[W]):
         return None
 
     def failed(self, error: Exception) -> None:
-        """All that wait are told."""
+        """Passes an error to all waiters."""
         waiters, self._waiters = self._waiters, {}
         self.covered = frozenset()
         for each in waiters.values():

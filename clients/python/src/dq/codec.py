@@ -1,4 +1,4 @@
-"""How payloads, results and steps are written: codecs, and the envelope of jobs with a kind or headers."""
+"""Codecs for payloads, results and steps, and the envelope of jobs with a kind or headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENVELOPE_VERSION = 1
 
 
 class Codec(Protocol):
-    """Makes bytes of what ``Queue.add`` is given, and the other way round in ``job.data``."""
+    """Encodes what ``Queue.add`` is given as bytes, and decodes it for ``job.data``."""
 
     def encode(self, data: Any) -> bytes: ...
 
@@ -35,15 +35,15 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan
 
 
 def _of_c() -> Optional[Callable[[Any, int], Iterable[str]]]:
-    """What JSONEncoder makes anew for each value, which takes as long as to write a small one.
+    """The encoder that JSONEncoder makes anew for each value, which takes as long as encoding a small one.
 
-    Made once for all, it cannot look for circles: what is in itself is too deep for it.
+    Made once, it cannot detect circular values: they fail as too deep.
     """
     try:
         make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
         made = make(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", False, False, False)
         return made if "".join(made({"a": [1, "\u00e9"]}, 0)) == _ENCODER.encode({"a": [1, "\u00e9"]}) else None
-    except (AttributeError, TypeError):  # another Python
+    except (AttributeError, TypeError):  # a Python that lacks it
         return None
 
 
@@ -70,7 +70,7 @@ class BytesCodec:
 
 
 def id_from(raw: bytes) -> str:
-    """Ids may hold any bytes: those that are not UTF-8 survive as surrogates, as in file names."""
+    """Ids may hold any bytes: those that are not UTF-8 become surrogates, as in file names."""
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -104,7 +104,7 @@ class Envelope:
 
     @staticmethod
     def read(payload: bytes) -> Optional[Envelope]:
-        """None where the payload is no envelope."""
+        """None if the payload is not an envelope."""
         if not payload.startswith(b"{") or b'"dq"' not in payload:
             return None
         try:

@@ -27,9 +27,9 @@ class Consumer(JobConsumer[Queue]):
         self._watch = Watch([self._link])
 
     def fetch(self, count: int = 1, wait: Optional[Duration] = None) -> list[Job]:
-        """Up to ``count`` jobs: waits for the first one for up to ``wait``.
+        """Takes up to ``count`` jobs, and waits up to ``wait`` for the first one.
 
-        An empty list where there are none, or the server is away. Raises ConfigurationError where waiting would not
+        Returns an empty list if there are none or the server is away. Raises ConfigurationError where waiting would not
         help.
         """
         if self._link.courier.ident is None:
@@ -43,7 +43,7 @@ class Consumer(JobConsumer[Queue]):
         return [each.job for each in found]
 
     def close(self, patience: Duration = _core.TELLING_S) -> None:
-        """Tells the server what it has not heard, and gives back all jobs that are still in hand."""
+        """Tells the server how jobs ended, for up to ``patience``, and gives back all jobs that are still in hand."""
         finish_by = time.monotonic() + seconds(patience, "patience")
         self.draining = True
         self._resting.set()

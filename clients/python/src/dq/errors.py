@@ -1,4 +1,4 @@
-"""Exceptions: what a handler may say, and what can go wrong."""
+"""Exceptions: those that a handler may raise to say how its job goes on, and errors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class QueueFull(DqError):
 
 
 class PayloadError(DqError, ValueError):
-    """The payload is not what the queue's codec reads. ``job.payload`` still has its bytes."""
+    """The queue's codec cannot read the payload. ``job.payload`` still has its bytes."""
 
     job: Any = None
-    """The job, where it was one's data."""
+    """The job, if its data could not be read."""
 
 
 class Say(DqError):
-    """The base of what a handler raises (or gives to ``job.fail``) to say how its job goes on."""
+    """Base of what a handler raises (or gives to ``job.fail``) to say how its job goes on."""
 
     def __init__(self, reason: Optional[str] = None) -> None:
         super().__init__("" if reason is None else reason)
@@ -35,7 +35,7 @@ class Say(DqError):
 
 
 class Retry(Say):
-    """This attempt failed; try again after ``delay``, instead of what the ladder says."""
+    """This attempt failed; try again after ``delay`` instead of the wait that the backoff says."""
 
     def __init__(self, delay: Duration, reason: Optional[str] = None) -> None:
         super().__init__(reason)
@@ -57,14 +57,14 @@ class GiveUp(Say):
 
 
 class Cancelled(Say):
-    """Raised by ``job.check()`` once the job was lost or the worker stops.
+    """Raised by ``job.check()`` once the job was lost, its time is over, or the worker stops.
 
-    A job of a worker that stops is given back uncounted when its handler raises this; before, it is a failure.
+    If a handler raises it after that, a worker that stops gives the job back, uncounted. Before, it is a failure.
     """
 
 
 class JobFailed(DqError):
-    """A job that was waited for has no result: it is dead, or was deleted, or is expired or unknown."""
+    """A job that was waited for has no result: it is dead, was deleted, has expired, or is unknown."""
 
     def __init__(self, id: str, outcome: str, reason: Optional[str] = None) -> None:
         why = reason
@@ -81,12 +81,12 @@ class JobFailed(DqError):
 
 
 class TimedOut(DqError, TimeoutError):
-    """What was waited for did not come in time; or the handler took longer than its ``timeout``."""
+    """What was waited for did not come in time, or the handler took longer than its ``timeout``."""
 
 
 class Suspended(BaseException):
     """Raised by ``job.sleep``, ``wait``, ``wait_for`` and ``spawn``: the attempt is over, and is not counted.
 
-    It is no Exception, so that ``except Exception`` lets it through. Who swallows it changes nothing: the job has been
-    given back already.
+    It is not an Exception, so that ``except Exception`` lets it through. Swallowing it changes nothing: the job is
+    given back when its handler ends.
     """

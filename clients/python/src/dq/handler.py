@@ -1,4 +1,4 @@
-"""Handlers: a function, and how its jobs are treated."""
+"""Handlers: a function, and the terms on which it gets jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JITTER = 0.25
 
 @near_misses("Handler")
 class Handler(Generic[F]):
-    """What ``@handler`` makes. It can still be called as the function that it was."""
+    """What ``@handler`` makes of a function. It can still be called as that function."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Handler(Generic[F]):
         return self.batch or 1
 
     def delay_s(self, attempt: int) -> float:
-        """The wait after a failed attempt: its ladder's step, or exponential with jitter."""
+        """The wait after a failed attempt, in seconds: its backoff's step, or exponential with jitter."""
         if self.backoff:
             return self.backoff[min(attempt, len(self.backoff)) - 1]
         return exponential_s(attempt, FIRST_DELAY_S, LONGEST_DELAY_S)
@@ -85,7 +85,7 @@ def lease_s(lease: Duration, name: str = "lease", why: str = "it is renewed whil
 
 
 def errors(types: Errors, name: str) -> tuple[type[BaseException], ...]:
-    """One type, or some."""
+    """Accepts one type or several."""
     found = (types,) if isinstance(types, type) else tuple(types)
     for each in found:
         if not (isinstance(each, type) and issubclass(each, BaseException)):
@@ -94,7 +94,7 @@ def errors(types: Errors, name: str) -> tuple[type[BaseException], ...]:
 
 
 def exponential_s(attempt: int, first_s: float, longest_s: float) -> float:
-    """Doubles with each attempt; the jitter only adds, so nothing comes too early."""
+    """Doubles with each attempt. Jitter only adds, so nothing comes too early."""
     return min(longest_s, first_s * 2.0 ** min(attempt - 1, 62)) * (1 + JITTER * random.random())
 
 
@@ -119,14 +119,14 @@ def handler(
 def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], Callable[[F], Handler[F]]]:
     """Makes a handler of a function that takes a job.
 
-    kind: the kind of jobs that it takes; without one, all that no other handler of the worker takes.
-    attempts: after so many failed deliveries the job is dead (0: no limit). The job's own limit goes first.
-    backoff: the waits after the 1st, 2nd, ... failure; the last one repeats. A ladder that the job has goes first.
+    kind: the kind of jobs that it takes; without one, all jobs that no other handler of the worker takes.
+    attempts: the job is dead after this many failed deliveries (0: no limit). The job's own limit takes precedence.
+    backoff: the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff takes precedence.
         Without either: 1 s, doubling to 1 hour, with jitter.
-    lease: for how long a job stays with a worker that crashed; without it, as long as the job or its queue says
-        (60 s). Slow handlers need no longer one: the worker renews it.
-    batch: the function takes a list of up to so many jobs.
-    timeout: then it is told as one that lost its job is, and the job fails. Without one it may run for ever.
+    lease: how long a job stays with a worker that crashed; by default as long as the job or its queue says (60 s).
+        Slow handlers need no longer lease: the worker renews it.
+    batch: the function takes a list of up to this many jobs.
+    timeout: after it the handler is told to stop, like one that lost its job, and the job fails. By default no limit.
     retry_on: only errors of these types are tried again; all others end the job, as ``GiveUp`` does.
     give_up_on: errors of these types end the job.
     """
@@ -142,4 +142,4 @@ _OPTIONS = ("kind", "attempts", "backoff", "lease", "batch", "timeout", "retry_o
 
 
 def _nothing(job: Any) -> None:
-    """Only for its options to be looked at."""
+    """Stands for the function when only the options are checked."""

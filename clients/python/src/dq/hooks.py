@@ -1,4 +1,4 @@
-"""Where other code joins in: logging, metrics, tracing."""
+"""Hooks: where logging, metrics and tracing join in."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class Hooks:
     """
 
     def adding(self, queue: str, headers: dict[str, str]) -> Any:
-        """A job is about to be added; headers may be set. For a ``Queue``."""
+        """A job is about to be added; the hook may set headers. For hooks of a ``Queue``."""
 
     def before(self, job: BaseJob) -> Any:
-        """Its handler is about to run, in the same thread or task."""
+        """The handler is about to run, in the same thread or task."""
 
     def after(self, job: BaseJob) -> Any:
-        """Its handler ended without an error."""
+        """The handler ended without an error."""
 
     def failed(self, job: BaseJob, error: BaseException) -> Any:
-        """Its handler ended with an error, or with what it may raise to say how the job goes on."""
+        """The handler ended with an error, or raised how its job goes on, such as ``Retry``."""
 
     def suspended(self, job: BaseJob) -> Any:
-        """The attempt is over, and not counted: the job sleeps, or waits for a signal or for other jobs."""
+        """The attempt is over, uncounted: the job sleeps, or waits for a signal or for other jobs."""
 
     def lost(self, job: BaseJob) -> Any:
-        """The job was cancelled, or another worker may have it, as its lease expired before it was acknowledged."""
+        """The job was cancelled, or its lease expired before it was acknowledged, so another worker may have it."""

@@ -22,18 +22,18 @@ _UNREAD: Any = object()
 
 @dataclass(frozen=True)
 class Result:
-    """How a job ended that another one was after."""
+    """How a job ended that this job was ``after``, or waited for."""
 
     id: str
     outcome: Optional[str]
-    """"done", "dead", "deleted" or "expired"; None where the job was set free before it ended."""
+    """"done", "dead", "deleted" or "expired"; None if this job was unblocked before the other ended."""
     raw: Optional[bytes]
-    """The result of a done one, the reason of a dead one."""
+    """The encoded result of a done job, the reason of a dead one."""
     codec: Codec
 
     @property
     def value(self) -> Any:
-        """What the handler of a done one returned; the reason of a dead one as text; else None."""
+        """The result of a done job, or the reason of a dead one as text; otherwise None."""
         if self.raw is None:
             return None
         if self.outcome != "done":
@@ -70,7 +70,7 @@ class BaseJob:
 
     @property
     def queue(self) -> str:
-        """The key that it came from; of a sharded queue, the shard's."""
+        """The key that the job came from; of a sharded queue, the shard's."""
         return id_from(self._delivery.key)
 
     @property
@@ -80,40 +80,40 @@ class BaseJob:
 
     @property
     def token(self) -> str:
-        """What names this delivery."""
+        """Identifies this delivery."""
         return self._delivery.token.decode()
 
     @property
     def attempt(self) -> int:
-        """How often the job was delivered, this time included."""
+        """How often the job was delivered, including this time."""
         return self._delivery.attempt
 
     @property
     def max_attempts(self) -> int:
-        """After so many deliveries the job is dead, by its own limit or its handler's; 0: no limit."""
+        """The job is dead after this many deliveries, by its own limit or else its handler's; 0: no limit."""
         handler = self._delivery.handler
         return self._delivery.max_attempts or (handler.attempts if handler else 0)
 
     @property
     def is_last_attempt(self) -> bool:
-        """If this one fails, the job is dead."""
+        """Whether the job is dead if this attempt fails."""
         return 0 < self.max_attempts <= self.attempt
 
     @property
     def deadline(self) -> datetime:
-        """When the lease ended at delivery. The worker keeps renewing it while the handler runs."""
+        """When the lease ends, as of the delivery. The worker keeps renewing it while the handler runs."""
         return from_ms(self._delivery.deadline_ms)
 
     @property
     def due(self) -> Optional[datetime]:
-        """When the job was due; of a recurring one, the instant of its occurrence."""
+        """When the job was due; for a recurring job, the instant of its occurrence."""
         return maybe_from_ms(self._delivery.due_ms)
 
     occurrence = due
 
     @property
     def envelope(self) -> Optional[Envelope]:
-        """The envelope, where the payload is one."""
+        """The envelope, if the payload is one."""
         if self._envelope is _UNREAD:
             self._envelope = Envelope.read(self._delivery.payload)
         return self._envelope
@@ -128,7 +128,7 @@ class BaseJob:
 
     @property
     def data(self) -> Any:
-        """What was added, as the queue's codec reads it."""
+        """What was added, decoded by the queue's codec. Raises PayloadError if it cannot be read."""
         if self.envelope:
             return self.envelope.data
         try:
@@ -139,48 +139,48 @@ class BaseJob:
 
     @property
     def results(self) -> list[Result]:
-        """How the jobs ended that it was added ``after``, in that order."""
+        """How the jobs ended that this one was added ``after``, in that order."""
         return Result.read(self._delivery.results, self._codec)
 
     @property
     def steps(self) -> Mapping[str, bytes]:
-        """What is kept of earlier attempts and of this one, by name, as bytes; signals too."""
+        """What earlier attempts and this one have kept, by name, as bytes; includes signals."""
         return _steps.shown(self._steps)
 
-    # --- What the handler says
+    # --- Between the handler and its worker
 
     @property
     def lost(self) -> bool:
-        """Another worker may have the job, or it was cancelled: stop, the end of this handler will not count."""
+        """Another worker may have the job, or it was cancelled. Stop: the end of this handler will not count."""
         return self._why == "lost"
 
     @property
     def cancelled(self) -> bool:
-        """The job was lost, its time is over, or the worker stops and the handler's time to finish is over."""
+        """The handler must stop: the job was lost, its time is over, or the worker stops and its drain is over."""
         return self._why is not None
 
     @property
     def why_cancelled(self) -> Optional[str]:
-        """``lost``, ``timeout`` or ``stopping``."""
+        """``lost``, ``timeout`` or ``stopping``; None if the job is not cancelled."""
         return self._why
 
     def check(self) -> None:
-        """Raises ``Cancelled`` where ``cancelled``: for long handlers, between two steps."""
+        """Raises ``Cancelled`` if the job is ``cancelled``. Call it in long handlers, between two steps."""
         if self._why is not None:
             raise Cancelled(self._why)
 
     def fail(self, error: BaseException) -> None:
-        """In a batch: this one job failed (or is retried, snoozed, given up), and the others did not."""
+        """In a batch: this job alone failed (or is retried, snoozed or given up)."""
         self._delivery.error = RuntimeError("failed without an error") if error is None else error
 
     def succeed(self, value: Any) -> None:
-        """In a batch: the result of this one job."""
+        """In a batch: the result of this job alone."""
         self._delivery.value = value
 
     def progress(self, fraction: float, text: str = "") -> None:
-        """Shows how far the handler is, from 0 to 1: written at most once a second, the last one in any case.
+        """Reports how far the handler is, from 0 to 1. Written at most once a second; the last report always is.
 
-        It returns at once, and never fails for the server's sake.
+        Returns at once, and never fails because of the server.
         """
         self._delivery.owner.show_progress(self._delivery, _progress(fraction, text))
 
@@ -202,7 +202,7 @@ class BaseJob:
             listener()
 
     def _listen(self, listener: Callable[[], Any]) -> None:
-        """To be called when the job is told to end."""
+        """Registers a function to be called when the job is told to end."""
         self._listeners = [*(self._listeners or ()), listener]
         if self._why is not None:
             listener()
@@ -223,7 +223,7 @@ class Job(BaseJob):
     __slots__ = ()
 
     def pause(self, duration: Duration) -> None:
-        """Stands still for so long, in this attempt; raises ``Cancelled`` at once when ``cancelled``."""
+        """Sleeps for ``duration`` within this attempt. Raises ``Cancelled`` as soon as the job is ``cancelled``."""
         if self._told is None:
             self._told = threading.Event()
         if self._why is None:
@@ -231,50 +231,58 @@ class Job(BaseJob):
         self.check()
 
     def step(self, name: str, function: Callable[[], T]) -> T:
-        """Runs the function once in the life of the job, and keeps what it returns, as the codec encodes it.
+        """Runs the function once in the life of the job, and keeps what it returns, encoded by the codec.
 
-        In later attempts the kept value comes back. What is not a step runs again in each attempt.
+        Later attempts return the kept value. Code outside steps runs again in each attempt.
         """
         return self._do(_steps.step(self._steps, name, function))  # type: ignore[no-any-return]
 
     def sleep(self, name: str, duration: Duration) -> None:
-        """Ends the attempt, uncounted; the handler begins again after ``duration``, and then goes on here at once."""
+        """Ends the attempt, uncounted. After ``duration`` the handler begins again, and then goes on here at once."""
         self._do(_steps.sleep(self._steps, name, duration))
 
     def wait(self, name: str, timeout: Optional[Duration] = None) -> Any:
-        """The value of the signal ``name``. Where it has not come, the attempt ends, uncounted, until it does.
+        """Returns the value of the signal ``name``.
 
-        Raises ``TimedOut`` where it did not come within ``timeout``.
+        If it has not come, ends the attempt, uncounted: the handler begins again when it comes.
+
+        Raises ``TimedOut`` if it does not come within ``timeout``.
         """
         return self._do(_steps.wait(self._steps, name, timeout))
 
     def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run") -> list[Result]:
-        """How these jobs of the queue ended. Where they have not, the attempt ends, uncounted, until they have."""
+        """Returns how these jobs of the queue ended.
+
+        If some have not, ends the attempt, uncounted: the handler begins again when all have.
+
+        on_dead: what to do if one of them dies: "wait" (it may be kicked), "run" or "die".
+        """
         return Result.read(self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
 
     def spawn(
         self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: str = "run"
     ) -> list[Result]:
-        """Adds jobs, each a mapping of what ``Queue.add`` takes, and waits for their ends, in one transaction.
+        """Adds jobs, each a mapping of ``Queue.add``'s arguments, and waits for their ends, in one atomic step.
 
-        A job without an ``id`` gets ``<id of this job>/<name>/<number>``. Each later attempt finds the same jobs.
+        A job without an ``id`` gets ``<id of this job>/<name>/<number>``, so later attempts find the same jobs.
         """
         return Result.read(self._do(_steps.spawn(self._steps, jobs, name, on_dead)), self._codec)
 
     def once(self, name: str, script: str, keys: Sequence[Any] = (), args: Sequence[Any] = ()) -> bool:
-        """Runs a Lua script that takes effect once in the life of the job, on this server. Whether it ran now.
+        """Runs a Lua script that takes effect once in the life of the job, on this server. Returns whether it ran now.
 
-        KEYS and ARGV of the script are ``keys`` and ``args``; in a cluster the keys are of the queue's slot. The script
-        runs together with what keeps the step, so both happen or neither, and not at all once the job is lost.
+        ``keys`` and ``args`` are the script's KEYS and ARGV; in a cluster the keys must be in the queue's slot. The
+        script and what keeps the step run as one, and not at all once the job is lost. A script that fails raises, and
+        runs again in the next attempt; what it wrote before is not undone.
         """
         return self._do(_steps.once(self._steps, name, script, keys, args))  # type: ignore[no-any-return]
 
     def set_cost(self, cost: int) -> None:
-        """What this delivery counts in the rates of the queue and its group, where that is known only afterwards."""
+        """Sets what this delivery counts towards the rates of the queue and its group, if known only afterwards."""
         self._do(_steps.set_cost(self._steps, cost))
 
     def _do(self, steps: _steps.Steps) -> Any:
-        """Carries them out, in this thread."""
+        """Carries out steps, in this thread."""
         answer: Any = None
         while True:
             try:

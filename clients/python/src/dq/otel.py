@@ -5,7 +5,7 @@
     worker = dq.Worker(queue, close, hooks=[telemetry])
 
 The producer's context travels in the job's headers. Each attempt is a span of its own that is *linked* to the
-producer's: a child would keep that trace open for as long as the job waits, which may be months.
+producer's. A child would keep the producer's trace open for as long as the job waits, which may be months.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Telemetry(Hooks):
         if job not in self._running:
             return
         span, token, begin = self._running.pop(job)
-        context.detach(token)  # before what an odd error can make fail
+        context.detach(token)  # first: with an odd error the rest may fail
         attributes = {**SYSTEM, "messaging.destination.name": job.queue}
         if error is not None:
             attributes["error.type"] = type(error).__name__
@@ -95,7 +95,7 @@ class Telemetry(Hooks):
         span.end()
 
     def lost(self, job: BaseJob) -> None:
-        """Told by another thread or task, and perhaps after the handler's end: then its span cannot have it."""
+        """Called by another thread or task, perhaps after the handler's end. Then its span cannot show the loss."""
         self._lost.add(1, {**SYSTEM, "messaging.destination.name": job.queue})
         span, *_ = self._running.get(job, (None,))
         if span is not None:

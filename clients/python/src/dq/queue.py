@@ -1,4 +1,4 @@
-"""The queue of programs without asyncio."""
+"""The queue for programs without asyncio."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ T = TypeVar("T")
 
 @near_misses("Queue")
 class Queue(Commands):
-    """A queue, by the URL of its server or a client of redis-py (Redis, RedisCluster, a Sentinel's master_for).
+    """A queue, by its server's URL or a client of redis-py (Redis, RedisCluster, a Sentinel's master_for).
 
-    shards: the queue is spread over so many keys, ``name:{0}`` to ``name:{n-1}``, by the CRC-32 of the id.
-    codec: what makes bytes of data; JSON by default.
+    shards: spreads the queue over this many keys, ``name:{0}`` to ``name:{n-1}``, by the CRC-32 of the id.
+    codec: encodes data as bytes; JSON by default.
+    hooks: called when jobs are added.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Queue(Commands):
         hooks: Sequence[Hooks] = (),
     ) -> None:
         self._init(name, shards, codec, hooks)
-        # Nothing is sent twice by itself: a job without an id of its own would be there twice.
+        # No retries by redis-py: it would send a DQ.POP again whose reply was lost.
         self.client: Client = (
             redis.Redis.from_url(client, socket_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0))
             if isinstance(client, str)
@@ -80,16 +81,16 @@ class Queue(Commands):
         for command in commands:
             pipeline.execute_command(*command, NEVER_DECODE=True)
         replies: list[Any] = pipeline.execute(raise_on_error=False)
-        for error in replies:  # as the server said it: redis-py would put the command before it
+        for error in replies:  # with the server's words: redis-py would put the command before them
             if isinstance(error, Exception):
                 raise error
         return [*map(words.undecoded, replies)] if is_atomic else replies
 
     def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
-        """Waits for the end of a job: what its handler returned.
+        """Waits for the end of a job, and returns its result.
 
-        Raises JobFailed where it is dead, deleted or expired, or where the queue does not know of it any more (give it
-        ``keep``), and TimedOut. All waits of a queue share one connection (of each shard that is waited for).
+        Raises TimedOut, or JobFailed if the job is dead, deleted or expired, or if the queue no longer knows it (give
+        it ``keep``). All waits of a queue share one connection (one for each shard that is waited for).
         """
         end_by = until(timeout)
         raw, key = words.bytes_of(id), self._key(id)
@@ -104,7 +105,10 @@ class Queue(Commands):
         keep: Duration = KEEP_S,
         **options: Unpack[AddOptions],
     ) -> Any:
-        """``add``, and then ``wait``: a request and its reply."""
+        """``add``, and then ``wait``: a request and its reply. The result is kept for 60 s by default.
+
+        Raises ValueError if there is a job with that id already.
+        """
         end_by = until(timeout)
         id = self.add(data, keep=keep, **options)
         if id is None:
@@ -112,7 +116,7 @@ class Queue(Commands):
         return self.wait(id, None if end_by is None else max(0.0, end_by - time.monotonic()))
 
     def ids(self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000) -> Iterator[str]:
-        """All ids, step by step, as ``scan_iter`` does it."""
+        """Iterates over all ids, step by step, as ``scan_iter`` does."""
         for shard in range(len(self.keys)):
             cursor = "0"
             while True:

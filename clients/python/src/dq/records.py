@@ -1,4 +1,4 @@
-"""What the queries answer but DQ.GET, typed."""
+"""Typed replies of all queries but DQ.GET."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .times import from_ms, maybe_duration, maybe_from_ms
 
 @dataclass(frozen=True)
 class Reserved:
-    """A job that was popped by hand, without a worker."""
+    """A job taken by ``pop`` or ``bpop``, without a worker."""
 
     queue: str
     id: str
     payload: bytes
     token: Optional[str]
-    """What ``ack``, ``nack`` and ``touch`` need; None with NOACK."""
+    """What ``ack``, ``nack`` and ``touch`` need; None with ``noack``."""
     attempt: int
     deadline: Optional[datetime]
     due: datetime
     results: list[tuple[str, Optional[str], Optional[bytes]]]
-    """Id, outcome and result (or reason) of the jobs that it was after."""
+    """Id, outcome and result (or reason) of the jobs that this one was ``after``."""
     steps: Mapping[str, bytes]
 
     @staticmethod
@@ -51,7 +51,7 @@ class Peeked:
     id: str
     payload: bytes
     at: datetime
-    """When it is due, its lease ends, or it died, by the state that was asked for."""
+    """When the job is due, its lease ends, or it died, depending on the state that was asked for."""
     attempts: int
     priority: int
 
@@ -92,14 +92,14 @@ class Stats:
     oldest_ready: Optional[timedelta]
     waiting_clients: int
     paused: Optional[datetime]
-    """When the pause ends; ``datetime.max`` (in UTC): when it is resumed; None: it is not paused."""
+    """When the pause ends. ``datetime.max`` (in UTC): when it is resumed. None: the queue is not paused."""
     totals: Mapping[str, int]
     """``added``, ``delivered``, ``acked``, ``nacked``, ``timed-out``, ``died``, ``deleted``, ``expired``, ..."""
     lateness_count: int
     lateness_mean: timedelta
     lateness_max: timedelta
     lateness_buckets: list[tuple[Optional[timedelta], int]]
-    """Upper bound (None: no bound) and how many deliveries were at most so late."""
+    """Upper bounds (None: no bound), and how many deliveries were at most that late."""
 
 
 _COUNTS = {
@@ -120,7 +120,7 @@ _NOT_TOTALS = {*_COUNTS, "next-due", "oldest-ready-ms", "paused"}
 
 
 def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:
-    """None where there is no queue. A server may know fields that this library does not, and the other way round."""
+    """The shards' figures, added up; None if there is no queue. Server and library need not know the same fields."""
     found = [{name.decode(): value for name, value in reply.items()} for reply in replies if reply is not None]
     if not found:
         return None

@@ -15,7 +15,7 @@ _MS = timedelta(milliseconds=1)
 
 
 def signed_seconds(duration: Duration, name: str = "a duration") -> float:
-    """In seconds, also where it is over."""
+    """The duration in seconds; may be negative."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if isinstance(duration, (int, float)) and not isinstance(duration, bool):
@@ -25,7 +25,7 @@ def signed_seconds(duration: Duration, name: str = "a duration") -> float:
 
 
 def seconds(duration: Duration, name: str = "a duration") -> float:
-    """The same in seconds."""
+    """The duration in seconds. Raises ValueError if it is negative or infinite."""
     found = signed_seconds(duration, name)
     if 0 <= found < math.inf:
         return found
@@ -33,13 +33,13 @@ def seconds(duration: Duration, name: str = "a duration") -> float:
 
 
 def to_ms(duration: Duration, name: str = "a duration") -> int:
-    """In whole milliseconds, rounded up: no wait is shorter than asked for."""
+    """The duration in whole milliseconds, rounded up: no wait is shorter than asked for."""
     found = seconds(duration, name)
     return -(-duration // _MS) if isinstance(duration, timedelta) else math.ceil(round(found * 1000, 3))
 
 
 def waits(backoff: Sequence[Duration]) -> Sequence[Duration]:
-    """A ladder: a list, also for one wait that repeats."""
+    """Checks that a backoff is a list, even for one wait that repeats."""
     if isinstance(backoff, Sequence) and not isinstance(backoff, (str, bytes)):
         return backoff
     raise TypeError(f"backoff must be a list of waits, such as [60], not {backoff!r}")

@@ -1,10 +1,13 @@
-"""The worker of programs without asyncio: handlers run in threads.
+"""The worker for programs without asyncio: handlers run in threads.
 
-Three kinds of threads share the work. Handler threads also fetch: one that has nothing to do *leads*, that is, it
-waits at the server with the acknowledgements of finished jobs in the same write, takes the first job itself and
-leaves the others to the rest. So a job goes to its handler without a change of threads. The *courier* of each
-link tells the server what no fetch took along within a millisecond, renews leases, and withdraws the fetch that waits
-when the worker stops. The thread that called ``run`` only watches: it stays in time whatever hangs.
+Handler threads also fetch. An idle one *leads*: it waits at the server, with the acknowledgements of finished jobs in
+the same write, takes the first job itself and leaves the others to the rest. So a job goes to its handler without a
+change of threads.
+
+The *courier* of each link sends what no fetch takes along within a millisecond, renews leases, and withdraws the
+waiting fetch when the worker stops. The *watch* tells handlers that their lease or their time is over.
+
+The thread that called ``run`` only waits, so that it stops the worker in time whatever hangs.
 """
 
 from __future__ import annotations
@@ -47,14 +50,14 @@ class Worker(BaseWorker[Queue]):
         self._leading = False
         self._links: list[Link] = []
         self._limits: dict[int, tuple[float, list[Delivery]]] = {}
-        """Until when handlers may run, by their threads."""
+        """Until when handlers may run, by thread id."""
         self._watch: Optional[Watch] = None
         self._pid = os.getpid()
 
     # --- Running and stopping
 
     def run(self, *, signals: bool = True) -> None:
-        """Works until it is stopped: by ``stop``, or by SIGTERM or SIGINT (a second one ends the drain).
+        """Works until it is stopped, by ``stop``, SIGTERM or SIGINT. A second stop or signal ends the drain.
 
         Raises ConfigurationError where waiting would not help.
         """
@@ -63,7 +66,7 @@ class Worker(BaseWorker[Queue]):
             self.join()
 
     def start(self) -> None:
-        """Works in threads of its own. To be followed by ``stop`` and ``join``."""
+        """Starts the worker's threads. ``stop`` and ``join`` must follow."""
         if self._links:
             raise RuntimeError("a worker runs only once: create another one")
         self._pid = os.getpid()
@@ -76,7 +79,7 @@ class Worker(BaseWorker[Queue]):
         threads = [threading.Thread(target=self._work, name=f"dq-handler-{n}") for n in range(self.concurrency)]
         if len(self._links) > 1:
             threads += [threading.Thread(target=self._supply, args=(link,), name="dq-fetch") for link in self._links]
-        # Couriers first: a handler without one would talk on a connection that is the courier's a moment later.
+        # Couriers first: without one, a handler would use the connection that the courier uses a moment later.
         for thread in [*(link.courier for link in self._links), self._watch, *threads]:
             thread.daemon = True  # a handler that hangs must not keep the process
             thread.start()
@@ -87,7 +90,7 @@ class Worker(BaseWorker[Queue]):
 
     def join(self) -> None:
         """Waits until the worker has stopped: at most its drain and two seconds after ``stop``."""
-        while (order := self._orders.get()) == "idle":  # a thread of a worker that stops
+        while (order := self._orders.get()) == "idle":  # from a thread of the worker that ended
             pass
         is_fatal = isinstance(order, ConfigurationError)
         self._end(0.0 if is_fatal else self.drain_s)
@@ -132,7 +135,7 @@ class Worker(BaseWorker[Queue]):
         self._stopped_line()
 
     def _wait_idle(self, until: float) -> bool:
-        """Whether all handlers ended before that, and before a second stop."""
+        """Waits until all handlers have ended. Returns False at ``until``, or at a second stop."""
         while True:
             with self._lock:
                 if self._busy == 0 and not self._leading and self._claimed == 0:
@@ -174,7 +177,7 @@ class Worker(BaseWorker[Queue]):
             finished = batch
 
     def _next(self, finished: list[Delivery]) -> Optional[list[Delivery]]:
-        """The next jobs to handle, when there are some; the one that finds none to do leads. None to end."""
+        """The next jobs to handle. A thread that finds none leads, or waits. None: the thread must end."""
         lone = len(self._links) == 1
         with self._lock:
             self._busy -= bool(finished)
@@ -200,12 +203,12 @@ class Worker(BaseWorker[Queue]):
             return None
 
     def _tell_soon(self) -> None:
-        """Of what has ended: no fetch of this thread takes it along."""
+        """Announces outcomes, as no fetch of this thread takes them along."""
         for link in self._links:
             link.told_soon()
 
     def _wake_another(self) -> None:
-        """One at a time: who is woken wakes the next, where there is more to do."""
+        """Wakes one thread at a time. It wakes the next one if there is more to do."""
         if self._idle and not self._waking:
             self._waking = True
             self._ready.notify()
@@ -225,7 +228,7 @@ class Worker(BaseWorker[Queue]):
             self._accept(found)
 
     def _claim(self, link: Link) -> int:
-        """How many jobs a link may fetch, when there is room and it is its turn; 0 to end."""
+        """How many jobs the link may fetch, once there is room and it is its turn; 0 if the worker stops."""
         with self._lock:
             self._turns.want(link, time.monotonic())
             while not self.draining:
@@ -237,7 +240,7 @@ class Worker(BaseWorker[Queue]):
         return 0
 
     def _supply(self, link: Link) -> None:
-        """Where there are several links, each has a thread that fetches; together they claim what may be in hand."""
+        """Fetches for a link, in a thread of its own, if there are several links. They share the places for jobs."""
         while not self.draining:
             claim = self._claim(link) if link.open() else 0
             if claim:
@@ -286,7 +289,7 @@ class Worker(BaseWorker[Queue]):
             self._watch.bell.set()
 
     def _look_at_limits(self, now: float) -> float:
-        """Tells handlers that their time is over; when to look again."""
+        """Tells handlers whose timeout is over. Returns when to look again."""
         next_at = math.inf
         for thread, (until, batch) in list(self._limits.items()):
             if until <= now:
@@ -305,13 +308,13 @@ class Worker(BaseWorker[Queue]):
         self._orders.put(error)
 
     def _rest(self, duration_s: float) -> None:
-        """Until then, or until the worker stops."""
+        """Waits for the duration, or until the worker stops."""
         self._resting.wait(duration_s)
 
     # --- For tests
 
     def drain(self) -> int:
-        """Handles in this thread all jobs that are ready or become so meanwhile. Returns how many."""
+        """Handles all jobs, in this thread, that are ready or become so meanwhile. Returns how many."""
         self._pid = os.getpid()
         self._links = self._links or self._make_links()
         self._watch = Watch([], self._look_at_limits)

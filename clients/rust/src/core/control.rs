@@ -1,5 +1,5 @@
-//! What the control connection of a link sends: heartbeats first, so that nothing that the server refuses keeps leases
-//! from being renewed.
+//! What the control connection of a link sends. Heartbeats go first, so that no command that the server refuses keeps
+//! leases from being renewed.
 
 use super::link::{Asked, Link};
 use super::outcome::{for_all, Outcome};
@@ -10,10 +10,10 @@ use redis::{cmd, Cmd, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So that a fetch may take them along.
+/// How long outcomes wait, so that a fetch may take them along.
 pub(super) const GATHER_FOR: Duration = Duration::from_millis(1);
 const GATHER_UP_TO: usize = 100;
-/// Then a heartbeat may be due.
+/// Outcomes in one write, after which a heartbeat may be due.
 const TELL_AT_ONCE: usize = 500;
 const UNBLOCK_AGAIN: Duration = Duration::from_millis(5);
 const PROGRESS_EACH: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ impl Core {
         is_gathered || link.outcomes.len() >= GATHER_UP_TO || !self.is_working()
     }
 
-    /// One `DQ.TOUCH` for each key.
+    /// Renews leases: one `DQ.TOUCH` for each key.
     fn touch(
         &mut self,
         link: usize,
@@ -113,7 +113,7 @@ impl Core {
         groups
     }
 
-    /// Leases of other lengths.
+    /// Changes leases that are to have another length.
     fn relet(&mut self, link: usize, now: Instant, into: &mut Vec<Cmd>) {
         let mut relets = std::mem::take(&mut self.links[link].relets);
         relets.retain(|(serial, _)| self.held.get(serial).is_some_and(|held| held.is_open));
@@ -165,7 +165,7 @@ impl Core {
         self.links[link].control.asked.push_back(Asked::Unblock);
     }
 
-    /// Without the permission for it, the connection is closed instead.
+    /// If `CLIENT UNBLOCK` is forbidden, the connection is closed instead.
     pub(super) fn unblocked(&mut self, link: usize, reply: &Value, now: Instant) {
         let Value::ServerError(error) = reply else {
             return;
@@ -251,7 +251,7 @@ impl Core {
         }
     }
 
-    /// The connection was lost before the answer.
+    /// Sends a report again whose connection was lost before the reply.
     pub(super) fn progress_again(&mut self, serial: Serial, now: Instant) {
         let Some(held) = self.held.get_mut(&serial) else {
             return;
@@ -293,7 +293,7 @@ impl Core {
 
     // --- When to look again
 
-    /// When `advance` has something to do, though nothing comes in.
+    /// When `advance` next has something to do, even if no event comes in.
     pub fn wakes_at(&self, now: Instant) -> Option<Instant> {
         let links = 0..self.links.len();
         let mut all: Vec<Option<Instant>> = links

@@ -1,4 +1,4 @@
-//! How jobs come to the handlers, and what their ends are.
+//! How jobs are fetched, handed to handlers, and ended.
 
 use super::link::Asked;
 use super::outcome::Outcome;
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 /// How much longer than its wait a fetch may take, on a slow network.
 pub(super) const SLACK: Duration = Duration::from_secs(5);
 const NO_WAIT: Duration = Duration::from_millis(1);
-/// At most, of one fetch.
+/// The most jobs of one fetch.
 const AT_ONCE: usize = 100_000;
 
 impl Core {
-    /// Does what can be done now.
+    /// Does everything that is due now.
     pub fn advance(&mut self, now: Instant) {
         self.expire(now);
         self.time_out(now);
@@ -33,7 +33,7 @@ impl Core {
 
     // --- Fetching
 
-    /// How many jobs can start, whatever their kinds, and how many may be fetched ahead of that.
+    /// How many jobs can start, whatever their kinds, plus how many may be fetched ahead.
     fn free(&self) -> usize {
         let doubtful: usize = self.links.iter().map(|link| link.doubtful.len()).sum();
         let idle = self.settings.concurrency - self.at_work;
@@ -54,7 +54,7 @@ impl Core {
                 return;
             }
             self.turns.begin(link, now);
-            // A server that is away holds up no other.
+            // A link whose server is away claims one place only, so that it does not hold up others.
             let is_well = self.links[link].waiting.troubles == 0;
             let share = if is_well { free / self.links.len() } else { 1 };
             self.fetch_by(link, share.max(1), now);
@@ -79,7 +79,7 @@ impl Core {
         self.settings.wait.min(TURN)
     }
 
-    /// With the ends of other jobs in the same write.
+    /// Sends a fetch, with the outcomes that are pending in the same write.
     fn fetch_by(&mut self, link: usize, claim: usize, now: Instant) {
         let wait = self.waits(link);
         let outcomes = self.take_outcomes(link, usize::MAX, now);
@@ -220,7 +220,7 @@ impl Core {
         }
     }
 
-    /// An older delivery of the job, which is lost, is still at work in this process.
+    /// Whether an older delivery of the job still runs in this process; that delivery is then lost.
     fn runs_here(&mut self, link: usize, job: &JobKey) -> bool {
         if let Some(older) = self.links[link].hands.get(job).copied() {
             self.lose(older);
@@ -282,7 +282,7 @@ impl Core {
         }
     }
 
-    /// One job of the backlog, or as many as its handler takes at a time.
+    /// Takes one job off the backlog, or as many as its handler takes at a time.
     fn take(&mut self, handler: usize) -> Vec<Serial> {
         let size = self.settings.shapes[handler].size();
         if size == 1 {
@@ -349,7 +349,7 @@ impl Core {
             let was_told = held.told == Some(Why::Stopping);
             self.running.end(self.links[held.link].place, &held.of.job);
             let end = match end {
-                // Whatever its error: it was told to end.
+                // Whatever the error: the handler was told to end.
                 End::Failed { wait: None, .. } if was_told => End::GivenBack,
                 end => end,
             };
@@ -359,7 +359,7 @@ impl Core {
         }
     }
 
-    /// Who takes an open delivery decides how it ends; but of one that waits, its handler did.
+    /// Ends an open delivery, as `end` says, or, if its handler suspended it, as the handler asked.
     pub(super) fn settle(&mut self, serial: Serial, end: End, now: Instant) {
         let Some(held) = self.held.get_mut(&serial) else {
             return;
@@ -391,7 +391,7 @@ impl Core {
         self.tell(link, outcome, now);
     }
 
-    /// A handler goes on later: what it does until it ends is dropped.
+    /// Suspends a job. Its outcome is sent when the handler has ended.
     pub(super) fn suspend(&mut self, serial: Serial, asked: Suspension) {
         if let Some(held) = self.held.get_mut(&serial) {
             held.suspension = Some(asked);

@@ -1,4 +1,4 @@
-//! A job in hand, as the server gave it.
+//! A delivery, as the server sent it.
 
 use crate::envelope::Envelope;
 use crate::values;
@@ -13,17 +13,17 @@ pub(crate) struct JobKey {
     pub id: Arc<[u8]>,
 }
 
-/// What a job was added with, or its queue's settings.
+/// The job's own terms, or else those of its queue's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub ttr: Duration,
     /// 0: no limit.
     pub max_attempts: u32,
-    /// What its ladder waits after a failure of this delivery; `None`: it has no ladder.
+    /// The wait after a failure of this delivery; `None`: neither the job nor its queue has a backoff.
     pub wait: Option<Duration>,
 }
 
-/// How a job ended that this one was after: id, outcome, value.
+/// How a job ended that this job came after: id, outcome, value.
 pub(crate) type Before = (Vec<u8>, Option<String>, Option<Vec<u8>>);
 
 #[derive(Debug)]

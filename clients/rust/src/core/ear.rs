@@ -1,5 +1,5 @@
-//! The ears of a link: `DQ.BTOUCH` for each key tells of lost jobs at once, on a connection of its own. Short jobs cost
-//! nothing: it covers those that have been in hand for a while.
+//! The ears of a link: for each key, a `DQ.BTOUCH` on a connection of its own, which notices lost jobs at once. It
+//! covers jobs that have been in hand for a while, so short jobs cost nothing.
 
 use super::link::{Asked, State};
 use super::outcome::ids;
@@ -9,22 +9,22 @@ use crate::values::{seconds, server_error};
 use redis::{cmd, Value};
 use std::time::{Duration, Instant};
 
-/// From then on a job is listened for.
+/// The age from which an ear covers a job.
 pub(super) const OLD: Duration = Duration::from_millis(20);
 const MOST: usize = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct Ear {
     pub state: State,
-    /// The server does not have the command, or forbids it: heartbeats alone.
+    /// The server does not have the command, or forbids it: only heartbeats remain.
     is_deaf: bool,
-    /// For jobs that it does not cover yet.
+    /// When to end the running `DQ.BTOUCH`, which lacks jobs.
     pub unblocks_at: Option<Instant>,
     last: Option<Instant>,
 }
 
 impl Ear {
-    /// Many keys have none: heartbeats alone.
+    /// A link of many keys has no ears: only heartbeats.
     pub fn of(keys: usize) -> Vec<Ear> {
         let count = if keys > MOST { 0 } else { keys };
         (0..count).map(|_| Ear::default()).collect()

@@ -1,4 +1,4 @@
-//! The fetch commands of one waiting connection, and how long the leases of what they bring are.
+//! The fetch commands of one connection, and the lengths of the leases that they give.
 
 use super::leases::SERVER_TTR;
 use super::state::{Rng, Shape};
@@ -14,14 +14,14 @@ pub(crate) struct Member {
     pub weight: f64,
 }
 
-/// What a fetch says of leases.
+/// What a fetch says about leases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Lease {
-    /// That of the job or its queue.
+    /// The TTR of the job or its queue.
     Own,
-    /// The same for all jobs.
+    /// One length for all jobs.
     All(Duration),
-    /// For jobs that were given no TTR.
+    /// A length for jobs that were given no TTR.
     Otherwise(Duration),
 }
 
@@ -40,7 +40,7 @@ impl Lease {
         }
     }
 
-    /// Of a delivery of a job with that TTR.
+    /// The lease of a job with this TTR when it arrives.
     pub fn given(self, ttr: Duration) -> Duration {
         match self {
             Lease::All(length) => length,
@@ -49,7 +49,7 @@ impl Lease {
         }
     }
 
-    /// What its handler wants it to be.
+    /// The lease that the job is to have.
     pub fn wanted(self, shape: &Shape, worker: Option<Duration>, ttr: Duration) -> Duration {
         match (&shape.kind, shape.lease) {
             (Some(_), Some(length)) => length,
@@ -62,7 +62,7 @@ impl Lease {
 #[derive(Debug)]
 pub(crate) struct Fetches {
     pub members: Vec<Member>,
-    /// Strict order is `DQ.BPOP`'s own; else each queue comes first in its share of the fetches.
+    /// False: strict order, which is `DQ.BPOP`'s own. True: each queue comes first in its share of the fetches.
     pub is_weighted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Leases: when they are renewed, and when they are over by this program's own clock.
+//! Leases: when they are renewed, and when they expire by this program's own clock.
 
 use super::link::Asked;
 use super::state::Core;
@@ -7,7 +7,7 @@ use crate::values::server_error;
 use redis::Value;
 use std::time::{Duration, Instant};
 
-/// The server's default: who has it was given none.
+/// The server's default TTR. A job that has it counts as one that was given none.
 pub(crate) const SERVER_TTR: Duration = Duration::from_secs(60);
 const SHORTEST_BEAT: Duration = Duration::from_millis(5);
 const LONGEST_ANSWER: Duration = Duration::from_secs(5);
@@ -16,22 +16,22 @@ const SHORTEST_ANSWER: Duration = Duration::from_millis(200);
 /// When a link's leases are looked after.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Of the leases in hand at the last heartbeat, and since.
+    /// The shortest lease in hand at the last heartbeat, and since.
     pub shortest: Option<Duration>,
     /// The next heartbeat; `None`: nothing is in hand.
     pub beat: Option<Instant>,
-    /// For a heartbeat at once.
+    /// A heartbeat was asked for at once.
     pub is_asked: bool,
-    /// Before that no lease is over.
+    /// No lease expires before this.
     pub ends: Option<Instant>,
-    /// When the ears have to be looked at.
+    /// When the ears are to be checked.
     pub ear: Option<Instant>,
-    /// When progress is to be told.
+    /// When progress is to be sent.
     pub progress: Option<Instant>,
 }
 
 impl Schedule {
-    /// How long the answer to a command is waited for.
+    /// How long to wait for the reply to a command.
     pub fn patience(&self) -> Duration {
         self.shortest.map_or(LONGEST_ANSWER, |shortest| {
             (shortest / 3).clamp(SHORTEST_ANSWER, LONGEST_ANSWER)
@@ -42,7 +42,7 @@ impl Schedule {
         (self.shortest.unwrap_or(SERVER_TTR) / 3).max(SHORTEST_BEAT)
     }
 
-    /// How often this program makes sure that it is awake, while a fetch waits.
+    /// How often this program checks that it was not stopped, while a fetch waits.
     pub fn pulse(&self, usual: Duration) -> Duration {
         (usual.min(self.shortest.unwrap_or(usual)) / 6)
             .clamp(Duration::from_millis(50), Duration::from_secs(1))
@@ -54,7 +54,7 @@ fn earliest(one: Option<Instant>, other: Instant) -> Option<Instant> {
 }
 
 impl Core {
-    /// A lease is counted from then.
+    /// Records that a delivery's lease began at `since`.
     pub(super) fn lasts(&mut self, serial: Serial, since: Instant) {
         if self.settings.is_drained {
             return; // the server's clock may stand still
@@ -75,7 +75,8 @@ impl Core {
         schedule.beat = earliest(schedule.beat, since + (lease / 3).max(SHORTEST_BEAT));
     }
 
-    /// Those whose leases are to be renewed now, if it is time: also of outcomes that the server has not taken.
+    /// The deliveries whose leases are to be renewed now, if it is time; among them those whose outcomes are
+    /// unanswered.
     pub(super) fn due_for_beat(&mut self, link: usize, now: Instant) -> Vec<Serial> {
         let schedule = &self.links[link].schedule;
         if !schedule.is_asked && schedule.beat.is_none_or(|beat| now < beat) {
@@ -125,7 +126,7 @@ impl Core {
         self.resolve_doubts(line.link);
     }
 
-    /// What the server has confirmed may start.
+    /// Lets doubtful deliveries start that the server has confirmed.
     fn resolve_doubts(&mut self, link: usize) {
         for serial in std::mem::take(&mut self.links[link].doubtful) {
             if self.held.get(&serial).is_some_and(|held| held.is_open) {
@@ -136,7 +137,7 @@ impl Core {
         }
     }
 
-    /// Another worker may have it. Its handler and the hooks are told.
+    /// Handles a lost delivery: another worker may have the job. Its handler and the hooks are told.
     pub(super) fn lose(&mut self, serial: Serial) {
         let Some(held) = self.held.get_mut(&serial) else {
             return;
@@ -164,7 +165,7 @@ impl Core {
         }
     }
 
-    /// Tells the handlers whose leases are over, though no server said so.
+    /// Tells the handlers whose leases have expired, even if the server cannot be reached.
     pub(super) fn expire(&mut self, now: Instant) {
         for link in 0..self.links.len() {
             if self.links[link].schedule.ends.is_none_or(|ends| now < ends) {
@@ -192,7 +193,7 @@ impl Core {
             .is_some_and(|until| until <= now)
     }
 
-    /// Fails those whose handlers take too long; their places stay taken until they end.
+    /// Fails the jobs of handlers whose timeout is over; the handlers' places stay taken until they end.
     pub(super) fn time_out(&mut self, now: Instant) {
         if self.next_limit.is_none_or(|next| now < next) {
             return;

@@ -1,4 +1,4 @@
-//! The queues that are reached by one set of connections: what was asked on each of them, and what the answers mean.
+//! The queues that one set of connections reaches: what was sent on each connection, and what the replies mean.
 
 use super::ear::Ear;
 use super::fetch::Fetches;
@@ -13,16 +13,16 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What an answer is to.
+/// What a reply belongs to.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// Not the last one of an outcome.
+    /// Of an outcome with several commands, one that is not the last.
     Part,
     Outcome(Outcome),
     Fetch {
         claim: usize,
     },
-    /// With the new length of their leases, if it is another one.
+    /// With the leases' new length, if that changes.
     Touch {
         all: Vec<Serial>,
         sent: Instant,
@@ -40,11 +40,11 @@ pub(super) enum Asked {
 /// A connection.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// What has no answer yet, in order.
+    /// What has no reply yet, in order.
     pub asked: VecDeque<Asked>,
     pub rests_until: Option<Instant>,
     pub troubles: u32,
-    /// The server's number of it.
+    /// The server's number of the connection.
     pub number: Option<u64>,
     pub turn: Turn,
 }
@@ -65,26 +65,26 @@ impl State {
 pub(super) struct Link {
     pub place: Place,
     pub fetches: Fetches,
-    /// Jobs of which no second delivery is begun.
+    /// The jobs in hand: a second delivery of them does not begin.
     pub hands: HashMap<JobKey, Serial>,
     pub waiting: State,
     pub control: State,
     pub ears: Vec<Ear>,
     pub outcomes: VecDeque<Outcome>,
-    /// Until then a fetch may take them along.
+    /// Until when outcomes wait for a fetch to take them along.
     pub gathers_until: Option<Instant>,
     pub schedule: Schedule,
     pub relets: Vec<(Serial, Duration)>,
-    /// Given back together, uncounted.
+    /// Deliveries to give back together, uncounted.
     pub returns: Vec<Serial>,
-    /// They may have lain unread for as long as their leases: the server is asked first.
+    /// Deliveries whose reply may have lain unread as long as their leases: the server is asked before they begin.
     pub doubtful: Vec<Serial>,
-    /// The fetch is to end, as another link wants its places.
+    /// The fetch is to be ended, as another link wants its places.
     pub is_recalled: bool,
     pub is_recallable: bool,
-    /// When `CLIENT UNBLOCK` of the fetch may be sent again.
+    /// When `CLIENT UNBLOCK` may be sent for the fetch again.
     pub unblocks_at: Option<Instant>,
-    /// The last fetch brought nothing; of a drained worker.
+    /// The last fetch returned nothing; for a drained worker.
     pub is_empty: bool,
     pub has_finished: bool,
 }
@@ -121,7 +121,7 @@ impl Link {
         }
     }
 
-    /// No answer about an outcome is to come.
+    /// Whether no outcome is left to send or to be answered.
     pub fn has_told_all(&self) -> bool {
         let is_outcome =
             |asked: &Asked| matches!(asked, Asked::Outcome(_) | Asked::Part | Asked::GiveBack(_));
@@ -196,7 +196,7 @@ impl Core {
             .get_or_insert(now + super::control::GATHER_FOR);
     }
 
-    /// Up to so many that may be sent now.
+    /// Takes up to `most` outcomes that may be sent now.
     pub(super) fn take_outcomes(&mut self, link: usize, most: usize, now: Instant) -> Vec<Outcome> {
         let waiting = std::mem::take(&mut self.links[link].outcomes);
         let mut taken = Vec::with_capacity(waiting.len().min(most));
@@ -242,7 +242,7 @@ impl Core {
         self.trouble(&text, now);
     }
 
-    /// It is said once, and the server is told less.
+    /// Handles an outcome that the server refuses for good: it is logged once, and sent again with less.
     fn refused(&mut self, link: usize, mut outcome: Outcome, text: &str) {
         if !outcome.is_said {
             self.actions.push_back(Action::Say(Said::Refused {
@@ -272,7 +272,7 @@ impl Core {
 
     // --- Trouble
 
-    /// A connection ended: what has no answer is to be asked again. An ACK is safe to send twice.
+    /// Handles a lost connection: what has no reply is sent again. An ACK is safe to send twice.
     pub(super) fn broken(&mut self, line: Line, text: &str, was_sent: bool, now: Instant) {
         let jitter = self.rng.unit();
         let state = self.links[line.link].state(line.name);
@@ -314,14 +314,14 @@ impl Core {
                 Asked::Part | Asked::Unblock => {}
             }
         }
-        // Whatever happened meanwhile, the server says what is still ours.
+        // A heartbeat at once: the server then says which jobs are still ours.
         self.links[line.link].schedule.is_asked = true;
         if !matches!(line.name, Name::Ear(_)) {
             self.trouble(text, now);
         }
     }
 
-    /// The server answered an error on a connection that is opened again, after a while.
+    /// Closes a connection on which the server replied an error; it is opened again after a while.
     pub(super) fn close(&mut self, line: Line, text: &str, now: Instant) {
         self.actions.push_back(Action::Close(line));
         self.broken(line, text, true, now);

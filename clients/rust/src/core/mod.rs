@@ -1,5 +1,5 @@
-//! What a worker decides, without I/O, threads or a clock: answers, ticks and the ends of handlers go in; commands,
-//! handlers to start and jobs to tell come out. The rim (`worker`) carries them out.
+//! What a worker decides, without I/O, threads or a clock. Replies, ticks and the ends of handlers go in; commands,
+//! handlers to start and jobs to tell come out. `rim.rs` executes them.
 
 mod control;
 mod crew;
@@ -28,7 +28,7 @@ use redis::{Cmd, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Counts the connections that a line had, so that no late word of an old one counts.
+/// Counts the connections that a line has had, so that late events of an old connection are ignored.
 pub(crate) type Turn = u64;
 
 /// Names a delivery within its worker.
@@ -39,9 +39,9 @@ pub(crate) type Serial = u64;
 pub(crate) enum Name {
     /// Waits in `DQ.BPOP`.
     Waiting,
-    /// Acknowledgements that no fetch takes along, heartbeats, `CLIENT UNBLOCK`.
+    /// Sends acknowledgements that no fetch takes along, heartbeats and `CLIENT UNBLOCK`.
     Control,
-    /// Waits in `DQ.BTOUCH` for the loss of jobs of one key.
+    /// Waits in `DQ.BTOUCH`, to notice lost jobs of one key.
     Ear(usize),
 }
 
@@ -55,7 +55,8 @@ pub(crate) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
-    /// Another worker may have the job: its lease expired, or it was deleted or replaced. The handler's end will not count.
+    /// Another worker may have the job: its lease expired, or it was deleted or replaced. What the handler then
+    /// returns does not count.
     Lost,
     /// The worker stops, and the handler's time to finish is over. The job is given back.
     Stopping,
@@ -78,28 +79,30 @@ pub(crate) enum End {
     GaveUp {
         reason: String,
     },
-    /// As if it had not been delivered.
+    /// As if the job had not been delivered.
     GivenBack,
-    /// It went on by `Core::suspend`.
+    /// `Core::suspend` has decided how the job goes on.
     Suspended,
 }
 
-/// What a handler asks for that ends its attempt, uncounted: commands in one transaction.
+/// The commands by which a handler ends its attempt, uncounted. They are sent as one command.
 #[derive(Debug)]
 pub(crate) struct Suspension(pub Vec<Cmd>);
 
 pub(crate) enum Event {
-    /// The next answers of a connection, of that turn.
+    /// The next replies on a connection, and its turn.
     Replies(Line, Turn, Vec<Value>),
-    /// It is up; the server's number of it, unless that may not be asked.
+    /// A connection is up; with the server's number of it, unless `CLIENT ID` is forbidden.
     Opened(Line, Turn, Option<u64>),
-    /// It ended, or an answer did not come in time. Whether anything may have been sent.
+    /// A connection ended, or a reply did not come in time. With the error's text, and whether anything may have been
+    /// sent.
     Broken(Line, Turn, String, bool),
     /// A handler ended.
     Ended(Vec<(Serial, End)>),
     Suspended(Serial, Suspension),
     Progress(Serial, String),
-    /// The server no longer has this delivery, as a job's own command or another worker of the process found out.
+    /// The server no longer has this delivery, as one of the job's own commands or another worker of the process
+    /// found out.
     Gone(Serial),
     Stop,
 }
@@ -109,9 +112,9 @@ pub(crate) enum Action {
     Send {
         line: Line,
         turn: Turn,
-        /// Answered at once.
+        /// Commands that are answered at once.
         commands: Vec<Cmd>,
-        /// Waits at the server.
+        /// A command that waits at the server.
         last: Option<Cmd>,
         within: Duration,
     },
@@ -121,16 +124,16 @@ pub(crate) enum Action {
         jobs: Vec<(Serial, Arc<Delivered>)>,
     },
     Tell(Serial, Why),
-    /// For the hooks and the log.
+    /// A job was lost: for the hooks and the log.
     Lost(Serial, Arc<Delivered>),
-    /// A delivery of another worker of this process.
+    /// A delivery of another worker of this process was lost.
     LoseOther(Owner),
     Say(Said),
     /// The worker has ended.
     Finish(Result<(), Error>),
 }
 
-/// For the log.
+/// What to log.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Said {
     Trouble(String),

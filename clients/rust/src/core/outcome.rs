@@ -1,4 +1,4 @@
-//! Which command the end of an attempt is, and what its answer means.
+//! Which command ends an attempt, and what its reply means.
 
 use super::delivery::Delivered;
 use super::state::Shape;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// No handler can make its job come back faster than that.
+/// Handlers cannot make their jobs come back faster.
 pub(crate) const SHORTEST_DELAY: Duration = Duration::from_millis(100);
 pub(crate) const LONGEST_REASON: usize = 1024;
 const FIRST_DELAY: Duration = Duration::from_secs(1);
@@ -19,31 +19,31 @@ const UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(5);
 const LARGE: usize = 1 << 20;
 const MOST_BREAKS: u32 = 3;
 
-/// A command, written when it is sent, as most are sent once.
+/// A command. An acknowledgement is built only when it is sent, as most are sent once.
 #[derive(Debug)]
 enum Way {
     Ack(Option<Vec<u8>>),
     Other(Cmd),
 }
 
-/// What the server is still to be told of a delivery that ended.
+/// What the server is to be told of a delivery that ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub serial: Serial,
     pub of: Arc<Delivered>,
-    /// In the same write, before each of the ways; their answers count.
+    /// Sent in the same write, before each of the ways. Its reply is read, too.
     first: Option<Cmd>,
-    /// Each asks for less than the one before it, for where the server refuses that.
+    /// The commands to try in turn: each asks for less than the one before, which the server refused.
     ways: VecDeque<Way>,
-    /// The job is to wait: where the server refuses that, its attempt fails with what the server said.
+    /// For a suspension: if the server refuses it, the attempt fails with the server's error as its reason.
     otherwise: Option<(Shape, f64)>,
-    /// It was sent before, and the answer was lost: the server may have taken it.
+    /// It was sent before, and the reply was lost: the server may have executed it.
     pub was_sent: bool,
-    /// The log knows of it.
+    /// That the server refuses it has been logged.
     pub is_said: bool,
-    /// How often the server could not take it.
+    /// How often the server replied an error that passes.
     pub troubles: u32,
-    /// How often a connection that was up ended on it.
+    /// How often a connection ended after this was sent.
     breaks: u32,
     pub not_before: Option<Instant>,
 }
@@ -64,12 +64,12 @@ impl Outcome {
         }
     }
 
-    /// This process still runs an earlier delivery of the job.
+    /// Gives a job back whose earlier delivery still runs in this process.
     pub fn still_running(of: &Arc<Delivered>) -> Self {
         Outcome::returned_for(0, of, IN_HAND_DELAY)
     }
 
-    /// For a worker that knows its kind, a little later. `jitter`: from 0 to 1.
+    /// Gives a job back, for a worker that has a handler for its kind, after a while. `jitter`: from 0 to 1.
     pub fn unknown(serial: Serial, of: &Arc<Delivered>, jitter: f64) -> Self {
         Outcome::returned_for(serial, of, UNKNOWN_KIND_DELAY.mul_f64(1.0 + jitter))
     }
@@ -82,7 +82,7 @@ impl Outcome {
         )
     }
 
-    /// What follows from the end of its handler.
+    /// The outcome of an attempt whose handler has ended.
     pub fn ended(
         serial: Serial,
         of: &Arc<Delivered>,
@@ -109,7 +109,7 @@ impl Outcome {
         Outcome::new(serial, of, ways)
     }
 
-    /// Its commands, all or nothing.
+    /// The outcome of a suspended attempt: its commands as one, which stops at the first that is refused.
     pub fn suspended(
         serial: Serial,
         of: &Arc<Delivered>,
@@ -130,7 +130,7 @@ impl Outcome {
         self.otherwise.is_some()
     }
 
-    /// Its commands.
+    /// Writes the commands of the current way.
     pub fn write(&self, into: &mut Vec<Cmd>) {
         let Some(way) = self.ways.front() else {
             return;
@@ -146,13 +146,14 @@ impl Outcome {
         self.first = Some(first);
     }
 
-    /// The token was no longer the job's current one. An answer to what was sent before says only that it had been taken then.
+    /// Whether a reply means that the token was not the job's current one. If the command was sent before, a negative
+    /// reply only says that the first sending was executed.
     pub fn is_lost(&self, reply: &Value) -> bool {
         !self.was_sent && says_nothing(reply)
     }
 
-    /// A connection ended on it once more. True where it may be what the server ends connections for: a word longer than
-    /// its `proto-max-bulk-len`, which is 1 MB at least.
+    /// Counts a connection that ended after this was sent. True if this may be the cause: the server closes
+    /// connections on a word longer than its `proto-max-bulk-len`, which is at least 1 MB.
     pub fn broke(&mut self) -> bool {
         self.breaks += 1;
         let length = match self.ways.front() {
@@ -189,8 +190,8 @@ end
 return reply
 ";
 
-/// Carries them out up to the first that is refused, whose error is the answer: a MULTI would give a job back whose step
-/// there was no room for.
+/// Executes commands up to the first that is refused, whose error is the reply. A MULTI would go on, and give a job
+/// back although there was no room for its step.
 fn all_or_refused(key: &[u8], commands: &[Cmd]) -> Cmd {
     let mut script = cmd("EVAL");
     script.arg(ALL).arg(1).arg(key);
@@ -252,7 +253,7 @@ fn dead(of: &Delivered, reason: &str) -> Vec<Way> {
     ]
 }
 
-/// After what was asked for, else the job's ladder, else the handler's.
+/// Gives a job back as failed: after the wait that was asked for, else by the job's backoff, else by the handler's.
 fn failed(
     of: &Delivered,
     shape: &Shape,
@@ -304,7 +305,7 @@ pub(crate) fn exponential(
 
 // --- Many deliveries in one command
 
-/// `DQ.TOUCH` or `DQ.NACK` of all of one key.
+/// A `DQ.TOUCH` or `DQ.NACK` of many deliveries on one key.
 pub(crate) fn for_all(command: &str, key: &[u8], all: &[Arc<Delivered>], rest: &[&str]) -> Cmd {
     let mut words = cmd(command);
     words.arg(key);

@@ -1,4 +1,4 @@
-//! What a worker knows.
+//! The state of a worker.
 
 use super::delivery::{Delivered, JobKey};
 use super::fetch::{Fetches, Lease, Member};
@@ -11,7 +11,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How the jobs of a handler are treated.
+/// The settings of a handler.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     pub kind: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Shape {
     pub backoff: Vec<Duration>,
     pub lease: Option<Duration>,
     pub timeout: Option<Duration>,
-    /// 0: one at a time, by itself.
+    /// How many jobs it takes at a time; 0: one, not as a batch.
     pub batch: usize,
 }
 
@@ -39,15 +39,15 @@ pub(crate) struct Settings {
     pub drain: Duration,
     /// How long a fetch waits at the server.
     pub wait: Duration,
-    /// For tests: all jobs that are ready, one after the other, and no longer.
+    /// For tests: handle all jobs that are ready, one after the other, then end.
     pub is_drained: bool,
 }
 
-/// For ever, and an instant can be reckoned with it.
+/// In effect no limit, but can be added to an instant.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Settings {
-    /// `Duration::MAX` is a way to say that there is no limit.
+    /// Limits durations: users may write `Duration::MAX` for "no limit".
     pub fn bound(&mut self) {
         let bound = |length: &mut Duration| *length = (*length).min(LONGEST);
         bound(&mut self.drain);
@@ -59,7 +59,7 @@ impl Settings {
     }
 }
 
-/// By serials, which this program counts: nobody can make them collide.
+/// A map by serials. They are counted by this program, so nobody can make them collide.
 pub(crate) type BySerial<T> = HashMap<Serial, T, BuildHasherDefault<Scattered>>;
 
 #[derive(Debug, Default)]
@@ -79,30 +79,32 @@ impl Hasher for Scattered {
     }
 }
 
-/// A delivery whose end is not decided, whose handler runs, or of whose end the server has not answered.
+/// A delivery whose end is not decided, whose handler still runs, or whose end the server has not answered.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub of: Arc<Delivered>,
     pub link: usize,
     pub handler: Option<usize>,
-    /// Its end is not decided: by its handler, a heartbeat, the end of its lease, or the stop.
+    /// Its end is not decided. The first of these decides it: its handler, a heartbeat, the expiry of its lease, or
+    /// the stop.
     pub is_open: bool,
     /// Its handler runs.
     pub is_running: bool,
-    /// A second delivery of the job is not begun: its link knows of this one.
+    /// Its link knows it by its job, so a second delivery of the job does not begin.
     pub is_in_hand: bool,
-    /// Its handler has it wait: told when that has ended, so that it is not delivered again while that still runs here.
+    /// Its handler suspended the job. It is sent when the handler has ended: else the job could be delivered again
+    /// while the handler still runs here.
     pub suspension: Option<Suspension>,
-    /// The server is still to say that it heard how it ended.
+    /// The server has not confirmed how it ended.
     pub is_unanswered: bool,
     pub told: Option<Why>,
     pub lease: Duration,
-    /// The end of its lease by this program's clock; `None`: it is not counted.
+    /// When its lease expires by this program's clock; `None`: that is not watched.
     pub until: Option<Instant>,
     pub since: Instant,
-    /// The end of its handler's time.
+    /// When its handler's timeout is over.
     pub limit: Option<Instant>,
-    /// An ear listens for its loss.
+    /// A running `DQ.BTOUCH` names it.
     pub is_heard_of: bool,
     pub progress: Progress,
 }
@@ -111,7 +113,7 @@ pub(crate) struct Held {
 pub(crate) struct Progress {
     pub text: Option<String>,
     pub sent: Option<Instant>,
-    /// What was sent, and has no answer: an end on another connection may overtake it.
+    /// A report that was sent and has no reply: the end, on another connection, may overtake it.
     pub on_its_way: Option<String>,
 }
 
@@ -122,14 +124,14 @@ pub(crate) struct Owner {
     pub serial: Serial,
 }
 
-/// The jobs whose handlers run in this process, whichever worker's: one that comes again meanwhile, as its lease ended
-/// unnoticed in a failover, is not started a second time.
+/// The jobs whose handlers run in this process, in any worker. A job that is delivered again meanwhile, as its lease
+/// expired unnoticed in a failover, is not started a second time.
 #[derive(Debug, Default)]
 pub(crate) struct Running(Mutex<Vec<(String, Jobs)>>);
 
 type Jobs = HashMap<JobKey, Owner>;
 
-/// A server that this process has jobs of.
+/// A server whose jobs run in this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(usize);
 
@@ -147,7 +149,7 @@ impl Running {
         }))
     }
 
-    /// False where the job runs already.
+    /// Records that a job runs; false if it runs already.
     pub fn begin(&self, place: Place, job: &JobKey, owner: Owner) -> bool {
         let mut all = self.all();
         *all[place.0].1.entry(job.clone()).or_insert(owner) == owner
@@ -166,25 +168,25 @@ pub(crate) struct Core {
     pub(super) number: u64,
     pub(super) settings: Settings,
     pub(super) lease: Lease,
-    /// Of the smallest batch.
+    /// The size of the smallest batch.
     pub(super) size: usize,
     pub(super) links: Vec<Link>,
     pub(super) held: BySerial<Held>,
     pub(super) last: Serial,
     pub(super) backlog: VecDeque<Serial>,
-    /// Some of it may be lost.
+    /// Some jobs of the backlog may be lost.
     pub(super) has_lost_backlog: bool,
     pub(super) turns: Turns,
     pub(super) at_work: usize,
     pub(super) claimed: usize,
     pub(super) phase: Phase,
-    /// Why it cannot run.
+    /// Why the worker cannot run.
     pub(super) error: Option<crate::error::Error>,
     pub(super) gave_back: usize,
     pub(super) said: String,
-    /// When this program was last seen to be awake: what came, came after that.
+    /// When this program was last known to run: later replies arrived after that.
     pub(super) awake: Instant,
-    /// When a fetch or a heartbeat was answered last.
+    /// When a fetch or a heartbeat was last answered.
     pub(super) heard: Option<Instant>,
     pub(super) next_limit: Option<Instant>,
     pub(super) running: Arc<Running>,
@@ -243,7 +245,7 @@ impl Core {
         self.actions.pop_front()
     }
 
-    /// Until then it is, unless another answer comes before; `None`: it is not.
+    /// Until when the worker is healthy, unless another reply comes before; `None`: it is not healthy.
     pub fn is_healthy_until(&self) -> Option<Instant> {
         let has_trouble = |link: &Link| link.waiting.troubles > 0 || link.control.troubles > 0;
         if self.links.iter().any(has_trouble) {
@@ -263,7 +265,7 @@ impl Core {
         matches!(self.phase, Phase::Working)
     }
 
-    /// Those of a link whose end is not decided, in the order of their delivery.
+    /// The open deliveries of a link, in the order in which they came.
     pub(super) fn open_of(&self, link: usize) -> Vec<Serial> {
         self.chosen(|held| held.link == link && held.is_open)
     }
@@ -279,7 +281,7 @@ impl Core {
         found
     }
 
-    /// Forgets a delivery of which nothing more is to come.
+    /// Forgets a delivery if nothing more of it can come.
     pub(super) fn forget(&mut self, serial: Serial) {
         let Some(held) = self.held.get(&serial) else {
             return;
@@ -291,7 +293,7 @@ impl Core {
         self.held.remove(&serial);
     }
 
-    /// It may be delivered again.
+    /// Takes a delivery out of its link's hands: the job may begin again.
     pub(super) fn leave(&mut self, serial: Serial) {
         let Some(held) = self.held.get_mut(&serial) else {
             return;

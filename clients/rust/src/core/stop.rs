@@ -1,12 +1,12 @@
-//! How a worker stops: no new fetch, time for the handlers to end, word to those that do not, and all that is left goes
-//! back.
+//! How a worker stops: it fetches no more, handlers get time to end, those that do not are told, and the rest is
+//! given back.
 
 use super::state::Core;
 use super::{Action, Said, Why};
 use crate::error::Error;
 use std::time::{Duration, Instant};
 
-/// From the end of drain on: half of it for handlers that were told, half for the server.
+/// After the drain: half of it for handlers that were told to end, half for the server.
 const TELLING: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Core {
         }
     }
 
-    /// It cannot run as it is configured: what handlers do could not be acknowledged.
+    /// Ends a worker that cannot run as it is configured: what its handlers do could not be acknowledged.
     pub(super) fn fail(&mut self, error: Error, now: Instant) {
         self.error = Some(error);
         self.drain(Duration::ZERO, now);
@@ -96,7 +96,7 @@ impl Core {
         links.all(|link| link.has_finished || link.has_told_all() && !link.waiting.is_fetching())
     }
 
-    /// Of a drained worker: nothing is ready, and nothing is under way.
+    /// For a drained worker: nothing is ready, and nothing is under way.
     fn is_done(&self) -> bool {
         let mut links = self.links.iter();
         self.at_work == 0

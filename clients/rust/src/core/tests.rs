@@ -16,7 +16,7 @@ fn error(text: &str) -> Value {
     parsed.expect("an error of the server")
 }
 
-/// One job of a fetch: with a TTR in ms, and what its ladder waits.
+/// A row of a fetch: a job with its TTR in ms, and the wait of its backoff.
 fn row(id: &str, ttr: i64, attempts: i64, wait: Option<i64>) -> Value {
     let terms = vec![
         Value::Int(ttr),
@@ -52,7 +52,7 @@ fn words(command: &Cmd) -> String {
     command.args_iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A worker of one queue, and the hands that it has.
+/// A worker of one queue, and the deliveries that it has.
 struct World {
     core: Core,
     now: Instant,
@@ -103,7 +103,7 @@ impl World {
         World::new(settings(Shape::default()))
     }
 
-    /// Awake all that time.
+    /// The program was awake all that time.
     fn advance(&mut self, by: Duration) {
         let end = self.now + by;
         loop {
@@ -161,7 +161,7 @@ impl World {
         self.advance(Duration::ZERO);
     }
 
-    /// What was sent on a connection since the last look, and the turn of it.
+    /// What was sent on a connection since the last call, and the connection's turn.
     fn take(&mut self, name: Name) -> Vec<String> {
         let (mine, rest) = std::mem::take(&mut self.sent)
             .into_iter()
@@ -200,7 +200,7 @@ fn an_end_and_the_next_fetch_are_one_write() {
         world.take(Name::Waiting),
         ["DQ.ACK q WITHTOKENS a 77".to_owned(), one]
     );
-    // While it waits, the other one's end goes by itself, a millisecond later.
+    // While the fetch waits, the other job's end is sent by itself, a millisecond later.
     world.ends(2, End::Done(Some(b"7".to_vec())));
     assert!(world.take(Name::Control).is_empty());
     world.advance(Duration::from_millis(1));
@@ -343,7 +343,7 @@ fn an_ack_whose_answer_was_lost_is_no_loss() {
     let touched = Value::Array(vec![Value::Nil, Value::Int(9)]);
     world.reply(Name::Control, vec![touched, Value::Int(0)]);
     assert!(world.lost.is_empty() && world.told.is_empty());
-    // The first answer of all would say that it is lost.
+    // The first reply would say that the job is lost.
     world.ends(2, End::Done(None));
     world.advance(SECOND);
     let mut asked = world.take(Name::Control);

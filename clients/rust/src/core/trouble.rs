@@ -1,4 +1,4 @@
-//! What went wrong: whether waiting helps, and for how long.
+//! Whether waiting helps after an error, and for how long to wait.
 
 use super::fatalities::FATALITIES;
 use super::outcome::exponential;
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::values::error_text;
 use std::time::Duration;
 
-/// How long to wait when the server is away, the first, second, ... time.
+/// How long to wait after the first, second, ... failure to reach the server.
 pub(crate) fn trouble_wait(times: u32, jitter: f64) -> Duration {
     exponential(
         times,
@@ -16,7 +16,7 @@ pub(crate) fn trouble_wait(times: u32, jitter: f64) -> Duration {
     )
 }
 
-/// What waiting does not mend, by what the server says, and what to do.
+/// The error, with what to do, if waiting does not fix what the server says.
 pub(crate) fn fatal(text: &str) -> Option<Error> {
     let said = text.strip_prefix("ERR ").unwrap_or(text);
     let found = FATALITIES
@@ -28,12 +28,12 @@ pub(crate) fn fatal(text: &str) -> Option<Error> {
     Some(Error::configuration(found.2, text))
 }
 
-/// The server will never take such a command.
+/// Whether the server will refuse the command again.
 pub(crate) fn is_for_good(text: &str) -> bool {
     text.starts_with("ERR ") || text.starts_with("MAX")
 }
 
-/// Another server has the key, or will have it.
+/// Whether another server has the key, or will have it.
 pub(crate) fn is_elsewhere(text: &str) -> bool {
     ["MOVED", "ASK", "READONLY", "CLUSTERDOWN", "MASTERDOWN"]
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn is_elsewhere(text: &str) -> bool {
 }
 
 impl Error {
-    /// Of a command that the server refused.
+    /// The error of a command that the server refused.
     pub(crate) fn refused(text: String) -> Self {
         if text.starts_with("MAXLEN") || text.starts_with("MAXBYTES") {
             return Error::QueueFull(text);

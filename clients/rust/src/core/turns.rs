@@ -1,28 +1,29 @@
-//! Which link fetches next, where several share what may be in hand.
+//! Which link fetches next, if several share a worker's places.
 //!
-//! A fetch that waits holds places that ready jobs of another link may need. So it can be recalled.
+//! A fetch that waits holds places that ready jobs of another link may need, so it can be recalled.
 
 use std::time::{Duration, Instant};
 
-/// How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled.
+/// How long after a recall a link has its next turn; also the longest wait of a fetch that cannot be recalled.
 pub(super) const TURN: Duration = Duration::from_millis(250);
-/// How long a fetch may wait whatever others want.
+/// How long a fetch may wait before it is recalled, with few links.
 const HOLD: Duration = Duration::from_millis(25);
 
-/// Of many links less, so that one with jobs has half of the time.
+/// How long a fetch may wait before it is recalled. With many links it is shorter, so that a link with jobs fetches
+/// at least half of the time.
 fn hold(links: usize) -> Duration {
     HOLD.min(TURN / (2 * links.max(1)) as u32)
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Turn {
-    /// When it comes.
+    /// When the link's turn comes.
     Due(Instant),
     /// Since when the link fetches, or was last recalled.
     Out { since: Instant, is_recalled: bool },
 }
 
-/// Of each link.
+/// The turn of each link.
 #[derive(Debug)]
 pub(super) struct Turns(Vec<Turn>);
 
@@ -31,7 +32,7 @@ impl Turns {
         Turns(vec![Turn::Due(now); links])
     }
 
-    /// Whose turn comes first, and when, of those that may fetch.
+    /// The link whose turn comes first, and when, of those that may fetch.
     fn next(&self, may: impl Fn(usize) -> bool) -> Option<(Instant, usize)> {
         let due = |(link, turn): (usize, &Turn)| match turn {
             Turn::Due(at) if may(link) => Some((*at, link)),
@@ -40,7 +41,7 @@ impl Turns {
         self.0.iter().enumerate().filter_map(due).min()
     }
 
-    /// Whose fetch is recalled next, and when: one at a time, as who was recalled last has time to come back.
+    /// The link whose fetch is recalled next, and when. One is recalled at a time, and gets time to return.
     fn next_out(&self) -> Option<(usize, Instant)> {
         let out = |(link, turn): (usize, &Turn)| match turn {
             Turn::Out { since, is_recalled } => Some((*since, link, *is_recalled)),
@@ -53,7 +54,7 @@ impl Turns {
         Some((late, last.unwrap_or(since).max(since) + hold(self.0.len())))
     }
 
-    /// Whose turn it is.
+    /// The link whose turn it is now.
     pub fn first(&self, now: Instant, may: impl Fn(usize) -> bool) -> Option<usize> {
         let first = self.next(may).filter(|(at, _)| *at <= now);
         first.map(|(_, link)| link)
@@ -78,7 +79,7 @@ impl Turns {
         self.0[link] = Turn::Due(if rests { now + TURN } else { now });
     }
 
-    /// Whose fetch is to end, as it is another link's turn and no place is left.
+    /// Recalls the fetch of a link, as it is another link's turn and no place is left; returns the link.
     pub fn recall(&mut self, now: Instant) -> Option<usize> {
         let (late, at) = self.next_out()?;
         if now < at {
@@ -91,7 +92,7 @@ impl Turns {
         Some(late)
     }
 
-    /// When to look again, where nobody may begin now.
+    /// When to look again, if no link may begin now.
     pub fn look_at(&self, now: Instant, may: impl Fn(usize) -> bool) -> Option<Instant> {
         let (due, _) = self.next(may)?;
         if due > now {
@@ -107,8 +108,8 @@ mod tests {
 
     const PLAYED_MS: u32 = 5000;
 
-    /// Links that find nothing, and end their fetches so much later than they are recalled. The longest time of one
-    /// without a fetch, and the shortest fetch.
+    /// Plays links that find nothing, and end their fetches `lag_ms` after they are recalled. Returns the longest
+    /// time that a link was without a fetch, and the shortest fetch.
     fn play(links: usize, places: usize, lag_ms: u32) -> (Duration, Option<Duration>) {
         let begun = Instant::now();
         let at = |ms: u32| begun + Duration::from_millis(ms.into());

@@ -1,4 +1,4 @@
-//! A job's life by hand: a [`Worker`](crate::Worker) does all of this.
+//! Commands for programs that handle jobs without a [`Worker`](crate::Worker), which does all of this.
 
 use super::options::{Nack, Pop, Reschedule};
 use super::records::{Reserved, State};
@@ -22,7 +22,7 @@ const SLACK: Duration = Duration::from_secs(5);
 type Tokens<'a, T> = Vec<(&'a [u8], &'a str, T)>;
 
 impl Queue {
-    /// Takes ready jobs (of each shard), without waiting.
+    /// Takes up to `count` ready jobs of each shard, without waiting.
     pub async fn pop(&self, options: Pop) -> Result<Vec<Reserved>, Error> {
         let keys: Vec<Arc<[u8]>> = match &options.id {
             Some(id) => vec![self.key(id).clone()],
@@ -44,8 +44,9 @@ impl Queue {
         Ok(found)
     }
 
-    /// Waits for ready jobs for up to `timeout` (zero: for ever), on a connection of its own. Where the future is dropped
-    /// meanwhile, what was just delivered is given back. Not of a sharded queue in a cluster.
+    /// Waits for ready jobs for up to `timeout` (zero: without limit), on a connection of its own. If the future is
+    /// dropped meanwhile, a job that was just delivered is given back. It does not work with a sharded queue in a
+    /// cluster.
     pub async fn bpop(&self, timeout: Duration, options: Pop) -> Result<Vec<Reserved>, Error> {
         let mut bpop = cmd("DQ.BPOP");
         self.keys().iter().for_each(|key| _ = bpop.arg(&**key));
@@ -70,12 +71,13 @@ impl Queue {
         Ok(reserved(answer(reply)?))
     }
 
-    /// Says that a job is done. False where the token is no longer its current one: somebody else has it, or it is gone.
+    /// Marks a job as done. False if the token is not the job's current one: another worker has the job, or it is
+    /// gone.
     pub async fn ack(&self, id: impl AsRef<[u8]>, token: &str) -> Result<bool, Error> {
         Ok(self.ack_many([(id, token)]).await? == 1)
     }
 
-    /// The same with a result.
+    /// Marks a job as done, with a result. False as for [`Queue::ack`].
     pub async fn ack_with<R: Serialize + ?Sized>(
         &self,
         id: impl AsRef<[u8]>,
@@ -92,7 +94,7 @@ impl Queue {
         Ok(values::int(&self.ask(id, &ack).await?) == 1)
     }
 
-    /// Says that jobs are done, by their ids and tokens, and returns how many were.
+    /// Marks jobs as done, by their ids and tokens, and returns how many were.
     pub async fn ack_many<I: AsRef<[u8]>>(
         &self,
         jobs: impl IntoIterator<Item = (I, &str)>,
@@ -113,7 +115,7 @@ impl Queue {
             .sum())
     }
 
-    /// Gives a job back, and returns its state; `None` where the token is not its current one.
+    /// Gives a job back, and returns its new state; `None` if the token is not the job's current one.
     pub async fn nack(
         &self,
         id: impl AsRef<[u8]>,
@@ -126,7 +128,7 @@ impl Queue {
         Ok(state(self.ask(id, &nack).await?))
     }
 
-    /// Gives jobs back, by their ids and tokens, and returns their states in the same order.
+    /// Gives jobs back, by their ids and tokens, and returns their new states in the same order.
     pub async fn nack_many<I: AsRef<[u8]>>(
         &self,
         jobs: impl IntoIterator<Item = (I, &str)>,
@@ -138,8 +140,8 @@ impl Queue {
         Ok(replies.into_iter().map(state).collect())
     }
 
-    /// A fresh lease from now, as long as the last one unless `ttr` is given; returns its end, `None` where the token is
-    /// not the job's current one.
+    /// Renews a lease: it lasts `ttr` from now, without one as long as the last one. Returns when the lease expires;
+    /// `None` if the token is not the job's current one.
     pub async fn touch(
         &self,
         id: impl AsRef<[u8]>,
@@ -156,8 +158,8 @@ impl Queue {
         Ok(values::instant(&self.ask(id, &touch).await?))
     }
 
-    /// What a delivery counts in the rates of the queue and its group, where that is known only afterwards; its lease is
-    /// renewed. False where the token is not the job's current one.
+    /// Sets what a delivery counts in the rates of the queue and its group, if that is known only after the delivery,
+    /// and renews its lease. False if the token is not the job's current one.
     pub async fn set_cost(
         &self,
         id: impl AsRef<[u8]>,
@@ -171,7 +173,8 @@ impl Queue {
         Ok(self.ask(id, &touch).await? != Value::Nil)
     }
 
-    /// The same for many jobs, by their ids and tokens; the ends in the same order.
+    /// Renews the leases of many jobs, by their ids and tokens, as [`Queue::touch`] does. Returns when they expire,
+    /// in the same order.
     pub async fn touch_many<I: AsRef<[u8]>>(
         &self,
         jobs: impl IntoIterator<Item = (I, &str)>,
@@ -222,7 +225,7 @@ impl Queue {
         Ok(found)
     }
 
-    /// Keeps a step with a reserved job. False where the token is not its current one.
+    /// Keeps a step with a reserved job. False if the token is not the job's current one.
     pub async fn step(
         &self,
         id: impl AsRef<[u8]>,
@@ -240,8 +243,8 @@ impl Queue {
         Ok(values::int(&self.ask(id, &step).await?) == 1)
     }
 
-    /// Sets a step of a job from outside, once, and wakes the job if it waits for it. `Some(true)`: it was set now;
-    /// `Some(false)`: one was there; `None`: no such job.
+    /// Sends a signal to a job, which wakes the job if it waits for it. `Some(true)`: it was sent now; `Some(false)`:
+    /// it was sent before, and its first value stays; `None`: the job does not exist or has ended.
     pub async fn signal<V: Serialize + ?Sized>(
         &self,
         id: impl AsRef<[u8]>,
@@ -260,12 +263,12 @@ impl Queue {
         }
     }
 
-    /// Removes a job, in whatever state; its handler is told. False where there was none.
+    /// Removes a job, in any state; a handler that works on it is told. False if the job did not exist.
     pub async fn cancel(&self, id: impl AsRef<[u8]>) -> Result<bool, Error> {
         Ok(self.delete([id]).await? == 1)
     }
 
-    /// Removes jobs, in whatever state, and returns how many went.
+    /// Removes jobs, in any state, and returns how many it removed.
     pub async fn delete<I: AsRef<[u8]>>(
         &self,
         ids: impl IntoIterator<Item = I>,
@@ -273,7 +276,7 @@ impl Queue {
         self.count("DQ.DEL", ids, |_, _| {}).await
     }
 
-    /// The same, but not of those that a worker has.
+    /// Removes jobs that no worker has: reserved jobs stay. Returns how many it removed.
     pub async fn delete_unreserved<I: AsRef<[u8]>>(
         &self,
         ids: impl IntoIterator<Item = I>,
@@ -282,7 +285,7 @@ impl Queue {
             .await
     }
 
-    /// Gives delayed or ready jobs another due time, another priority, or both. Returns how many it found.
+    /// Gives delayed or ready jobs another due time, another priority, or both. Returns how many jobs it found.
     pub async fn reschedule<I: AsRef<[u8]>>(
         &self,
         ids: impl IntoIterator<Item = I>,
@@ -298,7 +301,7 @@ impl Queue {
         self.count("DQ.RESCHEDULE", ids, before).await
     }
 
-    /// Makes dead (done, blocked) jobs ready again, and returns how many.
+    /// Makes dead, done or blocked jobs ready again, and returns how many. A done job loses its result.
     pub async fn kick<I: AsRef<[u8]>>(
         &self,
         ids: impl IntoIterator<Item = I>,
@@ -309,7 +312,7 @@ impl Queue {
         .await
     }
 
-    /// Makes the longest dead jobs (of each shard) ready again, and returns how many.
+    /// Makes the `count` jobs of each shard that have been dead longest ready again, and returns how many.
     pub async fn kick_oldest(&self, count: usize) -> Result<u64, Error> {
         self.sum("DQ.KICK", |words| _ = words.arg("COUNT").arg(count))
             .await
@@ -321,7 +324,7 @@ impl Queue {
             .await
     }
 
-    /// Delivers nothing, for so long or until [`Queue::resume`].
+    /// Stops deliveries for a time, or (`None`) until [`Queue::resume`].
     pub async fn pause(&self, length: Option<Duration>) -> Result<(), Error> {
         let pause = |words: &mut Cmd| {
             if let Some(length) = length {
@@ -350,7 +353,7 @@ fn reserved(reply: Value) -> Vec<Reserved> {
         .collect()
 }
 
-/// A wait whose caller may leave: then it is withdrawn, and what came goes back.
+/// Waits for jobs. If the caller drops its future, the wait is ended, and jobs that were delivered are given back.
 async fn wait_for_jobs(
     (server, key): (Server, Arc<[u8]>),
     mut connection: MultiplexedConnection,

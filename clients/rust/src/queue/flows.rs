@@ -9,18 +9,18 @@ use crate::values;
 use redis::{cmd, Cmd, Pipeline, Value};
 use std::sync::Arc;
 
-/// Of one `DQ.MADD`, and of one write of `DQ.ADD`.
+/// At most, in one `DQ.MADD`, and in one write of `DQ.ADD`.
 const MOST_JOBS: usize = 1000;
 const MOST_BYTES: usize = 1 << 20;
 
-/// `DQ.MADD` in one write: the server executes one while the next one is on its way.
+/// At most, of `DQ.MADD` in one write: the server executes one while the next is on its way.
 const MOST_COMMANDS: usize = 8;
 
-/// For the options, and what else is in a `DQ.MADD` besides jobs.
+/// Room for what a `DQ.MADD` has besides jobs, such as options.
 const SPARE_WORDS: usize = 16;
 const SPARE_BYTES: usize = 128;
 
-/// Of ids, whose random bytes are drawn together.
+/// How many ids have their random bytes drawn together.
 const BLOCK: usize = 64;
 
 /// A job to be added, ready to be sent.
@@ -29,11 +29,11 @@ struct Placed {
     id: Vec<u8>,
     is_own: bool,
     payload: Vec<u8>,
-    /// Those of the job before, where they are equal: most are.
+    /// Shared with the job before, if equal: most are.
     options: Arc<Options>,
 }
 
-/// Those of one key.
+/// The jobs of one key.
 type Group = (Arc<[u8]>, Vec<Placed>);
 
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Queue {
     ) -> Result<Vec<Option<String>>, Error> {
         let shards = self.placed(jobs)?;
         let mut ids = vec![None; shards.iter().map(|(_, group)| group.len()).sum()];
-        // All of them, so that a mistake in any is told before anything is sent.
+        // All batches are made first, so that an invalid job is reported before anything is sent.
         let batches = shards.iter().map(|(key, group)| Batch::of(key, group));
         let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
         for (batch, (key, group)) in batches.into_iter().zip(shards) {
@@ -78,7 +78,7 @@ impl Queue {
         Ok(ids)
     }
 
-    /// By the key.
+    /// Encodes the jobs, and groups them by key.
     fn placed(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<Group>, Error> {
         let mut shards: Vec<Group> = Vec::new();
         let mut ids = Ids::new(BLOCK);
@@ -98,8 +98,8 @@ impl Queue {
         Ok(shards)
     }
 
-    /// Adds each job after the one before, in one transaction, and returns their ids. Of a sharded queue all go to the
-    /// shard of the first one.
+    /// Adds each job after the one before, in one transaction, and returns their ids. In a sharded queue all go to
+    /// the shard of the first one; ids given for the others must belong there.
     pub async fn chain(
         &self,
         jobs: impl IntoIterator<Item = NewJob>,
@@ -159,7 +159,7 @@ impl Queue {
         Ok(replies)
     }
 
-    /// In one transaction: no worker finishes one of them before the next one names it.
+    /// In one transaction, so no worker finishes one of the jobs before the next one names it.
     async fn send_in_one(&self, key: &[u8], pipe: &Pipeline) -> Result<Vec<Value>, Error> {
         let mut replies = self.server().ask_all(key, pipe).await?;
         let refused = replies
@@ -176,10 +176,10 @@ impl Queue {
     }
 }
 
-/// What adds jobs of one key.
+/// The commands that add jobs of one key.
 enum Batch {
     Transaction(Pipeline),
-    /// By `DQ.MADD`: each answers a list.
+    /// By `DQ.MADD`: each replies a list.
     Alike(Vec<Pipeline>),
     Each(Vec<Pipeline>),
 }
@@ -238,7 +238,7 @@ impl Placed {
     }
 }
 
-/// `DQ.MADD` of chunks.
+/// The `DQ.MADD` of each chunk.
 fn alike(key: &[u8], group: &[Placed]) -> Result<Vec<Cmd>, Error> {
     let mut commands = Vec::new();
     let mut rest = group;
@@ -268,7 +268,7 @@ fn is_flow(group: &[Placed]) -> bool {
     group.iter().any(|each| !each.options.after.is_empty())
 }
 
-/// `DQ.MADD` has the same options for all, kinds and headers are of the payload.
+/// Whether one `DQ.MADD` can add all: it has one set of options. Kinds and headers are part of the payload.
 fn are_alike(group: &[Placed]) -> bool {
     let first = &group[0].options;
     let is_plain = first.if_exists != IfExists::RunAgain && first.rule.is_none();

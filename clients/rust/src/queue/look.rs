@@ -1,4 +1,4 @@
-//! What looks, and changes nothing.
+//! Read-only commands.
 
 use super::job_info::JobInfo;
 use super::records::{Group, Peeked, State};
@@ -11,7 +11,7 @@ use redis::{cmd, Cmd, Value};
 use serde::de::DeserializeOwned;
 use std::time::SystemTime;
 
-/// What [`Queue::peek`] shows: the first one, unless more is said.
+/// What [`Queue::peek`] shows: the first job, unless `count` says otherwise.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Peek {
@@ -21,24 +21,24 @@ pub struct Peek {
 }
 
 impl Peek {
-    /// The first one.
+    /// Shows the first job.
     pub fn new() -> Self {
         Peek::default()
     }
 
-    /// At most so many (of each shard).
+    /// At most this many jobs (of each shard).
     pub fn count(mut self, count: usize) -> Self {
         self.count = Some(count);
         self
     }
 
-    /// None before.
+    /// No job before this instant.
     pub fn from(mut self, from: SystemTime) -> Self {
         self.from = Some(from);
         self
     }
 
-    /// None after.
+    /// No job after this instant.
     pub fn to(mut self, to: SystemTime) -> Self {
         self.to = Some(to);
         self
@@ -56,30 +56,30 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// All, of the first shard.
+    /// Everything in the first shard.
     pub fn new() -> Self {
         Scan::default()
     }
 
-    /// Of that shard.
+    /// In this shard.
     pub fn shard(mut self, shard: usize) -> Self {
         self.shard = shard;
         self
     }
 
-    /// In that state; not for groups.
+    /// In this state; not for groups.
     pub fn state(mut self, state: State) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// By a pattern as of `KEYS`.
+    /// That match a pattern, as of `KEYS`.
     pub fn matching(mut self, pattern: &str) -> Self {
         self.matching = Some(pattern.to_owned());
         self
     }
 
-    /// About so many in each step.
+    /// About this many in each step.
     pub fn count(mut self, count: usize) -> Self {
         self.count = Some(count);
         self
@@ -99,7 +99,7 @@ impl Scan {
 }
 
 impl Queue {
-    /// All about one job.
+    /// Everything about a job; `None` if it does not exist.
     pub async fn get(&self, id: impl AsRef<[u8]>) -> Result<Option<JobInfo>, Error> {
         let id = id.as_ref();
         let mut get = cmd("DQ.GET");
@@ -110,8 +110,8 @@ impl Queue {
         }
     }
 
-    /// The result of a done job that is kept; nothing if it has none, or has not ended. A dead one is
-    /// [`Error::JobFailed`].
+    /// The result of a job that is done and kept; `None` if it has no result, has not ended or does not exist. A dead
+    /// job is [`Error::JobFailed`].
     pub async fn result<R: DeserializeOwned>(
         &self,
         id: impl AsRef<[u8]>,
@@ -130,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// The first jobs in a state, in that state's order (of each shard).
+    /// The first jobs of each shard that are in a state, in that state's order. Changes nothing.
     pub async fn peek(&self, state: State, options: Peek) -> Result<Vec<Peeked>, Error> {
         let replies = self.each("DQ.PEEK", |words| {
             words.arg(state.word());
@@ -146,7 +146,7 @@ impl Queue {
             .collect())
     }
 
-    /// One step through the ids: the next cursor ("0" at the end), and some ids. Begin with "0".
+    /// Makes one step through the ids: returns the next cursor ("0" at the end) and some ids. Begin with "0".
     pub async fn scan(
         &self,
         cursor: &str,
@@ -156,7 +156,7 @@ impl Queue {
         Ok((next, rows.into_iter().filter_map(values::bytes).collect()))
     }
 
-    /// All ids of all shards, as far as they are text.
+    /// All ids of all shards; bytes that are not UTF-8 are replaced.
     pub async fn ids(&self, options: &Scan) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
         for shard in 0..self.keys().len() {
@@ -201,7 +201,7 @@ impl Queue {
         Ok((next, pair.next().map(values::list).unwrap_or_default()))
     }
 
-    /// How many jobs will be due in each of so many equal parts of that time.
+    /// Divides the time into equal buckets, and returns how many jobs will be due in each.
     pub async fn forecast(
         &self,
         from: SystemTime,
@@ -222,29 +222,29 @@ impl Queue {
         Ok(counts)
     }
 
-    /// How many jobs it has: blocked, delayed, ready and reserved.
+    /// How many jobs the queue has: blocked, delayed, ready and reserved.
     pub async fn len(&self) -> Result<u64, Error> {
         self.sum("DQ.LEN", |_| {}).await
     }
 
-    /// Whether it has none: blocked, delayed, ready or reserved.
+    /// Whether the queue has no blocked, delayed, ready or reserved jobs.
     pub async fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len().await? == 0)
     }
 
-    /// How many are in a state.
+    /// How many jobs are in a state.
     pub async fn len_of(&self, state: State) -> Result<u64, Error> {
         self.sum("DQ.LEN", |words| _ = words.arg(state.word()))
             .await
     }
 
-    /// How many a group has.
+    /// How many jobs a group has.
     pub async fn len_of_group(&self, group: &str) -> Result<u64, Error> {
         self.sum("DQ.LEN", |words| _ = words.arg("GROUP").arg(group))
             .await
     }
 
-    /// The queue's figures, added up over its shards; `None` where there is no queue.
+    /// The queue's figures, summed over its shards; `None` if the queue does not exist.
     pub async fn stats(&self) -> Result<Option<Stats>, Error> {
         let replies = self.each("DQ.STATS", |_| {}).await?;
         let shards: Vec<_> = replies
@@ -255,7 +255,7 @@ impl Queue {
         Ok((!shards.is_empty()).then(|| Stats::of(shards)))
     }
 
-    /// When a recurring job will be due the next times: empty for another job, `None` where there is none.
+    /// The next due times of a recurring job: none for a job that does not recur; `None` if the job does not exist.
     pub async fn next(
         &self,
         id: impl AsRef<[u8]>,
@@ -278,7 +278,7 @@ impl Queue {
         }
     }
 
-    /// One step through the groups that hold jobs: the next cursor ("0" at the end), and some groups.
+    /// Makes one step through the groups that hold jobs: returns the next cursor ("0" at the end) and some groups.
     pub async fn groups(
         &self,
         cursor: &str,

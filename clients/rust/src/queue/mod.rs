@@ -35,7 +35,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// A queue. Clones are the same queue; it may be used by many tasks at a time.
+/// A queue: adds jobs, and has every command of dq as a method. Clones are the same queue; many tasks may use it at a
+/// time.
 #[derive(Clone)]
 pub struct Queue(Arc<Inner>);
 
@@ -56,12 +57,12 @@ impl fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// By the URL of its server: see [`Server::open`]. It connects when it is first needed.
+    /// Opens a queue on the server at a URL: see [`Server::open`]. It connects when it is first needed.
     pub fn open(url: &str, name: &str) -> Result<Self, Error> {
         Ok(Queue::on(&Server::open(url)?, name))
     }
 
-    /// On a server, which other queues may share.
+    /// Opens a queue on a server, which other queues may share.
     pub fn on(server: &Server, name: &str) -> Self {
         Queue(Arc::new(Inner {
             name: name.to_owned(),
@@ -79,7 +80,7 @@ impl Queue {
         Queue(Arc::new(inner))
     }
 
-    /// Spread over so many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id.
+    /// Spreads the queue over that many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id.
     pub fn shards(self, count: usize) -> Self {
         self.changed(|inner| {
             inner.shards = count;
@@ -91,17 +92,17 @@ impl Queue {
         })
     }
 
-    /// Whose `adding` is called before each job is added.
+    /// Adds hooks, whose [`Hooks::on_adding`] is called before each job is added.
     pub fn hooks(self, hooks: Hooks) -> Self {
         self.changed(|inner| inner.hooks.push(hooks))
     }
 
-    /// Its name.
+    /// The queue's name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Closes its connections; the next command opens them again.
+    /// Closes the queue's connections, which its server's other queues share. The next command opens them again.
     pub fn close(&self) {
         self.0.server.close();
         waits::close(&self.0.waits);
@@ -143,7 +144,7 @@ impl Queue {
         }
     }
 
-    /// Adds a job whose data that codec writes: [`Job::decode_with`](crate::Job::decode_with) reads them.
+    /// Adds a job whose data a codec encodes. [`Job::decode_with`](crate::Job::decode_with) decodes it.
     pub fn add_with<T: Serialize + ?Sized>(&self, codec: &impl Codec, data: &T) -> Adding<'_> {
         Adding {
             queue: self,
@@ -159,13 +160,13 @@ impl Queue {
         }
     }
 
-    /// Has a job come each interval, the first one after an interval unless `at` or `delay` say when. It needs an id. Say
-    /// it again at each start: the same rule goes on as it was.
+    /// Adds a job that recurs at an interval; it first comes after one interval, unless `at` or `delay` say when. It
+    /// needs an id. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
     pub fn every<T: Serialize + ?Sized>(&self, interval: Duration, data: &T) -> Adding<'_> {
         self.rule(Rule::Every(interval), data)
     }
 
-    /// Has a job come by a cron expression, in the zone of [`Adding::tz`]. See [`Queue::every`].
+    /// Adds a job that recurs by a cron expression, in the zone of [`Adding::tz`]. See [`Queue::every`].
     pub fn cron<T: Serialize + ?Sized>(&self, expression: &str, data: &T) -> Adding<'_> {
         self.rule(Rule::Cron(expression.to_owned()), data)
     }
@@ -191,8 +192,8 @@ impl Queue {
         Ok(added(is_own, id, reply))
     }
 
-    /// Adds many jobs in few round trips, and returns their ids as [`Queue::add`] does. Where all of a shard have the
-    /// same options, all are added or none.
+    /// Adds many jobs in few round trips, and returns their ids as [`Queue::add`] does. If all jobs of a shard have
+    /// the same options, up to a thousand are added by one command, which adds all of them or none.
     pub async fn add_many(
         &self,
         jobs: impl IntoIterator<Item = NewJob>,
@@ -212,7 +213,7 @@ impl Queue {
         self.0.server.ask(self.key(id), command).await
     }
 
-    /// The same to every shard; in each its answer.
+    /// Sends a command to every shard, and returns their replies.
     async fn each(&self, command: &str, rest: impl Fn(&mut Cmd)) -> Result<Vec<Value>, Error> {
         let commands = self.keys().iter().map(|key| {
             let mut words = cmd(command);
@@ -223,7 +224,7 @@ impl Queue {
         self.all(commands.collect()).await
     }
 
-    /// Commands of several keys: in a cluster one after the other, else in one write.
+    /// Sends commands on several keys: in a cluster one after the other, else in one write.
     async fn all(&self, commands: Vec<(Arc<[u8]>, Cmd)>) -> Result<Vec<Value>, Error> {
         let server = &self.0.server;
         let mut replies = Vec::with_capacity(commands.len());
@@ -257,7 +258,7 @@ impl Queue {
             .sum())
     }
 
-    /// Those of each key together, with their places.
+    /// Groups ids by their key, with their places in the list.
     fn by_key<I: AsRef<[u8]>>(&self, ids: impl IntoIterator<Item = I>) -> Vec<Placed> {
         let mut groups: Vec<Placed> = Vec::new();
         for (at, id) in ids.into_iter().enumerate() {
@@ -271,7 +272,7 @@ impl Queue {
         groups
     }
 
-    /// For commands that take many ids, and answer how many they found.
+    /// Sends a command that takes many ids, and returns how many of them it found.
     async fn count<I: AsRef<[u8]>>(
         &self,
         command: &str,
@@ -296,7 +297,7 @@ impl Queue {
 /// Ids of one key, each with its place in the list that was given.
 type Placed = (Arc<[u8]>, Vec<(usize, Vec<u8>)>);
 
-/// The id of a job that was added.
+/// The id of a job that was added. If the library made the id, nil means that an earlier sending added the job.
 fn added(is_own: bool, id: Vec<u8>, reply: Value) -> Option<String> {
     match reply {
         Value::Nil if is_own => Some(values::lossy(id)),
@@ -304,7 +305,7 @@ fn added(is_own: bool, id: Vec<u8>, reply: Value) -> Option<String> {
     }
 }
 
-/// An instant of a command's option.
+/// Appends an instant as an option, if there is one.
 fn instant(to: &mut Cmd, name: &str, at: Option<SystemTime>) {
     if let Some(at) = at {
         to.arg(name).arg(values::instant_ms(at));

@@ -14,23 +14,23 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-/// What becomes of a job whose id is there already.
+/// What happens if a job with this id exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IfExists {
-    /// The new one is not added, so adding twice does no harm.
+    /// The new job is not added, so adding twice does no harm. A dead or done job is replaced.
     #[default]
     Refuse,
-    /// Whatever is there is replaced.
+    /// The new job replaces the old one, in any state, if there is one.
     Replace,
-    /// And where nothing is there, nothing is added.
+    /// The new job replaces the old one, in any state; without one, nothing is added.
     OnlyReplace,
-    /// The job runs once more when its current run is over.
+    /// As `Refuse`, but while the job is reserved, the new one is kept, and runs when the current run is over.
     RunAgain,
 }
 
-/// A job to be added, for [`Queue::add_many`], [`Queue::chain`] and [`Job::spawn`](crate::Job::spawn). What is not said
-/// is the queue's, or the worker's handler's.
+/// A job to be added, for [`Queue::add_many`], [`Queue::chain`] and [`Job::spawn`](crate::Job::spawn). What is not
+/// set is decided by the queue's settings or the worker's handler.
 #[derive(Debug)]
 pub struct NewJob {
     data: Data,
@@ -77,117 +77,118 @@ pub(super) enum Rule {
     Cron(String),
 }
 
-/// The options of a job, for what holds one.
+/// The options of a job, for each type that holds one.
 macro_rules! options {
     () => {
-        /// Unique in the queue; without one the library makes one, which grows with time.
+        /// The job's id, unique in the queue. Without one the library makes one, which grows with time.
         pub fn id(self, id: impl AsRef<[u8]>) -> Self {
             self.with(|o| o.id = Some(id.as_ref().to_vec()))
         }
 
-        /// Chooses the worker's handler.
+        /// The job's kind, which chooses the worker's handler.
         pub fn kind(self, kind: impl Into<String>) -> Self {
             self.with(|o| o.kind = Some(kind.into()))
         }
 
-        /// Travels with the data.
+        /// A header, which travels with the data.
         pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
             self.with(|o| _ = o.headers.insert(name.into(), value.into()))
         }
 
-        /// What becomes of a job whose id is there already.
+        /// What happens if a job with this id exists (default: `Refuse`).
         pub fn if_exists(self, what: IfExists) -> Self {
             self.with(|o| o.if_exists = what)
         }
 
-        /// Due so long from now; without it, now.
+        /// How long from now the job is due; default: now.
         pub fn delay(self, delay: Duration) -> Self {
             self.with(|o| o.delay = Some(delay))
         }
 
-        /// When it is due.
+        /// When the job is due; default: now.
         pub fn at(self, at: SystemTime) -> Self {
             self.with(|o| o.at = Some(at))
         }
 
-        /// Smaller is delivered first.
+        /// The job's priority: smaller is delivered first.
         pub fn priority(self, priority: i32) -> Self {
             self.with(|o| o.priority = Some(priority))
         }
 
-        /// The length of a lease.
+        /// The length of the job's leases.
         pub fn ttr(self, ttr: Duration) -> Self {
             self.with(|o| o.ttr = Some(ttr))
         }
 
-        /// How often it may be delivered; 0: without limit, whatever the queue's settings say.
+        /// How often the job may be delivered; 0: without limit, whatever the queue's settings say.
         pub fn attempts(self, attempts: u32) -> Self {
             self.with(|o| o.attempts = Some(attempts))
         }
 
-        /// The waits after the 1st, 2nd, ... failure; an empty one: none.
+        /// The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no backoff.
         pub fn backoff(self, steps: impl IntoIterator<Item = Duration>) -> Self {
             let steps = steps.into_iter().collect();
             self.with(|o| o.backoff = Some(steps))
         }
 
-        /// The job vanishes so long after it was added.
+        /// When the job expires, counted from when it is added.
         pub fn ttl(self, ttl: Duration) -> Self {
             self.with(|o| o.ttl = Some(ttl))
         }
 
-        /// Whose job it is: groups take turns.
+        /// The job's group, such as a tenant or a user: groups take turns.
         pub fn group(self, group: impl Into<String>) -> Self {
             self.with(|o| o.group = Some(group.into()))
         }
 
-        /// How long it stays once it is done, with its result.
+        /// How long the job is kept, with its result, after it is done; zero: not at all. Default: as the queue's
+        /// settings say.
         pub fn keep(self, keep: Duration) -> Self {
             self.with(|o| o.keep = Some(keep))
         }
 
-        /// How many units it counts for rates.
+        /// What a delivery of the job counts in the queue's rates (default 1).
         pub fn cost(self, cost: u32) -> Self {
             self.with(|o| o.cost = Some(cost))
         }
 
-        /// Blocked until these jobs of the queue have ended.
+        /// Blocks the job until these jobs of its queue have ended.
         pub fn after<I: AsRef<[u8]>>(self, ids: impl IntoIterator<Item = I>) -> Self {
             let ids = ids.into_iter().map(|id| id.as_ref().to_vec()).collect();
             self.with(|o| o.after = ids)
         }
 
-        /// Blocked until that group is empty.
+        /// Blocks the job until no other job is left in that group.
         pub fn after_group(self, group: impl Into<String>) -> Self {
             self.with(|o| o.after_group = Some(group.into()))
         }
 
-        /// What it does if one of those that it is after dies.
+        /// What the job does if a job that it is after dies (default: it waits).
         pub fn on_dead(self, on_dead: OnDead) -> Self {
             self.with(|o| o.on_dead = Some(on_dead))
         }
 
-        /// Of a recurring job: the last instant.
+        /// For a recurring job: no occurrence comes after this instant.
         pub fn until(self, until: SystemTime) -> Self {
             self.with(|o| o.until = Some(until))
         }
 
-        /// Of a recurring job: how often in all.
+        /// For a recurring job: the number of occurrences in all.
         pub fn times(self, times: u64) -> Self {
             self.with(|o| o.times = Some(times))
         }
 
-        /// Of a recurring job: an occurrence that late is skipped.
+        /// For a recurring job: an occurrence that is not delivered within this time of its due time is skipped.
         pub fn grace(self, grace: Duration) -> Self {
             self.with(|o| o.grace = Some(grace))
         }
 
-        /// Of a recurring job: each comes up to so much later.
+        /// For a recurring job: each occurrence is delayed by up to this time.
         pub fn jitter(self, jitter: Duration) -> Self {
             self.with(|o| o.jitter = Some(jitter))
         }
 
-        /// Of a cron rule: an IANA time zone (UTC).
+        /// For a cron rule: an IANA time zone (default UTC).
         pub fn tz(self, zone: impl Into<String>) -> Self {
             self.with(|o| o.zone = Some(zone.into()))
         }
@@ -195,7 +196,7 @@ macro_rules! options {
 }
 
 impl NewJob {
-    /// With data that serde can serialize: as JSON.
+    /// A job with data that serde can serialize, as JSON.
     pub fn new<T: Serialize + ?Sized>(data: &T) -> Self {
         let written = crate::guard::door(|| crate::json::to_raw(data));
         let data = match written {
@@ -209,7 +210,7 @@ impl NewJob {
         }
     }
 
-    /// With data that serde can serialize, by that codec.
+    /// A job with data that a codec encodes.
     pub fn with_codec<T: Serialize + ?Sized>(codec: &impl Codec, data: &T) -> Self {
         NewJob {
             data: encoded(codec, data).map_or_else(Data::Unfit, Data::Bytes),
@@ -217,7 +218,7 @@ impl NewJob {
         }
     }
 
-    /// With bytes, as they are.
+    /// A job whose payload is these bytes.
     pub fn bytes(data: impl Into<Vec<u8>>) -> Self {
         NewJob {
             data: Data::Bytes(data.into()),
@@ -255,7 +256,7 @@ impl NewJob {
         }
     }
 
-    /// Its payload, and what is left: the options that other jobs may have as well.
+    /// The payload, and the options other than kind and headers, which are part of the payload.
     pub(super) fn parts(mut self) -> Result<(Vec<u8>, Options), Error> {
         let is_plain = self.options.kind.is_none() && self.options.headers.is_empty();
         let payload = match self.data {
@@ -268,7 +269,7 @@ impl NewJob {
         Ok((payload, self.options))
     }
 
-    /// `DQ.ADD` under that id.
+    /// The `DQ.ADD` of the job under this id.
     pub(crate) fn command(&self, key: &[u8], id: &[u8]) -> Result<Cmd, Error> {
         let mut add = cmd("DQ.ADD");
         add.arg(key).arg(id).arg(self.payload()?);
@@ -338,8 +339,8 @@ impl Options {
     }
 }
 
-/// What [`Queue::add`] returns: say more of the job, then `.await` it. The output is the job's id; `None` where the
-/// condition refused it: as a rule, because a job of that id is there already.
+/// What [`Queue::add`] returns: set options, then `.await` it. The output is the job's id; `None` if the condition
+/// refused the job, usually because a job with this id exists.
 #[must_use = "nothing is added until it is awaited"]
 pub struct Adding<'a> {
     pub(super) queue: &'a Queue,
@@ -354,8 +355,8 @@ impl Adding<'_> {
 
     options!();
 
-    /// Adds it, kept for a minute unless [`Adding::keep`] says otherwise, and waits until it has ended. See
-    /// [`Queue::wait`].
+    /// Adds the job and waits until it has ended, as [`Queue::wait`] does. The job is kept for a minute, unless
+    /// [`Adding::keep`] says otherwise.
     pub async fn and_wait<R: serde::de::DeserializeOwned>(
         mut self,
         timeout: Duration,
@@ -381,12 +382,13 @@ impl<'a> IntoFuture for Adding<'a> {
 }
 
 impl Options {
-    /// Its own id, or a new one.
+    /// The job's own id, or a new one.
     pub fn id_or_new(&self) -> Vec<u8> {
         self.id.clone().unwrap_or_else(new_id)
     }
 
-    /// The library makes the id. Such a job cannot be refused, only have been added by an earlier sending.
+    /// Whether the library makes the id. Such a job cannot be refused: a nil reply means that an earlier sending
+    /// added it.
     pub fn is_own(&self) -> bool {
         self.id.is_none() && self.if_exists != IfExists::OnlyReplace
     }

@@ -1,10 +1,10 @@
-//! What the commands by hand take besides ids and tokens.
+//! Options of the commands for programs that handle jobs without a worker.
 
 use super::duration;
 use redis::Cmd;
 use std::time::{Duration, SystemTime};
 
-/// How [`crate::Queue::pop`] and [`crate::Queue::bpop`] deliver: one job, unless more is said.
+/// How [`crate::Queue::pop`] and [`crate::Queue::bpop`] deliver: one job, unless `count` says otherwise.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Pop {
@@ -16,18 +16,18 @@ pub struct Pop {
 }
 
 impl Pop {
-    /// One job.
+    /// Delivers one job.
     pub fn new() -> Self {
         Pop::default()
     }
 
-    /// Up to so many (of each shard).
+    /// Up to this many jobs (of each shard).
     pub fn count(mut self, count: usize) -> Self {
         self.count = Some(count);
         self
     }
 
-    /// That very job, if it is ready; not for `bpop`.
+    /// This job, if it is ready; not for `bpop`.
     pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
         self.id = Some(id.as_ref().to_vec());
         self
@@ -39,13 +39,13 @@ impl Pop {
         self
     }
 
-    /// The same, for jobs without a TTR of their own or of their queue.
+    /// The length of the lease of jobs without a TTR of their own or of their queue.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Removes the job at delivery: at most once.
+    /// Removes the job at delivery: at-most-once delivery.
     pub fn no_ack(mut self) -> Self {
         self.no_ack = true;
         self
@@ -80,7 +80,7 @@ pub enum NackMode {
     Fatal,
 }
 
-/// How [`crate::Queue::nack`] gives back.
+/// How [`crate::Queue::nack`] gives a job back.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Nack {
@@ -91,30 +91,30 @@ pub struct Nack {
 }
 
 impl Nack {
-    /// The attempt failed, and the job's ladder decides.
+    /// The attempt failed, and the job's backoff decides.
     pub fn new() -> Self {
         Nack::default()
     }
 
-    /// Whether it failed.
+    /// Whether the attempt failed.
     pub fn mode(mut self, mode: NackMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Until the next delivery.
+    /// The wait until the next delivery.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = Some(delay);
         self
     }
 
-    /// From now on.
+    /// The job's new priority.
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// Why it failed.
+    /// Why the attempt failed: the job's reason.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
@@ -146,7 +146,7 @@ pub struct Reschedule {
 }
 
 impl Reschedule {
-    /// Due so long from now.
+    /// A new due time, this long from now.
     pub fn delay(delay: Duration) -> Self {
         Reschedule {
             delay: Some(delay),
@@ -154,7 +154,7 @@ impl Reschedule {
         }
     }
 
-    /// Due at that instant.
+    /// A new due time.
     pub fn at(at: SystemTime) -> Self {
         Reschedule {
             at: Some(at),
@@ -162,12 +162,12 @@ impl Reschedule {
         }
     }
 
-    /// The priority alone.
+    /// Only a new priority.
     pub fn priority(priority: i32) -> Self {
         Reschedule::default().and_priority(priority)
     }
 
-    /// The priority, too.
+    /// A new priority as well.
     pub fn and_priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
         self

@@ -1,4 +1,4 @@
-//! What queries return but `DQ.GET`.
+//! What queries other than `DQ.GET` return.
 
 use crate::core::{before, terms};
 use crate::result::Before;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
-    /// After jobs that have not ended.
+    /// It waits for jobs that have not ended.
     Blocked,
     /// Its due time is in the future.
     Delayed,
@@ -28,7 +28,7 @@ pub enum State {
 }
 
 impl State {
-    /// As commands have it.
+    /// The state's name in commands.
     pub fn word(self) -> &'static str {
         match self {
             State::Blocked => "blocked",
@@ -58,31 +58,31 @@ impl State {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reserved {
-    /// The key that it came from.
+    /// The key that the job came from.
     pub queue: String,
-    /// Of the job; [`Reserved::id_bytes`] where it is no UTF-8.
+    /// The job's id; bytes that are not UTF-8 are replaced.
     pub id: String,
-    /// The same as bytes.
+    /// The job's id as bytes.
     pub id_bytes: Vec<u8>,
-    /// What was added.
+    /// The payload that was added.
     pub payload: Vec<u8>,
-    /// What `ack`, `nack` and `touch` need; `None` with NOACK.
+    /// What `ack`, `nack` and `touch` need; `None` with `NOACK`.
     pub token: Option<String>,
     /// Deliveries, this one included.
     pub attempt: u32,
-    /// The end of the lease.
+    /// When the lease expires; `None` with `NOACK`.
     pub deadline: Option<SystemTime>,
-    /// When it was due.
+    /// When the job was due.
     pub due: Option<SystemTime>,
     /// The length of its leases.
     pub ttr: Duration,
-    /// 0: no limit.
+    /// The limit of deliveries; 0: none.
     pub max_attempts: u32,
-    /// What its ladder waits after a failure of this attempt, if it has one.
+    /// The wait of the job's backoff after a failure of this attempt; `None`: no backoff.
     pub retry_in: Option<Duration>,
-    /// How the jobs ended that it was after.
+    /// How the jobs ended that this job came after.
     pub results: Vec<Before>,
-    /// What it keeps of its steps.
+    /// What earlier attempts kept, by name.
     pub steps: BTreeMap<String, Vec<u8>>,
 }
 
@@ -121,11 +121,12 @@ impl Reserved {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Peeked {
-    /// Of the job.
+    /// The job's id.
     pub id: String,
-    /// What was added.
+    /// The payload that was added.
     pub payload: Vec<u8>,
-    /// When it is due, its lease ends, or it died, by the state that was asked for.
+    /// Depends on the state that was asked for: when the job is due, when its lease expires, when it died or was
+    /// done.
     pub at: Option<SystemTime>,
     /// Deliveries so far.
     pub attempts: u32,

@@ -3,27 +3,27 @@
 use super::reading::Fields;
 use std::time::{Duration, SystemTime};
 
-/// How a recurring job comes again.
+/// How a job recurs: by `every`, or by `cron` in a `zone`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecurrenceRule {
-    /// Each so often.
+    /// The interval.
     pub every: Option<Duration>,
-    /// Or by this expression,
+    /// The cron expression.
     pub cron: Option<String>,
-    /// in this zone.
+    /// The time zone of the cron expression.
     pub zone: Option<String>,
-    /// The last instant.
+    /// No occurrence comes after this instant.
     pub until: Option<SystemTime>,
-    /// How often in all.
+    /// The number of occurrences in all.
     pub times: Option<u64>,
-    /// An occurrence that late is skipped.
+    /// An occurrence that is not delivered within this time of its due time is skipped.
     pub grace: Option<Duration>,
-    /// Each comes up to so much later.
+    /// Each occurrence is delayed by up to this time.
     pub jitter: Option<Duration>,
-    /// The instant of the current one.
+    /// The instant of the current occurrence.
     pub occurrence: Option<SystemTime>,
-    /// How many have ended.
+    /// How many occurrences have ended.
     pub runs: u64,
 }
 

@@ -7,16 +7,17 @@ use redis::{cmd, Cmd, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// At most so many jobs (units of cost) in any window of time.
+/// At most `jobs` jobs, weighted by their cost, in any window of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     /// 0: no limit.
     pub jobs: u32,
-    /// Of time.
+    /// The length of the window.
     pub window: Duration,
 }
 
-/// For [`Queue::configure`], what is `None` stays as it is, and 0 turns a limit off; [`Queue::settings`] answers all.
+/// A queue's settings. For [`Queue::configure`], a field that is `None` stays as it is, and 0 turns a limit off.
+/// [`Queue::settings`] returns all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // by the names of the command reference
 pub struct QueueSettings {
@@ -106,14 +107,14 @@ impl QueueSettings {
 }
 
 impl Queue {
-    /// Sets the settings that are given, on each shard. Makes the queue if it is not there.
+    /// Sets the settings that are not `None`, on each shard. Creates the queue if it does not exist.
     pub async fn configure(&self, settings: QueueSettings) -> Result<(), Error> {
         self.each("DQ.CFGSET", |words| settings.words(words))
             .await
             .map(|_| ())
     }
 
-    /// Those of the queue (of its first shard); `None` where there is no queue.
+    /// The queue's settings (of its first shard); `None` if the queue does not exist.
     pub async fn settings(&self) -> Result<Option<QueueSettings>, Error> {
         let mut get = cmd("DQ.CFGGET");
         get.arg(&*self.keys()[0]);

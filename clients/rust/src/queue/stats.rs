@@ -5,7 +5,7 @@ use redis::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// Of a sharded queue, those of its shards added up.
+/// A queue's figures; of a sharded queue, the sums of its shards.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 #[allow(missing_docs)] // by the names of the command reference
@@ -20,27 +20,27 @@ pub struct Stats {
     pub done_bytes: u64,
     pub recurring: u64,
     pub groups: u64,
-    /// What the deliveries in the window of RATE count.
+    /// The cost of the deliveries in the current window of `RATE`.
     pub rate_used: u64,
     pub waiting_clients: u64,
-    /// `None`: nothing is to come.
+    /// The earliest due time in the future; `None`: no job is delayed.
     pub next_due: Option<SystemTime>,
-    /// The age of the oldest ready job.
+    /// The age of the oldest ready job; zero: none.
     pub oldest_ready: Duration,
-    /// The queue, or one of its shards, delivers nothing
+    /// Whether the queue, or one of its shards, is paused.
     pub paused: bool,
-    /// until then; `None`: until it is resumed.
+    /// When the pause ends; `None` while paused: until it is resumed.
     pub paused_until: Option<SystemTime>,
     pub totals: Totals,
     pub lateness_count: u64,
     pub lateness_sum: Duration,
     pub lateness_max: Duration,
     pub lateness_buckets: Vec<LatenessBucket>,
-    /// Of a newer server, which this version does not know.
+    /// Numbers of a newer server that this version does not know.
     pub other: BTreeMap<String, i64>,
 }
 
-/// What happened since the queue came to its server.
+/// Counts what happened since the queue was created or loaded on its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // by the names of the command reference
@@ -56,10 +56,10 @@ pub struct Totals {
     pub missed: u64,
 }
 
-/// How many deliveries were at most so late.
+/// How many deliveries were at most `up_to` late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatenessBucket {
-    /// `None`: later than all bounds.
+    /// The bound; `None`: none.
     pub up_to: Option<Duration>,
     /// Deliveries.
     pub count: u64,
@@ -68,7 +68,7 @@ pub struct LatenessBucket {
 type Fields = Vec<(String, Value)>;
 
 impl Stats {
-    /// Lateness on the average.
+    /// The mean lateness.
     pub fn lateness_mean(&self) -> Duration {
         self.lateness_sum
             .checked_div(self.lateness_count as u32)

@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Then it is sent again, so that a connection that hangs is noticed.
+/// `DQ.AWAIT` is then sent again, so that a connection that hangs is noticed.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Outcome and value.
 type Ended = Result<(Outcome, Option<Vec<u8>>), Error>;
 type Wanted = (Vec<u8>, oneshot::Sender<Ended>);
 
-/// By their keys.
+/// For each key, where new waits go.
 #[derive(Default)]
 pub(super) struct Waits(HashMap<Arc<[u8]>, mpsc::UnboundedSender<Wanted>>);
 
@@ -37,9 +37,9 @@ pub(super) fn close(waits: &Mutex<Waits>) {
 }
 
 impl Queue {
-    /// Waits until a job has ended, and returns its result; nothing if it has none. A job that did not succeed is
-    /// [`Error::JobFailed`], also one that is not there any more, unless jobs are kept (`keep`, or `DONETTL` of the
-    /// queue). Many waits share one connection.
+    /// Waits until a job has ended, and returns its result; `None` if it has none. If the job did not succeed, the
+    /// error is [`Error::JobFailed`]. So it is if the job ended before and was not kept (`keep`, or `DONETTL` of the
+    /// queue). All waits on a shard of a queue share one connection.
     pub async fn wait<R: DeserializeOwned>(
         &self,
         id: impl AsRef<[u8]>,
@@ -87,7 +87,7 @@ struct Waiting {
     troubles: u32,
 }
 
-/// What comes during a wait.
+/// What can happen during a wait.
 enum News {
     Reply(Result<Value, RedisError>),
     Wanted(Option<Wanted>),
@@ -105,7 +105,7 @@ impl Waiting {
         }
     }
 
-    /// Until its queue is closed.
+    /// Runs until its queue is closed.
     async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Wanted>) {
         loop {
             for waiters in self.wanted.values_mut() {
@@ -152,7 +152,7 @@ impl Waiting {
         words
     }
 
-    /// One `DQ.AWAIT` for all. False: the queue was closed.
+    /// Sends one `DQ.AWAIT` for all jobs. False: the queue was closed.
     async fn look(
         &mut self,
         receiver: &mut mpsc::UnboundedReceiver<Wanted>,
@@ -198,7 +198,7 @@ impl Waiting {
             }
         };
         if is_unblocking {
-            unblocking.await; // or it would end the next wait, between which and this one a job may end
+            unblocking.await; // else it might end the next wait, and a job may end between the two
         }
         match reply {
             Value::ServerError(error) if !error.code().starts_with("UNBLOCKED") => {
@@ -218,7 +218,7 @@ impl Waiting {
         let mut id = cmd("CLIENT");
         let number = match made.send_packed_command(id.arg("ID")).await {
             Ok(Value::Int(number)) => Some(number),
-            _ => None, // forbidden: new ids wait for the next round
+            _ => None, // CLIENT ID is forbidden: new ids wait for the next round
         };
         self.open = Some((made.clone(), number));
         Ok((made, number))

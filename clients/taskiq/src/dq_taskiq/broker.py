@@ -19,11 +19,11 @@ from . import occurrences
 
 logger = logging.getLogger("taskiq.dq")
 
-#: For how long a task stays with a process that crashed. Renewed while the process lives.
+#: How long a task stays with a process that crashed. Renewed while the process lives.
 LEASE_S = 10.0
 #: How long one fetch waits. taskiq's workers notice SIGTERM only when something wakes their event loop.
 WAIT_S = 1.0
-#: The waits before a task comes again that ended without being acknowledged.
+#: The waits before a task comes again that was not acknowledged.
 FIRST_RETURN_S = 5.0
 LONGEST_RETURN_S = 3600.0
 
@@ -31,9 +31,9 @@ LONGEST_RETURN_S = 3600.0
 class DqBroker(AsyncBroker):
     """Keeps tasks in a queue of dq.
 
-    url: of the server, as redis-py takes it, or a client of redis.asyncio.
+    url: the server's, as redis-py takes it, or a client of redis.asyncio.
     queue_name: the queue; the label ``queue_name`` sends a task to another one.
-    lease: for how many seconds a task stays with a process that crashed.
+    lease: how many seconds a task stays with a process that crashed.
     """
 
     def __init__(self, url: Any, queue_name: str = "taskiq", *, lease: float = LEASE_S) -> None:
@@ -45,7 +45,7 @@ class DqBroker(AsyncBroker):
         self._consumers: set[dq.asyncio.Consumer] = set()
 
     def queue(self, name: str | None = None) -> dq.asyncio.Queue:
-        """The queue, with all that dq can do: ``await broker.queue().delete(task.task_id)``."""
+        """The queue, with everything that dq can do: ``await broker.queue().delete(task.task_id)``."""
         name = name or self.queue_name
         if name not in self._queues:
             client = next((queue.client for queue in self._queues.values()), self._url)
@@ -53,9 +53,9 @@ class DqBroker(AsyncBroker):
         return self._queues[name]
 
     async def kick(self, message: BrokerMessage) -> None:
-        """Adds a task. Labels: ``delay`` in seconds, ``priority`` (smaller goes first), ``queue_name``.
+        """Adds a task. Labels: ``delay`` in seconds, ``priority`` (smaller is served first), ``queue_name``.
 
-        Where a task of that id is running, this one follows it; where one waits, nothing changes.
+        If a task with that id is running, this one follows it. If one is waiting, nothing changes.
         """
         labels = message.labels
         added = await self.queue(labels.get("queue_name")).add(
@@ -79,7 +79,7 @@ class DqBroker(AsyncBroker):
                     yield _Message(_End(consumer, job), payload)
 
     def _fit(self, consumer: dq.asyncio.Consumer, job: dq.Job) -> bytes | None:
-        """What taskiq is to run. It would acknowledge what it cannot run, and nobody would hear of it again."""
+        """The payload that taskiq is to run. It would acknowledge a task that it cannot run, which would be lost."""
         try:
             message = self.formatter.loads(job.payload)
         except Exception as error:
@@ -105,10 +105,10 @@ class DqBroker(AsyncBroker):
 
 
 class _Message(AckableMessage):
-    """A task in hand. One that taskiq drops without an acknowledgement is given back.
+    """A task in hand. If taskiq drops it without an acknowledgement, it is given back.
 
-    taskiq takes ``ack`` when it begins with a task, and lets go of it in the end. It drops tasks that should have
-    acknowledged themselves, and those of a middleware that fails. Their leases would be renewed for ever.
+    taskiq takes ``ack`` when it begins with a task, and releases it in the end. It drops tasks that should have
+    acknowledged themselves, and tasks of a middleware that fails: their leases would be renewed for ever.
     When it begins it also takes ``data``, which it gets only if the task is still this worker's.
     """
 
@@ -142,7 +142,7 @@ class _End:
         return ack
 
     def when_gone(self, what: Any, then: Callable[[], None]) -> None:
-        """Perhaps in another thread: wherever it is collected."""
+        """Calls ``then`` when the object is collected, which may be in another thread."""
         weakref.finalize(what, _in_loop, self._loop, then).atexit = False
 
     def check(self) -> None:
@@ -150,13 +150,13 @@ class _End:
             logger.warning("task %s is not run: its lease expired, or it was deleted", self._job.id)
             raise asyncio.CancelledError
 
-    # To a task that has ended before, the consumer does nothing.
+    # The consumer ignores an end of a task that has ended before.
 
     def ack(self) -> None:
         self._consumer.ack(self._job)
 
     def release(self) -> None:
-        """The worker stopped before its turn."""
+        """Gives the task back, as the worker stopped before it began."""
         if not self._begun:
             self._consumer.release([self._job])
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from taskiq.abc.formatter import TaskiqFormatter
     from taskiq.message import TaskiqMessage
 
-#: Of the ids of jobs that are schedules.
+#: The prefix of the ids of jobs that are schedules.
 PREFIX = "schedule:"
 
 
@@ -19,6 +19,6 @@ def is_scheduled(job: dq.Job) -> bool:
 
 
 def run_of(formatter: TaskiqFormatter, message: TaskiqMessage, job: dq.Job) -> bytes:
-    """The message of this run. It has a task id of its own, unless the schedule names one."""
+    """The message of this run. Its task id is its own, unless the schedule names one."""
     message.task_id = message.task_id or f"{job.id.removeprefix(PREFIX)}@{round(job.due.timestamp() * 1000)}"
     return formatter.dumps(message).message

@@ -1,4 +1,4 @@
-"""The result backend: whoever asks for a result waits in the server until it is there."""
+"""The result backend: a client that asks for a result waits in the server until it is there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskiq import AsyncResultBackend, TaskiqResult
 
 KEEP_S = 86_400.0
 WAIT_S = 1.0
-#: While the server is away; each command here is safe to send twice.
+#: How often a command is tried while the server is away; each command here is safe to send twice.
 RETRIES = 10
 ANSWER_S = 5.0
 
@@ -22,10 +22,10 @@ ANSWER_S = 5.0
 class DqResultBackend(AsyncResultBackend[Any]):
     """Keeps results as done jobs of one queue, in JSON.
 
-    url: of the server, as redis-py takes it, or a client of redis.asyncio.
-    keep: for how many seconds.
-    wait: for how long ``is_result_ready`` waits for a result before it answers that there is none. taskiq waits for a
-        result by asking this again and again. With 0 it answers at once.
+    url: the server's, as redis-py takes it, or a client of redis.asyncio.
+    keep: how many seconds results are kept.
+    wait: how many seconds ``is_result_ready`` waits before it answers that there is no result. taskiq waits for a
+        result by calling it again and again. With 0 it answers at once.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class DqResultBackend(AsyncResultBackend[Any]):
         await self._run(kept.expect(self.queue.keys[0], task_id))
         try:
             await self.queue.wait(task_id, self.wait)
-        except (dq.TimedOut, dq.JobFailed):  # in time, or what was expected has been removed
+        except (dq.TimedOut, dq.JobFailed):  # too late, or the awaited job has been removed
             return False
         return True
 

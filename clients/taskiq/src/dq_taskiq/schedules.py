@@ -14,26 +14,26 @@ from .occurrences import PREFIX
 if TYPE_CHECKING:
     from .broker import DqBroker
 
-#: Schedules in one answer of the server.
+#: How many schedules one reply of the server has.
 PAGE = 1000
 
 
 class DqScheduleSource(ScheduleSource):
-    """Schedules as jobs of the broker's queue: by cron and interval recurring ones, by time delayed ones.
+    """Keeps schedules as jobs of the broker's queue: recurring ones by cron or interval, delayed ones by time.
 
-    The server makes them due, and workers run them like any task. So no ``taskiq scheduler`` has to run, and one that
-    runs for other sources has nothing to send for this one: ``get_schedules`` is empty, ``schedules`` lists them.
+    The server makes them due, and workers run them like any task, so no ``taskiq scheduler`` is needed. One that runs
+    for other sources sends nothing for this one: ``get_schedules`` is empty, ``schedules`` lists them.
     """
 
     def __init__(self, broker: DqBroker) -> None:
         self._broker = broker
 
     async def get_schedules(self) -> list[ScheduledTask]:
-        """Nothing: the server sends them."""
+        """Empty: the server makes schedules due."""
         return []
 
     async def add_schedule(self, schedule: ScheduledTask) -> None:
-        """Adds it, or replaces that of the same id. The same rule, said again, goes on as it was."""
+        """Adds a schedule, or replaces the one with that id. An unchanged rule goes on as it was."""
         queue = self._queue(schedule)
         job = {"id": PREFIX + schedule.schedule_id, "data": self._message(schedule)}
         if schedule.cron is not None:
@@ -53,7 +53,7 @@ class DqScheduleSource(ScheduleSource):
             await queue.delete(PREFIX + schedule_id)
 
     async def schedules(self) -> list[ScheduledTask]:
-        """Those in the broker's queue."""
+        """The schedules in the broker's queue."""
         queue, found = self._broker.queue(), []
         async for id in queue.ids(match=f"{PREFIX}*", count=PAGE):
             job = await queue.get(id)
@@ -65,7 +65,7 @@ class DqScheduleSource(ScheduleSource):
         return self._broker.queue(schedule.labels.get("queue_name"))
 
     def _message(self, schedule: ScheduledTask) -> bytes:
-        """As a scheduler sends it."""
+        """The message as a scheduler sends it."""
         kicker = AsyncKicker(schedule.task_name, self._broker, {**schedule.labels, "schedule_id": schedule.schedule_id})
         message = kicker.with_task_id(schedule.task_id or "")._prepare_message(*schedule.args, **schedule.kwargs)
         return self._broker.formatter.dumps(message).message

@@ -1,4 +1,4 @@
-"""The same for asyncio: ``Queue`` whose methods are awaited, and ``Worker`` whose handlers are coroutine functions."""
+"""dq for asyncio: a ``Queue`` whose methods are awaited, and a ``Worker`` whose handlers are coroutine functions."""
 
 from .consumer import Consumer
 from .job import Job

@@ -1,4 +1,4 @@
-"""A connection of redis.asyncio's, used in the raw: many commands in one write, answers as they come."""
+"""A raw connection of redis.asyncio: many commands in one write, replies read as they come."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Line:
     async def send(self, packed: bytes) -> None:
         connection = self._connection or await within(self._connect(), self._connect_s)
         connection._writer.write(packed)
-        # What the server said before it closed the connection, as of a result that is too large, is still to be read.
+        # The server's last words before it closed can still be read, as about a result that is too large.
         with contextlib.suppress(ConnectionError):
             await connection._writer.drain()
 
     async def read(self) -> Any:
-        """The next answer; an error that the server answers is returned."""
+        """The next reply; an error of the server is returned, not raised."""
         reply = self._reader.gets()
         while reply is NOT_YET or isinstance(reply, hiredis.PushNotification):
             if reply is NOT_YET:
@@ -56,7 +56,7 @@ class Line:
         try:
             some: bytes = await stream.read(READ_BYTES)
         except ConnectionError:
-            came: Any = getattr(stream, "_buffer", bytearray())  # before; the stream does not hand that out any more
+            came: Any = getattr(stream, "_buffer", bytearray())  # read before the error, but no longer handed out
             some = bytes(came)
             if not some:
                 raise
@@ -81,7 +81,7 @@ class Line:
         need(connection, "_reader", "_writer")
         self._connection = connection
         self._reader = reader()
-        # Without the permission for it, a waiting connection is closed to withdraw it.
+        # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
         (reply,) = await self.ask([(b"CLIENT", b"ID")])
         self.client_id = reply if isinstance(reply, int) else None
         return connection
@@ -89,7 +89,7 @@ class Line:
     async def _reach(self) -> tuple[Any, dict[str, Any]]:
         client: Any = self._client
         if isinstance(client, redis.RedisCluster):
-            # A keyed command first, that workers may send: it follows a slot that moved, so the client knows its node.
+            # First a keyed command that workers may send: it follows a slot that moved, so the client knows the node.
             await client.execute_command("DQ.TOUCH", self._key, "IDS", 1, "-", 0)
             node: Any = client.get_node_from_key(self._key)  # type: ignore[arg-type]
             return node.connection_class, node.connection_kwargs

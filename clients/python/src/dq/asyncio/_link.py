@@ -1,7 +1,7 @@
-"""The queues that are reached by one pair of connections, for programs with asyncio.
+"""The queues that one pair of connections serves, for programs with asyncio.
 
-A link has a task of its own, the *courier*: it tells the server what no fetch took along within a millisecond, renews
-leases, and asks what handlers want to know.
+Each link has a task, the *courier*: it sends what no fetch takes along within a millisecond, renews leases, and asks
+what handlers want to know.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Link(BaseLink):
         self._listeners: dict[Ear, Listener] = {}
 
     async def open(self) -> bool:
-        """Connects, if it is not. To be called before places are claimed: a server that is away holds up no other."""
+        """Connects if necessary. Called before places are claimed, so that a server that is away holds none of them."""
         try:
             await self._waiting.open()
             return True
@@ -53,18 +53,18 @@ class Link(BaseLink):
         self.trouble = error
         self._is_heard = False
         await self._waiting.close()
-        self._beat_now()  # the server may be another one by now
+        self._beat_now()  # after a failover it may be another server
         self._worker._trouble(error)
         self._troubles += 1
 
     async def rest(self) -> None:
-        """After a fetch, and where it does not open: waits trouble out. No places are to be claimed meanwhile."""
+        """Waits trouble out, after a fetch or a failed ``open``. No places may be claimed meanwhile."""
         if self._troubles:
             await self._worker._rest(_trouble.trouble_s(self._troubles))
 
     async def fetch(self, count: int, wait_s: float) -> list[Delivery]:
-        """Tells what happened since, and waits for jobs. Never raises; ``rest`` is to follow."""
-        self._is_recalled = False  # that was the one before
+        """Sends the outcomes since the last fetch, and waits for jobs. Never raises; ``rest`` must follow."""
+        self._is_recalled = False  # that recall was for the previous fetch
         told = self._take_outcomes()
         self._fetched_at = time.monotonic()
         self._fetching = True
@@ -73,7 +73,7 @@ class Link(BaseLink):
             answer_by = time.monotonic() + wait_s
             try:
                 found, trouble = await within(self._exchange(told, words, answer_by), wait_s + _core.SLACK_S)
-            except asyncio.TimeoutError:  # when the process stood still, the answer may be there
+            except asyncio.TimeoutError:  # if the process was blocked, the reply may be there
                 found, trouble = await within(self._answers(told, answer_by), _core.LATE_S)
             if trouble is not None and not found:
                 raise trouble
@@ -98,7 +98,7 @@ class Link(BaseLink):
     async def _answers(self, told: deque[Outcome], answer_by: float) -> tuple[list[Delivery], Optional[ResponseError]]:
         trouble = await self._hear(self._waiting, told)
         reply = await self._waiting.read()
-        # At the latest since the answer was due: the event loop may have been blocked.
+        # The jobs are ours at the latest since the reply was due: the event loop may have been blocked since.
         return self._found(reply, min(time.monotonic(), answer_by + _core.LATE_S)), trouble
 
     def _beat_now(self) -> None:
@@ -123,7 +123,7 @@ class Link(BaseLink):
             self._wake_ears()
 
     def _look_later(self) -> None:
-        """Tells handlers that their leases are over, whatever the courier waits for."""
+        """Sets a timer for the next expiry, so that handlers are told whatever the courier waits for."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -137,7 +137,7 @@ class Link(BaseLink):
         self._look_later()
 
     async def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
-        """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
+        """Reads the replies to outcomes; returns one that is an error. Outcomes without a reply stay in ``told``."""
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
@@ -153,7 +153,7 @@ class Link(BaseLink):
         self._bell.set()
 
     def _ring(self) -> None:
-        """In a millisecond, so that a fetch may take them along; at once where there are many."""
+        """Wakes the courier: at once if there are many outcomes, else in a millisecond, for a fetch to take along."""
         if not self._armed:
             self._armed = True
             asyncio.get_running_loop().call_later(_core.FLUSH_AFTER_S, self._bell.set)
@@ -171,14 +171,14 @@ class Link(BaseLink):
                     await within(self._bell.wait(), wait_s(beat_at))
                 self._bell.clear()
                 self._armed = False
-                # First, so that nothing that the server refuses keeps leases from being renewed.
+                # Heartbeats first, so that a command that the server refuses does not keep leases from being renewed.
                 await self._beat()
-                await self._tell_some()  # before what handlers ask: a full memory may refuse that, and ends make room
+                await self._tell_some()  # before errands: a full server may refuse those, and ends free memory
                 await self._recall()
                 await self._run_errands()
                 troubles = 0
             except asyncio.CancelledError:
-                await self._control.close()  # perhaps with answers that nobody read
+                await self._control.close()  # it may hold unread replies
                 raise
             except Exception as error:
                 await self._control.close()
@@ -236,7 +236,7 @@ class Link(BaseLink):
                 raise
 
     async def ask(self, delivery: Delivery, commands: Sequence[Command]) -> list[Any]:
-        """For its handler."""
+        """Sends a handler's commands, and returns the replies."""
         if not self.is_kept:  # in tests
             errand = Errand(commands)
             self._done(errand, await self._ask(commands))
@@ -252,10 +252,10 @@ class Link(BaseLink):
         return errand.answers()
 
     async def ready(self, key: bytes, call: Any) -> Command:
-        """The command, after what the hooks of its queue have to await."""
+        """The command, once the hooks of its queue were awaited."""
         return await self._queues[key]._ready(call)  # type: ignore[no-any-return]
 
-    # --- Cancelling is heard
+    # --- Hearing of cancellations
 
     def _cover(self, ear: Ear) -> None:
         listener = self._listeners.get(ear)
@@ -269,7 +269,7 @@ class Link(BaseLink):
             self._bell.set()
 
     async def withdraw(self) -> None:
-        """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
+        """Ends the waiting fetch. A job that is handed out at that moment is read, and given back."""
         with contextlib.suppress(Exception):
             while self._fetching:
                 waiting = self._waiting.client_id
@@ -278,13 +278,13 @@ class Link(BaseLink):
                 await asyncio.sleep(0.005)
 
     async def end_fetch(self) -> None:
-        """What a fetch took along and got no answer to comes back from it; and so may jobs."""
+        """Waits for the last fetch: it may return jobs, and puts back outcomes that got no reply."""
         while self._fetching:
             await self.withdraw()
             await asyncio.sleep(0.005)
 
     async def finish(self) -> None:
-        """What the server has still to hear; and all that is left goes back to it."""
+        """Sends all outcomes that are left, and gives back all jobs that are left."""
         for listener in self._listeners.values():
             listener.task.cancel()
         commands = self._leave()
@@ -313,7 +313,7 @@ class Link(BaseLink):
 
 
 class Listener:
-    """Waits at the server for the loss of jobs of one queue, on a connection of its own."""
+    """Waits at the server, on its own connection, for the loss of jobs of one queue."""
 
     def __init__(self, link: Link, ear: Ear, line: Line) -> None:
         self.line = line

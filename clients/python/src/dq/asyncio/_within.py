@@ -1,7 +1,7 @@
-"""Tasks: a limit of time that never swallows a cancellation, and what keeps them alive.
+"""Tasks: a time limit that never swallows a cancellation, and what keeps tasks alive.
 
-``asyncio.wait_for`` does so before Python 3.12, where what it waits for ends in the same turn of the event loop: who
-was cancelled goes on, and whoever waits for its end waits for ever.
+Before Python 3.12 ``asyncio.wait_for`` swallows a cancellation if what it waits for ends in the same turn of the event
+loop. The cancelled task then goes on, and whoever waits for its end waits for ever.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ async def with_task(awaitable: Awaitable[T], timeout_s: Optional[float]) -> T:
 
 
 async def _cancelled(task: asyncio.Future[T]) -> None:
-    """Its end is waited for, so that nothing of it goes on beside what follows."""
+    """Waits for the end of a cancelled task, so that it does not run beside what follows."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # nobody else asks for it
+        task.exception()  # nothing else retrieves it
 
 
 if sys.version_info >= (3, 11):
 
     async def within(awaitable: Awaitable[T], timeout_s: Optional[float]) -> T:
-        """What the awaitable gives, or asyncio.TimeoutError after so many seconds; None: however long it takes."""
+        """The awaitable's result. Raises asyncio.TimeoutError after ``timeout_s`` seconds; None: no limit."""
         async with asyncio.timeout(timeout_s):
             return await awaitable
 
@@ -48,7 +48,7 @@ else:
 
 
 def keep(tasks: set[asyncio.Task[None]], coroutine: Coroutine[Any, Any, None], needed: Any) -> None:
-    """A task for it, which the event loop alone would not keep; where it is needed."""
+    """Runs the coroutine as a task, unless ``needed`` is None. The event loop alone would not keep the task alive."""
     if needed is None:
         return coroutine.close()
     task = asyncio.get_running_loop().create_task(coroutine)

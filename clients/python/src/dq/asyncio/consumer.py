@@ -29,11 +29,11 @@ class Consumer(JobConsumer[Queue]):
         self._hooking: set[asyncio.Task[None]] = set()
 
     async def fetch(self, count: int = 1, wait: Optional[Duration] = None) -> list[Job]:
-        """Up to ``count`` jobs: waits for the first one for up to ``wait``.
+        """Takes up to ``count`` jobs, and waits up to ``wait`` for the first one.
 
-        An empty list where there are none, or the server is away. Raises ConfigurationError where waiting would not
+        Returns an empty list if there are none or the server is away. Raises ConfigurationError where waiting would not
         help.
-        It may be cancelled: the wait is withdrawn, and a job that came in that instant given back.
+        It may be cancelled: the wait is withdrawn, and a job that comes at that moment is given back.
         """
         if self._courier is None:  # in the event loop from here on
             self._stopping = asyncio.Event()
@@ -62,7 +62,7 @@ class Consumer(JobConsumer[Queue]):
         self.release(each.job for each in await fetching)
 
     async def aclose(self, patience: Duration = _core.TELLING_S) -> None:
-        """Tells the server what it has not heard, and gives back all jobs that are still in hand."""
+        """Tells the server how jobs ended, for up to ``patience``, and gives back all jobs that are still in hand."""
         self.draining = True
         if self._courier is None:
             return

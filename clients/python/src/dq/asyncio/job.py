@@ -18,39 +18,52 @@ class Job(BaseJob):
     __slots__ = ()
 
     async def step(self, name: str, function: Callable[[], Union[T, Awaitable[T]]]) -> T:
-        """Runs the function (which may be a coroutine function) once in the life of the job, and keeps what it returns.
+        """Runs the function, which may be a coroutine function, once in the life of the job. Keeps what it returns.
 
-        In later attempts the kept value comes back. What is not a step runs again in each attempt.
+        Later attempts return the kept value. Code outside steps runs again in each attempt.
         """
         return await self._do(_steps.step(self._steps, name, function))  # type: ignore[no-any-return]
 
     async def sleep(self, name: str, duration: Duration) -> None:
-        """Ends the attempt, uncounted; the handler begins again after ``duration``, and then goes on here at once."""
+        """Ends the attempt, uncounted. After ``duration`` the handler begins again, and then goes on here at once."""
         await self._do(_steps.sleep(self._steps, name, duration))
 
     async def wait(self, name: str, timeout: Optional[Duration] = None) -> Any:
-        """The value of the signal ``name``. Where it has not come, the attempt ends, uncounted, until it does.
+        """Returns the value of the signal ``name``.
 
-        Raises ``TimedOut`` where it did not come within ``timeout``.
+        If it has not come, ends the attempt, uncounted: the handler begins again when it comes.
+
+        Raises ``TimedOut`` if it does not come within ``timeout``.
         """
         return await self._do(_steps.wait(self._steps, name, timeout))
 
     async def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run") -> list[Result]:
-        """How these jobs of the queue ended. Where they have not, the attempt ends, uncounted, until they have."""
+        """Returns how these jobs of the queue ended.
+
+        If some have not, ends the attempt, uncounted: the handler begins again when all have.
+
+        on_dead: what to do if one of them dies: "wait" (it may be kicked), "run" or "die".
+        """
         return Result.read(await self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
 
     async def spawn(
         self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: str = "run"
     ) -> list[Result]:
-        """Adds jobs, each a mapping of what ``Queue.add`` takes, and waits for their ends, in one transaction."""
+        """Adds jobs, each a mapping of ``Queue.add``'s arguments, and waits for their ends, in one atomic step.
+
+        A job without an ``id`` gets ``<id of this job>/<name>/<number>``, so later attempts find the same jobs.
+        """
         return Result.read(await self._do(_steps.spawn(self._steps, jobs, name, on_dead)), self._codec)
 
     async def once(self, name: str, script: str, keys: Sequence[Any] = (), args: Sequence[Any] = ()) -> bool:
-        """Runs a Lua script that takes effect once in the life of the job, on this server. Whether it ran now."""
+        """Runs a Lua script that takes effect once in the life of the job, on this server. Returns whether it ran now.
+
+        See ``dq.Job.once``.
+        """
         return await self._do(_steps.once(self._steps, name, script, keys, args))  # type: ignore[no-any-return]
 
     async def set_cost(self, cost: int) -> None:
-        """What this delivery counts in the rates of the queue and its group, where that is known only afterwards."""
+        """Sets what this delivery counts towards the rates of the queue and its group, if known only afterwards."""
         await self._do(_steps.set_cost(self._steps, cost))
 
     async def _do(self, steps: _steps.Steps) -> Any:

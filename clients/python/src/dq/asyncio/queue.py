@@ -1,4 +1,4 @@
-"""The queue of programs with asyncio. Its methods are those of ``dq.Queue``, awaited."""
+"""The queue for programs with asyncio. Its methods are those of ``dq.Queue``, awaited."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 @near_misses("Queue")
 class Queue(Commands):
-    """A queue, by the URL of its server or a client of redis.asyncio (Redis, RedisCluster, a Sentinel's master_for)."""
+    """A queue, by its server's URL or a client of redis.asyncio (Redis, RedisCluster, a Sentinel's master_for).
+
+    See ``dq.Queue``.
+    """
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class Queue(Commands):
         hooks: Sequence[Hooks] = (),
     ) -> None:
         self._init(name, shards, codec, hooks)
-        # Nothing is sent twice by itself: a job without an id of its own would be there twice.
+        # No retries by redis-py: it would send a DQ.POP again whose reply was lost.
         self.client: Client = (
             redis.Redis.from_url(client, socket_timeout=ANSWER_S, retry=redis.retry.Retry(NoBackoff(), 0))
             if isinstance(client, str)
@@ -62,7 +65,7 @@ class Queue(Commands):
         return self._steps(*parts) if self.hooks else super()._add(*parts)
 
     async def _ready(self, steps: Any) -> Command:
-        """The command, after what its hooks have to await."""
+        """The command, once its hooks were awaited."""
         while not isinstance(steps, tuple):
             try:
                 adding = next(steps)
@@ -90,16 +93,16 @@ class Queue(Commands):
         for command in commands:
             pipeline.execute_command(*command, NEVER_DECODE=True)
         replies: list[Any] = await pipeline.execute(raise_on_error=False)
-        for error in replies:  # as the server said it: redis-py would put the command before it
+        for error in replies:  # with the server's words: redis-py would put the command before them
             if isinstance(error, Exception):
                 raise error
         return [*map(words.undecoded, replies)] if is_atomic else replies
 
     async def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
-        """Waits for the end of a job: what its handler returned.
+        """Waits for the end of a job, and returns its result.
 
-        Raises JobFailed where it is dead, deleted or expired, or where the queue does not know of it any more (give it
-        ``keep``), and TimedOut. All waits of a queue share one connection (of each shard that is waited for).
+        Raises TimedOut, or JobFailed if the job is dead, deleted or expired, or if the queue no longer knows it (give
+        it ``keep``). All waits of a queue share one connection (one for each shard that is waited for).
         """
         end_by = until(timeout)
         raw, key = words.bytes_of(id), self._key(id)
@@ -114,7 +117,10 @@ class Queue(Commands):
         keep: Duration = KEEP_S,
         **options: Unpack[AddOptions],
     ) -> Any:
-        """``add``, and then ``wait``: a request and its reply."""
+        """``add``, and then ``wait``: a request and its reply. The result is kept for 60 s by default.
+
+        Raises ValueError if there is a job with that id already.
+        """
         end_by = until(timeout)
         id = await self.add(data, keep=keep, **options)
         if id is None:
@@ -124,7 +130,7 @@ class Queue(Commands):
     async def ids(
         self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000
     ) -> AsyncIterator[str]:
-        """All ids, step by step, as ``scan_iter`` does it."""
+        """Iterates over all ids, step by step, as ``scan_iter`` does."""
         for shard in range(len(self.keys)):
             cursor = "0"
             while True:

@@ -1,8 +1,7 @@
-"""The worker of programs with asyncio: handlers are tasks.
+"""The worker for programs with asyncio: handlers are tasks.
 
-Each link has two tasks: one fetches, with the acknowledgements of finished jobs in the same write; the *courier*
-tells the server what no fetch took along within a millisecond, renews leases, and withdraws the fetch that waits
-when the worker stops.
+Each link has two tasks. One fetches, with the acknowledgements of finished jobs in the same write. The *courier* sends
+what no fetch takes along within a millisecond, renews leases, and withdraws the waiting fetch when the worker stops.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Worker(BaseWorker[Queue]):
     # --- Running and stopping
 
     async def run(self, *, signals: bool = True) -> None:
-        """Works until it is stopped: by ``stop``, or by SIGTERM or SIGINT (a second one ends the drain).
+        """Works until it is stopped, by ``stop``, SIGTERM or SIGINT. A second stop or signal ends the drain.
 
         Raises ConfigurationError where waiting would not help.
         """
@@ -64,7 +63,7 @@ class Worker(BaseWorker[Queue]):
             await self.join()
 
     async def start(self) -> None:
-        """Works in tasks of its own. To be followed by ``stop`` and ``join``."""
+        """Starts the worker's tasks. ``stop`` and ``join`` must follow."""
         if self._links:
             raise RuntimeError("a worker runs only once: create another one")
         self._pid = os.getpid()
@@ -110,7 +109,7 @@ class Worker(BaseWorker[Queue]):
         await self._wait_idle(drain_s)
         for task, batch in list(self._tasks.items()):
             self._cancel(task, batch, "stopping")
-        # What a fetch was handed before it was withdrawn is read, to be given back.
+        # Jobs that a fetch was handed before it was withdrawn are read, to be given back.
         await asyncio.wait([*self._tasks, *self._fetchers], timeout=_core.TELLING_S / 2)
         for task in [*self._fetchers, *self._couriers, *withdrawing]:
             task.cancel()
@@ -124,7 +123,7 @@ class Worker(BaseWorker[Queue]):
         self._stopped_line()
 
     async def _wait_idle(self, duration_s: float) -> None:
-        """Until all handlers have ended, a second stop, or then."""
+        """Waits until all handlers have ended, for ``duration_s``, or until a second stop."""
         if self._stops > 1:
             return
         again = asyncio.create_task(self._stopping.wait())
@@ -165,7 +164,7 @@ class Worker(BaseWorker[Queue]):
     # --- Handling
 
     async def _claim(self, link: Link) -> int:
-        """How many jobs a link may fetch, when there is room and it is its turn; 0 to end."""
+        """How many jobs the link may fetch, once there is room and it is its turn; 0 if the worker stops."""
         self._turns.want(link, time.monotonic())
         while not self.draining:
             claim, look_at = self._claim_for(link)
@@ -178,7 +177,7 @@ class Worker(BaseWorker[Queue]):
         return 0
 
     async def _supply(self, link: Link) -> None:
-        """Fetches as long as the worker works."""
+        """Fetches until the worker stops."""
         while not self.draining:
             claim = await self._claim(link) if len(self._links) == 1 or await link.open() else 0
             if claim:
@@ -193,7 +192,7 @@ class Worker(BaseWorker[Queue]):
         finally:
             self._turns.end(link, time.monotonic(), not found)
             self._take_on(claim, found)
-        await asyncio.sleep(0)  # what is done at once goes along with the next fetch
+        await asyncio.sleep(0)  # handlers that end at once go along with the next fetch
 
     def _take_on(self, claim: int, found: list[Delivery]) -> None:
         self._claimed -= claim
@@ -222,7 +221,7 @@ class Worker(BaseWorker[Queue]):
             return
         if self.hooks:
             await self._ahook("before", batch)
-        if all(each.job.cancelled for each in batch):  # meanwhile
+        if all(each.job.cancelled for each in batch):  # cancelled while the hooks ran
             ended: tuple[Any, Any] = Cancelled(), None
         else:
             ended = await self._run_handler(handler, batch)
@@ -270,7 +269,7 @@ class Worker(BaseWorker[Queue]):
     def _lost(self, delivery: Delivery) -> None:
         super()._lost(delivery)
         for task, batch in self._tasks.items():
-            # A batch goes on for the others in it.
+            # The task of a batch goes on for the other jobs in it.
             if delivery in batch and all(each.job.lost for each in batch):
                 task.cancel()
 
@@ -279,7 +278,7 @@ class Worker(BaseWorker[Queue]):
         self._stopping.set()
 
     async def _rest(self, duration_s: float) -> None:
-        """Until then, or until the worker stops."""
+        """Waits for the duration, or until the worker stops."""
         with contextlib.suppress(asyncio.TimeoutError):
             await within(asyncio.shield(self._stopping_or_draining()), duration_s)
 

@@ -1,6 +1,6 @@
-"""For tests of programs that use dq: a server with a clock that tests move, and handlers run without a server.
+"""For tests of programs that use dq: a server whose clock the test moves, and queues that run handlers without it.
 
-The pytest plugin (fixtures ``dq_url``, ``clock``) is there as soon as the package is installed.
+The pytest plugin (fixtures ``dq_url``, ``clock``) is active as soon as the package is installed.
 """
 
 from .inline import AsyncInlineQueue, InlineQueue

@@ -1,4 +1,4 @@
-"""What an inline queue keeps in place of a server: jobs that were run, and those that wait, without I/O."""
+"""What an inline queue has instead of a server: jobs that were run and jobs that wait, without I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TTR_MS = 60_000
 
 
 class Run(NamedTuple):
-    """A handler that is to be called; what it returns is sent back, what it raises thrown in."""
+    """A handler to be called. Its result is sent back; its error is thrown in."""
 
     function: Callable[..., Any]
     argument: Any
@@ -43,13 +43,13 @@ class Kept:
         self.results: list[list[Any]] = []
         self.awaits: Optional[bytes] = None
         self.has_limit = False
-        """It does not wait for its signal for ever."""
+        """Its wait for a signal has a timeout."""
         self.delivery: Optional[Delivery] = None
-        """Its last one."""
+        """Its last delivery."""
 
 
 class Memory:
-    """The link of its deliveries."""
+    """Takes the place of the link of its deliveries."""
 
     place = "inline"
 
@@ -77,7 +77,7 @@ class Memory:
         return [self._step(command) for command in commands]
 
     def _step(self, command: Command) -> int:
-        if command[0] == b"DQ.TOUCH":  # a cost: there are no rates
+        if command[0] == b"DQ.TOUCH":  # sets a cost, but an inline queue has no rates
             return 1
         if command[0] != b"DQ.STEP":
             raise DqError(f"{command[0].decode()} needs a server: see dq.testing.TestServer")
@@ -88,7 +88,7 @@ class Memory:
     # --- Commands of the queue
 
     def command(self, command: Command) -> Runs:
-        """Its reply."""
+        """Carries out a command, and returns its reply."""
         name, _, id, *rest = command
         found = self.kept.get(id)
         if name == "DQ.ADD":
@@ -121,7 +121,7 @@ class Memory:
         return 1
 
     def pass_time(self) -> Runs:
-        """Whatever waits with a limit of time has reached it."""
+        """Ends all waits that have a timeout, as if it was over."""
         for kept in list(self.kept.values()):
             if kept.state == "waiting" and kept.has_limit:
                 yield from self._run(kept)
@@ -129,7 +129,7 @@ class Memory:
     # --- Running
 
     def _run(self, kept: Kept) -> Runs:
-        """Attempt after attempt, until it ends or waits."""
+        """Runs attempts of a job until it ends or waits."""
         kept.state, kept.awaits = "ready", None
         while self._is_free(kept):
             run = self._delivered(kept)
@@ -174,7 +174,7 @@ class Memory:
         return Run(handler.function, [job] if handler.batch else job)
 
     def _goes_on(self, kept: Kept) -> Runs:
-        """What the end of its attempt asked for. Whether the next one begins at once."""
+        """Carries out what suspended the attempt. Returns whether the next attempt begins at once."""
         if kept.delivery is None or kept.delivery.suspension is None:
             return True
         _, ahead, nack = kept.delivery.suspension
@@ -187,7 +187,7 @@ class Memory:
         for child in children:
             try:
                 yield from self._run(child)
-            except Exception:  # it is dead: its parent is told
+            except Exception:  # the child is dead: its parent is told
                 continue
         options = nack[6:]
         if options[0] == b"AWAIT" and options[1] not in kept.steps:

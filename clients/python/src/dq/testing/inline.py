@@ -46,7 +46,7 @@ class _Inline(Commands):
         made = Handlers(each if isinstance(each, Handler) else Handler(each) for each in handlers)
         self._memory = self._links(self.keys[0], self.codec, made, self._jobs, self._child)
         self.jobs: list[Any] = self._memory.jobs
-        """The jobs that were run, each attempt by itself."""
+        """The jobs that were run: one for each attempt."""
 
     def _child(self, key: bytes, job: Any) -> Any:
         return self._added({**job}, key).call
@@ -58,9 +58,9 @@ class _Inline(Commands):
 
 
 class InlineQueue(_Inline):
-    """Takes the place of ``dq.Queue``. What the handler raises, ``add`` raises.
+    """Takes the place of ``dq.Queue``: ``add`` runs the handler, and raises what the handler raises.
 
-    ``job.sleep`` is over at once; ``job.wait`` ends with ``signal``, or with ``pass_time`` where it has a timeout.
+    ``job.sleep`` returns at once. ``job.wait`` ends with ``signal``, or with ``pass_time`` if it has a timeout.
     """
 
     _links = _Link
@@ -85,7 +85,7 @@ class InlineQueue(_Inline):
             return end.value
 
     def pass_time(self) -> None:
-        """All that waits for a signal with a timeout goes on without it."""
+        """Ends all waits for signals that have a timeout, without the signal."""
         self._play(self._memory.pass_time())
 
     def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
@@ -120,7 +120,7 @@ class AsyncInlineQueue(_Inline):
             return end.value
 
     async def pass_time(self) -> None:
-        """All that waits for a signal with a timeout goes on without it."""
+        """Ends all waits for signals that have a timeout, without the signal."""
         await self._play(self._memory.pass_time())
 
     async def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:

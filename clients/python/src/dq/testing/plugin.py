@@ -11,14 +11,14 @@ from .server import Clock, TestServer
 
 @pytest.fixture(scope="session")
 def dq_server() -> Iterator[TestServer]:
-    """A server with the module and its test clock. The variables DQ_SERVER and DQ_MODULE say which."""
+    """A server with the module and its test clock, by the variables DQ_SERVER and DQ_MODULE."""
     with TestServer() as server:
         yield server
 
 
 @pytest.fixture
 def dq_url(dq_server: TestServer) -> str:
-    """The URL of the server, empty."""
+    """The URL of the server, which is emptied first."""
     dq_server.client.flushall()
     return dq_server.url
 

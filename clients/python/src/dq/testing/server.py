@@ -1,4 +1,4 @@
-"""A server of a test's own, whose clock stands still until the test moves it."""
+"""A server for tests, whose clock stands still until the test moves it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Clock:
         return self._ask("GET")
 
     def advance(self, duration: Optional[timedelta] = None, **parts: float) -> datetime:
-        """``advance(days=30)``: whatever becomes due on the way has happened when it returns."""
+        """Moves the clock, as ``advance(days=30)``. What becomes due on the way has happened when it returns."""
         return self._ask("ADVANCE", to_ms(duration if duration is not None else timedelta(**parts)))
 
     def set(self, instant: datetime) -> datetime:
         return self._ask("SET", instant_to_ms(instant))
 
     def next(self) -> Optional[datetime]:
-        """To the next instant at which anything happens; None where nothing is to come."""
+        """Moves to the next instant at which anything happens; None if nothing will happen."""
         reply = self._client.execute_command("DQ.CLOCK", "NEXT")
         return None if reply is None else from_ms(reply)
 
@@ -46,11 +46,11 @@ class Clock:
 class TestServer:
     """Redis or Valkey with the module and its test clock, on a socket in a folder of its own.
 
-    program: by default that of the variable DQ_SERVER, or the redis-server or valkey-server of the PATH.
+    program: by default the variable DQ_SERVER, or redis-server or valkey-server of the PATH.
     module: by default the file that the variable DQ_MODULE names.
     """
 
-    __test__ = False  # it is no test, whatever its name says
+    __test__ = False  # not a test, whatever its name says
 
     def __init__(self, program: Optional[str] = None, module: Optional[str] = None) -> None:
         self.program = program or os.environ.get("DQ_SERVER") or _find_program()

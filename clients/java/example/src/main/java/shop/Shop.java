@@ -9,9 +9,9 @@ import io.github.redisdq.Worker;
 import io.github.redisdq.WorkerBuilder;
 import java.time.Duration;
 
-/** A shop: a reminder of a trial that ends, payments that are tried again, and exports that take long. */
+/** A shop: a reminder before a trial ends, payments that are retried, and exports that take long. */
 public final class Shop {
-    /** How the shop reaches the world: tests give their own. */
+    /** How the shop reaches the world; tests replace it. */
     public interface World {
         void mail(String to, String text);
 
@@ -75,7 +75,7 @@ public final class Shop {
 
     private void export(Job job, Export export) throws InterruptedException {
         for (int page = 0; page < export.pages; page++) {
-            job.check(); // whether the worker stops: then another one begins anew
+            job.check(); // if the worker stops, another one starts over
             world.mail("accounting", "page " + page);
             job.pause(Duration.ofMillis(10));
         }

@@ -11,14 +11,14 @@ import org.springframework.stereotype.Service;
 
 @Service
 public class Orders {
-    /** Of an order. */
+    /** The state of an order. */
     public enum State {
         OPEN,
         PAID,
         CLOSED
     }
 
-    /** What a job says. */
+    /** The data of a job. */
     public record TimeOut(long order) {}
 
     private static final String QUEUE = "orders";
@@ -41,10 +41,10 @@ public class Orders {
         dq.add(QUEUE, new TimeOut(order), JobOptions.withId(job(order)).delay(timeToPay));
     }
 
-    /** False where it was closed first. */
+    /** False if the order was closed first. */
     public boolean pay(long order) {
         boolean isPaid = states.replace(order, State.OPEN, State.PAID);
-        dq.cancel(QUEUE, job(order)); // it would find nothing to do: a job may come twice, so it has to look
+        dq.cancel(QUEUE, job(order)); // without this, the job would find nothing to do: a job may come twice, so it has to check
         return isPaid;
     }
 

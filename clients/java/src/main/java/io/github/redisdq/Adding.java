@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** One job to be added, and what the answer means. */
+/** A job to be added, and what the reply means. */
 final class Adding {
     private final String id;
     private final boolean isOurId;
@@ -19,7 +19,7 @@ final class Adding {
         this(queue, data, options, null);
     }
 
-    /** {@code key}: of the shard that it is to be in; null for any. */
+    /** {@code key}: the shard that the job must be in; null: any. */
     Adding(DqQueue queue, Object data, JobOptions options, byte[] key) {
         isOurId = options.id() == null;
         if (isOurId && options.ifExists() == JobOptions.IfExists.ONLY_REPLACE) {
@@ -37,7 +37,7 @@ final class Adding {
         this.options = options.words();
     }
 
-    /** One that is added by its parent, to whose key it belongs. */
+    /** A job that is added by its parent, on the parent's key. */
     static Words child(byte[] key, String id, DqQueue.NewJob child, Codec codec, List<Hooks> hooks) {
         JobOptions options = child.options();
         byte[] payload = payload(Bytes.text(key), codec, hooks, child.data(), options);
@@ -69,14 +69,17 @@ final class Adding {
         return isPlain && options.equals(other.options);
     }
 
-    /** For those that are alike, and of one key. */
+    /** One command for jobs that are alike, and of one key. */
     static Words many(List<Adding> all) {
         Words words = new Words("DQ.MADD", 2 * all.size()).add(all.get(0).key).add(all.size());
         all.forEach(each -> words.add(each.id).add(each.payload));
         return words.add(all.get(0).options);
     }
 
-    /** An id of ours that is there already was added by this command, which the client library sent twice. */
+    /**
+     * The id that was added, or null if the job was refused. If a job has an id of ours already, an earlier sending of
+     * this command by the client library added it.
+     */
     String answered(Object reply) {
         return isOurId ? id : Reply.text(reply);
     }
@@ -93,7 +96,7 @@ final class Adding {
         return isPlain ? codec.encode(data) : Envelope.write(codec, data, options.kind(), headers);
     }
 
-    /** The headers with what the hook sets; as they were where it throws. */
+    /** The headers that the hook has set; unchanged if it throws. */
     private static Map<String, String> hooked(Hooks hooks, String queue, Map<String, String> headers) {
         Map<String, String> given = new LinkedHashMap<>(headers);
         Map<String, String> set = new LinkedHashMap<>();

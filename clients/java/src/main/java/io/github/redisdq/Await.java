@@ -8,10 +8,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 
-/** Waits for what a client library promised, and says in the same words for all of them why it did not come. */
+/** Waits for the futures of client libraries, with the same exceptions for all of them. */
 final class Await {
     private static final Duration LONGEST_CONNECT = Duration.ofSeconds(5);
-    private static final long LATE_MS = 20; // for what came in time while this program stood still
+    private static final long LATE_MS = 20; // for replies that had arrived in time while this program was stopped
 
     private Await() {}
 
@@ -19,12 +19,12 @@ final class Await {
         T end() throws InterruptedException, ExecutionException, TimeoutException;
     }
 
-    /** How long to wait for a connection whose answers may take that long. */
+    /** How long to wait for a connection whose replies may take {@code patience}. */
     static Duration connecting(Duration patience) {
         return patience.isZero() ? LONGEST_CONNECT : Times.min(patience, LONGEST_CONNECT);
     }
 
-    /** {@code failed} makes of an error what the server answered, or throws. A patience of 0 is for ever. */
+    /** Waits for a reply. {@code failed} turns an error into the reply, or throws. A patience of 0 is without limit. */
     static Object answer(CompletableFuture<?> next, Duration patience, Function<Throwable, Object> failed) {
         String late = "no answer within " + patience.toMillis() + " ms";
         return by(() -> patience.isZero() ? next.get() : inTime(next, patience), late, failed);
@@ -39,7 +39,7 @@ final class Await {
         }
     }
 
-    /** {@code otherwise}: what becomes of one that is not waited for any longer. */
+    /** Waits for a connection. {@code otherwise} disposes of one that comes too late. */
     static <T> T connection(
             CompletableFuture<T> next, Duration limit, Function<Throwable, DqException> failed, Runnable otherwise) {
         String late = "no connection within " + limit.toMillis() + " ms";

@@ -5,7 +5,7 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Ids and keys may hold any bytes; as texts, those that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF. */
+/** Texts of ids and keys, which may hold any bytes: those that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF. */
 final class Bytes {
     private static final int ESCAPE = 0xDC00;
 
@@ -39,7 +39,7 @@ final class Bytes {
     }
 
     static String text(byte[] raw) {
-        if (isAscii(raw)) { // as most are; a decoder for each takes longer than all else
+        if (isAscii(raw)) { // as most texts are; a decoder for each would cost more than all else
             return new String(raw, StandardCharsets.US_ASCII);
         }
         try {
@@ -72,7 +72,7 @@ final class Bytes {
         return out.toString();
     }
 
-    /** Of the character that begins there; 0 where none does. */
+    /** The size of the character that begins here; 0: none does. */
     private static int sizeOf(byte[] raw, int at) {
         for (int size = 1; size <= 4 && at + size <= raw.length; size++) {
             try {
@@ -85,7 +85,7 @@ final class Bytes {
         return 0;
     }
 
-    /** At most so many bytes, and no part of a character. */
+    /** Cuts a text to at most this many bytes, between characters. */
     static byte[] cut(String text, int most) {
         byte[] raw = text.getBytes(StandardCharsets.UTF_8);
         int size = Math.min(raw.length, most);

@@ -1,11 +1,11 @@
 package io.github.redisdq;
 
-/** What a handler is told, and then has to end. */
+/** Why a handler is told to end. */
 public enum CancelReason {
-    /** Another worker may have the job: the end of this handler will not count. */
+    /** Another worker may have the job: what the handler then does or throws does not count. */
     LOST,
-    /** The worker stops, and the handler's time to finish is over: the job is given back. */
+    /** The worker stops, and its drain is over: the job is given back. */
     STOPPING,
-    /** The handler took longer than its time limit: the job has failed. */
+    /** The handler took longer than its timeout: the job has failed. */
     TIMEOUT
 }

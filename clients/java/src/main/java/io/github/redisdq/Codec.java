@@ -2,7 +2,7 @@ package io.github.redisdq;
 
 import java.lang.reflect.Type;
 
-/** Makes bytes of what {@link DqQueue#add} is given, and the other way round in {@link Job#data}. */
+/** Encodes what {@link DqQueue#add} is given, and decodes it for {@link Job#data}. */
 public interface Codec {
     byte[] encode(Object data);
 

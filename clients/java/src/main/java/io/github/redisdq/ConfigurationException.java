@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-/** The worker cannot run as it is configured; waiting would not help. The message says what to do. */
+/** Something cannot work as it is configured, and waiting would not help. The message says what to do. */
 public final class ConfigurationException extends DqException {
     public ConfigurationException(String message) {
         super(message);

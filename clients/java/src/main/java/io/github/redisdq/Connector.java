@@ -4,46 +4,49 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 
-/** How a client library reaches the server. {@link JedisConnector} is one; others may be written. */
+/** Reaches the server by a client library. {@link JedisConnector} is one; others may be written. */
 public interface Connector extends AutoCloseable {
-    /** The one command whose key is not its second word. */
+    /** The only command whose key is not its second word. */
     byte[] EVAL = {'E', 'V', 'A', 'L'};
 
     /**
-     * Sends the commands in as few round trips as it can, and gives their answers: null, Long, byte[], List or Map; an
-     * error of the server is a {@link ServerException} in its place. Follows redirections of a cluster. {@code patience}
-     * is for the slowest answer; null: the client's own.
+     * Sends commands in as few round trips as it can, and returns their replies: null, Long, byte[], List or Map. An
+     * error of the server is a {@link ServerException} in place of the reply. It follows redirections of a cluster.
+     * {@code patience} is how long the slowest reply may take; null: the client's own timeout.
      */
     List<Object> call(List<byte[][]> commands, Duration patience);
 
-    /** Which word of a command is its key, by which it is sent to the right node of a cluster. */
+    /** Which word of a command is its key, which decides the node of a cluster that gets it. */
     static int keyAt(byte[][] words) {
         return Arrays.equals(words[0], EVAL) ? 3 : 1;
     }
 
-    /** That word. */
+    /** The key of a command. */
     static byte[] keyOf(byte[][] words) {
         return words[keyAt(words)];
     }
 
-    /** A connection of its own to where the key is. It must not be the one of anybody else. */
+    /** Opens a separate connection to the server that has the key. Nobody else may use it. */
     Line connect(byte[] key, Duration patience);
 
-    /** Equal where one connection can wait for both keys. */
+    /** Returns equal objects for two keys if one connection can wait for both. */
     Object place(byte[] key);
 
     @Override
     void close();
 
-    /** One connection, used in the raw. Any thread may call {@link #cut}; the rest belongs to one at a time. */
+    /**
+     * One connection, for raw commands and replies. Any thread may call {@link #cut}; all else is for one thread at a
+     * time.
+     */
     interface Line {
-        /** All in one write, where it fits. */
+        /** Sends all in one write, if they fit. */
         void send(List<byte[][]> commands);
 
-        /** The next answer; see {@link Connector#call}. */
+        /** The next reply; see {@link Connector#call}. */
         Object read();
 
-        /** Ends it at once: whoever reads from it is woken by an exception. */
+        /** Closes the connection at once: a thread that reads from it gets an exception. */
         void cut();
     }
 }

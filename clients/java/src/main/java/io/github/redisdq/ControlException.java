@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-/** What a handler throws, or gives to {@link Job#fail}, to decide how its job goes on. */
+/** Thrown by a handler, or given to {@link Job#fail}, to decide how its job goes on. */
 public abstract sealed class ControlException extends DqException
         permits CancelledException, GiveUpException, RetryException, SnoozeException {
     ControlException(String reason) {

@@ -10,14 +10,14 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Tells the server what no fetch took along within a millisecond, renews leases, writes progress, and withdraws the waiting
+ * Sends outcomes that no fetch took along within a millisecond, renews leases, sends progress, and ends the waiting
  * fetch when the worker stops: in a thread and on a connection of its own.
  */
 final class Courier {
     private static final int GATHER_UP_TO = 100;
-    private static final int TELL_AT_ONCE = 500; // then a heartbeat may be due
+    private static final int TELL_AT_ONCE = 500; // outcomes in one write, after which a heartbeat may be due
     private static final long TELLING_NS = 1_000_000_000;
-    private static final int TICKS = 50; // without a new job; then it sleeps until there is one
+    private static final int TICKS = 50; // without a new job, after which it sleeps until there is one
 
     private final Worker worker;
     private final Link link;
@@ -28,7 +28,7 @@ final class Courier {
     private final Set<Job> reporting = ConcurrentHashMap.newKeySet();
     private final Semaphore bell = new Semaphore(0);
     private final Thread thread = new Thread(this::carry, "dq-courier");
-    private volatile boolean isNew; // a connection was made anew: the server may have forgotten leases
+    private volatile boolean isNew; // a connection was opened again: the server may have forgotten leases
     private volatile boolean isAsleep;
     private volatile int deliveries;
     private int seen; // of the deliveries
@@ -55,13 +55,13 @@ final class Courier {
         }
     }
 
-    /** The server may have forgotten leases. */
+    /** Asks for a heartbeat at once: the server may have forgotten leases. */
     void beatNow() {
         isNew = true;
         ring();
     }
 
-    /** By the one thread that fetches. */
+    /** Records a delivery. Called by the one thread that fetches. */
     void delivered() {
         deliveries++;
         if (isAsleep && !ears.isEmpty()) {
@@ -80,7 +80,7 @@ final class Courier {
         while (finishBy == 0) {
             try {
                 rest();
-                // First, so that nothing that the server refuses keeps leases from being renewed.
+                // Heartbeats first, so that no command that the server refuses keeps leases from being renewed.
                 renew();
                 link.endRecalled(control);
                 writeProgress();
@@ -99,7 +99,7 @@ final class Courier {
         Guard.call(this::finish);
     }
 
-    /** Until it is rung for, or something is due. */
+    /** Waits until the bell rings, or something is due. */
     private void rest() throws InterruptedException {
         long now = System.nanoTime();
         long until = held.beatAt();
@@ -125,7 +125,7 @@ final class Courier {
         isAsleep = false;
     }
 
-    /** Until then, or until there is a fetch to withdraw, or it is to finish. */
+    /** Waits for that time, until there is a fetch to end, or until it is to finish. */
     private void pause(long ns) {
         long end = System.nanoTime() + ns;
         do {
@@ -229,7 +229,7 @@ final class Courier {
         }
     }
 
-    /** Ends the fetch that waits. A job that was handed out in that instant is read, and given back. */
+    /** Ends the fetch that waits. A job that was delivered in that instant is read, and given back. */
     private void withdraw() throws InterruptedException {
         long patience = System.nanoTime() + TELLING_NS;
         try {
@@ -244,7 +244,7 @@ final class Courier {
         }
     }
 
-    /** Tells what the server has still to hear, and gives back all that is left. */
+    /** Sends the outcomes that are left, and gives back all other jobs. */
     private void finish() throws InterruptedException {
         List<byte[][]> commands = new ArrayList<>();
         for (List<Job> group : Held.groups(held.all())) {
@@ -256,7 +256,7 @@ final class Courier {
         }
         tellAll(commands);
         while (link.isFetching() && System.nanoTime() - finishBy < 0) {
-            Thread.sleep(2); // what it took along, and no answer came for, it gives back
+            Thread.sleep(2); // the fetch puts back the outcomes that it took along and that have no reply
         }
         tellAll(new ArrayList<>());
     }
@@ -275,7 +275,7 @@ final class Courier {
             } catch (RuntimeException error) {
                 control.close();
                 long pause = Trouble.pause(failures).toNanos();
-                // What is refused for good is not repeated: those leases end by themselves.
+                // What is refused for good is not repeated: those leases expire.
                 if (isRefused(error) || System.nanoTime() + pause - finishBy > 0) {
                     return;
                 }

@@ -7,7 +7,9 @@ import java.util.List;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** The threads of a worker, and the jobs that wait for one: each handles or fetches, whatever is to be done next. */
+/**
+ * The threads of a worker, and the jobs that wait for one. Each thread handles or fetches, whatever is to be done next.
+ */
 final class Crew {
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
 
@@ -21,14 +23,14 @@ final class Crew {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition news = lock.newCondition();
     private final Turns<Link> turns;
-    private final Deque<Link> unconnected = new ArrayDeque<>(); // and nobody is at them
+    private final Deque<Link> unconnected = new ArrayDeque<>(); // links that are not connected, and that no thread connects
     private Deque<Job> backlog = new ArrayDeque<>();
     private int running;
     private int inHand;
     private int claimed;
     private int idle;
     private boolean isWaking;
-    private Thread lookout; // the one of those that rest that wakes by itself, for the others; or null
+    private Thread lookout; // the resting thread that wakes by itself, for all of them; or null
     private long looksAt;
 
     Crew(Worker worker, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch) {
@@ -42,23 +44,26 @@ final class Crew {
         unconnected.addAll(links);
     }
 
-    /** How many threads there are to be, so that each link has one, whatever handlers do. */
+    /** How many threads the worker has, so that each link has one, whatever handlers do. */
     int size() {
         return concurrency + links.size();
     }
 
-    /** How many jobs may be in hand, at least. */
+    /** How many jobs may at least be in hand. */
     int capacity() {
         return concurrency * handlers.size() + prefetch;
     }
 
-    /** What a thread does next: it handles that batch, or fetches so many jobs by that link; 0: it connects it. */
+    /**
+     * What a thread does next: it handles the batch, or fetches up to {@code claim} jobs by the link; 0: it connects
+     * the link.
+     */
     private record Turn(List<Job> batch, Link link, int claim) {}
 
     void work() {
         List<Job> batch = List.of();
         for (Turn turn = next(batch); turn != null; turn = next(batch)) {
-            Thread.interrupted(); // left behind by a handler or a hook, of no concern to the next, nor to the connection
+            Thread.interrupted(); // left behind by a handler or a hook; it must not reach the next one, or the connection
             if (turn.link != null) {
                 batch = List.of();
                 attend(turn);
@@ -70,8 +75,8 @@ final class Crew {
     }
 
     /**
-     * Waits until there is something to do; null to end. Who has fetched jobs handles one of them, and wakes another thread
-     * to fetch: no job waits for a thread to wake.
+     * Waits until there is something to do; returns null to end. The thread that has fetched jobs handles one of them
+     * itself, and wakes another thread to fetch: no job waits for a thread to wake.
      */
     private Turn next(List<Job> ended) {
         lock.lock();
@@ -102,7 +107,7 @@ final class Crew {
         }
     }
 
-    /** Until there may be something to do. For what comes with time it is enough that one of them looks out. */
+    /** Waits until there may be something to do. For what comes with time, it is enough that one thread looks out. */
     private void rest(long now) {
         Link late = turns.recall(now);
         if (late != null) {
@@ -127,12 +132,12 @@ final class Crew {
         } catch (InterruptedException error) {
             // left behind by a handler
         }
-        if (lookout == Thread.currentThread()) { // or another one waits for an earlier time
+        if (lookout == Thread.currentThread()) { // else another thread waits for an earlier time
             lookout = null;
         }
     }
 
-    /** Never where there is one link. */
+    /** Whether no resting thread wakes in time. Never true with one link. */
     private boolean lacksLookout(long now) {
         long covered = lookout == null ? now + FOR_EVER_NS : looksAt;
         return turns.lookAt(now, covered) != covered;
@@ -146,13 +151,19 @@ final class Crew {
         return !unconnected.isEmpty() || free() > 0 && turns.first(now) != null;
     }
 
-    /** Where any kind is handled one by one, each job needs a handler of its own; else each handler takes a batch. */
+    /**
+     * How many jobs may be fetched. If some kind is handled one job at a time, each job may need a handler of its own,
+     * so running handlers are counted. Else each handler takes a batch, and jobs in hand are counted.
+     */
     private int free() {
         int there = handlers.size() == 1 ? running + backlog.size() : inHand;
         return capacity() - there - claimed;
     }
 
-    /** Links take turns. To connect one takes no place: a server that is away holds up no other. */
+    /**
+     * Claims places for the link whose turn it is. Connecting claims none, so a server that is away does not hold up
+     * others.
+     */
     private Turn claim(long now) {
         if (!unconnected.isEmpty()) {
             return new Turn(List.of(), unconnected.removeFirst(), 0);
@@ -164,7 +175,7 @@ final class Crew {
         return new Turn(List.of(), link, claim);
     }
 
-    /** One at a time: who is woken wakes the next, where there is more to do. */
+    /** Wakes one thread if there is more to do; that one wakes the next. */
     private void wakeAnother(long now) {
         if (idle > 0 && !isWaking && (mayHandle() || mayFetch(now) || lacksLookout(now))) {
             isWaking = true;
@@ -175,7 +186,7 @@ final class Crew {
     private void attend(Turn turn) {
         List<Job> found = new ArrayList<>();
         try {
-            Guard.call(turn.claim == 0 ? turn.link::connect : () -> fetch(turn, found)); // what went wrong was said
+            Guard.call(turn.claim == 0 ? turn.link::connect : () -> fetch(turn, found)); // errors have been logged
         } finally {
             accept(found, turn);
         }
@@ -186,7 +197,7 @@ final class Crew {
         turn.link.correct(found);
     }
 
-    /** Whether it has a handler, and nobody here is at it. */
+    /** Whether the job has a handler, and does not run in this process. */
     private boolean isToBeHandled(Job job) {
         if (Guard.call(() -> job.handler = handlers.choose(job)) != null || job.handler == null) {
             Guard.warn("no handler for kind " + job.kind() + ": gave back " + job);
@@ -196,7 +207,7 @@ final class Crew {
         return !handling.isAtItAlready(job);
     }
 
-    /** Into the backlog, or back to the server; then the link is free for the next fetch. */
+    /** Puts jobs into the backlog, or gives them back; then the link may fetch again. */
     private void accept(List<Job> found, Turn turn) {
         lock.lock();
         try {
@@ -221,7 +232,7 @@ final class Crew {
         }
     }
 
-    /** One job of the backlog, or as many as its handler takes at a time. */
+    /** Takes one job off the backlog, or as many as its handler takes at a time. */
     private List<Job> take() {
         Job first = backlog.peekFirst();
         int size = first.handler.size();
@@ -243,7 +254,7 @@ final class Crew {
 
     // --- Orders of the worker
 
-    /** Ends the threads, each when its handler has. Returns the jobs that none of them has begun. */
+    /** Ends the threads, each when its handler has ended. Returns the jobs that no thread has begun. */
     List<Job> end(Runnable drain) {
         lock.lock();
         try {
@@ -277,7 +288,7 @@ final class Crew {
         }
     }
 
-    /** For tests, in the caller's thread: all that a link has found. Returns how many. */
+    /** For tests: handles, in the caller's thread, all jobs that a link has found. Returns how many. */
     int handleAll(List<Job> found) {
         List<Job> known = found.stream().filter(this::isToBeHandled).toList();
         backlog.addAll(known);

@@ -5,10 +5,10 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 
-/** What the server delivered, how long it is ours, and what its handler was told. */
+/** A delivery: what the server sent, how long the job is ours, and what its handler was told. */
 abstract sealed class Delivery permits Job {
-    private static final long LONGEST_LEASE_MS = 1L << 42; // as System.nanoTime must not run over
-    private static final int RESULTS = 6; // where they are in a row, then steps and terms
+    private static final long LONGEST_LEASE_MS = 1L << 42; // so that System.nanoTime does not overflow
+    private static final int RESULTS = 6; // their place in a row; then steps and terms
 
     final byte[] rawId;
     final byte[] rawKey;
@@ -24,12 +24,12 @@ abstract sealed class Delivery permits Job {
     final Terms terms;
     Handler<?> handler;
 
-    /** How long its lease is, and, by System.nanoTime, when it ends, for all that this process knows. */
+    /** How long its lease is, and when it expires, by System.nanoTime, as far as this process knows. */
     volatile long leaseMs;
     volatile long leaseEnd;
-    /** Its handler's lease, until the server has heard of it; 0: nothing is to be said. */
+    /** The lease that its handler wants, until the server has set it; 0: none. */
     volatile long askedMs;
-    /** When it was delivered, and when its handler has had its time, by System.nanoTime; 0: no limit. */
+    /** When it was delivered, and when its handler's timeout is over, by System.nanoTime; 0: no limit. */
     volatile long takenAt;
     volatile long timesOutAt;
 
@@ -38,7 +38,7 @@ abstract sealed class Delivery permits Job {
     private volatile CancelReason told;
     private volatile Run run;
 
-    /** By a row of DQ.BPOP. {@code link}: null without a worker. */
+    /** Reads a row of DQ.BPOP. {@code link}: null without a worker. */
     Delivery(byte[] key, List<Object> row, Codec codec, Link link) {
         this.rawKey = key;
         this.rawId = (byte[]) row.get(0);
@@ -59,17 +59,17 @@ abstract sealed class Delivery permits Job {
         return Bytes.text(rawId);
     }
 
-    /** The key that it came from; of a sharded queue, the shard's. */
+    /** The key that the job came from; of a sharded queue, the shard's key. */
     public String queue() {
         return Bytes.text(rawKey);
     }
 
-    /** What was added, envelope included. */
+    /** The payload that was added, envelope included. */
     public byte[] payload() {
         return payload;
     }
 
-    /** What names this delivery. */
+    /** The token of this delivery. */
     public String token() {
         return Bytes.text(rawToken);
     }
@@ -79,41 +79,43 @@ abstract sealed class Delivery permits Job {
         return attempt;
     }
 
-    /** How many deliveries it is allowed: its own limit, or the handler's; 0: no limit. */
+    /** How often the job may be delivered: its own limit, else the handler's; 0: no limit. */
     public int maxAttempts() {
         int ofHandler = handler == null ? 0 : handler.attempts();
         return terms.maxAttempts() > 0 ? terms.maxAttempts() : ofHandler;
     }
 
-    /** It is dead if this attempt fails. */
+    /** Whether the job is dead if this attempt fails. */
     public boolean isLastAttempt() {
         return 0 < maxAttempts() && maxAttempts() <= attempt;
     }
 
-    /** When the lease ended at delivery. The worker keeps renewing it while the handler runs. */
+    /** When the lease would have expired as it was at delivery. The worker renews it while the handler runs. */
     public Instant deadline() {
         return deadline;
     }
 
-    /** When the job was due; of a recurring one, the instant of its occurrence, the same in all attempts. */
+    /**
+     * When the job was due. For a recurring job it is the instant of the occurrence, which is equal in all attempts.
+     */
     public Instant due() {
         return due;
     }
 
-    /** The kind that it was added with, or null. */
+    /** The kind that the job was added with, or null. */
     public String kind() {
         return envelope() == null ? null : envelope().kind();
     }
 
-    /** Those that it was added with. */
+    /** The headers that the job was added with. */
     public Map<String, String> headers() {
         return envelope() == null ? Map.of() : envelope().headers();
     }
 
     /**
-     * What was added, as the queue's codec reads it; never null.
+     * The job's data, decoded by the queue's codec; never null.
      *
-     * @throws PayloadException where it cannot: a handler from which that comes ends the job, which is dead
+     * @throws PayloadException if it cannot be decoded; if the handler throws it, the job is dead at once
      */
     public <T> T data(Class<T> type) {
         return data((Type) type);
@@ -129,30 +131,30 @@ abstract sealed class Delivery permits Job {
             return data;
         } catch (PayloadException error) {
             throw error;
-        } catch (Exception error) { // the codec may be the program's
+        } catch (Exception error) { // the codec may be the user's
             throw new PayloadException(Guard.text(error), error);
         }
     }
 
-    /** How the jobs have ended that it was added after, in their order; empty for other jobs. */
+    /** How the jobs ended that this job came after, in their order; empty for other jobs. */
     public List<JobResult> results() {
         return results;
     }
 
-    /** Another worker may have the job: stop, the end of this handler will not count. */
+    /** Whether another worker may have the job. What the handler then does or throws does not count. */
     public boolean isLost() {
         return told == CancelReason.LOST;
     }
 
     /**
-     * The job was lost, its handler has had its time, or the worker stops and the time to finish is over; the handler's
-     * thread is interrupted, too.
+     * Whether the handler was told to end: the job was lost, the handler's timeout is over, or the worker stops and its
+     * drain is over. The handler's thread is interrupted, too.
      */
     public boolean isCancelled() {
         return told != null;
     }
 
-    /** What the handler was told; null: nothing. */
+    /** Why the handler was told to end; null: it was not. */
     public CancelReason cancelReason() {
         return told;
     }
@@ -165,26 +167,26 @@ abstract sealed class Delivery permits Job {
         return envelope;
     }
 
-    /** Whether its handler may have ended as this job, or another one of its batch, was told something. */
+    /** Whether its handler may have ended because this job, or another one of its batch, was told something. */
     boolean batchWasTold() {
         Run running = run;
         return told != null || running != null && running.wasTold();
     }
 
-    /** By what this process knows, another worker may have it from then on. */
+    /** Whether the lease has expired, as far as this process knows: from then on another worker may have the job. */
     boolean isOver(long now) {
         return leaseEnd - now <= 0;
     }
 
-    /** Since then it is the server's again to give away, so long later. */
+    /** Records that a lease began at {@code since}. */
     void leased(long since, long ms) {
         long end = since + Math.min(ms, LONGEST_LEASE_MS) * 1_000_000;
-        boolean isEarlier = ms == leaseMs && end - leaseEnd < 0; // an answer that a later one has overtaken
+        boolean isEarlier = ms == leaseMs && end - leaseEnd < 0; // a reply that a later one has overtaken
         leaseEnd = isEarlier ? leaseEnd : end;
         leaseMs = ms;
     }
 
-    /** Whether it was told something already. */
+    /** Records the batch that handles it. Returns whether it was told something already. */
     synchronized boolean begins(Run batch) {
         run = batch;
         return told != null;

@@ -11,9 +11,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Adds jobs, and has every command of dq as a method. Safe for use by many threads.
+ * A queue: adds jobs, and has every command of dq as a method. Safe for use by many threads.
  *
- * <p>Ids are texts; bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF.
+ * <p>Ids are strings. Their bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF.
  */
 public final class DqQueue extends QueueCommands implements AutoCloseable {
     private static final Duration KEEP = Duration.ofMinutes(1);
@@ -29,17 +29,20 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         this.waits = new Waits(shards.connector, codec);
     }
 
-    /** A queue by the URL of its server, with Jedis: {@code redis://user:password@host:6379/0}, {@code rediss://} with TLS. */
+    /**
+     * Opens a queue on the server at a URL, with Jedis: {@code redis://user:password@host:6379/0}, or {@code rediss://}
+     * with TLS.
+     */
     public static DqQueue connect(String url, String name) {
         return on(JedisConnector.of(URI.create(url)), name);
     }
 
-    /** A queue by a connector; several may share one. */
+    /** Opens a queue by a connector, which several queues may share. */
     public static DqQueue on(Connector connector, String name) {
         return new DqQueue(new Shards(connector, name, 0), Codec.json(), List.of());
     }
 
-    /** Spread over so many keys, {@code name:{0}} to {@code name:{n-1}}, by the CRC-32 of the id. */
+    /** Spreads the queue over that many keys, {@code name:{0}} to {@code name:{n-1}}, by the CRC-32 of the id. */
     public DqQueue withShards(int count) {
         return new DqQueue(new Shards(shards.connector, shards.name, count), codec, hooks);
     }
@@ -73,7 +76,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         return shards.count > 0;
     }
 
-    /** Ends its waits, and closes the connector. */
+    /** Ends the queue's waits, and closes its connector. */
     @Override
     public void close() {
         waits.close();
@@ -82,7 +85,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
 
     // --- Adding
 
-    /** One of several jobs that are added together. */
+    /** A job for {@link #addMany}, {@link #chain} and {@link Job#spawn}. */
     public record NewJob(Object data, JobOptions options) {
         public NewJob(Object data) {
             this(data, JobOptions.create());
@@ -95,9 +98,9 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     }
 
     /**
-     * Adds a job. Returns its id, or null where the condition refused it: as a rule, because a job of that id is there.
+     * Adds a job. Returns its id, or null if the condition refused it: usually because a job with this id exists.
      *
-     * @param data a {@code byte[]}, or what the queue's codec makes bytes of: JSON unless the queue says otherwise
+     * @param data a {@code byte[]}, or a value that the queue's codec encodes (default: JSON)
      */
     public String add(Object data, JobOptions options) {
         return send(new Adding(this, data, options));
@@ -107,27 +110,30 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         return adding.answered(shards.one(adding.words()));
     }
 
-    /** Makes a job without sending it, so that its data may change meanwhile: {@link Prepared#send} adds it as it was. */
+    /**
+     * Encodes a job without sending it, so that its data may change meanwhile: {@link Prepared#send} adds it as it was.
+     */
     public Prepared prepare(Object data, JobOptions options) {
         return new Prepared(this, new Adding(this, data, options));
     }
 
     /**
-     * Adds many jobs; returns what {@link #add} does for each. Those whose options are alike, but for the id, go in few
-     * commands. Where some are after others of the list, all are added in one transaction.
+     * Adds many jobs in few round trips, and returns what {@link #add} returns for each. If all have the same options
+     * except the id, up to a thousand are added by one command, which adds all of them or none. If some are after
+     * others of the list, all are added in one transaction.
      */
     public List<String> addMany(List<NewJob> jobs) {
         return new Flows(shards).all(jobs.stream().map(job -> new Adding(this, job.data, job.options)).toList());
     }
 
-    /** Adds jobs, each after the one before it, in one transaction. Returns their ids. */
+    /** Adds each job after the one before, in one transaction. Returns their ids. */
     public List<String> chain(List<NewJob> jobs) {
         return new Flows(shards).chain(this, jobs);
     }
 
     /**
-     * Makes a job come again and again. Say it at each start of the program: the same rule goes on as it was. The options
-     * need an id; of a job's own, delay, at and what becomes of another one of that id are not for it.
+     * Adds a recurring job. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
+     * The options need an id; their delay, at and ifExists are not for recurring jobs.
      */
     public String recur(Rule rule, Object data, JobOptions options) {
         if (options.id() == null) {
@@ -145,10 +151,10 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     // --- Results
 
     /**
-     * What the handler of a job returned that is done and kept: see {@link JobOptions#keep}. Null for nothing, and for a job that
-     * is not done, or not there.
+     * The result of a job that is done and kept (see {@link JobOptions#keep}). Null if it has no result, is not done or
+     * does not exist.
      *
-     * @throws JobFailedException where it is dead
+     * @throws JobFailedException if the job is dead
      */
     public <T> T result(String id, Class<T> type) {
         return result(id, (Type) type);
@@ -164,11 +170,11 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     }
 
     /**
-     * Waits until a job has ended; returns what its handler returned, or null for nothing. All waits of this object share a
-     * connection.
+     * Waits until a job has ended, and returns its result, or null if it has none. All waits on a shard of this object
+     * share one connection.
      *
-     * @throws JobFailedException where it ended otherwise; also where it ended before without being kept
-     * @throws TimeoutException where it has not ended by then
+     * @throws JobFailedException if the job did not succeed, or ended before and was not kept
+     * @throws TimeoutException if the job has not ended by then
      */
     public <T> T waitFor(String id, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
         return waitFor(id, (Type) type, timeout);
@@ -192,14 +198,14 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         }
     }
 
-    /** Completes when the job has ended, however it did. Cancel it where nobody waits any longer. */
+    /** Completes when the job has ended, however it did. Cancel the future if nobody waits any longer. */
     public CompletableFuture<JobResult> end(String id) {
         return waits.end(key(id), id);
     }
 
     /**
-     * Adds a job, which is kept for a minute unless the options say otherwise, and waits for its result as {@link #waitFor} does.
-     * Where a job of that id is there, it waits for that.
+     * Adds a job and waits for its result, as {@link #waitFor} does. The job is kept for a minute, unless the options
+     * say otherwise. If a job with this id exists, this waits for that job instead.
      */
     public <T> T addAndWait(Object data, JobOptions options, Class<T> type, Duration timeout)
             throws TimeoutException, InterruptedException {
@@ -214,18 +220,21 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         return waitFor(adding.id(), type, timeout);
     }
 
-    /** The job is done, with a result, as {@link #ack(String, String)}. */
+    /** Marks a job as done, with a result. False as for {@link #ack(String, String)}. */
     public boolean ack(String id, String token, Object result) {
         Words words = new Words("DQ.ACK").add(key(id)).add("RESULTS").add(id).add(token);
         return Reply.number(shards.one(words.add(Values.encode(codec, result)))) == 1;
     }
 
-    /** Sets a value for which a job waits, or will: see {@link Job#awaitSignal}. As {@link #signal(String, String, Object)}. */
+    /** Sends a signal without a value to a job, as {@link #signal(String, String, Object)}. */
     public Boolean signal(String id, String name) {
         return signal(id, name, null);
     }
 
-    /** True if it is set now, false if one was set before, null if there is no such job. */
+    /**
+     * Sends a signal to a job: see {@link Job#awaitSignal}. True: it was sent now; false: it was sent before, and its
+     * first value stays; null: the job does not exist or has ended.
+     */
     public Boolean signal(String id, String name, Object value) {
         Words words = new Words("DQ.SIGNAL").add(key(id)).add(id).add(name).add(Values.encode(codec, value));
         Object reply = shards.one(words);

@@ -6,9 +6,9 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Hears at once when jobs of one queue are cancelled: waits in DQ.BTOUCH with those in hand, on a connection of its own, which
- * is opened for the first job that is in hand for a while. Heartbeats go on beside it, and do without it where the server
- * refuses.
+ * Notices at once when jobs of one queue are cancelled: waits in DQ.BTOUCH for those in hand, on a connection of its
+ * own. That is opened for the first job that has been in hand for a while. Heartbeats go on beside it, and are enough
+ * if the server refuses DQ.BTOUCH.
  */
 final class Ear {
     private static final Duration LONGEST_WAIT = Duration.ofSeconds(30);
@@ -35,7 +35,7 @@ final class Ear {
         return plan.dueAt(held.ofQueue(key), otherwise);
     }
 
-    /** Waits with all that are in hand now. By the thread that {@code control} belongs to. */
+    /** Waits anew, for all jobs that are in hand now. Called by the thread that {@code control} belongs to. */
     void begin(Wire control) {
         plan.holdOff(System.nanoTime());
         if (thread.getState() == Thread.State.NEW) {

@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Which jobs of a queue the ear waits with, and when it is to begin anew: for a job that has been in hand for a while, so that
- * short ones cost nothing, and not too often. Instants are by System.nanoTime, and given.
+ * Which jobs of a queue the ear waits for, and when it is to ask again: for jobs that have been in hand for a while, so
+ * that short ones cost nothing, and not too often. Instants are by System.nanoTime, and given as arguments.
  */
 final class EarPlan {
     static final long YOUNG_NS = 20_000_000;
@@ -16,7 +16,7 @@ final class EarPlan {
     private long askedAt;
     private boolean isRefused;
 
-    /** When to begin anew for one of them; {@code otherwise} where all are covered. */
+    /** When to ask again because of one of the jobs; {@code otherwise}, if all are covered. */
     synchronized long dueAt(List<Job> inHand, long otherwise) {
         long due = otherwise;
         for (Job job : isRefused ? List.<Job>of() : inHand) {
@@ -29,7 +29,7 @@ final class EarPlan {
         return due;
     }
 
-    /** Those to wait with now: all, as soon as one of them is old enough. */
+    /** The jobs to wait for now: all, as soon as one of them is old enough. */
     synchronized List<Job> ask(List<Job> inHand, long now) {
         boolean isWorth = !isRefused && inHand.stream().anyMatch(job -> job.takenAt + YOUNG_NS - now <= 0);
         covered = isWorth ? new HashSet<>(inHand) : Set.of();
@@ -40,13 +40,13 @@ final class EarPlan {
         return isWorth ? inHand : List.of();
     }
 
-    /** It is about to begin, or rests until then. */
+    /** Records that the ear is about to ask, or rests until then. */
     synchronized void holdOff(long until) {
         hasAsked = true;
         askedAt = until;
     }
 
-    /** The wait is over; those are not waited with any longer. */
+    /** Records that the wait has ended. */
     synchronized void answered() {
         covered = Set.of();
     }
@@ -55,7 +55,7 @@ final class EarPlan {
         return !covered.isEmpty();
     }
 
-    /** True the first time. */
+    /** Records that the server refuses DQ.BTOUCH. True the first time. */
     synchronized boolean refused() {
         boolean isFirst = !isRefused;
         isRefused = true;

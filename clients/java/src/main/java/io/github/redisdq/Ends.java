@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
 
-/** What the server is still to be told of deliveries that ended. */
+/** The outcomes that the server is still to be told. */
 class Ends {
     private Deque<Outcome> outcomes = new ArrayDeque<>();
     private final Set<Job> unanswered = new HashSet<>(); // the server has not answered yet
@@ -39,7 +39,10 @@ class Ends {
         return some;
     }
 
-    /** Those that have no answer: they are safe to send twice. What connections may have ended for is left out. */
+    /**
+     * Queues outcomes again that have no reply: they are safe to send twice. What connections may have ended for is
+     * left out.
+     */
     synchronized void putBack(Deque<Outcome> untold) {
         while (!untold.isEmpty()) {
             Outcome last = untold.removeLast();
@@ -64,7 +67,10 @@ class Ends {
         return commands;
     }
 
-    /** Takes the answers in; what has none yet stays in {@code told}. Returns why the server said no for now. */
+    /**
+     * Reads the replies; outcomes without one stay in {@code told}. Returns an error of the server that passes, or
+     * null.
+     */
     ServerException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost) {
         ServerException trouble = null;
         while (!told.isEmpty()) {
@@ -87,7 +93,7 @@ class Ends {
         return trouble;
     }
 
-    /** Nothing is said twice that the server refuses. */
+    /** Handles an outcome that the server refuses for good: it is not sent again unchanged. */
     private void refused(Outcome outcome, ServerException said) {
         String part = outcome.weaken(said);
         if (part == null) {

@@ -12,8 +12,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A payload with a kind and headers: {@code {"dq":1,"kind":...,"data":...,"headers":{...}}}. The data are the codec's very
- * bytes, in and out: no number changes on the way.
+ * A payload with a kind and headers: {@code {"dq":1,"kind":...,"data":...,"headers":{...}}}. The data keeps the codec's
+ * exact bytes, written and read: no number changes on the way.
  */
 record Envelope(long version, String kind, byte[] data, Map<String, String> headers) {
     static final int VERSION = 1;
@@ -49,7 +49,7 @@ record Envelope(long version, String kind, byte[] data, Map<String, String> head
         }
     }
 
-    /** The length, where it is one value of JSON. */
+    /** The length, if the bytes are one value of JSON; else throws. */
     private static int checked(byte[] encoded) throws IOException {
         try (JsonParser json = JSON.createParser(encoded)) {
             if (json.nextToken() == null) {
@@ -64,7 +64,7 @@ record Envelope(long version, String kind, byte[] data, Map<String, String> head
         }
     }
 
-    /** Null where the payload is no envelope. */
+    /** Null if the payload is no envelope. */
     static Envelope read(byte[] payload) {
         if (payload.length == 0 || payload[0] != '{' || !Bytes.contains(payload, MARK)) {
             return null;
@@ -102,7 +102,7 @@ record Envelope(long version, String kind, byte[] data, Map<String, String> head
         return isNone ? null : new Envelope(version, kind, data, headers == null ? Map.of() : headers);
     }
 
-    /** Of the value that begins there. */
+    /** The bytes of the value that begins here. */
     private static byte[] bytes(JsonParser json, byte[] payload) throws IOException {
         int from = (int) json.currentTokenLocation().getByteOffset();
         json.skipChildren();

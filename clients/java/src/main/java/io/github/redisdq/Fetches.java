@@ -6,7 +6,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** The fetch commands of one waiting connection. */
+/** The fetch commands of one connection. */
 final class Fetches {
     /** A key of a queue, with its weight. */
     record Member(DqQueue queue, byte[] key, double weight) {}

@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Adds several jobs at a time: in as few commands as they allow, and in one transaction where some are after others. */
+/** Adds several jobs at a time: in as few commands as they allow, and in one transaction if some are after others. */
 final class Flows {
     private static final int MOST_JOBS = 1000;
     private static final int MOST_BYTES = 1_000_000;
@@ -19,7 +19,7 @@ final class Flows {
         this.shards = shards;
     }
 
-    /** Each after the one before. */
+    /** Adds each job after the one before. */
     List<String> chain(DqQueue queue, List<DqQueue.NewJob> jobs) {
         List<Adding> all = new ArrayList<>();
         List<Words> calls = new ArrayList<>();
@@ -45,7 +45,7 @@ final class Flows {
         return answered(all, shards.all(all.stream().map(Adding::words).toList(), null));
     }
 
-    /** Some are after others of them. */
+    /** Whether some jobs are after others of the list. */
     private static boolean isFlow(List<Adding> all) {
         if (all.stream().allMatch(each -> each.after().isEmpty())) {
             return false;
@@ -73,7 +73,7 @@ final class Flows {
     }
 
     private List<String> alike(List<Adding> all) {
-        Map<byte[], Chunk> open = new IdentityHashMap<>(); // a queue has each key once
+        Map<byte[], Chunk> open = new IdentityHashMap<>(); // a queue has one array for each key
         List<Chunk> chunks = new ArrayList<>();
         for (int at = 0; at < all.size(); at++) {
             Adding each = all.get(at);
@@ -97,7 +97,7 @@ final class Flows {
         return Arrays.asList(ids);
     }
 
-    /** What one command adds. */
+    /** The jobs that one command adds. */
     private static final class Chunk {
         final List<Integer> places = new ArrayList<>();
         final List<Adding> jobs = new ArrayList<>();

@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-/** This job cannot succeed: it is dead now, whatever attempts it has left. */
+/** The job cannot succeed: it is dead now, whatever attempts it has left. */
 public final class GiveUpException extends ControlException {
     public GiveUpException(String reason) {
         super(reason);

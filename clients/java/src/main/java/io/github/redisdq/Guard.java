@@ -5,8 +5,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The door to the program's own code: handlers, hooks, codecs, loggers, and the texts of exceptions. All of it is called
- * here, and all that it yields is read here. Nothing that it throws gets out.
+ * All code of users is called through this class, and what it returns is read here: handlers, hooks, codecs, loggers
+ * and the texts of exceptions. Nothing that it throws gets out.
  */
 final class Guard {
     private static final Logger LOG = LoggerFactory.getLogger(Worker.class);
@@ -15,7 +15,7 @@ final class Guard {
 
     private Guard() {}
 
-    /** Code of the program's. */
+    /** Code of a user's. */
     @FunctionalInterface
     interface Call {
         void run() throws Throwable;
@@ -30,13 +30,13 @@ final class Guard {
         RETURNED
     }
 
-    /** {@code delay}: null where none was said that can be used. */
+    /** {@code delay}: null if the handler gave none that can be used. */
     record Verdict(End end, Duration delay, String reason) {
         private static final Verdict DONE = new Verdict(End.DONE, null, null);
         private static final Verdict RETURNED = new Verdict(End.RETURNED, null, null);
     }
 
-    /** Returns what it threw, or null. */
+    /** Calls it, and returns what it threw, or null. */
     static Throwable call(Call call) {
         try {
             call.run();
@@ -46,7 +46,7 @@ final class Guard {
         }
     }
 
-    /** Of a worker: in one of its threads, which an interrupt that is left behind must not reach. */
+    /** Calls a hook of a worker in one of its threads, in which an interrupt must not be left behind. */
     static void hook(String name, Hooks hooks, Call call) {
         Throwable error = call(call);
         Thread.interrupted();
@@ -56,7 +56,7 @@ final class Guard {
         }
     }
 
-    // --- What a handler yields
+    // --- What a handler throws
 
     static Verdict verdict(Job job, Throwable error) {
         if (error == null) {
@@ -96,7 +96,7 @@ final class Guard {
 
     // --- Texts
 
-    /** The error's type and message; of what a handler says on purpose the message alone. */
+    /** The error's type and message; of a {@link ControlException} the message alone. */
     static String text(Throwable error) {
         String name = name(error);
         String message = message(error);
@@ -120,7 +120,7 @@ final class Guard {
         }
     }
 
-    // --- The log, which is the program's, too
+    // --- The log, whose code is the user's, too
 
     static void info(String text) {
         call(() -> LOG.info("{}", text));
@@ -130,7 +130,7 @@ final class Guard {
         call(() -> LOG.warn("{}", text));
     }
 
-    /** With its stack, if that can be had. */
+    /** With the stack, if that can be logged. */
     static void warn(String text, Throwable error) {
         log(() -> LOG.warn("{}", text, error), () -> LOG.warn("{}: {}", text, text(error)));
     }

@@ -6,14 +6,14 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * A function, and how its jobs are treated.
+ * A function with the settings for its jobs.
  *
  * <pre>{@code
  * Handler.of(Order.class, (job, order) -> close(order)).attempts(5).backoff(Duration.ofMinutes(1)).lease(Duration.ofSeconds(30))
  * }</pre>
  *
- * What it throws says how the job goes on: see {@link ControlException}; after anything else the job's own ladder decides,
- * else the handler's, else 1 s doubling to 1 hour.
+ * A {@link ControlException} that it throws decides how the job goes on. After any other exception the job is tried
+ * again: by its own backoff, else the handler's, else after 1 s, doubling up to 1 hour.
  */
 public final class Handler<T> {
     private static final Duration FIRST_DELAY = Duration.ofSeconds(1);
@@ -26,7 +26,7 @@ public final class Handler<T> {
     private List<Duration> backoff = List.of();
     private Duration lease;
     private Duration timeout;
-    private List<Class<? extends Throwable>> retried = List.of(); // none: all but the final ones
+    private List<Class<? extends Throwable>> retried = List.of(); // none: all except the final ones
     private List<Class<? extends Throwable>> finals = List.of();
     private final int size;
 
@@ -35,32 +35,33 @@ public final class Handler<T> {
         this.size = size;
     }
 
-    /** Works on one job and its data, as the queue's codec reads it. */
+    /** Handles one job and its data, decoded by the queue's codec. */
     @FunctionalInterface
     public interface Typed<T> {
         void handle(Job job, T data) throws Exception;
     }
 
-    /** Works on one job. */
+    /** Handles one job. */
     @FunctionalInterface
     public interface Plain {
         void handle(Job job) throws Exception;
     }
 
-    /** Works on one job and its data, and returns its result; null for none. */
+    /** Handles one job and its data, and returns the job's result; null for none. */
     @FunctionalInterface
     public interface Returning<T> {
         Object handle(Job job, T data) throws Exception;
     }
 
-    /** Works on one job, and returns its result; null for none. */
+    /** Handles one job, and returns its result; null for none. */
     @FunctionalInterface
     public interface PlainReturning {
         Object handle(Job job) throws Exception;
     }
 
     /**
-     * Works on several jobs; {@link Job#fail} fails one of them and not the others, {@link Job#succeed} gives one a result.
+     * Handles several jobs; {@link Job#fail} fails one of them and not the others, {@link Job#succeed} gives one a
+     * result.
      */
     @FunctionalInterface
     public interface Batch {
@@ -92,7 +93,7 @@ public final class Handler<T> {
         });
     }
 
-    /** What the function returns is the result of the job, for {@link DqQueue#waitFor} and for the jobs after it. */
+    /** What the function returns is the job's result, for {@link DqQueue#waitFor} and for the jobs after it. */
     public static <T> Handler<T> returning(Class<T> type, Returning<T> function) {
         return returning((Type) type, function);
     }
@@ -109,7 +110,7 @@ public final class Handler<T> {
         return new Handler<>(jobs -> function.handle(jobs.get(0)), 1);
     }
 
-    /** Gets up to {@code most} jobs at a time. */
+    /** Handles up to {@code most} jobs at a time. */
     public static Handler<Void> ofBatch(int most, Batch function) {
         if (most < 1) {
             throw new IllegalArgumentException("a batch must have at least one job");
@@ -122,13 +123,16 @@ public final class Handler<T> {
         return new Handler<>(batch, most);
     }
 
-    /** The kind of jobs that it takes; without one, all that no other handler of the worker takes. */
+    /**
+     * The kind of jobs that the handler takes; without one, it takes all jobs that no other handler of the worker
+     * takes.
+     */
     public Handler<T> kind(String kind) {
         this.kind = kind;
         return this;
     }
 
-    /** After so many failed deliveries the job is dead (0: no limit). The job's own limit goes first. */
+    /** After how many failed deliveries a job is dead (0: no limit). The job's own limit goes first. */
     public Handler<T> attempts(int attempts) {
         if (attempts < 0) {
             throw new IllegalArgumentException("attempts are 0 or more");
@@ -137,16 +141,17 @@ public final class Handler<T> {
         return this;
     }
 
-    /** The waits after the 1st, 2nd, ... failure; the last one repeats. A ladder that the job has goes first. */
+    /** The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff goes first. */
     public Handler<T> backoff(Duration... steps) {
-        new Words().ladder(List.of(steps)); // which checks them
+        new Words().ladder(List.of(steps)); // checks them
         this.backoff = List.of(steps);
         return this;
     }
 
     /**
-     * How long a job stays with a worker that crashed, whatever the job or its queue says; without it the TTR of the job or
-     * of its queue, else {@link WorkerBuilder#lease}, else a minute. Slow handlers need no longer one: the worker renews it.
+     * How long a job stays with a worker that crashed, whatever the job or its queue says. Slow handlers need no longer
+     * lease: the worker renews it. Default: the TTR of the job or of its queue, else {@link WorkerBuilder#lease}, else
+     * one minute.
      */
     public Handler<T> lease(Duration lease) {
         this.lease = Times.lease(lease);
@@ -154,15 +159,16 @@ public final class Handler<T> {
     }
 
     /**
-     * How long it may take (no limit): then its job fails with the reason {@code timeout after 30 s}, and the handler is told,
-     * as by {@link Job#check}. Its thread is taken until it ends.
+     * How long the handler may run (default: without limit). Then the job fails with the reason
+     * {@code timeout after 30 s}, and the handler is told, as by {@link Job#check}. Its thread stays taken until it
+     * ends.
      */
     public Handler<T> timeout(Duration timeout) {
         this.timeout = Times.length("a timeout", timeout);
         return this;
     }
 
-    /** Only after these errors is the job tried again; all others are final: it is dead. */
+    /** Which errors are tried again; all others are final: the job is dead. */
     @SafeVarargs
     @SuppressWarnings("varargs")
     public final Handler<T> retryOn(Class<? extends Throwable>... types) {
@@ -170,7 +176,7 @@ public final class Handler<T> {
         return this;
     }
 
-    /** These errors are final: the job is dead. */
+    /** Which errors are final: the job is dead. */
     @SafeVarargs
     @SuppressWarnings("varargs")
     public final Handler<T> giveUpOn(Class<? extends Throwable>... types) {
@@ -183,7 +189,7 @@ public final class Handler<T> {
         return !isRetried || finals.stream().anyMatch(each -> each.isInstance(error));
     }
 
-    /** Null where none was said. */
+    /** Null: no limit. */
     Duration timeout() {
         return timeout;
     }
@@ -204,7 +210,7 @@ public final class Handler<T> {
         return size;
     }
 
-    /** Null where none was said. */
+    /** Null if none was set. */
     Duration lease() {
         return lease;
     }

@@ -3,7 +3,7 @@ package io.github.redisdq;
 import java.math.BigDecimal;
 import java.time.Duration;
 
-/** A handler took longer than its time limit: for {@link Hooks#failed}. */
+/** A handler took longer than its timeout: for {@link Hooks#failed}. */
 public final class HandlerTimeoutException extends DqException {
     HandlerTimeoutException(Duration limit) {
         super(text(limit), null);

@@ -27,12 +27,12 @@ final class Handlers {
         }
     }
 
-    /** How many jobs one handler surely takes at a time, whatever kinds come. */
+    /** The size of the smallest batch: one handler takes at least that many jobs, whatever kinds come. */
     int size() {
         return smallest;
     }
 
-    /** Null where no handler takes the job. */
+    /** The handler of a job; null if none takes it. */
     Handler<?> choose(Job job) {
         if (kinds.isEmpty() || job.envelope() == null) {
             return other;

@@ -4,10 +4,10 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** Runs a handler and the hooks around it, and settles what becomes of its jobs. Throws nothing. */
+/** Runs a handler and the hooks around it, and decides how its jobs end. Throws nothing. */
 final class Handling {
     private final List<Hooks> hooks;
-    private final List<Hooks> inside; // so that what one opens before, it closes in the other order
+    private final List<Hooks> inside; // for hooks after a handler, in reverse: the first to open closes last
     private final Layers layers;
 
     Handling(List<Hooks> hooks, List<Around> around) {
@@ -22,7 +22,7 @@ final class Handling {
         return reversed;
     }
 
-    /** Calls the handler with those jobs that are still ours. */
+    /** Calls the handler with those jobs of the batch that are still ours. */
     void handle(List<Job> batch) {
         List<Job> begun = batch.stream().filter(this::begins).toList();
         if (begun.isEmpty()) {
@@ -55,7 +55,7 @@ final class Handling {
 
     private boolean begins(Job job) {
         if (!isOurs(job)) {
-            job.link.settle(job, Outcome::returned); // where it was told to stop
+            job.link.settle(job, Outcome::returned); // if the job was told to stop
             return false;
         }
         Job other = Running.begin(job);
@@ -65,7 +65,7 @@ final class Handling {
         return other == null;
     }
 
-    /** Whether its lease goes on, for all that this process knows. */
+    /** Whether the job's lease lasts, as far as this process knows. */
     private static boolean isOurs(Job job) {
         if (job.isOver(System.nanoTime())) {
             job.link.lose(job);
@@ -73,7 +73,10 @@ final class Handling {
         return !job.isCancelled();
     }
 
-    /** Whether an older delivery of the job runs in this process: that is lost, as the server has given the job away again. */
+    /**
+     * Whether an older delivery of the job runs in this process. That one is lost, as the server has delivered the job
+     * again.
+     */
     boolean isAtItAlready(Job job) {
         Job other = Running.other(job);
         if (other != null) {
@@ -106,7 +109,7 @@ final class Handling {
         job.link.settle(job, it -> Outcome.ended(it, failed));
     }
 
-    /** Null where it is done, and its result can be told. */
+    /** The error that counts; null if the job is done, and its result can be sent. */
     private static Throwable whatFailed(Job job, Throwable error) {
         if (job.cancelReason() == CancelReason.TIMEOUT) {
             return new HandlerTimeoutException(job.handler.timeout());

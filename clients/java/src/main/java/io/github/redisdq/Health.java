@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Shows a supervisor whether a worker is healthy: by HTTP, or by a file that is touched. */
+/** Shows a supervisor whether a worker is healthy: by HTTP, or by a file whose time is set. */
 final class Health {
     private static final Pattern ADDRESS = Pattern.compile("([^/\\\\]*):(\\d+)");
 
@@ -28,7 +28,7 @@ final class Health {
         this.place = place;
     }
 
-    /** Throws a {@link ConfigurationException} where it cannot be shown there. */
+    /** Throws a {@link ConfigurationException} if the address or the file cannot be used. */
     void start() {
         Matcher address = ADDRESS.matcher(place);
         try {

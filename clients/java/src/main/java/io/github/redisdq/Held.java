@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** The jobs in hand of one link: when their leases are to be renewed, and which are over. */
+/** The jobs in hand of one link: when their leases are to be renewed, and which have expired. */
 final class Held {
     private static final long SHORTEST_BEAT_NS = 5_000_000;
 
@@ -23,7 +23,7 @@ final class Held {
         beatAt = System.nanoTime() + beatNs();
     }
 
-    /** Read at {@code since}. True where the next heartbeat is due earlier than it was. */
+    /** Takes jobs in hand that were read at {@code since}. True if the next heartbeat is now due earlier. */
     synchronized boolean take(List<Job> found, long since) {
         long before = shortestMs;
         for (Job job : found) {
@@ -39,7 +39,10 @@ final class Held {
         return isEarlier;
     }
 
-    /** Who takes a job out decides how it ends: its handler, a heartbeat, the end of its lease or the stop. */
+    /**
+     * Takes a job out. Only the first caller decides how it ends: its handler, a heartbeat, the expiry of its lease or
+     * the stop.
+     */
     synchronized boolean release(Job job) {
         return jobs.remove(job);
     }
@@ -64,7 +67,7 @@ final class Held {
         return beatNs();
     }
 
-    /** The next one is due a third of the shortest lease in hand after that. */
+    /** Records a heartbeat. The next one is due after a third of the shortest lease in hand. */
     synchronized void beaten(long at) {
         shortestMs = Times.ms(leases.shortest());
         jobs.forEach(job -> shortestMs = Math.min(shortestMs, job.leaseMs));
@@ -75,12 +78,12 @@ final class Held {
         return jobs.stream().filter(job -> job.isOver(now)).toList();
     }
 
-    /** Those whose handlers have had their time. */
+    /** The jobs whose handlers' timeouts are over. */
     synchronized List<Job> outOfTime(long now) {
         return jobs.stream().filter(job -> job.timesOutAt != 0 && job.timesOutAt - now <= 0).toList();
     }
 
-    /** When the first of them is over or out of time, or {@code otherwise}, if that is earlier. */
+    /** When the first lease expires or the first timeout is over, or {@code otherwise}, if that is earlier. */
     synchronized long firstEnd(long otherwise) {
         long first = otherwise;
         for (Job job : jobs) {
@@ -94,7 +97,7 @@ final class Held {
         return jobs.stream().filter(job -> Arrays.equals(job.rawKey, key)).toList();
     }
 
-    /** Those of one queue, and of one lease to be asked for. */
+    /** Groups jobs by their queue and the lease that they are to have. */
     static Iterable<List<Job>> groups(List<Job> jobs) {
         Map<List<Object>, List<Job>> groups = new LinkedHashMap<>();
         jobs.forEach(job -> groups.computeIfAbsent(List.of(job.queue(), job.askedMs), key -> new ArrayList<>()).add(job));

@@ -2,23 +2,32 @@ package io.github.redisdq;
 
 import java.util.Map;
 
-/** Where other code joins in: logging, metrics, tracing. They must not block. What they throw is logged, and changes nothing. */
+/**
+ * Methods that are called around jobs, for logging, metrics and tracing. They must not block. An exception that they
+ * throw is logged, and changes nothing.
+ */
 public interface Hooks {
-    /** A job is about to be added; headers may be set. For a queue. */
+    /** Called before a job is added; it may set headers. For a queue. */
     default void adding(String queue, Map<String, String> headers) {}
 
-    /** Its handler is about to run, in the same thread. */
+    /** Called before the job's handler, in the same thread. */
     default void before(Job job) {}
 
-    /** Its handler ended without an exception, in the same thread. */
+    /** Called when the job's handler has ended without an exception, in the same thread. */
     default void after(Job job) {}
 
-    /** Its handler threw, an exception or what it may say. */
+    /**
+     * Called when the job's handler has thrown, also a {@link ControlException}; after a timeout, with a
+     * {@link HandlerTimeoutException}.
+     */
     default void failed(Job job, Throwable error) {}
 
-    /** Its handler ended the attempt to sleep or to wait, in the same thread: it is neither done nor failed. */
+    /** Called when the job's handler has suspended the job, in the same thread: the job is neither done nor failed. */
     default void suspended(Job job) {}
 
-    /** Another worker may have the job, as its lease expired before it was acknowledged. */
+    /**
+     * Called when another worker may have the job: its lease expired before it was acknowledged, or it was deleted or
+     * replaced.
+     */
     default void lost(Job job) {}
 }

@@ -7,17 +7,19 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
 
-/** Ids of jobs that were given none: made here, so that a request that a client library sends twice adds one job. */
+/**
+ * Ids of jobs that were given none. They are made here, so that an ADD that a client library sends twice adds one job.
+ */
 final class Ids {
     private static final Pattern OURS = Pattern.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
     private static final int COUNT_BITS = 12;
     private static final SecureRandom RANDOM = new SecureRandom();
-    private static final ByteBuffer DRAWN = ByteBuffer.allocate(4096).limit(0); // a draw costs more than an id
+    private static final ByteBuffer DRAWN = ByteBuffer.allocate(4096).limit(0); // drawn together, as a draw costs more than an id
     private static final AtomicLong LAST = new AtomicLong(); // milliseconds, and a count within each
 
     private Ids() {}
 
-    /** A UUID of version 7. As text those of one process grow, and all of them with time. */
+    /** A UUID of version 7. As text, those of one process grow, and all of them grow with time. */
     static String next() {
         long now = System.currentTimeMillis() << COUNT_BITS;
         long mark = LAST.updateAndGet(last -> Math.max(last + 1, now));
@@ -34,7 +36,7 @@ final class Ids {
         }
     }
 
-    /** One that will do. */
+    /** The first new id that fits. */
     static String next(Predicate<String> isRight) {
         String id = next();
         while (!isRight.test(id)) {
@@ -43,7 +45,7 @@ final class Ids {
         return id;
     }
 
-    /** Whether it grows with the others. */
+    /** Whether the library made this id: it grows with the others. */
     static boolean isOurs(String id) {
         return OURS.matcher(id).matches();
     }

@@ -6,14 +6,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The jobs of an {@link InlineQueue}, by what few commands do to them: as much as handlers can tell. */
+/** The jobs of an {@link InlineQueue}, and the few commands that handlers can tell from a server's. */
 final class InlineJobs {
     private static final long LEASE_MS = 60_000;
-    private static final long AWAIT_MS = 5; // then who waits asks again
+    private static final long AWAIT_MS = 5; // after which a wait asks again
 
     private final Handlers handlers;
     private final Map<String, Entry> jobs = new LinkedHashMap<>();
-    private List<Object> transaction; // the answers of one that is open
+    private List<Object> transaction; // the replies of an open transaction
 
     InlineJobs(Handlers handlers) {
         this.handlers = handlers;
@@ -163,13 +163,13 @@ final class InlineJobs {
         return isAwaiting || entry.after.stream().map(jobs::get).anyMatch(each -> each != null && each.outcome == null);
     }
 
-    /** Runs its handler, as often as it begins again at once. */
+    /** Runs the job's handler until the job ends or has to wait. */
     private void goOn(Entry entry) {
         while (!entry.isRunning && entry.outcome == null && !isWaiting(entry)) {
             entry.results = entry.after.isEmpty() ? entry.results : entry.after.stream().map(this::end).toList();
             entry.after = List.of();
             entry.awaits = null;
-            entry.isRunning = true; // until it waits for what it has spawned
+            entry.isRunning = true; // so that jobs that it spawns do not start it again
             try {
                 attempt(entry);
             } finally {
@@ -207,7 +207,7 @@ final class InlineJobs {
             if (Bytes.text(words[0]).equals("DQ.STEP")) {
                 entry.steps.put(Bytes.text(words[4]), words[5]);
             } else {
-                Guard.call(() -> add(words)); // how it fails is in its result
+                Guard.call(() -> add(words)); // its error is in its result
             }
         }
         byte[][] nack = end.nack().all();
@@ -255,7 +255,7 @@ final class InlineJobs {
         public Object ask(Job job, Words command) {
             byte[][] words = command.all();
             if (Bytes.text(words[0]).equals("DQ.TOUCH")) {
-                return 1L; // a cost: there are no rates
+                return 1L; // a cost: without a server there are no rates
             }
             if (!Bytes.text(words[0]).equals("DQ.STEP")) {
                 throw new ServerException(Bytes.text(words[0]) + " needs a server: see DqServer");

@@ -6,9 +6,9 @@ import java.util.Deque;
 import java.util.List;
 
 /**
- * Queues for tests, without a server: {@code add} runs the handler at once, whatever the delay, and throws what it throws. A
- * job that sleeps goes on at once; one that waits for a signal or for other jobs goes on with {@link DqQueue#signal}, or when
- * these have ended. Results are kept.
+ * Queues for tests, without a server. {@code add} runs the handler at once, whatever the delay, and throws what it
+ * throws. A job that sleeps goes on at once. One that waits for a signal goes on in {@link DqQueue#signal}; one that
+ * waits for other jobs goes on when they have ended. Results are kept.
  */
 public final class InlineQueue {
     private InlineQueue() {}

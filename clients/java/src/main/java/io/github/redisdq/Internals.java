@@ -11,17 +11,17 @@ public final class Internals {
 
     // --- Waiting for a client library
 
-    /** How long to wait for a connection whose answers may take that long. */
+    /** How long to wait for a connection whose replies may take {@code patience}. */
     public static Duration connecting(Duration patience) {
         return Await.connecting(patience);
     }
 
-    /** {@code failed} makes of an error what the server answered, or throws. A patience of 0 is for ever. */
+    /** Waits for a reply. {@code failed} turns an error into the reply, or throws. A patience of 0 is without limit. */
     public static Object answer(CompletableFuture<?> next, Duration patience, Function<Throwable, Object> failed) {
         return Await.answer(next, patience, failed);
     }
 
-    /** {@code otherwise}: what becomes of one that is not waited for any longer. */
+    /** Waits for a connection. {@code otherwise} disposes of one that comes too late. */
     public static <T> T connection(
             CompletableFuture<T> next, Duration limit, Function<Throwable, DqException> failed, Runnable otherwise) {
         return Await.connection(next, limit, failed, otherwise);
@@ -29,19 +29,19 @@ public final class Internals {
 
     // --- Trouble
 
-    /** What cannot become right by waiting, in words that say what to do; null for all else. */
+    /** The error that waiting does not fix, with what to do; null for all other errors. */
     public static ConfigurationException fatal(DqException error) {
         return Trouble.fatal(error);
     }
 
-    /** How long to wait the first, second, ... time. */
+    /** How long to wait after the first, second, ... failure to reach the server. */
     public static Duration pause(int times) {
         return Trouble.pause(times);
     }
 
     // --- Jobs
 
-    /** Its key, or those of its shards. */
+    /** The queue's key, or those of its shards. */
     public static List<byte[]> keys(DqQueue queue) {
         return queue.keys();
     }
@@ -59,17 +59,17 @@ public final class Internals {
         return Ids.isOurs(id);
     }
 
-    /** Of the first of the keys that has any. */
+    /** Waits for ready jobs of the first key that has any. */
     public static List<Reserved> bpop(DqQueue queue, List<byte[]> keys, Duration timeout, int count, Duration ttr) {
         return queue.bpop(keys, timeout, count, ttr);
     }
 
-    /** The same without waiting. */
+    /** Takes ready jobs of the first key that has any, without waiting. */
     public static List<Reserved> pop(DqQueue queue, List<byte[]> keys, int count, Duration ttr) {
         return queue.pop(keys, count, ttr);
     }
 
-    /** Of whichever queues they are: what {@link DqQueue#ack} says of each. */
+    /** {@link DqQueue#ack} for jobs of any queues: its result for each. */
     public static List<Boolean> ackEach(DqQueue queue, List<Reserved> jobs) {
         return queue.ackEach(jobs);
     }

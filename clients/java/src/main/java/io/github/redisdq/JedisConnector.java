@@ -30,7 +30,7 @@ import redis.clients.jedis.providers.SentineledConnectionProvider;
 import redis.clients.jedis.util.JedisClusterCRC16;
 import redis.clients.jedis.util.JedisURIHelper;
 
-/** Reaches a server, a master by Sentinel, or a cluster by Jedis. */
+/** Reaches a server, a master behind Sentinels, or a cluster, by Jedis. */
 public final class JedisConnector implements Connector {
     private static final int MOST_REDIRECTIONS = 5;
     private static final int AT_A_TIME = 1000;
@@ -51,7 +51,7 @@ public final class JedisConnector implements Connector {
         this.place = place;
     }
 
-    /** One server, by {@code redis://user:password@host:6379/0}, or {@code rediss://} with TLS. */
+    /** A single server at {@code redis://user:password@host:6379/0}, or {@code rediss://} with TLS. */
     public static JedisConnector of(URI uri) {
         DefaultJedisClientConfig.Builder builder = DefaultJedisClientConfig.builder()
                 .protocol(RedisProtocol.RESP2)
@@ -66,7 +66,7 @@ public final class JedisConnector implements Connector {
         return of(new HostAndPort(uri.getHost(), port), config);
     }
 
-    /** One server. */
+    /** A single server. */
     public static JedisConnector of(HostAndPort server, JedisClientConfig config) {
         JedisClientConfig plain = resp2(config);
         Object place = List.of(server, config.getDatabase(), String.valueOf(config.getUser()));
@@ -92,7 +92,7 @@ public final class JedisConnector implements Connector {
                 key -> List.of(provider, JedisClusterCRC16.getSlot(key)));
     }
 
-    /** With RESP2 nothing comes unasked, and maps are lists. */
+    /** RESP2, in which the server never sends unasked, and maps are lists. */
     private static JedisClientConfig resp2(JedisClientConfig config) {
         if (config.getRedisProtocol() == RedisProtocol.RESP2) {
             return config; // Jedis before 6 cannot copy one
@@ -221,7 +221,7 @@ public final class JedisConnector implements Connector {
         }
     }
 
-    /** An error of the server when connecting, as a wrong password, or the network's. */
+    /** Turns an error of connecting into the server's own, such as a wrong password, or the network's. */
     private static DqException unreachable(JedisException error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
             if (each instanceof JedisDataException said) {

@@ -11,27 +11,27 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 /**
- * One delivery of a job. What {@link #step} has kept is there in later attempts; {@link #sleep}, {@link #awaitSignal},
- * {@link #waitFor} and {@link #spawn} end the attempt with a {@link SuspendedError}, and the handler begins again.
+ * One delivery of a job. What {@link #step} has kept is there in later attempts. {@link #sleep}, {@link #awaitSignal},
+ * {@link #waitFor} and {@link #spawn} end the attempt with a {@link SuspendedError}; later the handler is called again.
  */
 public final class Job extends Delivery {
     final Rim rim;
     final Progress progress = new Progress();
-    /** What {@link #fail} and {@link #succeed} were given, or a handler of one job returned. */
+    /** What {@link #fail} and {@link #succeed} were given, or what a handler of one job returned. */
     volatile Throwable failure;
     volatile Object value;
-    /** The value's bytes. */
+    /** The value, encoded. */
     byte[] result;
     private Steps steps;
     private volatile boolean isSuspended;
-    volatile Outcome suspension; // how it ends, where its handler has it wait
+    volatile Outcome suspension; // how the attempt ends if its handler suspended the job
 
     Job(byte[] key, List<Object> row, Codec codec, Rim rim, Link link) {
         super(key, row, codec, link);
         this.rim = rim;
     }
 
-    /** Throws {@link CancelledException} where cancelled: for long handlers, between two stepLog(). */
+    /** Throws {@link CancelledException} if the handler was told to end: for long handlers, between their parts. */
     public void check() {
         if (isSuspended) {
             throw new SuspendedError(this + " has ended its attempt already");
@@ -41,7 +41,7 @@ public final class Job extends Delivery {
         }
     }
 
-    /** Pauses within the attempt; throws {@link CancelledException} at once when cancelled. */
+    /** Pauses within the attempt; throws {@link CancelledException} at once if the handler is told to end. */
     public void pause(Duration duration) throws InterruptedException {
         check();
         try {
@@ -53,28 +53,36 @@ public final class Job extends Delivery {
         check();
     }
 
-    /** In a batch: this one job failed (or is retried, snoozed, given up), and the others did not. */
+    /**
+     * Sets the error of this one job of a batch, which may be a {@link ControlException}. The other jobs are not
+     * affected.
+     */
     public void fail(Throwable error) {
         failure = error;
     }
 
-    /** What the job's result is: for batches, and for handlers that return nothing. */
+    /** Sets the job's result: for batches, and for handlers that return nothing. */
     public void succeed(Object value) {
         this.value = value;
     }
 
-    /** What this delivery counts in the rates of the queue and its group, where that is known only afterwards. */
+    /**
+     * Sets what this delivery counts in the rates of the queue and its group, if that is known only after the delivery.
+     */
     public void setCost(int cost) throws InterruptedException {
         check();
         keep(new Words("DQ.TOUCH").add(rawKey).add(rawId).add("TOKEN").add(rawToken).add("COST").add(cost));
     }
 
-    /** How far it is, from 0 to 1: for DQ.GET. Written at most once a second, and the last one as the job ends. */
+    /**
+     * Reports how far the job is, from 0 to 1. At most one report a second is sent, and always the last one.
+     * {@link DqQueue#get} shows it.
+     */
     public void progress(double fraction) {
         progress(fraction, null);
     }
 
-    /** As {@link #progress(double)}; the text is shown behind it. */
+    /** As {@link #progress(double)}, with a text. */
     public void progress(double fraction, String text) {
         if (isSuspended) {
             check();
@@ -85,17 +93,18 @@ public final class Job extends Delivery {
 
     // --- Steps: what is kept, and what ends the attempt
 
-    /** What is kept, by the names, as the codec wrote it: steps and signals. */
+    /** The encoded values that are kept with the job, by name: steps and signals. */
     public Map<String, byte[]> steps() {
         return stepLog().all();
     }
 
     /**
-     * What the function returns, which runs once in the life of the job: its value is kept, and comes back in later attempts.
-     * A name is used once in an attempt.
+     * Runs the function once in the life of the job, and keeps what it returns: later attempts return the kept value.
+     * If the process dies after the function and before its value is kept, the function runs again. A name may be used
+     * once in each attempt.
      *
-     * @throws CancelledException where somebody else has the job meanwhile
-     * @throws ServerException where the server refuses to keep it; then the function runs again in the next attempt
+     * @throws CancelledException if another worker may have the job
+     * @throws ServerException if the server refuses to keep the value; the next attempt then runs the function again
      */
     public <T> T step(String name, Class<T> type, Callable<? extends T> function) throws Exception {
         return step(name, (Type) type, function);
@@ -115,13 +124,13 @@ public final class Job extends Delivery {
         return made;
     }
 
-    /** What a step without a value does. */
+    /** The work of a step without a value. */
     @FunctionalInterface
     public interface Action {
         void run() throws Exception;
     }
 
-    /** As {@link #step(String, Class, Callable)}, for what has no value. */
+    /** As {@link #step(String, Class, Callable)}, for work without a value. */
     public void step(String name, Action action) throws Exception {
         step(name, Void.class, () -> {
             action.run();
@@ -129,7 +138,10 @@ public final class Job extends Delivery {
         });
     }
 
-    /** Ends the attempt, and begins it again so much later; it does not count. */
+    /**
+     * Suspends the job for a duration: the attempt ends, and does not count. A later attempt, by any worker, goes on
+     * here.
+     */
     public void sleep(String name, Duration duration) {
         check();
         stepLog().begin(name);
@@ -138,7 +150,10 @@ public final class Job extends Delivery {
         }
     }
 
-    /** The value of a {@link DqQueue#signal}, for which the attempt ends as long as there is none. */
+    /**
+     * Suspends the job until {@link DqQueue#signal} sends it a signal, and returns the signal's value, or null if it
+     * has none. The attempt ends, and does not count, if the signal has not been sent.
+     */
     public <T> T awaitSignal(String name, Class<T> type) {
         check();
         stepLog().begin(name);
@@ -149,9 +164,9 @@ public final class Job extends Delivery {
     }
 
     /**
-     * As {@link #awaitSignal(String, Class)}, for so long at most.
+     * As {@link #awaitSignal(String, Class)}, for at most {@code timeout}.
      *
-     * @throws TimeoutException in this attempt and all later ones, also where the signal came after that
+     * @throws TimeoutException if the signal was not sent by then, in all later attempts too
      */
     public <T> T awaitSignal(String name, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
         check();
@@ -167,24 +182,30 @@ public final class Job extends Delivery {
         throw new TimeoutException("no signal " + name + " within " + timeout);
     }
 
-    /** How those jobs of the same queue have ended; the attempt ends as long as they have not. */
+    /**
+     * Suspends the job until these jobs of the same queue have ended, and returns how they ended. The attempt ends, and
+     * does not count, if they have not ended.
+     */
     public List<JobResult> waitFor(String... ids) throws InterruptedException {
         return waitFor(null, JobOptions.OnDead.RUN, List.of(ids));
     }
 
-    /** As {@link #waitFor(String...)}. Without a name (null) it is the number of the wait in the attempt. */
+    /** As {@link #waitFor(String...)}. {@code name}: of the wait; null: its number in the attempt. */
     public List<JobResult> waitFor(String name, JobOptions.OnDead onDead, List<String> ids) throws InterruptedException {
         check();
         String wait = stepLog().nameOfWait(name);
         return waited(wait, ids, () -> Steps.after(List.of(), ids, onDead));
     }
 
-    /** Adds jobs to the same queue, and waits for them as {@link #waitFor(String...)} does. */
+    /** Adds jobs to the same queue, and waits for them as {@link #waitFor(String...)} does, in one command. */
     public List<JobResult> spawn(DqQueue.NewJob... jobs) throws InterruptedException {
         return spawn(null, JobOptions.OnDead.RUN, List.of(jobs));
     }
 
-    /** As {@link #spawn(DqQueue.NewJob...)}. Ids that are not given are {@code <id>/<name>/0}, {@code <id>/<name>/1}, ... */
+    /**
+     * As {@link #spawn(DqQueue.NewJob...)}. Ids that are not given are {@code <id>/<name>/0}, {@code <id>/<name>/1},
+     * ..., so later attempts add no second children.
+     */
     public List<JobResult> spawn(String name, JobOptions.OnDead onDead, List<DqQueue.NewJob> jobs) throws InterruptedException {
         check();
         String wait = stepLog().nameOfWait(name);
@@ -218,10 +239,10 @@ public final class Job extends Delivery {
     }
 
     /**
-     * Runs a Lua script of yours once in the life of the job, together with a step that keeps its name and your other keys: all
-     * of it has happened, or nothing. The script has the keys as {@code KEYS} and the arguments as {@code ARGV}; in a
-     * cluster they are of the queue's slot. False where it ran before. One that fails is a {@link ServerException}, and
-     * runs again in the next attempt; what it wrote before is not undone.
+     * Runs a Lua script exactly once in the life of the job: its writes and its step, under the given name, take effect
+     * together. The script's {@code KEYS} and {@code ARGV} are those given here; in a cluster the keys must be in the
+     * queue's slot. Returns false if the script ran in an earlier attempt. A script that fails throws a
+     * {@link ServerException}, and runs again in the next attempt; what it wrote before it failed is not undone.
      */
     public boolean once(String name, String script, List<String> keys, List<String> arguments) throws InterruptedException {
         check();
@@ -268,7 +289,7 @@ public final class Job extends Delivery {
         return steps;
     }
 
-    /** Makes bytes of the value. */
+    /** Encodes the value. */
     void encode() {
         result = value == null ? null : codec.encode(value);
     }

@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-/** A job whose result was asked for has none: it is dead, was deleted, or expired, or nobody knows. */
+/** A job whose result was asked for has none: it is dead, was deleted, has expired, or is unknown. */
 public final class JobFailedException extends DqException {
     private static final String UNKNOWN =
             "it ended before without being kept, or was never there: add it with KEEP (JobOptions.keep), or give the queue a DONETTL";
@@ -25,12 +25,12 @@ public final class JobFailedException extends DqException {
         return id;
     }
 
-    /** Any but {@link JobOutcome#DONE}. */
+    /** Any outcome except {@link JobOutcome#DONE}. */
     public JobOutcome outcome() {
         return outcome;
     }
 
-    /** Why it is dead; null otherwise. */
+    /** Why the job is dead; null otherwise. */
     public String reason() {
         return reason;
     }

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/** How a job is added. What is not said is the queue's, or the worker's handler's. */
+/** Options of a job. What is not set is decided by the queue's settings or the worker's handler. */
 public class JobOptions {
     private String id;
     private IfExists ifExists = IfExists.REFUSE;
@@ -29,15 +29,18 @@ public class JobOptions {
 
     JobOptions() {}
 
-    /** What becomes of a job whose id is there already. */
+    /** What happens if a job with this id exists. */
     public enum IfExists {
-        /** The new one is not added, so adding twice does no harm. */
+        /** The new job is not added, so adding twice does no harm. A dead or done job is replaced. */
         REFUSE(null),
-        /** Whatever is there is replaced. */
+        /** The new job replaces the old one, in any state, if there is one. */
         REPLACE("REPLACE"),
-        /** And where nothing is there, nothing is added. */
+        /** The new job replaces the old one, in any state; without one, nothing is added. */
         ONLY_REPLACE("XX"),
-        /** The job runs once more when its current run is over. */
+        /**
+         * As {@link #REFUSE}, but while the job is reserved, the new one is kept, and runs when the current run is
+         * over.
+         */
         RUN_AGAIN("NEXT");
 
         final String word;
@@ -47,22 +50,22 @@ public class JobOptions {
         }
     }
 
-    /** What a job does if one of those that it is after dies, or goes without being done. */
+    /** What a job does if a job that it is after dies, is deleted or expires. */
     public enum OnDead {
-        /** It waits on, as a dead job may be kicked; if one is deleted or expires, it dies. */
+        /** It waits, as the dead job may be kicked. If the other job is deleted or expires, it dies. */
         WAIT,
-        /** It runs in any case. */
+        /** It runs: {@link Job#results} says how the others ended. */
         RUN,
         /** It dies too. */
         DIE
     }
 
-    /** A job with a given id, unique in its queue. */
+    /** Options with an id, unique in the queue. */
     public static JobOptions withId(String id) {
         return new JobOptions().id(id);
     }
 
-    /** A job that gets an id: a UUID that begins with the time. */
+    /** Options without an id: the job gets a UUID that begins with the time. */
     public static JobOptions create() {
         return new JobOptions();
     }
@@ -77,85 +80,87 @@ public class JobOptions {
         return this;
     }
 
-    /** It is due so long from now. */
+    /** How long from now the job is due (default: now). */
     public JobOptions delay(Duration delay) {
         this.delay = delay;
         return this;
     }
 
-    /** It is due then. */
+    /** When the job is due (default: now). */
     public JobOptions at(Instant at) {
         this.at = at;
         return this;
     }
 
-    /** Smaller is served first. */
+    /** The job's priority: smaller is served first. */
     public JobOptions priority(int priority) {
         this.priority = priority;
         return this;
     }
 
-    /** The length of a lease. */
+    /** The length of the job's leases. */
     public JobOptions ttr(Duration ttr) {
         this.ttr = ttr;
         return this;
     }
 
-    /** Deliveries allowed; 0: no limit. */
+    /** How often the job may be delivered; 0: without limit, whatever the queue's settings say. */
     public JobOptions attempts(int attempts) {
         this.attempts = attempts;
         return this;
     }
 
-    /** The waits after the 1st, 2nd, ... failure; the last one repeats. None given: no wait. */
+    /** The waits after the 1st, 2nd, ... failure; the last one repeats. None given: no backoff. */
     public JobOptions backoff(Duration... steps) {
         this.backoff = List.of(steps);
         return this;
     }
 
-    /** The job vanishes so long after it was added. */
+    /** When the job expires, counted from when it is added. */
     public JobOptions ttl(Duration ttl) {
         this.ttl = ttl;
         return this;
     }
 
-    /** Whose job it is: groups take turns. */
+    /** The job's group, such as a tenant or a user: groups take turns. */
     public JobOptions group(String group) {
         this.group = group;
         return this;
     }
 
-    /** It waits until all those jobs of the same queue have ended. */
+    /** Blocks the job until these jobs of its queue have ended. */
     public JobOptions after(String... ids) {
         this.after = List.of(ids);
         return this;
     }
 
-    /** It waits until no job of that group is blocked, delayed, ready or reserved. */
+    /** Blocks the job until no job of that group is blocked, delayed, ready or reserved. */
     public JobOptions afterGroup(String group) {
         this.afterGroup = group;
         return this;
     }
 
-    /** For {@link #after}; {@link OnDead#WAIT} unless said. */
+    /** What the job does if a job of {@link #after} dies (default: {@link OnDead#WAIT}). */
     public JobOptions onDead(OnDead onDead) {
         this.onDead = onDead;
         return this;
     }
 
-    /** So long after it is done, the job and its result are kept. */
+    /**
+     * How long the job is kept, with its result, after it is done; 0: not at all. Default: as the queue's settings say.
+     */
     public JobOptions keep(Duration keep) {
         this.keep = keep;
         return this;
     }
 
-    /** What a delivery of it counts in the rates of the queue and of its group; 1 unless said. */
+    /** What a delivery of the job counts in the rates of the queue and of its group (default 1). */
     public JobOptions cost(int cost) {
         this.cost = cost;
         return this;
     }
 
-    /** It chooses the worker's handler. */
+    /** The job's kind, which chooses the worker's handler. */
     public JobOptions kind(String kind) {
         this.kind = kind;
         return this;
@@ -186,7 +191,7 @@ public class JobOptions {
         return keep != null;
     }
 
-    /** Whether DQ.MADD knows all that is said. */
+    /** Whether DQ.MADD has all of these options. */
     boolean isPlain() {
         return after.isEmpty() && afterGroup == null && ifExists != IfExists.RUN_AGAIN;
     }

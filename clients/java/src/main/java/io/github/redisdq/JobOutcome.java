@@ -8,7 +8,10 @@ public enum JobOutcome {
     DEAD,
     DELETED,
     EXPIRED,
-    /** It ended before without being kept, or was never there; or it is still to end, where a job was kicked out of its wait. */
+    /**
+     * The job ended before, without being kept, or never existed. Or it has not ended yet, if the job that waited was
+     * kicked.
+     */
     UNKNOWN;
 
     static JobOutcome of(Object reply) {

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** How a job ended that another one waited for. */
+/** How a job ended that another job, or a program, waited for. */
 public final class JobResult {
     private final String id;
     private final JobOutcome outcome;
@@ -19,7 +19,7 @@ public final class JobResult {
         this.codec = codec;
     }
 
-    /** Of rows of {@code [id, outcome, value]}. */
+    /** Reads rows of {@code [id, outcome, value]}. */
     static List<JobResult> all(Object rows, Codec codec) {
         if (Reply.list(rows).isEmpty()) {
             return List.of();
@@ -45,9 +45,9 @@ public final class JobResult {
     }
 
     /**
-     * What its handler returned; null for nothing, and for a job that is not done.
+     * The job's result; null if it has none, and for a job that is not done.
      *
-     * @throws PayloadException where the codec cannot read it
+     * @throws PayloadException if the codec cannot decode it
      */
     public <T> T value(Class<T> type) {
         return value((Type) type);
@@ -58,7 +58,7 @@ public final class JobResult {
         return isDone() ? Values.decode(codec, raw, type) : null;
     }
 
-    /** Why it is dead; null otherwise. */
+    /** Why the job is dead; null otherwise. */
     public String reason() {
         return outcome == JobOutcome.DEAD ? Reply.prose(raw) : null;
     }

@@ -13,7 +13,7 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.lang.reflect.Type;
 
-/** JSON by an {@link ObjectMapper} of the program's. NaN and the infinities are errors: JSON has no such numbers. */
+/** JSON by an {@link ObjectMapper} of the program's. NaN and infinities are errors, as JSON has no such numbers. */
 public final class JsonCodec implements Codec {
     static final JsonCodec DEFAULT = new JsonCodec(JsonMapper.builder()
             .findAndAddModules()
@@ -51,7 +51,7 @@ public final class JsonCodec implements Codec {
         }
         JavaType wanted = mapper.constructType(type);
         try {
-            if (wanted.isPrimitive() && isNull(payload)) { // which Jackson makes a 0 of
+            if (wanted.isPrimitive() && isNull(payload)) { // Jackson would read null as 0
                 throw new PayloadException("it is null", null);
             }
             return mapper.readValue(payload, wanted);
@@ -66,7 +66,7 @@ public final class JsonCodec implements Codec {
         }
     }
 
-    /** Jackson writes other numbers as texts, or as what is no JSON. */
+    /** Jackson writes such numbers as strings, or as invalid JSON. */
     private static final class Finite extends JsonGeneratorDelegate {
         Finite(JsonGenerator out) {
             super(out, false);

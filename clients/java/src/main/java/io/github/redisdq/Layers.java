@@ -2,7 +2,7 @@ package io.github.redisdq;
 
 import java.util.List;
 
-/** A handler with what is around it; the first is outermost. */
+/** Calls a handler through its middleware; the first is outermost. */
 record Layers(List<Around> around) {
     Object run(Handler<?> handler, List<Job> jobs) throws Exception {
         return call(0, handler, jobs);

@@ -5,8 +5,9 @@ import java.util.Objects;
 import java.util.List;
 
 /**
- * How long deliveries are leased. {@code ttr}: what each handler says, where they say the same; it goes before a job's own.
- * {@code own}: what the worker says, for jobs without one of their own. {@code shortest}: of all that is said.
+ * How long deliveries are leased. {@code ttr}: the handlers' lease, if all have the same; it goes before a job's own
+ * TTR. {@code own}: the worker's, for jobs without a TTR of their own. {@code shortest}: the shortest of all that are
+ * set.
  */
 record Leases(Duration ttr, Duration own, Duration shortest) {
     static Leases of(List<Handler<?>> handlers, Duration own) {
@@ -20,12 +21,12 @@ record Leases(Duration ttr, Duration own, Duration shortest) {
         return new Leases(ttr, ttr == null ? own : null, ttr == null ? shortest : ttr);
     }
 
-    /** For DQ.BPOP. */
+    /** The options for DQ.BPOP. */
     Words words() {
         return new Words().value("TTR", ttr).value("LEASE", own);
     }
 
-    /** Of a delivery that came with these words. */
+    /** The lease of a delivery with these terms. */
     long ms(Terms terms) {
         if (ttr != null) {
             return Times.ms(ttr);

@@ -36,8 +36,8 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Reaches a server, a master by Sentinel, or a cluster by Lettuce: with the resources and settings of the client that you
- * have, which stays yours to shut down.
+ * Reaches a server, a master behind Sentinels, or a cluster, by Lettuce. It uses the resources and settings of your
+ * client, which you shut down yourself.
  */
 public final class LettuceConnector implements Connector {
     private static final Duration LONGEST_LOOK = Duration.ofSeconds(5);
@@ -59,7 +59,7 @@ public final class LettuceConnector implements Connector {
         this.open = open;
     }
 
-    /** One server, or the master that the Sentinels of a URI name. */
+    /** A single server, or the master that the Sentinels of a URI name. */
     public static LettuceConnector of(RedisClient client, RedisURI uri) {
         RedisClient lines = RedisClient.create(client.getResources(), uri);
         lines.setOptions(raw(client.getOptions()));
@@ -83,8 +83,9 @@ public final class LettuceConnector implements Connector {
     }
 
     /**
-     * What the client was made with: the addresses of the nodes that it found have no user, no password and no TLS. Its own
-     * connections get these by the same protected method; of a Lettuce without it, nodes are reached as they are named.
+     * The URI that the client was made with: the addresses of the nodes that it found have no user, password or TLS.
+     * The client's own connections get these by the same protected method. If a Lettuce does not have it, nodes are
+     * reached as they are named.
      */
     private static Optional<RedisURI> firstOf(RedisClusterClient client) {
         try {
@@ -96,12 +97,15 @@ public final class LettuceConnector implements Connector {
         }
     }
 
-    /** By how the cluster is now, as a slot may have moved, or by what was known where nobody says. */
+    /**
+     * The node of a key by the cluster's current state, as a slot may have moved; if no node answers, by the last known
+     * one.
+     */
     private static RedisClusterNode nodeOf(RedisClusterClient client, byte[] key) {
         try {
             client.refreshPartitionsAsync().toCompletableFuture().get(LONGEST_LOOK.toMillis(), TimeUnit.MILLISECONDS);
         } catch (ExecutionException | TimeoutException error) {
-            // the connection will tell
+            // the connection will report it
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }
@@ -112,7 +116,7 @@ public final class LettuceConnector implements Connector {
         return node;
     }
 
-    /** A connection that ends when it is lost, and on which nothing gives up but us. */
+    /** Options of a connection that does not reconnect, and on which only our own timeouts count. */
     private static ClientOptions raw(ClientOptions options) {
         return ClientOptions.builder()
                 .socketOptions(options.getSocketOptions())
@@ -195,7 +199,7 @@ public final class LettuceConnector implements Connector {
         lines.shutdown(Duration.ZERO, Duration.ofSeconds(2));
     }
 
-    /** An error of the server when connecting, as a wrong password, or the network's. */
+    /** Turns an error of connecting into the server's own, such as a wrong password, or the network's. */
     private static DqException unreachable(Throwable error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
             if (each instanceof RedisCommandExecutionException said) {
@@ -233,7 +237,7 @@ public final class LettuceConnector implements Connector {
         return new AsyncCommand<>(new Command<>(new Name(words[0]), new Answer(), arguments));
     }
 
-    /** Whatever the server says: null, Long, byte[], or lists of these. */
+    /** Any reply of the server: null, Long, byte[], or lists of these. */
     private static final class Answer extends CommandOutput<byte[], byte[], Object> {
         private record Part(int size, List<Object> items) {}
 

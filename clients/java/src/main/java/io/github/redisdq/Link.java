@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.function.Function;
 
 /**
- * The queues that are reached by one pair of connections. On one its supplier waits for jobs, with the acknowledgements of
- * finished ones in the same write; the other is its {@link Courier}'s. What each queue's {@link Ear} waits on comes later.
+ * The queues that one pair of connections reaches. On the first, the supplier waits for jobs, with the acknowledgements
+ * of finished ones in the same write; the second is its {@link Courier}'s. Each queue's {@link Ear} has another one.
  */
 final class Link implements Rim {
     private static final Duration SLACK = Duration.ofSeconds(5); // how much longer than its wait a BPOP may take
@@ -68,7 +68,7 @@ final class Link implements Rim {
         courier.beatNow();
     }
 
-    /** Null where the server answers; otherwise why it is not healthy. */
+    /** Why the link is not healthy; null: it is. */
     String trouble() {
         long most = Math.max(worker.wait.toNanos(), held.longestPauseNs()) + SLACK.toNanos();
         return pulse.trouble(System.nanoTime(), most);
@@ -101,19 +101,19 @@ final class Link implements Rim {
     }
 
     /**
-     * Loses those whose lease is over, and ends those whose handlers have had their time. Returns when the next one is to be
-     * looked at, or {@code otherwise}, if that is earlier.
+     * Loses the jobs whose leases have expired, and fails those whose handlers' timeouts are over. Returns when to look
+     * again, or {@code otherwise}, if that is earlier.
      */
     long look(long now, long otherwise) {
         held.over(now).forEach(this::lose);
         held.outOfTime(now).forEach(job -> {
-            giveBack(job, Outcome::timedOut); // first, as the handler may end at once
+            giveBack(job, Outcome::timedOut); // before tell, as the handler may end at once
             job.tell(CancelReason.TIMEOUT);
         });
         return held.firstEnd(otherwise);
     }
 
-    /** Its handler begins. */
+    /** Starts the timeout of a job's handler. */
     void limit(Job job) {
         Duration timeout = job.handler.timeout();
         if (timeout != null) {
@@ -122,7 +122,7 @@ final class Link implements Rim {
         }
     }
 
-    /** Their handlers say another lease than they were delivered with. */
+    /** Asks for other leases for jobs whose handlers want them. */
     void correct(List<Job> jobs) {
         boolean isAny = false;
         for (Job job : jobs) {
@@ -166,7 +166,9 @@ final class Link implements Rim {
         return queues.get(job.queue());
     }
 
-    /** Told when its handler has returned, so that it is not delivered again while that still runs here. */
+    /**
+     * Suspends a job. It is sent when the handler has returned: before, the job could be delivered while it still runs.
+     */
     @Override
     public void end(Job job, Outcome outcome) {
         job.suspension = outcome;
@@ -189,7 +191,7 @@ final class Link implements Rim {
         return waiting.isOpen();
     }
 
-    /** After a pause where there was trouble. Throws what it is now. */
+    /** Connects, after a pause if it failed before. Throws why it fails. */
     void connect() {
         if (troubles > 0) {
             worker.rest(Trouble.pause(troubles));
@@ -210,10 +212,10 @@ final class Link implements Rim {
         troubles++;
     }
 
-    /** Tells what happened since, and waits for jobs. Throws what the trouble was; then it is to be connected again. */
+    /** Sends the outcomes, and waits for jobs. Throws what went wrong; then the link is to be connected again. */
     List<Job> fetch(int count, Duration wait) {
-        isFetching = true; // before it takes them: as long as it has any, the courier does not finish
-        isRecalled = false; // that was the one before
+        isFetching = true; // set before it takes the outcomes: as long as it has any, the courier does not finish
+        isRecalled = false; // a recall was of the fetch before
         Deque<Outcome> told = ends.take(Integer.MAX_VALUE);
         try {
             if (worker.isDraining()) {
@@ -251,12 +253,12 @@ final class Link implements Rim {
         pulse.heard(System.nanoTime());
         List<Job> found = jobs(reply);
         if (found.isEmpty() && trouble != null) {
-            throw trouble; // else they are ours now, whatever became of the rest
+            throw trouble; // jobs that were found are ours, whatever became of the rest
         }
         return stillOurs(found, sent);
     }
 
-    /** One that cannot be recalled must not hold for long what other links may need. */
+    /** A fetch that cannot be recalled must not hold for long what other links may need. */
     Duration limited(Duration wait) {
         boolean isRecallable = waiting.clientId > 0 && !isUnblockRefused;
         return isOneOfSeveral && !isRecallable ? Times.min(wait, Turns.TURN) : wait;
@@ -281,7 +283,7 @@ final class Link implements Rim {
         return found;
     }
 
-    /** Where this process stood still, they may have been delivered long before they were read: the server knows. */
+    /** If this process was stopped, the jobs may have been delivered long before they were read: it asks the server. */
     private List<Job> stillOurs(List<Job> found, long sent) {
         if (found.isEmpty() || !worker.watch.stoodStillSince(sent)) {
             return found;
@@ -297,7 +299,7 @@ final class Link implements Rim {
 
     // --- Heartbeats
 
-    /** Renews the leases of jobs; those that the server does not know as ours are lost. */
+    /** Renews the leases of jobs. Jobs that are no longer ours are lost. */
     void beat(Wire wire, List<Job> jobs) {
         for (List<Job> group : Held.groups(jobs)) {
             long asked = group.get(0).askedMs;
@@ -308,7 +310,7 @@ final class Link implements Rim {
         }
     }
 
-    /** As long as before. {@code deadlines}: the answer to what was sent then; null for a job that is not ours. */
+    /** Records renewed leases. {@code deadlines}: the reply; null in it for a job that is not ours. */
     void renewed(List<Job> jobs, Object deadlines, long sent) {
         renewed(jobs, deadlines, sent, 0);
     }
@@ -335,7 +337,7 @@ final class Link implements Rim {
         return isFetching;
     }
 
-    /** Has the fetch that waits end soon, as another link needs its place. */
+    /** Asks the courier to end the fetch that waits, as another link needs its places. */
     void recall() {
         if (!isUnblockRefused) {
             isRecalled = true;
@@ -343,7 +345,7 @@ final class Link implements Rim {
         }
     }
 
-    /** Where it was recalled. */
+    /** Ends the fetch if it was recalled. */
     void endRecalled(Wire control) {
         if (isRecalled) {
             isRecalled = false;
@@ -353,7 +355,7 @@ final class Link implements Rim {
         }
     }
 
-    /** Ends the wait of the fetch; false where that cannot be. */
+    /** Ends the wait of the fetch; false if that cannot be done. */
     boolean unblock(Wire control) {
         long id = waiting.clientId;
         if (id <= 0) {
@@ -381,7 +383,7 @@ final class Link implements Rim {
         held.all().forEach(job -> job.tell(CancelReason.STOPPING));
     }
 
-    /** How many are in hand. */
+    /** How many jobs are in hand. */
     int size() {
         return held.all().size();
     }

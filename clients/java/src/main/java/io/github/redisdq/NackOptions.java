@@ -21,14 +21,14 @@ public final class NackOptions {
         return new NackOptions("SILENT");
     }
 
-    /** This delivery does not count, and the job comes again when that step is set: see {@link DqQueue#signal}. */
+    /** This delivery does not count, and the job waits for a signal: see {@link DqQueue#signal}. */
     public static NackOptions untilSignal(String name) {
         NackOptions options = silent();
         options.words.add("AWAIT").add(name);
         return options;
     }
 
-    /** This delivery does not count, and the job comes again when those of its queue have ended. */
+    /** This delivery does not count, and the job waits until these jobs of its queue have ended. */
     public static NackOptions after(JobOptions.OnDead onDead, String... ids) {
         NackOptions options = silent();
         options.words.add("AFTER").add(ids.length).ids(List.of(ids)).value("ONDEAD", onDead);
@@ -40,7 +40,7 @@ public final class NackOptions {
         return new NackOptions("FATAL");
     }
 
-    /** Before the next delivery; without it, what the job's ladder says. */
+    /** The wait before the next delivery (default: as the job's backoff says). */
     public NackOptions delay(Duration delay) {
         words.value("DELAY", delay);
         return this;

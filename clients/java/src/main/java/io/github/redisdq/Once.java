@@ -3,9 +3,12 @@ package io.github.redisdq;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-/** A script of the program's with a step around it, fenced by the job's token. */
+/** A Lua script of the user's with a step around it, fenced by the job's token. */
 final class Once {
-    /** The value of a step whose script has ended: before it begins, the step has its place, and says "begun". */
+    /**
+     * The value of the step of a script that has ended. Before the script runs, the step is set to "begun", so it has
+     * its place.
+     */
     static final byte[] ENDED = "ended".getBytes(StandardCharsets.UTF_8);
 
     private static final String BEFORE =
@@ -36,7 +39,10 @@ final class Once {
 
     private Once() {}
 
-    /** Answers 1, 0 where it ran before, nil where somebody else has the job, and in a list why the script failed. */
+    /**
+     * The script's reply: 1; 0 if it ran before; nil if another worker has the job; a list with the error if the script
+     * failed.
+     */
     static Words words(Job job, String name, String script, List<String> keys, List<String> arguments) {
         Words words = new Words("EVAL").add(BEFORE + script + AFTER).add(keys.size() + 1).add(job.rawKey).ids(keys);
         return words.add(job.rawId).add(job.rawToken).add(name).ids(arguments);

@@ -6,16 +6,16 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** What the server is still to be told of a delivery that ended, and what its answer means. */
+/** What the server is to be told of a delivery that ended, and what its reply means. */
 final class Outcome {
-    private static final Duration SHORTEST_DELAY = Duration.ofMillis(100); // no handler can come back faster than that
+    private static final Duration SHORTEST_DELAY = Duration.ofMillis(100); // handlers cannot make their jobs come back faster
     private static final Duration UNKNOWN_KIND_DELAY = Duration.ofSeconds(5);
     private static final Duration RUNNING_DELAY = Duration.ofSeconds(1);
     private static final int REASON_BYTES = 1024;
     private static final int MOST_LOST = 3;
     private static final int LARGE = 1 << 20;
 
-    /** What {@link #weaken} left out where the attempt has failed for that. */
+    /** Returned by {@link #weaken} for a suspension that the server refused: the attempt has failed instead. */
     static final String WAIT = "the wait";
 
     enum Answer {
@@ -32,7 +32,7 @@ final class Outcome {
         SUSPEND
     }
 
-    /** Where the delay is from, in the order in which the next one is tried. */
+    /** Where the delay is from, in the order in which they are tried. */
     private enum Wait {
         SAID,
         LADDER,
@@ -47,7 +47,7 @@ final class Outcome {
     private byte[] result;
     private Steps.End suspended;
     private byte[] progress;
-    private int unanswered; // how often it was sent, and the connection lost the answer
+    private int unanswered; // how often it was sent, and the connection was lost before the reply
 
     private Outcome(Job job, Mode mode, Duration delay, String reason) {
         this.job = job;
@@ -57,36 +57,36 @@ final class Outcome {
         this.progress = job.progress.takeLast();
     }
 
-    /** Given back, as if it had not been delivered. */
+    /** Gives the job back, as if it had not been delivered. */
     static Outcome returned(Job job) {
         return new Outcome(job, Mode.SILENT, null, null);
     }
 
-    /** Given back for a worker that knows its kind, a little later. */
+    /** Gives the job back after a while, for a worker that has a handler for its kind. */
     static Outcome unknown(Job job) {
         long delay = (long) (UNKNOWN_KIND_DELAY.toMillis() * (1 + ThreadLocalRandom.current().nextDouble()));
         return new Outcome(job, Mode.SILENT, Duration.ofMillis(delay), null);
     }
 
-    /** Given back, as an older delivery of it still runs in this process. */
+    /** Gives the job back, as an older delivery of it still runs in this process. */
     static Outcome running(Job job) {
         return new Outcome(job, Mode.SILENT, RUNNING_DELAY, null);
     }
 
-    /** Given back by its own handler, to go on later. */
+    /** Suspends the job, as its own handler asked. */
     static Outcome suspended(Job job, Steps.End end) {
         Outcome outcome = new Outcome(job, Mode.SUSPEND, null, null);
         outcome.suspended = end;
         return outcome;
     }
 
-    /** Failed while its handler still runs. */
+    /** Fails the job while its handler still runs. */
     static Outcome timedOut(Job job) {
         String reason = HandlerTimeoutException.text(job.handler.timeout());
         return failed(job, new Guard.Verdict(Guard.End.FAILED, null, reason));
     }
 
-    /** What follows from how its handler ended. */
+    /** The outcome of an attempt whose handler has ended. */
     static Outcome ended(Job job, Throwable error) {
         Guard.Verdict verdict = Guard.verdict(job, error);
         return switch (verdict.end()) {
@@ -116,7 +116,7 @@ final class Outcome {
         return failed;
     }
 
-    /** As long as the job's ladder says, else the handler's, else the library's own. */
+    /** Chooses the next wait: the job's backoff, else the handler's, else the library's own. */
     private void waitOtherwise() {
         boolean hasLadder = wait == Wait.SAID && job.handler.hasLadder();
         wait = hasLadder ? Wait.LADDER : Wait.DEFAULT;
@@ -133,7 +133,7 @@ final class Outcome {
         return Times.max(delay, SHORTEST_DELAY);
     }
 
-    /** What says it, in one write: the last progress, and the end. */
+    /** Appends the commands for one write: the last progress, and the end. */
     void addTo(List<byte[][]> all) {
         if (progress != null) {
             all.add(job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(progress).all());
@@ -147,8 +147,8 @@ final class Outcome {
     }
 
     /**
-     * Carries commands out up to the first that is refused, whose error is the answer: a MULTI would give a job back whose
-     * step there was no room for.
+     * Executes commands up to the first that is refused, whose error is the reply. A MULTI would go on, and give a job
+     * back although there was no room for its step.
      */
     static final String ALL_OR_REFUSED = """
             local at, reply = 1, nil
@@ -186,12 +186,12 @@ final class Outcome {
         return (reason == null ? nack : nack.add("REASON").add(reason)).all();
     }
 
-    /** The one that counts of the answers to its commands: null, a value, or why not. */
+    /** The reply that counts of its commands' replies: null, a value, or an error. */
     Object answer(List<Object> replies) {
         return replies.get(replies.size() - 1);
     }
 
-    /** How it waits; null where it does not. */
+    /** The suspension; null: none. */
     Steps.End suspended() {
         return suspended;
     }
@@ -200,7 +200,10 @@ final class Outcome {
         unanswered++;
     }
 
-    /** The server may do that for a word longer than its {@code proto-max-bulk-len}, which is 1 MB at least. */
+    /**
+     * Whether this may be what the connection ends for: the server closes connections on a word longer than its
+     * {@code proto-max-bulk-len}, which is at least 1 MB.
+     */
     boolean endsConnections() {
         return unanswered >= MOST_LOST && Arrays.stream(command()).anyMatch(word -> word.length > LARGE);
     }
@@ -209,20 +212,20 @@ final class Outcome {
         unanswered--;
     }
 
-    /** Of one that was sent twice, the first one may have done it. */
+    /** What a reply means. If the command was sent twice, the first sending may have been executed. */
     Answer answered(Object reply) {
         boolean isThere = mode == Mode.ACK ? Reply.number(reply) != 0 : reply != null;
         return isThere || unanswered > 0 ? Answer.SETTLED : Answer.LOST;
     }
 
-    /** Whether it is refused as it is; otherwise it is sent again. */
+    /** Whether the server will refuse it again unchanged; if not, it is sent again. */
     boolean isRefused(ServerException said) {
         return Trouble.isRefusal(said) || suspended != null && Trouble.isFull(said);
     }
 
-    /** Leaves out what the server may have refused. Returns what; null: nothing is left. */
+    /** Leaves out what the server may have refused. Returns what that was; null: nothing is left to leave out. */
     String weaken(ServerException said) {
-        if (suspended != null) { // what cannot wait has failed
+        if (suspended != null) { // a job that cannot wait has failed
             suspended = null;
             mode = isLast(job) ? Mode.FATAL : Mode.FAIL;
             reason = Bytes.cut(String.valueOf(said.getMessage()), REASON_BYTES);
@@ -232,7 +235,7 @@ final class Outcome {
             return WAIT;
         }
         if (delay != null && wait != Wait.DEFAULT) {
-            if (mode == Mode.SNOOZE) { // one that cannot be is a failure
+            if (mode == Mode.SNOOZE) { // a snooze that is refused is a failure
                 mode = isLast(job) ? Mode.FATAL : Mode.FAIL;
             }
             delay = null;

@@ -1,8 +1,8 @@
 package io.github.redisdq;
 
 /**
- * The payload is not what the queue's codec reads. A handler that throws it ends the job: it is dead, as no further attempt
- * would help. {@link Job#payload()} still has its bytes.
+ * The payload cannot be decoded by the queue's codec. If a handler throws this, the job is dead at once: another
+ * attempt would find the same payload. {@link Job#payload()} still has its bytes.
  */
 public final class PayloadException extends DqException {
     static final String SAID = "payload cannot be decoded: ";

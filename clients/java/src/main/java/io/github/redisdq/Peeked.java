@@ -3,7 +3,10 @@ package io.github.redisdq;
 import java.time.Instant;
 import java.util.List;
 
-/** A job as DQ.PEEK shows it; {@code at} is when it is due, its lease ends, or it died, by the state asked for. */
+/**
+ * A job as DQ.PEEK shows it. {@code at} depends on the state that was asked for: when the job is due, when its lease
+ * expires, when it died or was done.
+ */
 public record Peeked(String id, byte[] payload, Instant at, int attempts, int priority) {
     static Peeked of(List<Object> row) {
         return new Peeked(

@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-/** A job whose bytes and id are made, and that is still to be sent: see {@link DqQueue#prepare}. */
+/** A job that is encoded and has its id, and has not been sent: see {@link DqQueue#prepare}. */
 public final class Prepared {
     private final DqQueue queue;
     private final Adding adding;
@@ -10,12 +10,12 @@ public final class Prepared {
         this.adding = adding;
     }
 
-    /** What it was given, or what the library made for it. */
+    /** The job's id: the given one, or the one that the library made. */
     public String id() {
         return adding.id();
     }
 
-    /** Adds it, and answers as {@link DqQueue#add}. A delay counts from now. */
+    /** Adds the job, and returns what {@link DqQueue#add} returns. A delay counts from now. */
     public String send() {
         return queue.send(adding);
     }

@@ -3,14 +3,14 @@ package io.github.redisdq;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 
-/** What a handler reported of its progress, and when it may be written: at most once a second. */
+/** What a handler reported of its progress, and when it may be sent: at most once a second. */
 final class Progress {
     static final long PAUSE_NS = 1_000_000_000;
     private static final int DECIMALS = 3;
     private static final int MOST_BYTES = 1024;
 
     private byte[] pending;
-    private byte[] onItsWay; // sent, and not answered
+    private byte[] onItsWay; // sent, without a reply yet
     private boolean wasWritten;
     private long writtenAt;
     private long reportedAt;
@@ -33,7 +33,7 @@ final class Progress {
         return pending != null;
     }
 
-    /** When it may be written, or {@code otherwise}, if that is earlier, or there is nothing. */
+    /** When the report may be sent, or {@code otherwise}, if that is earlier, or there is no report. */
     synchronized long dueAt(long otherwise) {
         if (pending == null) {
             return otherwise;
@@ -42,7 +42,7 @@ final class Progress {
         return due - otherwise > 0 ? otherwise : due;
     }
 
-    /** What is to be written now, or null. */
+    /** The report to send now, or null. */
     synchronized byte[] take(long now) {
         if (pending == null || wasWritten && writtenAt + PAUSE_NS - now > 0) {
             return null;
@@ -58,13 +58,13 @@ final class Progress {
         onItsWay = null;
     }
 
-    /** It was not written. */
+    /** Keeps a report that may not have arrived. */
     synchronized void putBack() {
         pending = takeLast();
         writtenAt -= PAUSE_NS;
     }
 
-    /** What goes with the job's end, which may come to the server before what is on its way; or null. */
+    /** The report to send with the job's end, which may reach the server before one that is on its way; or null. */
     synchronized byte[] takeLast() {
         byte[] last = pending == null ? onItsWay : pending;
         pending = null;

@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-/** Whether the server has answered of late. Instants are by System.nanoTime, and given. */
+/** Whether the server has answered lately. Instants are by System.nanoTime, and given as arguments. */
 final class Pulse {
     private boolean wasHeard;
     private boolean isTroubled;
@@ -18,7 +18,7 @@ final class Pulse {
         trouble = why;
     }
 
-    /** Null where it is healthy: the last answer is no longer ago than the next one may take. */
+    /** Why it is not healthy; null: the last reply is no longer ago than the next one may take. */
     synchronized String trouble(long now, long mostNs) {
         if (!wasHeard || isTroubled) {
             return trouble;

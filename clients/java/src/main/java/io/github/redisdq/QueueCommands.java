@@ -9,11 +9,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/** The commands of a queue that need no more than its keys. */
+/** The commands of a queue that need only its keys. */
 abstract sealed class QueueCommands permits DqQueue {
     private static final Duration SLACK = Duration.ofSeconds(5);
 
-    /** What a job that is taken brings along. */
+    /** What a delivery is to have besides the job. */
     private static final Words BRINGS = new Words("WITHDUE").add("WITHRESULTS").add("WITHSTEPS");
 
     final Shards shards;
@@ -28,24 +28,27 @@ abstract sealed class QueueCommands permits DqQueue {
 
     abstract Codec codec();
 
-    // --- A job's life by hand: a Worker does all of this
+    // --- For programs that handle jobs without a Worker, which does all of this
 
-    /** Removes jobs, in whatever state. Returns how many went. */
+    /** Removes jobs, in any state. Returns how many it removed. */
     public int delete(String... ids) {
         return shards.count("DQ.DEL", size -> new Words(), ids);
     }
 
-    /** Removes a job, in whatever state; a handler that is at it is told at once. False where it was not there. */
+    /** Removes a job, in any state; a handler that works on it is told at once. False if the job did not exist. */
     public boolean cancel(String id) {
         return delete(id) == 1;
     }
 
-    /** As {@link #delete}, but not those at which a worker is. */
+    /** As {@link #delete}, for jobs that no worker has: reserved jobs stay. */
     public int deleteUnreserved(String... ids) {
         return shards.count("DQ.DEL", size -> new Words("UNRESERVED"), ids);
     }
 
-    /** Takes up to {@code count} ready jobs (of each shard), without waiting. {@code ttr}: null for the job's own lease. */
+    /**
+     * Takes up to {@code count} ready jobs of each shard, without waiting. {@code ttr}: the length of the lease; null:
+     * the job's own.
+     */
     public List<Reserved> pop(int count, Duration ttr) {
         return popped(new Words().value("COUNT", count).value("TTR", ttr).add(BRINGS));
     }
@@ -59,24 +62,27 @@ abstract sealed class QueueCommands permits DqQueue {
         return found;
     }
 
-    /** Takes that very job, if it is ready; null otherwise. */
+    /** Takes this job, if it is ready; else returns null. */
     public Reserved popId(String id, Duration ttr) {
         byte[] key = shards.key(id);
         Object reply = shards.one(new Words("DQ.POP").add(key).value("ID", id).value("TTR", ttr).add(BRINGS));
         return reply == null ? null : Reserved.of(key, Reply.list(reply), codec());
     }
 
-    /** Takes and removes up to {@code count} ready jobs: at most once. */
+    /** Takes and removes up to {@code count} ready jobs of each shard: at-most-once delivery. */
     public List<Reserved> popAndForget(int count) {
         return popped(new Words().value("COUNT", count).add("NOACK").add(BRINGS));
     }
 
-    /** Waits for ready jobs for up to {@code timeout} and takes up to {@code count}. Not of a sharded queue in a cluster. */
+    /**
+     * Waits for ready jobs for up to {@code timeout} (0: without limit), and takes up to {@code count}. It does not
+     * work with a sharded queue in a cluster.
+     */
     public List<Reserved> bpop(Duration timeout, int count, Duration ttr) {
         return bpop(shards.keys, timeout, count, ttr);
     }
 
-    /** Of the first of the keys that has any. */
+    /** As {@link #bpop(Duration, int, Duration)}, from the first of the keys that has ready jobs. */
     List<Reserved> bpop(List<byte[]> keys, Duration timeout, int count, Duration ttr) {
         Words words = new Words("DQ.BPOP");
         keys.forEach(words::add);
@@ -85,7 +91,7 @@ abstract sealed class QueueCommands permits DqQueue {
         return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
     }
 
-    /** The same without waiting. */
+    /** As {@link #bpop(List, Duration, int, Duration)}, without waiting. */
     List<Reserved> pop(List<byte[]> keys, int count, Duration ttr) {
         for (byte[] key : keys) {
             Words words = new Words("DQ.POP").add(key).value("COUNT", count).value("TTR", ttr).add(BRINGS);
@@ -97,7 +103,7 @@ abstract sealed class QueueCommands permits DqQueue {
         return List.of();
     }
 
-    /** Of whichever queues they are: what {@link #ack} says of each. */
+    /** {@link #ack} for jobs of any queues: its result for each. */
     List<Boolean> ackEach(List<Reserved> jobs) {
         List<Words> calls = jobs.stream()
                 .map(job -> new Words("DQ.ACK").add(job.queue()).add("WITHTOKENS").add(job.id()).add(job.token()))
@@ -109,47 +115,52 @@ abstract sealed class QueueCommands permits DqQueue {
         return Reply.list(rows).stream().map(row -> Reserved.of(key, Reply.list(row), codec())).toList();
     }
 
-    /** The job is done. False where the token is not its current one: somebody else has it, or it is gone. */
+    /**
+     * Marks a job as done. False if the token is not the job's current one: another worker has the job, or it is gone.
+     */
     public boolean ack(String id, String token) {
         return Reply.number(shards.one(new Words("DQ.ACK").add(shards.key(id)).add("WITHTOKENS").add(id).add(token))) == 1;
     }
 
-    /** {@link #ack} for many: tokens by ids. Returns how many of them were done by that. */
+    /** {@link #ack} for many jobs: tokens by ids. Returns how many were acknowledged. */
     public int ackAll(Map<String, String> tokens) {
         return Shards.sum(shards.all(shards.withTokens("DQ.ACK", size -> new Words("WITHTOKENS"), tokens, new Words()), null));
     }
 
-    /** Gives a job back. Returns its state; null where the token is not its current one. */
+    /** Gives a job back. Returns its new state; null if the token is not the job's current one. */
     public State nack(String id, String token, NackOptions options) {
         return State.of(shards.one(new Words("DQ.NACK").add(shards.key(id)).add(id).value("TOKEN", token).add(options.words())));
     }
 
-    /** {@link #nack} for many: tokens by ids. Returns states by ids. */
+    /** {@link #nack} for many jobs: tokens by ids. Returns the new states by ids. */
     public Map<String, State> nackAll(Map<String, String> tokens, NackOptions options) {
         return shards.many("DQ.NACK", tokens, options.words(), State::of);
     }
 
-    /** A fresh lease from now (null: as long as the last one). Returns its end; null where the token is not current. */
+    /**
+     * Renews a lease: it lasts {@code ttr} from now (null: as long as the last one). Returns when it expires; null if
+     * the token is not the job's current one.
+     */
     public Instant touch(String id, String token, Duration ttr) {
         return Reply.instant(shards.one(new Words("DQ.TOUCH").add(shards.key(id)).add(id).value("TOKEN", token).value("TTR", ttr)));
     }
 
     /**
-     * What a delivery counts in the rates of the queue and its group, where that is known only afterwards; its lease is
-     * renewed. False where the token is not current.
+     * Sets what a delivery counts in the rates of the queue and its group, if that is known only after the delivery,
+     * and renews its lease. False if the token is not the job's current one.
      */
     public boolean setCost(String id, String token, int cost) {
         return shards.one(new Words("DQ.TOUCH").add(key(id)).add(id).value("TOKEN", token).value("COST", cost)) != null;
     }
 
-    /** {@link #touch} for many: tokens by ids. Returns the leases' ends by ids. */
+    /** {@link #touch} for many jobs: tokens by ids. Returns by ids when the leases expire. */
     public Map<String, Instant> touchAll(Map<String, String> tokens, Duration ttr) {
         return shards.many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);
     }
 
     /**
-     * As {@link #touchAll}, and waits as long as all of them are held, for up to {@code timeout}: so it is known at once that one
-     * was cancelled. Not of a sharded queue.
+     * As {@link #touchAll}, and then waits for up to {@code timeout} while all of these leases are held. It returns as
+     * soon as one is lost, as by {@link #cancel}. Only for queues without shards.
      */
     public Map<String, Instant> btouchAll(Duration timeout, Map<String, String> tokens, Duration ttr) {
         if (shards.keys.size() > 1) {
@@ -167,27 +178,27 @@ abstract sealed class QueueCommands permits DqQueue {
         return Double.toString(Words.wait("timeout", timeout) / 1000.0);
     }
 
-    /** For its answer; 0: for ever. */
+    /** How long to wait for the reply; 0: without limit. */
     private static Duration patience(Duration timeout) {
         return timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK);
     }
 
-    /** Keeps a value with a reserved job, for its later attempts. False where the token is not its current one. */
+    /** Keeps a step with a reserved job, for later attempts. False if the token is not the job's current one. */
     public boolean step(String id, String token, String name, byte[] value) {
         return shards.one(new Words("DQ.STEP").add(key(id)).add(id).add(token).add(name).add(value)) != null;
     }
 
-    /** A fresh lease, as {@link #touch}, and how far the job is, for {@link #get}. */
+    /** Reports how far a job is, for {@link #get}, and renews its lease, as {@link #touch} does. */
     public Instant progress(String id, String token, String text) {
         return Reply.instant(shards.one(new Words("DQ.TOUCH").add(key(id)).add(id).value("TOKEN", token).value("PROGRESS", text)));
     }
 
-    /** Gives delayed or ready jobs another due time. Returns how many it found. */
+    /** Gives delayed or ready jobs another due time, {@code delay} from now. Returns how many jobs it found. */
     public int reschedule(Duration delay, String... ids) {
         return shards.count("DQ.RESCHEDULE", size -> new Words().value("DELAY", given(delay)), ids);
     }
 
-    /** Gives delayed or ready jobs another due time. Returns how many it found. */
+    /** Gives delayed or ready jobs another due time. Returns how many jobs it found. */
     public int reschedule(Instant at, String... ids) {
         return shards.count("DQ.RESCHEDULE", size -> new Words().value("AT", given(at)), ids);
     }
@@ -196,34 +207,34 @@ abstract sealed class QueueCommands permits DqQueue {
         return Objects.requireNonNull(due, "reschedule needs a new due time: a Duration from now, or an Instant");
     }
 
-    /** Gives delayed or ready jobs another priority. Returns how many it found. */
+    /** Gives delayed or ready jobs another priority. Returns how many jobs it found. */
     public int reprioritize(int priority, String... ids) {
         return shards.count("DQ.RESCHEDULE", size -> new Words().value("PRIORITY", priority), ids);
     }
 
-    /** Makes dead jobs ready again. Returns how many. */
+    /** Makes dead, done or blocked jobs ready again, and returns how many. A done job loses its result. */
     public int kick(String... ids) {
         return shards.count("DQ.KICK", size -> new Words().value("IDS", size), ids);
     }
 
-    /** Makes the longest dead jobs (of each shard) ready again. Returns how many. */
+    /** Makes the {@code count} jobs of each shard that have been dead longest ready again. Returns how many. */
     public int kickOldest(int count) {
         return Shards.sum(shards.each("DQ.KICK", new Words().value("COUNT", count)));
     }
 
-    // --- Looking
+    // --- Read-only commands
 
-    /** All about one job; null where there is none. */
+    /** Everything about a job; null if it does not exist. */
     public JobInfo get(String id) {
         return JobInfo.of(Reply.map(shards.one(new Words("DQ.GET").add(shards.key(id)).add(id))), codec());
     }
 
-    /** The first jobs in a state, in its order (of each shard). */
+    /** The first jobs of each shard that are in a state, in that state's order. Changes nothing. */
     public List<Peeked> peek(State state, int count) {
         return peek(state, count, null, null);
     }
 
-    /** As {@link #peek(State, int)}, between two instants; either may be null. */
+    /** As {@link #peek(State, int)}, from {@code since} to {@code until}; either may be null. */
     public List<Peeked> peek(State state, int count, Instant since, Instant until) {
         Words rest = new Words(state.name()).value("FROM", since).value("TO", until).value("COUNT", count);
         List<Peeked> found = new ArrayList<>();
@@ -231,14 +242,17 @@ abstract sealed class QueueCommands permits DqQueue {
         return found;
     }
 
-    /** One step through the ids of a shard (0 where there is one key). State, pattern and count may be null. */
+    /**
+     * Makes one step through the ids of a shard (0 if there is one key). Begin with the cursor "0". State, pattern and
+     * count may be null.
+     */
     public Page<String> scan(String cursor, int shard, State state, String match, Integer count) {
         Words words = new Words("DQ.SCAN").add(shards.keys.get(shard)).add(cursor).value("STATE", state);
         List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
         return new Page<>(Reply.text(pair.get(0)), Reply.list(pair.get(1)).stream().map(Reply::text).toList());
     }
 
-    /** All ids, step by step. */
+    /** Calls the action with each id of all shards, step by step. */
     public void forEachId(Consumer<String> action) {
         for (int shard = 0; shard < shards.keys.size(); shard++) {
             String cursor = "0";
@@ -250,7 +264,7 @@ abstract sealed class QueueCommands permits DqQueue {
         }
     }
 
-    /** How many jobs will be due in each of so many equal parts of that time. */
+    /** Divides the time into equal buckets, and returns how many jobs will be due in each. */
     public long[] forecast(Instant from, Instant to, int buckets) {
         long[] counts = new long[buckets];
         Words rest = new Words().value("FROM", from).value("TO", to).value("BUCKETS", buckets);
@@ -263,7 +277,7 @@ abstract sealed class QueueCommands permits DqQueue {
         return counts;
     }
 
-    /** How many jobs are delayed, ready and reserved. */
+    /** How many jobs are blocked, delayed, ready and reserved. */
     public int size() {
         return Shards.sum(shards.each("DQ.LEN", new Words()));
     }
@@ -278,18 +292,23 @@ abstract sealed class QueueCommands permits DqQueue {
         return Shards.sum(shards.each("DQ.LEN", new Words().value("GROUP", group)));
     }
 
-    /** The queue's figures, added up over its shards; null where there is no queue. */
+    /** The queue's figures, summed over its shards; null if the queue does not exist. */
     public Stats stats() {
         return Stats.addUp(shards.each("DQ.STATS", new Words()).stream().map(Reply::map).toList());
     }
 
-    /** When a recurring job will be due; empty for another job, null where there is none. */
+    /**
+     * The next {@code count} due times of a recurring job: none for a job that does not recur; null if the job does not
+     * exist.
+     */
     public List<Instant> next(String id, int count) {
         Object reply = shards.one(new Words("DQ.NEXT").add(shards.key(id)).add(id).value("COUNT", count));
         return reply == null ? null : Reply.list(reply).stream().map(Reply::instant).toList();
     }
 
-    /** One step through the groups of a shard (0 where there is one key) that hold jobs. */
+    /**
+     * Makes one step through the groups of a shard (0 if there is one key) that hold jobs. Begin with the cursor "0".
+     */
     public Page<Group> groups(String cursor, int shard, String match, Integer count) {
         Words words = new Words("DQ.GROUPS").add(shards.keys.get(shard)).add(cursor);
         List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
@@ -303,22 +322,22 @@ abstract sealed class QueueCommands permits DqQueue {
 
     // --- Settings
 
-    /** Sets the settings that are named, on each shard. */
+    /** Sets the settings that are given, on each shard. Creates the queue if it does not exist. */
     public void configure(Settings settings) {
         shards.each("DQ.CFGSET", settings.words());
     }
 
-    /** All settings (of the first shard) by name: Long, or a List of them; null where there is no queue. */
+    /** All settings (of the first shard) by name: a Long, or a List of them; null if the queue does not exist. */
     public Map<String, Object> settings() {
         return Reply.map(shards.one(new Words("DQ.CFGGET").add(shards.keys.get(0))));
     }
 
-    /** Delivers nothing until {@link #resume}. */
+    /** Stops deliveries until {@link #resume}. */
     public void pause() {
         shards.each("DQ.PAUSE", new Words());
     }
 
-    /** Delivers nothing for so long. */
+    /** Stops deliveries for a duration. */
     public void pause(Duration duration) {
         shards.each("DQ.PAUSE", new Words().add(Words.wait("a pause", duration)));
     }

@@ -5,8 +5,8 @@ import java.time.Instant;
 import java.util.Map;
 
 /**
- * The rule of a recurring job as DQ.GET shows it, and how far it is. {@code every} or {@code cron} is null, and what was not
- * given; {@code runs} is how many occurrences have ended.
+ * The rule of a recurring job, as DQ.GET shows it, and how far it is. Of {@code every} and {@code cron} one is null; so
+ * is what was not given. {@code runs} is how many occurrences have ended.
  */
 public record Recurrence(
         Duration every,
@@ -18,7 +18,7 @@ public record Recurrence(
         Duration jitter,
         Instant occurrence,
         long runs) {
-    /** Null where the job is not recurring. */
+    /** Null if the job does not recur. */
     static Recurrence of(Map<String, Object> fields) {
         Duration every = Reply.duration(fields.get("every"));
         String cron = Reply.text(fields.get("cron"));

@@ -8,7 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What answers mean: null, Long, byte[], List, or a map of RESP3. */
+/** Reads replies: null, Long, byte[], List, or a map of RESP3. */
 final class Reply {
     private Reply() {}
 
@@ -16,7 +16,7 @@ final class Reply {
         return reply instanceof byte[] raw ? Bytes.text(raw) : null;
     }
 
-    /** Of what people wrote: bytes that are not UTF-8 are replaced. */
+    /** A text for people: bytes that are not UTF-8 are replaced. */
     static String prose(Object reply) {
         return reply instanceof byte[] raw ? new String(raw, StandardCharsets.UTF_8) : null;
     }
@@ -25,7 +25,7 @@ final class Reply {
         return reply instanceof Long number ? number : 0;
     }
 
-    /** Of a word of a command. */
+    /** The number in a word of a command. */
     static int count(byte[] word) {
         return Integer.parseInt(text(word));
     }
@@ -57,7 +57,7 @@ final class Reply {
         return steps;
     }
 
-    /** Null where the reply is. */
+    /** Null if the reply is null. */
     static Map<String, Object> map(Object reply) {
         if (reply == null) {
             return null;

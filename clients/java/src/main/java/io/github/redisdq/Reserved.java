@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A job that was popped by hand, without a worker. Token and deadline are null with NOACK. {@code results} are of the jobs that
- * it was after, {@code steps} what was kept of its earlier attempts, by name.
+ * A job that was popped by hand, without a worker. Token and deadline are null with NOACK. {@code results} are how the
+ * jobs ended that this job came after; {@code steps} are what earlier attempts kept, by name.
  */
 public record Reserved(
         String queue,

@@ -9,7 +9,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Results as they are kept in a step: an array of {@code [id, outcome, base64 of the value, or null]}. */
+/** Results as a step keeps them: an array of {@code [id, outcome, base64 of the value, or null]}. */
 final class Results {
     private static final JsonFactory JSON = new JsonFactory();
 

@@ -2,7 +2,7 @@ package io.github.redisdq;
 
 import java.time.Duration;
 
-/** This attempt failed; the job is tried again after {@code delay}, whatever its ladder says. */
+/** This attempt failed: the job is tried again after {@code delay}, whatever its backoff says. */
 public final class RetryException extends ControlException {
     final Duration delay;
 

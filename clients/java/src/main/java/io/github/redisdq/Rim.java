@@ -1,19 +1,19 @@
 package io.github.redisdq;
 
-/** What a job's methods need of the world around it. */
+/** What a job's methods need from their surroundings. */
 interface Rim {
-    /** The server's answer to a command about the job. Tried again until there is one, or the job is taken from its handler. */
+    /** The server's reply to a command about the job. It is sent again until there is one, or the job is lost. */
     Object ask(Job job, Words command) throws InterruptedException;
 
-    /** The server says that somebody else has it. */
+    /** Another worker has the job, as the server says. */
     void lose(Job job);
 
-    /** Its attempt has ended. */
+    /** The job's handler has ended its attempt. */
     void end(Job job, Outcome outcome);
 
-    /** Its progress is to be written. */
+    /** The job has progress to send. */
     void report(Job job);
 
-    /** What adds a job to the queue of another one. */
+    /** The command that adds a job to the queue of its parent. */
     Words adding(Job parent, String id, DqQueue.NewJob child);
 }

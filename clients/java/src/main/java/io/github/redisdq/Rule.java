@@ -3,7 +3,7 @@ package io.github.redisdq;
 import java.time.Duration;
 import java.time.Instant;
 
-/** When a recurring job comes, for {@link DqQueue#recur}. */
+/** When a job recurs, for {@link DqQueue#recur}. */
 public final class Rule {
     private final Words rule;
     private Instant first;
@@ -16,7 +16,7 @@ public final class Rule {
         this.rule = rule;
     }
 
-    /** Each interval, from now on. */
+    /** At an interval; first, one interval from now. */
     public static Rule every(Duration interval) {
         return new Rule(new Words().value("EVERY", interval));
     }
@@ -31,31 +31,31 @@ public final class Rule {
         return new Rule(new Words().value("CRON", expression).value("TZ", zone));
     }
 
-    /** The first occurrence. Each time that this is said, the rule begins anew. */
+    /** The first occurrence. Each call of {@link DqQueue#recur} with it begins the rule anew. */
     public Rule first(Instant first) {
         this.first = first;
         return this;
     }
 
-    /** There is none after it. */
+    /** No occurrence comes after this instant. */
     public Rule until(Instant until) {
         this.until = until;
         return this;
     }
 
-    /** So many in all. */
+    /** The number of occurrences in all. */
     public Rule times(int times) {
         this.times = times;
         return this;
     }
 
-    /** An occurrence that late is skipped. */
+    /** An occurrence that is not delivered within this time of its due time is skipped. */
     public Rule grace(Duration grace) {
         this.grace = grace;
         return this;
     }
 
-    /** Each comes up to so much later. */
+    /** Each occurrence is delayed by up to this time. */
     public Rule jitter(Duration jitter) {
         this.jitter = jitter;
         return this;

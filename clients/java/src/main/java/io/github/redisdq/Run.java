@@ -2,7 +2,10 @@ package io.github.redisdq;
 
 import java.util.List;
 
-/** A batch and the thread that its handler runs in: interrupted when all its jobs were told, and not after its end. */
+/**
+ * A batch and the thread of its handler. The thread is interrupted when all jobs of the batch were told to end, and not
+ * after the handler has ended.
+ */
 final class Run {
     private final Thread thread = Thread.currentThread();
     private final int size;
@@ -31,6 +34,6 @@ final class Run {
 
     synchronized void end() {
         hasEnded = true;
-        Thread.interrupted(); // of no concern to the next handler
+        Thread.interrupted(); // an interrupt must not reach the next handler
     }
 }

@@ -3,7 +3,10 @@ package io.github.redisdq;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 
-/** The jobs whose handlers run in this process: after a failover one may be delivered while its handler still runs. */
+/**
+ * The jobs whose handlers run in this process. After a failover a job may be delivered again while its handler still
+ * runs.
+ */
 final class Running {
     private record Key(Object place, String queue, String id) {
         static Key of(Job job) {
@@ -15,7 +18,7 @@ final class Running {
 
     private Running() {}
 
-    /** Another delivery of it whose handler runs, or null: then this one does. */
+    /** Records that a job runs. If another delivery of it runs already, returns that one instead; else null. */
     static Job begin(Job job) {
         return JOBS.putIfAbsent(Key.of(job), job);
     }

@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-/** What the server answered is an error. */
+/** The server replied an error. */
 public class ServerException extends DqException {
     public ServerException(String message) {
         super(message, null);

@@ -3,7 +3,7 @@ package io.github.redisdq;
 import java.time.Duration;
 import java.util.List;
 
-/** Settings of a queue, for {@link DqQueue#configure}: those that are not said stay as they are; 0 turns a limit off. */
+/** Settings of a queue, for {@link DqQueue#configure}. Those that are not set stay as they are; 0 turns a limit off. */
 public final class Settings {
     private final Words words = new Words();
 
@@ -17,7 +17,7 @@ public final class Settings {
         return this;
     }
 
-    /** None given: no wait. */
+    /** The queue's backoff; none given: no backoff. */
     public Settings backoff(Duration... steps) {
         words.ladder(List.of(steps));
         return this;
@@ -38,19 +38,19 @@ public final class Settings {
         return this;
     }
 
-    /** So many done jobs are kept, the latest. */
+    /** How many done jobs are kept: the latest. */
     public Settings doneLen(long jobs) {
         words.value("DONELEN", jobs);
         return this;
     }
 
-    /** So long are done jobs kept. */
+    /** How long done jobs are kept. */
     public Settings doneTtl(Duration ttl) {
         words.value("DONETTL", ttl);
         return this;
     }
 
-    /** Done jobs of so many bytes are kept, the latest. */
+    /** How many bytes of done jobs are kept: the latest. */
     public Settings doneBytes(long bytes) {
         words.value("DONEBYTES", bytes);
         return this;
@@ -66,7 +66,7 @@ public final class Settings {
         return this;
     }
 
-    /** At most so many deliveries in any window of that length. */
+    /** At most this many jobs, weighted by their cost, in any window of that length. */
     public Settings rate(int jobs, Duration window) {
         words.value("RATE", jobs).add(Words.wait("the window of rate", window));
         return this;
@@ -82,7 +82,7 @@ public final class Settings {
         return this;
     }
 
-    /** Strictly in the order of adding within a group. */
+    /** Whether jobs within a group are delivered strictly in the order of adding. */
     public Settings groupFifo(boolean isFifo) {
         words.value("GROUPFIFO", isFifo ? 1 : 0);
         return this;

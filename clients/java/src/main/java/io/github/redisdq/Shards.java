@@ -10,13 +10,13 @@ import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.zip.CRC32;
 
-/** The keys of a queue, and commands to them. */
+/** The keys of a queue, and commands on them. */
 final class Shards {
     private static final Duration ANSWER = Duration.ofSeconds(5);
 
     final Connector connector;
     final String name;
-    final int count; // 0: one key, of the queue's own name
+    final int count; // 0: one key, with the queue's own name
     final List<byte[]> keys;
 
     Shards(Connector connector, String name, int count) {
@@ -57,7 +57,7 @@ final class Shards {
         return replies;
     }
 
-    /** All of them in one transaction, on a connection of its own. */
+    /** Sends the calls in one transaction, on a connection of its own. */
     List<Object> transaction(List<Words> calls) {
         List<Words> all = new ArrayList<>(List.of(new Words("MULTI")));
         all.addAll(calls);
@@ -96,7 +96,7 @@ final class Shards {
         return groups;
     }
 
-    /** For commands that take many ids and answer how many they found. */
+    /** Sends a command that takes many ids, and returns how many of them it found. */
     int count(String command, IntFunction<Words> before, String... ids) {
         List<Words> calls = new ArrayList<>();
         byKey(List.of(ids)).forEach((key, group) ->
@@ -104,7 +104,7 @@ final class Shards {
         return sum(all(calls, null));
     }
 
-    /** For commands that take many ids with their tokens. */
+    /** Makes the commands for many ids with their tokens, one for each key. */
     List<Words> withTokens(String command, IntFunction<Words> before, Map<String, String> tokens, Words options) {
         List<Words> calls = new ArrayList<>();
         byKey(tokens.keySet()).forEach((key, ids) -> {
@@ -115,7 +115,7 @@ final class Shards {
         return calls;
     }
 
-    /** What each of many ids was answered, by the ids. */
+    /** The replies for many ids, by the ids. */
     <T> Map<String, T> many(String command, Map<String, String> tokens, Words options, Function<Object, T> read) {
         List<Words> calls = withTokens(command, size -> new Words().value("IDS", size), tokens, options);
         List<String> order = byKey(tokens.keySet()).values().stream().flatMap(List::stream).toList();

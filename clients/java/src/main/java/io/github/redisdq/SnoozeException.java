@@ -2,7 +2,7 @@ package io.github.redisdq;
 
 import java.time.Duration;
 
-/** Not now: the job is tried again after {@code delay}, and this attempt does not count. */
+/** Not now: the job comes again after {@code delay}, and this attempt does not count. */
 public final class SnoozeException extends ControlException {
     final Duration delay;
 
@@ -10,7 +10,7 @@ public final class SnoozeException extends ControlException {
         this(delay, null);
     }
 
-    /** The reason stays with the job. */
+    /** The job keeps the reason. */
     public SnoozeException(Duration delay, String reason) {
         super(reason);
         this.delay = delay;

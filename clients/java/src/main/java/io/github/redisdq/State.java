@@ -2,7 +2,7 @@ package io.github.redisdq;
 
 import java.util.Locale;
 
-/** Of a job. */
+/** The state of a job. */
 public enum State {
     BLOCKED,
     DELAYED,
@@ -10,7 +10,7 @@ public enum State {
     RESERVED,
     DEAD,
     DONE,
-    /** One that this library does not know: the server's module is newer. */
+    /** A state that this library does not know: the server's module is newer. */
     OTHER;
 
     static State of(Object reply) {

@@ -10,11 +10,11 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * A queue's figures; of a sharded queue, those of its shards added up. {@code pausedUntil} is {@link Instant#MAX} where it is
- * paused until it is resumed, and null where it is not. {@code bytes} are as MAXBYTES counts them; {@code rateUsed} is what the
- * deliveries in the window of RATE count. {@code totals} are added,
- * delivered, acked, nacked, timed-out, died, deleted, expired and missed; lateness is delivery minus due. Figures that the
- * server does not know are 0.
+ * A queue's figures; of a sharded queue, the sums of its shards. {@code pausedUntil} is null if the queue is not
+ * paused, and {@link Instant#MAX} if it is paused until it is resumed. {@code bytes} are as MAXBYTES counts them.
+ * {@code rateUsed} is the cost of the deliveries in the current window of RATE. {@code totals} has added, delivered,
+ * acked, nacked, timed-out, died, deleted, expired and missed. Lateness is how long after its due time a job was
+ * delivered. Figures that the server does not have are 0.
  */
 public record Stats(
         long blocked,
@@ -37,14 +37,14 @@ public record Stats(
         Duration latenessMean,
         Duration latenessMax,
         List<Bucket> latenessBuckets) {
-    /** How many deliveries were at most so late; null: without a bound. */
+    /** How many deliveries were at most {@code upTo} late; null: no bound. */
     public record Bucket(Duration upTo, long count) {}
 
     private static final List<String> TOTALS =
             List.of("added", "delivered", "acked", "nacked", "timed-out", "died", "deleted", "expired", "missed");
     private static final long UNTIL_RESUMED = -1;
 
-    /** Whether it delivers nothing. */
+    /** Whether the queue, or one of its shards, delivers nothing. */
     public boolean isPaused() {
         return pausedUntil != null;
     }
@@ -104,7 +104,7 @@ public record Stats(
         for (Map<String, Object> each : found) {
             for (Object bucket : Reply.list(each.get("lateness-buckets"))) {
                 List<Object> pair = Reply.list(bucket);
-                Long bound = (Long) pair.get(0); // null: none
+                Long bound = (Long) pair.get(0); // null: no bound
                 counts.put(bound, counts.getOrDefault(bound, 0L) + Reply.number(pair.get(1)));
             }
         }

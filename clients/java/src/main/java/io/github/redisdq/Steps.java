@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * What is kept of a job in an attempt, and which names the attempt has used. Decides whether it goes on or ends, and with which
- * commands; carries out nothing.
+ * What is kept with a job, and which names the attempt has used. It decides whether the attempt goes on or ends, and
+ * with which commands; it sends nothing.
  */
 final class Steps {
     private static final String OURS = "dq:";
@@ -34,17 +34,19 @@ final class Steps {
         kept.forEach((name, value) -> this.kept.put(name, (byte[]) value));
     }
 
-    /** How an attempt ends: the commands that go before its NACK, all or nothing, and what the NACK says. */
+    /**
+     * How an attempt ends: the commands that go before its NACK, and the NACK's words. They are sent as one command.
+     */
     record End(List<Words> before, Words nack) {}
 
-    /** Those that the program knows of. */
+    /** The steps and signals of the program, without the library's own. */
     Map<String, byte[]> all() {
         Map<String, byte[]> found = new LinkedHashMap<>(kept);
         found.keySet().removeIf(name -> name.startsWith(OURS));
         return Collections.unmodifiableMap(found);
     }
 
-    /** For the attempt that begins it; a name is used once in each. */
+    /** Reaches a step; a name may be used once in each attempt. */
     void begin(String name) {
         if (name.startsWith(OURS)) {
             throw new IllegalArgumentException("names of steps that begin with dq: are the library's own: " + name);
@@ -92,7 +94,7 @@ final class Steps {
         return new Words("SILENT").add("AWAIT").add(name);
     }
 
-    /** What a wait with a limit is: each is for one moment only, and over for good. */
+    /** The state of a wait with a timeout. Each is passed once; the last one stays. */
     enum Wait {
         BEGINS,
         HAS_VALUE,
@@ -115,7 +117,7 @@ final class Steps {
         return new End(List.of(keeping(WAITS + name, WAITING)), awaiting(name).add("DELAY").add(ms));
     }
 
-    /** The time has come, and no signal. */
+    /** Records that the timeout is over without a signal. */
     Words over(String name) {
         keep(WAITS + name, OVER);
         return keeping(WAITS + name, OVER);
@@ -123,7 +125,7 @@ final class Steps {
 
     // --- Other jobs
 
-    /** The name of a wait for other jobs that was given none: they are counted in each attempt. */
+    /** The name of a wait for other jobs; without a given one, its number in the attempt. */
     String nameOfWait(String given) {
         ordinal++;
         String name = given == null ? String.valueOf(ordinal) : given;
@@ -131,7 +133,7 @@ final class Steps {
         return name;
     }
 
-    /** The results that it has ended with, or null. */
+    /** The results with which a wait has ended, or null. */
     List<JobResult> resultsOf(String name, Codec codec) {
         byte[] raw = kept.get(AFTER + name);
         return raw == null ? null : Results.read(raw, codec);

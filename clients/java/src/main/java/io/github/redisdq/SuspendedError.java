@@ -2,8 +2,8 @@ package io.github.redisdq;
 
 /**
  * Ends an attempt whose job sleeps or waits: {@link Job#sleep}, {@link Job#awaitSignal}, {@link Job#waitFor} and
- * {@link Job#spawn} throw it. Not to be caught: the attempt has ended. It is no Exception, so that a handler that catches
- * those does not catch this.
+ * {@link Job#spawn} throw it. Do not catch it: the attempt has ended. It is an Error, so handlers that catch Exception
+ * do not catch it.
  */
 public final class SuspendedError extends Error {
     private static final long serialVersionUID = 1;

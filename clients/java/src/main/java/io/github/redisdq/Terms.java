@@ -2,9 +2,12 @@ package io.github.redisdq;
 
 import java.util.List;
 
-/** What a delivery tells of its job: the job's TTR, the deliveries that it is allowed (0: no limit), whether it has a ladder. */
+/**
+ * A job's own terms, or else those of its queue's settings: its TTR, how often it may be delivered (0: no limit), and
+ * whether it has a backoff.
+ */
 record Terms(long ttrMs, int maxAttempts, boolean hasLadder) {
-    /** The server's, of jobs that were given none. */
+    /** The server's default TTR. A job that has it counts as one that was given none. */
     static final long USUAL_TTR_MS = 60_000;
 
     static Terms of(List<Object> terms) {

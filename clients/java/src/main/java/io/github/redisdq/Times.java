@@ -12,7 +12,7 @@ final class Times {
 
     private Times() {}
 
-    /** More than a long holds is the most that one does, which the server refuses in words. */
+    /** A duration too long for a long becomes Long.MAX_VALUE, which the server refuses with an error. */
     static long ms(Duration duration) {
         if (duration.getSeconds() >= MOST_SECONDS) {
             return Long.MAX_VALUE;
@@ -29,7 +29,7 @@ final class Times {
         return instant.isAfter(Instant.ofEpochMilli(whole)) ? whole + 1 : whole;
     }
 
-    /** One that a delivery can have. */
+    /** Checks a lease. */
     static Duration lease(Duration lease) {
         return length("a lease", lease);
     }

@@ -2,19 +2,19 @@ package io.github.redisdq;
 
 import java.time.Duration;
 
-/** What to do when the server is away, or says no. */
+/** What to do if the server cannot be reached, or refuses a command. */
 final class Trouble {
     private static final Duration FIRST = Duration.ofMillis(50);
     private static final Duration LONGEST = Duration.ofSeconds(5);
 
     private Trouble() {}
 
-    /** How long to wait the first, second, ... time. */
+    /** How long to wait after the first, second, ... failure to reach the server. */
     static Duration pause(int times) {
         return Times.exponential(times, FIRST, LONGEST);
     }
 
-    /** What cannot become right by waiting, in words that say what to do; null for all else. */
+    /** The error that waiting does not fix, with what to do; null for all other errors. */
     static ConfigurationException fatal(Throwable error) {
         if (error instanceof ConfigurationException already) {
             return already;
@@ -33,7 +33,7 @@ final class Trouble {
         return null;
     }
 
-    /** Whether that very command is refused, and always will be. */
+    /** Whether the server will refuse this command again. */
     static boolean isRefusal(ServerException error) {
         return error.begins("ERR ") && fatal(error) == null;
     }

@@ -8,28 +8,32 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Which link fetches next, where several share what may be in hand. A fetch that waits holds places that ready jobs of
- * another link may need, so it can be recalled. Without I/O, threads or a clock: instants are by System.nanoTime, and given.
+ * Which link fetches next, if several share a worker's places. A fetch that waits holds places that ready jobs of
+ * another link may need, so it can be recalled. Without I/O, threads or a clock: instants are by System.nanoTime, and
+ * given as arguments.
  */
 final class Turns<L> {
-    /** How much later the turn of a link comes whose fetch was recalled; and how long one waits that cannot be recalled. */
+    /** How long after a recall a link has its next turn; also the longest wait of a fetch that cannot be recalled. */
     static final Duration TURN = Duration.ofMillis(250);
 
     private static final Duration HOLD = Duration.ofMillis(25);
 
     private final long holdNs;
 
-    private final Map<L, Long> due = new LinkedHashMap<>(); // when the turn comes of those that want to fetch
-    private final Map<L, Long> out = new LinkedHashMap<>(); // since when others fetch, or were last recalled; in that order
+    private final Map<L, Long> due = new LinkedHashMap<>(); // when the turn comes, of links that want to fetch
+    private final Map<L, Long> out = new LinkedHashMap<>(); // since when links fetch, or were last recalled; in that order
     private final Set<L> recalled = new HashSet<>();
-    private final Map<L, Long> later = new HashMap<>(); // no earlier, of those whose fetch was recalled
-    private L leaving; // the last one that was recalled; null where it came back
+    private final Map<L, Long> later = new HashMap<>(); // the earliest next turn of links whose fetch was recalled
+    private L leaving; // the last link that was recalled; null if it has returned
 
     Turns(int links) {
         holdNs = hold(links);
     }
 
-    /** How long a fetch may wait whatever others want; of many links less, so that one with jobs has half of the time. */
+    /**
+     * How long a fetch may wait before it is recalled. With many links it is shorter, so that a link with jobs fetches
+     * at least half of the time.
+     */
     static long hold(int links) {
         return Times.min(HOLD, TURN.dividedBy(2L * links)).toNanos();
     }
@@ -39,7 +43,7 @@ final class Turns<L> {
         due.put(link, at == null || at - now < 0 ? now : at);
     }
 
-    /** Whose turn it is, or null. */
+    /** The link whose turn it is, or null. */
     L first(long now) {
         L first = soonest();
         return first != null && due.get(first) - now <= 0 ? first : null;
@@ -68,7 +72,10 @@ final class Turns<L> {
         }
     }
 
-    /** Whose fetch is to end, where there is no place for the link whose turn it is; null for nobody's yet. */
+    /**
+     * Recalls the fetch of a link, if there is no place for the link whose turn it is. Returns the link; null: none
+     * yet.
+     */
     L recall(long now) {
         if (first(now) == null || out.isEmpty() || recallsAt() - now > 0) {
             return null;
@@ -84,12 +91,12 @@ final class Turns<L> {
         return out.keySet().iterator().next();
     }
 
-    /** One at a time, as the one that is recalled makes room. */
+    /** When the next fetch may be recalled: one at a time, as each makes room. */
     private long recallsAt() {
         return out.get(leaving == null ? oldest() : leaving) + holdNs;
     }
 
-    /** When a turn comes or, where there is no place, a fetch is to be recalled; {@code otherwise}, if that is earlier. */
+    /** When a turn comes or, if there is no place, a fetch is to be recalled; {@code otherwise}, if that is earlier. */
     long lookAt(long now, long otherwise) {
         L soonest = soonest();
         if (soonest == null) {

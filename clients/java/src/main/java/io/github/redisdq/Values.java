@@ -2,7 +2,7 @@ package io.github.redisdq;
 
 import java.lang.reflect.Type;
 
-/** Results, values of steps and of signals, as the queue's codec writes and reads them. Empty bytes are nothing. */
+/** Encodes and decodes results, and values of steps and signals, by the queue's codec. Empty bytes mean no value. */
 final class Values {
     static final byte[] NOTHING = {};
 
@@ -12,7 +12,7 @@ final class Values {
         return value == null ? NOTHING : codec.encode(value);
     }
 
-    /** Null of nothing. */
+    /** Null if there is no value. */
     static <T> T decode(Codec codec, byte[] raw, Type type) {
         if (raw == null || raw.length == 0) {
             return null;
@@ -21,7 +21,7 @@ final class Values {
             return codec.decode(raw, type);
         } catch (PayloadException error) {
             throw error;
-        } catch (Exception error) { // the codec may be the program's
+        } catch (Exception error) { // the codec may be the user's
             throw new PayloadException(Guard.text(error), error);
         }
     }

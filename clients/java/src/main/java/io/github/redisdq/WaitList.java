@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 
-/** Who waits for which jobs of a queue, and which of these the server has been asked for. */
+/** Who waits for which jobs of a queue, and for which of these the server has been asked. */
 final class WaitList {
     private final Map<String, List<CompletableFuture<JobResult>>> wanted = new LinkedHashMap<>();
     private Set<String> asked = Set.of();
@@ -25,12 +25,12 @@ final class WaitList {
         return future;
     }
 
-    /** It is not waited for any longer. */
+    /** Removes one wait. */
     synchronized void remove(String id, CompletableFuture<JobResult> future) {
         wanted.computeIfPresent(id, (it, all) -> all.remove(future) && all.isEmpty() ? null : all);
     }
 
-    /** The ids to ask the server for, as soon as there are any; none after so long, or where it is closed. */
+    /** The ids to ask the server for, as soon as there are any; none after {@code idleMs}, or if the list is closed. */
     synchronized List<String> next(long idleMs) throws InterruptedException {
         long end = System.nanoTime() + idleMs * 1_000_000;
         for (long left = idleMs; wanted.isEmpty() && !isClosed && left > 0; left = (end - System.nanoTime()) / 1_000_000) {
@@ -45,7 +45,7 @@ final class WaitList {
         return wanted.isEmpty();
     }
 
-    /** Returns as soon as the server is asked for some, and not for others: true; false where it is closed. */
+    /** Waits until the server has been asked for some jobs but lacks others: true; false if the list is closed. */
     synchronized boolean awaitMissing() throws InterruptedException {
         while (!isClosed && !isMissing()) {
             wait();
@@ -57,14 +57,14 @@ final class WaitList {
         return !asked.isEmpty() && !asked.containsAll(wanted.keySet());
     }
 
-    /** Waits for a moment, or until something has changed. */
+    /** Waits for a moment, or until something changes. */
     synchronized void pause(long ms) throws InterruptedException {
         if (isMissing() && !isClosed) {
             wait(ms);
         }
     }
 
-    /** Nothing is asked for any longer: the connection was lost. */
+    /** Records that the connection was lost: nothing is asked for any longer. */
     synchronized void lost() {
         asked = Set.of();
     }

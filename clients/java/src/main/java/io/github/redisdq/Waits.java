@@ -7,12 +7,12 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
-/** Waits for the ends of jobs of one queue object: all on one connection for each key, opened for the first of them. */
+/** Waits for the ends of jobs of one queue object: on one connection for each key, opened for the first wait. */
 final class Waits {
     private static final Duration WAIT = Duration.ofSeconds(15);
     private static final Duration SLACK = Duration.ofSeconds(5);
-    private static final long IDLE_MS = 60_000; // then its connections and threads end
-    private static final long AGAIN_MS = 2; // where a wait is to be withdrawn that has not reached the server yet
+    private static final long IDLE_MS = 60_000; // after which its connections and threads end
+    private static final long AGAIN_MS = 2; // how soon to try again to end a wait that has not reached the server yet
 
     private final Connector connector;
     private final Codec codec;
@@ -24,7 +24,7 @@ final class Waits {
         this.codec = codec;
     }
 
-    /** Completes when the job has ended; to be given up by {@link CompletableFuture#cancel}. */
+    /** Completes when the job has ended. {@link CompletableFuture#cancel} ends the wait. */
     CompletableFuture<JobResult> end(byte[] key, String id) {
         WaitList list;
         CompletableFuture<JobResult> future;
@@ -39,7 +39,7 @@ final class Waits {
         return future;
     }
 
-    /** Nobody has waited for a while; true where that is so still. */
+    /** Called when nobody has waited for a while. Returns true if that is still so, and closes the connections. */
     private synchronized boolean ends(OfKey idle) {
         if (idle.list.isEmpty()) {
             keys.values().remove(idle);
@@ -92,7 +92,7 @@ final class Waits {
             }
         }
 
-        /** False where it is to be tried again. */
+        /** Sends one DQ.AWAIT. False: it is to be tried again. */
         private boolean ask(List<String> ids) {
             try {
                 Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).ids(ids);
@@ -108,7 +108,7 @@ final class Waits {
             }
         }
 
-        /** What is waited for anew is asked for at once: the wait that does not know of it is ended. */
+        /** Has new jobs asked for at once: ends the DQ.AWAIT that lacks them. */
         private void withdraw() throws InterruptedException {
             while (list.awaitMissing()) {
                 try {

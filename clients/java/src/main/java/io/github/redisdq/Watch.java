@@ -4,18 +4,18 @@ import java.util.List;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** Waits for the worker's orders, and meanwhile for the ends of leases, which come also while the server is away. */
+/** Waits for the worker's orders, and meanwhile for leases that expire, also while the server cannot be reached. */
 final class Watch {
     static final Object STOP = new Object();
     static final Object NEWS = new Object();
 
     private static final long SHORTEST_LOOK_NS = 100_000_000;
-    private static final long LATE_NS = 500_000_000; // no busy machine lets a thread wait that long, as a rule
+    private static final long LATE_NS = 500_000_000; // even a busy machine rarely lets a thread wait that long
 
     private final List<Link> links;
     private final long lookEveryNs;
     private final LinkedBlockingQueue<Object> orders = new LinkedBlockingQueue<>();
-    private volatile boolean hasBegun; // not where a test has the worker drain
+    private volatile boolean hasBegun; // not if a test drains the worker
     private volatile long watchedUntil;
     private volatile long lookedAt;
     private volatile long stoodStillAt;
@@ -35,7 +35,7 @@ final class Watch {
         orders.add(order);
     }
 
-    /** The next order before that, or null. */
+    /** The next order before that time, or null. */
     Object order(long until) {
         while (true) {
             watchedUntil = until;
@@ -65,12 +65,12 @@ final class Watch {
         return now;
     }
 
-    /** Whether this process was stopped, or its machine, in that time. */
+    /** Whether this process, or its machine, was stopped since then. */
     boolean stoodStillSince(long then) {
         return hasBegun && (stoodStillAt - then > 0 || System.nanoTime() - lookedAt > lookEveryNs + LATE_NS);
     }
 
-    /** A lease ends then. */
+    /** Records that a lease expires, or a timeout is over, at that time. */
     void endsAt(long end) {
         if (end - watchedUntil < 0) {
             tell(NEWS);

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** A connection that is made when it is first needed, and again after {@link #close}. */
+/** A connection that is opened when it is first needed, and again after {@link #close}. */
 final class Wire {
     private static final long NOT_TOLD = -1;
 
@@ -19,7 +19,7 @@ final class Wire {
     /** The server's number of this connection; 0: it is not connected. */
     volatile long clientId;
 
-    /** {@code again}: what to do when the connection was made anew. */
+    /** {@code again}: called when the connection was opened again. */
     Wire(Connector connector, byte[] key, Duration patience, Runnable again) {
         this.connector = connector;
         this.key = key;
@@ -46,7 +46,7 @@ final class Wire {
         return there().read();
     }
 
-    /** Another thread may close it at any time, to end a wait. */
+    /** The open line. Another thread may close it at any time, to end a wait. */
     private Connector.Line there() {
         Connector.Line there = line;
         if (there == null) {
@@ -55,7 +55,7 @@ final class Wire {
         return there;
     }
 
-    /** The next ones. */
+    /** The next replies. */
     List<Object> read(int count) {
         List<Object> replies = new ArrayList<>(count);
         while (replies.size() < count) {
@@ -69,7 +69,7 @@ final class Wire {
         return read(commands.size());
     }
 
-    /** Of one command; throws what the server says against it. */
+    /** The reply to one command; throws if it is an error. */
     Object ask(Words command) {
         Object reply = ask(Collections.singletonList(command.all())).get(0);
         if (reply instanceof ServerException said) {
@@ -78,7 +78,10 @@ final class Wire {
         return reply;
     }
 
-    /** Ends what this one waits for; where that is not permitted, by closing it. {@code control} is another one. */
+    /**
+     * Ends the command that waits on this connection; if that is forbidden, by closing it. {@code control} is another
+     * connection.
+     */
     void unblock(Wire control) {
         long id = clientId;
         byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
@@ -90,11 +93,11 @@ final class Wire {
     private void connect() {
         Connector.Line made = connector.connect(key, patience);
         line = made;
-        if (isCut) { // in the meantime
+        if (isCut) { // cut came first
             made.cut();
         }
         made.send(Collections.singletonList(new Words("CLIENT").add("ID").all()));
-        // Without the permission for it, a waiting connection is closed to withdraw it.
+        // If CLIENT ID is forbidden, a connection that waits is closed to end its wait.
         clientId = made.read() instanceof Long id ? id : NOT_TOLD;
         if (hasConnected) {
             again.run();
@@ -111,7 +114,7 @@ final class Wire {
         }
     }
 
-    /** For good: whoever reads from it is woken by an exception. */
+    /** Closes the connection for good: a thread that reads from it gets an exception. */
     void cut() {
         isCut = true;
         Connector.Line there = line;

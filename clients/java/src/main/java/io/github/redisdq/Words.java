@@ -17,7 +17,7 @@ final class Words {
         add(command);
     }
 
-    /** With so many words, and a few. */
+    /** With room for that many words, and a few more. */
     Words(String command, int count) {
         words = new ArrayList<>(count + 16);
         add(command);
@@ -50,7 +50,7 @@ final class Words {
         return this;
     }
 
-    /** So many, each with its token. */
+    /** The number of jobs, then each with its token. */
     Words deliveries(List<Job> jobs) {
         add("IDS").add(jobs.size());
         jobs.forEach(job -> add(job.rawId).add(job.rawToken));
@@ -79,7 +79,7 @@ final class Words {
         return isSet ? add(name) : this;
     }
 
-    /** Null is none said; an empty one says that there is none. */
+    /** Appends BACKOFF. Null: the option is not sent; empty: no backoff. */
     Words ladder(List<Duration> steps) {
         if (steps != null) {
             add("BACKOFF").add(steps.size());

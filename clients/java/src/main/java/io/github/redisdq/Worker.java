@@ -20,7 +20,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * worker.run();
  * }</pre>
  *
- * With {@link #start} it works in the background; {@link #close} stops it and waits.
+ * With {@link #start} it runs in the background; {@link #close} stops it and waits.
  */
 public final class Worker implements AutoCloseable {
     private static final Duration LONGEST_ANSWER = Duration.ofSeconds(5);
@@ -38,7 +38,7 @@ public final class Worker implements AutoCloseable {
     private final Handling handling;
     final List<Link> links = new ArrayList<>();
     private final Crew crew;
-    private final Health health; // null: nobody asks
+    private final Health health; // null: no supervisor asks
     final Watch watch;
     private final CountDownLatch draining = new CountDownLatch(1);
     private final CountDownLatch stopped = new CountDownLatch(1);
@@ -61,12 +61,12 @@ public final class Worker implements AutoCloseable {
         crew = new Crew(this, handlers, handling, links, from.concurrency, from.prefetch);
     }
 
-    /** Those queues, in strict order unless {@link WorkerBuilder#weights} says otherwise. */
+    /** A worker of these queues, in strict order unless {@link WorkerBuilder#weights} says otherwise. */
     public static WorkerBuilder on(DqQueue... queues) {
         return new WorkerBuilder(List.of(queues));
     }
 
-    /** The keys together that one BPOP can wait for: in a cluster, those of one slot. */
+    /** Groups the keys that one BPOP can wait for: in a cluster, those of one slot. */
     private void makeLinks(WorkerBuilder from) {
         Map<Object, List<Fetches.Member>> groups = new LinkedHashMap<>();
         boolean isWeighted = from.weights != null;
@@ -77,7 +77,7 @@ public final class Worker implements AutoCloseable {
                 Object place = queue.connector().place(key);
                 groups.computeIfAbsent(place, it -> new ArrayList<>()).add(new Fetches.Member(queue, key, weight));
             }
-            isWeighted |= queue.isSharded(); // the shards take turns: none comes first
+            isWeighted |= queue.isSharded(); // the shards take turns: none is always first
         }
         for (List<Fetches.Member> members : groups.values()) {
             links.add(new Link(this, new Fetches(members, isWeighted, leases), from.ends.get(), groups.size() > 1));
@@ -91,16 +91,17 @@ public final class Worker implements AutoCloseable {
 
     private static void begin(Runnable task, String name) {
         Thread thread = new Thread(task, name);
-        thread.setDaemon(true); // a handler that hangs must not keep the process
+        thread.setDaemon(true); // a handler that hangs must not keep the process alive
         thread.start();
     }
 
     // --- Running and stopping
 
     /**
-     * Asks for each queue once, for programs that would rather not start. A server that is away is only logged.
+     * Sends a command on each queue, for programs that rather fail at their start. If a server cannot be reached, that
+     * is only logged.
      *
-     * @throws ConfigurationException where waiting would not help
+     * @throws ConfigurationException if waiting would not help
      */
     public void check() {
         for (DqQueue queue : queues) {
@@ -117,17 +118,17 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * Works until {@link #stop}, then fetches nothing more, gives handlers the time of {@code drain} to end, and gives back
-     * what is left. Returns at most {@code drain} and two seconds after.
+     * Runs the worker until {@link #stop}. It then stops fetching, gives handlers up to {@code drain} to end, and gives
+     * back the rest. Returns at most two seconds after the drain.
      *
-     * @throws ConfigurationException where waiting would not help
+     * @throws ConfigurationException if waiting would not help
      */
     public void run() {
         start();
         join();
     }
 
-    /** Works in threads of its own, until {@link #stop}. A worker starts once. */
+    /** Runs the worker in threads of its own, until {@link #stop}. A worker starts once. */
     public synchronized void start() {
         if (hasStarted) {
             throw new IllegalStateException("a worker runs only once: create another one");
@@ -149,7 +150,7 @@ public final class Worker implements AutoCloseable {
         begin(this::attend, "dq-watch");
     }
 
-    /** Begins to stop, and returns at once; a second call ends the drain. */
+    /** Makes the worker stop, and returns at once. A second call ends the drain. */
     public void stop() {
         watch.tell(Watch.STOP);
     }
@@ -174,7 +175,7 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Stops, and waits until it has. */
+    /** Stops the worker, and waits until it has stopped. */
     @Override
     public void close() {
         boolean isRunning;
@@ -187,12 +188,15 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Has SIGTERM and SIGINT stop the worker, and the process wait for that: by a shutdown hook of the JVM. */
+    /**
+     * Makes SIGTERM and SIGINT stop the worker, and the process wait until it has stopped: by a shutdown hook of the
+     * JVM.
+     */
     public void stopOnShutdown() {
         Runtime.getRuntime().addShutdownHook(new Thread(this::close, "dq-shutdown"));
     }
 
-    // --- The watch, which stays in time whatever hangs
+    // --- The watch, which keeps time whatever hangs
 
     private void attend() {
         try {
@@ -235,7 +239,7 @@ public final class Worker implements AutoCloseable {
         Guard.info("stopped" + (told == 0 ? "" : ": " + told + " jobs whose handlers were still running were given back"));
     }
 
-    /** Whether all ended before that, and before a second stop. */
+    /** Whether everything ended before that time, and before a second stop. */
     private boolean waitIdle(long until) {
         while (!crew.isIdle()) {
             Object order = watch.order(until);
@@ -247,14 +251,14 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * Whether the server answers: a fetch or a heartbeat of each connection was answered within its time. False before the first
-     * answer, while the server cannot be reached, and after the worker's end.
+     * Whether the worker is healthy: the last fetch or heartbeat on each connection was answered in time. False before
+     * the first answer, while the server cannot be reached, and after the worker has stopped.
      */
     public boolean isHealthy() {
         return trouble() == null;
     }
 
-    /** Why it is not healthy, or null. */
+    /** Why the worker is not healthy, or null. */
     String trouble() {
         if (stopped.getCount() == 0) {
             return "the worker has stopped";
@@ -271,7 +275,7 @@ public final class Worker implements AutoCloseable {
         return draining.getCount() == 0;
     }
 
-    // --- What its links have to say
+    // --- What links report
 
     void lost(Job job) {
         handling.lost(job);
@@ -292,12 +296,12 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Until then, or until the worker stops. */
+    /** Waits for that time, or until the worker stops. */
     void rest(Duration duration) {
         Guard.call(() -> draining.await(duration.toNanos(), TimeUnit.NANOSECONDS));
     }
 
-    /** For tests: handles in this thread all jobs that are ready or become so meanwhile. Returns how many. */
+    /** For tests: handles, in this thread, all jobs that are ready or become ready meanwhile. Returns how many. */
     public int drain() {
         Thread watching = new Thread(this::watchDraining, "dq-watch");
         watching.setDaemon(true);
@@ -320,7 +324,7 @@ public final class Worker implements AutoCloseable {
         return handled;
     }
 
-    /** For the handlers' limits of time. */
+    /** Ends handlers whose timeout is over. */
     private void watchDraining() {
         while (watch.order(System.nanoTime() + FOR_EVER_NS) != Watch.STOP) {}
     }

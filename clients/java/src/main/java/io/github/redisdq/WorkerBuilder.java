@@ -23,7 +23,7 @@ public final class WorkerBuilder {
     Duration drain = Duration.ofSeconds(25);
     Duration wait = Duration.ofSeconds(5);
     String health;
-    Supplier<Ends> ends = Ends::new; // a test has others
+    Supplier<Ends> ends = Ends::new; // replaced by a test
 
     WorkerBuilder(List<DqQueue> queues) {
         if (queues.isEmpty()) {
@@ -32,27 +32,32 @@ public final class WorkerBuilder {
         this.queues = queues;
     }
 
-    /** One for each kind of jobs. */
+    /** Adds a handler: at most one for each kind of jobs, and one without a kind. */
     public WorkerBuilder handler(Handler<?> handler) {
         handlers.add(Objects.requireNonNull(handler, "no handler"));
         return this;
     }
 
-    /** How many handlers run at a time (10). */
+    /** How many handlers run at a time (default 10). */
     public WorkerBuilder concurrency(int concurrency) {
         check(concurrency > 0, "concurrency is 1 or more");
         this.concurrency = concurrency;
         return this;
     }
 
-    /** How many jobs more may be in hand, so that short handlers need not wait for the network (0). */
+    /**
+     * How many more jobs are fetched than can start, so that short handlers need not wait for the network (default 0).
+     */
     public WorkerBuilder prefetch(int prefetch) {
         check(prefetch >= 0, "prefetch must be 0 or more");
         this.prefetch = prefetch;
         return this;
     }
 
-    /** As many as queues: each comes first in its share of the fetches. */
+    /**
+     * The queues' weights, one for each: each queue comes first in its share of the fetches. Without them, strict
+     * order.
+     */
     public WorkerBuilder weights(double... weights) {
         check(weights.length == queues.size(), "weights: one for each queue");
         for (double each : weights) {
@@ -63,8 +68,8 @@ public final class WorkerBuilder {
     }
 
     /**
-     * How long jobs stay with a worker that crashed (a minute), where neither they, nor their queue, nor their handler
-     * says: see {@link Handler#lease}.
+     * The lease of jobs without a TTR of their own or of their queue, and whose handler has no {@link Handler#lease}
+     * (default one minute).
      */
     public WorkerBuilder lease(Duration lease) {
         this.lease = Times.lease(lease);
@@ -72,23 +77,26 @@ public final class WorkerBuilder {
     }
 
     /**
-     * What runs the worker's threads, in place of platform threads of its own: as many tasks as {@link #concurrency} and
-     * connections (one for each server of its queues, in a cluster one for each slot), each of which lasts until the
-     * worker stops. {@code Executors.newVirtualThreadPerTaskExecutor()} is one.
+     * Runs the worker's tasks instead of platform threads of its own. There are as many tasks as {@link #concurrency}
+     * plus connections (one for each server of its queues, in a cluster one for each slot). Each runs until the worker
+     * stops. An example is {@code Executors.newVirtualThreadPerTaskExecutor()}.
      */
     public WorkerBuilder executor(Executor executor) {
         this.executor = executor;
         return this;
     }
 
-    /** How long handlers may go on when the worker stops (25 s). */
+    /** How long handlers may go on when the worker stops (default 25 s). */
     public WorkerBuilder drain(Duration drain) {
         check(!drain.isNegative() && drain.compareTo(LONGEST) < 0, "drain must be 0 or more, and less than a year");
         this.drain = drain;
         return this;
     }
 
-    /** How long one fetch waits at the server (5 s); then it is sent again, so a connection that hangs is noticed. */
+    /**
+     * How long one fetch waits at the server (default 5 s). It is then sent again, so a connection that hangs is
+     * noticed.
+     */
     public WorkerBuilder waitFor(Duration wait) {
         check(wait.toMillis() > 0 && wait.compareTo(LONGEST) < 0, "wait must be more than 0, and less than a year");
         this.wait = wait;
@@ -100,22 +108,23 @@ public final class WorkerBuilder {
         return this;
     }
 
-    /** Around each handler; the first one is outermost. */
+    /** Adds a middleware around all handlers; the first one is outermost. */
     public WorkerBuilder around(Around around) {
         this.around.add(Objects.requireNonNull(around, "no middleware"));
         return this;
     }
 
     /**
-     * Where a supervisor sees {@link Worker#isHealthy}: {@code "127.0.0.1:8081"} answers HTTP with 200 {@code ok}, or 503 and
-     * why not; anything else is the path of a file that is touched each second while the worker is healthy.
+     * Shows supervisors whether {@link Worker#isHealthy}. At an address such as {@code "127.0.0.1:8081"} HTTP requests
+     * are answered by 200 {@code ok}, or by 503 and the reason. Any other text is the path of a file, whose time is set
+     * each second while the worker is healthy.
      */
     public WorkerBuilder health(String place) {
         this.health = Objects.requireNonNull(place, "no place");
         return this;
     }
 
-    /** Connects only when it starts. */
+    /** Creates the worker, which connects when it starts. */
     public Worker build() {
         return new Worker(this);
     }

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** What is seldom, and must be right all the same. */
+/** Rare cases, which must be right all the same. */
 @ExtendWith(DqExtension.class)
 @Timeout(60)
 class EdgesTest {
@@ -45,7 +45,7 @@ class EdgesTest {
         queue.close();
     }
 
-    /** As client libraries do that send again what got no answer. */
+    /** Sends again what got no reply, as some client libraries do. */
     private record Twice(Connector inner) implements Connector {
         @Override
         public List<Object> call(List<byte[][]> commands, Duration patience) {
@@ -162,7 +162,7 @@ class EdgesTest {
         assertEquals(3, worker.drain());
         assertFalse(Span.current().getSpanContext().isValid());
         String gone = queue.add(4);
-        Worker.on(queue).hooks(telemetry).handler(Handler.of(job -> queue.delete(gone))).build().drain(); // its end finds it out
+        Worker.on(queue).hooks(telemetry).handler(Handler.of(job -> queue.delete(gone))).build().drain(); // the reply to the handler's end says that the job is gone
         MetricData lost = metrics.collectAllMetrics().stream()
                 .filter(it -> it.getName().equals("dq.client.lost.messages"))
                 .findFirst()

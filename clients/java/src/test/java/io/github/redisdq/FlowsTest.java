@@ -173,7 +173,7 @@ class FlowsTest {
         assertEquals(List.of(), queue.chain(List.of()));
     }
 
-    /** Those of one flow are in one shard. */
+    /** All jobs of one flow are in one shard. */
     @Test
     void aChainOfAShardedQueue() {
         DqQueue sharded = queue.withShards(7);
@@ -267,7 +267,7 @@ class FlowsTest {
         assertEquals(7, queue.result("sum", Integer.class));
     }
 
-    /** Its attempt has ended all the same. */
+    /** A handler that catches the SuspendedError: its attempt has ended all the same. */
     @Test
     void aHandlerThatSwallowsTheEndOfItsAttempt() {
         List<String> hooks = new ArrayList<>();
@@ -300,7 +300,7 @@ class FlowsTest {
         assertEquals(List.of(State.DELAYED, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
     }
 
-    /** Twice would take the money twice; with a stale token it takes none. */
+    /** Executed twice, the script would take the money twice; with a stale token it takes none. */
     @Test
     void aScriptRunsOnceInTheLifeOfAJob(DqServer server) throws Exception {
         String script = "redis.call('INCRBY', KEYS[1], ARGV[1]) redis.call('DECRBY', KEYS[2], ARGV[1])";

@@ -142,7 +142,9 @@ class OutcomeTest {
         assertNull(Outcome.ended(job(""), null).weaken(REFUSED));
     }
 
-    /** Somebody else's, kept and thrown again: it must not come back at once for ever. */
+    /**
+     * An exception of another job that a handler kept and throws again: its job must not come back at once for ever.
+     */
     @Test
     void whoWasNotToldToEndHasFailed() {
         Job other = job("");

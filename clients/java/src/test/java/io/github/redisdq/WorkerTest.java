@@ -56,7 +56,9 @@ class WorkerTest {
         }
     }
 
-    /** The fetch has taken the acknowledgement along, and stands still: the courier must not finish before it is told. */
+    /**
+     * The fetch has taken an acknowledgement along, and hangs: the courier must not finish before that has been sent.
+     */
     @Test
     void anAcknowledgementThatAFetchTookIsToldWhileTheWorkerStops() throws Exception {
         CountDownLatch taken = new CountDownLatch(1);
@@ -89,7 +91,7 @@ class WorkerTest {
         assertEquals(0, queue.size(), "the acknowledgement was lost");
     }
 
-    /** The server says so, and closes the connection amid the command. */
+    /** The server refuses the result, and closes the connection in the middle of the command. */
     @Test
     void aResultTooLargeForTheServerIsLeftOut(DqServer server) throws Exception {
         limit(server, "1mb");

@@ -5,8 +5,8 @@ import java.time.Instant;
 import java.util.Optional;
 
 /**
- * The server's clock. It stands still, begins at the real time, and never goes back. What becomes due on the way has
- * happened when a method returns.
+ * The server's clock. It stands still, begins at the real time, and never goes back. When a method returns, everything
+ * that became due on the way has happened.
  */
 public final class Clock {
     private final DqServer server;
@@ -27,7 +27,7 @@ public final class Clock {
         return ask("SET", String.valueOf(instant.plusNanos(999_999).toEpochMilli())).orElseThrow();
     }
 
-    /** To the next instant at which anything happens; empty where nothing is to come. */
+    /** Moves the clock to the next instant at which anything happens, and returns it; empty: nothing will happen. */
     public Optional<Instant> next() {
         return ask("NEXT");
     }

@@ -7,8 +7,8 @@ import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 
 /**
- * For JUnit 5, {@code @ExtendWith(DqExtension.class)}: one server for all tests, empty for each. Test methods and
- * constructors may have parameters of the types {@link DqServer} and {@link Clock}.
+ * For JUnit 5, {@code @ExtendWith(DqExtension.class)}: one server for all tests, which is emptied before each. Test
+ * methods and constructors may have parameters of the types {@link DqServer} and {@link Clock}.
  */
 public final class DqExtension implements BeforeEachCallback, ParameterResolver {
     private record Kept(DqServer server) implements ExtensionContext.Store.CloseableResource {

@@ -14,8 +14,8 @@ import redis.clients.jedis.Connection;
 import redis.clients.jedis.exceptions.JedisException;
 
 /**
- * A server of a test's own, with the module, whose clock stands still until the test moves it. The variables DQ_SERVER and
- * DQ_MODULE say which program and which module.
+ * A server of a test's own, with the module. Its clock stands still until the test moves it. The program is the one
+ * that the environment variable DQ_SERVER names, else valkey-server or redis-server; DQ_MODULE names the module.
  */
 public final class DqServer implements AutoCloseable {
     private static final int PATIENCE_S = 30;
@@ -30,11 +30,11 @@ public final class DqServer implements AutoCloseable {
         folder = Files.createTempDirectory("dq-test-");
     }
 
-    /** Starts one. */
+    /** Starts a server. */
     public static DqServer start() {
         try {
             DqServer server = new DqServer();
-            for (int tries = 1; ; tries++) { // somebody else may take the port first
+            for (int tries = 1; ; tries++) { // another process may take the port first
                 try {
                     server.launch();
                     return server;
@@ -68,7 +68,7 @@ public final class DqServer implements AutoCloseable {
         }
     }
 
-    /** Whether it is this one that answers. */
+    /** Whether it is this server that answers. */
     private boolean isThere() throws IOException {
         try {
             Thread.sleep(10);
@@ -116,7 +116,7 @@ public final class DqServer implements AutoCloseable {
         return "redis://127.0.0.1:" + port;
     }
 
-    /** A queue on it, to be closed by the test. */
+    /** Opens a queue on the server; the test closes it. */
     public DqQueue queue(String name) {
         return DqQueue.connect(url(), name);
     }

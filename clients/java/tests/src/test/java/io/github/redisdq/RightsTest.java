@@ -140,7 +140,7 @@ class RightsTest {
         }
     }
 
-    /** Its waiting connections are closed instead. */
+    /** Connections that wait are closed instead. */
     @ParameterizedTest
     @ValueSource(strings = {"+client|id", "+client|unblock"})
     void withoutTheRightToEndWaitsAllGoesOn(String right, DqServer server) throws Exception {

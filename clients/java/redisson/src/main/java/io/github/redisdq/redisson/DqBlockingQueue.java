@@ -30,11 +30,11 @@ import org.redisson.api.RedissonClient;
 import org.redisson.api.queue.QueueMoveElementsArgs;
 
 /**
- * Redisson's blocking queue on dq: the elements that are ready. With {@link DqDelayedQueue#of(DqBlockingQueue)} it takes the
- * place of a delayed queue and its destination.
+ * Redisson's blocking queue on dq: the elements that are ready. With {@link DqDelayedQueue#of(DqBlockingQueue)} it
+ * replaces a delayed queue and its destination.
  *
- * <p>{@code take} and {@code poll} remove what they return, as Redisson's do. {@link #takeReserved} has it stay until it is
- * acknowledged, so a consumer that dies loses nothing.
+ * <p>{@code take} and {@code poll} remove what they return, as Redisson's do. With {@link #takeReserved} the element
+ * stays until it is acknowledged, so a consumer that dies loses nothing.
  */
 @SuppressWarnings("deprecation") // of Redisson
 public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBlockingQueue<V> {
@@ -49,25 +49,25 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
         this.taking = new Taking(queue(), () -> client.isShuttingDown() || client.isShutdown());
     }
 
-    /** With the client's codec. */
+    /** A queue with the client's codec. */
     public static <V> DqBlockingQueue<V> of(RedissonClient client, String name) {
         return of(client, name, null);
     }
 
-    /** {@code codec}: null for the client's. */
+    /** A queue with a codec; null for the client's. */
     public static <V> DqBlockingQueue<V> of(RedissonClient client, String name, org.redisson.client.codec.Codec codec) {
         return new DqBlockingQueue<>(client, key(client, name, codec));
     }
 
     // --- Adding
 
-    /** @throws QueueFullException where the queue has a MAXLEN or MAXBYTES */
+    /** @throws QueueFullException if the queue has reached its MAXLEN or MAXBYTES */
     @Override
     public boolean add(V element) {
         return queue().add(Objects.requireNonNull(element)) != null;
     }
 
-    /** False where the queue is full. */
+    /** False if the queue is full. */
     @Override
     public boolean offer(V element) {
         try {
@@ -119,7 +119,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
         return taking.reserve(keys, timeout, count, Taking.LEASE);
     }
 
-    /** Reads before it acknowledges: what cannot be read stays in the queue. */
+    /** Decodes elements before it acknowledges them: what cannot be decoded stays in the queue. */
     private List<V> own(List<Reserved> jobs) {
         Map<Reserved, V> values = new LinkedHashMap<>();
         jobs.forEach(job -> values.put(job, decode(job.payload())));
@@ -135,7 +135,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
             if (!own.isEmpty() || found.isEmpty()) {
                 return own.isEmpty() ? null : own.get(0);
             }
-            left = timeout == null ? null : Duration.ofNanos(end - System.nanoTime()); // somebody has cancelled it just now
+            left = timeout == null ? null : Duration.ofNanos(end - System.nanoTime()); // the element was cancelled just now
         }
     }
 
@@ -189,7 +189,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
         return null;
     }
 
-    /** Of the first of these queues that has any. */
+    /** From the first of these queues that has ready elements. */
     @Override
     public Map<String, List<V>> pollFirstFromAny(Duration timeout, int count, String... others) throws InterruptedException {
         List<Reserved> jobs = found(keys(others), timeout, count);
@@ -206,17 +206,23 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
 
     // --- Taking with an acknowledgement
 
-    /** Waits for an element, which stays in the queue until it is acknowledged; for the lease that it was added with. */
+    /**
+     * Waits for an element, which stays in the queue until it is acknowledged; the lease is the one that it was added
+     * with.
+     */
     public Taken<V> takeReserved() throws InterruptedException {
         return takeReserved(null);
     }
 
-    /** Waits for an element, and has it for that long. */
+    /** Waits for an element, and reserves it for {@code lease}. */
     public Taken<V> takeReserved(Duration lease) throws InterruptedException {
         return taken(taking.reserve(keys(), null, 1, lease));
     }
 
-    /** As {@link #takeReserved(Duration)}; null where none is ready in time. {@code lease}: null for its own. */
+    /**
+     * As {@link #takeReserved(Duration)}; null if no element is ready in time. {@code lease}: null for the element's
+     * own.
+     */
     public Taken<V> pollReserved(Duration timeout, Duration lease) throws InterruptedException {
         return taken(taking.reserve(keys(), timeout, 1, lease));
     }
@@ -225,15 +231,18 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
         return jobs.isEmpty() ? null : new Taken<>(queue(), jobs.get(0), decode(jobs.get(0).payload()));
     }
 
-    // --- Consumers that are called
+    // --- Subscriptions
 
-    /** Each element is acknowledged when the consumer returns, and comes again after 1 s, doubling to 1 hour, when it throws. */
+    /**
+     * Calls the consumer with each element, which is acknowledged when the consumer returns. If it throws, the element
+     * comes again after 1 s, doubling up to 1 hour.
+     */
     @Override
     public int subscribeOnElements(Consumer<V> consumer) {
         return subscribe(Handler.of(job -> consumer.accept(decode(job.payload()))));
     }
 
-    /** As with a consumer, when the stage has ended. */
+    /** As {@link #subscribeOnElements(Consumer)}; the element is acknowledged when the stage completes. */
     @Override
     public int subscribeOnElements(Function<V, CompletionStage<Void>> consumer) {
         return subscribe(Handler.of(job -> consumer.apply(decode(job.payload())).toCompletableFuture().get()));
@@ -255,7 +264,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
         }
     }
 
-    // --- What there is no counterpart of
+    // --- What dq has no counterpart of
 
     @Override
     public Map<String, List<V>> pollLastFromAny(Duration timeout, int count, String... others) {
@@ -282,7 +291,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
         return move(args);
     }
 
-    // --- The same, later. An element that comes when its future was just cancelled goes back.
+    // --- The same, asynchronously. An element that comes when its future was just cancelled is added again.
 
     private void giveBack(V element) {
         if (element != null) {

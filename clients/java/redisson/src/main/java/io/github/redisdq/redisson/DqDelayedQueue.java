@@ -28,7 +28,8 @@ import org.redisson.api.RedissonClient;
  * RDelayedQueue<Order> delayed = DqDelayedQueue.of(orders); // redisson.getDelayedQueue(orders)
  * }</pre>
  *
- * Its elements are shown in the order of adding, as Redisson's; those with an id of their own come behind, by due time.
+ * Its elements are shown in the order of adding, as Redisson shows them; those with an id of their own come last, by
+ * due time.
  */
 @SuppressWarnings("deprecation") // of Redisson
 public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDelayedQueue<V> {
@@ -38,17 +39,17 @@ public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDel
         super(client, key, State.DELAYED);
     }
 
-    /** What is delayed of that queue. */
+    /** The delayed elements of a queue. */
     public static <V> DqDelayedQueue<V> of(DqBlockingQueue<V> destination) {
         return of(destination.client, destination.getName(), destination.getCodec());
     }
 
-    /** For a program that only adds. {@code codec}: null for the client's. */
+    /** As {@link #of(DqBlockingQueue)}, for a program that only adds. {@code codec}: null for the client's. */
     public static <V> DqDelayedQueue<V> of(RedissonClient client, String name, org.redisson.client.codec.Codec codec) {
         return new DqDelayedQueue<>(client, key(client, name, codec));
     }
 
-    /** @throws QueueFullException where the queue has a MAXLEN or MAXBYTES */
+    /** @throws QueueFullException if the queue has reached its MAXLEN or MAXBYTES */
     @Override
     public void offer(V element, long delay, TimeUnit unit) {
         if (delay < 0) {
@@ -63,7 +64,7 @@ public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDel
         return Later.run(() -> offer(element, delay, unit));
     }
 
-    /** By the ids that the library gave them. */
+    /** In the order of the ids that the library gave them, which grow with time. */
     @Override
     List<Peeked> jobs() {
         Map<Boolean, List<Peeked>> byOrigin = super.jobs().stream().collect(Collectors.partitioningBy(job -> Internals.isOurs(job.id())));
@@ -71,7 +72,7 @@ public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDel
         return Stream.concat(ours, byOrigin.get(false).stream()).toList();
     }
 
-    /** Removes the first ones, though they are not due yet, as Redisson does. */
+    /** Removes the first elements, even if they are not due, as Redisson does. */
     @Override
     public List<V> poll(int limit) {
         List<V> found = new ArrayList<>();

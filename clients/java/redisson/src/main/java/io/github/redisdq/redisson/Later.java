@@ -9,7 +9,7 @@ import java.util.function.Consumer;
 import org.redisson.api.RFuture;
 import org.redisson.misc.CompletableFutureWrapper;
 
-/** Redisson's asynchronous methods: the others, in threads that are there for as long as they are needed. */
+/** Redisson's asynchronous methods: the synchronous ones, in threads that exist as long as they are needed. */
 final class Later {
     private static final ExecutorService THREADS = Executors.newCachedThreadPool(task -> {
         Thread thread = new Thread(task, "dq-redisson");
@@ -30,14 +30,17 @@ final class Later {
         });
     }
 
-    /** Whoever cancels it ends its waiting. {@code unwanted}: what becomes of a result that came at the same moment. */
+    /**
+     * Calls it in another thread; cancelling the future ends its wait. {@code unwanted} gets a result that comes at the
+     * same moment.
+     */
     static <T> RFuture<T> call(Callable<T> call, Consumer<T> unwanted) {
         CompletableFuture<T> future = new CompletableFuture<>();
         Future<?> task = THREADS.submit(() -> {
             try {
                 T result = call.call();
                 if (!future.complete(result)) {
-                    Thread.interrupted(); // by the cancelling, which must not end this, too
+                    Thread.interrupted(); // clears the cancelling's interrupt, which must not reach this, too
                     unwanted.accept(result);
                 }
             } catch (Throwable error) {

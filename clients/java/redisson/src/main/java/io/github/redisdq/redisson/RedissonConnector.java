@@ -40,8 +40,9 @@ import org.redisson.connection.ConnectionManager;
 import redis.clients.jedis.util.JedisClusterCRC16;
 
 /**
- * Reaches a server, a master by Sentinel, or a cluster by Redisson: where your client knows the servers to be, with its
- * settings and its threads, on connections of our own. Redisson's would send a command again whose answer was lost.
+ * Reaches a server, a master behind Sentinels, or a cluster, by Redisson: it uses the servers that your client knows,
+ * its settings and its threads, on connections of our own. Redisson's connections would send a command again whose
+ * reply was lost.
  */
 public final class RedissonConnector implements Connector {
     private static final Pattern SERVERS = Pattern.compile("[A-Z][A-Z0-9]{2,}( .*|$)", Pattern.DOTALL);
@@ -59,7 +60,7 @@ public final class RedissonConnector implements Connector {
         this.executor = executor;
     }
 
-    /** By what {@code Redisson.create} made, which stays yours to shut down. */
+    /** A connector by a client that {@code Redisson.create} made, which you shut down yourself. */
     public static RedissonConnector of(RedissonClient client) {
         if (client instanceof Redisson redisson) {
             checkDatabase(client.getConfig());
@@ -68,7 +69,10 @@ public final class RedissonConnector implements Connector {
         throw new IllegalArgumentException("expected a client made by Redisson.create, not " + client);
     }
 
-    /** Redisson takes host and port from an address: the jobs would be in database 0, and nobody would be told. */
+    /**
+     * Refuses a database in an address: Redisson takes only host and port from it, so jobs would silently be in
+     * database 0.
+     */
     private static void checkDatabase(Config config) {
         if (!config.isSingleConfig()) {
             return;
@@ -82,7 +86,7 @@ public final class RedissonConnector implements Connector {
         }
     }
 
-    /** One for all queues of a client, which ends with it. */
+    /** The connector of all queues of a client, which ends with the client. */
     static RedissonConnector sharedBy(RedissonClient client) {
         synchronized (CONNECTORS) {
             CONNECTORS.keySet().removeIf(RedissonClient::isShutdown);
@@ -90,7 +94,7 @@ public final class RedissonConnector implements Connector {
         }
     }
 
-    /** A connection of our own. When it is lost it stays so: Redisson would make another one, and be silent about it. */
+    /** A connection of our own, which is not opened again when it is lost: Redisson would do so silently. */
     private static final class Own {
         private final RedisClient client;
         private final RedisConnection connection;
@@ -158,7 +162,7 @@ public final class RedissonConnector implements Connector {
         }
     }
 
-    /** The server has refused it, so it may be sent again: Redisson finds where to. */
+    /** Sends a command again that the server redirected, and so did not execute: Redisson finds the node. */
     private Object redirected(byte[][] words) {
         CompletableFuture<Object> answer = executor
                 .<Object, Object>writeAsync(Connector.keyOf(words), ByteArrayCodec.INSTANCE, command(words), rest(words))
@@ -219,7 +223,7 @@ public final class RedissonConnector implements Connector {
         return own;
     }
 
-    /** The master that has the key, as the client knows it now. */
+    /** The master that has the key, as far as the client knows. */
     private RedisClient node(byte[] key) {
         try {
             ConnectionManager manager = executor.getConnectionManager();
@@ -234,7 +238,7 @@ public final class RedissonConnector implements Connector {
         return new RedissonLine(open(node(key), patience), patience);
     }
 
-    /** Redisson's pings would wait behind a BPOP, and then end the connection. */
+    /** Opens a connection without Redisson's pings, which would wait behind a BPOP, and then end the connection. */
     private Own open(RedisClient node, Duration patience) {
         RedisClient own = executor.getConnectionManager()
                 .createClient(NodeType.MASTER, node.getAddr(), node.getConfig().getAddress(), node.getConfig().getSslHostname());
@@ -257,7 +261,7 @@ public final class RedissonConnector implements Connector {
         idle.clear();
     }
 
-    /** An error of the server when connecting, as a wrong password, or the network's. */
+    /** Turns an error of connecting into the server's own, such as a wrong password, or the network's. */
     private static DqException unreachable(Throwable error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
             ServerException said = said(each);
@@ -276,7 +280,7 @@ public final class RedissonConnector implements Connector {
         throw unreachable(error);
     }
 
-    /** What the server said, without what Redisson puts behind it; null where it is Redisson that complains. */
+    /** The server's error, without the text that Redisson appends; null if the error is Redisson's own. */
     private static ServerException said(Throwable error) {
         if (error instanceof RedisRedirectException moved) {
             return new ServerException("MOVED " + moved.getSlot() + " " + moved.getUrl());
@@ -295,7 +299,7 @@ public final class RedissonConnector implements Connector {
         return Arrays.copyOfRange(words, 1, words.length, Object[].class);
     }
 
-    /** Redisson makes a text of an OK. */
+    /** Redisson turns an OK into a String; this turns it back into bytes. */
     private static Object ours(Object reply) {
         return reply instanceof String text ? text.getBytes(StandardCharsets.UTF_8) : reply;
     }

@@ -22,7 +22,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.api.queue.QueueMoveElementsArgs;
 
 /**
- * The jobs of a queue that are in one state, as Redisson's collection of their values. Values are compared by their bytes, as
+ * The jobs of a queue in one state, as Redisson's collection of their values. Values are compared by their bytes, as
  * Redisson does; to find some, all are read.
  */
 abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
@@ -46,12 +46,14 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         return codec == null ? client.getBucket(name) : client.getBucket(name, codec);
     }
 
-    /** With what the client's settings put before names. */
+    /** The name with the prefix that the client's settings put before names. */
     static String rawName(RBucket<?> key) {
         return key instanceof RedissonObject object ? object.getRawName() : key.getName();
     }
 
-    /** The same queue with all that dq has, and the same codec: ids, cancelling, priorities, recurring jobs, workers. */
+    /**
+     * The queue itself, with all that dq has and the same codec: ids, cancelling, priorities, recurring jobs, workers.
+     */
     public final DqQueue queue() {
         return queue;
     }
@@ -68,14 +70,14 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         return new UnsupportedOperationException(method + " is not supported by dq: " + reason);
     }
 
-    // --- Looking
+    // --- Reading
 
-    /** In the order in which Redisson would show them. */
+    /** The jobs, in the order in which Redisson would show them. */
     List<Peeked> jobs() {
         return queue.peek(state, Math.max(1, queue.size(state)));
     }
 
-    /** By its bytes. */
+    /** A value, compared by its bytes. */
     private record Value(byte[] bytes) {
         @Override
         public boolean equals(Object other) {
@@ -171,7 +173,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         return readAll().toArray(array);
     }
 
-    /** Over the elements that are there now. */
+    /** Iterates over the elements that exist now. */
     @Override
     public Iterator<V> iterator() {
         Iterator<Peeked> jobs = jobs().iterator();
@@ -200,7 +202,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         };
     }
 
-    // --- Removing: nothing that a consumer has by then
+    // --- Removing: never an element that a consumer has reserved meanwhile
 
     @Override
     public V poll() {
@@ -247,7 +249,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         queue.purge(state);
     }
 
-    /** These elements; the other jobs of the queue, and its settings, stay. */
+    /** Deletes these elements; the queue's other jobs, and its settings, stay. */
     @Override
     public boolean delete() {
         return queue.purge(state) > 0;
@@ -258,7 +260,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         return delete();
     }
 
-    // --- What there is no counterpart of
+    // --- What dq has no counterpart of
 
     @Override
     public V pollLastAndOfferFirstTo(String queueName) {
@@ -270,7 +272,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         throw unsupported("move", "elements belong to one queue; a consumer may add them to another one");
     }
 
-    // --- The same, later
+    // --- The same, asynchronously
 
     @Override
     public org.redisson.client.codec.Codec getCodec() {

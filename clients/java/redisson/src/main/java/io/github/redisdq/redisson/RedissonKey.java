@@ -9,7 +9,7 @@ import org.redisson.api.ObjectListener;
 import org.redisson.api.RExpirable;
 import org.redisson.client.codec.Codec;
 
-/** What Redisson does with a key of any type; a queue has one, with all jobs. */
+/** What Redisson does with a key of any type: a queue is one key, with all its jobs. */
 @SuppressWarnings("deprecation") // of Redisson
 abstract class RedissonKey extends RedissonKeyAsync implements RExpirable {
     RedissonKey(RExpirable key) {

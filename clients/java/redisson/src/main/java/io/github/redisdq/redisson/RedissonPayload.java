@@ -8,7 +8,7 @@ import java.io.IOException;
 import java.lang.reflect.Type;
 import org.redisson.client.handler.State;
 
-/** The bytes that Redisson makes of an element: what was written by its own queues can be read, and the other way round. */
+/** Encodes elements as Redisson's codec does: each side can read what the other has written. */
 record RedissonPayload(org.redisson.client.codec.Codec codec) implements Codec {
     @Override
     public byte[] encode(Object data) {

@@ -6,7 +6,7 @@ import io.github.redisdq.Reserved;
 import java.time.Duration;
 import java.time.Instant;
 
-/** An element that its consumer has still to acknowledge. If it does not, another one gets it when the lease ends. */
+/** An element that its consumer must acknowledge. If it does not, another consumer gets it when the lease expires. */
 public final class Taken<V> {
     private final DqQueue queue;
     private final Reserved job;
@@ -26,7 +26,7 @@ public final class Taken<V> {
         return job.id();
     }
 
-    /** How often it was delivered, this time included. */
+    /** How often the element was delivered, this time included. */
     public int attempt() {
         return job.attempt();
     }
@@ -35,27 +35,27 @@ public final class Taken<V> {
         return job.due();
     }
 
-    /** When the lease ends, unless it is renewed. */
+    /** When the lease expires, unless it is renewed. */
     public Instant deadline() {
         return job.deadline();
     }
 
-    /** It is done. False where the lease ended, and somebody else has it or had it since. */
+    /** Marks the element as done. False if the lease has expired, and another consumer has or had the element. */
     public boolean ack() {
         return queue.ack(job.id(), job.token());
     }
 
-    /** It failed, and comes again so much later. False as for {@link #ack}. */
+    /** Gives the element back as failed; it comes again after {@code delay}. False as for {@link #ack}. */
     public boolean retry(Duration delay, String reason) {
         return queue.nack(job.id(), job.token(), NackOptions.fail().delay(delay).reason(reason)) != null;
     }
 
-    /** It cannot succeed: it is dead, kept with the reason, until somebody kicks it. False as for {@link #ack}. */
+    /** Gives the element up: it is dead, kept with the reason, until somebody kicks it. False as for {@link #ack}. */
     public boolean giveUp(String reason) {
         return queue.nack(job.id(), job.token(), NackOptions.fatal().reason(reason)) != null;
     }
 
-    /** A new lease from now. False as for {@link #ack}. */
+    /** Renews the lease: it lasts {@code lease} from now. False as for {@link #ack}. */
     public boolean renew(Duration lease) {
         return queue.touch(job.id(), job.token(), lease) != null;
     }

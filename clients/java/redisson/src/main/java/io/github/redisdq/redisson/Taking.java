@@ -13,12 +13,12 @@ import java.util.Set;
 import java.util.function.BooleanSupplier;
 
 /**
- * How Redisson's blocking queue takes. An element is reserved, read, and acknowledged before the caller has it: so what the
- * network loses on its way comes back when the lease ends.
+ * How Redisson's blocking queue takes elements. An element is reserved, read, and acknowledged before the caller gets
+ * it. So an element that the network loses comes back when its lease expires.
  */
 final class Taking {
     static final Duration LEASE = Duration.ofSeconds(30);
-    private static final Duration LONGEST_WAIT = Duration.ofSeconds(5); // so that a connection that hangs is noticed
+    private static final Duration LONGEST_WAIT = Duration.ofSeconds(5); // then it asks again: a connection may hang
     private static final Duration FOR_EVER = Duration.ofNanos(Long.MAX_VALUE);
 
     private final DqQueue queue;
@@ -29,7 +29,10 @@ final class Taking {
         this.isOver = isOver;
     }
 
-    /** Waits while the server is away, too. {@code timeout}: null for ever. {@code lease}: null for the jobs' own. */
+    /**
+     * Reserves elements; it keeps waiting while the server cannot be reached. {@code timeout}: null for no limit.
+     * {@code lease}: null for the jobs' own.
+     */
     List<Reserved> reserve(List<byte[]> keys, Duration timeout, int count, Duration lease) throws InterruptedException {
         long start = System.nanoTime();
         long limit = timeout == null ? FOR_EVER.toNanos() : timeout.toNanos();
@@ -65,15 +68,15 @@ final class Taking {
         Thread.sleep(Math.min(Internals.pause(troubles).toMillis(), Duration.ofNanos(left).toMillis() + 1));
     }
 
-    /** Clears the thread's mark where that is what happened. */
+    /** Whether the error is an interrupt; then it clears the thread's interrupt status. */
     private static boolean isInterrupt(DqException error) {
         return error.getCause() instanceof InterruptedException && Thread.interrupted();
     }
 
-    /** Those of the jobs that are the caller's now, and nobody else's. */
+    /** Acknowledges the jobs, and returns those that are now the caller's alone. */
     List<Reserved> own(List<Reserved> jobs) {
         List<Reserved> left = new ArrayList<>(jobs);
-        Set<Reserved> unsure = new HashSet<>(); // an answer was lost: one that is gone is ours, as nobody else has its token
+        Set<Reserved> unsure = new HashSet<>(); // a reply was lost: a job that is gone is ours, as nobody else has its token
         boolean wasInterrupted = false;
         long end = System.nanoTime() + LEASE.toNanos();
         try {

@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
-/** What a template is to send when the transaction of this thread has committed. */
+/** What a template sends when the transaction of this thread has committed. */
 final class AfterCommit implements TransactionSynchronization {
     private static final Logger LOG = LoggerFactory.getLogger(AfterCommit.class);
 
@@ -24,7 +24,10 @@ final class AfterCommit implements TransactionSynchronization {
         this.template = template;
     }
 
-    /** False where there is no transaction. {@code otherwise}: what is the matter if it cannot be sent then. */
+    /**
+     * Adds an action. False: there is no transaction. {@code otherwise}: what is wrong if the action cannot be sent
+     * then.
+     */
     static boolean later(DqTemplate template, String otherwise, Runnable action) {
         boolean isInside = TransactionSynchronizationManager.isSynchronizationActive()
                 && TransactionSynchronizationManager.isActualTransactionActive();
@@ -61,7 +64,7 @@ final class AfterCommit implements TransactionSynchronization {
         send();
     }
 
-    /** Of what was said after the commit, in another synchronization. */
+    /** Sends what was added after the commit, by another synchronization. */
     @Override
     public void afterCompletion(int status) {
         if (status == STATUS_COMMITTED) {

@@ -10,7 +10,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
-/** Health and metrics, where the application has the actuator or Micrometer. */
+/** Health and metrics, if the application has the actuator or Micrometer. */
 @AutoConfiguration(
         after = DqAutoConfiguration.class,
         afterName = {

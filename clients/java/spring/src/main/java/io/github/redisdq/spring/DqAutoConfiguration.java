@@ -24,7 +24,7 @@ import org.springframework.core.env.Environment;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.util.ClassUtils;
 
-/** Listeners and the template. A bean of the application's own of any of these types is used instead. */
+/** Creates the listeners and the template. A bean of the application's own of any of these types is used instead. */
 @AutoConfiguration(
         afterName = {
             "org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration", // Boot 3
@@ -42,7 +42,7 @@ public class DqAutoConfiguration {
     private static final boolean HAS_JACKSON_3 =
             ClassUtils.isPresent("tools.jackson.databind.json.JsonMapper", DqAutoConfiguration.class.getClassLoader());
 
-    /** The application's connections, unless it says how else to reach the server. */
+    /** Uses the application's connection factory, unless the application has a {@link Connector}. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnMissingBean(Connector.class)
     static class FromFactory {
@@ -53,7 +53,7 @@ public class DqAutoConfiguration {
         }
     }
 
-    /** JSON by the application's mapper: of Boot 4 that of Jackson 3, else that of Jackson 2. */
+    /** JSON by the application's mapper: Jackson 3's if it has one (Boot 4), else Jackson 2's. */
     @Bean
     @ConditionalOnMissingBean
     Codec dqCodec(BeanFactory beans) {

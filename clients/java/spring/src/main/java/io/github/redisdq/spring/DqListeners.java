@@ -16,11 +16,14 @@ import org.slf4j.LoggerFactory;
 import org.springframework.context.SmartLifecycle;
 
 /**
- * Runs the methods with {@link DqListener}: one worker for each queue. They start last and stop first, so that they find the
- * connections, data sources and web clients of the application open until their last job has ended.
+ * Runs the methods with {@link DqListener}: one worker for each queue. They start last and stop first, so the
+ * connections, data sources and web clients of the application stay open until their last job has ended.
  */
 public final class DqListeners implements SmartLifecycle {
-    /** Above that of the web server, so that what a listener calls is there, and far above that of connection factories, 0. */
+    /**
+     * The phase: later than that of the web server, so that what a listener calls is there, and far later than that of
+     * connection factories, 0.
+     */
     public static final int PHASE = Integer.MAX_VALUE - 100;
 
     private static final Logger LOG = LoggerFactory.getLogger(DqListeners.class);
@@ -29,7 +32,7 @@ public final class DqListeners implements SmartLifecycle {
     private final DqProperties.Listener properties;
     private final List<Hooks> hooks;
     private final List<Around> around;
-    private final Executor executor; // null: platform threads of the library's
+    private final Executor executor; // null: the library's own platform threads
     private final Map<String, List<ListenerMethod>> methods = new LinkedHashMap<>();
     private final Map<String, String> failures = new ConcurrentHashMap<>();
     private final Map<String, Worker> workers = new LinkedHashMap<>();
@@ -44,7 +47,7 @@ public final class DqListeners implements SmartLifecycle {
         this.executor = executor;
     }
 
-    /** A bean that comes late, as a lazy one, is heard from then on. */
+    /** Adds a method. A bean that is created late, as a lazy one, listens from then on. */
     synchronized void add(ListenerMethod method) {
         methods.computeIfAbsent(method.queue(), it -> new ArrayList<>()).add(method);
         if (isRunning()) {
@@ -81,7 +84,7 @@ public final class DqListeners implements SmartLifecycle {
         return isRunning;
     }
 
-    /** @throws ConfigurationException where the server has no dq module, or a key is of another type */
+    /** @throws ConfigurationException if the server has no dq module, or a key holds another type */
     @Override
     public synchronized void start() {
         if (isRunning) {
@@ -110,7 +113,7 @@ public final class DqListeners implements SmartLifecycle {
             builder.executor(executor);
         }
         Worker worker = builder.concurrency(all.stream().mapToInt(ListenerMethod::concurrency).sum()).build();
-        worker.check(); // what is wrong for good ends the start of the application
+        worker.check(); // what waiting does not fix fails the start of the application
         workers.put(queue, worker);
         Thread thread = new Thread(() -> run(queue, worker), "dq-listeners-" + queue);
         thread.setDaemon(true);
@@ -145,7 +148,7 @@ public final class DqListeners implements SmartLifecycle {
         }
     }
 
-    /** Others of this phase may stop meanwhile. */
+    /** Stops in another thread, so that other beans of this phase can stop meanwhile. */
     @Override
     public void stop(Runnable callback) {
         Runnable ending = () -> {

@@ -18,8 +18,9 @@ import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /**
- * Micrometer's meters: {@code dq.listener} (how long methods took, by queue and outcome), {@code dq.listener.lateness} (from
- * the due time to the method's beginning), {@code dq.listener.lost}, and {@code dq.queue.jobs} (by queue and state).
+ * Micrometer's meters: {@code dq.listener} (how long methods took, by queue and outcome), {@code dq.listener.lateness}
+ * (from the due time to the start of the method), {@code dq.listener.lost}, and {@code dq.queue.jobs} (by queue and
+ * state).
  */
 final class DqMetrics implements Hooks, SmartInitializingSingleton {
     private final MeterRegistry registry;
@@ -33,7 +34,7 @@ final class DqMetrics implements Hooks, SmartInitializingSingleton {
         this.template = template;
     }
 
-    /** Of the queues that have listeners when the application starts. */
+    /** Registers the gauges of the queues that have listeners when the application starts. */
     @Override
     public void afterSingletonsInstantiated() {
         for (String queue : listeners.getObject().queues()) {

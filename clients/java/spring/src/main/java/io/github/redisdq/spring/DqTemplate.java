@@ -14,10 +14,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Adds jobs and cancels them. All else that a queue can do is in {@link #queue}. Safe for use by many threads.
+ * Adds jobs and cancels them. For all else that a queue can do, see {@link #queue}. Safe for use by many threads.
  *
- * <p>Inside a transaction what it is told is sent after the commit, in the order of the calls, and never if the transaction
- * is rolled back; the property {@code dq.template.after-commit} turns that off. {@link #queue} always acts at once.
+ * <p>Inside a transaction, all is sent after the commit, in the order of the calls, and nothing if the transaction is
+ * rolled back. The property {@code dq.template.after-commit} turns that off. {@link #queue} always acts at once.
  */
 public class DqTemplate {
     private final Connector connector;
@@ -38,7 +38,7 @@ public class DqTemplate {
         this.afterCommit = afterCommit;
     }
 
-    /** The queue of that name; not to be closed. */
+    /** The queue of this name; do not close it. */
     public DqQueue queue(String name) {
         return queues.computeIfAbsent(name, it -> DqQueue.on(connector, name).withCodec(codec).withHooks(hooks));
     }
@@ -48,14 +48,14 @@ public class DqTemplate {
         return add(queue, data, JobOptions.create());
     }
 
-    /** Adds a job that is due so much later: inside a transaction, after its commit. Returns its id. */
+    /** Adds a job that is due after a delay: inside a transaction, counted from its commit. Returns the job's id. */
     public String add(String queue, Object data, Duration delay) {
         return add(queue, data, JobOptions.create().delay(delay));
     }
 
     /**
-     * Adds a job. Returns its id, or null where the options refused it: as a rule, because a job of that id is there. Inside
-     * a transaction that is not known yet, and the id is returned. The data are read now.
+     * Adds a job. Returns its id, or null if the condition refused it: usually because a job with this id exists.
+     * Inside a transaction that is not known yet, and the id is returned. The data is encoded now.
      *
      * <pre>{@code template.add("orders", order, JobOptions.withId("close:17").delay(Duration.ofMinutes(30)))}</pre>
      */
@@ -66,30 +66,36 @@ public class DqTemplate {
     }
 
     /**
-     * Adds a job and waits for its result, which is kept for a minute: what the listener's method returned, or null for nothing.
-     * Also inside a transaction it is added at once, as it could not be waited for otherwise.
+     * Adds a job and waits for its result: what the listener's method returned, or null for nothing. The result is kept
+     * for a minute. Inside a transaction, too, the job is added at once, as it could not be waited for otherwise.
      *
-     * @throws JobFailedException where the job is dead, was deleted, or has expired
-     * @throws TimeoutException where it has not ended by then; it goes on
+     * @throws JobFailedException if the job is dead, was deleted, or has expired
+     * @throws TimeoutException if the job has not ended by then; it goes on
      */
     public <T> T sendAndReceive(String queue, Object data, Class<T> type, Duration timeout)
             throws TimeoutException, InterruptedException {
         return sendAndReceive(queue, data, JobOptions.create(), type, timeout);
     }
 
-    /** As {@link #sendAndReceive(String, Object, Class, Duration)}. Where a job of that id is there, it waits for that. */
+    /**
+     * As {@link #sendAndReceive(String, Object, Class, Duration)}. If a job with this id exists, this waits for that
+     * job.
+     */
     public <T> T sendAndReceive(String queue, Object data, JobOptions options, Class<T> type, Duration timeout)
             throws TimeoutException, InterruptedException {
         return queue(queue).addAndWait(data, options, type, timeout);
     }
 
-    /** Removes a job. False where there is none, or a listener is at it; inside a transaction true, as that is not known yet. */
+    /**
+     * Removes a job. False if it does not exist, or a listener works on it; inside a transaction true, as that is not
+     * known yet.
+     */
     public boolean cancel(String queue, String id) {
         boolean isLater = later("job " + id + " of " + queue + " is not cancelled", () -> queue(queue).deleteUnreserved(id));
         return isLater || queue(queue).deleteUnreserved(id) == 1;
     }
 
-    /** Gives a job that waits another due time. Returns what {@link #cancel} does. */
+    /** Gives a delayed or ready job another due time. Returns what {@link #cancel} does. */
     public boolean reschedule(String queue, String id, Duration delay) {
         boolean isLater = later("job " + id + " of " + queue + " is not rescheduled", () -> queue(queue).reschedule(delay, id));
         return isLater || queue(queue).reschedule(delay, id) == 1;

@@ -28,8 +28,8 @@ import redis.clients.jedis.JedisClientConfig;
 import redis.clients.jedis.RedisProtocol;
 
 /**
- * Reaches the server that the application's connection factory does, with its settings, on connections of our own: a worker's
- * wait, and the factory's are shared or of a small pool.
+ * Reaches the server of the application's connection factory, with its settings, on connections of our own. A worker's
+ * fetch waits on its connection, and the factory's are shared or come from a small pool.
  */
 final class FactoryConnector {
     private static final String LETTUCE = "org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory";
@@ -48,7 +48,7 @@ final class FactoryConnector {
                 + ": or define a bean of the type io.github.redisdq.Connector");
     }
 
-    /** Its client library may not be there. */
+    /** Whether the factory is of this type; its client library may be missing. */
     private static boolean is(RedisConnectionFactory factory, String type) {
         ClassLoader loader = factory.getClass().getClassLoader();
         return ClassUtils.isPresent(type, loader) && ClassUtils.resolveClassName(type, loader).isInstance(factory);

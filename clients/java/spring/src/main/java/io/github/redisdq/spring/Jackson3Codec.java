@@ -15,7 +15,7 @@ import tools.jackson.core.util.JsonGeneratorDelegate;
 import tools.jackson.databind.JavaType;
 import tools.jackson.databind.json.JsonMapper;
 
-/** JSON by the mapper of Jackson 3, which Boot 4 has. NaN and the infinities are errors, as with the library's own codec. */
+/** JSON by Jackson 3's mapper, which Boot 4 has. NaN and infinities are errors, as with the library's own codec. */
 final class Jackson3Codec implements Codec {
     private final JsonMapper mapper;
 
@@ -23,7 +23,7 @@ final class Jackson3Codec implements Codec {
         this.mapper = mapper;
     }
 
-    /** Null where the application has none, or several. */
+    /** Null if the application has no mapper, or several. */
     static Codec ofApplication(BeanFactory beans) {
         JsonMapper found = beans.getBeanProvider(JsonMapper.class).getIfUnique();
         return found == null ? null : new Jackson3Codec(found);

@@ -14,7 +14,7 @@ import java.util.concurrent.Future;
 import java.util.function.UnaryOperator;
 import org.springframework.boot.convert.DurationStyle;
 
-/** A method with {@link DqListener}, and what it says. */
+/** A method with {@link DqListener}, and its settings. */
 final class ListenerMethod {
     private final Object bean;
     private final Method method;

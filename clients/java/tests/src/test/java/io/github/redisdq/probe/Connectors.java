@@ -78,7 +78,7 @@ final class Connectors {
         return LettuceConnector.of(lettuce, RedisURI.create(order.get("url").asText()));
     }
 
-    /** One for each place, as programs have it: a worker on two queues waits for both on one connection. */
+    /** One connector for each server, as programs have it: a worker on two queues waits for both on one connection. */
     private Connector redisson(JsonNode order) {
         String place = List.of(order.path("cluster"), order.path("sentinels"), order.path("url")).toString();
         return RedissonConnector.of(redissons.computeIfAbsent(place, it -> Redisson.create(settings(order))));
@@ -96,7 +96,7 @@ final class Connectors {
             sentinel.setCheckSentinelsList(false);
         } else {
             SingleServerConfig single = config.useSingleServer().setAddress(order.get("url").asText()).setTimeout(30_000);
-            // Redisson waits for its connections for as long as for one, so many times
+            // when it connects, Redisson waits for one connection after the other
             single.setConnectTimeout(1000).setConnectionMinimumIdleSize(1).setConnectionPoolSize(4);
         }
         return config;

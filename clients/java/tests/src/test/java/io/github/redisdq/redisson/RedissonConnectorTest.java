@@ -32,7 +32,7 @@ import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** What Redisson would swallow, or say in words of its own. */
+/** Errors that Redisson would swallow, or report in its own words. */
 @Timeout(120)
 @ExtendWith(DqExtension.class)
 class RedissonConnectorTest {
@@ -42,7 +42,7 @@ class RedissonConnectorTest {
     private final ExecutorService threads = Executors.newFixedThreadPool(THREADS);
     private RedissonClient client;
 
-    /** One that connects when it is first used. */
+    /** A connector that connects when it is first used. */
     private DqQueue queue(DqServer server, String database, Consumer<Config> settings) {
         Config config = new Config().setLazyInitialization(true);
         String address = "redis://127.0.0.1:" + URI.create(server.url()).getPort() + database;
@@ -65,7 +65,7 @@ class RedissonConnectorTest {
         threads.shutdownNow();
     }
 
-    /** One thread connects, the others wait for it: Redisson tells them something else. */
+    /** One thread connects, and the others wait for it. Redisson gives the others another error. */
     @Test
     void aWrongPasswordIsSaidInEachThread(DqServer server) throws Exception {
         for (int round = 0; round < ROUNDS; round++) {

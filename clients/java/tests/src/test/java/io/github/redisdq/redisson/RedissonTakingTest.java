@@ -39,7 +39,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.IntegerCodec;
 import org.redisson.client.codec.StringCodec;
 
-/** Who takes an element has it, and nobody loses it. */
+/** An element that a consumer takes is its own, and none is lost. */
 @Timeout(120)
 @ExtendWith(DqExtension.class)
 class RedissonTakingTest {
@@ -128,7 +128,7 @@ class RedissonTakingTest {
         return new String((byte[]) ask("CLIENT", "LIST"), StandardCharsets.UTF_8);
     }
 
-    /** As Redisson's does. */
+    /** A wait goes on over lost connections, as Redisson's does. */
     @Test
     void aWaitOutlivesItsConnection() throws Exception {
         delayed.offer("keeps the queue there", 1, TimeUnit.DAYS);
@@ -194,7 +194,7 @@ class RedissonTakingTest {
             ready.add("a");
             if (taken.cancel(true)) {
                 until(() -> {
-                    clock.advance(LEASE); // where it has been reserved
+                    clock.advance(LEASE); // in case the element was reserved
                     return "a".equals(ready.poll(20, TimeUnit.MILLISECONDS));
                 });
             } else {
@@ -224,7 +224,7 @@ class RedissonTakingTest {
         assertEquals(List.of("a", "a"), seen);
     }
 
-    /** The server has carried out what the connection lost the answer of. */
+    /** Loses the replies to a command that the server has executed. */
     private static final class Deaf implements Connector {
         private final Connector inner;
         private final String command;
@@ -267,7 +267,7 @@ class RedissonTakingTest {
         List<Reserved> jobs = queue.pop(2, LEASE);
         assertEquals(jobs, deaf.own(jobs));
         assertEquals(0, queue.size());
-        assertEquals(List.of(), deaf.own(jobs)); // whoever comes late
+        assertEquals(List.of(), deaf.own(jobs)); // a second acknowledgement finds nothing
     }
 
     @Test

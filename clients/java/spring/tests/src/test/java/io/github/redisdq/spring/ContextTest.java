@@ -23,7 +23,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 
-/** What is configured, and what says that it is wrong. Without a server. */
+/** What is configured, and the errors of a wrong configuration. Without a server. */
 class ContextTest {
     private final ApplicationContextRunner runner = new ApplicationContextRunner()
             .withPropertyValues("spring.data.redis.port=1")
@@ -165,7 +165,7 @@ class ContextTest {
                 });
     }
 
-    /** A server that is away is waited for. */
+    /** The application starts, and waits for a server that cannot be reached. */
     @Test
     void theApplicationStartsBeforeItsServer() {
         runner.withUserConfiguration(Listening.class).run(context -> {

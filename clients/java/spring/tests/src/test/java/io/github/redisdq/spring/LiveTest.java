@@ -103,7 +103,7 @@ class LiveTest {
             assertThat(shop.seen.take()).isEqualTo(new Order(17));
             assertThat(shop.seen.take()).isEqualTo(1);
             DqQueue orders = template.queue("orders");
-            until(() -> orders.size(State.DELAYED) == 1); // by the listener's ladder
+            until(() -> orders.size(State.DELAYED) == 1); // by the listener's backoff
             assertThat(orders.get("close:17").reason()).isEqualTo("IllegalStateException: the shop is closed");
             shop.isOpen = true;
             clock.advance(MINUTE);
@@ -184,7 +184,7 @@ class LiveTest {
         }
     }
 
-    /** What it uses is there until it has ended, and no other job begins. */
+    /** What a listener uses stays until it has ended, and no other job begins. */
     @ParameterizedTest
     @ValueSource(strings = {"lettuce", "jedis"})
     void aListenerEndsBeforeItsConnections(String client, DqServer server) {
@@ -238,7 +238,7 @@ class LiveTest {
             assertThat(Boot.health(context).get("details").toString()).contains("orders={delayed=1");
             template.queue("orders").purge();
             StringRedisTemplate redis = context.getBean(StringRedisTemplate.class);
-            until(() -> { // the key goes when nobody waits, which somebody does: so as an operator would
+            until(() -> { // delete the key as an operator would: the worker's wait keeps an empty queue's key
                 redis.delete("orders");
                 redis.opsForValue().setIfAbsent("orders", "a text");
                 return context.getBean(DqListeners.class).failure("orders") != null;

@@ -101,7 +101,7 @@ class TransactionTest {
         assertThat(queue.get("taken back")).isNull();
     }
 
-    /** Spring calls nothing that is registered then. */
+    /** Spring does not call a synchronization that is registered during the commit. */
     @Test
     void whatIsSaidWhileItCommitsIsSentToo() {
         transaction.executeWithoutResult(status ->
