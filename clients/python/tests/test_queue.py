@@ -180,6 +180,27 @@ def test_shards_are_one_queue(dq_url, clock):
     assert dq.Worker(queue, lambda job: None).drain() == 49
 
 
+def test_children_of_a_sharded_queue_are_where_their_ids_say(dq_url, clock):
+    queue = dq.Queue(dq_url, "q", shards=7)
+
+    @dq.handler
+    def work(job):
+        if job.data == "child":
+            return 1
+        elsewhere = next(id for id in map(str, range(99)) if queue._key(id.encode()) != job._delivery.key)
+        with pytest.raises(ValueError, match="must be in the shard of the job that spawns it"):
+            job.spawn([{"data": "child", "id": elsewhere}], name="stray")
+        return [each.id for each in job.spawn([{"data": "child", "keep": 60}] * 9)]
+
+    worker = dq.Worker(queue, work)
+    for n in range(5):
+        queue.add("parent", id=f"parent:{n}", keep=60)
+        assert worker.drain() == 11
+        children = queue.result(f"parent:{n}")
+        assert len(children) == 9
+        assert [queue.get(id).state for id in children] == ["done"] * 9
+
+
 def test_hooks_that_raise_change_nothing(dq_url):
     class Broken(dq.Hooks):
         def before(self, job):

@@ -6,6 +6,7 @@ use crate::core::{Delivered, Event, Serial, Why};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
 use crate::guard::Kept;
+use crate::keys::Shards;
 use crate::result::{encode, Before};
 use crate::server::Server;
 use crate::values::at_ms;
@@ -53,6 +54,7 @@ pub(crate) enum Desk {
         serial: Serial,
         events: UnboundedSender<Event>,
         server: Server,
+        shards: Shards,
     },
     /// A test without a server.
     Inline,

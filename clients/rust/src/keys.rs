@@ -1,5 +1,6 @@
 //! Keys of shards, slots of a cluster, and ids.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const fn table(polynomial: u32) -> [u32; 256] {
@@ -29,6 +30,50 @@ pub(crate) fn crc_32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         crc >> 8 ^ CRC_32[usize::from(crc as u8 ^ byte)]
     })
+}
+
+/// The keys of a queue: one, or one for each shard.
+#[derive(Clone, Debug)]
+pub(crate) struct Shards(Arc<[Arc<[u8]>]>);
+
+impl Shards {
+    pub fn one(name: &str) -> Self {
+        Shards([name.as_bytes().into()].into())
+    }
+
+    pub fn of(name: &str, count: usize) -> Self {
+        let key = |shard| format!("{name}:{{{shard}}}").into_bytes().into();
+        Shards((0..count).map(key).collect())
+    }
+
+    pub fn all(&self) -> &[Arc<[u8]>] {
+        &self.0
+    }
+
+    /// The key of a job with this id.
+    pub fn key(&self, id: &[u8]) -> &Arc<[u8]> {
+        match &*self.0 {
+            [key] => key,
+            keys => &keys[crc_32(id) as usize % keys.len()],
+        }
+    }
+
+    /// Whether a job with this id is in that key.
+    pub fn has(&self, key: &[u8], id: &[u8]) -> bool {
+        **self.key(id) == *key
+    }
+
+    /// An id of that key: the given one, or the first of `id~1`, `id~2`, ... that belongs there.
+    pub fn id_like(&self, key: &[u8], id: &str) -> Vec<u8> {
+        let mut made = id.as_bytes().to_vec();
+        let mut n = 0;
+        let is_ours = self.0.iter().any(|known| **known == *key);
+        while is_ours && !self.has(key, &made) {
+            n += 1;
+            made = format!("{id}~{n}").into_bytes();
+        }
+        made
+    }
 }
 
 /// CRC-16/XMODEM.

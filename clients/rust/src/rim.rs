@@ -10,6 +10,7 @@ use crate::health::{Health, Probe};
 use crate::hooks::{call, Moment};
 use crate::job::{Desk, Inner};
 use crate::line::{Connection, Order};
+use crate::queue::Queue;
 use crate::run::{Begin, Work};
 use crate::server::Server;
 use std::collections::HashMap;
@@ -38,6 +39,7 @@ fn workers() -> std::sync::MutexGuard<'static, HashMap<u64, UnboundedSender<Even
 /// What a worker is made of.
 pub(crate) struct Plan {
     pub settings: Settings,
+    pub queues: Vec<Queue>,
     pub places: Vec<(Server, String, Vec<Member>)>,
     pub is_weighted: bool,
     pub works: Vec<Arc<Work>>,
@@ -264,11 +266,12 @@ impl Rim {
         let attempts = self.plan.settings.shapes[handler].attempts;
         let mut inners = Vec::with_capacity(jobs.len());
         for (serial, delivered) in jobs {
-            let link = self.server_of(&delivered.job).clone();
+            let queue = self.queue_of(&delivered.job);
             let desk = Desk::Worker {
                 serial,
                 events: self.sender.clone(),
-                server: link,
+                server: queue.server().clone(),
+                shards: queue.shards_of_keys().clone(),
             };
             let inner = Inner::new(delivered, attempts, desk);
             self.jobs.insert(serial, inner.clone());
@@ -296,10 +299,13 @@ impl Rim {
         }
     }
 
-    fn server_of(&self, job: &JobKey) -> &Server {
-        let has = |members: &[Member]| members.iter().any(|member| member.key == job.key);
-        let found = self.plan.places.iter().find(|(_, _, members)| has(members));
-        &found.unwrap_or(&self.plan.places[0]).0
+    fn queue_of(&self, job: &JobKey) -> &Queue {
+        let found = self
+            .plan
+            .queues
+            .iter()
+            .find(|queue| queue.keys().contains(&job.key));
+        found.unwrap_or(&self.plan.queues[0])
     }
 
     fn line(&mut self, line: Line) -> &UnboundedSender<Order> {

@@ -125,11 +125,9 @@ impl<T> Job<T> {
     /// given are made of this job's id, so a second attempt adds no second children.
     pub async fn spawn(&self, jobs: Vec<NewJob>, options: WaitFor) -> Result<Vec<Before>, Error> {
         let name = self.next_wait(&options)?;
-        let id = |n: usize, job: &NewJob| {
-            job.given_id()
-                .unwrap_or_else(|| format!("{}/{name}/{n}", self.id()).into_bytes())
-        };
-        let ids: Vec<Vec<u8>> = jobs.iter().enumerate().map(|(n, job)| id(n, job)).collect();
+        let jobs_and_numbers = jobs.iter().enumerate();
+        let ids = jobs_and_numbers.map(|(n, job)| self.id_of_child(&name, n, job));
+        let ids: Vec<Vec<u8>> = ids.collect::<Result<_, _>>()?;
         if let Some(results) = self.ended(&name, &ids).await? {
             return Ok(results);
         }
@@ -258,12 +256,9 @@ impl<T> Job<T> {
 
     async fn keep(&self, name: &str, value: Vec<u8>) -> Result<(), Error> {
         if let Desk::Worker { server, .. } = &self.inner.desk {
-            let reply = server
-                .ask(
-                    &self.inner.delivered.job.key,
-                    &self.step_command(name, &value),
-                )
-                .await?;
+            let key = &self.inner.delivered.job.key;
+            let step = self.step_command(name, &value);
+            let reply = server.ask(key, &step).await?;
             if reply == Value::Nil {
                 return Err(self.gone());
             }
@@ -290,6 +285,23 @@ impl<T> Job<T> {
             .name
             .clone()
             .unwrap_or_else(|| attempt.waits.to_string()))
+    }
+
+    /// The id of the n-th job that a wait spawns: the given one, or the same one in each attempt. It belongs to this
+    /// job's shard.
+    fn id_of_child(&self, wait: &str, n: usize, job: &NewJob) -> Result<Vec<u8>, Error> {
+        let Desk::Worker { shards, .. } = &self.inner.desk else {
+            return Err(needs_server("spawn"));
+        };
+        let key = &self.inner.delivered.job.key;
+        match job.given_id() {
+            Some(id) if shards.has(key, &id) => Ok(id),
+            Some(id) => Err(Error::Usage(format!(
+                "job {} must be in the shard of the job that spawns it: leave its id out",
+                values::lossy(id)
+            ))),
+            None => Ok(shards.id_like(key, &format!("{}/{wait}/{n}", self.id()))),
+        }
     }
 
     /// How the jobs of a wait ended: as a step kept it, else as this delivery says; `None`: they have not ended.

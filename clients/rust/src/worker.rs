@@ -286,6 +286,7 @@ impl Worker {
         let (places, is_weighted) = self.places();
         let plan = Plan {
             settings,
+            queues: self.queues.iter().map(|(queue, _)| queue.clone()).collect(),
             places,
             is_weighted,
             works: self

@@ -3,7 +3,7 @@
 use dq_redis::testing::TestServer;
 use dq_redis::{
     give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Pop,
-    Queue, QueueSettings, Rate, State, Suspended, WaitFor, Worker,
+    Queue, QueueSettings, Rate, Scan, State, Suspended, WaitFor, Worker,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -431,6 +431,53 @@ async fn chains_batches_and_many() -> Result<(), Error> {
         (ids, Some("run"), 1)
     );
     assert_eq!(worker.drain().await?, 4);
+    Ok(())
+}
+
+/// In a sharded queue whatever is added without an id is where its id says, beside what it belongs to.
+#[tokio::test]
+async fn flows_of_a_sharded_queue_stay_in_their_shard() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let queue = queue.shards(7);
+    let order = |number| NewJob::new(&Order { number }).keep(DAY);
+    let parent = |job: Job<Order>| async move {
+        if job.data.number != 17 {
+            return Ok(0);
+        }
+        let children = (0..9).map(|number| NewJob::new(&Order { number }).kind("child").keep(DAY));
+        let results = job.spawn(children.collect(), WaitFor::new()).await?;
+        Ok::<_, BoxError>(results.len())
+    };
+    let worker = Worker::new(&queue)
+        .handler(Handler::new(parent))
+        .handler(Handler::new(parent).kind("child"));
+    for round in 0..5 {
+        let id = format!("parent:{round}");
+        let chain = queue.chain((0..5).map(order)).await?;
+        let behind = queue
+            .add(&Order { number: 1 })
+            .after(&chain)
+            .keep(DAY)
+            .await?;
+        queue.add(&Order { number: 17 }).id(&id).keep(DAY).await?;
+        worker.drain().await?;
+        for id in chain.iter().chain(&behind) {
+            assert!(
+                queue.get(id).await?.is_some(),
+                "{id} is not where its id says"
+            );
+        }
+        assert_eq!(queue.result::<usize>(&id).await?, Some(9));
+    }
+    let mut children = 0;
+    for id in queue.ids(&Scan::default()).await? {
+        assert!(
+            queue.get(&id).await?.is_some(),
+            "{id} is not where its id says"
+        );
+        children += usize::from(id.starts_with("parent:") && id.contains('/'));
+    }
+    assert_eq!(children, 5 * 9);
     Ok(())
 }
 

@@ -236,6 +236,21 @@ class Adds:
             made.append(added)
         return self._run_many(made)
 
+    def _child(self, key: bytes, job: Mapping[str, Any], like: str) -> Added:
+        """A job of ``spawn``, in the shard of the job that spawns it.
+
+        like: its id if it names none; ``like~1``, ``like~2``, ... where that is of another shard.
+        """
+        given = job.get("id") if isinstance(job, Mapping) else None
+        id = words.bytes_of(like if given is None else given)
+        if given is not None and self._key(id) != key:
+            raise ValueError(f"job {given!r} must be in the shard of the job that spawns it: leave its id out")
+        n = 0
+        while self._key(id) != key:
+            n += 1
+            id = words.bytes_of(f"{like}~{n}")
+        return self._added({**job, "id": id}, key)
+
     def _id_beside(self, other: Optional[bytes]) -> bytes:
         """A new id in the same shard as ``other``."""
         while True:

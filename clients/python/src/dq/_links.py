@@ -328,9 +328,9 @@ class BaseLink:
         if reply is None:
             self.lose([delivery])
 
-    def child(self, key: bytes, job: Mapping[str, Any]) -> Any:
-        """The command (or the steps to it) that adds a job to this key."""
-        return self._queues[key]._added({**job}, key).call
+    def child(self, key: bytes, job: Mapping[str, Any], like: str) -> Any:
+        """The command (or the steps to it) that adds a job to this key, which ``like`` names if the job does not."""
+        return self._queues[key]._child(key, job, like).call
 
     def _take_errand(self) -> Optional[Errand]:
         return self._errands.popleft() if self._errands else None

@@ -41,9 +41,13 @@ class Ask(NamedTuple):
 
 
 class Children(NamedTuple):
-    """Asks for the commands that add these jobs to the queue's key of the running job."""
+    """Asks for the commands that add these jobs to the queue's key of the running job.
+
+    ``like``: for each, its id if it names none, or the beginning of its id.
+    """
 
     jobs: Sequence[Mapping[str, Any]]
+    like: Sequence[str]
 
 
 Steps = Generator[Any, Any, Any]
@@ -171,7 +175,8 @@ def wait_for(work: Work, ids: Iterable[str], name: Optional[str], on_dead: str) 
 def spawn(work: Work, jobs: Iterable[Mapping[str, Any]], name: Optional[str], on_dead: str) -> Steps:
     name, key = work.join(name)
     base = id_from(work.delivery.id)
-    adds = yield Children([{"id": f"{base}/{name}/{n}", **job} for n, job in enumerate(jobs)])
+    given = list(jobs)
+    adds = yield Children(given, [f"{base}/{name}/{n}" for n in range(len(given))])
     return (yield from _joined(work, "job.spawn", key, [add[2] for add in adds], adds, on_dead))
 
 

@@ -292,6 +292,7 @@ class Job(BaseJob):
             if isinstance(order, _steps.Call):
                 answer = order.function()
             elif isinstance(order, _steps.Children):
-                answer = [self._delivery.owner.child(self._delivery.key, job) for job in order.jobs]
+                owner, key = self._delivery.owner, self._delivery.key
+                answer = [owner.child(key, job, like) for job, like in zip(order.jobs, order.like)]
             else:
                 answer = self._delivery.owner.ask(self._delivery, order.commands)

@@ -86,7 +86,7 @@ impl Queue {
         for mut job in jobs {
             self.adding(&mut job);
             let is_own = job.options.is_own();
-            let id = job.options.id.take().unwrap_or_else(|| ids.next());
+            let id = self.id_for(&mut job, || ids.next())?;
             let key = self.key(&id);
             let at = shards.iter().position(|(known, _)| known == key);
             let at = at.unwrap_or_else(|| {
@@ -98,6 +98,36 @@ impl Queue {
         Ok(shards)
     }
 
+    /// Takes the job's id, or makes one. The job is in the shard of the jobs that it is after.
+    pub(super) fn id_for(
+        &self,
+        job: &mut NewJob,
+        mut make: impl FnMut() -> Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let after = &job.options.after;
+        let is_beside = |id: &Vec<u8>| after.iter().all(|other| self.key(other) == self.key(id));
+        match job.options.id.take() {
+            Some(id) if is_beside(&id) => Ok(id),
+            Some(id) => Err(Error::Usage(format!(
+                "job {} must be in the shard of the jobs that it is after: leave its id out",
+                values::lossy(id)
+            ))),
+            None if after
+                .iter()
+                .any(|other| self.key(other) != self.key(&after[0])) =>
+            {
+                let why = "a job cannot be after jobs of different shards";
+                Err(Error::usage(why))
+            }
+            None => loop {
+                let id = make();
+                if is_beside(&id) {
+                    return Ok(id);
+                }
+            },
+        }
+    }
+
     /// Adds each job after the one before, in one transaction, and returns their ids. In a sharded queue all go to
     /// the shard of the first one; ids given for the others must belong there.
     pub async fn chain(
@@ -106,31 +136,18 @@ impl Queue {
     ) -> Result<Vec<String>, Error> {
         let mut group: Vec<Placed> = Vec::new();
         let mut making = Making::default();
-        let mut stray = None;
         for mut job in jobs {
             self.adding(&mut job);
             if let Some(before) = group.last() {
                 job.options.after = vec![before.id.clone()];
             }
             let is_own = job.options.is_own();
-            let given = job.options.id.take();
-            let first = group.first().map(|first| self.key(&first.id));
-            if let Some(id) = given
-                .as_ref()
-                .filter(|id| first.is_some_and(|key| self.key(id) != key))
-            {
-                stray.get_or_insert_with(|| values::lossy(id.clone()));
-            }
-            group.push(making.placed(given.unwrap_or_else(new_id), is_own, job)?);
+            let id = self.id_for(&mut job, new_id)?;
+            group.push(making.placed(id, is_own, job)?);
         }
         let Some(first) = group.first() else {
             return Ok(Vec::new());
         };
-        if let Some(id) = stray {
-            return Err(Error::Usage(format!(
-                "a chain is in one shard, and {id} is not in that of the first job"
-            )));
-        }
         let key = self.key(&first.id).clone();
         let replies = self.send(&key, Batch::transaction(&key, &group)?).await?;
         let ids = group

@@ -25,7 +25,7 @@ pub use stats::{LatenessBucket, Stats, Totals};
 use crate::codec::Codec;
 use crate::error::Error;
 use crate::hooks::Hooks;
-use crate::keys::crc_32;
+use crate::keys::{new_id, Shards};
 use crate::server::{answer, Server};
 use crate::values;
 use new_job::Rule;
@@ -44,7 +44,7 @@ pub struct Queue(Arc<Inner>);
 struct Inner {
     name: String,
     shards: usize,
-    keys: Vec<Arc<[u8]>>,
+    keys: Shards,
     server: Server,
     hooks: Vec<Hooks>,
     waits: Arc<Mutex<waits::Waits>>,
@@ -67,7 +67,7 @@ impl Queue {
         Queue(Arc::new(Inner {
             name: name.to_owned(),
             shards: 0,
-            keys: vec![name.as_bytes().into()],
+            keys: Shards::one(name),
             server: server.clone(),
             hooks: Vec::new(),
             waits: Arc::default(),
@@ -84,10 +84,9 @@ impl Queue {
     pub fn shards(self, count: usize) -> Self {
         self.changed(|inner| {
             inner.shards = count;
-            let key = |shard| format!("{}:{{{shard}}}", inner.name).into_bytes().into();
             inner.keys = match count {
-                0 => vec![inner.name.as_bytes().into()],
-                count => (0..count).map(key).collect(),
+                0 => Shards::one(&inner.name),
+                count => Shards::of(&inner.name, count),
             };
         })
     }
@@ -113,18 +112,19 @@ impl Queue {
     }
 
     pub(crate) fn keys(&self) -> &[Arc<[u8]>] {
-        &self.0.keys
+        self.0.keys.all()
     }
 
     pub(crate) fn is_sharded(&self) -> bool {
         self.0.shards > 0
     }
 
+    pub(crate) fn shards_of_keys(&self) -> &Shards {
+        &self.0.keys
+    }
+
     fn key(&self, id: &[u8]) -> &Arc<[u8]> {
-        match self.0.shards {
-            0 => &self.0.keys[0],
-            shards => &self.0.keys[crc_32(id) as usize % shards],
-        }
+        self.0.keys.key(id)
     }
 
     // --- Adding
@@ -185,10 +185,10 @@ impl Queue {
             ));
         }
         self.adding(&mut job);
-        let id = job.options.id_or_new();
+        let is_own = job.options.is_own();
+        let id = self.id_for(&mut job, new_id)?;
         let key = self.key(&id).clone();
         let reply = self.0.server.ask(&key, &job.command(&key, &id)?).await?;
-        let is_own = job.options.is_own();
         Ok(added(is_own, id, reply))
     }
 

@@ -5,7 +5,6 @@ use crate::attempt::OnDead;
 use crate::codec::{encoded, Codec};
 use crate::envelope::{Envelope, Headers};
 use crate::error::Error;
-use crate::keys::new_id;
 use crate::values::{instant_ms, ms};
 use redis::{cmd, Cmd};
 use serde::Serialize;
@@ -382,11 +381,6 @@ impl<'a> IntoFuture for Adding<'a> {
 }
 
 impl Options {
-    /// The job's own id, or a new one.
-    pub fn id_or_new(&self) -> Vec<u8> {
-        self.id.clone().unwrap_or_else(new_id)
-    }
-
     /// Whether the library makes the id. Such a job cannot be refused: a nil reply means that an earlier sending
     /// added it.
     pub fn is_own(&self) -> bool {

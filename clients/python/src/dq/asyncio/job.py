@@ -78,6 +78,7 @@ class Job(BaseJob):
                 answer = await answer if _guard.is_awaitable(answer) else answer
             elif isinstance(order, _steps.Children):
                 key = self._delivery.key
-                answer = [await owner.ready(key, owner.child(key, job)) for job in order.jobs]
+                children = zip(order.jobs, order.like)
+                answer = [await owner.ready(key, owner.child(key, job, like)) for job, like in children]
             else:
                 answer = await owner.ask(self._delivery, order.commands)

@@ -44,12 +44,10 @@ class _Inline(Commands):
     ) -> None:
         self._init(name, 0, codec, ())
         made = Handlers(each if isinstance(each, Handler) else Handler(each) for each in handlers)
-        self._memory = self._links(self.keys[0], self.codec, made, self._jobs, self._child)
+        child = lambda *job: self._child(*job).call  # noqa: E731
+        self._memory = self._links(self.keys[0], self.codec, made, self._jobs, child)
         self.jobs: list[Any] = self._memory.jobs
         """The jobs that were run: one for each attempt."""
-
-    def _child(self, key: bytes, job: Any) -> Any:
-        return self._added({**job}, key).call
 
     def _ended(self, id: Bytes) -> None:
         kept = self._memory.kept.get(words.bytes_of(id))

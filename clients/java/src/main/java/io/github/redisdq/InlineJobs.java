@@ -276,6 +276,11 @@ final class InlineJobs {
         public void report(Job job) {}
 
         @Override
+        public String childId(Job parent, String given, String like) {
+            return given == null ? like : given;
+        }
+
+        @Override
         public Words adding(Job parent, String id, DqQueue.NewJob child) {
             return Adding.child(parent.rawKey, id, child, Codec.json(), List.of());
         }

@@ -211,8 +211,7 @@ public final class Job extends Delivery {
         String wait = stepLog().nameOfWait(name);
         List<String> ids = new ArrayList<>();
         for (DqQueue.NewJob each : jobs) {
-            String given = each.options().id();
-            ids.add(given == null ? id() + "/" + wait + "/" + ids.size() : given);
+            ids.add(rim.childId(this, each.options().id(), id() + "/" + wait + "/" + ids.size()));
         }
         return waited(wait, ids, () -> {
             List<Words> adds = new ArrayList<>();

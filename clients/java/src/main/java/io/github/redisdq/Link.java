@@ -100,9 +100,8 @@ final class Link implements Rim {
         }
     }
 
-    /**
-     * Loses the jobs whose leases have expired, and fails those whose handlers' timeouts are over. Returns when to look
-     * again, or {@code otherwise}, if that is earlier.
+    /** Loses jobs with expired leases, and fails those whose handlers' timeouts are over. Returns when to look again, at
+     * the latest {@code otherwise}.
      */
     long look(long now, long otherwise) {
         held.over(now).forEach(this::lose);
@@ -166,9 +165,7 @@ final class Link implements Rim {
         return queues.get(job.queue());
     }
 
-    /**
-     * Suspends a job. It is sent when the handler has returned: before, the job could be delivered while it still runs.
-     */
+    /** Suspends a job. It is sent when the handler has returned: before, it could be delivered while it still runs. */
     @Override
     public void end(Job job, Outcome outcome) {
         job.suspension = outcome;
@@ -180,9 +177,13 @@ final class Link implements Rim {
     }
 
     @Override
+    public String childId(Job parent, String given, String like) {
+        return queue(parent).shards.idLike(parent.rawKey, given, like);
+    }
+
+    @Override
     public Words adding(Job parent, String id, DqQueue.NewJob child) {
-        DqQueue queue = queue(parent);
-        return Adding.child(parent.rawKey, id, child, queue.codec(), queue.hooks());
+        return Adding.child(parent.rawKey, id, child, queue(parent).codec(), queue(parent).hooks());
     }
 
     // --- The supplier

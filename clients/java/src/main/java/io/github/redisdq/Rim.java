@@ -14,6 +14,9 @@ interface Rim {
     /** The job has progress to send. */
     void report(Job job);
 
+    /** The id of a job that its parent spawns, in the parent's shard: the given one, or one like the other. */
+    String childId(Job parent, String given, String like);
+
     /** The command that adds a job to the queue of its parent. */
     Words adding(Job parent, String id, DqQueue.NewJob child);
 }

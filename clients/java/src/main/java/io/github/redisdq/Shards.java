@@ -2,6 +2,7 @@ package io.github.redisdq;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -38,6 +39,19 @@ final class Shards {
         CRC32 crc = new CRC32();
         crc.update(Bytes.of(id));
         return keys.get((int) (crc.getValue() % count));
+    }
+
+    /** An id of that key: the given one; without one {@code like}, or the first of {@code like~1}, ... that belongs there. */
+    String idLike(byte[] key, String given, String like) {
+        if (given != null && !Arrays.equals(key(given), key)) {
+            throw new IllegalArgumentException(
+                    "job " + given + " must be in the shard of the job that spawns it: leave its id out");
+        }
+        String id = given == null ? like : given;
+        for (int n = 1; !Arrays.equals(key(id), key); n++) {
+            id = like + "~" + n;
+        }
+        return id;
     }
 
     List<Object> all(List<Words> calls, Duration patience) {

@@ -186,6 +186,31 @@ class FlowsTest {
         assertEquals(4, Worker.on(sharded).handler(Handler.of(job -> {})).build().drain());
     }
 
+    /** So are jobs that a handler spawns, under ids by which they are found. */
+    @Test
+    void childrenInAShardedQueue() {
+        DqQueue sharded = queue.withShards(7);
+        Handler<String> handler = Handler.returning(String.class, (job, data) -> {
+            if (data.equals("child")) {
+                return 1;
+            }
+            JobOptions options = JobOptions.create().keep(LONG);
+            String elsewhere = Ids.next(id -> !Arrays.equals(sharded.key(id), sharded.key(job.id())));
+            DqQueue.NewJob stray = new DqQueue.NewJob("child", JobOptions.withId(elsewhere));
+            assertThrows(IllegalArgumentException.class, () -> job.spawn("stray", JobOptions.OnDead.RUN, List.of(stray)));
+            DqQueue.NewJob[] children = new DqQueue.NewJob[9];
+            Arrays.fill(children, new DqQueue.NewJob("child", options));
+            return job.spawn(children).stream().map(JobResult::id).toList();
+        });
+        for (int round = 0; round < 5; round++) {
+            String parent = sharded.add("parent", JobOptions.withId("parent:" + round).keep(LONG));
+            assertEquals(11, Worker.on(sharded).handler(handler).build().drain());
+            List<?> children = sharded.result(parent, List.class);
+            assertEquals(9, children.size());
+            children.forEach(child -> assertEquals(State.DONE, sharded.get((String) child).state()));
+        }
+    }
+
     @Test
     void manyJobsThatAreAlikeGoTogether() {
         DqQueue sharded = queue.withShards(3);
