@@ -1,7 +1,7 @@
-# `make run` and `make test` are all that a fresh machine with cargo needs: what is missing is installed through the
-# package manager (tools/install/setup.sh).
+# `make run` and `make test` are all that a fresh machine with cargo needs: missing tools are installed with the package
+# manager (tools/install/setup.sh).
 
-# Also where a shell that is not a login shell does not have it in its PATH.
+# Found even if a shell that is no login shell does not have it in its PATH.
 CARGO ?= $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
 HOST ?= 127.0.0.1
 PORT ?= 6379
@@ -15,29 +15,30 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 MODULE := $(TARGET)/$(if $(PGO),pgo/)release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
 BUILD = $(if $(PGO),$(MAKE) --no-print-directory release-pgo,$(CARGO) build --release)
 
-# What all that is started here is told. Python keeps what it has compiled, but not among the sources. Maven's output would
-# begin and end with an escape sequence, whoever reads it; its runs are too short for the slow compiler of the JVM.
+# The environment of everything that is started here. Python keeps compiled files, but not among the sources. Maven's
+# output would begin and end with an escape sequence even in a pipe, and its runs are too short for the JVM's slower
+# compiler.
 export CARGO
 export DQ_MODULE = $(MODULE)
 export DQ_SUITE_OUT = $(TARGET)/suite
 export DQ_CLIENTS = $(TARGET)/clients
 export PYTHONPYCACHEPREFIX = $(TARGET)/pycache
 unexport PYTHONDONTWRITEBYTECODE
-# Go, too, knows a library again wherever it lies.
+# Go's cache, too, recognizes a library wherever it is.
 export GOFLAGS := -trimpath $(GOFLAGS)
 export MAVEN_OPTS := -Djansi.noreset=true -XX:TieredStopAtLevel=1 -XX:+UseSerialGC $(MAVEN_OPTS)
 
-# What must be there; the module, and what else it needs; and a program of tools/.
+# What must be installed; the module with what it needs besides; and a program of tools/.
 need = @tools/install/setup.sh $(1)
 module = @tools/install/setup.sh cargo cc libclang $(1) && $(BUILD)
 # Under CI clippy checks what is built for tests while it is built, as `cargo clippy` would compile all of it, and its
-# libraries, once more. Not what a server loads: under clippy rustc optimizes less.
+# libraries, once more. The module is left out: under clippy rustc optimizes less.
 export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 CHECKED = $(if $(CI),RUSTC_WORKSPACE_WRAPPER='$(patsubst %cargo,%clippy-driver,$(CARGO))')
 TOOLS = $(CHECKED) CARGO_TARGET_DIR='$(TARGET)/top'
 OF_TOOLS = --manifest-path tools/Cargo.toml --release$(if $(CI), --config tools/ci.toml)
 PROGRAMS = $(TOOLS) $(CARGO) $(1) $(OF_TOOLS)
-# CI builds and tests them at once, as one by one each would have its libraries with other features.
+# CI builds and tests all programs at once: one by one, each would build its libraries with other features.
 program = @$(call PROGRAMS,build) $(if $(CI),--workspace,-p $(1))
 own = @[ -n "$$CI" ] || $(call PROGRAMS,test) -p $(1)
 AT = $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
@@ -92,18 +93,18 @@ build: ## the module, target/release/libdq.so
 	$(call need,cargo cc libclang)
 	@$(CARGO) build --release
 
-# Linux only, as the benchmark is whose traffic it is built for.
+# Linux only, as is the benchmark whose traffic makes the profile.
 release-pgo: ## the module as it is released, target/pgo/release/libdq.so: built for the traffic of a benchmark
 	$(call need,cargo cc libclang server profdata)
 	@$(ON) tools/release/pgo.sh '$(TARGET)'
 	@echo '$(TARGET)/pgo/release/libdq.so'
 
-# TRIPLES: fewer targets, as x86_64-unknown-linux-musl. PROFILE: that of another build, which is to be repeated.
+# TRIPLES: fewer targets, such as x86_64-unknown-linux-musl. PROFILE: that of an earlier build, to repeat it.
 release: ## files to publish, target/release-files: modules, packages, programs, lists, checksums (docs/release.md)
 	$(call need,cargo cc libclang python packers server profdata)
 	@PROFILE='$(PROFILE)' $(ON) tools/release/make.sh '$(TARGET)' $(TRIPLES)
 
-# Through sudo, what `make build` has built: root may have no cargo, and should own nothing in target.
+# Installs with sudo what `make build` has built: root may have no cargo, and should own nothing in target.
 install: ## the module, without symbols, into PREFIX/lib/redis/modules; PGO=1: as released; DESTDIR=... for packagers
 	@[ -n "$$SUDO_USER" ] && [ -e '$(MODULE)' ] || $(if $(PGO),$(BUILD),$(MAKE) --no-print-directory build)
 	@tools/install/install.sh '$(MODULE)' '$(MODULE_FOLDER)' '$(DESTDIR)'

@@ -1,9 +1,10 @@
-# What guards dq. `need`, `module` and `program` are those of the Makefile, which includes this.
+# What tests dq. `need`, `module` and `program` are defined in the Makefile, which includes this file.
 
-# The server's allocator, which the module installs, does not exist in a test: so they are built without the module;
-# those that need a server start one that loads $(MODULE). Most wait most of the time: more at once than there are cores.
+# The server's allocator, which the module uses, does not exist in a test: so tests are built without the module, and
+# those that need a server start one that loads $(MODULE). Most tests spend their time waiting, so more run at once than
+# there are cores.
 TEST = $(CHECKED) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} tools/testing/test.sh $(CARGO) test --no-default-features --no-fail-fast
-# The module that tests/integration/broken.rs breaks: built before, so that it holds up no other test.
+# The module that tests/integration/broken.rs breaks: built before the tests, so that it delays none of them.
 BREAKABLE = @$(CHECKED) $(CARGO) build -q --release -p dq-breakable --target-dir target
 TESTS_IN_RUST = $(CHECKED) $(CARGO) test --no-default-features --no-run --all-targets
 CLOCK = @[ -z "$$CI" ] || tools/install/setup.sh uml || echo "A test that sets the clock will be left out." >&2
@@ -17,7 +18,7 @@ test: ## the module's tests; those that need a server run against DQ_SERVER, or 
 	$(BREAKABLE)
 	@$(ON) $(TEST)
 
-# TESTS: fewer of them; ONLY: those with such names. One server after the other; all of them, whatever fails.
+# TESTS: only these; ONLY: tests with such names. One server after the other, and all of them, even if one fails.
 test-all: ## the tests that need a server, against each one found; DQ_SETTINGS='io-threads aof': under these
 	$(call module,server cli)
 	$(CLOCK)
@@ -27,11 +28,11 @@ test-all: ## the tests that need a server, against each one found; DQ_SETTINGS='
 		failed="$$failed $$server"; \
 	done; [ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
-# `make test` has a part of it. Some minutes a seed.
+# `make test` has a part of it. Some minutes for each seed.
 test-simulation: ## the queue without a server, on random histories against its model; SEEDS=12 of each kind
 	@DQ_SIM_SEEDS=$(or $(SEEDS),12) $(TEST) --test simulation
 
-# The newest of both families, as a busy machine has them set.
+# The newest Redis and Valkey, with the settings of a busy machine.
 test-settings: ## the integration tests on Redis 8.6 and Valkey 9.1 with I/O threads and AOF
 	@DQ_SETTINGS='io-threads aof' $(MAKE) --no-print-directory test-all TESTS='integration live' \
 		SERVERS='$(wildcard $(CURDIR)/target/servers/redis-8.6/redis-server $(CURDIR)/target/servers/valkey-9.1/valkey-server)'
@@ -82,7 +83,7 @@ test-brokers: ## the brokers for Dramatiq and taskiq
 	$(LIBRARY) dramatiq $(ARGS)
 	$(LIBRARY) taskiq $(ARGS)
 
-# SEED: another one each time draws other expressions; CASES: for each zone.
+# SEED: another one draws other expressions; CASES: how many for each zone.
 test-rules: ## cron expressions against croniter and a walk minute by minute; SEED=1, CASES=400
 	$(call need,cargo cc python)
 	@python=$$(tools/install/python.sh croniter) && "$$python" -c 'import tzdata' 2>/dev/null || tools/install/python.sh tzdata >/dev/null
@@ -128,7 +129,7 @@ test-reproducible: ## two builds in two folders: the same bytes; TRIPLES=aarch64
 		$(ON) tools/release/reproduce.sh '$(TARGET)' $(or $(WHAT),module) $$triple || exit; \
 	done
 
-# With $(CI), those of all programs, on one build.
+# With $(CI), the tests of all programs use one build.
 REAL = @tools/dq-import/tests/real/prepare.sh '$(TARGET)/import/real'
 test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves made
 	$(call module,server $(if $(CI),java node beanstalkd))
@@ -149,14 +150,14 @@ test-top: ## dq-top, in a terminal of its own against real servers
 	$(call module,server)
 	@DQ_SERVER=$$(tools/servers/server.sh) $(call PROGRAMS,test) -p dq-top -p dq-watch
 
-# What servers write that are killed is judged in all tests, if DQ_AUDIT names dq-audit.
+# All tests judge what killed servers write, if DQ_AUDIT names dq-audit.
 test-audit: ## dq-audit: it notices what is planted, and finds nothing in what servers write that are killed
 	$(call module,server)
 	$(call program,dq-audit)
 	$(call own,dq-audit)
 	@DQ_AUDIT='$(TARGET)/top/release/dq-audit' $(ON) $(TEST) --test integration --test crash -- audit:: killed_
 
-# TRACES: a folder with those of servers that were killed, which a run of the tests has left; else it kills its own.
+# TRACES: a folder with traces of killed servers that a test run has left; otherwise it kills servers itself.
 test-model: ## docs/model, by the model checker TLC, and whether it follows what servers did
 	$(call module,server java python)
 	$(call program,dq-audit)
@@ -165,7 +166,7 @@ test-model: ## docs/model, by the model checker TLC, and whether it follows what
 	@python=$$(tools/install/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && \
 	tools/testing/model.sh "$$python" '$(TARGET)/model/checked' '$(or $(TRACES),$(TARGET)/model/traces)'
 
-# PICTURES: a folder for those of docs/board.md. ONLY: such tests, as test_actions.Copying.
+# PICTURES: a folder for the pictures of docs/board.md. ONLY: tests with such names, as test_actions.Copying.
 test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/board makes its pictures
 	$(call module,server python browser $(if $(CI),prometheus))
 	$(call program,dq-board)
@@ -181,9 +182,9 @@ test-push: ## dq-push, against real servers and receivers, all of which are kill
 	@mkdir -p '$(TARGET)/push' && python=$$(tools/install/venv.sh '$(TARGET)/push/python' tools/dq-push/tests/requirements.txt) && \
 	DQ_PUSH='$(TARGET)/top/release/dq-push' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
 
-# Of the build of releases, whose build scripts it shares. Tests and benchmarks are those of the queue without the module.
-# Under CI all is checked by being built, which it is already: the module as the one that a test breaks, the floor by
-# `make bench-count`.
+# Uses the build of releases, to share its build scripts. Tests and benchmarks are built without the module. Under CI
+# everything is checked while it is built anyway: the module as the one that a test breaks, the floor by `make
+# bench-count`.
 CLIPPY = clippy -q --release
 lint: ## formatting and clippy; a warning is an error
 	$(call need,cargo cc libclang lint)
@@ -202,13 +203,13 @@ else
 	$(TOOLS) $(CARGO) $(CLIPPY) --manifest-path tools/Cargo.toml --workspace --all-targets -- -D warnings
 endif
 
-# Seconds; with tools of PyPI, and no other machine asked for a link.
+# Takes seconds; uses tools of PyPI, but checks no links to other machines.
 lint-docs: ## spelling of all texts; form and links of the documents; Dockerfiles
 	$(call need,python)
 	@mkdir -p '$(TARGET)'
 	@python=$$(tools/install/venv.sh '$(TARGET)/lint-docs' tools/lint/requirements.txt) && tools/lint/docs.sh "$$python"
 
-# Seconds, once cargo-deny is built.
+# Takes seconds, once cargo-deny is built.
 deny: ## all crates in use: licences, versions, sources, and advisories where their database can be reached
 	$(call need,cargo cc)
 	@mkdir -p '$(TARGET)'
@@ -218,7 +219,7 @@ msrv: ## the oldest compiler that Cargo.toml names builds all of it
 	$(call need,cargo cc libclang)
 	@tools/testing/msrv.sh '$(TARGET)'
 
-# --- What the parts of .ci/run share, got or built once
+# --- Shared by the parts of .ci/run, and fetched or built once
 
 ready: ## all that the tests need of the system; one that is not there is said by the test that needs it
 	@tools/install/setup.sh server cli uml python node20 go java beanstalkd prometheus valgrind browser packers || true
@@ -243,7 +244,7 @@ soak: ## crashes, the simulation and forged payloads with new seeds, for SECONDS
 	$(call module,server)
 	@$(ON) tools/testing/soak.sh $(or $(SECONDS),600) $(CARGO) test --no-default-features
 
-# SUITES: fewer of them. A test that fails once in 20 runs is mended, or goes.
+# SUITES: only these. A test that fails once in 20 runs is fixed or removed.
 test-flaky: ## each suite TIMES=20 times beside four busy loops; says which tests failed how often; SUITES='test test-go'
 	$(call need,cargo cc libclang server cli)
 	@tools/testing/flaky.sh $(or $(TIMES),20) $(or $(SUITES),test test-suite-gate test-python test-node test-go test-rust test-java test-celery \

@@ -1,4 +1,4 @@
-"""What the tests of the brokers for frameworks share: a server for each test, and workers in processes of their own."""
+"""Shared by the tests of the brokers for frameworks: a server for each test, and workers in processes of their own."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ PATIENCE_S = 60
 
 
 def until(condition, what="the condition"):
-    """The condition's value, as soon as it is true."""
+    """Waits for the condition, and returns its value as soon as it is true."""
     end = time.monotonic() + PATIENCE_S
     while not (value := condition()):
         assert time.monotonic() < end, f"{what} did not come true in {PATIENCE_S} s"
@@ -23,14 +23,14 @@ def until(condition, what="the condition"):
 
 @pytest.fixture
 def server():
-    """One for each test: a worker that was killed may still get a task of the next one."""
+    """A server for each test: a killed worker may still get a task of the next test."""
     made = Server("--appendonly", "no").start()
     yield made
     made.close()
 
 
 class Process:
-    """A framework's own command line, in a process of its own; its program lies in ``sources``."""
+    """A process with the framework's own command line; its program is in ``sources``."""
 
     def __init__(self, words, sources, server, folder, **settings):
         self.log = folder / f"worker{len(list(folder.iterdir()))}.log"
@@ -48,7 +48,7 @@ class Process:
             )
 
     def kill(self):
-        """With its children, as if the machine had failed."""
+        """Kills the process and its children, as if the machine had failed."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -65,7 +65,7 @@ class Process:
 
 
 def processes(words, sources):
-    """The fixture that starts these: ``process(server, LEASE=3000)``."""
+    """A fixture that starts such processes: ``process(server, LEASE=3000)``."""
 
     @pytest.fixture
     def process(tmp_path):

@@ -19,16 +19,17 @@ REFERENCE = "python"
 
 
 class Scenario:
-    """What ``@scenario`` makes: for each language one test that it passes, and one that its canary fails."""
+    """Made by ``@scenario``: for each language a test that must pass, and one that must fail with the canary."""
 
     def __init__(self, play, number, canary, gate, only):
         self.play, self.number, self.canary, self.gate, self.only = play, number, canary, gate, only
 
 
 def scenario(number, canary, *, gate=False, only=None):
-    """number: of the behaviour; canary: what breaks the worker, called with the world before the scenario.
+    """Declares a scenario. number: of the behaviour; canary: what breaks the worker, called with the world before the
+    scenario.
 
-    gate: it is short, so it is played for each change, in Python and with its canary; ``EACH``: in each language.
+    gate: it is short, so it runs for each change, in Python and with its canary; ``EACH``: in each language.
     """
 
     def decorate(play):
@@ -39,7 +40,7 @@ def scenario(number, canary, *, gate=False, only=None):
 
 
 def breaks(*rules):
-    """A canary: the proxy follows these."""
+    """A canary that gives these rules to the proxy."""
     return lambda world: world.prepare(lambda proxy: proxy.rules.extend(rules))
 
 

@@ -1,4 +1,4 @@
-"""Python's probe, forked from a process that has loaded it, as loading takes longer than most scenarios."""
+"""Python's probe, forked from a process that has loaded it already: loading takes longer than most scenarios."""
 
 import contextlib
 import multiprocessing
@@ -10,12 +10,12 @@ from pathlib import Path
 PROBE = Path(__file__).resolve().parents[1] / "python" / "probe"
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["faces"])
-# The server of forks looks here for what it loads first.
+# Where the fork server finds the modules that it preloads.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(PROBE), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def run(face, orders, events, log):
-    """In the fork: as a program of its own begins."""
+    """The start of the fork, as that of a program of its own."""
     from faces import main
 
     os.setsid()
@@ -27,7 +27,7 @@ def run(face, orders, events, log):
 
 
 class Fork:
-    """The part of ``subprocess.Popen`` that a scenario needs."""
+    """The part of the interface of ``subprocess.Popen`` that scenarios need."""
 
     def __init__(self, face, log):
         orders, self._orders = FORKS.Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""How the probe of each language is started. A language whose probe is not there is left out, and said to be."""
+"""How each language's probe is started. A language without a probe is left out, with a message."""
 
 import functools
 import os
@@ -18,7 +18,7 @@ def start(command, log):
         )
 
 
-# tools/testing/suite.sh builds the others; the environment may name one, as DQ_PROBE_GO.
+# tools/testing/suite.sh builds the probes; an environment variable such as DQ_PROBE_GO may name another one.
 def launched(name):
     command = os.environ.get(f"DQ_PROBE_{name.upper().replace('-', '_')}")
     built = OUT / "probes" / name
@@ -28,7 +28,7 @@ def launched(name):
 
 
 BUILT = ("node-ioredis", "node-redis", "go", "java-jedis", "java-lettuce", "java-redisson", "rust")
-# Each starts one, whose standard error goes to a log.
+# Each entry starts a probe, whose standard error goes to a log.
 PROBES = {
     "python": functools.partial(Fork, "sync"),
     "python-asyncio": functools.partial(Fork, "asyncio"),
@@ -37,7 +37,7 @@ PROBES = {
 
 
 def chosen():
-    """Those of the environment's LANGUAGES (a language, or a probe of it), or all that are there."""
+    """The languages (or probes) that the environment's LANGUAGES names, or all that exist."""
     wanted = os.environ.get("LANGUAGES", "").replace(",", " ").split()
     return {
         name: starting

@@ -1,4 +1,4 @@
-"""Where a server can be: behind a Sentinel, in a cluster, with TLS, with a user of few rights."""
+"""Ways to reach a server: through a Sentinel, in a cluster, with TLS, as a user with few permissions."""
 
 import subprocess
 import tempfile
@@ -16,19 +16,20 @@ NAMES = ["sentinel", "cluster", "tls", "rights"]
 
 
 def printed(user):
-    """The words of its line in docs/operations.md, after its name."""
+    """The rules of this user in docs/operations.md, without its name."""
     [line] = [line.split() for line in PAGE.read_text().splitlines() if line.strip().startswith(f"user {user} ")]
     return line[2:]
 
 
 def of_results():
-    """What results of Dramatiq and taskiq need."""
+    """The rules that results of Dramatiq and taskiq need."""
     [line] = [line for line in PAGE.read_text().splitlines() if "~dramatiq-results" in line]
     return line.split("`")[1].split()
 
 
 class Place:
-    """A place by its kind. ``way`` is what a broker takes: an address, or a client of the module that is named."""
+    """A server in a place of this kind. ``way`` is what a broker takes: an address, or a client made by the named
+    module."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -43,9 +44,9 @@ class Place:
         self._folder.cleanup()
 
     def disturb(self, key):
-        """What this place does to its clients in the course of time."""
+        """What may happen to clients in this place: a failover, a slot that moves, or closed connections."""
         if self.kind == "sentinel":
-            # What the replica has not got by now is lost with its master, which is no client's fault.
+            # What the replica has not received by now is lost with its master, without any fault of the client.
             control = self.servers.master.client(single_connection_client=True)
             control.set("last", "write")
             wait_until(lambda: control.wait(1, 1000) == 1, "the replica follows", 60)
@@ -59,12 +60,12 @@ class Place:
             control.client_kill_filter(skipme=True, _type="normal")
 
     def control(self):
-        """A client with all rights."""
+        """A client with all permissions."""
         if self.kind == "tls":
             return redis.Redis.from_url(self._way_tls("redis"))
         return self.servers.client()
 
-    # Behind a Sentinel
+    # Through a Sentinel
 
     def _sentinel(self):
         return Sentinels()
@@ -128,7 +129,7 @@ class Place:
     def _way_tls(self, module):
         return f"rediss://localhost:{self._port}/0?ssl_ca_certs={self._certificate}"
 
-    # With a user of few rights
+    # As a user with few permissions
 
     def _rights(self):
         server = Server().start()

@@ -1,4 +1,4 @@
-"""The driver's side of a probe: orders go in, events come out."""
+"""The driver's side of a probe: commands are written, events are read."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Probe:
                 self._read()
 
     def _read(self):
-        """All that the probe has written so far, without waiting. The caller holds ``_news``."""
+        """Reads all that the probe has written so far, without waiting. The caller holds ``_news``."""
         while not self._ended and self._written.poll(0):
             read = os.read(self.process.stdout.fileno(), 1 << 16)
             *lines, self._line = (self._line + read).split(b"\n")
@@ -56,7 +56,7 @@ class Probe:
         return event
 
     def finish(self):
-        """Stops the worker: then all that it has done has been heard of."""
+        """Stops the worker, so that all its events have been read."""
         self.order("stop")
         self.wait("stopped")
 
@@ -66,7 +66,7 @@ class Probe:
     # --- Events
 
     def events(self, event=None, /, **fields):
-        """What the probe has written before the call: once the server knows a job's end, all before it is there."""
+        """The events written before the call: once the server knows a job's end, all earlier events are there."""
         with self._news:
             self._read()
             return [it for it in self._events if fits(it, event and (event,), fields)]
@@ -75,7 +75,7 @@ class Probe:
         return next((it for it in self._events[since:] if fits(it, names, fields)), None)
 
     def wait(self, event, /, count=1, patience_s=PATIENCE_S, **fields):
-        """The event of that name and those fields, the ``count``-th of them."""
+        """The ``count``-th event of that name with those fields."""
 
         def found():
             matching = [it for it in self._events if fits(it, (event,), fields)]

@@ -1,4 +1,4 @@
-"""A proxy that reads the protocol: it records what a worker sends, plays a bad network, and breaks workers."""
+"""A proxy that reads the protocol: it records what a worker sends, simulates a bad network, and breaks workers."""
 
 import asyncio
 import contextlib
@@ -10,37 +10,38 @@ Command = list[bytes]
 
 
 class Cut:
-    """The connection ends instead of this command."""
+    """Closes the connection instead of passing the command on."""
 
 
 class CutBeforeReply:
-    """The server carries it out, the client never hears of it."""
+    """The server carries out the command, but the client gets no answer."""
 
 
 @dataclass
 class CutAfterTwo:
-    """The server gets it twice, as from a connection that sends again what got no answer; the client hears nothing."""
+    """The server gets the command twice, as from a connection that repeats an unanswered one; the client gets no
+    answer."""
 
     command: Command
 
 
 @dataclass
 class Reply:
-    """The server is not asked; this is the answer."""
+    """The client gets this answer, and the server no command."""
 
     raw: bytes
 
 
 @dataclass
 class Held:
-    """It reaches the server when this is set."""
+    """The command reaches the server once this is set."""
 
     until: threading.Event
 
 
 @dataclass
 class Instead:
-    """Another command, or a changed one."""
+    """Passes on another or a changed command."""
 
     command: Command
 
@@ -50,14 +51,14 @@ Rule = Callable[[Command], object]
 
 @dataclass
 class Write:
-    """What came in one read from a client: as a rule, what it sent in one write."""
+    """What one read from a client contained: normally one write of that client."""
 
     connection: int
     commands: list[Command] = field(default_factory=list)
 
 
 class Proxy:
-    """Forwards to ``target`` (a port); runs in a thread of its own."""
+    """Forwards to ``target`` (a port), in a thread of its own."""
 
     def __init__(self, target):
         self.target = target
@@ -94,19 +95,19 @@ class Proxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def commands(self, name=None):
-        """All that were sent, in order; those of a name."""
+        """All commands that were sent, in order, or those of a name."""
         every = [command for write in list(self.writes) for command in write.commands]
         return [command for command in every if name is None or command[0].upper() == name]
 
     def hang(self):
-        """On the connections that there are nothing goes through any more, and none of them ends."""
+        """Blocks the present connections: nothing passes any more, and none is closed."""
         self._hung = self.connections
 
     def heal(self):
         self._hung = 0
 
     def cut(self):
-        """Ends all connections."""
+        """Closes all connections."""
 
         def end():
             for writer in list(self._writers):
@@ -211,7 +212,7 @@ def pack(command):
 
 
 def parse_command(buffer):
-    """The first command of a buffer and what follows it; (None, buffer) where it is not whole."""
+    """The first command of a buffer and the rest; (None, buffer) if it is incomplete."""
     end = buffer.find(b"\r\n")
     if end < 0:
         return None, buffer
@@ -229,7 +230,7 @@ def parse_command(buffer):
 
 
 async def read_reply(reader):
-    """The bytes of one reply, of RESP2 or RESP3."""
+    """Reads the bytes of one reply, in RESP2 or RESP3."""
     parts = []
     left = 1
     while left:
@@ -250,17 +251,17 @@ async def read_reply(reader):
 
 
 def swallow(name, raw):
-    """This command never reaches the server, which seems to answer ``raw``."""
+    """A rule: this command never reaches the server, which seems to answer ``raw``."""
     return lambda command: Reply(raw(command) if callable(raw) else raw) if command[0].upper() == name else None
 
 
 def held(name):
-    """The command gets no answer."""
+    """A rule: this command gets no answer."""
     return when(lambda command: command[0].upper() == name, Held(threading.Event()))
 
 
 def without(name, word, values=1):
-    """The option is left out of the command."""
+    """A rule: removes the option from the command."""
 
     def rule(command):
         if command[0].upper() != name:
@@ -274,7 +275,7 @@ def without(name, word, values=1):
 
 
 def without_list(name, word):
-    """The option that counts its values (``AFTER 2 a b``) is left out of the command, or of all."""
+    """A rule: removes the option with a count of values (``AFTER 2 a b``) from the command, or from all."""
 
     def rule(command):
         if name in (None, command[0].upper()) and word in command:
@@ -286,7 +287,7 @@ def without_list(name, word):
 
 
 def with_value(name, word, change):
-    """The option has another value."""
+    """A rule: gives the option another value."""
 
     def rule(command):
         if command[0].upper() != name:
@@ -300,7 +301,7 @@ def with_value(name, word, change):
 
 
 def once(rule):
-    """Only the first time that it says anything."""
+    """Applies the rule only the first time that it matches."""
     said = []
 
     def first(command):

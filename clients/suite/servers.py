@@ -31,7 +31,7 @@ def wait_until(condition, what, patience_s=PATIENCE_S):
 
 
 def free_port():
-    """Below the range that the system gives to outgoing connections, with one for the cluster bus above it."""
+    """A port below the range of outgoing connections, whose cluster bus port is free, too."""
     for _ in range(200):
         port = 12000 + int.from_bytes(os.urandom(2), "big") % 9000
         with socket.socket() as one, socket.socket() as two:
@@ -54,7 +54,7 @@ def module_path():
 
 
 class Server:
-    """One server process that can be killed, stopped and started again with its data."""
+    """One server process that can be killed, frozen and restarted with its data."""
 
     def __init__(self, *options, module=True, module_args=(), folder=None, port=None):
         self.folder = Path(folder or tempfile.mkdtemp(prefix="dq-suite-"))
@@ -92,7 +92,8 @@ class Server:
         return f"redis://127.0.0.1:{self.port}"
 
     def client(self, **options):
-        """The same one for the same options: to make one takes longer than a command, and many ask in a loop."""
+        """The same client for the same options: making one takes longer than a command, and many scenarios ask in a
+        loop."""
         options = {"password": self.password, **options}
         key = tuple(sorted(options.items()))
         if key not in self._clients:
@@ -105,7 +106,7 @@ class Server:
         self.process.wait()
 
     def stop(self):
-        """SIGSTOP: it is there, and says nothing."""
+        """SIGSTOP: the server still exists, but does not answer."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self):
@@ -119,7 +120,7 @@ class Server:
 
 
 class Sentinels:
-    """A master, a replica, and a Sentinel that makes the one of the other."""
+    """A master, a replica, and a Sentinel that promotes the replica."""
 
     def __init__(self):
         self.master = Server().start()
@@ -160,7 +161,7 @@ class Sentinels:
 
 
 class Cluster:
-    """Masters that share the slots."""
+    """A cluster of masters."""
 
     def __init__(self, count=2):
         options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "3000")

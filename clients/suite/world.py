@@ -1,4 +1,4 @@
-"""What a scenario plays in: a server, a proxy before it, and probes."""
+"""The environment of a scenario: a server, a proxy in front of it, and probes."""
 
 import base64
 import json
@@ -32,11 +32,11 @@ class World:
     # --- Places
 
     def prepare(self, change):
-        """For canaries: to be done with the proxy as soon as there is one."""
+        """For canaries: called with the proxy as soon as it exists."""
         self._prepared.append(change)
 
     def serve(self, *options, **rest):
-        """A server, if the scenario wants one of its own kind. To be called first."""
+        """Starts a server with its own options, if the scenario needs them. To be called first."""
         self._server = Server(*options, **rest).start()
         return self._server
 
@@ -61,7 +61,7 @@ class World:
         return f"redis://127.0.0.1:{self.proxy.port}"
 
     def keep(self, closing):
-        """To be closed in the end."""
+        """Registers something to be closed at the end."""
         self._closing.append(closing)
         return closing
 
@@ -71,7 +71,7 @@ class World:
         return self.keep(made)
 
     def worker(self, *, start=True, place=None, name=KEY, shards=None, **settings):
-        """A probe with a worker on one queue. ``settings`` of the scenario, but those of a canary go first."""
+        """A probe with a worker on one queue. Its settings are the scenario's, but a canary's have precedence."""
         probe = self.probe()
         place = place or {"url": self.url}
         fields = {"name": name, "shards": shards, **place, **self.settings.get("place", {})}
@@ -89,7 +89,7 @@ class World:
         return self.worker(start=False)
 
     def ear_is_open(self, count=1):
-        """So many waits for what may be cancelled were sent."""
+        """Waits until so many waits for a cancellation were sent."""
         self.until(lambda: len(self.proxy.commands(b"DQ.BTOUCH")) >= count, "a wait for a cancellation")
 
     # --- Jobs
@@ -126,31 +126,31 @@ class World:
         return wait_until(condition, what, self.patience_s)
 
     def waiting(self):
-        """How many clients wait for jobs."""
+        """How many clients are blocked waiting for jobs."""
         return sum(each["cmd"] == "dq.bpop" and "b" in each["flags"] for each in self.db.client_list())
 
     def done(self, *ids, key=KEY):
-        """All of them were acknowledged, and are kept."""
+        """Waits until all these jobs are acknowledged, and kept as done."""
         self.until(lambda: all(self.state(id, key) == "done" for id in ids), f"{ids} are done")
 
     def gone(self, *ids, key=KEY):
-        """All of them were acknowledged."""
+        """Waits until all these jobs are acknowledged and gone."""
         self.until(lambda: all(self.get(id, key) is None for id in ids), f"{ids} are acknowledged")
 
     def now_ms(self):
-        """Not before the server's present, whose dues and deadlines are rounded up."""
+        """The server's time, rounded up as due times and deadlines are."""
         seconds, micros = self.db.time()
         return seconds * 1000 + micros // 1000 + 1
 
     def never(self, condition, what, for_s=1.0):
-        """It is not so, for a while. Only where nothing could be waited for instead."""
+        """Asserts that it is not so for a while; only used where there is nothing to wait for."""
         end = time.monotonic() + for_s
         while time.monotonic() < end:
             assert not condition(), what
             time.sleep(0.01)
 
     def lasts(self, condition, for_s):
-        """It is so all that while."""
+        """Asserts that it is so all that time."""
         end = time.monotonic() + for_s
         while time.monotonic() < end:
             if not condition():

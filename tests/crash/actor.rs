@@ -1,4 +1,4 @@
-//! A client that does everything clients do, from a seed, and writes down what it asked and was told.
+//! A client that does everything that clients do, from a seed, and records what it asked and what was answered.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,8 @@ use crate::link::{ask, corpses, deliveries, number, text, Said};
 use crate::rng::Rng;
 use crate::support::{wait_until, Client, PATIENCE};
 
-/// Of a plain one, one with limits, one for at-most-once, one whose ids come again and again, one that is
-/// purged and has MAXRESERVED and GROUPMAX, one with MAXLEN and DEDUPE, two of groups in turn, of which the second has GROUPFIFO,
-/// and one with RATE.
+/// One plain queue, one with limits, one for at-most-once, one whose ids repeat, one that is purged and has MAXRESERVED
+/// and GROUPMAX, one with MAXLEN and DEDUPE, two with groups of which the second has GROUPFIFO, and one with RATE.
 pub const QUEUES: [&str; 9] = [
     "plain", "limits", "taken", "shared", "purged", "bounded", "fair", "fifo", "metered",
 ];
@@ -47,7 +46,7 @@ pub fn bounds() -> HashMap<String, Bounds> {
     all.map(|(queue, bounds)| (queue.to_owned(), bounds)).into()
 }
 
-/// What is set before the traffic begins, and stays.
+/// Sets the bounds of queues, which stay the same during the traffic.
 #[track_caller]
 pub fn set_bounds(client: &mut Client) {
     for (queue, bounds) in bounds() {
@@ -74,7 +73,7 @@ pub fn set_bounds(client: &mut Client) {
     }
 }
 
-/// A job that it has and has not finished.
+/// A job that was delivered to the actor and is not finished.
 #[derive(Clone)]
 pub struct Held {
     pub queue: String,
@@ -85,27 +84,27 @@ pub struct Actor {
     pub number: usize,
     pub rng: Rng,
     pub clock: Clock,
-    /// Has ADDs confirmed by a replica, now and then.
+    /// Whether it sometimes waits until a replica has confirmed an ADD.
     pub waits: bool,
     pub held: Vec<Held>,
-    /// (queue, id) of jobs that it added, the latest.
+    /// (queue, id) of the latest jobs that it added.
     pub known: Vec<(String, String)>,
     pub entries: Vec<Entry>,
     pub life: usize,
     pub serials: u64,
     pub units: u64,
-    /// Where the entries of this connection begin.
+    /// The first entry of this connection.
     connected: usize,
 }
 
-/// The connection is of no use any more.
+/// The connection can no longer be used.
 pub struct Gone;
 
-/// What has been asked, and what became of it.
+/// A command that was sent, and its reply.
 pub struct Asked {
     pub sent: Stamp,
     pub ended: Stamp,
-    /// None: it is not known.
+    /// None: the reply is unknown.
     pub reply: Option<Value>,
 }
 
@@ -126,7 +125,7 @@ impl Actor {
         }
     }
 
-    /// Goes on until the connection is of no use, or it is told to stop.
+    /// Sends commands until the connection fails, or `goes_on` says no.
     pub fn play(&mut self, client: &mut Client, life: usize, goes_on: impl Fn() -> bool) {
         self.life = life;
         self.connected = self.entries.len();
@@ -137,7 +136,7 @@ impl Actor {
         }
     }
 
-    /// Asks. `Err`: nothing was done, and nothing more can be.
+    /// Sends a command. `Err`: it was not carried out, and the connection cannot be used any more.
     pub fn ask(&mut self, client: &mut Client, command: &Cmd) -> Result<Asked, Gone> {
         let sent = self.clock.stamp();
         let said = ask(client, command);
@@ -168,7 +167,7 @@ impl Actor {
         });
     }
 
-    /// What this connection wrote up to its last write is on a replica, if WAIT says so.
+    /// If WAIT says that a replica has it, marks what this connection wrote up to its last write as confirmed.
     pub fn confirm(&mut self, client: &mut Client) -> Result<(), Gone> {
         let asked = self.ask(client, cmd("WAIT").arg(1).arg(500))?;
         let reply = asked.reply.ok_or(Gone)?;
@@ -227,7 +226,7 @@ impl Actor {
                 },
             });
         }
-        // Those that it forgets come back when their leases end.
+        // Jobs that it forgets come back when their leases expire.
         let surplus = self.held.len().saturating_sub(MOST);
         self.held.drain(..surplus);
     }
@@ -240,7 +239,7 @@ impl Actor {
     }
 }
 
-/// The end: all that is there is delivered and acknowledged, and the dead are looked at.
+/// The end of a run: everything left is delivered and acknowledged, and the dead jobs are listed.
 impl Actor {
     #[track_caller]
     pub fn drain(&mut self, client: &mut Client, life: usize) {
@@ -314,7 +313,7 @@ impl Actor {
     }
 }
 
-/// Jobs without one are one more of the few.
+/// A group; jobs without one count as one group more.
 fn a_group(queue: &str, rng: &mut Rng) -> Option<String> {
     let groups = match queue {
         "fair" | "fifo" => 4,
@@ -325,7 +324,7 @@ fn a_group(queue: &str, rng: &mut Rng) -> Option<String> {
     (number > 0).then(|| format!("g{number}"))
 }
 
-/// Now and then more than the window of "metered" holds.
+/// A cost, sometimes more than the window of "metered" allows.
 fn a_cost(queue: &str, rng: &mut Rng) -> u32 {
     match queue {
         "limits" | "metered" => rng.maybe(2, |rng| 1 + rng.below(24) as u32).unwrap_or(1),
@@ -333,7 +332,7 @@ fn a_cost(queue: &str, rng: &mut Rng) -> u32 {
     }
 }
 
-/// With tokens if all claims have one, else without.
+/// Uses the form with tokens if every claim has one, otherwise the one without.
 pub fn ack_command(queue: &str, claims: &[Claim]) -> Cmd {
     let mut command = cmd("DQ.ACK");
     command.arg(queue);

@@ -1,5 +1,6 @@
-//! Who was told how a job ended, by DQ.AWAIT, and a server that is killed then: with appendfsync always the end is
-//! in the file. Acked, deleted and dead, alone and in transactions, told by the command and by the timer.
+//! Clients that DQ.AWAIT has told how a job ended, and a server that is killed then: with appendfsync always the end
+//! must be in the file. Jobs are acked, deleted or dead, alone and in transactions; the command or the timer reports
+//! the end.
 
 use crate::rng::Rng;
 use crate::support::{raw, Raw, Reply, Server};
@@ -18,7 +19,7 @@ fn run(client: &mut Raw, line: &str) -> Reply {
     client.read()
 }
 
-/// How a job may have ended by the time at which who waits for it was told so.
+/// Commands that end a job, one of them only by the end of its lease.
 fn ends(rng: &mut Rng, id: &str) -> Vec<String> {
     let end = match rng.below(4) {
         0 => format!("DQ.ACK q {id}"),
@@ -32,7 +33,7 @@ fn ends(rng: &mut Rng, id: &str) -> Vec<String> {
     }
 }
 
-/// Those who were told, and what, in one life that ends amid the ends.
+/// One life, which ends while jobs end: the jobs whose ends were reported, with the outcome.
 fn life(server: &mut Server, rng: &mut Rng) -> BTreeMap<String, String> {
     let mut client = server.raw();
     let mut waiting = Vec::new();
@@ -44,7 +45,7 @@ fn life(server: &mut Server, rng: &mut Rng) -> BTreeMap<String, String> {
         one.send(&words(&format!("DQ.AWAIT q 0 {id}")));
         waiting.push((id, one));
     }
-    // All at once, and nobody waits for the replies but for some.
+    // All commands are sent at once, and only some replies are read.
     let mut bytes = Vec::new();
     for number in 0..JOBS {
         let commands = ends(rng, &format!("j{number}"));
@@ -72,7 +73,7 @@ fn life(server: &mut Server, rng: &mut Rng) -> BTreeMap<String, String> {
     told
 }
 
-/// A job of which an end was told that the file does not have.
+/// A job whose end was reported but is not in the file.
 fn missing(server: &Server, told: &BTreeMap<String, String>) -> Option<String> {
     let mut client = server.raw();
     told.iter().find_map(|(id, outcome)| {
@@ -118,7 +119,7 @@ fn an_end_that_is_not_in_the_file_is_noticed() {
         for number in 0..JOBS {
             run(&mut client, &format!("DQ.ADD q j{number} x"));
         }
-        // What follows is taken out of the file again.
+        // What is written from here on is removed from the file again.
         let file = std::fs::read_dir(server.folder().join("appendonlydir"));
         let before: Vec<_> = file
             .expect("a folder")

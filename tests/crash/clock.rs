@@ -1,4 +1,4 @@
-//! The clock of a run: what entries of its history are stamped with.
+//! The clock of a run, which stamps the entries of its history.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-//! An AOF cut anywhere: the server loads it, and has what it had when the last whole command (or
-//! transaction) before the cut was written. Never half a command.
+//! An AOF cut at any place: the server loads it, and has the data of the last whole command (or transaction) before the
+//! cut. Never half a command.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,24 +16,24 @@ use crate::rng::Rng;
 use crate::support::{skipped, wait_until, Client, Reply, Server, PATIENCE};
 use crate::troupe::builder;
 
-/// What a server wrote, and what it was when.
+/// What a server wrote, and its data at each step.
 struct Written {
     bytes: Vec<u8>,
-    /// Digests, by the length that the file had then.
+    /// Digests, by the length of the file at that time.
     digests: BTreeMap<usize, String>,
-    /// Where commands end, transactions counting as one.
+    /// Where commands end; a transaction counts as one.
     ends: Vec<usize>,
-    /// The server that wrote it, dead, for its folder.
+    /// The server that wrote it, killed: its folder is still needed.
     server: Server,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cuts {
-    /// At the ends of commands.
+    /// Cuts at the ends of commands.
     pub at_ends: u64,
-    /// Of them, compared with the digest of the server that wrote the file, taken at that moment.
+    /// Of these, the ones compared with the digest of the server that wrote the file, taken at that moment.
     pub told: u64,
-    /// In the midst of commands and transactions.
+    /// Cuts within commands and transactions.
     pub elsewhere: u64,
 }
 
@@ -63,9 +63,9 @@ fn digest(client: &mut Client) -> String {
     }
 }
 
-/// One client, a few hundred commands, and the file's length and the digest after each.
+/// Sends a few hundred commands from one client, and notes the file's length and the digest after each.
 fn write(seed: u64, commands: usize) -> Written {
-    // Every command is with the kernel before it is answered.
+    // Every command is passed to the kernel before it is answered.
     let mut server = builder()
         .config("appendonly", "yes")
         .config("appendfsync", "no")
@@ -125,7 +125,7 @@ fn ends(bytes: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// A server that does nothing of itself, and loads whatever stands in the file.
+/// A server that changes nothing by itself, and loads whatever is in the file.
 struct Loader {
     server: Server,
     client: Client,
@@ -146,7 +146,7 @@ impl Loader {
         }
     }
 
-    /// Of whole commands: DEBUG LOADAOF ends the server at any other, be it told to load them or not.
+    /// Loads a file of whole commands: with any other, DEBUG LOADAOF ends the server, even if it may load cut files.
     #[track_caller]
     fn load(&mut self, bytes: &[u8]) -> String {
         fs::write(&self.file, bytes).expect("a file to write");
@@ -154,7 +154,7 @@ impl Loader {
         digest(&mut self.client)
     }
 
-    /// Of whatever it is, as at any start; and what the server has left of it.
+    /// Loads any file, as at every start; also returns how many bytes the server has left of it.
     #[track_caller]
     fn start_with(&mut self, bytes: &[u8]) -> (String, usize) {
         self.server.kill();
@@ -166,13 +166,13 @@ impl Loader {
     }
 }
 
-/// Cuts at the end of every command, and at so many other places.
+/// Cuts at the end of every command, and at `others` other places.
 #[track_caller]
 pub fn run(seed: u64, others: u64) -> Cuts {
     let written = write(seed, 300);
     let mut loader = Loader::new(&written);
     let mut cuts = Cuts::default();
-    // What it must be after each command: by the writer's word, or else as the whole command loads.
+    // The digest that is expected after each command: the writer's, or that of loading the whole commands.
     let mut whole: BTreeMap<usize, String> = BTreeMap::new();
     for &end in &written.ends {
         let loaded = loader.load(&written.bytes[..end]);
@@ -187,7 +187,7 @@ pub fn run(seed: u64, others: u64) -> Cuts {
     let mut rng = Rng::new(seed ^ 0x0063_7574);
     for _ in 0..others {
         let place = match rng.one_in(8) {
-            // One byte short, or one too many.
+            // One byte too few, or one too many.
             true => (*rng.pick(&written.ends)).max(1) - 1 + 2 * rng.below(2) as usize,
             false => rng.below(written.bytes.len() as u64) as usize,
         };
@@ -196,7 +196,7 @@ pub fn run(seed: u64, others: u64) -> Cuts {
         let (loaded, left) = loader.start_with(&written.bytes[..place]);
         let text = format!("cut at {place}: not what it was at {end} (seed {seed})");
         assert_eq!(loaded, *expected, "{text}");
-        // Of a transaction the servers leave whole commands in the file, though they carry out none.
+        // The servers may leave whole commands of a transaction in the file, though they carry out none of them.
         let whole = commands(&written.bytes[*end..left]);
         let is_begun = whole.first().is_none_or(|(name, _)| name == "MULTI");
         assert!(is_begun && left <= place, "{whole:?} is left of {place}");
@@ -223,9 +223,9 @@ fn rewrite(client: &mut Client) {
     });
 }
 
-/// Of a transaction that is cut in its second command or later, Redis (7.0 to 8.6) and Valkey before 9.1.2 leave a
-/// MULTI without its EXEC at the end of the file, and go on behind it: what comes then is lost with it
-/// at the next start. A rewrite of the AOF ends that; docs/operations.md says so.
+/// When a transaction is cut in its second command or later, Redis (7.0 to 8.6) and Valkey before 9.1.2 leave a MULTI
+/// without its EXEC at the end of the file, and append to it. What is appended is lost at the next start, together with
+/// the transaction. A rewrite of the AOF prevents that; docs/operations.md says so.
 #[test]
 fn a_cut_transaction_is_healed_by_a_rewrite() {
     let written = write(5, 300);
@@ -245,8 +245,8 @@ fn a_cut_transaction_is_healed_by_a_rewrite() {
     assert_eq!(length, Value::Int(1));
 }
 
-/// The script of docs/steps.md, on an AOF that ends within its last command; then another transaction, and what is there of
-/// the first one at the start after that: its step, and what was moved.
+/// Runs the script of docs/steps.md on an AOF that ends within its last command, then another transaction. Returns what
+/// exists of the first one after the next start: its step, and what was moved.
 fn after_two_starts(heals: impl Fn(&mut Client)) -> (bool, [Value; 2]) {
     const MOVE: &str =
         "if not redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], 'moved', '10') then return nil end
@@ -317,7 +317,7 @@ fn a_step_and_what_a_script_moved_are_both_there_or_neither_after_a_rewrite() {
     assert_eq!(after_two_starts(rewrite), (false, [Value::Nil, Value::Nil]));
 }
 
-/// What docs/operations.md warns of.
+/// The case that docs/operations.md warns of.
 #[test]
 fn canary_without_a_rewrite_half_of_it_comes_back() {
     let server = builder().start();
@@ -329,7 +329,7 @@ fn canary_without_a_rewrite_half_of_it_comes_back() {
     assert_eq!(after_two_starts(|_| ()), half);
 }
 
-/// A file that lacks one command, or a cut in a transaction that is none, is not taken for right.
+/// A file that lacks one command, or a cut treated as no transaction, must be noticed.
 #[test]
 fn canary_what_is_missing_shows() {
     let written = write(3, 300);
@@ -338,13 +338,13 @@ fn canary_what_is_missing_shows() {
     assert_eq!(loader.load(&written.bytes[..end]), *told);
     let all = commands(&written.bytes[..end]);
     let begins = |at: usize| at.checked_sub(1).map_or(0, |before| all[before].1);
-    // The last job that came: nothing behind it depends on it being there.
+    // The last job that was added: nothing after it depends on it.
     let is_effect = |at: &usize| all[*at].0 == "DQ.APPLY";
     let last = (0..all.len()).rev().find(is_effect).expect("an effect");
     let mut without = written.bytes[..begins(last)].to_vec();
     without.extend_from_slice(&written.bytes[all[last].1..end]);
     assert_ne!(loader.load(&without), *told, "one command less");
-    // Of a transaction with two effects, only the first.
+    // Only the first effect of a transaction with two.
     let is_pair = |at: &usize| {
         let names = all[*at..].iter().take(3).map(|(name, _)| name.as_str());
         names.eq(["MULTI", "DQ.APPLY", "DQ.APPLY"])

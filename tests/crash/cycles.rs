@@ -1,13 +1,13 @@
-//! SIGKILL at a random moment, again and again, under every way of keeping data.
+//! SIGKILL at random moments, again and again, under every way of keeping data.
 //!
-//! A killed process leaves behind what it has given to the kernel, written to the disk or not. So
-//! this is what each setting promises here:
+//! What a killed process has passed to the kernel remains, whether it was written to the disk or not. So each setting
+//! promises this here:
 //!
-//! | setting | what was answered is there, if |
+//! | setting | an answered command is there, if |
 //! |---|---|
 //! | `appendfsync always` | always |
 //! | `appendfsync everysec` | it was answered before a moment at which the AOF's buffer was empty: the server writes before it answers, except while the disk is busy with an fsync, then up to two seconds later |
-//! | RDB | it was answered before a BGSAVE began that has put its file in place |
+//! | RDB | it was answered before the begin of a BGSAVE that has put its file in place |
 //! | AOF while it is rewritten | always, with `appendfsync always` |
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Setting {
         Setting::Rewrite { preamble: false },
     ];
 
-    /// The test that runs it.
+    /// The name of the test that runs it.
     pub fn test(self) -> &'static str {
         match self {
             Setting::Always => "killed_with_appendfsync_always",
@@ -51,7 +51,7 @@ impl Setting {
     }
 
     fn builder(self) -> Builder {
-        // Saving takes its time, so that it is met in the middle.
+        // Saving is slowed down, so that kills happen in the middle of it.
         let slow = |builder: Builder| builder.config("rdb-key-save-delay", 2000);
         match self {
             Setting::Always => builder().aof(),
@@ -65,7 +65,7 @@ impl Setting {
     }
 }
 
-/// So many lives of a server, each ended by SIGKILL, and a last one in which all is looked at.
+/// `cycles` lives of a server, each ended by SIGKILL, and a last one in which everything is checked.
 #[track_caller]
 pub fn run(setting: Setting, seed: u64, cycles: u64) -> Tally {
     let (server, troupe, killed_saving) = kill(setting, seed, cycles);
@@ -81,7 +81,7 @@ pub fn run(setting: Setting, seed: u64, cycles: u64) -> Tally {
     tally
 }
 
-/// Also how many were killed while they saved.
+/// Also returns how many servers were killed while they saved.
 #[track_caller]
 pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
     let mut rng = Rng::new(seed ^ 0x006b_696c_6c65_640a);
@@ -115,7 +115,7 @@ pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
                 }
                 Setting::Rewrite { .. } => {
                     poll(life, || None::<()>);
-                    // It takes about 80 ms; what it does at its end is of interest, too.
+                    // A rewrite takes about 80 ms; kills near its end matter, too.
                     let saving = rewrite(&mut client, Duration::from_millis(more_ms));
                     (Kept::All, Vec::new(), saving)
                 }
@@ -131,7 +131,7 @@ pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
         }
         killed_saving += u64::from(saving);
         troupe.ends(kept, End::Crash);
-        // One that was cut in a transaction may go on within it: see `a_cut_transaction_is_healed_by_a_rewrite`.
+        // A file that was cut in a transaction may continue within it: see `a_cut_transaction_is_healed_by_a_rewrite`.
         if setting != Setting::Rdb && !server.log().contains("Truncating the AOF") {
             assert_faultless(&server.folder().join("appendonlydir"));
         }
@@ -140,7 +140,7 @@ pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
     (server, troupe, killed_saving)
 }
 
-/// What has been written is there after whatever crash comes.
+/// Makes sure that what was written survives any crash from now on.
 fn keep(setting: Setting, client: &mut Client) {
     if setting == Setting::Rdb {
         cmd!(client, "SAVE");
@@ -151,13 +151,13 @@ fn keep(setting: Setting, client: &mut Client) {
     }
 }
 
-/// How many saves have put their file in place, of this server and of those before it.
+/// How many saves have put their file in place, of this server and of earlier ones.
 fn saved(server: &Server) -> usize {
     server.log().matches("DB saved on disk").count()
 }
 
-/// A child that saves outlives its server, and may put its older file over that of the next one: no
-/// server keeps the next save against that, so it has to end first.
+/// A child that saves outlives its server, and may replace the next server's file with its older one. No server
+/// protects a later save against that, so the child has to end first.
 fn wait_for_orphan(server: &Server) {
     let log = server.log();
     let Some((_, behind)) = log.rsplit_once("saving started by pid ") else {
@@ -166,12 +166,12 @@ fn wait_for_orphan(server: &Server) {
     let pid = behind.split_whitespace().next().unwrap_or_default();
     let stat = format!("/proc/{pid}/stat");
     wait_until("a child has ended", PATIENCE, || {
-        // Gone, or dead and nobody has asked for it.
+        // It is gone, or a zombie.
         std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
     });
 }
 
-/// The last moment at which all of the AOF was known to be with the kernel.
+/// The last moment at which the whole AOF was known to be passed to the kernel.
 fn last_empty_buffer(client: &mut Client, clock: Clock, time: Duration) -> u64 {
     let mut kept = 0;
     poll(time, || {
@@ -184,7 +184,7 @@ fn last_empty_buffer(client: &mut Client, clock: Clock, time: Duration) -> u64 {
     kept
 }
 
-/// Saves, one after the other: when each one began, and whether the last one goes on.
+/// Saves, one after the other: when each save began, and whether the last one is still running.
 fn save(client: &mut Client, clock: Clock, time: Duration) -> (Vec<u64>, bool) {
     let mut begun = Vec::new();
     poll(time, || {
@@ -198,7 +198,7 @@ fn save(client: &mut Client, clock: Clock, time: Duration) -> (Vec<u64>, bool) {
     (begun, saving)
 }
 
-/// Begins to rewrite the AOF; whether it goes on after that time.
+/// Begins to rewrite the AOF; returns whether that is still running after `time`.
 fn rewrite(client: &mut Client, time: Duration) -> bool {
     cmd!(client, "BGREWRITEAOF");
     poll(time, || None::<()>);
@@ -244,8 +244,8 @@ fn killed_while_rewriting_without_preamble() {
     gate(Setting::Rewrite { preamble: false }, 2, 6);
 }
 
-/// Whoever promises more than the server keeps is found out: not in each run, as a server may die just
-/// after a save.
+/// A history that promises more than the server keeps is noticed: not in each run, as a server may die right after a
+/// save.
 #[test]
 fn canary_rdb_does_not_keep_everything() {
     let mut unseen = vec![Rule::Lost, Rule::Finished, Rule::TwoLeases];

@@ -1,5 +1,5 @@
-//! Links and masters that go, in the middle of the traffic. What WAIT confirmed is not lost, whatever
-//! happens to the master; FAILOVER loses nothing at all; and who has caught up has the same data.
+//! Links and masters that fail in the middle of the traffic. What WAIT confirmed is not lost, whatever happens to the
+//! master. FAILOVER loses nothing at all. A replica that has caught up has the same data.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::{cmd, try_cmd};
 pub enum Way {
     /// SIGKILL of the master; the replica is promoted.
     Killed,
-    /// The FAILOVER command.
+    /// The FAILOVER command moves the master's role.
     Asked,
-    /// The link to the replica is cut, writing is paused; the master stays.
+    /// The link to the replica is cut, and writing is paused; the master stays.
     Links,
 }
 
 impl Way {
     pub const ALL: [Way; 3] = [Way::Killed, Way::Asked, Way::Links];
 
-    /// The test that runs it.
+    /// The name of the test that runs it.
     fn test(self) -> &'static str {
         match self {
             Way::Killed => "the_master_is_killed",
@@ -52,7 +52,7 @@ impl Pair {
         std::mem::swap(&mut self.master, &mut self.replica);
     }
 
-    /// Equal data, with writing stopped meanwhile.
+    /// Asserts equal data, while nothing is written.
     #[track_caller]
     fn assert_equal(&self) {
         cmd!(self.master.connect(), "CLIENT", "PAUSE", 60_000, "WRITE");
@@ -76,7 +76,7 @@ pub fn run(way: Way, seed: u64, cycles: u64) -> Tally {
     }
     if way == Way::Links {
         let count = |field| pair.master.info("stats", field).parse::<u64>().unwrap_or(0);
-        // The first one is the replica's beginning.
+        // The first full synchronization is the replica's start.
         assert!(count("sync_full") > cycles / 2);
         assert!(count("sync_partial_ok") >= cycles.div_ceil(2));
     }
@@ -103,7 +103,7 @@ fn kill_master(pair: &mut Pair, troupe: &mut Troupe, rng: &mut Rng) {
     pair.replica.replica_of(&pair.master);
 }
 
-/// The last moment up to which the replica was known to have everything.
+/// The last moment at which the replica was known to have everything.
 fn last_caught_up(master: &Server, replica: &Server, clock: Clock, moment: Duration) -> u64 {
     let (mut here, mut there) = (master.connect(), replica.connect());
     let mut kept = 0;
@@ -120,7 +120,7 @@ fn last_caught_up(master: &Server, replica: &Server, clock: Clock, moment: Durat
     kept
 }
 
-/// Leases end and due times come meanwhile, and a replica without a master changes nothing.
+/// Leases end and jobs become due meanwhile, and a replica without a master changes nothing.
 #[track_caller]
 fn stays_as_it_is(replica: &Server) {
     wait_until("the link is down", PATIENCE, || {
@@ -141,7 +141,7 @@ fn ask_for_failover(pair: &mut Pair, troupe: &mut Troupe, rng: &mut Rng) {
             let is = |server: &Server, role: &str| server.info("replication", "role") == role;
             let state = client.info("replication", "master_failover_state");
             if is(master, "master") && state.as_deref() == Some("no-failover") {
-                // Refused until the master, too, knows that the replica is there.
+                // Refused until the master knows, too, that the replica is connected.
                 let _ = try_cmd!(client, "FAILOVER", "TO", "127.0.0.1", port, "TIMEOUT", 5000);
             }
             is(replica, "master") && is(master, "slave")

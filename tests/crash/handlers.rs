@@ -1,6 +1,6 @@
-//! Handlers with steps, signals and waits, over the lives of a server that is killed: a step that was answered is there
-//! for the next attempt, nothing is there that nobody wrote, a token that is not current writes nothing, and a signal
-//! is never lost between the look and the wait.
+//! Handlers with steps, signals and waits, over the lives of a server that is killed. A step that was answered exists
+//! for the next attempt, and no step exists that nobody wrote. A token that is not current writes nothing, and no
+//! signal is lost between checking for it and waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,20 +19,20 @@ use crate::troupe::builder;
 const JOBS: u64 = 60;
 const WORKERS: usize = 3;
 const TTR_MS: u64 = 40;
-/// Steps of a handler before it waits for its signal, and after it.
+/// Steps of a handler, before it waits for its signal and after it.
 const STEPS: usize = 6;
 const SIGNAL: &str = "signal";
 
-/// What a worker did, and was told.
+/// An action of a worker, and its answer.
 #[derive(Clone, Debug)]
 enum Event {
-    /// With the steps that it was shown.
+    /// With the steps that came with the delivery.
     Delivered {
         id: String,
         token: u64,
         steps: BTreeMap<String, String>,
     },
-    /// Each value is written by one command alone.
+    /// A step; no two commands write the same value.
     Step {
         id: String,
         token: u64,
@@ -50,7 +50,7 @@ enum Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// It was done.
+    /// Carried out.
     Yes,
     No,
     /// The connection died before the answer.
@@ -59,21 +59,21 @@ enum Answer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// Answered, and not there later.
+    /// A step that was answered is missing later.
     Lost,
-    /// There, and never asked for, or refused.
+    /// A step exists that was never sent, or was refused.
     FromNowhere,
-    /// Written by a token after a later one was given out and had written.
+    /// A token wrote a step after a later token was issued and had written.
     Stale,
-    /// Not delivered though its signal came.
+    /// A job was not delivered though its signal was sent.
     Deaf,
 }
 
 #[derive(Clone, Default)]
 struct Record {
-    /// Those of one worker in their order.
+    /// All events; those of one worker are in order.
     events: Vec<Event>,
-    /// Jobs that are there at the end though all were signalled.
+    /// Jobs that are left at the end though all were signalled.
     left: Vec<String>,
 }
 
@@ -100,7 +100,8 @@ impl Record {
         found
     }
 
-    /// Values name their writers: whoever had a smaller token has written before, and all that was answered is there.
+    /// Values name their writers: all writers with smaller tokens have written earlier, and every step that was
+    /// answered exists.
     fn judge_delivery(
         &self,
         id: &str,
@@ -155,12 +156,12 @@ struct Worker {
     client: Client,
     rng: Rng,
     events: Vec<Event>,
-    /// A delivery that it gave back: its token writes nothing any more.
+    /// A delivery that it gave back: its token can write nothing any more.
     former: Option<(String, u64)>,
     writes: u64,
 }
 
-/// The connection is of no use.
+/// The connection can no longer be used.
 struct Gone;
 
 impl Worker {
@@ -191,7 +192,7 @@ impl Worker {
             self.step(&id, token)?;
             match self.rng.below(12) {
                 0 => return self.give_back(&id, token),
-                // Its lease ends, and it goes on.
+                // Its lease expires, and it continues.
                 1 => thread::sleep(Duration::from_millis(TTR_MS / 2)),
                 _ => {}
             }
@@ -217,7 +218,7 @@ impl Worker {
         }
     }
 
-    /// As a handler that looked, and saw no signal.
+    /// Gives the job back to wait, as a handler does that has seen no signal.
     fn wait(&mut self, id: &str, token: u64) -> Result<(), Gone> {
         let mut nack = cmd("DQ.NACK");
         nack.arg("handlers").arg(id).arg("TOKEN").arg(token);
@@ -234,7 +235,7 @@ impl Worker {
         self.try_former(id, token)
     }
 
-    /// Writes by a token that has ended, its own of now or of before.
+    /// Writes with a token that is no longer valid: that of an earlier delivery, or else this one.
     fn try_former(&mut self, id: &str, token: u64) -> Result<(), Gone> {
         let former = self.former.replace((id.to_owned(), token));
         let (id, token) = former.unwrap_or_else(|| (id.to_owned(), token));
@@ -269,7 +270,7 @@ fn delivered(reply: &[Value]) -> (String, u64, BTreeMap<String, String>) {
     (text(id), text(token).parse().expect("digits"), steps)
 }
 
-/// Sends each job its signal once, at any moment, again where it was not told what became of it.
+/// Sends each job its signal once, at random moments; repeats it if the answer is unknown.
 fn signal(client: &mut Client, rng: &mut Rng, open: &mut Vec<String>) -> Vec<Event> {
     let mut events = Vec::new();
     while !open.is_empty() {
@@ -342,7 +343,7 @@ fn play(seed: u64, lives: u64) -> Record {
     record
 }
 
-/// All that are not signalled are, and then all run to their end.
+/// Signals all jobs that are not signalled yet, and runs all to their end.
 fn finish(server: &Server, mut open: Vec<String>, record: &mut Record) {
     let mut client = server.connect();
     record
@@ -423,7 +424,7 @@ fn steps_and_signals_survive_all_lives() {
     }
 }
 
-/// Each fault, put into what really happened.
+/// Each fault, planted into a real record.
 fn canaries(record: &Record) {
     let later = record.events.iter().position(|event| match event {
         Event::Delivered { steps, .. } => steps.keys().any(|name| name != SIGNAL),

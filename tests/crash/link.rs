@@ -1,20 +1,20 @@
-//! A client's connection to a server that may die at any moment, and its answers read.
+//! A client's connection to a server that may die at any moment, and the parsing of its replies.
 
 use redis::{Arg, Cmd, Value};
 
 use crate::history::{Corpse, Delivery, Lease};
 use crate::support::Client;
 
-/// What became of a command.
+/// The result of a command.
 pub enum Said {
     Reply(Value),
-    /// It has done nothing: this server is not, or no longer, the one to ask.
+    /// It had no effect: this server does not serve it, or no longer does.
     Refused,
     /// The connection died before the answer.
     Nothing,
 }
 
-/// Errors that a server under way to something else answers with. Any other is a fault.
+/// Errors of a server that is changing its role. Any other error is a fault.
 const UNDER_WAY: [&str; 5] = [
     "READONLY",
     "UNBLOCKED",
@@ -73,7 +73,7 @@ pub fn text(value: &Value) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// The answer of DQ.POP and DQ.BPOP, with and without COUNT. `queue` is the one that POP was about.
+/// The reply of DQ.POP and DQ.BPOP, with and without COUNT. `queue` is that of a POP.
 #[track_caller]
 pub fn deliveries(value: &Value, queue: Option<&str>) -> Vec<Delivery> {
     let Value::Array(items) = value else {
@@ -116,7 +116,7 @@ fn delivery(job: &[Value], queue: &str) -> Delivery {
     }
 }
 
-/// The answer of DQ.PEEK.
+/// The reply of DQ.PEEK.
 #[track_caller]
 pub fn corpses(value: &Value) -> Vec<Corpse> {
     let one = |job: &Value| match job {

@@ -1,9 +1,9 @@
-//! Nothing is lost, early, or delivered twice for no reason: servers killed at any moment, cut files,
-//! links and masters that go, clients that behave badly; and a checker over what the clients saw.
+//! No job is lost, early, or delivered twice without a reason: servers killed at any moment, cut files, failing links
+//! and masters, misbehaving clients; and a checker of what the clients saw.
 //!
-//! `DQ_SEED=n` runs that seed alone, `DQ_SOAK_SECONDS=n` goes on with new seeds for so long (`make soak`).
+//! `DQ_SEED=n` runs only that seed, `DQ_SOAK_SECONDS=n` continues with new seeds for so long (`make soak`).
 
-// Without the numbers that fuzzers give it.
+// Its part for fuzzers is not used.
 #[allow(dead_code)]
 #[path = "../simulation/rng.rs"]
 mod rng;

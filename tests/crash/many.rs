@@ -1,4 +1,4 @@
-//! Many deliveries given back or touched by one command.
+//! Many deliveries given back, or touched, by one command.
 
 use redis::{cmd, Cmd, Value};
 
@@ -8,7 +8,7 @@ use crate::link::number;
 use crate::support::Client;
 
 impl Actor {
-    /// Of one queue, with their tokens, each id once: what IDS takes.
+    /// Claims of jobs of one queue, with their tokens, each id once, as IDS requires.
     fn several_held(&mut self) -> Option<(String, Vec<Claim>)> {
         const MOST: usize = 6;
         if self.held.is_empty() {
@@ -25,7 +25,7 @@ impl Actor {
         (!claims.is_empty()).then_some((queue, claims))
     }
 
-    /// Each of those claims has its answer, as if it had been asked alone.
+    /// Records an answer for each claim, as if it had been sent alone.
     fn record_each(
         &mut self,
         (queue, claims): (&str, Vec<Claim>),
@@ -49,7 +49,7 @@ impl Actor {
         let Some((queue, claims)) = self.several_held() else {
             return Ok(());
         };
-        // Some it keeps in mind.
+        // Sometimes it remembers them, to use tokens that are no longer valid.
         if !self.rng.one_in(8) {
             let given = |held: &Held| held.queue == queue && claims.contains(&held.claim);
             self.held.retain(|held| !given(held));

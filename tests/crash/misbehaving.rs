@@ -1,5 +1,5 @@
-//! Clients that behave badly: they vanish while they wait, are thrown out by others, send halves of
-//! commands, do not read, never acknowledge. Their jobs come back, and nothing stays behind.
+//! Clients that misbehave: they disconnect while they wait, are disconnected by others, send partial commands, do not
+//! read, never acknowledge. Their jobs come back, and nothing of them is left behind.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn add(client: &mut Client, ids: impl IntoIterator<Item = usize>) {
     }
 }
 
-/// Takes and acknowledges everything until the queue is empty; the deliveries, by id.
+/// Takes and acknowledges everything until the queue is empty; returns the deliveries, by id.
 #[track_caller]
 fn take_all(server: &Server) -> HashMap<String, Delivery> {
     let mut client = server.connect();
@@ -58,8 +58,8 @@ fn take_all(server: &Server) -> HashMap<String, Delivery> {
     taken
 }
 
-/// Some hang up, some are killed, in the midst of jobs coming; those whom a job had been given to leave
-/// it to their lease's end.
+/// Some disconnect and some are killed while jobs are delivered; a job that was delivered to one of them comes back
+/// when its lease expires.
 #[test]
 fn thousands_vanish_while_they_wait() {
     const CLIENTS: usize = 2500;
@@ -99,7 +99,7 @@ fn thousands_vanish_while_they_wait() {
     assert!(taken.values().any(|job| job.attempts > 1));
 }
 
-/// Every client gets a job, nil or an error, and every job is with a client or still there.
+/// Every client gets a job, nil or an error, and every job is reserved by a client or still in the queue.
 #[test]
 fn storms_of_unblock() {
     const ROUNDS: usize = 25;
@@ -131,7 +131,7 @@ fn storms_of_unblock() {
             pipe.cmd("CLIENT").arg("UNBLOCK").arg(id).arg(how);
         }
         pipe.exec(&mut storm).expect("answers");
-        // Those too who began to wait only after it.
+        // Including those that began to wait only after it.
         wait_until("nobody waits", PATIENCE, || {
             for (_, id) in &clients {
                 cmd!(storm, "CLIENT", "UNBLOCK", id);
@@ -162,7 +162,7 @@ fn storms_of_unblock() {
     nobody_waits(&server);
 }
 
-/// Half a command does nothing, and what stood whole before it has been done.
+/// A partial command does nothing, and the complete ones before it are carried out.
 #[test]
 fn halves_of_packets() {
     let server = Server::start();
@@ -206,7 +206,7 @@ fn halves_of_packets() {
     );
 }
 
-/// The server throws out who does not read; the jobs in those answers come back.
+/// The server disconnects clients that do not read; the jobs in their replies come back.
 #[test]
 fn readers_that_do_not_read() {
     const JOBS: usize = 600;
@@ -234,7 +234,7 @@ fn readers_that_do_not_read() {
     nobody_waits(&server);
 }
 
-/// It takes whatever it can get, for as long as it lives, and finishes nothing.
+/// The consumer takes all jobs it can get, for as long as it lives, and finishes none.
 #[test]
 fn a_consumer_that_never_acks() {
     const JOBS: usize = 200;

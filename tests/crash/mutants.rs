@@ -1,7 +1,7 @@
-//! The history of a real run, falsified in one place: each rule notices it, amid all that else went on.
+//! The history of a real run, falsified in one place: each rule must notice it, in the middle of everything else.
 //!
-//! Not every falsification can be told from what may happen (a POP without an answer may have counted an
-//! attempt): so for each one it is said how many of ten must be noticed.
+//! Not every falsification can be told from what is possible (a POP without an answer may have counted an attempt). So
+//! for each it is defined how many of ten must be noticed.
 
 use crate::cycles::{self, Setting};
 use crate::history::{
@@ -9,10 +9,10 @@ use crate::history::{
 };
 use crate::rng::Rng;
 
-/// False: it does not fit here.
+/// Returns false if it is not possible in this history.
 type Falsify = fn(&mut History, &mut Rng) -> bool;
 
-/// What it is, how to do it, the rule that notices it, and in how many of ten cases at least.
+/// Its name, the falsification, the rule that must notice it, and in at least how many of ten cases.
 pub type Mutant = (&'static str, Falsify, Rule, usize);
 
 const MUTANTS: [Mutant; 11] = [
@@ -36,7 +36,7 @@ const MUTANTS: [Mutant; 11] = [
 
 pub type Place = (usize, usize);
 
-/// Any delivery with a lease.
+/// A random delivery with a lease.
 fn any(history: &History, rng: &mut Rng) -> Place {
     let places: Vec<Place> = (0..history.entries.len())
         .flat_map(|at| {
@@ -81,7 +81,7 @@ fn add_of(history: &mut History, (at, job): Place) -> (&mut Add, u64) {
         .expect("its ADD")
 }
 
-/// A later delivery of the same job.
+/// The next delivery of the same job.
 fn next_of(history: &History, (at, job): Place) -> Option<Place> {
     let payload = &jobs(&history.entries[at])[job].payload;
     let same = |entry: &Entry| {
@@ -92,7 +92,7 @@ fn next_of(history: &History, (at, job): Place) -> Option<Place> {
     later.find_map(|at| same(&history.entries[at]).map(|job| (at, job)))
 }
 
-/// A delivery of the drain, the first of its job, and the ACK behind it.
+/// A delivery of the final drain that is the first of its job, and whose ACK follows.
 pub fn at_the_end(history: &History, rng: &mut Rng) -> Option<Place> {
     let (at, job) = any(history, rng);
     let drains = matches!(history.entries.get(at + 1)?.what, What::Ack(_));
@@ -174,7 +174,7 @@ fn prolong(history: &mut History, rng: &mut Rng) -> bool {
     !is_moved(history, (at, job)) && next_of(history, (at, job)).is_some()
 }
 
-/// Given back it may come again at any time, and its place in line is another one.
+/// Whether the job was given back: then it may come again at any time, and has another place in the order.
 fn is_moved(history: &History, (at, job): Place) -> bool {
     let id = &jobs(&history.entries[at])[job].id;
     history.entries.iter().any(|entry| match &entry.what {
@@ -237,9 +237,9 @@ fn bury(history: &mut History, rng: &mut Rng) -> bool {
 #[test]
 fn canary_what_is_falsified_is_noticed() {
     let mut unseen = MUTANTS.to_vec();
-    // Now and then a history has too little of something, most of all on a busy machine: so each is longer than the one before.
+    // A history may have too little of something, above all on a busy machine: so each is longer than the one before.
     for seed in 1..=6 {
-        // Few commands, as fsync allows no more: the history is looked at a hundred times.
+        // Few commands, as fsync allows no more, and as the history is checked a hundred times.
         let (server, troupe, _) = cycles::kill(Setting::Always, seed + 3, 4 * seed);
         let history = troupe.drained(&server);
         check(&history).assert_clean(&history);
@@ -251,7 +251,7 @@ fn canary_what_is_falsified_is_noticed() {
     panic!("not noticed: {unseen:?}");
 }
 
-/// In ten places, each by chance.
+/// Falsifies ten random places; returns whether enough were noticed.
 pub fn is_noticed(history: &History, (name, falsify, rule, at_least): &Mutant) -> bool {
     let mut rng = Rng::new(4);
     let (mut tried, mut noticed) = (0, 0);

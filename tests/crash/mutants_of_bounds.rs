@@ -1,18 +1,18 @@
-//! As mutants.rs, of what MAXLEN, DEDUPE and PURGE did: of a history in which that is not rare.
+//! As mutants.rs, of MAXLEN, DEDUPE and PURGE, with a history in which these matter often.
 
 use crate::cycles::{self, Setting};
 use crate::history::{check, Bounds, Entry, History, Purge, Rule, Stories, Turns, What, Which};
 use crate::mutants::{is_noticed, Mutant};
 use crate::rng::Rng;
 
-/// Of random purges.
+/// Falsified: random purges.
 const PURGES: [Mutant; 3] = [
     ("a purge that told more", tell_more, Rule::Purged, 4),
     ("a purge that told nothing", tell_nothing, Rule::Purged, 5),
     ("jobs that a purge left", leave, Rule::Finished, 10),
 ];
 
-/// Of all there is: another bound than there was.
+/// Falsified for all entries: another bound than the real one.
 const BOUNDS: [(&str, &str, Bounds, Rule); 8] = [
     ("a smaller MAXLEN", "bounded", bounds(2, 100), Rule::Length),
     ("a larger MAXLEN", "bounded", bounds(24, 100), Rule::Length),
@@ -65,7 +65,7 @@ const fn rate(most: u64, window_ms: u64) -> Bounds {
     }
 }
 
-/// Any purge with an answer that fits.
+/// A random purge whose answer fits.
 fn any(history: &mut History, rng: &mut Rng, fits: fn(u64) -> bool) -> usize {
     let answer = |entry: &Entry| match &entry.what {
         What::Purge(purge) => purge.answer,
@@ -97,7 +97,8 @@ fn tell_nothing(history: &mut History, rng: &mut Rng) -> bool {
     true
 }
 
-/// It was of all jobs, then: but one that was there came later.
+/// Makes the purge one of all jobs; false unless a job that existed before it was delivered after
+/// it.
 fn leave(history: &mut History, rng: &mut Rng) -> bool {
     let at = any(history, rng, |_| true);
     purge(history, at).which = Which::All;
@@ -123,7 +124,7 @@ fn are_enough(history: &History) -> bool {
     purges.filter(|&told| told > 1).count() > 2
 }
 
-/// Not everything comes in each run.
+/// Not every case occurs in each run.
 #[test]
 fn canary_what_is_falsified_of_bounds_is_noticed() {
     let (mut purges, mut unseen) = (PURGES.to_vec(), BOUNDS.to_vec());

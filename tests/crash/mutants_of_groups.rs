@@ -10,7 +10,7 @@ const MUTANTS: [Mutant; 2] = [
     ("an older job of a group", age, Rule::GroupOrder, 5),
 ];
 
-/// Of all there is: another rule than there was.
+/// Falsified for all entries: another rule than the real one.
 const RULES: [(&str, &str, Turns, Rule); 2] = [
     ("turns under GROUPFIFO", "fifo", Turns::Fair, Rule::Unfair),
     (
@@ -21,7 +21,7 @@ const RULES: [(&str, &str, Turns, Rule); 2] = [
     ),
 ];
 
-/// A job of that queue that was delivered first by the drain is of that group from now on; which one it was of.
+/// Gives another group to a job of that queue whose first delivery was in the drain; returns its real group.
 fn regroup(
     history: &mut History,
     rng: &mut Rng,
@@ -42,7 +42,7 @@ fn regroup(
     add.group.replace(group.to_owned()).into()
 }
 
-/// Whether the drain was handed enough of that queue.
+/// Whether the drain got enough jobs of that queue.
 fn are_enough(history: &History, queue: &str) -> bool {
     let last = history.entries.last().map(|entry| entry.client);
     let drains = history.entries.iter().filter(|it| Some(it.client) == last);
@@ -59,7 +59,7 @@ fn age(history: &mut History, rng: &mut Rng) -> bool {
     before.is_some_and(|group| group.as_deref() != Some("g1"))
 }
 
-/// Not everything comes in each run, and on a busy machine little does: so each run is longer than the one before.
+/// Not every case occurs in each run, and few on a busy machine: so each run is longer than the one before.
 #[test]
 fn canary_what_is_falsified_of_groups_is_noticed() {
     let (mut mutants, mut rules) = (MUTANTS.to_vec(), RULES.to_vec());

@@ -1,4 +1,4 @@
-//! Recurring jobs over the lives of a server that is killed: a rule's occurrences grow along its grid, each is
+//! Recurring jobs over the lives of a server that is killed. The occurrences of a rule grow along its grid, each is
 //! finished once, and as many have run as clients were told.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::support::audit::assert_faultless;
 use crate::support::{poll, wait_until, Client, Server, PATIENCE};
 use crate::troupe::builder;
 
-/// The shortest that a rule may be.
+/// The shortest interval that a rule may have.
 const EVERY_MS: u64 = 1000;
 const RULES: u64 = 200;
 const WORKERS: usize = 2;
@@ -36,10 +36,10 @@ struct Run {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// The worker lets the lease end.
+    /// The worker lets the lease expire.
     Left,
     Acked,
-    /// The ACK found another delivery, or none.
+    /// The ACK came when there was another delivery, or none.
     TooLate,
     GivenBack,
     /// The connection died before the answer of ACK or NACK.
@@ -48,18 +48,18 @@ enum Fate {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// No instant of the rule's.
+    /// Not an instant of the rule.
     OffGrid,
     Early,
-    /// Not later than one that was finished, or than one that came before.
+    /// Not later than an occurrence that was finished, or earlier than one before it.
     NotGrown,
-    /// Again, though its lease went on.
+    /// Delivered again while its lease was live.
     TwoLeases,
-    /// `runs` is not what was acknowledged.
+    /// `runs` is not the number of acknowledged occurrences.
     Miscounted,
 }
 
-/// What is judged: all deliveries, and at the end of each rule its runs.
+/// Everything that is judged: all deliveries, and the runs of each rule at the end.
 struct Record {
     firsts: BTreeMap<String, u64>,
     runs: Vec<Run>,
@@ -121,14 +121,14 @@ fn judge_pair(before: &Run, run: &Run, found: &mut Found) {
     if run.occurrence < least {
         found.0.push((Fault::NotGrown, text()));
     }
-    // What may have ended it, or the lease: the reply came when both were over, at the latest.
+    // Unless ACK or NACK may have ended the delivery, its lease must be over when the next reply arrives.
     let goes_on = matches!(before.fate, Fate::Left | Fate::TooLate);
     if goes_on && run.came.wall_ms() < before.deadline {
         found.0.push((Fault::TwoLeases, text()));
     }
 }
 
-/// Pops, and acknowledges most of it, until the connection is of no use.
+/// Pops jobs, and acknowledges most of them, until the connection fails.
 fn work(client: &mut Client, clock: Clock, rng: &mut Rng) -> Vec<Run> {
     let mut runs = Vec::new();
     loop {
@@ -252,7 +252,7 @@ fn play(seed: u64, lives: u64) -> Record {
     }
 }
 
-/// How often each rule has run, by the server.
+/// How often each rule has run, as the server counts.
 fn count(server: &Server, firsts: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut client = server.connect();
     wait_until("all are there", PATIENCE, || {
@@ -289,7 +289,7 @@ fn occurrences_grow_over_all_lives() {
     }
 }
 
-/// Each fault, put into what really happened.
+/// Each fault, planted into a real record.
 fn canaries(record: &Record) {
     let acked = record.runs.iter().position(|run| run.fate == Fate::Acked);
     let acked = acked.expect("one was finished");

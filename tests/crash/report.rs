@@ -1,4 +1,4 @@
-//! Seeds, and what was done with them.
+//! Seeds, and reports of what was run with them.
 
 use std::env;
 use std::fmt;
@@ -9,7 +9,7 @@ pub fn from_env(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// `DQ_SEED` alone, or the first so many.
+/// The seed of `DQ_SEED` alone, or the first `count`.
 pub fn seeds(count: u64) -> std::ops::Range<u64> {
     match from_env("DQ_SEED") {
         Some(seed) => seed..seed + 1,

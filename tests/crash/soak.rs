@@ -1,4 +1,4 @@
-//! `DQ_SOAK_SECONDS`: everything again and again with new seeds, and what came of it.
+//! `DQ_SOAK_SECONDS`: runs everything repeatedly with new seeds, and reports the results.
 
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -51,7 +51,7 @@ fn soak() {
 
 type Reports<'a, T> = &'a [(T, Report)];
 
-/// To the stream itself: the harness shows what is printed only when a test fails.
+/// Written to the stream itself: the test harness shows printed text only when a test fails.
 fn tell(settings: Reports<'_, Setting>, ways: Reports<'_, Way>, cuts: Cuts, time: Duration) {
     let mut text = format!("soak: {} s, no faults; AOF: {cuts:?}\n", time.as_secs());
     let mut line = |name: String, report: &Report| {

@@ -1,4 +1,4 @@
-//! What an actor does next.
+//! The next action of an actor.
 
 use redis::{cmd, Cmd, Value};
 
@@ -88,7 +88,7 @@ impl Actor {
         command
     }
 
-    /// The answer of an ADD.
+    /// Records the answer of an ADD.
     fn told(&mut self, queue: &str, add: &mut Add, reply: Option<&Value>) {
         let id = reply.and_then(bytes);
         add.answer = reply.map(|reply| match reply {
@@ -134,7 +134,7 @@ impl Actor {
         self.handed(&asked, pop, None)
     }
 
-    /// With the options that both forms have.
+    /// A POP with the options that both POP and BPOP have.
     fn new_pop(&mut self, queues: &[&str], by_id: bool) -> (Pop, Vec<String>) {
         let mut options = Vec::new();
         let count = match by_id {
@@ -172,13 +172,13 @@ impl Actor {
         self.record(&queue, asked, What::Pop(pop))
     }
 
-    /// One of the jobs in hand, with its token or, now and then, without.
+    /// One of the jobs that it holds, with its token or sometimes without.
     fn one_held(&mut self, lets_go: bool) -> Option<Held> {
         if self.held.is_empty() {
             return None;
         }
         let at = self.rng.below(self.held.len() as u64) as usize;
-        // Some it keeps in mind, to come again with a token that has ended.
+        // Sometimes it remembers the job, to come again with a token that is no longer valid.
         let mut held = match lets_go && !self.rng.one_in(8) {
             true => self.held.swap_remove(at),
             false => self.held[at].clone(),
@@ -195,7 +195,7 @@ impl Actor {
         };
         let mut claims = vec![first.claim.clone()];
         if self.rng.one_in(4) {
-            // More of the same queue and the same form, each id once.
+            // More claims of the same queue and form, each id once.
             let with_token = first.claim.token.is_some();
             let fits = |held: &&Held| held.queue == first.queue && held.claim.id != first.claim.id;
             let more = self.held.iter().rev().find(fits);
@@ -278,7 +278,7 @@ impl Actor {
         self.record(&held.queue, &asked, What::Touch(touch))
     }
 
-    /// A queue, and one or two jobs of it.
+    /// A queue, and one or two of its jobs.
     fn some_known(&mut self) -> Option<(String, Vec<String>)> {
         if self.known.is_empty() {
             return None;
@@ -364,7 +364,7 @@ impl Actor {
         self.record(queue, &asked, What::Purge(Purge { which, answer }))
     }
 
-    /// No entry of the history: whatever the limits are, the rules are the same.
+    /// Not recorded in the history: the rules are the same under all limits.
     fn configure(&mut self, client: &mut Client) -> Result<(), Gone> {
         let number = self.rng.below(300);
         let line = match self.rng.below(8) {
@@ -386,9 +386,9 @@ impl Actor {
         asked.reply.map(|_| ()).ok_or(Gone)
     }
 
-    /// Two ADDs and a POP in one: all of it or nothing.
+    /// Two ADDs and a POP in one transaction: all of it or nothing.
     fn transaction(&mut self, client: &mut Client) -> Result<(), Gone> {
-        // Their ADDs are not refused, so that each shows whether its transaction was carried out.
+        // These ADDs are never refused, so each shows whether its transaction was carried out.
         let queue = *self
             .rng
             .pick(&["plain", "limits", "purged", "fair", "fifo", "metered"]);
@@ -398,7 +398,7 @@ impl Actor {
         commands.extend(adds.iter().map(|add| self.add_command(queue, add)));
         commands.push(cmd("DQ.POP").arg(queue).arg(options).clone());
         for command in &commands {
-            // Without EXEC nothing is done.
+            // Without EXEC nothing is carried out.
             self.ask(client, command)?.reply.ok_or(Gone)?;
         }
         let asked = self.ask(client, &cmd("EXEC"))?;

@@ -1,4 +1,4 @@
-//! Several actors at one server at the same time, over all of its lives.
+//! Several actors use one server at the same time, over all of its lives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ const ACTORS: usize = 4;
 pub struct Troupe {
     pub clock: Clock,
     seed: u64,
-    /// The test that replays it.
+    /// The test that reproduces it.
     test: &'static str,
     actors: Vec<Actor>,
     lives: Vec<Life>,
@@ -31,7 +31,7 @@ impl Troupe {
         }
     }
 
-    /// ADDs have themselves confirmed by WAIT, now and then.
+    /// Makes the actors sometimes wait until a replica has confirmed an ADD.
     pub fn waiting_for_replicas(mut self) -> Troupe {
         for actor in &mut self.actors {
             actor.waits = true;
@@ -43,7 +43,7 @@ impl Troupe {
         self.lives.len()
     }
 
-    /// Traffic until `scene` is over; it ends by having killed the server, or the actors are told to stop.
+    /// Runs the traffic until `scene` ends: it has killed the server, or the actors are told to stop.
     pub fn play<T>(&mut self, server: &mut Server, scene: impl FnOnce(&mut Server) -> T) -> T {
         let life = self.life();
         let over = AtomicBool::new(false);
@@ -58,12 +58,12 @@ impl Troupe {
         })
     }
 
-    /// The server is dead, or no master any more: what is promised to be there.
+    /// A life has ended, as the server is dead or no longer master: `kept` is what must survive.
     pub fn ends(&mut self, kept: Kept, end: End) {
         self.lives.push(Life { kept, end });
     }
 
-    /// Takes everything out that is still there.
+    /// Takes out every job that is left.
     #[track_caller]
     pub fn drained(self, server: &Server) -> History {
         let mut client = server.connect();
@@ -80,7 +80,7 @@ impl Troupe {
         }
     }
 
-    /// Takes everything out, and judges. The server's folder stays if there is a fault.
+    /// Takes out every job that is left, and judges the history. The server's folder is kept if there is a fault.
     #[track_caller]
     pub fn judge(self, server: &Server) -> Tally {
         let (seed, test) = (self.seed, self.test);
@@ -96,7 +96,7 @@ impl Troupe {
     }
 }
 
-/// Ends the actors also where the scene panics.
+/// Stops the actors even if the scene panics.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -105,7 +105,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A lease that nobody named is short, or the drain would take a minute.
+/// The default lease is short, or the drain would take a minute.
 pub fn builder() -> crate::support::Builder {
     Server::builder().module_arguments("default-ttr 150")
 }

@@ -1,7 +1,8 @@
-//! The libraries of clients/: no circle of files, none too long, what decides does no I/O.
+//! Rules for the libraries of clients/: files have no circular imports, none is too long, and those that decide do no
+//! I/O.
 //!
-//! Go's compiler refuses circles of packages. Classes of a Java package name each other, as a class and its builder do:
-//! there it is packages that must make no circle.
+//! Go's compiler refuses circular packages. Classes of one Java package refer to each other, as a class and its builder
+//! do: so for Java the packages must have no circle.
 
 use crate::graph::{Arrows, House};
 use crate::{circle, root};
@@ -11,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 const MOST_LINES: usize = 400;
 
-/// Of sources, by the path from the root.
+/// Sources by their path from the root.
 pub type Files = BTreeMap<String, String>;
 
 pub fn files(folder: &str, ending: &str) -> Files {
@@ -33,7 +34,7 @@ pub fn files(folder: &str, ending: &str) -> Files {
     all
 }
 
-/// The code without comments.
+/// The code without its comments.
 pub fn code(text: &str, comment: &str) -> String {
     let mut kept = String::new();
     let mut is_in_block = false;
@@ -49,7 +50,7 @@ pub fn code(text: &str, comment: &str) -> String {
     kept
 }
 
-/// That path without what leads back.
+/// The path with its `..` resolved.
 fn plain(path: &Path) -> String {
     let mut parts = PathBuf::new();
     for part in path.components() {
@@ -62,7 +63,7 @@ fn plain(path: &Path) -> String {
     parts.to_string_lossy().into_owned()
 }
 
-// --- Who imports whom
+// --- Imports
 
 fn of_typescript(files: &Files) -> Arrows {
     let mut arrows = Arrows::new();
@@ -79,7 +80,7 @@ fn of_typescript(files: &Files) -> Arrows {
     arrows
 }
 
-/// What `from` begins with a point; that of types alone counts, too.
+/// Relative imports; those of types alone count, too.
 fn of_python(files: &Files) -> Arrows {
     let mut arrows = Arrows::new();
     for (file, text) in files {
@@ -141,7 +142,7 @@ fn of_rust(files: &Files) -> Arrows {
     House::of(files.iter().map(|(file, text)| (below(file), text.clone()))).arrows()
 }
 
-/// Its sources, who imports whom in them, and how many such arrows there are at least.
+/// A library's sources, the function that finds its imports, and the least number of imports.
 type Library = (Files, fn(&Files) -> Arrows, usize);
 
 fn libraries() -> Vec<Library> {
@@ -197,7 +198,7 @@ fn circles_of_libraries_are_noticed() {
     }
 }
 
-// --- Length
+// --- Length of files
 
 fn too_long(files: &Files) -> Vec<&str> {
     let long = files
@@ -220,9 +221,9 @@ fn no_file_of_a_library_is_too_long() {
     assert_eq!(too_long(&all), ["long"]);
 }
 
-// --- What decides
+// --- Files that decide
 
-/// Files, as they are named in docs/libraries.md, and words of I/O, threads and clocks.
+/// Files, as docs/libraries.md names them, and words of I/O, threads and clocks.
 const CORES: [(&str, &[&str], &[&str]); 5] = [
     (
         "clients/python/src/dq",
@@ -317,7 +318,7 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Words of a file's code; what strings say is none.
+/// The words of a file's code, except those in strings.
 fn words(text: &str, comment: &str) -> BTreeSet<String> {
     let code = code(text, comment);
     let outside = code.lines().flat_map(|line| line.split('"').step_by(2));

@@ -1,8 +1,9 @@
-//! The errors that end a worker stand in one table of docs/libraries.md. The five libraries' tables are written from it.
+//! One table of docs/libraries.md lists the errors that end a worker. The tables of the five libraries are written from
+//! it.
 
 use crate::written::{by, by_for_go, check, rows};
 
-/// An error of the server, and what to do.
+/// An error of the server, and what the user should do.
 struct Fatality<'a> {
     said: &'a str,
     is_first: bool,
@@ -25,7 +26,7 @@ fn fatalities(page: &str) -> Vec<Fatality<'_>> {
     fatalities
 }
 
-/// Row by row, between a head and a foot.
+/// The text of a file: a head, a row for each error, and a foot.
 fn text(page: &str, head: &str, row: fn(&Fatality<'_>) -> String, foot: &str) -> String {
     let rows: Vec<String> = fatalities(page).iter().map(row).collect();
     [head, &*rows.join(",\n"), foot].concat()

@@ -1,9 +1,9 @@
-//! The fields of a job stand in one table of docs/libraries.md. The five libraries' records are written from it.
+//! One table of docs/libraries.md lists the fields of a job. The records of the five libraries are written from it.
 
 use crate::written::{by, by_for_go, check, rows};
 
 struct Field<'a> {
-    /// As the server has it, such as `max-attempts`.
+    /// The name that the server uses, such as `max-attempts`.
     name: &'a str,
     kind: &'a str,
     value: String,
@@ -41,10 +41,10 @@ fn fields(page: &str) -> Vec<Field<'_>> {
     rows.into_iter().map(field).collect()
 }
 
-/// A type, and what reads it: `{}` is the field's name in quotes.
+/// A type, and the expression that reads it: `{}` is the field's name in quotes.
 type Kind = (&'static str, &'static str);
 
-/// Kind by kind: Python, Node.js, Go, Java, Rust.
+/// The type of each kind in Python, Node.js, Go, Java, Rust.
 #[rustfmt::skip]
 const KINDS: [(&str, [Kind; 5]); 18] = [
     ("id", [("str", "id_from(fields[{}])"), ("string", "toText(get({}))"), ("string", "asText(fields[{}])"),
@@ -90,7 +90,7 @@ const KINDS: [(&str, [Kind; 5]); 18] = [
         ("List<JobResult>", "JobResult.all(fields.get({}), codec)"), ("Vec<Before>", "it.results({})")]),
 ];
 
-/// A language: its column of `KINDS`, its quote, how it names a field, and how it writes what a field is.
+/// A language: its column of `KINDS`, its quotation mark, how it names a field, and how it describes one.
 struct Language {
     column: usize,
     quote: char,
@@ -99,7 +99,7 @@ struct Language {
 }
 
 impl Language {
-    /// Lines for each field, in which `{name}`, `{kind}`, `{read}` and `{value}` are its own.
+    /// The line for each field, with `{name}`, `{kind}`, `{read}` and `{value}` replaced.
     fn lines(&self, page: &str, line: &str) -> String {
         let filled = |field: &Field<'_>| {
             let kinds = KINDS.iter().find(|(kind, _)| *kind == field.kind);
@@ -150,7 +150,7 @@ fn in_java(name: &str) -> String {
     }
 }
 
-/// Words in backquotes.
+/// Converts words in backquotes.
 fn code_in_java(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let part = |(at, part): (usize, &str)| match at % 2 {

@@ -1,9 +1,10 @@
-//! Which file uses which: an arrow for each path in the code that begins with `crate::`, `super::` or the
-//! name of a child module. Comments, strings and tests are left out.
+//! Which file uses which: an edge (arrow) for each path in the code that begins with `crate::`, `super::` or the name
+//! of a child module. Comments, strings and tests are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Folders whose files are rooms of their own. Any other folder is one room with the file that names it.
+/// Folders in which each file is a room (node) of its own. Any other folder is one room together with the file of its
+/// name.
 const FLOORS: [&str; 4] = ["storage", "queue", "server", "commands"];
 
 /// A module's path from the crate's root: `server/key`; empty for the root itself.
@@ -13,7 +14,7 @@ pub struct House {
     sources: BTreeMap<Module, String>,
 }
 
-/// (who uses, what is used)
+/// Pairs of the user and what it uses.
 pub type Arrows = BTreeSet<(Module, Module)>;
 
 impl House {
@@ -51,7 +52,7 @@ impl House {
         for (module, source) in &self.sources {
             for path in self.paths(module, source) {
                 let (from, to) = (room(module), room(&self.resolve(&path)));
-                // What a floor gives out of its files is followed, and no arrow of its own.
+                // A floor's re-exports of its own files are followed, and are no arrows themselves.
                 let gives_out = FLOORS.contains(&&*from) && floor(&to) == from;
                 if from != to && !(gives_out && source.contains("pub use")) {
                     arrows.insert((from, to));
@@ -61,13 +62,13 @@ impl House {
         arrows
     }
 
-    /// All paths in the code that lead to something of the crate, from its root on.
+    /// All paths in the code that lead to an item of the crate, from its root on.
     fn paths(&self, module: &str, source: &str) -> Vec<Vec<String>> {
         let here: Vec<String> = parts(module);
         let mut paths = Vec::new();
         let words = words(source);
         for (at, word) in words.iter().enumerate() {
-            // The middle of a path, or who may see something.
+            // The middle of a path, or the scope of a visibility.
             let is_no_use = at > 0 && ["::", "in"].contains(&words[at - 1]);
             if is_no_use {
                 continue;
@@ -91,7 +92,7 @@ impl House {
         paths
     }
 
-    /// The module in which a path ends.
+    /// The module in which a path's item is.
     fn resolve(&self, path: &[String]) -> Module {
         let mut module = String::new();
         for part in path {
@@ -111,7 +112,7 @@ impl House {
         module
     }
 
-    /// The child from which a module gives out that name.
+    /// The child module from which a module re-exports that name.
     fn given_out(&self, module: &str, name: &str) -> Option<Module> {
         let words = words(self.sources.get(module)?);
         let mut at = 0;
@@ -131,7 +132,7 @@ impl House {
     }
 }
 
-/// The paths that go on from `base` at that word, through braces.
+/// The paths that continue from `base` at that word, including those in braces.
 fn branches(
     words: &[&str],
     mut at: usize,
@@ -174,7 +175,7 @@ fn parts(module: &str) -> Vec<String> {
         .collect()
 }
 
-/// The room that a module belongs to.
+/// The room of a module.
 fn room(module: &str) -> Module {
     let mut parts = module.splitn(3, '/');
     match (parts.next(), parts.next()) {
@@ -188,7 +189,7 @@ pub fn floor(module: &str) -> &str {
     module.split('/').next().unwrap_or_default()
 }
 
-/// Names, `::` and single signs.
+/// Names, `::` and single punctuation characters.
 fn words(source: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = source.trim_start();
@@ -207,7 +208,7 @@ fn words(source: &str) -> Vec<&str> {
     words
 }
 
-/// The code without comments and what strings say.
+/// The code without comments and the contents of strings.
 fn plain(text: &str) -> String {
     let mut code = String::new();
     for line in text.lines() {
@@ -229,7 +230,7 @@ fn plain(text: &str) -> String {
     code
 }
 
-/// Without what is compiled for tests alone: the item behind each `#[cfg(test)]`.
+/// The code without items that are compiled for tests only: those after each `#[cfg(test)]`.
 fn without_tests(code: &str) -> String {
     let mut kept = String::new();
     let mut rest = code;

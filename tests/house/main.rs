@@ -1,4 +1,4 @@
-//! How the house is built: which part uses which. docs/architecture.md is the picture of it.
+//! The structure of the code: which part uses which. docs/architecture.md shows it.
 
 mod clients;
 mod fatal;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-/// From the ground up: a part uses those below it.
+/// From the bottom up: a part uses those below it.
 const FLOORS: [&str; 7] = [
     "storage", "slots", "queue", "zones", "server", "commands", "",
 ];
@@ -41,7 +41,7 @@ fn house() -> House {
     House::of(files)
 }
 
-/// Arrows that lead to a higher floor.
+/// Arrows from a lower floor to a higher one.
 fn upward(arrows: &Arrows) -> Vec<String> {
     let height = |room: &str| {
         let of = floor(room);
@@ -54,7 +54,7 @@ fn upward(arrows: &Arrows) -> Vec<String> {
         .collect()
 }
 
-/// A way along the arrows that ends where it began.
+/// A circle of arrows, if there is one.
 fn circle(arrows: &Arrows) -> Option<String> {
     let mut uses: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (from, to) in arrows {
@@ -87,7 +87,7 @@ fn walk<'a>(
     found
 }
 
-/// What a queue is made of knows no rule: neither what decides, nor what shows.
+/// A queue's state must know no rule: neither code that decides nor code that shows.
 fn state_uses_rules(arrows: &Arrows) -> Vec<&str> {
     const STATE: &str = "queue/state";
     let is_rule = |room: &str| arrows.contains(&(room.to_owned(), STATE.to_owned()));

@@ -1,4 +1,4 @@
-//! docs/architecture.md and CONTRIBUTING.md name what is there, and the map leaves out no file.
+//! docs/architecture.md and CONTRIBUTING.md name only what exists, and the map names every file.
 
 use crate::root;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ fn is_part_of_word(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
-/// All that stands between backticks, but for blocks of several lines.
+/// All text between backquotes, except code blocks.
 pub fn quoted(text: &str) -> Vec<String> {
     let mut in_block = false;
     let mut all = Vec::new();
@@ -29,7 +29,7 @@ pub fn quoted(text: &str) -> Vec<String> {
     all
 }
 
-/// The lines of the picture of the house.
+/// The lines of the map in docs/architecture.md.
 fn picture(text: &str) -> Vec<&str> {
     let lines = text.lines().skip_while(|line| !line.starts_with("```text"));
     lines
@@ -38,7 +38,7 @@ fn picture(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A name of a file or folder, relative to the root or to src.
+/// Whether it is the name of a file or folder, relative to the root or to src.
 fn is_path(name: &str) -> bool {
     let is_plain = |char| is_part_of_word(char) || "/.-".contains(char);
     name.chars().all(is_plain)
@@ -64,7 +64,7 @@ pub fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 
 const MAKEFILES: [&str; 3] = ["Makefile", "tests/tests.mk", "benches/bench.mk"];
 
-/// All words of the code, its comments included, and of what builds it.
+/// All words of the code with its comments, and of the Makefiles.
 fn words_of_code() -> BTreeSet<String> {
     let mut files: Vec<PathBuf> = MAKEFILES.iter().map(|name| root().join(name)).collect();
     files.push(root().join("Cargo.toml"));
@@ -85,7 +85,7 @@ fn targets() -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// What a page names that is nowhere: files, make's targets, functions and types.
+/// Names on a page that do not exist: of files, make's targets, functions and types.
 fn missing(text: &str, words: &BTreeSet<String>, targets: &BTreeSet<String>) -> Vec<String> {
     let is_there = |name: &String| {
         if let Some(target) = name.strip_prefix("make ") {
@@ -102,7 +102,7 @@ fn missing(text: &str, words: &BTreeSet<String>, targets: &BTreeSet<String>) -> 
     names.filter(|name| !is_there(name)).collect()
 }
 
-/// Files that the page does not name: those of the picture's floors, by their names alone.
+/// Files that the page does not name; those of the map's floors are named without their path.
 fn left_out(text: &str) -> Vec<String> {
     let words: BTreeSet<&str> = text.split(|char| !is_part_of_word(char)).collect();
     let mut files = Vec::new();
@@ -116,7 +116,7 @@ fn left_out(text: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Modules that the picture names on a floor and nobody finds there.
+/// Modules that the map names on a floor that does not have them.
 fn not_in_the_house(text: &str) -> Vec<String> {
     let mut floor = String::new();
     let mut missing = Vec::new();
@@ -129,8 +129,8 @@ fn not_in_the_house(text: &str) -> Vec<String> {
                 missing.push(name.to_owned());
             }
         }
-        // The names of a line stand apart by two spaces or more, or by a plus; what is said of them
-        // follows a colon, or is told in words.
+        // The names of a line are separated by two spaces or more, or by a plus. Descriptions
+        // follow a colon, or are sentences.
         let names = rest.split(": ").next().unwrap_or_default();
         let names = names.split("  ").flat_map(|name| name.split(" + "));
         for name in names.map(str::trim) {

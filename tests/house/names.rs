@@ -1,4 +1,4 @@
-//! Files that pages and comments name are there: by their whole path, or by the end of it.
+//! Files that pages and comments name exist, with their whole path or the end of it.
 
 use crate::map::{quoted, sources};
 use crate::root;
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Not part of the project, or made by others.
+/// Folders that are not part of the project, or made by others.
 const PASSED_OVER: [&str; 4] = ["target", ".git", "node_modules", "data"];
 
-/// All files, as seen from the root.
+/// All files, relative to the root.
 fn files() -> BTreeSet<String> {
     let mut all = Vec::new();
     for entry in fs::read_dir(root()).unwrap() {
@@ -32,14 +32,14 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Names of files among these words.
+/// The names of files among these words.
 fn named<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let is_of_name = |char: char| char.is_alphanumeric() || "_./-".contains(char);
     let words = texts.flat_map(|text| text.split(move |char| !is_of_name(char)));
     let words = words.map(|word| word.trim_end_matches('.').trim_start_matches("./"));
     let is_file = |word: &&str| {
         let stem = word.strip_suffix(".rs").or(word.strip_suffix(".md"));
-        // What stands for any name is in capitals.
+        // A placeholder is in capitals.
         stem.is_some_and(|it| it.ends_with(char::is_alphanumeric)) && !word.contains("NAME")
     };
     words.filter(is_file).map(str::to_owned).collect()
@@ -56,7 +56,7 @@ fn in_comments(code: &str) -> Vec<String> {
     )
 }
 
-/// Those that are nowhere.
+/// Names that match no file.
 fn missing(names: Vec<String>, files: &BTreeSet<String>) -> Vec<String> {
     let is_there = |name: &String| {
         let end = format!("/{name}");
@@ -98,7 +98,7 @@ fn files_that_are_gone_are_noticed() {
         missing(in_page(page), &files),
         ["ghosts.rs", "docs/nowhere.md"]
     );
-    // Or this file's own comments would name them.
+    // Written so that the check does not find it in this file's own comments.
     let slashes = "/".repeat(2);
     let code = format!(
         "let x = 1; {slashes} as in settle.rs, expire.rs.\n{slashes}/ See `queue/gone.rs`.\nf(\"lost.rs\");"

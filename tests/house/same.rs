@@ -1,11 +1,12 @@
-//! The libraries of clients/ have the names that docs/clients.md says, and know all fields and options of the server.
+//! The libraries of clients/ have the names that docs/clients.md lists, and know all fields and options of the server.
 
 use crate::clients::{code, files, Files};
 use crate::root;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// A language's column in docs/clients.md: its sources, and what stands before a name that is defined.
+/// A language's sources, their file ending, and the words before a defined name; in the order of the columns of
+/// docs/clients.md.
 const COLUMNS: [(&str, &str, &[&str]); 5] = [
     ("clients/python/src", "py", &["def", "class"]),
     (
@@ -22,8 +23,8 @@ const COLUMNS: [(&str, &str, &[&str]); 5] = [
     ("clients/rust/src", "rs", &["fn", "struct", "enum"]),
 ];
 
-/// Names that a language's code defines: behind such a word, or before a parenthesis or a colon, or at the beginning of
-/// a line.
+/// Names that a language's code defines: after one of these words, before a parenthesis or a colon, or at the beginning
+/// of a line.
 fn defined(files: &Files, behind: &[&str]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let is_of_word = |char: char| char.is_alphanumeric() || char == '_';
@@ -49,7 +50,7 @@ fn defined(files: &Files, behind: &[&str]) -> BTreeSet<String> {
     names
 }
 
-/// Of a cell of the table: `raise Retry(60)` names Retry.
+/// The names in a cell of the table: of `raise Retry(60)` it is Retry.
 fn named(cell: &str) -> Vec<&str> {
     const NO_NAMES: [&str; 9] = [
         "dq", "job", "raise", "throw", "new", "Error", "node", "npx", "python",
@@ -62,7 +63,7 @@ fn named(cell: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Rows of the table of the libraries, but for the command line.
+/// The rows of the table of the libraries, without those of the command line.
 fn table(page: &str) -> Vec<Vec<&str>> {
     let lines = page
         .lines()
@@ -72,7 +73,7 @@ fn table(page: &str) -> Vec<Vec<&str>> {
     rows.map(|row| row.split(" | ").skip(1).collect()).collect()
 }
 
-/// Names of the page that the code does not have, and how many it has.
+/// Names of the page that the code does not define, and how many names there are.
 fn unknown(page: &str) -> (Vec<String>, usize) {
     let (mut unknown, mut count) = (Vec::new(), 0);
     for (column, (folder, ending, behind)) in COLUMNS.into_iter().enumerate() {
@@ -104,14 +105,14 @@ fn the_libraries_have_the_names_of_the_page() {
     );
 }
 
-/// What the commands of the module reply: the names of the fields of DQ.GET.
+/// The names of the fields of DQ.GET, from the module's code.
 fn fields() -> Vec<String> {
     let text = fs::read_to_string(root().join("src/commands/get.rs")).unwrap();
     let quoted = text.split('"').skip(1).step_by(2);
     quoted.map(str::to_owned).collect()
 }
 
-/// The options of DQ.ADD; NX is what it does without one.
+/// The options of DQ.ADD, from the module's code. NX is the default, and left out.
 fn options() -> Vec<String> {
     let text = fs::read_to_string(root().join("src/commands/add.rs")).unwrap();
     let (_, rest) = text.split_once("options! { ADD: ").expect("the options");
@@ -120,7 +121,7 @@ fn options() -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Those that the sources do not name: in quotes, or among other words of a text.
+/// Names that the sources do not contain, in quotes or among other words of a text.
 fn unnamed(names: &[String], files: &Files) -> Vec<String> {
     let is_of_word = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
     let known: BTreeSet<&str> = files
@@ -144,14 +145,14 @@ fn the_libraries_know_each_field_and_option() {
     }
 }
 
-/// Of the scripts that a library sends, what all have in common, by its first words and the line behind it: a step and the
-/// wait behind it; whether a script of `once` has ended.
+/// Parts that the Lua scripts of all libraries have in common, by their first words and the line after them: a step
+/// with the wait after it; and whether a script of `once` has ended.
 const SCRIPTS: [(&str, &str); 2] = [
     ("local at, reply", "return reply"),
     ("local job = redis.call('DQ.GET', KEYS[1]", "end"),
 ];
 
-/// Its lines, in each file that has it.
+/// The lines of such a part, for each file that has it.
 fn scripts(files: &Files, (first, last): (&str, &str)) -> Vec<Vec<String>> {
     let of_file = |text: &String| {
         let lines = text.lines().map(|line| line.trim().to_owned());
@@ -163,7 +164,7 @@ fn scripts(files: &Files, (first, last): (&str, &str)) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Five languages have no file in common.
+/// Files in five languages cannot be shared, so equal scripts are checked.
 #[test]
 fn the_libraries_send_one_script() {
     for script in SCRIPTS {

@@ -1,16 +1,16 @@
-//! Files that are written from a table of a page.
+//! Writes files from a table of a page.
 
 use crate::root;
 use std::fs;
 
 const PAGE: &str = "docs/libraries.md";
 
-/// What stands at the head of a file that is written from the page by a test of this folder.
+/// The head of a file that a test of this folder writes from the page.
 pub fn by(test: &str) -> String {
     format!("Written from {PAGE} by tests/house/{test}.rs; DO NOT EDIT.")
 }
 
-/// The same in the words by which Go's tools know such a file.
+/// The same head in the form by which Go's tools recognize a generated file.
 pub fn by_for_go(test: &str) -> String {
     format!("// Code generated from {PAGE} by tests/house/{test}.rs; DO NOT EDIT.\n\npackage dq\n")
 }
@@ -30,7 +30,7 @@ pub fn rows<'a, const CELLS: usize>(page: &'a str, heading: &str) -> Vec<[&'a st
     .collect()
 }
 
-/// A file's name in clients/, and its text from the page.
+/// A file's name in clients/, and the function that makes its text from the page.
 pub type File = (&'static str, fn(&str) -> String);
 
 fn stale(page: &str, files: &[File]) -> Vec<&'static str> {
@@ -41,7 +41,8 @@ fn stale(page: &str, files: &[File]) -> Vec<&'static str> {
     stale.map(|(name, _)| *name).collect()
 }
 
-/// The files are as the page says, and a page with other words is noticed in all of them. `DQ_WRITE=1` writes them first.
+/// Checks that the files match the page, and that a change of the page is noticed in all of them. `DQ_WRITE=1` writes
+/// them first.
 pub fn check(files: &[File], other_words: &[(&str, &str)]) {
     let page = fs::read_to_string(root().join(PAGE)).unwrap();
     if std::env::var_os("DQ_WRITE").is_some() {

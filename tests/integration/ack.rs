@@ -1,4 +1,4 @@
-//! DQ.ACK, and what a token is worth.
+//! DQ.ACK, and when a token is valid.
 
 use crate::probe::{pairs, Probe};
 
@@ -72,7 +72,7 @@ fn shapes() {
         DQ.ACK q WITHTOKENS a -> {arity}
         DQ.ACK q WITHTOKENS a 1 b -> -ERR syntax error, ..."
     ));
-    // Not as the first one it is an id like any other.
+    // Unless it is the first argument, it is an id like any other.
     p.says("DQ.ACK q a WITHTOKENS", "2");
 }
 
@@ -119,7 +119,7 @@ fn nack_and_touch_reach_a_job_whose_lease_ended() {
     p.run("DQ.ADD q a x TTR 10");
     let token = p.pop_token("DQ.POP q");
     p.until("DQ.LEN q READY", "1");
-    // It is not reserved, so there is no lease to prolong; but the delivery may still be given back.
+    // The job is not reserved, so there is no lease to prolong; but the delivery may still be given back.
     p.unseen(&format!("DQ.TOUCH q a TOKEN {token}"), "nil$");
     p.says(
         &format!("DQ.NACK q a TOKEN {token} DELAY 100000"),
@@ -144,7 +144,7 @@ fn nack_and_touch_do_not_reach_a_dead_job() {
     p.says(&format!("DQ.ACK q WITHTOKENS a {token}"), "1");
 }
 
-/// What ends a token, after it a job of that id is there again.
+/// Whatever makes a token invalid, a job with that id exists again afterwards.
 #[test]
 fn what_ends_a_token() {
     let lines = "
@@ -239,7 +239,7 @@ fn tokens_grow_whatever_happens_to_the_queue() {
 #[test]
 fn restore_raises_the_floor() {
     let mut p = Probe::start();
-    // Tokens of a server whose clock runs ahead, as it were: drawn in bulk within a millisecond or so.
+    // Tokens like those of a server whose clock runs ahead: drawn in bulk within about a millisecond.
     let script = b"for i=1,20000 do redis.call('DQ.ADD','q','a','x','REPLACE') redis.call('DQ.POP','q') end \
         return redis.call('DUMP','q')";
     let crate::support::Reply::Bulk(dump) = p.server.raw().call(&[b"EVAL", script, b"0"]) else {

@@ -1,5 +1,4 @@
-//! DQ.BPOP on several keys gets the job of the first one in the order of its arguments, also where it has
-//! waited for it.
+//! DQ.BPOP on several keys gets a job of the first key that has one, in the order of its arguments, even after waiting.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +21,7 @@ fn transact(client: &mut Raw, lines: &[String]) -> String {
     client.ask("EXEC")
 }
 
-/// How a job appears in a queue: what is done before anybody waits, and then.
+/// How a job appears in a queue: what is done before any client waits, and afterwards.
 const WAYS: [(&str, &[&str], &str); 8] = [
     ("added", &[], "DQ.ADD {} j x"),
     ("due long ago", &[], "DQ.ADD {} j x AT 1"),
@@ -110,7 +109,7 @@ fn holds_among_many_keys() {
     }
 }
 
-/// Where clients name the keys in ever other orders, somebody has to give way; nobody goes without.
+/// If clients name the keys in different orders, the order of one is not met; but none goes without.
 #[test]
 fn contradicting_orders_are_all_served() {
     let server = Server::start();
@@ -143,7 +142,7 @@ fn contradicting_orders_are_all_served() {
     }
 }
 
-/// A job that is there already, and not for the client that waits for it.
+/// A job that exists already, but that the waiting client may not get.
 #[test]
 fn holds_where_others_wait_for_what_they_cannot_get() {
     let server = Server::start();
@@ -168,7 +167,7 @@ fn holds_where_others_wait_for_what_they_cannot_get() {
     }
 }
 
-/// A standstill of the server hides from nobody which job came first.
+/// Even after a standstill of the server it is known which job came first.
 #[test]
 fn what_was_due_earlier_goes_first() {
     let server = Server::start();

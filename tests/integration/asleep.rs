@@ -1,10 +1,10 @@
-//! Small queues that nobody uses sleep as bytes: they take little, are what they were, and wake in time.
+//! Small queues that nobody uses sleep as bytes: they take little memory, keep their data, and wake in time.
 
 use crate::memory::{for_all, is_sanitized};
 use crate::scene::{Lines, Scene};
 use crate::support::{skipped, wait_until, Raw, Server, PATIENCE};
 
-/// What a queue of a few jobs takes beside ids and payloads: asleep much less, awake much more.
+/// Bytes that a queue of a few jobs takes besides ids and payloads: much less if asleep, much more if awake.
 const BESIDE: i64 = 600;
 
 /// Of about so many bytes of ids and payloads.
@@ -93,7 +93,7 @@ fn furnish(client: &mut Raw) -> [&'static str; 6] {
     ]
 }
 
-/// What DQ.STATS counts: what was and is no data.
+/// What DQ.STATS counts: totals, which are not part of the data.
 fn totals(client: &mut Raw, key: &str) -> Vec<String> {
     const NAMES: [&str; 3] = ["added", "delivered", "nacked"];
     let words = client.words(&format!("DQ.STATS {key}"));
@@ -140,7 +140,7 @@ fn they_are_what_they_were() {
     assert_eq!(server.number("dq", "dq_queues"), keys.len() as u64);
 }
 
-/// Dues, leases and TTLs go by the clock, asleep or not; INFO knows of them and wakes nobody.
+/// Due times, leases and TTLs work while a queue sleeps; INFO knows them without waking it.
 #[test]
 fn they_wake_in_time() {
     let server = Server::start();
@@ -172,7 +172,7 @@ fn they_wake_in_time() {
     wait_for_sleep(&mut client, &["waited", "leased", "expiring", "counted"]);
 }
 
-/// Wherever a queue goes, there it sleeps.
+/// A sleeping queue stays asleep wherever it is moved.
 #[test]
 fn they_sleep_under_other_names() {
     let server = Server::start();
@@ -199,7 +199,7 @@ fn they_sleep_under_other_names() {
     assert_eq!(server.number("dq", "dq_queues"), 3);
 }
 
-/// Large ones, and those with what no snapshot tells, stay as they are.
+/// Large queues, and those with state that a snapshot does not contain, do not sleep.
 #[test]
 fn others_stay_awake() {
     let server = Server::start();
@@ -220,7 +220,7 @@ fn others_stay_awake() {
     assert!(!is_asleep(&mut client, "many", 65 * 7));
 }
 
-/// Of large jobs, and of jobs of many sizes: what few of them leave free goes first.
+/// Memory of large jobs, and of jobs of many sizes: what only a few of them leave free is released first.
 #[test]
 fn what_is_left_of_more_sleeps() {
     const LARGE: usize = 930;
@@ -253,7 +253,7 @@ fn what_is_left_of_more_sleeps() {
     client.says("DQ.LEN large", "4");
 }
 
-/// Faster than rounds pass them: on one key, and under two names in turn.
+/// Used more often than the rounds come by: one key, and two names in turn.
 #[test]
 fn queues_that_come_and_go_leave_nothing() {
     const TURNS: usize = 150_000;

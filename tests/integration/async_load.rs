@@ -1,11 +1,11 @@
-//! `repl-diskless-load swapdb`: a replica loads its master's data beside its own, goes on serving these,
-//! and takes the new ones when they are whole.
+//! `repl-diskless-load swapdb`: a replica loads its master's data beside its own, serves its own meanwhile, and
+//! switches to the new data when it is complete.
 
 use crate::scene::{Lines, Scene};
 use crate::support::{wait_until, Builder, Server, PATIENCE};
 
 const QUEUES: u64 = 400;
-/// Those of the data that the replica then loads.
+/// Queues in the data that the replica loads.
 const NEW_QUEUES: u64 = QUEUES / 2 + 3;
 
 fn builder() -> Builder {
@@ -19,7 +19,7 @@ fn builder() -> Builder {
         .config("repl-timeout", 600)
 }
 
-/// A replica with its master's old data, in the middle of loading the new ones.
+/// A replica with its master's old data, while it loads the new data.
 struct Load {
     master: Server,
     replica: Server,
@@ -45,12 +45,12 @@ impl Load {
         let old_digest = replica.digest();
         replica.raw().says("CONFIG SET key-load-delay 30000", "+OK");
         replica.signal("STOP");
-        // Of the same history, but farther on than the backlog reaches.
+        // Of the same history, but further ahead than the backlog reaches.
         client.run("CLIENT KILL TYPE replica");
         client.run("FLUSHALL");
         client.run("SELECT 0");
         for number in 0..QUEUES / 2 {
-            // More than fits into sockets: what a master that dies has sent is not all of it.
+            // More than fits into socket buffers: a master that dies has not sent all of it.
             let payload = "x".repeat(100_000);
             client.run(&format!("DQ.ADD new{number} a {payload} DELAY 600000"));
         }
@@ -104,7 +104,7 @@ fn old_data_are_served_until_new_ones_are_whole() {
         replica.number("dq", "dq_queues") == NEW_QUEUES
     });
     assert_eq!(replica.number("dq", "dq_jobs_delayed"), NEW_QUEUES);
-    // The stream goes on.
+    // The replication stream continues.
     let mut client = master.raw();
     client.run("DQ.ADD new3 late x");
     client.run("DEL new4 old4");
@@ -114,13 +114,13 @@ fn old_data_are_served_until_new_ones_are_whole() {
     assert_serves_in_its_place(replica, "soon", "a");
 }
 
-/// Older servers say of every key that is loaded beside the old data that it is database 0's.
+/// For every key that is loaded beside the old data, older servers say that it is in database 0.
 #[test]
 fn new_data_of_all_databases_have_their_timer() {
     // So that it takes the timer many turns.
     let load = Load::begun_on(builder().module_arguments("timer-steps 10 test-clock yes"));
     let (master, replica) = (&load.master, &load.replica);
-    // Carried out by the replica before its timer can have come to all names.
+    // Carried out by the replica before its timer can have looked at all names.
     master.raw().says("SWAPDB 0 1", "+OK");
     replica.raw().says("CONFIG SET key-load-delay 0", "+OK");
     replica.wait_for_link();
@@ -131,7 +131,7 @@ fn new_data_of_all_databases_have_their_timer() {
     replica.promote();
     let mut client = replica.raw();
     client.int("DQ.CLOCK ADVANCE 600000");
-    // Its name may be the last one that is put in its place.
+    // The switch may come to this name last.
     wait_until("the job is gone, and its queue", PATIENCE, || {
         client.int("EXISTS both brief") == 1
     });
@@ -148,16 +148,16 @@ fn an_aborted_load_leaves_the_old_data() {
     assert_eq!(load.replica.digest(), load.old_digest);
     load.assert_old_data_are_served();
     assert_serves_in_its_place(&load.replica, "both", "old");
-    // And the master that it follows next gives it all of its data.
+    // The next master that it follows sends all of its data.
     load.master.restart();
-    // Where it keeps an AOF, it still has what it had.
+    // If the master keeps an AOF, it still has its data.
     load.master.raw().run("FLUSHALL");
     load.replica.replica_of(&load.master);
     load.replica.assert_same_data_as(&load.master);
     assert_eq!(load.replica.number("dq", "dq_queues"), 0);
 }
 
-/// The server loads these beside the old ones, too, without serving any meanwhile.
+/// The server loads this data beside the old one, too, but serves neither meanwhile.
 #[test]
 fn data_of_another_history_take_their_place() {
     let (other, load) = (builder().start(), Load::begun());
@@ -177,7 +177,7 @@ fn data_of_another_history_take_their_place() {
     assert_serves_in_its_place(&load.replica, "new9", "now");
 }
 
-/// Promoted, its timer knows the queues: it makes the job due and hands it to a client that waits.
+/// After promotion its timer knows the queues: it makes the job due and delivers it to a waiting client.
 #[track_caller]
 fn assert_serves_in_its_place(replica: &Server, queue: &str, id: &str) {
     replica.promote();

@@ -1,5 +1,5 @@
-//! dq-audit finds no fault in what servers write, whatever the traffic; and finds each one that is planted
-//! there. Left out unless `make test-audit` names the program in `DQ_AUDIT`.
+//! dq-audit finds no fault in what servers write under any traffic, and finds each fault that is planted there. Skipped
+//! unless `DQ_AUDIT` names the program, as in `make test-audit`.
 
 use std::fs;
 use std::io::Write;
@@ -22,7 +22,7 @@ fn is_asked_for() -> bool {
 }
 
 fn builder() -> Builder {
-    // All that has happened stands in one increment, unless the test rewrites it.
+    // Everything is in one increment, unless the test rewrites the file.
     let builder = Server::builder().config("appendonly", "yes");
     builder.config("auto-aof-rewrite-percentage", 0)
 }
@@ -31,7 +31,7 @@ fn files(server: &Server) -> PathBuf {
     server.folder().join("appendonlydir")
 }
 
-/// What has been answered stands in the file.
+/// What was answered must be in the file.
 #[track_caller]
 fn written(client: &mut Client) {
     wait_until("the AOF is written", PATIENCE, || {
@@ -74,7 +74,7 @@ fn random_traffic_has_no_fault() {
     }
 }
 
-/// Its file has what the master said, and then what it said itself.
+/// A promoted replica's file has its master's effects, and then its own.
 #[test]
 fn a_replica_that_is_promoted_has_no_fault() {
     if !is_asked_for() {
@@ -98,7 +98,7 @@ fn a_replica_that_is_promoted_has_no_fault() {
     assert_faultless(&files(&replica));
 }
 
-/// As fast as the server lets them go, and with a start that forgets the windows.
+/// Deliveries as fast as the rate allows, and a restart, which empties the windows.
 #[test]
 fn rates_are_kept() {
     if !is_asked_for() {
@@ -126,7 +126,7 @@ fn rates_are_kept() {
     assert!(text.contains(" 200 deliveries"), "{text}");
 }
 
-/// Other types, compressed strings, expiry and functions stand around the queues.
+/// Queues among other types, compressed strings, expiring keys and functions.
 #[test]
 fn a_base_of_all_types_is_read() {
     if !is_asked_for() {
@@ -157,7 +157,7 @@ fn a_base_of_all_types_is_read() {
         let reply = client.ask(line);
         assert!(!reply.starts_with('-'), "{line} -> {reply}");
     }
-    // What came later than the oldest server.
+    // Types and commands that the oldest server does not have.
     for line in [
         "HPEXPIRE hash 1000000 FIELDS 1 f",
         "XADD stream IDMP producer 1 * f v",
@@ -176,7 +176,7 @@ fn a_base_of_all_types_is_read() {
     client.ask("DQ.POP q COUNT 5 TTR 100000");
     written(&mut server.connect());
     assert_faultless(&files(&server));
-    // It has read them: so it knows what is missing, and whose group is at its limit.
+    // It has read all of it, so it knows which job is missing, and which group is at its limit.
     let again = [reserved(b"b", 2), reserved(b"b", 3)];
     let found = plant(&server, 3, b"q", &again);
     assert!(found.contains("OneLease"), "{found}");
@@ -184,7 +184,7 @@ fn a_base_of_all_types_is_read() {
     assert!(found.contains("NothingFromNowhere"), "{found}");
 }
 
-/// A little later than everything that a server of today writes.
+/// An effect a little later than everything that a server writes today.
 fn reserved(id: &[u8], n: u64) -> Effect<'_> {
     const LATER_MS: u64 = 1 << 41;
     let change = Change::Reserved {
@@ -203,7 +203,7 @@ fn removed(id: &[u8]) -> Effect<'_> {
     Effect::Job { id, change }
 }
 
-/// Behind what the server has written, in a copy; what is said of it.
+/// Appends effects to a copy of the server's file; returns dq-audit's report.
 #[track_caller]
 fn plant(server: &Server, db: u32, queue: &[u8], effects: &[Effect<'_>]) -> String {
     let copy = server.folder().join("planted");

@@ -15,7 +15,7 @@ pub fn told(client: &mut Raw, expected: &str) -> String {
     reply
 }
 
-/// The number behind the outcome and the value of the first that was told.
+/// The instant, after the outcome and the value, in the first line of a reply.
 fn at(reply: &str) -> u64 {
     let word = reply.split(' ').nth(5).expect("an instant");
     word.parse().unwrap_or_else(|_| panic!("{reply}"))
@@ -150,7 +150,7 @@ fn what_time_ends() {
     assert_eq!(at(&reply), expires);
 }
 
-/// Neither its lease's end, nor a NACK, nor another job in its place is the end of a job.
+/// No end of a job: a lease's end, a NACK, or another job in its place.
 #[test]
 fn what_does_not_end_a_job() {
     let server = Server::start();
@@ -176,18 +176,18 @@ fn what_does_not_end_a_job() {
         "RENAME r q",
     ] {
         if line == "RENAME q r" {
-            // Together, or what is there in between would be looked at.
+            // In one transaction, as otherwise an end in between would be seen.
             client.run("MULTI");
         }
         client.run(line);
     }
     client.run("EXEC");
     assert_eq!(waiting.try_read(Duration::from_millis(30)), None);
-    // With its successor behind it.
+    // The job ends, and its successor takes its place.
     client.says("DQ.ACK q a", "1");
     told(&mut waiting, "[ [ 'a' 'done' nil$ ? 1 ] ]");
     client.says("DQ.LEN q READY", "1");
-    // One that dies has ended too, though its successor stands there.
+    // A job that dies has ended, even though its successor takes its place.
     pop(&mut client, "DQ.POP q");
     client.says("DQ.ADD q a n NEXT", "'a'");
     let mut waiting = server.waiting("DQ.AWAIT q 0 a");
@@ -236,7 +236,7 @@ fn many_ids_and_what_ends_together() {
         &mut waiting,
         "[ [ 'b' 'deleted' nil$ ? 0 ] [ 'a' 'deleted' nil$ ? 0 ] ]",
     );
-    // The first end of each counts, and a transaction ends before anybody hears of it.
+    // The first end of each job counts, and a transaction ends before any client is told.
     add(&mut client, &["a", "b"]);
     let mut waiting = server.waiting("DQ.AWAIT q 0 d c b a");
     for line in [
@@ -254,7 +254,7 @@ fn many_ids_and_what_ends_together() {
     let deleted = |id| format!("[ '{id}' 'deleted' nil$ ? 0 ]");
     let all = ["d", "c", "b", "a"].map(deleted).join(" ");
     told(&mut waiting, &format!("[ {all} ]"));
-    // The same of a script.
+    // The same within a script.
     add(&mut client, &["b"]);
     let mut waiting = server.waiting("DQ.AWAIT q 0 a b");
     let script = "redis.call('DQ.DEL','q','a')\\x20redis.call('DQ.DEL','q','b')";
@@ -290,7 +290,7 @@ fn it_does_not_wait_in_transactions_and_scripts() {
     );
 }
 
-/// It changes nothing, keeps no key, and counts nowhere.
+/// DQ.AWAIT changes nothing, keeps no key, and is in no total.
 #[test]
 fn it_leaves_no_trace() {
     let server = Server::builder().aof().start();
@@ -311,7 +311,7 @@ fn it_leaves_no_trace() {
     client.says("EXISTS q", "0");
     told(&mut waiting, "[ [ 'a' 'deleted' ? ? 0 ] ]");
     client.says("DBSIZE", "0");
-    // A job under another name is no end.
+    // A job under another queue's name is no end.
     client.says("DQ.ADD q a x", "'a'");
     client.says("DQ.ADD r a x", "'a'");
     client.says("SELECT 1", "+OK");
@@ -323,7 +323,7 @@ fn it_leaves_no_trace() {
     assert_eq!(waiting.try_read(Duration::from_millis(30)), None);
 }
 
-/// What is then under the name.
+/// The reply depends on what has the name then.
 #[test]
 fn another_key_under_the_name() {
     let server = Server::start();
@@ -371,7 +371,7 @@ fn another_key_under_the_name() {
         told(&mut of_a, "[ [ 'a' 'deleted' nil$ ? 0 ] ]");
         client.call(&[b"RESTORE", b"other", b"0", &dump, b"REPLACE"]);
     }
-    // A queue in the other database, by SWAPDB: what has ended there is told.
+    // SWAPDB brings a queue from the other database: jobs that ended there are reported.
     client.run("FLUSHALL");
     client.run("DQ.ADD q a x");
     client.run("SELECT 1");
@@ -382,7 +382,7 @@ fn another_key_under_the_name() {
     let mut waiting = server.waiting("DQ.AWAIT q 0 a");
     client.says("SWAPDB 0 1", "+OK");
     told(&mut waiting, "[ [ 'a' 'dead' 'there' ? 1 ] ]");
-    // Reloaded, the same is there.
+    // After a reload the data is the same, and nothing has ended.
     client.run("FLUSHALL");
     client.run("DQ.ADD q a x");
     let mut waiting = server.waiting("DQ.AWAIT q 0 a");
@@ -410,7 +410,7 @@ fn unblocked_or_gone() {
         told(&mut waiting, expected);
         waiting.says("PING", "+PONG");
     }
-    // Told and unblocked in one turn.
+    // A job ends and the client is unblocked in one turn of the event loop.
     for (first, second) in [
         ("DQ.DEL q a", "CLIENT UNBLOCK"),
         ("CLIENT UNBLOCK", "DQ.DEL q a"),
@@ -430,7 +430,7 @@ fn unblocked_or_gone() {
         assert!(is_told == (first == "DQ.DEL q a"), "{reply}");
         waiting.says("PING", "+PONG");
     }
-    // Gone, killed, and those that remain.
+    // Clients that disconnect, are killed, or remain.
     client.run("DQ.ADD q a x");
     let mut stays = server.waiting("DQ.AWAIT q 0 a");
     drop(server.waiting("DQ.AWAIT q 0 a"));
@@ -447,7 +447,7 @@ fn unblocked_or_gone() {
     server.wait_for_blocked(0);
 }
 
-/// By time, while the client's wait ends too: what has ended is told.
+/// A job ends by time while the client's timeout is reached: the end is reported.
 #[test]
 fn timeouts() {
     let server = Server::start();
@@ -509,7 +509,7 @@ fn on_a_replica() {
         &mut both,
         "[ [ 'e' 'deleted' ? ? 0 ] [ 'd' 'deleted' ? ? 0 ] ]",
     );
-    // A key's deletion there; then a resync, and what is there after it.
+    // There the key is deleted; then a full synchronization brings another state.
     let mut waiting = replica.waiting("DQ.AWAIT q 0 d");
     client.says("DEL q", "1");
     told(&mut waiting, "[ [ 'd' 'unknown' nil$ nil$ nil$ ] ]");
@@ -525,12 +525,12 @@ fn on_a_replica() {
     replica.wait_for_link();
     client.says("DQ.DEL q a", "1");
     told(&mut waiting, "[ [ 'a' 'deleted' nil$ ? 0 ] ]");
-    // Promoted, it goes on.
+    // After promotion its clients continue to wait.
     let mut waiting = replica.waiting("DQ.AWAIT q 0 b");
     replica.promote();
     replica.raw().says("DQ.DEL q b", "1");
     told(&mut waiting, "[ [ 'b' 'deleted' nil$ ? 0 ] ]");
-    // Demoted, it lets go of all who wait.
+    // After demotion it unblocks all waiting clients.
     client.run("DQ.ADD q b x");
     let mut waiting = master.waiting("DQ.AWAIT q 0 b");
     let port = replica.port();
@@ -546,7 +546,7 @@ fn told_at_once(client: &mut Raw, line: &str, expected: &str) {
     told(client, expected);
 }
 
-/// The rules of the moment at which it is told.
+/// The user's permissions at the moment of the reply count.
 #[test]
 fn by_acl() {
     let server = Server::start();
@@ -562,7 +562,7 @@ fn by_acl() {
     assert!(refused.starts_with("-NOPERM"), "{refused}");
     let refused = user.ask("DQ.GET q a");
     assert!(refused.starts_with("-NOPERM"), "{refused}");
-    // Reading is enough, and it need not be one that may pop.
+    // Permission to read is enough; the user need not be allowed to pop.
     client.says("ACL SETUSER r resetkeys %R~q", "+OK");
     user.begin("DQ.AWAIT q 0 a");
     server.wait_for_blocked(1);
@@ -574,7 +574,7 @@ fn by_acl() {
     client.says("ACL SETUSER r resetkeys ~s", "+OK");
     client.run("DQ.DEL q a");
     let refused = user.reply();
-    // Servers may let go of a client whose user has changed.
+    // Servers may disconnect a client whose user has changed.
     assert!(refused.starts_with("-NOPERM"), "{refused}");
     client.says("COMMAND GETKEYS DQ.AWAIT k 0 a b", "[ 'k' ]");
     let info = client.ask("COMMAND INFO DQ.AWAIT");
@@ -584,7 +584,7 @@ fn by_acl() {
     assert!(!info.contains("+write"), "{info}");
 }
 
-/// With the clock for tests: what came due has been told when DQ.CLOCK answers.
+/// On the test clock: what has come due is reported before DQ.CLOCK replies.
 #[test]
 fn by_the_test_clock() {
     let server = Server::builder().module_arguments("test-clock yes").start();
@@ -597,7 +597,7 @@ fn by_the_test_clock() {
     assert_eq!(at(&reply), start + 3_600_000);
 }
 
-/// Clients are paused: nothing may be written, yet a wait ends.
+/// While clients are paused nothing may be written, yet a wait ends.
 #[test]
 fn while_clients_are_paused() {
     let server = Server::start();
@@ -610,8 +610,8 @@ fn while_clients_are_paused() {
     told(&mut patient, "[ [ 'a' 'expired' nil$ ? 0 ] ]");
 }
 
-/// Guards against answers in a context that is not flushed: with an AOF, a replica, and clients that wait for
-/// jobs and for ends at the same time.
+/// Guards against replies in a context that is not flushed: with an AOF, a replica, and clients that wait for jobs and
+/// for ends at the same time.
 #[test]
 fn beside_clients_that_pop() {
     let (server, replica) = pair(Server::builder().aof().config("appendfsync", "always"));
@@ -643,7 +643,7 @@ fn beside_clients_that_pop() {
     let_pass(Duration::from_millis(1));
 }
 
-/// As many as like may wait for one job, in RESP3 too; and for what is behind the wait.
+/// Any number of clients may wait for one job, also in RESP3; commands pipelined after the wait are served.
 #[test]
 fn very_many_wait_for_one_job() {
     let server = Server::builder().config("maxclients", 2000).start();
@@ -674,7 +674,7 @@ fn very_many_wait_for_one_job() {
     three.says("DQ.AWAIT q 0.01 a", "nil");
 }
 
-/// Guards against answers that are written on another thread than the one that ended the wait.
+/// Guards against replies that another thread writes than the one that ended the wait.
 #[test]
 fn with_io_threads() {
     let server = Server::builder().config("io-threads", 4).aof().start();
@@ -697,8 +697,8 @@ fn with_io_threads() {
     }
 }
 
-/// A result is handed to who waits by the ACK that brings it, whether the job is kept or not; on a replica where
-/// it is kept.
+/// The ACK that brings a result passes it to waiting clients, whether the job is kept or not; on a replica only if it
+/// is kept.
 #[test]
 fn results_are_handed_over() {
     let (server, replica) = pair(Server::builder());
@@ -717,7 +717,7 @@ fn results_are_handed_over() {
         told(&mut below, &format!("[ [ 'a' 'done' {there} ? 1 ] ]"));
         assert_eq!(holding.reply(), "[ nil$ ]");
     }
-    // Kept, it has ended for whoever asks later; run again, it is waited for.
+    // A kept job has ended for clients that ask later; after a kick they wait for it.
     told_at_once(
         &mut client,
         "DQ.AWAIT q 0 a",

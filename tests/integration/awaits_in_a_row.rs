@@ -1,4 +1,4 @@
-//! Clients that wait in DQ.AWAIT, where much happens before the timer comes.
+//! Clients that wait in DQ.AWAIT, when much happens before the timer fires.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::probe::packed;
 use crate::scene::{pair, Lines, Scene};
 use crate::support::{Raw, Server};
 
-/// What was heard is told, whatever is under the name by then.
+/// An end that was recorded is reported, whatever has the name by then.
 #[test]
 fn an_end_outlives_its_key() {
     let server = Server::start();
@@ -30,7 +30,7 @@ fn an_end_outlives_its_key() {
             told(waiting, "[ [ 'a' 'deleted' nil$ ? 0 ] ]");
         }
     }
-    // Who has heard nothing is refused.
+    // A client with no recorded end is refused.
     client.run("DEL q");
     client.run("DQ.ADD q a x");
     client.run("DQ.ADD q b x");
@@ -49,7 +49,8 @@ fn at_once(client: &mut Raw, lines: &str) {
     }
 }
 
-/// A key that is deleted and made again at once: who waited has heard of the first. In a transaction both are one.
+/// A key is deleted and made again at once: a waiting client is told of the deletion. In a transaction the two are one
+/// change.
 #[test]
 fn deleted_and_made_again() {
     let (server, replica) = pair(Server::builder());
@@ -69,7 +70,7 @@ fn deleted_and_made_again() {
         told(&mut below, unknown);
         server.wait_for_blocked(0);
     }
-    // Another queue comes under the name, and then gets what it lacked.
+    // Another queue gets the name, and then the job that it lacked.
     client.run("FLUSHALL");
     client.run("DQ.ADD q a x");
     client.run("DQ.ADD other b x");
@@ -97,7 +98,7 @@ fn deleted_and_made_again() {
     }
 }
 
-/// One command finds that the lease has ended, and acknowledges the dead job.
+/// One command finds the expired lease, and acknowledges the job that died of it.
 #[test]
 fn acknowledged_late_in_the_same_command() {
     let server = Server::start();
@@ -107,11 +108,11 @@ fn acknowledged_late_in_the_same_command() {
         (" KEEP 60000", "RESULTS a <token> fine"),
     ] {
         client.says(&format!("DQ.ADD q a x ATTEMPTS 1{keep}"), "'a'");
-        // As long as the client that waits may take to be there.
+        // As long as the waiting client may take to be blocked.
         let token = pop(&mut client, "DQ.POP q TTR 3000");
         let mut waiting = server.waiting("DQ.AWAIT q 0 a");
         let ack = format!("DQ.ACK q {by}").replace("<token>", &token);
-        // In one packet, so that the timer does not come in between.
+        // In one packet, so that the timer does not fire in between.
         at_once(&mut client, &format!("DEBUG SLEEP 3.1 / {ack}"));
         let value = if keep.is_empty() { "nil$" } else { "'fine'" };
         told(&mut waiting, &format!("[ [ 'a' 'done' {value} ? 1 ] ]"));

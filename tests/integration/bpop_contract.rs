@@ -1,4 +1,4 @@
-//! DQ.BPOP: its words and its replies. How clients wait is told elsewhere.
+//! DQ.BPOP: its arguments and replies. How clients wait is tested elsewhere.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn the_first_key_that_has_one() {
     p.run("DQ.ADD one c x DELAY 1000000");
     p.says("DQ.BPOP one two three 0", "[ 'two' 'a' 'x' ? 1 ? ]");
     p.says("DQ.BPOP one two three 0", "[ 'three' 'b' 'x' ? 1 ? ]");
-    // The same key twice is no harm.
+    // Naming a key twice does no harm.
     p.run("DQ.ADD two d x");
     p.says("DQ.BPOP one one two two 0", "[ 'two' 'd' 'x' ? 1 ? ]");
 }
@@ -108,7 +108,7 @@ fn waiting_in_resp3() {
 #[test]
 fn its_options_are_read_from_the_end() {
     let mut p = Probe::start();
-    // Keys may read like options; COUNT and TTR not as the last.
+    // Keys may look like options; COUNT and TTR only if they are not last.
     for key in ["COUNT", "NOACK", "5"] {
         p.run(&format!("DQ.ADD {key} a x"));
     }
@@ -171,7 +171,7 @@ fn refuses() {
     p.unseen("DQ.BPOP q 1 NONSENSE", no_float);
 }
 
-/// It would otherwise make keys of the options, and the client would wait on a key named COUNT for ever.
+/// Otherwise options would become keys, and the client would wait for ever on a key named COUNT.
 #[test]
 fn a_forgotten_timeout() {
     let mut p = Probe::start();

@@ -1,5 +1,4 @@
-//! The keys of DQ.BPOP behind the first one, which the command checks itself, as the server checks the
-//! first.
+//! The keys of DQ.BPOP after the first, which the command checks itself as the server checks the first.
 
 use crate::probe::show;
 use crate::scene::{Lines, Scene};
@@ -81,7 +80,7 @@ fn need_the_command_as_well() {
     assert_eq!(both.delivery().key, "b");
 }
 
-/// As a BLPOP is run again when its key has something, on servers since 7.2.
+/// As BLPOP is run again when its key has an element, on servers since 7.2.
 #[test]
 fn may_be_taken_from_a_user_who_waits() {
     let users = ["loses", "reads", "command", "other_key", "regains"];
@@ -102,7 +101,7 @@ fn may_be_taken_from_a_user_who_waits() {
     ] {
         admin.says(&format!("ACL SETUSER {rules}"), "+OK");
     }
-    // Not before there is something to be had; then the first who may has it.
+    // Not before there is a job; then the first client that has permission gets it.
     assert_eq!(server.blocked(), line.len());
     admin.run("DQ.ADD q a x");
     for client in &mut line[..3] {
@@ -116,7 +115,7 @@ fn may_be_taken_from_a_user_who_waits() {
     assert!(log.contains("'loses'") && log.contains("'reads'"), "{log}");
     admin.run("DQ.ADD q2 b x");
     assert_eq!(line[4].delivery().id, "b");
-    // Where nobody is left who may, the job stays, undelivered.
+    // If no client with permission is left, the job stays, undelivered.
     let mut alone = login(&server, "regains");
     alone.begin("DQ.BPOP q3 0");
     server.wait_for_blocked(1);
@@ -126,11 +125,11 @@ fn may_be_taken_from_a_user_who_waits() {
     admin.says("DQ.LEN q3 READY", "1");
 }
 
-/// A client is blocked on none of the keys: one that appears must not have the server call all who wait.
+/// Clients are blocked on no key: a key that appears must not make the server call all waiting clients.
 #[test]
 fn do_not_make_the_first_job_dear() {
     let cost = |waiters: usize| {
-        // Threads that look for work take time of their own.
+        // Idle threads that look for work would take processor time.
         let server = Server::builder()
             .unix_socket()
             .config("maxclients", 20_000)

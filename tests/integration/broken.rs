@@ -1,5 +1,5 @@
-//! Broken invariants, which a module built for tests can have: they stop the one command that comes upon them,
-//! loudly, and neither the server nor the timer nor the other jobs.
+//! Broken invariants, which a module built for tests can have. They stop the one command that meets them, loudly, but
+//! neither the server nor the timer, and no command on other jobs.
 
 use crate::probe::show;
 use crate::scene::{Lines, Scene};
@@ -52,7 +52,7 @@ fn a_broken_job_stops_the_command_that_meets_it() {
     client.says("PING", "+PONG");
 }
 
-/// Replies that have begun are made whole: the next one is the next command's.
+/// A reply that has begun is completed, so that the next reply is that of the next command.
 #[test]
 fn a_reply_that_has_begun_is_made_whole() {
     let server = breakable().start();
@@ -87,7 +87,7 @@ fn a_reply_that_has_begun_is_made_whole() {
         "DQ.TOUCH q IDS 3 a {} b {} c {}",
         tokens[0], tokens[1], tokens[2]
     );
-    // Those that are named with it may be looked for together with it, and fail with it.
+    // Jobs named in the same command may be looked up together with the broken one, and fail with it.
     let reply = show(&client.run(&touch));
     let failed = reply.matches(BUG).count();
     let touched = reply.matches(" 17").count();
@@ -96,7 +96,7 @@ fn a_reply_that_has_begun_is_made_whole() {
     client.says("DQ.ACK q a", "1");
 }
 
-/// What a command did before it was stopped is told to replicas.
+/// What a command did before it was stopped is replicated.
 #[test]
 fn what_was_done_before_is_replicated() {
     let (master, replica) = (breakable().start(), breakable().start());
@@ -114,7 +114,7 @@ fn what_was_done_before_is_replicated() {
     assert!(show(&replica.raw().run("DQ.GET q b")).contains("'ready'"));
 }
 
-/// Nothing but the timer wakes this server.
+/// Nothing wakes this server but the timer.
 #[test]
 fn the_timer_goes_on() {
     let server = breakable().start();
@@ -129,7 +129,7 @@ fn the_timer_goes_on() {
         has_logged(&server, "the timer's work on 'broken'")
     });
     assert!(waiting.reply().starts_with("[ 'sound' 'a'"));
-    // It is not given up, and nobody is kept busy by it.
+    // The timer does not give the queue up, but does not spin on it either.
     let panics = || server.log().matches("the timer's work on 'broken'").count();
     wait_until("another try", PATIENCE, || panics() > 1);
     client.says("PING", "+PONG");

@@ -1,4 +1,4 @@
-//! DQ.BTOUCH: a heartbeat that waits, and hears when a lease is lost.
+//! DQ.BTOUCH: a heartbeat that waits, and reports when a lease is lost.
 
 use std::time::{Duration, Instant};
 
@@ -123,7 +123,7 @@ fn what_is_lost_is_heard() {
     told(&mut waiting, "[ nil$ ]");
 }
 
-/// Its own worker's word ends nothing; when none is left it answers.
+/// Deliveries that their own worker ends do not end the wait; when none is left, it is answered.
 #[test]
 fn what_its_worker_gives_back() {
     let server = Server::start();
@@ -135,7 +135,7 @@ fn what_its_worker_gives_back() {
         &format!("DQ.NACK q IDS 1 b {} REASON x", jobs[1].token),
         "[ 'ready' ]",
     );
-    // What becomes of them then is nothing to it.
+    // What happens to these jobs later does not concern the wait.
     client.says("DQ.DEL q b", "1");
     client.run("DQ.ADD q a again");
     client.run("DQ.POP q ID a");
@@ -149,13 +149,13 @@ fn what_its_worker_gives_back() {
         "'dead'",
     );
     told(&mut waiting, "[ nil$ nil$ nil$ ]");
-    // One goes by its worker's word, then another is lost.
+    // One delivery is ended by its worker, then another is lost.
     let jobs = ["a", "b", "c"].map(|id| add(&mut client, id));
     let mut waiting = holding(&server, &[&jobs[0], &jobs[1], &jobs[2]]);
     client.says(&format!("DQ.ACK q WITHTOKENS b {}", jobs[1].token), "1");
     client.says("DQ.DEL q a", "1");
     told(&mut waiting, "[ nil$ nil$ ? ]");
-    // The same rule leaves an occurrence with who has it; another one does not.
+    // A renewed rule leaves the occurrence with its worker; another rule does not.
     client.run("DQ.ADD q r x EVERY 100000 AT 1");
     client.begin("DQ.POP q ID r TTR 1000000");
     let r = client.delivery();
@@ -166,7 +166,7 @@ fn what_its_worker_gives_back() {
     told(&mut waiting, "[ nil$ ]");
 }
 
-/// The lease as another client left it during the wait: on a busy machine a longer wait may be needed for that.
+/// The lease as another client changed it during the wait; on a busy machine that may need a longer wait.
 fn answers_as_it_is_at_its_end(server: &Server, client: &mut Raw, waiting: &mut Raw, a: &Delivery) {
     for wait in [80, 800, 8000].map(Duration::from_millis) {
         let start = Instant::now();
@@ -186,7 +186,7 @@ fn answers_as_it_is_at_its_end(server: &Server, client: &mut Raw, waiting: &mut 
     panic!("nothing was done within the longest wait");
 }
 
-/// Answers as it then is, also where nothing happened, or another client has ended the wait.
+/// The reply is the state at the end of the wait, even if nothing happened, or another client ended the wait.
 #[test]
 fn timeout_and_unblocking() {
     let server = Server::start();
@@ -205,11 +205,11 @@ fn timeout_and_unblocking() {
     server.wait_for_blocked(1);
     client.says(&format!("CLIENT UNBLOCK {id} ERROR"), "1");
     told(&mut waiting, "-UNBLOCKED ...");
-    // It renewed, and keeps no key.
+    // The wait renewed the lease, and keeps no key.
     drop(holding(&server, &[&a]));
     server.wait_for_blocked(0);
     assert_eq!(server.number("dq", "dq_waiting_clients"), 0);
-    // In the other database the look goes to the right key.
+    // In the other database the right key is looked at.
     client.run("SELECT 2");
     let b = add(&mut client, "b");
     let mut other = server.raw();
@@ -225,7 +225,7 @@ fn timeout_and_unblocking() {
     told(&mut other, "[ nil$ ]");
 }
 
-/// With the clock for tests it answers at the instant of the loss, as a live server does.
+/// On the test clock it is answered at the instant of the loss, as on a live server.
 #[test]
 fn by_the_test_clock() {
     let server = Server::builder().module_arguments("test-clock yes").start();
@@ -240,7 +240,7 @@ fn by_the_test_clock() {
     let mut waiting = holding(&server, &[&a, &b]);
     client.run("DQ.CLOCK ADVANCE 101");
     told(&mut waiting, &format!("[ nil$ {} ]", b.deadline));
-    // What was lost before the clock is moved, too.
+    // A delivery that was lost before the clock moves is reported, too.
     client.run("DEL q");
     let b = add(&mut client, "b");
     client.run("DQ.ADD q a x");

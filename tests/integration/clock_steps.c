@@ -1,6 +1,6 @@
-// Loaded before the C library: a clock that goes an hour back at the moment at which the module reads it, once for
-// each file that a test puts at DQ_SET_BACK; the file's digit says how often it is read before that. No system call sets a
-// clock between two lines of a server.
+// Loaded before the C library: a clock that goes back by an hour when the module reads it, once for each file that a test
+// puts at DQ_SET_BACK. The file's digit says how often the clock is read before. No system call could set a clock between
+// two given lines of a server.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,10 +14,10 @@
 
 static long hours;
 
-// Before the step; none is to come where this is negative.
+// Reads left before the step; negative: no step will come.
 static int reads = -1;
 
-// The module's timerfd, whether it is to tell that the clock is set, and whether it has.
+// The module's timerfd, whether it must report that the clock was set, and whether it has.
 static int timer = -1, tells = 0, told = 1;
 
 static void now(struct timespec *time) {
@@ -32,7 +32,7 @@ static void set_back(void) {
     if (tells) syscall(SYS_timerfd_settime, timer, 0, &soon, NULL);
 }
 
-// Whether now is the moment.
+// Whether the step happens now.
 static int comes(void) {
     char digit;
     int file = reads < 0 ? open(getenv("DQ_SET_BACK"), O_RDONLY) : -1;
@@ -52,13 +52,13 @@ static int tell(void) {
     return -1;
 }
 
-// Valkey 9.1 has a module find its own C library first.
+// On Valkey 9.1 a module's symbols are looked up in its own C library first.
 void *dlopen(const char *file, int flags) {
     void *(*next)(const char *, int) = dlsym(RTLD_NEXT, "dlopen");
     return next(file, flags & ~RTLD_DEEPBIND);
 }
 
-// Servers ask this one.
+// The function that servers call.
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {
     struct timespec read;
     (void)zone;
@@ -83,13 +83,13 @@ int timerfd_create(int clock, int flags) {
 
 int timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before) {
     struct itimerspec real = *at;
-    // Not every kernel knows that flag.
+    // Not every kernel has that flag.
     if (getenv("DQ_UNTOLD") && flags & TFD_TIMER_CANCEL_ON_SET) {
         errno = EINVAL;
         return -1;
     }
     if (flags & TFD_TIMER_ABSTIME) real.it_value.tv_sec += hours * 3600;
-    // What the clock was set by is in `real`, so no setting of the system's is to end this.
+    // The step is added to `real` already, so a change of the system's clock must not end this.
     int done = syscall(SYS_timerfd_settime, fd, flags & ~TFD_TIMER_CANCEL_ON_SET, &real, before);
     tells = flags & TFD_TIMER_CANCEL_ON_SET;
     return done < 0 || told || !tells ? done : tell();

@@ -1,4 +1,4 @@
-//! A clock that is set, forward and back, while the server serves: in a guest, where nobody else has it.
+//! A clock that is set forward and back while the server runs: in a virtual machine, where nothing else uses it.
 
 use std::fs;
 use std::path::Path;
@@ -34,8 +34,8 @@ fn the_clock_is_set() {
     }
 }
 
-/// The server reads its clock once for all timers that it fires: one that our timer creates after the clock was set
-/// back would be due by that reading, again and again, for an hour.
+/// The server reads its clock once for all timers that it fires. A timer that ours creates after the clock was set back
+/// would be due by that reading, again and again, for an hour.
 #[test]
 fn a_step_back_within_the_timers_work() {
     let own = Server::start(); // whose folder goes with it
@@ -57,11 +57,11 @@ fn a_step_back_within_the_timers_work() {
         builder.env("DQ_SET_BACK", &file)
     };
     steps_back_amid_a_pause(builder().start(), &file);
-    // Where the kernel cannot tell that the clock was set.
+    // On a kernel that does not report that the clock was set.
     steps_back_amid_a_pause(builder().env("DQ_UNTOLD", "").start(), &file);
 }
 
-/// Whoever writes `file` has the clock go back once it was read as often as the file says.
+/// Writing `file` makes the clock go back after as many reads as the file says.
 fn steps_back_amid_a_pause(server: Server, file: &Path) {
     let mut client = server.raw();
     let began = time_ms(&mut client);
@@ -76,7 +76,7 @@ fn steps_back_amid_a_pause(server: Server, file: &Path) {
         wait_until("the timer looks again and again", PATIENCE, || {
             fires() > before + 2
         });
-        // At each place in turn at which the timer's work reads the clock, and on the way there.
+        // At each place in turn at which the timer's work reads the clock, and before it.
         let written = file.with_extension("new");
         fs::write(&written, (step % 6).to_string()).expect("the folder takes a file");
         fs::rename(&written, file).expect("the folder takes a file");
@@ -89,12 +89,12 @@ fn steps_back_amid_a_pause(server: Server, file: &Path) {
     assert_eq!(waiting.delivery().id, "second");
 }
 
-/// There is no network.
+/// There is no network in the guest.
 fn builder() -> Builder {
     Server::builder().unix_socket()
 }
 
-/// The server's clock, as clients see it. Valkey 9.1 tells the old time for a millisecond.
+/// The server's clock as clients see it. Valkey 9.1 reports the old time for another millisecond.
 #[track_caller]
 fn time_ms(client: &mut Raw) -> u64 {
     let_pass(Duration::from_millis(2));
@@ -161,15 +161,15 @@ fn the_timer_goes_on_after_a_step_back() {
     let due: u64 = client.words("DQ.GET q near")[9].parse().expect("a due");
     assert_eq!(waiting.delivery().id, "near");
     assert!(time_ms(&mut client) >= due);
-    // Its lease ends without anybody asking.
+    // Its lease expires without any command.
     wait_until("the lease ends", PATIENCE, || {
         server.number("dq", "dq_died_total") == 1
     });
     assert_sleeps(&server);
 }
 
-/// While clients are paused the timer looks again every few milliseconds, by a timer of the server's,
-/// which goes by this clock, too.
+/// While clients are paused the timer looks again every few milliseconds, with a timer of the server's, which uses this
+/// clock, too.
 fn a_step_back_while_the_timer_waits_for_a_pause_to_end() {
     let server = builder().start();
     let mut client = server.raw();
@@ -188,8 +188,8 @@ fn a_step_back_while_the_timer_waits_for_a_pause_to_end() {
     assert_sleeps(&server);
 }
 
-/// Once all is done it uses no more CPU than a server that has nothing to do, and its timer does not fire: one that spins
-/// never stops. A guest counts what its host took from it as used.
+/// Once everything is done it uses no more CPU than an idle server, and its timer does not fire: a timer that spins
+/// never stops. A guest counts the time that its host took from it as used.
 #[track_caller]
 fn assert_sleeps(server: &Server) {
     let interval = Duration::from_millis(500);

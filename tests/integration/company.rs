@@ -1,4 +1,4 @@
-//! In the company of the server's own features: other clients' waits, tracking, limits, tools.
+//! Together with the server's own features: other clients' waits, tracking, limits, tools.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,7 +9,8 @@ use crate::scene::{now_ms, Lines, Scene};
 use crate::support::locate::server_binary;
 use crate::support::{skipped, wait_until, Reply, Server, PATIENCE};
 
-/// As the server's own: who waits for a list is not served by a queue, nor the other way round.
+/// As for the server's own types: a client that waits for a list is not served by a queue, and vice
+/// versa.
 #[test]
 fn waits_for_other_types_on_the_same_name() {
     let server = Server::start();
@@ -34,7 +35,7 @@ fn waits_for_other_types_on_the_same_name() {
     client.run("DEL q");
     client.run("LPUSH q y");
     client.run("EXEC");
-    // Another type came instead; the wait goes on, and the next queue ends it.
+    // A key of another type appears; the wait continues, and the next queue ends it.
     client.says("DEL q", "1");
     server.wait_for_blocked(1);
     client.says("DQ.ADD q c x", "'c'");
@@ -54,7 +55,7 @@ fn wait_behind_a_wait() {
     assert_eq!(replica.raw().int("DQ.LEN q RESERVED"), 1);
 }
 
-/// The server closes such a client, and the job comes back when its lease ends.
+/// The server closes such a client, and the job comes back when its lease expires.
 #[test]
 fn a_payload_beyond_the_limit_of_a_clients_buffer() {
     let server = Server::builder()
@@ -88,8 +89,8 @@ fn errors_are_counted_by_their_codes() {
     }
 }
 
-/// A client that keeps replies is told when they are no longer right, also where the timer changed
-/// the queue.
+/// A client with cached replies is told when they become invalid, even if the timer changed the
+/// queue.
 #[test]
 fn tracked_replies_are_invalidated() {
     let server = Server::start();
@@ -168,7 +169,7 @@ fn files_pass_the_servers_checks() {
     let rdb = server.folder().join("dump.rdb");
     assert!(check(&server, "check-rdb", &rdb).success());
     assert!(check(&server, "check-aof", &manifest).success());
-    // And find what is wrong with them.
+    // The tools find faults in these files.
     let mut bytes = std::fs::read(&rdb).expect("the dump");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x55;
@@ -176,7 +177,7 @@ fn files_pass_the_servers_checks() {
     assert!(!check(&server, "check-rdb", &rdb).success());
 }
 
-/// The server's program is its tools as well, by the name under which it is called.
+/// The server's program is also its tools, depending on the name by which it is called.
 fn check(server: &Server, tool: &str, file: &Path) -> ExitStatus {
     let kind = if server.version().is_valkey() {
         "valkey"

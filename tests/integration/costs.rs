@@ -11,7 +11,7 @@ fn cost(p: &mut Probe, id: &str) -> String {
     show(&p.field(&format!("DQ.GET q {id}"), "cost"))
 }
 
-/// The id of what a POP gets, or of what a BPOP does.
+/// The id of the job that a POP or BPOP delivers.
 fn got(client: &mut Raw, line: &str) -> Option<String> {
     let at = usize::from(line.starts_with("DQ.BPOP"));
     match client.run(line) {
@@ -170,7 +170,7 @@ fn what_a_delivery_counted_can_be_said_afterwards() {
     assert!(got(&mut client, "DQ.POP q").is_none(), "1 and 5 and 5");
     client.words("DQ.TOUCH q b COST 4");
     assert_eq!(got(&mut client, "DQ.POP q").as_deref(), Some("c"));
-    // More than all: from the instant of its delivery on.
+    // More than the whole rate: counted from the instant of its delivery.
     client.words("DQ.TOUCH q a COST 1000");
     client.words("DQ.ADD q d x GROUP g");
     client.int("DQ.CLOCK ADVANCE 899");
@@ -179,7 +179,7 @@ fn what_a_delivery_counted_can_be_said_afterwards() {
     assert_eq!(got(&mut client, "DQ.POP q").as_deref(), Some("d"));
 }
 
-/// Each wakes who waits: time, and a TOUCH that says that it was less.
+/// Each wakes waiting clients: time, and a TOUCH that lowers the cost.
 #[test]
 fn who_waits_is_woken_when_it_fits() {
     for limit in ["RATE", "GROUPRATE"] {
@@ -212,7 +212,7 @@ fn who_waits_is_woken_when_it_fits() {
     }
 }
 
-/// It wakes nobody, and no timer, before something fits.
+/// No client and no timer is woken before something fits.
 #[test]
 fn a_costly_job_costs_no_time_while_it_waits() {
     let server = Server::start();

@@ -1,5 +1,4 @@
-//! Keys that change their name or database: plain ones, whose commands the module must not disturb, and
-//! queues.
+//! Keys that change their name or database: plain keys, whose commands the module must not disturb, and queues.
 
 use crate::scene::{pair, Lines, Scene};
 use crate::support::{wait_until, Raw, Server, PATIENCE};
@@ -59,7 +58,7 @@ fn plain_keys_stay_where_they_were_put() {
     assert_eq!(master.digest(), digest, "the AOF holds the same");
 }
 
-/// Whether the server tells of the new name or not: what comes due in the queue is done under it.
+/// Whether or not the server reports the new name, what becomes due in the queue is carried out under it.
 #[test]
 fn a_queue_is_found_among_many_keys() {
     let (mut master, replica) = pair(Server::builder().aof());
@@ -74,7 +73,7 @@ fn a_queue_is_found_among_many_keys() {
     }
     client.says("MOVE other 7", "1");
     ends(&master, 2, 2);
-    // The hints are made anew from what is loaded. While paused, a slow master ends no lease itself.
+    // The hints are made anew from what is loaded. The queue is paused, so that a slow master expires no lease itself.
     for line in [
         "SELECT 0",
         "DQ.ADD q a x",
@@ -111,7 +110,7 @@ fn ends(server: &Server, leases: u64, ttls: u64) {
     });
 }
 
-/// As long as clients wait it matters at once.
+/// While clients wait, it matters at once.
 #[test]
 fn waiting_clients_are_served_whatever_brings_the_queue() {
     let (server, replica) = pair(Server::builder().aof());

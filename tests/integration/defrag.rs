@@ -27,7 +27,7 @@ fn server() -> Option<(Server, Server)> {
     Some((server, replica))
 }
 
-/// Jobs of all kinds, three of four of which go again, here and there.
+/// Jobs of all kinds, three of four of which are removed again, in random places.
 fn leave_holes(client: &mut Raw, key: &str) {
     let fill = |client: &mut Raw, line: &str| for_all(client, JOBS / 4, &line.replace("KEY", key));
     client.says(&format!("DQ.CFGSET {key} DEDUPE 90000000"), "+OK");
@@ -40,14 +40,14 @@ fn leave_holes(client: &mut Raw, key: &str) {
         client,
         "DQ.ADD KEY a@ payload-of-a-job-? DELAY 9000000 TTL 90000000",
     );
-    // Each of a group of its own, and few with long lines.
+    // Each in a group of its own, except a few groups with many jobs.
     fill(client, "DQ.ADD KEY b@ payload-of-a-job-? GROUP of-@");
     fill(client, "DQ.ADD KEY g@ payload-of-a-job-? GROUP few");
     fill(
         client,
         "DQ.ADD KEY c@ payload-of-a-job-? PRIORITY @ DELAY 9@",
     );
-    // At random: pages that are all equally full would not be worth moving.
+    // At random, as pages that are all equally full would not be worth moving.
     let script = "for n = 0, ARGV[1] - 1 do if math.random(4) > 1 then \
         redis.call('DQ.ACK', KEYS[1], 'l' .. n) \
         redis.call('DQ.DEL', KEYS[1], 'a' .. n, 'b' .. n, 'c' .. n, 'g' .. n) end end";
@@ -62,7 +62,7 @@ fn leave_holes(client: &mut Raw, key: &str) {
     client.call(&call);
 }
 
-/// Pages in use against bytes in use.
+/// Pages in use relative to bytes in use.
 fn fragmentation(server: &Server) -> f64 {
     let bytes = |field| server.number("memory", field) as f64;
     bytes("allocator_active") / bytes("allocator_allocated")
@@ -80,7 +80,7 @@ fn fragmented_queues_are_moved_together() {
     let digest = server.digest();
     let before = fragmentation(&server);
     assert!(before > 1.3, "hardly fragmented: {before}");
-    // It does not get better by itself.
+    // It does not improve by itself.
     let better = |by: f64| fragmentation(&server) - 1.0 < (before - 1.0) * by;
     assert!(poll(Duration::from_secs(1), || better(0.9).then_some(())).is_none());
     client.says("CONFIG SET activedefrag yes", "+OK");
@@ -98,7 +98,7 @@ fn fragmented_queues_are_moved_together() {
     server.assert_followed_by(&[&replica]);
 }
 
-/// Between the steps everything may happen to a queue, its end included.
+/// Between the steps anything may happen to a queue, including its deletion.
 #[test]
 fn traffic_goes_on_meanwhile() {
     let Some((server, replica)) = server() else {

@@ -61,7 +61,7 @@ fn del_clears_the_memory() {
         p.run("DQ.POP q NOACK");
         p.unseen(&format!("DQ.ADD q {id} x"), "nil$");
     }
-    // No job goes, but the memory does, and that is a change.
+    // No job is deleted, but the id leaves the dedupe window, and that is a change.
     p.seen("DQ.DEL q a", "0");
     p.unseen("DQ.DEL q a", "0");
     p.says("DQ.ADD q a x", "'a'");
@@ -135,7 +135,8 @@ fn purge_of_many() {
     }
 }
 
-/// A lease that is over by the clock is over, though the timer could not run within the script.
+/// A lease that has ended by the clock counts as ended, though the timer could not run within the
+/// script.
 #[test]
 fn purge_goes_by_the_clock() {
     let mut p = Probe::start();

@@ -1,4 +1,4 @@
-//! Jobs that are done and kept: DONELEN, DONETTL, DONEBYTES, results, and what becomes of them.
+//! Done jobs that are kept: DONELEN, DONETTL, DONEBYTES, results, and what happens to these jobs.
 
 use crate::payloads::{forged, restore, terms};
 use crate::probe::Probe;
@@ -134,7 +134,7 @@ fn limits_bound_them() {
     }
     assert_eq!(done(&mut p), (2, 8));
     p.says("DQ.GET q a", "nil$");
-    // One that is too large alone is not kept, and pushes none out.
+    // A job that is too large alone is not kept, and removes no other.
     p.run("DQ.CFGSET q DONELEN 0 DONEBYTES 12");
     finish(&mut p, "d", "1234567890", "12");
     assert_eq!(done(&mut p), (2, 8));
@@ -146,7 +146,7 @@ fn limits_bound_them() {
     finish(&mut p, "g", "12345", "123456");
     p.says("DQ.PEEK q DONE COUNT 9", "[ [ 'g' ... ] ]");
     assert_eq!(done(&mut p), (1, 12));
-    // They trim at once when they are set.
+    // Limits apply as soon as they are set.
     p.run("DQ.CFGSET q DONELEN 5 DONEBYTES 0");
     for id in ["h", "i", "j"] {
         finish(&mut p, id, "x", "y");
@@ -155,15 +155,15 @@ fn limits_bound_them() {
     assert_eq!(done(&mut p).0, 3);
     p.seen("DQ.CFGSET q DONEBYTES 5", "+OK");
     assert_eq!(done(&mut p), (1, 3));
-    // And where none is on any more, all go.
+    // When no limit is set any more, all done jobs are removed.
     p.seen("DQ.CFGSET q DONELEN 0 DONEBYTES 0", "+OK");
     assert_eq!(done(&mut p), (0, 0));
-    // What a limit takes is counted nowhere, and raises no event.
+    // What a limit removes is in no total, and raises no event.
     assert_eq!(p.field_int("DQ.STATS q", "deleted"), 0);
     assert_eq!(p.field_int("DQ.STATS q", "expired"), 0);
 }
 
-/// Its end of time is set when it is done, and comes by itself.
+/// The end of its time is fixed when it is done, and comes without any command.
 #[test]
 fn they_go_by_their_time() {
     let mut p = Probe::start();
@@ -194,14 +194,14 @@ fn conditions_and_done_jobs() {
     let mut p = Probe::start();
     p.run("DQ.CFGSET q DONELEN 9 MAXLEN 1 MAXBYTES 4");
     finish(&mut p, "a", "12", "long-enough");
-    // It holds nothing, and hinders neither NX nor NEXT.
+    // It occupies no place in the queue, and does not stop NX or NEXT.
     p.says("DQ.ADD q a 12", "'a'");
     p.says("DQ.LEN q DONE", "0");
     assert_eq!(p.field_int("DQ.STATS q", "deleted"), 0);
     p.run("DQ.POP q");
     p.says("DQ.ACK q a", "1");
     p.says("DQ.ADD q b 12", "'b'");
-    // Replacing it is growth; a refused one stays as it was.
+    // Replacing it makes the queue longer; if refused, it stays as it was.
     p.unseen("DQ.ADD q a 1 XX", "-MAXLEN queue is full");
     p.unseen("DQ.ADD q a 1 REPLACE", "-MAXLEN queue is full");
     p.says("DQ.LEN q DONE", "1");
@@ -252,7 +252,7 @@ fn occurrences_are_kept_as_jobs_of_their_own() {
     p.says("DQ.LEN q DONE", "2");
     p.says("DQ.KICK q IDS 1 r@1000", "1");
     p.says("DQ.POP q", "[ 'r@1000' 'x' ... ]");
-    // Where that id is taken, it is not kept.
+    // If that id is taken, the occurrence is not kept.
     p.run("DQ.ADD q s x EVERY 3600000 AT 1000");
     p.run("DQ.ADD q s@1000 other DELAY 60000");
     p.run("DQ.POP q");
@@ -288,7 +288,7 @@ fn they_are_deleted_purged_and_kicked() {
     p.unseen("DQ.KICK q IDS 1 c", "0");
 }
 
-/// A client that waits gets a done job that is kicked.
+/// A waiting client gets a done job that is kicked.
 #[test]
 fn a_kicked_one_is_served() {
     let mut p = Probe::start();
@@ -324,7 +324,7 @@ fn scan_leaves_out_others() {
     assert!(matches!(&all[1], Reply::Array(ids) if ids.len() == 3));
 }
 
-/// Whoever comes by while jobs become done, are kicked and are replaced sees each that is there throughout.
+/// A scan shows every job that exists throughout, while jobs become done, are kicked and are replaced.
 #[test]
 fn a_scan_sees_jobs_that_become_done_meanwhile() {
     let mut p = Probe::start();
@@ -358,7 +358,7 @@ fn a_scan_sees_jobs_that_become_done_meanwhile() {
     assert!(seen.iter().all(|&times| times >= 1));
 }
 
-/// The last done job takes an unconfigured key with it, or the first limit that none is under.
+/// An unconfigured key goes with its last done job, also when a limit removes it.
 #[test]
 fn they_hold_the_key() {
     let mut p = Probe::start();
@@ -454,7 +454,7 @@ fn they_are_data() {
     server.assert_followed_by(&[&replica]);
 }
 
-/// The order of ending, and every field, count for the digest.
+/// The order of ending, and every field, are part of the digest.
 #[test]
 fn each_field_is_in_the_digest() {
     let server = Server::start();
@@ -531,7 +531,7 @@ fn each_field_is_in_the_digest() {
     assert_eq!(digest(job()), digests[0]);
 }
 
-/// Done jobs that no queue has are refused, and nothing is there afterwards.
+/// Done jobs that no queue can have are refused, and nothing is left of them.
 #[test]
 fn forged_ones_are_refused() {
     let server = Server::start();
@@ -611,7 +611,7 @@ fn forged_ones_are_refused() {
     server.assert_no_crash();
 }
 
-/// Very many go in steps, by their time and by a limit, and leave nothing.
+/// Very many are removed in steps, by their time and by a limit, and leave nothing.
 #[test]
 fn many_go_in_steps_and_leave_nothing() {
     let mut p = Probe::start();
@@ -644,7 +644,7 @@ fn many_go_in_steps_and_leave_nothing() {
     p.server.assert_no_crash();
 }
 
-/// A replica keeps what its master keeps, whatever its own clock says.
+/// A replica keeps what its master keeps, whatever its own clock is.
 #[test]
 fn a_replica_waits_for_its_master() {
     let (server, replica) = pair(Server::builder());

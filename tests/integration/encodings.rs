@@ -1,5 +1,5 @@
-//! Files of all encoding versions that a module has written: `encodings/<version>` and the digest that their
-//! data had then.
+//! Files of every encoding version that a module has written: `encodings/<version>`, with the digest that their data
+//! had then.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ const ENCODINGS: [(&str, &str); 2] = [
     ("2", "a8254faf2b2dd20bca3e971706925db2ac21e954"),
 ];
 
-/// In a server that does nothing by itself: a replica whose master is not there.
+/// Loaded by a server that changes nothing by itself: a replica without its master.
 #[test]
 fn all_encodings_stay_readable() {
     for (version, digest) in ENCODINGS {
         let server = Server::builder()
             .config("replicaof", "127.0.0.1 1")
-            // It would be read instead.
+            // An AOF would be read instead.
             .config("appendonly", "no")
             .with_files_of(folder_of(version))
             .start();
@@ -25,13 +25,13 @@ fn all_encodings_stay_readable() {
         let mut client = server.raw();
         client.says("DQ.LEN full", "6");
         client.says("DQ.LEN large", "100");
-        // And is written as it is read.
+        // The data is written as it was read.
         client.says("DEBUG RELOAD", "+OK");
         assert_eq!(server.digest(), digest, "encoding {version}, written again");
     }
 }
 
-/// Made by the build before failures were noted and jobs had successors: a file, an AOF of effects, a DUMP.
+/// Made by the build before failures were recorded and jobs had successors: a file, an AOF of effects, a DUMP.
 #[test]
 fn files_of_the_build_before_are_read() {
     let folder = folder_of("2-effects-1");
@@ -44,7 +44,7 @@ fn files_of_the_build_before_are_read() {
     };
     let file = replica("no");
     assert_eq!(file.digest(), "b3993c398b4df247ba21883f3d673284679231d7");
-    // Its effects are carried out as they are today: the end of a lease is noted.
+    // Its effects are applied as they are today: the end of a lease is recorded.
     let aof = replica("yes");
     let mut client = aof.raw();
     for (field, value) in [
@@ -78,7 +78,7 @@ pub fn folder_of(name: &str) -> PathBuf {
     root().join("tests/integration/encodings").join(name)
 }
 
-/// As RDB and as AOF, on a replica, which ends no lease; and again as they are written now.
+/// As RDB and as AOF, on a replica, which expires no lease; and again as they are written now.
 #[track_caller]
 fn assert_read(folder: &Path, digest: &str, check: impl Fn(&mut Raw)) {
     for appendonly in ["no", "yes"] {
@@ -109,7 +109,7 @@ fn files_from_before_groups_are_read() {
     let server = Server::start();
     let mut client = server.raw();
     client.call(&[b"RESTORE", b"full", b"0", &dump]);
-    // Its jobs live on beside others that have a group.
+    // Its jobs work beside others that have a group.
     client.says("DQ.ADD full new x GROUP tenant", "'new'");
     client.says("DQ.ACK full leased", "1");
     client.says("DQ.LEN full GROUP tenant", "1");
@@ -132,7 +132,7 @@ fn files_from_before_notes_are_read() {
     let server = Server::start();
     let mut client = server.raw();
     client.call(&[b"RESTORE", b"full", b"0", &dump]);
-    // What stands in it lives on, with notes.
+    // Its jobs work, and may have notes.
     client.says("DQ.ACK full leased", "1");
     client.says("DQ.ADD full leased x REPLACE KEEP 5", "'leased'");
     client.says("DQ.LEN full", "7");
@@ -180,7 +180,7 @@ fn files_from_before_recurring_jobs_are_read() {
     client.call(&[b"RESTORE", b"full", b"0", &dump]);
     client.says("DQ.LEN full", "3");
     client.says("DQ.LEN full DEAD", "2");
-    // What stands in it lives on: the successor takes its place, and jobs may recur beside it.
+    // Its jobs work: the successor takes its place, and other jobs may recur.
     client.says("DQ.ACK full leased", "1");
     client.says("DQ.LEN full DELAYED", "3");
     client.says("DQ.ADD full each x EVERY 60000", "'each'");
@@ -238,7 +238,7 @@ fn files_with_outcomes_flows_and_steps_are_read() {
     });
 }
 
-/// The same build's DUMPs: what was blocked, done and under way goes on.
+/// DUMPs of the same build: what was blocked, done and unfinished continues.
 #[test]
 fn dumps_with_outcomes_flows_and_steps_go_on() {
     let folder = folder_of("5-effects-5");
@@ -248,7 +248,7 @@ fn dumps_with_outcomes_flows_and_steps_go_on() {
         let dump = std::fs::read(folder.join(format!("{key}.dump"))).expect("a DUMP");
         client.call(&[b"RESTORE", key.as_bytes(), b"0", &dump]);
     }
-    // Dumped when its root had ended, and most of 1500 were blocked.
+    // Dumped when the root had ended, and most of 1500 jobs were still blocked.
     wait_until("all are free", PATIENCE, || {
         client.ask("DQ.LEN wide BLOCKED") == "0"
     });

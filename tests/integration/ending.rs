@@ -1,5 +1,5 @@
-//! A whole life with a good end: what memory checkers look at. `make asan` and `make valgrind` run it on
-//! servers that are checked, where the end tells of leaks.
+//! A server's whole life, with an orderly end, for memory checkers. `make asan` and `make valgrind` run it on checked
+//! servers, which report leaks at their end.
 
 use crate::memory::is_sanitized;
 use crate::scene::Lines;
@@ -43,12 +43,12 @@ fn nothing_is_left_at_the_end() {
     server.assert_no_crash();
 }
 
-/// The end of a checked server tells of leaks indeed: the server has a command that leaks.
+/// A checked server really reports leaks at its end: it has a command that leaks.
 #[test]
 fn a_leak_is_noticed() {
     let mut server = Server::start();
     if !is_sanitized(&server) {
-        // Under valgrind the log of a killed one would have no end.
+        // Under valgrind the log of a killed server would be incomplete.
         server.stop();
         return skipped("the server is not built with AddressSanitizer");
     }
@@ -63,6 +63,6 @@ fn a_leak_is_noticed() {
     let crash = server.crash().unwrap_or_default();
     assert!(crash.contains("LeakSanitizer"), "{}", server.log());
     let _ = std::fs::remove_dir_all(server.folder());
-    // It takes a crash for a failure, and here it is none.
+    // Dropping it would count the leak report as a crash.
     std::mem::forget(server);
 }

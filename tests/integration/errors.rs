@@ -1,4 +1,4 @@
-//! What is refused, in which words; and that what is refused has changed nothing.
+//! What is refused, with which words; and that a refused command has changed nothing.
 
 use crate::probe::{pairs, Probe};
 use crate::support::Server;
@@ -32,7 +32,7 @@ const COMMANDS: [&str; 23] = [
     "DQ.PURGE q ALL",
 ];
 
-/// How many words each needs, and how many it takes at most (0: any number).
+/// The fewest and the most words of each command (0: any number).
 const ARITY: [(&str, usize, usize); 23] = [
     ("DQ.ADD", 4, 0),
     ("DQ.DEL", 3, 0),
@@ -115,7 +115,7 @@ fn wrong_types() {
         for line in more {
             p.unseen(line, WRONGTYPE);
         }
-        // What cannot be read comes first.
+        // Arguments that cannot be parsed are reported first.
         p.unseen("DQ.ADD q a x SOON", "-ERR syntax error, ...");
         p.unseen(
             "DQ.ADD q a x TTR 0",
@@ -123,7 +123,7 @@ fn wrong_types() {
         );
         p.run("DEL q");
     }
-    // And ours is of no other type.
+    // Commands of other types refuse a queue.
     p.run("DQ.ADD q a x");
     for line in [
         "GET q",
@@ -167,7 +167,7 @@ fn empty_and_not_there_are_never_errors() {
     let mut p = Probe::start();
     p.all_unseen(lines);
     p.all_unseen("DQ.STATS q -> nil$\nDQ.CFGGET q -> nil$\nEXISTS q -> 0");
-    // So on an empty queue that stays.
+    // The same on an empty queue that is kept.
     p.run("DQ.CFGSET q");
     p.all_unseen(lines);
     let resp3 = pairs(lines)
@@ -312,7 +312,7 @@ fn arguments_of_any_bytes() {
                 }
             }
         }
-        // Each was answered once, and the connection is in step.
+        // Each command was answered once, and replies match commands.
         assert_eq!(
             raw.call(&[b"ECHO", name.as_bytes()]),
             crate::support::Reply::bulk(name)

@@ -1,4 +1,4 @@
-//! Keyspace events: what time does raises them, too.
+//! Keyspace events; time raises them, too.
 
 use crate::probe::Probe;
 
@@ -72,7 +72,7 @@ fn of_a_due_that_comes() {
     }
 }
 
-/// Listeners that come at run time hear of the jobs that are there, and of none that was ready before.
+/// A subscriber that comes at run time is told of jobs that become ready later, and of none that was ready before.
 #[test]
 fn of_a_due_that_comes_to_a_job_from_before_they_were_wanted() {
     let mut p = Probe::start();

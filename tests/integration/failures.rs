@@ -1,4 +1,4 @@
-//! Why a job failed: REASON, what a lease's end notes, and how long it stays.
+//! Why a job failed: REASON, what the end of a lease records, and how long it stays.
 
 use crate::probe::Probe;
 
@@ -24,7 +24,7 @@ fn a_reason_stays_until_the_next_failure() {
     assert_eq!(reason, "'no\\x00route'");
     assert!((before..=p.time_ms()).contains(&failed_ms));
     p.run("DQ.POP q ID a");
-    // Given back without a failure, it keeps both.
+    // Given back without a failure, it keeps the earlier instant and reason.
     p.says("DQ.NACK q a SILENT", "'ready'");
     p.run("DQ.RESCHEDULE q DELAY 0 PRIORITY 3 a");
     p.run("DQ.POP q ID a");
@@ -57,7 +57,7 @@ fn a_dead_job_tells_why_also_when_kicked_copied_and_loaded() {
     assert_eq!(p.field_text("DQ.GET r a", "reason"), "'broken'");
     p.says("DQ.KICK q COUNT 1", "1");
     assert_eq!(failure(&mut p), dead);
-    // It is data: another text makes another digest.
+    // It is data: another reason gives another digest.
     reserved(&mut p, "");
     p.run("DQ.NACK q a FATAL REASON broken");
     let one = p.ask("DEBUG DIGEST-VALUE r");

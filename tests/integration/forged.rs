@@ -1,5 +1,5 @@
-//! Payloads by the thousand that nobody has dumped: what is taken is worked on like any queue, and is the
-//! same on the replica and after a reload. And what is hardly a command.
+//! Thousands of payloads that no server has dumped: those accepted work like any queue, and are the same on the replica
+//! and after a reload. And byte streams that are hardly commands.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -67,7 +67,7 @@ fn dumps(client: &mut Raw) -> Vec<Vec<u8>> {
     dumps
 }
 
-/// Bits flipped, bytes put in, taken out or doubled; the tail of another chunk.
+/// Flips bits; inserts, removes or doubles bytes; or appends the tail of another chunk.
 pub fn damaged(bytes: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + dice.below(4) {
@@ -95,7 +95,7 @@ pub fn damaged(bytes: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// All that can be done to a queue of which nobody knows what it holds.
+/// Sends every command to a queue with unknown contents.
 fn work_on(client: &mut Raw, key: &str, dice: &mut Dice) {
     let id = *dice.pick(&[&"a", &"b", &"delayed", &"leased", &"j3", &"new"]);
     for line in [
@@ -179,7 +179,7 @@ fn damaged_queues_are_worked_on() {
     assert!(taken > ROUNDS / 20 && refused > ROUNDS / 20);
 }
 
-/// The order of two such jobs would be by chance, another one after a reload or on a replica.
+/// The order of two such jobs would be undefined: different after a reload or on a replica.
 #[test]
 fn numbers_that_two_jobs_share_are_refused() {
     let server = Server::start();
@@ -211,7 +211,7 @@ fn numbers_that_two_jobs_share_are_refused() {
     assert!(is_taken(&same_death[1..]));
 }
 
-/// A server that only hangs up on what is no command goes on for everybody else.
+/// The server closes a connection on invalid input, and continues for all others.
 #[test]
 fn lines_and_halves_of_packets() {
     let (server, replica) = pair(Server::builder());
@@ -248,7 +248,7 @@ fn lines_and_halves_of_packets() {
                 ]);
                 head.as_bytes().to_vec()
             }
-            // Blocks, and goes; with half a command behind.
+            // Sends a blocking command and half of another, and disconnects.
             4 => [&blocking[..], &whole[..20]].concat(),
             _ => [&whole[..], &blocking[..], &dice.bytes(30)[..]].concat(),
         };

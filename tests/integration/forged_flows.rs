@@ -1,5 +1,5 @@
-//! A rewritten AOF that somebody has changed: what it says of jobs that are after others is said in effects of their own,
-//! so that it may be missing, or lead in a circle. No job stays blocked for that.
+//! A rewritten AOF that was changed by hand. What it says of blocked jobs is in effects of their own, so it may be
+//! missing, or lead in a circle. No job may stay blocked because of that.
 
 use std::fs;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ fn forged(aof: &[u8], forge: Forge) -> Vec<u8> {
     forged
 }
 
-/// Has it rewrite its AOF, and start again with another one.
+/// Makes the server rewrite its AOF, and restarts it with the forged one.
 fn restart_forged(server: &mut Server, forge: Forge) {
     kill_forged(server, forge);
     server.restart();
@@ -71,7 +71,7 @@ fn without_an_end(effect: Effect<'_>) -> Option<Effect<'_>> {
     without_links(effect).filter(|effect| !matches!(effect, Effect::Minted { .. }))
 }
 
-/// What `b` is after is after `b`.
+/// Makes the jobs that `b` is after wait for `b`.
 fn in_a_circle(effect: Effect<'_>) -> Option<Effect<'_>> {
     Some(match effect {
         Effect::Links {
@@ -142,7 +142,7 @@ fn no_job_stays_blocked_by_a_forged_file() {
     }
 }
 
-/// Saved before the timer has found them: here by a server that follows another one, whose timer sets nothing free.
+/// Saved before the timer has found them: here by a replica, whose timer unblocks nothing.
 #[test]
 fn a_save_of_forged_jobs_is_read() {
     for forge in [without_an_end, in_a_circle_without_an_end] {
@@ -168,7 +168,7 @@ fn a_save_of_forged_jobs_is_read() {
     }
 }
 
-/// A replica, and a file of dumps, take what such a server has made of it.
+/// A replica, and a file of dumps, accept what such a server has written.
 #[test]
 fn what_was_set_free_is_followed() {
     let builder = Server::builder().aof();

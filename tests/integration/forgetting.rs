@@ -1,4 +1,4 @@
-//! The end of a DEDUPE memory: carried out by the timer, and no change to anybody who watches the queue.
+//! The end of an id's dedupe window: the timer carries it out, and no client that watches the queue sees a change.
 
 use crate::scene::{pair, Lines};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
@@ -36,7 +36,7 @@ fn touches_no_watch() {
         });
         assert!(!is_touched(&mut client), "on the master");
         assert!(!is_touched(&mut there), "on the replica");
-        // What a client does is seen, as before.
+        // A change by a client is seen as before.
         client.says("WATCH q", "+OK");
         master.raw().says("DQ.ADD q 0 x", "'0'");
         assert!(is_touched(&mut client));

@@ -1,5 +1,5 @@
-//! Memory of large queues that go: given back in small steps, behind everything that is due, on
-//! masters and replicas alike.
+//! Freeing the memory of large queues that are removed: in small steps, after everything that is due, on masters and
+//! replicas alike.
 
 use crate::memory::for_all;
 use crate::scene::{pair, Lines, Scene};
@@ -27,7 +27,7 @@ fn integer(client: &mut Raw, line: &str) -> i64 {
     }
 }
 
-/// Without what waits to be sent or written: on a busy machine a replica is behind.
+/// Without output buffers: on a busy machine a replica lags behind.
 fn used(server: &Server) -> u64 {
     let buffers = ["mem_total_replication_buffers", "mem_aof_buffer"];
     let waiting: u64 = buffers
@@ -66,7 +66,7 @@ fn waiters_do_not_wait_for_it() {
     }
 }
 
-/// A replica has no say in its queues, but frees what its master had purged.
+/// A replica decides nothing about its queues, but frees what its master has purged.
 #[test]
 fn replicas_free_what_was_purged() {
     let (master, replica) = pair(Server::builder());
@@ -99,11 +99,11 @@ fn copies_take_only_what_is_there() {
     assert_eq!(integer(&mut client, "DQ.LEN copy"), 1);
 }
 
-/// What a command on a copy of the queue takes of the server's time in microseconds, at best of a few.
+/// The server's time for a command on a copy of the queue, in microseconds: the least of a few runs.
 fn least_us(server: &Server, client: &mut Raw, key: &str, command: &str, options: &str) -> u64 {
     let once = |_| {
         client.run(&format!("COPY {key} copy"));
-        // Neither a small nor a large queue is in the processor's cache after this.
+        // After this neither a small nor a large queue is in the processor's cache.
         client.run("DUMP large");
         client.run("CONFIG RESETSTAT");
         client.run(&format!("{command} copy {options}"));
@@ -118,7 +118,7 @@ fn least_us(server: &Server, client: &mut Raw, key: &str, command: &str, options
     (0..5).map(once).min().expect("some")
 }
 
-/// Whatever share of a queue goes, with priorities or without: twenty times the jobs are no more work.
+/// Whatever share of a queue is removed, with priorities or without: twenty times the jobs are no more work.
 #[test]
 fn purging_a_large_queue_takes_no_longer_than_a_small_one() {
     const SMALL: usize = 10_000;
@@ -167,7 +167,7 @@ fn purging_a_large_queue_takes_no_longer_than_a_small_one() {
             assert!(ratio < 5.0, "{state} {kind}: {ratio:.1} times as long");
         }
     }
-    // What does look at each job is told apart.
+    // A command whose work grows with the jobs is recognized.
     let ratio = ratio("", "DUMP", "");
     assert!(ratio > 5.0, "only {ratio:.1} times as long");
 }
@@ -176,7 +176,7 @@ fn pending(server: &Server) -> u64 {
     server.number("dq", "dq_lazyfree_pending_jobs")
 }
 
-/// Done jobs and jobs after others are counted as others are, until the last is gone.
+/// Done and blocked jobs count like others until the last of them is freed.
 #[test]
 fn nothing_is_pending_once_all_is_freed() {
     const JOBS: usize = 10_000;
@@ -199,7 +199,7 @@ fn nothing_is_pending_once_all_is_freed() {
     }
 }
 
-/// What leaves little is freed at once: nothing heaps up, not in a script, a replica or a replayed AOF.
+/// Small removals are freed at once: nothing accumulates, not in a script, on a replica or in a replayed AOF.
 #[test]
 fn small_purges_leave_nothing() {
     const TIMES: u64 = 10_000;
@@ -236,8 +236,7 @@ fn small_purges_leave_nothing() {
     }
 }
 
-/// In a script the timer does not come to it, and yet what waits to be freed is no more than one purge
-/// left, not all of them.
+/// In a script the timer cannot run; yet no more waits to be freed than one purge has left, not that of all purges.
 #[test]
 fn what_waits_to_be_freed_goes_faster_than_it_comes() {
     let server = Server::start();
@@ -256,7 +255,7 @@ fn what_waits_to_be_freed_goes_faster_than_it_comes() {
     wait_until("all is freed", PATIENCE, || pending(&server) == 0);
 }
 
-/// Jobs that were purged beside others are counted, too, until they are freed.
+/// Purged jobs beside others are counted until they are freed.
 #[test]
 fn purged_jobs_are_counted_until_they_are_freed() {
     let server = Server::start();
@@ -279,7 +278,7 @@ fn spent(server: &Server, command: &str) -> f64 {
     usec.and_then(|usec| usec.parse().ok()).expect("a number")
 }
 
-/// As for any data: how many queues there are makes no difference to the command.
+/// As for any data: the number of queues makes no difference to the command.
 #[test]
 fn flushing_in_the_background_does_not_wait_for_it() {
     let server = Server::start();
@@ -294,7 +293,7 @@ fn flushing_in_the_background_does_not_wait_for_it() {
         shares.push(spent(&server, &name) / spent(&server, "eval"));
         client.says("DQ.LEN q1", "0");
     }
-    // Freeing what was known of them takes a fiftieth of what making them took, and more.
+    // Freeing what is known of them would take a fiftieth of the time that adding them took, or more.
     let least = shares.iter().copied().fold(1.0, f64::min);
     assert!(least < 0.004, "{shares:?}");
     wait_until("the memory is given back", PATIENCE, || {

@@ -1,4 +1,4 @@
-//! Groups: whose turn it is, what holds a group, and what is told of them.
+//! Groups: whose turn it is, what holds a group back, and how groups are shown.
 
 use crate::probe::show;
 use crate::scene::{Lines, Scene};
@@ -144,14 +144,14 @@ fn groups_are_told_of() {
     let at = stats.iter().position(|word| word == "groups");
     assert_eq!(at.map(|at| &*stats[at + 1]), Some("2"));
     assert_eq!(server.number("dq", "dq_groups"), 2);
-    // A dead job is not held.
+    // A dead job does not hold its group back.
     client.words("DQ.POP q ID b1");
     client.says("DQ.NACK q b1 FATAL", "'dead'");
     client.says("DQ.LEN q GROUP b", "0");
     assert_eq!(server.number("dq", "dq_groups"), 1);
 }
 
-/// Every group that is there throughout is shown, whatever comes and goes.
+/// DQ.GROUPS shows every group that exists throughout, whatever else comes and goes.
 #[test]
 fn a_scan_shows_all_groups() {
     let (_server, mut client) = start();
@@ -200,10 +200,10 @@ fn groupmax_holds_a_group_and_wakes_who_waits() {
     client.says("DQ.ACK q a1", "1");
     assert_eq!(waiting.delivery().id, "a2");
     add(&mut client, "a3:a");
-    // It does not hold a delivery that reserves nothing.
+    // It does not stop a delivery that reserves nothing.
     client.says("DQ.POP q", "nil*");
     assert_eq!(pop_all(&mut client, "NOACK"), "a3");
-    // Off while somebody waits.
+    // The limit is removed while a client waits.
     add(&mut client, "a4:a");
     waiting.begin("DQ.BPOP q 0");
     server.wait_for_blocked(1);
@@ -211,7 +211,8 @@ fn groupmax_holds_a_group_and_wakes_who_waits() {
     assert_eq!(waiting.delivery().id, "a4");
 }
 
-/// Whoever waits before it for a job that GROUPMAX holds back, and whatever else is to come.
+/// A waiting client is served, whoever waits before it for a job that GROUPMAX holds back, and
+/// whatever else happens.
 #[test]
 fn groupmax_does_not_hold_one_that_waits_with_noack() {
     let server = Server::start();
@@ -253,7 +254,7 @@ fn grouprate_holds_a_group_for_its_window_and_no_longer() {
     server.wait_for_blocked(1);
     client.says("DQ.CLOCK NEXT", &(begun + 1000).to_string());
     assert_eq!(waiting.delivery().id, "a3");
-    // A group that comes again has no fresh window.
+    // A group that gets jobs again has no new window.
     client.says("DQ.ACK q a1 a2 a3", "3");
     add(&mut client, "a4:a a5:a");
     client.says("DQ.CLOCK ADVANCE 500", &(begun + 1500).to_string());
@@ -276,7 +277,7 @@ fn groupfifo_keeps_the_order_of_adding() {
     client.says("DQ.ADD q a2 x GROUP a PRIORITY -1", "'a2'");
     client.says("DQ.ADD q a3 x GROUP a ATTEMPTS 1", "'a3'");
     add(&mut client, "b1:b n1 n2");
-    // The first one's due holds its group; others go on.
+    // The due time of the first job holds its group back; other groups continue.
     assert_eq!(pop_all(&mut client, ""), "b1 n1 n2");
     client.says("DQ.POP q ID a2", "nil*");
     let mut waiting = server.raw();
@@ -309,7 +310,7 @@ fn groupfifo_keeps_the_order_of_adding() {
     assert_eq!(pop_all(&mut client, ""), "a4");
 }
 
-/// However many groups are still to be looked at.
+/// However many groups have still to be updated.
 #[test]
 fn a_pop_finds_the_ready_job_of_a_group_that_is_held_no_more() {
     let (_server, mut client) = start();
@@ -377,7 +378,7 @@ fn maxbytes_counts_each_name_once() {
     assert_eq!(bytes(&mut client).as_deref(), Some("0"));
 }
 
-/// A queue in the middle of its turns, and the rest of them.
+/// The rest of the deliveries of a queue that is in the middle of its turns.
 const REST: &str = "c1 a2 b2 n2 c2 a3 a4";
 
 fn scene(client: &mut Raw) {
@@ -409,7 +410,7 @@ fn turns_are_data() {
         client.says(&format!("RENAME {copy} q"), "+OK");
         assert_eq!(pop_all(&mut client, ""), REST, "{copy}");
     }
-    // Whose turn it is makes a difference to the digest.
+    // Whose turn it is, is part of the digest.
     client.says("DEL q", "1");
     add(&mut client, "a1:a b1:b");
     let before = client.ask("DEBUG DIGEST-VALUE q");
@@ -444,7 +445,8 @@ fn replicas_and_the_aof_have_the_same_turns() {
     assert_eq!(pop_all(&mut promoted, "TTR 60000"), REST);
 }
 
-/// A group's name is no key, whatever it looks like; looking at groups needs no right to write.
+/// A group's name is not a key, whatever it looks like; reading groups needs no permission to
+/// write.
 #[test]
 fn rights_are_those_of_the_key() {
     let (server, mut admin) = start();

@@ -1,5 +1,5 @@
-//! A machine of one's own, whose clock can be set: User Mode Linux, a kernel that is a plain process, on
-//! the files of this machine (which it cannot change). This very test binary runs in it.
+//! A virtual machine whose clock can be set: User Mode Linux, a kernel that is a plain process, on the files of this
+//! machine (which it cannot change). This test binary runs in it.
 
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -11,19 +11,19 @@ use std::time::Duration;
 
 use crate::support::{locate, one_process_at_a_time, poll, skipped};
 
-/// Where Debian's package user-mode-linux puts it.
+/// The name under which Debian's package user-mode-linux installs it.
 const KERNEL: &str = "linux.uml";
 
-/// All that a machine under load gives to a kernel that is one process among many.
+/// The longest time that a kernel, one process among many, may take on a busy machine.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// What its first process says.
+/// Printed by the guest's first process.
 const BEGUN: &str = "dq: the guest is there";
 
-/// What ends the kernel's output where the test has passed.
+/// Printed last if the test has passed.
 const PASSED: &str = "dq: passed in the guest";
 
-/// Are we in one? Nothing else may set the clock.
+/// Whether this process runs in a guest. Nothing else may set the clock.
 pub fn is_here() -> bool {
     let told = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     told.contains("User Mode Linux")
@@ -37,16 +37,16 @@ pub fn step_clock(ms: i64) {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a clock that every system has, and a place for its time.
+    // SAFETY: every system has this clock, and `time` is a valid place for its value.
     let told = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
     time.tv_sec += ms / 1000;
-    // SAFETY: the time is whole; who may not set the clock is told so.
+    // SAFETY: `time` is initialized; the call fails without permission to set the clock.
     let set = unsafe { libc::clock_settime(libc::CLOCK_REALTIME, &time) };
     assert_eq!((told, set), (0, 0), "the clock is set by {ms} ms");
 }
 
-/// Runs that test in a guest: what all of it said, where it fails. None: there is no kernel to run, or none
-/// runs here (it needs ptrace, and memory that it may execute).
+/// Runs that test in a guest; if it fails, with its whole output. None: there is no kernel, or it cannot run here (it
+/// needs ptrace, and executable memory).
 #[track_caller]
 pub fn run(test: &str) -> Option<Result<(), String>> {
     let Some(kernel) = kernel() else {
@@ -98,7 +98,7 @@ fn kernel() -> Option<PathBuf> {
 
 /// The guest's first process. Only /run can be written to, and there is no network.
 fn script(test: &str) -> String {
-    // A server goes by its name: links are not followed.
+    // The server's name decides what it is: links are not resolved.
     let path = |path: PathBuf| path::absolute(path).expect("a path").display().to_string();
     let server = path(locate::server_binary());
     let module = path(locate::module_path());

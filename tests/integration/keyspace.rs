@@ -1,7 +1,7 @@
-//! What the server does to keys without asking the module, with deadlines armed and clients waiting.
+//! What the server does to keys without asking the module, with deadlines set and clients waiting.
 //!
-//! The next thing to be done is kept by database and name, so each of these must leave neither a
-//! deadline that fires for a name that is now something else, nor a queue that nobody looks after.
+//! The next deadline is kept by database and name. So none of these commands may leave a deadline that fires for a name
+//! with other contents, or a queue that the timer has lost.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::probe::show;
 use crate::scene::{let_pass, now_ms, pair, Delivery, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 
-/// A queue of which every kind of deadline is armed, in `soon_ms`; ids say what becomes of them. Returns the
-/// first instant at which a job of it may be delivered.
+/// A queue with every kind of deadline, in `soon_ms`; ids say what each job is for. Returns the first instant at which
+/// one of its jobs may be delivered.
 fn armed(client: &mut Raw, key: &str, soon_ms: u64) -> u64 {
     client.says(&format!("DQ.ADD {key} lease x"), "'lease'");
     client.says(&format!("DQ.ADD {key} dies x ATTEMPTS 1"), "'dies'");
@@ -29,8 +29,8 @@ fn armed(client: &mut Raw, key: &str, soon_ms: u64) -> u64 {
     lease.deadline
 }
 
-/// The same queue, once the server has done by itself all that was to be done. Read from INFO's
-/// totals and the digest of a replica would be the same: here from a state without its settling.
+/// Waits until the server itself has carried out everything that was due in the queue. Checked by INFO's totals, as
+/// commands on the queue would carry it out.
 #[track_caller]
 fn becomes_settled(server: &Server, totals: (u64, u64, u64)) {
     let (timed_out, died, expired) = totals;
@@ -57,8 +57,8 @@ fn totals(server: &Server) -> (u64, u64, u64) {
     )
 }
 
-/// After these commands the queue `q` is gone: nothing fires any more, nobody gets anything, and what
-/// comes under the same name later is a queue of its own.
+/// After these commands the queue `q` is gone: nothing fires any more, no client gets a job, and what gets the name
+/// later is a queue of its own.
 #[test]
 fn what_is_gone_fires_no_more() {
     let ways = [
@@ -96,8 +96,8 @@ fn what_is_gone_fires_no_more() {
     server.wait_for_blocked(0);
 }
 
-/// Has an armed queue go while a client waits, before anything of it comes: a busy machine may need more time for that.
-/// Returns the totals of before, the instant at which its first job would have come, and who waits.
+/// Removes a queue with deadlines while a client waits, before the first is reached: a busy machine may need more time
+/// for that. Returns the earlier totals, the instant at which its first job would have come, and the waiting client.
 #[track_caller]
 fn goes_in_time(server: &Server, client: &mut Raw, way: &str) -> ((u64, u64, u64), u64, Raw) {
     for soon_ms in [500, 3_000, 15_000] {
@@ -145,7 +145,7 @@ fn a_queue_kept_for_its_waiting_clients_takes_no_other_ones_place() {
     client.says("COPY q p REPLACE", "1");
 }
 
-/// After these commands the queue stands elsewhere, and its deadlines with it: a client waits there.
+/// After these commands the queue is elsewhere with its deadlines; a client waits there.
 #[test]
 fn deadlines_go_on_under_the_new_name() {
     // way, database, name
@@ -237,7 +237,7 @@ fn restored_queues_are_looked_after() {
         becomes_settled(&server, (timed_out + 2, died + 1, expired + 1));
         server.assert_followed_by(&[&replica]);
     }
-    // Refused ones leave no trace; an expired one is no key.
+    // Refused commands have no effect; an expired key no longer exists.
     client.says("FLUSHALL", "+OK");
     armed(&mut client, "o", 500);
     let Reply::Bulk(payload) = client.run("DUMP o") else {
@@ -269,7 +269,7 @@ fn copies_have_leases_of_their_own() {
         client.ask("DEBUG DIGEST-VALUE q"),
         client.ask("DEBUG DIGEST-VALUE p")
     );
-    // Each honours the token by itself.
+    // Each queue accepts the token by itself.
     client.says(&format!("DQ.ACK q WITHTOKENS a {}", lease.token), "1");
     client.says("DQ.LEN p RESERVED", "1");
     client.begin("DQ.BPOP p 0");
@@ -358,7 +358,7 @@ fn expire_works_as_on_any_key() {
     let_pass(Duration::from_millis(2500));
     assert_eq!(waiting.try_read(Duration::ZERO), None);
     assert_eq!(totals(&server), (0, 0, 0));
-    // PERSIST in time, and RENAME takes the key's expiry along.
+    // PERSIST in time keeps the key, and RENAME keeps its expiry.
     client.says("DQ.ADD p a x DELAY 150", "'a'");
     client.run("MULTI");
     client.run("PEXPIRE p 100");

@@ -1,5 +1,5 @@
-//! The launcher itself, on servers without the module: what it starts works, and what it must notice
-//! (a crash, a death, a wait in vain) it notices.
+//! The launcher of servers itself, without the module: what it starts works, and it notices what it must (a crash, an
+//! exit, a wait in vain).
 
 use std::fs;
 use std::panic::{catch_unwind, AssertUnwindSafe};

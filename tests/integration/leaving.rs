@@ -1,4 +1,4 @@
-//! An unconfigured queue's key goes with its last job, whatever took that job.
+//! An unconfigured queue's key goes with its last job, whatever removed that job.
 
 use crate::probe::{packed, Probe};
 use crate::scene::{Lines, Scene};
@@ -65,7 +65,7 @@ fn not_if_configured_or_paused() {
     }
 }
 
-/// Nobody asks for anything but EXISTS, which looks into no queue.
+/// No client asks anything but EXISTS, which looks into no queue.
 #[test]
 fn by_time() {
     // In units of time, 1u the shortest.
@@ -79,7 +79,7 @@ fn by_time() {
     ];
     let mut p = Probe::start();
     for fill in fills {
-        // A busy machine may take longer over the commands than the job lives: then it lives longer.
+        // A busy machine may take longer over the commands than the job lives; then it is given a longer life.
         let unit_ms = (1..).map(|n| 10 << n).find(|&unit_ms| {
             let until_ms = p.time_ms() + unit_ms;
             for line in fill.split("; ") {
@@ -98,7 +98,7 @@ fn by_time() {
     }
 }
 
-/// A queue that was kept, empty, for two who wait.
+/// An empty queue that was kept for two waiting clients.
 #[test]
 fn with_the_last_client_whose_wait_ends() {
     let mut p = Probe::start();

@@ -1,5 +1,5 @@
-//! Those who begin to read what is replicated while a server is at work: nothing from then on may
-//! be missing, though before them nothing was written for anybody.
+//! New readers of the replication stream while a server is at work: nothing after their arrival may
+//! be missing, though before it nothing was written for anyone.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use crate::support::locate::module_path;
 use crate::support::{wait_until, Server, PATIENCE};
 use crate::traffic::Traffic;
 
-/// Runs traffic until `arrival` is over, and some more.
+/// Runs traffic until `arrival` has ended, and some more after it.
 #[track_caller]
 fn traffic_during(server: &Server, seed: u64, arrival: impl FnOnce() + Send) {
     let mut traffic = Traffic::new(server, seed);
@@ -38,7 +38,7 @@ fn replicas_in_mid_traffic() {
             }
         }
         Traffic::new(&master, seed).run(300);
-        // A snapshot that nobody follows is no reason to write for anybody.
+        // A snapshot without a reader of the stream is no reason to write effects.
         master.raw().run("BGSAVE");
         traffic_during(&master, 10 + seed, || {
             first.follow(&master);
@@ -91,7 +91,7 @@ fn an_aof_in_mid_traffic() {
     }
 }
 
-/// The pause keeps leases from ending meanwhile.
+/// The pause keeps leases from expiring meanwhile.
 #[track_caller]
 fn assert_aof_has_all(server: &Server, how: &str) {
     let mut client = server.raw();
@@ -102,7 +102,7 @@ fn assert_aof_has_all(server: &Server, how: &str) {
     client.says("CLIENT UNPAUSE", "+OK");
 }
 
-/// Into a server at work, whose replica and AOF were there before the module.
+/// The module is loaded into a server that already has a replica and an AOF.
 #[test]
 fn the_module_comes_last() {
     let module = module_path();
@@ -121,8 +121,8 @@ fn the_module_comes_last() {
     assert_aof_has_all(&master, "a server without the module at first");
 }
 
-/// A replica that has carried out nothing yet takes over, with replicas of its own; and a master
-/// comes back from a file that says how far its replicas had followed.
+/// A replica that has applied nothing yet takes over, with replicas of its own; and a master
+/// restarts from a file that says how far its replicas had followed.
 #[test]
 fn followers_of_those_who_took_over() {
     let mut master = Server::start();
@@ -145,7 +145,7 @@ fn followers_of_those_who_took_over() {
     master.assert_followed_by(&[&follower]);
 }
 
-/// What nobody reads is still counted, so that the server saves itself in time.
+/// Changes without any reader are still counted, so that the server saves in time.
 #[test]
 fn changes_count_for_save_points() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! What a file brought is looked after when something is due in it: in time, and not before, however much it is.
+//! Queues from a file are looked after when something is due in them: in time, and not before, however many there are.
 
 use crate::scene::{now_ms, Delivery, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
@@ -6,10 +6,10 @@ use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 const QUEUES: usize = 1000;
 /// The timer looks at no more than ten queues each time it fires.
 const STEPS: &str = "timer-steps 10";
-/// So a look at all of them takes a hundred.
+/// So looking at all of them takes a hundred firings.
 const FIRES: u64 = 60;
 
-/// Many queues with far jobs, and some in which something is soon to happen.
+/// Many queues with jobs due far in the future, and some in which something is due soon.
 fn fill(client: &mut Raw) {
     for number in 0..QUEUES {
         client.run(&format!("DQ.ADD q:{number} far x DELAY 90000000"));
@@ -20,7 +20,7 @@ fn fill(client: &mut Raw) {
     client.run("DQ.ADD vanishing one x DELAY 90000000 TTL 500");
 }
 
-/// All that is due comes, though the timer has fired a few times only since then.
+/// Everything that is due is delivered, though the timer has fired only a few times since.
 #[track_caller]
 fn assert_looked_after(server: &Server, before: u64) {
     for key in ["leased", "delayed"] {
@@ -57,7 +57,7 @@ fn a_server_that_starts() {
     }
 }
 
-/// The job that whoever waits there gets.
+/// The job that a client waiting there gets.
 fn next(server: &Server, key: &str) -> Delivery {
     let mut client = server.raw();
     client.begin(&format!("DQ.BPOP {key} 0"));
@@ -87,7 +87,7 @@ fn a_replica_that_takes_over() {
     assert_looked_after(&replica, before);
 }
 
-/// In an AOF a queue may come over another one, which goes only then.
+/// In an AOF a queue may replace another one, which is freed only then.
 #[test]
 fn one_that_an_aof_restores_over_another() {
     let mut server = Server::builder().aof().start();

@@ -13,20 +13,20 @@ fn ids_are_answered_in_order_and_nil_where_one_is_refused() {
     p.seen("DQ.MADD q 3 a x b y c \"\"", "[ 'a' 'b' 'c' ]");
     p.unseen("DQ.MADD q 2 a 1 b 2", "[ nil$ nil$ ]");
     p.says3("DQ.MADD q 2 a 1 d 2", "[ nil 'd' ]");
-    // The second of an id finds the first.
+    // The second job with that id finds the first.
     p.says("DQ.MADD q 2 e 1 e 2", "[ 'e' nil$ ]");
     p.says("DQ.MADD q 3 e 3 e 4 f 5 XX", "[ 'e' 'e' nil$ ]");
     p.says("DQ.MADD q 2 g 1 g 2 replace", "[ 'g' 'g' ]");
     p.says("DQ.LEN q", "6");
     assert_eq!(p.field_text("DQ.GET q e", "payload"), "'4'");
     assert_eq!(p.field_text("DQ.GET q g", "payload"), "'2'");
-    // A queue that nothing came to is not made.
+    // A queue without jobs is not created.
     p.unseen("DQ.MADD none 1 a x XX", "[ nil$ ]");
     p.says("EXISTS none", "0");
     let made = p.words("DQ.MADD r 3 * x * y a z");
     assert!(made[0] != made[1] && made[0].contains('-') && made[2] == "a");
     p.says("DQ.LEN r", "3");
-    // What the queue remembers is refused.
+    // An id in the dedupe window is refused.
     p.run("DQ.CFGSET r DEDUPE 100000");
     p.run("DQ.POP r ID a NOACK");
     p.says("DQ.MADD r 2 a x b x", "[ nil$ 'b' ]");
@@ -66,7 +66,7 @@ fn options_are_those_of_each_job() {
     assert_eq!(fields(&mut p, "b"), alone);
     assert_ne!(p.field_text("DQ.GET q a", "expires"), "nil");
     p.says("DQ.LEN q GROUP g", "3");
-    // A delay is one for all.
+    // The delay counts from the same instant for all.
     p.run("DQ.MADD r 2 a x b y DELAY 100000");
     let due = p.field_int("DQ.GET r a", "due");
     assert_eq!(p.field_int("DQ.GET r b", "due"), due);
@@ -80,7 +80,7 @@ fn where_one_would_be_an_error_nothing_is_added() {
     p.run("DQ.ADD q a x");
     p.run("DQ.CFGSET q MAXLEN 3");
     p.unseen("DQ.MADD q 3 b x c x d x", "-MAXLEN queue is full");
-    // Those that are refused or replaced are no growth.
+    // Jobs that are refused or replaced do not make the queue longer.
     p.says("DQ.MADD q 4 a x b x c x a x", "[ nil$ 'b' 'c' nil$ ]");
     p.says("DQ.MADD q 3 a 1 b 1 c 1 XX", "[ 'a' 'b' 'c' ]");
     p.run("DQ.CFGSET q MAXLEN 0 MAXBYTES 12");
@@ -163,8 +163,8 @@ fn it_stands_in_transactions_and_scripts() {
     p.says("COMMAND GETKEYS DQ.MADD q 1 a x", "[ 'q' ]");
 }
 
-/// Random calls, beside the same as single ADDs in a transaction: equal queues, here, on a replica, in the AOF and
-/// in a dump.
+/// Random calls, and the same as single ADDs in a transaction, give equal queues: here, on a replica, in the AOF and in
+/// a dump.
 #[test]
 fn followers_have_what_single_adds_would_have_made() {
     let (mut master, replica) = pair(Server::builder().aof());

@@ -47,7 +47,7 @@ fn many_are_given_back_each_by_its_token() {
         &format!("DQ.NACK q IDS 4{pairs} nobody 1 DELAY 100000 PRIORITY 3"),
         "[ 'delayed' 'delayed' 'delayed' nil$ ]",
     );
-    // Those deliveries are over.
+    // These deliveries have ended.
     p.unseen(
         &format!("DQ.NACK q IDS 3{pairs} SILENT"),
         "[ nil$ nil$ nil$ ]",

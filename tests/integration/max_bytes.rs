@@ -1,4 +1,4 @@
-//! MAXBYTES, and the bytes that DQ.STATS tells.
+//! MAXBYTES, and the bytes that DQ.STATS reports.
 
 use crate::probe::Probe;
 
@@ -66,7 +66,7 @@ fn dead_jobs_and_successors_weigh() {
     assert_eq!(p.field_text("DQ.CFGGET q", "maxbytes"), "12");
 }
 
-/// At once, though they are freed in steps.
+/// At once, though their memory is freed in steps.
 #[test]
 fn purged_jobs_weigh_nothing() {
     let mut p = Probe::start();
@@ -87,7 +87,7 @@ fn purged_jobs_weigh_nothing() {
     assert_eq!(bytes(&mut p), 7);
 }
 
-/// A job whose TTL is over, or whose last lease is, makes room, though no timer has looked.
+/// A job whose TTL, or whose last lease, has ended makes room, though the timer has not fired.
 #[test]
 fn what_is_over_makes_room() {
     let mut p = Probe::start();

@@ -1,5 +1,5 @@
-//! What queues take: given back when jobs go, and told truly while they are there. Ratios within one run,
-//! on one server. `DQ_MEMORY_JOBS=1000000` makes them large.
+//! The memory that queues take: given back when jobs are removed, and reported correctly. Ratios within one run, on one
+//! server. `DQ_MEMORY_JOBS=1000000` makes the queues large.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub fn for_all(client: &mut Raw, count: usize, line: &str) {
     }
 }
 
-/// AddressSanitizer keeps what is freed for a while.
+/// AddressSanitizer keeps freed memory for a while.
 pub fn is_sanitized(server: &Server) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", server.pid()));
     maps.is_ok_and(|maps| maps.contains("libasan"))
@@ -77,7 +77,7 @@ fn rounds_of_jobs_leave_nothing_behind() {
         let gone = || used(&server) - before < (0.03 * (full - before)).max(NOISE);
         wait_until("used_memory is given back", PATIENCE, gone);
     }
-    // The first rounds fill the allocator's own stores; later ones may come while it tidies up.
+    // The first rounds fill the allocator's caches; later ones may come while it cleans up.
     let early = rss[..4].iter().copied().fold(0.0, f64::max);
     let late = rss[ROUNDS - 3..].iter().copied().fold(f64::MAX, f64::min);
     println!("resident in each round: {rss:?}");
@@ -87,7 +87,7 @@ fn rounds_of_jobs_leave_nothing_behind() {
     );
 }
 
-/// Until what was purged is freed.
+/// Waits until purged jobs are freed.
 fn let_settle(client: &mut Raw) {
     let mut last = 0;
     wait_until("memory is at rest", PATIENCE, || {
@@ -125,7 +125,7 @@ const SHAPES: [(&str, &[&str]); 9] = [
     ),
 ];
 
-/// MEMORY USAGE against what the server has allocated since the queue was begun.
+/// MEMORY USAGE compared with what the server has allocated since the queue was created.
 #[test]
 fn memory_usage_tells_the_truth() {
     let count = jobs() / 2;
@@ -168,8 +168,8 @@ fn memory_usage_tells_the_truth() {
     println!("{told:#?}");
 }
 
-/// Large queues go while clients wait on them, leases run and due times come: nothing of theirs comes back, and
-/// the names are as good as new.
+/// Large queues are removed while clients wait on them, leases run and due times come: nothing of them returns, and the
+/// names can be used again.
 #[test]
 fn large_queues_go_with_waiters_and_timers() {
     let count = jobs();
@@ -206,7 +206,7 @@ fn large_queues_go_with_waiters_and_timers() {
         wait_until("the memory is given back", PATIENCE, || {
             used(&server) - before < (0.05 * (full - before)).max(NOISE)
         });
-        // Past the leases and the due times of what is gone.
+        // After the leases and due times of the removed jobs.
         let ended = server.number("dq", "dq_timed_out_total");
         let_pass(Duration::from_millis(1100));
         let ended_since = server.number("dq", "dq_timed_out_total") - ended;
@@ -219,7 +219,7 @@ fn large_queues_go_with_waiters_and_timers() {
     }
 }
 
-/// The buffer that carries a payload to replicas and AOF is not kept, nor is anything else as large.
+/// The buffer that carries a payload to replicas and AOF is not kept, nor is any other of that size.
 #[test]
 fn a_large_payload_leaves_nothing_behind() {
     const LARGE: usize = 48 << 20;
@@ -241,7 +241,7 @@ fn a_large_payload_leaves_nothing_behind() {
     });
 }
 
-/// What jobs had for terms goes with them, also from a queue that stays.
+/// The terms of jobs are freed with them, even if the queue remains.
 #[test]
 fn terms_of_jobs_that_went_are_freed() {
     let server = Server::start();

@@ -1,5 +1,5 @@
-//! Effects of a version to come: whoever meets them does not go on without them. DQ.BREAK newer has a module built
-//! for tests write such a version.
+//! Effects of a future version: a server that meets them does not continue without them. With DQ.BREAK newer, a module
+//! built for tests writes such a version.
 
 use std::fs;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -24,7 +24,8 @@ fn assert_ended(server: &mut Server, why: &str) {
     assert_eq!(server.crash(), None);
 }
 
-/// Before it is different from its master by one job; and it does not come back as long as it knows no more.
+/// It exits before it differs from its master by one job; and it does not start again while it does not know that
+/// version.
 #[test]
 fn a_replica_of_a_newer_master_ends() {
     let (master, mut replica) = (newer(), Server::builder().aof().start());
@@ -44,7 +45,7 @@ fn a_replica_of_a_newer_master_ends() {
     client.says("DQ.ADD q unknown x", "'unknown'");
     client.says("SET behind 1", "+OK");
     assert_ended(&mut replica, ENDS);
-    // What it has on disk is what it had until then, to the last byte.
+    // Its files contain what it had until then, to the last byte.
     let mut alone = Server::builder()
         .aof()
         .with_files_of(replica.folder())
@@ -59,7 +60,7 @@ fn a_replica_of_a_newer_master_ends() {
     );
 }
 
-/// Each kind of effect, and also one that comes by the timer, inside MULTI, or from a script.
+/// Each kind of effect, also one by the timer, within MULTI, or from a script.
 #[test]
 fn all_that_a_newer_master_tells_is_met() {
     for line in [
@@ -86,7 +87,7 @@ fn all_that_a_newer_master_tells_is_met() {
     }
 }
 
-/// Neither its increments nor its base, which is an RDB file.
+/// A server starts neither from newer increments nor from a newer base, which is an RDB file.
 #[test]
 fn a_newer_aof_is_not_half_loaded() {
     for is_base in [false, true] {
@@ -167,7 +168,7 @@ fn an_rdb_of_a_newer_encoding_is_not_loaded() {
     }
 }
 
-/// Where clients can write, one that brings a newer queue along is refused, and no more than that.
+/// If clients can write, a command that brings a newer queue is refused, and nothing else happens.
 #[test]
 fn who_restores_a_newer_queue_is_refused() {
     let (source, master, replica) = (newer(), Server::start(), Server::start());
@@ -186,7 +187,7 @@ fn who_restores_a_newer_queue_is_refused() {
     }
 }
 
-/// A good end without the sentence, and the end by a signal; and what a master of the same version sends ends nobody.
+/// An exit without the message, and an exit by the signal; effects of the same version end no server.
 #[test]
 fn canary_other_ends_are_not_taken_for_a_refusal() {
     for signal in ["TERM", "KILL"] {

@@ -1,4 +1,4 @@
-//! DQ.ADD ... NEXT: once more when the current run is over.
+//! DQ.ADD ... NEXT: a job runs once more when its current run has ended.
 
 use crate::probe::Probe;
 use crate::scene::{pair, Lines, Scene};
@@ -82,7 +82,7 @@ fn takes_the_place_of_a_job_that_is_over() {
         assert_eq!(total(&mut p, "died"), died);
         p.says("DQ.LEN q DEAD", "0");
     }
-    // A lease's end leaves it, but a last attempt is a death.
+    // The end of a lease keeps the successor, but after the last attempt the job dies.
     followed(&mut p, "");
     p.run("DQ.TOUCH q a TTR 20");
     p.until("DQ.LEN q READY", "1");
@@ -198,7 +198,7 @@ fn is_there_once_wherever_the_queue_goes() {
     client.says("COPY q copied", "1");
     client.says("DQ.NACK q b", "'dead'");
     client.says("DQ.DEL q c", "1");
-    // It pushed no other out of DEADLEN.
+    // It removed no other job from the dead list (DEADLEN).
     assert!(client
         .ask("DQ.PEEK q DEAD COUNT 2")
         .starts_with("[ [ 'old' "));

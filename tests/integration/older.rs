@@ -1,5 +1,5 @@
-//! A replica of an older master. The master is played with what builds of each earlier version of the effects wrote:
-//! the base of their AOF as the file of a full sync, its increment as the stream behind it.
+//! A replica of an older master. The test plays the master with files that builds of each earlier effects version
+//! wrote: the base of their AOF as the file of a full sync, the increment as the stream after it.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -23,7 +23,7 @@ const VERSIONS: [&str; 5] = [
     "5-effects-5",
 ];
 
-/// The bytes of the AOF's file that ends so; none where there is none.
+/// The bytes of the AOF's file with that ending; empty if there is none.
 fn part(folder: &Path, end: &str) -> Vec<u8> {
     let files = fs::read_dir(folder.join("appendonlydir")).expect("an AOF");
     let paths = files.map(|file| file.expect("a file").path());
@@ -32,7 +32,7 @@ fn part(folder: &Path, end: &str) -> Vec<u8> {
     path.map_or_else(Vec::new, |path| fs::read(path).expect("its bytes"))
 }
 
-/// Answers one that wants to follow, until it has the file and the stream.
+/// Answers a replica that wants to follow, until it has the file and the stream.
 fn feed(replica: &Server, file: &[u8], stream: &[u8]) -> Raw {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener
@@ -66,7 +66,7 @@ fn accept(listener: &TcpListener) -> Raw {
     Raw::new(Socket::accepted(link).expect("a socket"))
 }
 
-/// How much of the stream the replica says that it has carried out.
+/// How much of the stream the replica says it has applied.
 fn acknowledged(words: &[String]) -> usize {
     assert_eq!(words[..2], ["REPLCONF", "ACK"]);
     words[2].parse().expect("an offset")
@@ -117,7 +117,7 @@ fn a_replica_of_an_older_master_follows_it_and_takes_over() {
     }
 }
 
-/// One that lacks the last effect alone is told from one that has it.
+/// A digest without the last effect differs from one with it.
 #[test]
 fn canary_an_effect_that_did_not_come_is_noticed() {
     const BEGINNING: &[u8] = b"*3\r\n$8\r\nDQ.APPLY";

@@ -1,4 +1,4 @@
-//! Who comes first: ready order, and every tie.
+//! Which job comes first: ready order, and every tie.
 
 use crate::probe::{plain, Probe};
 use crate::support::Reply;
@@ -32,7 +32,7 @@ fn equal_dues_go_by_the_order_of_adding() {
     p.run("DQ.RESCHEDULE q AT 2000 d");
     p.run("DQ.RESCHEDULE q AT 1000 d");
     assert_eq!(ids(&mut p, "DQ.PEEK q READY COUNT 9"), "a d b c");
-    // So it is for a job that was out and came back to its due time.
+    // The same holds for a job that was reserved and returned to its due time.
     p.run("DQ.POP q ID a");
     p.says("DQ.NACK q a SILENT", "'ready'");
     assert_eq!(ids(&mut p, "DQ.PEEK q READY COUNT 9"), "a d b c");
@@ -114,7 +114,7 @@ fn a_delayed_job_does_not_hold_up_others_of_worse_priority() {
     assert_eq!(ids(&mut p, "DQ.POP q COUNT 9"), "urgent");
 }
 
-/// The digest knows the order, and not how it came about.
+/// The digest depends on the order, and not on how it came about.
 #[test]
 fn order_is_data() {
     let mut p = Probe::start();

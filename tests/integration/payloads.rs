@@ -1,5 +1,5 @@
-//! DUMP payloads as the server makes them, forged and with a checksum that fits; and whether a server that
-//! was given one is well.
+//! DUMP payloads as the server makes them, forged but with a valid checksum; and whether a server is well after it got
+//! one.
 
 use dq::queue::codec::{encode, EFFECTS_VERSION};
 use dq::queue::effect::Effect;
@@ -115,7 +115,7 @@ pub fn restore(client: &mut Raw, key: &[u8], payload: &[u8]) -> Reply {
     client.call(&[b"RESTORE", key, b"0", payload, b"REPLACE"])
 }
 
-/// The server goes on, in all that it does: memory, file, replica.
+/// The server continues to work: memory, file, replica.
 #[track_caller]
 pub fn is_well(server: &Server, replica: &Server) {
     let mut client = server.raw();

@@ -1,4 +1,4 @@
-//! What is on disk is what was there: RDB, AOF in all its forms, DUMP; and what goes on from it.
+//! What is on disk is what was in memory: RDB, AOF in all its forms, DUMP; and how servers continue from it.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn rdb() {
     let digest = stop_writing(&server);
     client.says("SAVE", "+OK");
     assert_eq!(frozen(server.folder(), Server::builder()).digest(), digest);
-    // From the fork, too.
+    // Also when a fork has saved it.
     fs::remove_file(server.folder().join("dump.rdb")).expect("a dump");
     assert!(client.ask("BGSAVE").starts_with('+'));
     wait_until("the dump is written", PATIENCE, || {
@@ -120,7 +120,7 @@ fn aof() {
             "preamble {preamble}, as written"
         );
         client.says("CLIENT UNPAUSE", "+OK");
-        // Rewritten while the traffic goes on.
+        // Rewritten during the traffic.
         assert!(client.ask("BGREWRITEAOF").starts_with('+'));
         traffic.run(1500);
         wait_until("the AOF is rewritten", PATIENCE, || {
@@ -138,7 +138,7 @@ fn aof() {
     }
 }
 
-/// What was answered before SIGKILL is there after it, and goes on: leases end, waits are served.
+/// What was answered before SIGKILL exists afterwards, and works: leases end, waiting clients are served.
 #[test]
 fn killed_and_started_again() {
     for preamble in ["yes", "no"] {
@@ -197,7 +197,7 @@ fn killed_and_started_again() {
     }
 }
 
-/// A server killed at any moment: what a client was told of is there.
+/// A server killed at any moment has everything that was answered.
 #[test]
 fn killed_in_the_midst() {
     let mut server = Server::builder().aof().start();
@@ -310,7 +310,7 @@ fn dump_restore_and_copy_are_equal() {
     let mut traffic = Traffic::new(&server, 23);
     traffic.rough = false;
     traffic.run(2000);
-    // Restored where nothing goes on by itself.
+    // Restored on a server where nothing happens by itself.
     let still = Server::builder()
         .config("replicaof", "127.0.0.1 1")
         .config("replica-read-only", "no")
@@ -329,7 +329,7 @@ fn dump_restore_and_copy_are_equal() {
             panic!("no dump");
         };
         let digest = client.call(&[b"DEBUG", b"DIGEST-VALUE", key]);
-        // The server's digest of a value tells, too, whether its key expires.
+        // The server's digest of a value also depends on whether its key expires.
         let Reply::Integer(ttl) = client.call(&[b"PTTL", key]) else {
             panic!("no TTL");
         };
@@ -401,7 +401,7 @@ fn dump_restore_and_copy_are_equal() {
     }
 }
 
-/// Servers beside the one under test, for what one writes and another reads.
+/// Servers besides the one under test, to read what one of them writes.
 fn all_servers() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = ["/usr/bin/redis-server", "/usr/bin/valkey-server"]
         .map(PathBuf::from)
@@ -418,7 +418,7 @@ fn all_servers() -> Vec<PathBuf> {
     found
 }
 
-/// The module's payload is the same on all servers; whether one reads another's RDB version is theirs.
+/// The module's payload is the same on all servers; whether a server reads another's RDB version is its own matter.
 #[test]
 fn between_servers() {
     let source = Server::start();
@@ -473,7 +473,7 @@ fn between_servers() {
     }
 }
 
-/// Ids grow over restarts though the clock steps back: here an id was drawn from a clock an hour ahead.
+/// Ids grow over restarts even if the clock steps back: here an id was drawn from a clock an hour ahead.
 #[test]
 fn ids_and_tokens_go_on_growing() {
     let hour_ahead = now_ms() + 3_600_000;

@@ -348,7 +348,7 @@ fn lateness_is_delivery_minus_due() {
     assert_eq!(p.field_int("DQ.STATS q", "lateness-count"), 1);
 }
 
-/// A reply is bounded by bytes as well as by jobs; what stays is delivered by the next one.
+/// A reply is bounded by bytes as well as by jobs; the remaining jobs are in the next one.
 #[test]
 fn many_large_jobs_come_in_several_replies() {
     const JOBS: usize = 40;

@@ -1,5 +1,5 @@
-//! One server and all that a client can see of it: replies as they stand on the wire, keyspace
-//! events, touched WATCHes, the digest, and what is propagated.
+//! One server and all that a client can see of it: replies exactly as they are sent, keyspace events, touched WATCHes,
+//! the digest, and what is replicated.
 //!
 //! Replies are compared as text: `'a'` is a bulk string, `1` an integer, `+OK` a simple string, `-ERR
 //! ...` an error, `nil$` the null bulk, `nil*` the null array, `nil` RESP3's null, `[ 'a' 1 ]` an array,
@@ -15,16 +15,16 @@ pub struct Probe {
     client3: Raw,
     watcher: Raw,
     events: Raw,
-    /// A replica that only says so: from then on what is propagated counts in the offset.
+    /// A client that claims to be a replica: from then on what is replicated counts in the offset.
     follower: Option<Raw>,
-    /// Whether `events` tells of dq.ready, too, which comes with the timer, so at any time.
+    /// Whether `events` includes dq.ready, too, which comes with the timer, so at any time.
     pub ready_events: bool,
 }
 
 /// A PING that the server sends its replicas on its own; whatever is propagated is longer.
 const PING_LEN: u64 = 14;
 
-/// What changes when a command does something.
+/// Everything that changes when a command does something.
 #[derive(Debug)]
 struct Traces {
     digest: String,
@@ -204,8 +204,8 @@ impl Probe {
         wait_until("the instant", PATIENCE, || self.time_ms() >= instant);
     }
 
-    /// Sets up a job `a` of a queue `q` before one of its instants comes, and all that must be there by then:
-    /// anew, with more time, where the machine took longer.
+    /// Prepares a job `a` of a queue `q` before one of its instants, and all that must exist by then; repeated with
+    /// more time if the machine took longer.
     #[track_caller]
     pub fn in_time(&mut self, name: &str, ms: u64, set_up: impl Fn(&mut Probe, u64)) -> u64 {
         for times in [1, 4, 16, 64, 256, 1024] {
@@ -226,7 +226,7 @@ impl Probe {
     /// Keyspace events since the last call, as `dq.add:q`.
     #[track_caller]
     pub fn events(&mut self) -> Vec<String> {
-        // What came before stands in the stream before the answer.
+        // Earlier events come before the reply in the stream.
         self.events.send(&packed("PING mark"));
         let mut events = Vec::new();
         loop {
@@ -239,7 +239,7 @@ impl Probe {
                     let event = channel.split_once(':').expect("an event's channel").1;
                     let event_of_key = format!("{event}:{key}");
                     let is_ready = event == "dq.ready";
-                    // Jobs that become ready at one time may be told of once or more often.
+                    // Several jobs that become ready at one time may raise the event once or more often.
                     let again = events.last() == Some(&event_of_key);
                     if !is_ready || (self.ready_events && !again) {
                         events.push(event_of_key);
@@ -320,7 +320,7 @@ impl Probe {
             let mut follower = self.server.raw();
             follower.send(&raw::encode(&[b"SYNC"]));
             self.follower = Some(follower);
-            // Until then a child writes the file that DEBUG RELOAD reads.
+            // Until then a child writes the file that DEBUG RELOAD would read.
             wait_until("a follower", PATIENCE, || {
                 let replica = self.server.connect().info("replication", "slave0");
                 replica.is_some_and(|line| line.contains("state=online"))
@@ -336,8 +336,7 @@ impl Probe {
         }
     }
 
-    /// The command replies so, and leaves no trace: no event, no touched WATCH, no other digest,
-    /// nothing propagated.
+    /// The command has this reply, and no effect: no event, no touched WATCH, the same digest, nothing replicated.
     #[track_caller]
     pub fn unseen(&mut self, line: &str, expected: &str) {
         let before = self.traces();
@@ -353,7 +352,7 @@ impl Probe {
         assert_eq!(self.events(), Vec::<String>::new(), "events of {line}");
     }
 
-    /// The reply, and whether the command has left traces: all of them, or none.
+    /// The reply, and whether the command has had effects: all of them, or none.
     #[track_caller]
     pub fn traced(&mut self, line: &str) -> (String, bool) {
         let before = self.traces();
@@ -373,7 +372,7 @@ impl Probe {
         (reply, sent)
     }
 
-    /// Each line is a command and, behind ` -> `, its reply; none leaves a trace.
+    /// Each line is a command and, after ` -> `, its reply; none has an effect.
     #[track_caller]
     pub fn all_unseen(&mut self, lines: &str) {
         for (line, expected) in pairs(lines) {
@@ -381,7 +380,7 @@ impl Probe {
         }
     }
 
-    /// The command replies so, and is seen by all: WATCH, digest, replication.
+    /// The command has this reply, and an effect that all see: WATCH, digest, replication.
     #[track_caller]
     pub fn seen(&mut self, line: &str, expected: &str) {
         let before = self.traces();

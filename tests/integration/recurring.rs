@@ -1,5 +1,5 @@
-//! Recurring jobs: EVERY and CRON on DQ.ADD, DQ.NEXT, and what becomes of their occurrences. By a clock that
-//! the tests turn, where time matters.
+//! Recurring jobs: EVERY and CRON of DQ.ADD, DQ.NEXT, and what happens to occurrences. Where time matters, on a clock
+//! that the tests control.
 
 use crate::probe::Probe;
 use crate::scene::Lines;
@@ -49,13 +49,13 @@ fn every_keeps_to_its_grid_whatever_a_run_takes() {
     client.int(&format!("DQ.CLOCK SET {}", first + 5000));
     let token = pop(&mut client, "a");
     client.says("DQ.ADD q a x NX EVERY 60000", "nil$");
-    // Nobody has it twice at a time.
+    // It is never delivered to two workers at a time.
     client.says("DQ.POP q", "nil*");
     client.says(&format!("DQ.ACK q WITHTOKENS a {token}"), "1");
     assert_eq!(number(&mut client, "a", "due"), first + MINUTE);
     assert_eq!(number(&mut client, "a", "runs"), 1);
     assert_eq!(field(&mut client, "a", "token"), "nil$");
-    // Nobody there for ten of them: one run, and the grid as it was.
+    // No worker was there for ten occurrences: one run, and the same grid.
     client.int(&format!("DQ.CLOCK ADVANCE {}", 10 * MINUTE + 7));
     pop(&mut client, "a");
     client.says("DQ.POP q", "nil*");
@@ -113,7 +113,7 @@ fn occurrences_end_in_every_way_that_jobs_do() {
         "DQ.ADD q a x EVERY 60000 ATTEMPTS 2 BACKOFF 1 1000 TTR 5000",
         "'a'",
     );
-    // NACK: a retry of the same occurrence, then dead, as a job of its own.
+    // NACK: a retry of the same occurrence, then dead, as a separate job.
     let due = turn(&mut client);
     pop(&mut client, "a");
     client.says("DQ.NACK q a REASON first", "'delayed'");
@@ -133,7 +133,7 @@ fn occurrences_end_in_every_way_that_jobs_do() {
         ),
         ("delayed".into(), 0)
     );
-    // Which KICK runs once more.
+    // KICK runs the dead one once more.
     client.says(&format!("DQ.KICK q IDS 1 {dead}"), "1");
     pop(&mut client, &dead);
     client.says(&format!("DQ.ACK q {dead}"), "1");
@@ -181,7 +181,7 @@ fn occurrences_end_in_every_way_that_jobs_do() {
         (stat(&mut client, "expired"), stat(&mut client, "missed")),
         (1, 1)
     );
-    // One that somebody has had is not skipped.
+    // An occurrence that was delivered is not skipped.
     turn(&mut client);
     pop(&mut client, "a");
     client.says("DQ.NACK q a SILENT DELAY 1", "'delayed'");
@@ -217,14 +217,14 @@ fn the_same_rule_goes_on_where_it_was() {
     }
     client.says(&format!("DQ.ACK q WITHTOKENS a {token}"), "1");
     assert_eq!(number(&mut client, "a", "runs"), 1);
-    // TIMES that are used up make the one that is there the last.
+    // When TIMES are used up, the present occurrence is the last.
     client.says(
         "DQ.ADD q a new XX CRON @daily TZ Europe/Paris TIMES 1",
         "'a'",
     );
     let due = number(&mut client, "a", "due");
     client.says("DQ.NEXT q a COUNT 5", &format!("[ {due} ]"));
-    // Another zone is another rule, and so is an instant of its own.
+    // Another zone is another rule, and so is a rule with its own first instant.
     for rule in ["CRON @daily", "CRON @daily TZ Europe/Paris DELAY 1000"] {
         client.says(&format!("DQ.ADD q a x REPLACE {rule}"), "'a'");
         assert_eq!(
@@ -243,7 +243,7 @@ fn the_same_rule_goes_on_where_it_was() {
     client.says("DQ.ADD q b y NEXT", "nil$");
 }
 
-/// Of no job XX is nil, and NX of one that is there.
+/// XX without a job replies nil, and so does NX with one.
 #[test]
 fn the_condition_is_looked_at_before_until() {
     let mut p = Probe::start();

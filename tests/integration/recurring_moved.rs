@@ -39,7 +39,7 @@ fn by_migrate() {
     let mut there = target.raw();
     assert_eq!(shown(&mut there), before);
     assert_eq!(target.number("dq", "dq_recurring"), 3);
-    // The delivery is acknowledged there, and the rule goes on.
+    // The delivery is acknowledged on the new server, and the rule continues.
     let due = |client: &mut crate::support::Raw| client.words("DQ.GET q leased")[9].parse::<u64>();
     let first = due(&mut there).expect("a due");
     there.says(&format!("DQ.ACK q WITHTOKENS leased {token}"), "1");

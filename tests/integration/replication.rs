@@ -1,5 +1,4 @@
-//! Replicas: equal to their master after whatever happened, unchanging by themselves, and ready to go on
-//! in its place.
+//! Replicas: equal to their master after whatever happened, unchanged by themselves, and ready to take its place.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -37,7 +36,7 @@ fn random_traffic_arrives() {
                     });
                 }
                 3 => {
-                    // What a payload brings along must be what effects bring along.
+                    // A payload must contain the same as effects.
                     traffic.persist();
                     let mut client = master.raw();
                     client.says("CLIENT PAUSE 60000 WRITE", "+OK");
@@ -59,7 +58,7 @@ fn random_traffic_arrives() {
     }
 }
 
-/// The log of the replication says what happened, not what was asked, and that in one piece.
+/// The replication stream says what happened, not what was asked, and in one piece.
 #[test]
 fn a_wake_up_travels_in_one_transaction() {
     let server = Server::builder().config("repl-diskless-sync", "no").start();
@@ -110,7 +109,7 @@ fn a_wake_up_travels_in_one_transaction() {
     assert_eq!(names.iter().filter(|&&name| name == "DQ.APPLY").count(), 6);
 }
 
-/// Nothing that reads a clock, and no option word, may stand in the stream.
+/// No command that reads a clock, and no option, may be in the stream.
 #[test]
 fn effects_travel_not_commands() {
     let server = Server::builder().config("repl-diskless-sync", "no").start();
@@ -123,7 +122,7 @@ fn effects_travel_not_commands() {
     }
 }
 
-/// A replica that only listens.
+/// A replica that only reads.
 struct Stream {
     socket: Socket,
     bytes: Vec<u8>,
@@ -192,7 +191,7 @@ impl Stream {
 fn a_replica_never_changes_by_itself() {
     let (master, replica) = pair(Server::builder().config("repl-timeout", 3600));
     let mut client = master.raw();
-    // Long enough for a busy machine to come to the first look.
+    // Long enough for a busy machine to look at it before.
     client.says("DQ.CFGSET q DEDUPE 5000 DEADLEN 1", "+OK");
     for line in [
         "DQ.ADD q leased x",
@@ -218,7 +217,7 @@ fn a_replica_never_changes_by_itself() {
     there.says("DQ.LEN q RESERVED", "2");
     assert!(!due.is_empty());
     let_pass(Duration::from_millis(5200));
-    // Dues by its own clock; the end of leases and TTLs by its master's word.
+    // A job is due by the replica's own clock; leases and TTLs end when its master says so.
     there.says("DQ.LEN q DELAYED", "1");
     there.says("DQ.LEN q READY", "1");
     there.says("DQ.LEN q RESERVED", "2");
@@ -247,7 +246,7 @@ fn a_replica_never_changes_by_itself() {
     master.assert_followed_by(&[&replica]);
 }
 
-/// Leases, due times, TTLs, pauses that were armed on a master go on where it was.
+/// Leases, due times, TTLs and pauses that were set on a master continue on its replica.
 #[test]
 fn promotion_continues() {
     let (mut master, replica) = pair(Server::builder());
@@ -315,7 +314,7 @@ fn promotion_continues() {
     replica.assert_followed_by(&[&below]);
 }
 
-/// Tokens and ids of the new master are larger than any of the old one's.
+/// Tokens and ids of the new master are larger than all of the old one's.
 #[test]
 fn promotion_goes_on_counting() {
     let (master, replica) = pair(Server::builder());
@@ -366,7 +365,7 @@ fn demotion_with_armed_deadlines() {
     let_pass(Duration::from_millis(2200));
     master.assert_same_data_as(&other);
     master.raw().says("DQ.LEN q RESERVED", "1");
-    // And back: it looks after what is now its own.
+    // And back: it looks after its own queue again.
     there.run("DQ.ADD q soon x DELAY 200 PRIORITY -1");
     master.wait_for_offset_of(&other);
     master.promote();
@@ -384,7 +383,7 @@ fn wait_counts_what_the_timer_writes() {
     client.says("DQ.ADD q a x", "'a'");
     client.says("WAIT 1 20000", "1");
     replica.raw().says("DQ.LEN q READY", "1");
-    // The delivery of a wait is the timer's; WAIT on the served connection waits for it.
+    // A waiting client is served by the timer; WAIT on the served connection waits for that.
     let mut waiting = master.waiting("DQ.BPOP none 0");
     client.says("DQ.ADD none b x DELAY 100", "'b'");
     waiting.delivery();

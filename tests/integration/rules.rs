@@ -1,4 +1,4 @@
-//! The server's own rules, as they hold for every command: users, memory, replicas, the module itself.
+//! The server's own rules, which hold for every command: users, memory, replicas, the module itself.
 
 use crate::probe::show;
 use crate::scene::{pair, Lines, Scene};
@@ -155,7 +155,7 @@ fn the_keys_of_commands() {
     }
 }
 
-/// Out of memory: what adds is refused, what takes away works; and the timer goes on.
+/// Out of memory: commands that add are refused, commands that remove work, and the timer continues.
 #[test]
 fn out_of_memory() {
     let (server, replica) = pair(Server::builder().aof());
@@ -245,8 +245,8 @@ fn the_module_stays() {
     client.says("DQ.ACK q a", "1");
 }
 
-/// A command that only reads may find a lease at its end: what follows of that must be carried by the
-/// server in any place where such a command may stand.
+/// A read-only command may find an expired lease: the server must replicate what follows from that, wherever such a
+/// command may be called.
 #[test]
 fn reading_what_is_past_anywhere() {
     let (server, replica) = pair(Server::builder().aof());
@@ -275,7 +275,7 @@ fn reading_what_is_past_anywhere() {
         client.says("DQ.ADD q a x", "'a'");
         client.says("DQ.ADD q b x ATTEMPTS 1", "'b'");
         client.run("DQ.POP q COUNT 2 TTR 20");
-        // In one packet: the leases end while the server sleeps, and the look comes before the timer.
+        // In one packet: the leases end while the server sleeps, and the query comes before the timer.
         let mut bytes = raw::encode(&[b"DEBUG", b"SLEEP", b"0.05"]);
         bytes.extend(&look);
         client.send(&bytes);

@@ -1,4 +1,4 @@
-//! Nothing that a client sends kills the server, reaches what it may not, or makes a replica differ.
+//! Nothing that a client sends kills the server, reaches more than it may, or makes a replica differ.
 
 use dq::queue::effect::{Change, Effect};
 use dq::queue::job::{Life, Place};
@@ -173,7 +173,7 @@ fn huge_arguments() {
     is_well(&server, &replica);
 }
 
-/// Guards against the host's panic over what a type cannot load, and against believing lengths.
+/// Guards against a panic of the host on data that a type cannot load, and against trusting lengths.
 #[test]
 fn damaged_payloads() {
     let (server, replica) = pair(Server::builder().config("sanitize-dump-payload", "no"));
@@ -222,7 +222,7 @@ fn damaged_payloads() {
     println!("{taken} taken, {refused} refused");
     assert!(refused > 1000 && taken > 0);
     is_well(&server, &replica);
-    // Without the checksum nothing is even looked at.
+    // Without a valid checksum the payload is not even parsed.
     let mut payload = real.clone();
     payload[20] ^= 1;
     assert!(show(&restore(&mut client, b"q", &payload))
@@ -367,8 +367,8 @@ fn numbers_given_twice() -> Forgeries {
     ]
 }
 
-/// The largest numbers that are taken from outside must leave room to count on from them: else the
-/// master goes on to what its replica, and its own file, refuse.
+/// The largest numbers that are accepted must leave room to count on from them: otherwise the master would reach
+/// numbers that its replica, and its own file, refuse.
 #[test]
 fn forged_numbers_do_not_poison_what_follows() {
     let forgeries = [
@@ -388,7 +388,7 @@ fn forged_numbers_do_not_poison_what_follows() {
             Reply::Simple(_) => taken += 1,
             _ => refused += 1,
         }
-        // What such a queue goes on to, and an innocent one beside it.
+        // How such a queue continues, and a normal one beside it.
         for key in ["q", "other"] {
             client.run(&format!("DQ.ADD {key} new x"));
             client.run(&format!("DQ.ADD {key} * x"));

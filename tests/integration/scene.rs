@@ -1,5 +1,5 @@
-//! What the tests of hazards share: connections that speak lines (see `probe`), clients that wait,
-//! deliveries, and a server's AOF read back.
+//! Shared by the tests of hazards: connections that speak lines (see `probe`), waiting clients,
+//! deliveries, and reading a server's AOF.
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ pub fn now_ms() -> u64 {
     since_epoch.expect("a clock past 1970").as_millis() as u64
 }
 
-/// Lets an interval pass, where its length is what is tested: that nothing happens in it.
+/// Lets an interval pass, for tests that nothing happens during it.
 pub fn let_pass(interval: Duration) {
     poll(interval, || None::<()>);
 }
@@ -30,7 +30,7 @@ pub trait Lines {
     fn words(&mut self, line: &str) -> Vec<String>;
     /// What a waiting client gets.
     fn delivery(&mut self) -> Delivery;
-    /// The reply to what has begun, as text.
+    /// The reply to the command that was begun, as text.
     fn reply(&mut self) -> String;
 }
 
@@ -152,13 +152,13 @@ pub const WORDS: [&str; 22] = [
 pub trait Scene {
     fn blocked(&self) -> usize;
     fn wait_for_blocked(&self, count: usize);
-    /// A client that waits, behind all that wait already.
+    /// A client that waits, after all that wait already.
     fn waiting(&self, line: &str) -> Raw;
     /// Seconds of CPU that the server has used.
     fn cpu(&self) -> f64;
     /// A number of INFO.
     fn number(&self, section: &str, field: &str) -> u64;
-    /// All that stands in the AOF, command by command, the base file (where it is one) first.
+    /// All commands in the AOF, those of the base file first if it is one.
     fn aof(&self) -> Vec<Vec<Vec<u8>>>;
     /// How often a command stands in the AOF, by its name in capitals.
     fn count_in_aof(&self, name: &str) -> usize;
@@ -203,7 +203,7 @@ impl Scene for Server {
     #[track_caller]
     fn aof(&self) -> Vec<Vec<Vec<u8>>> {
         let folder = self.folder().join("appendonlydir");
-        // One that a rewrite takes away meanwhile is looked for again.
+        // A file that a rewrite removes meanwhile is looked for again.
         let files = wait_for("files that stay", PATIENCE, || {
             let mut files: Vec<_> = fs::read_dir(&folder)
                 .expect("the folder of the AOF")

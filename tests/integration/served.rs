@@ -1,4 +1,4 @@
-//! Who hands a job to a client that waits: the command that makes it ready, or the timer.
+//! What delivers a job to a waiting client: the command that makes it ready, or the timer.
 
 use crate::probe::packed;
 use crate::scene::{pair, Lines, Scene};
@@ -15,7 +15,7 @@ fn at_once(client: &mut Raw, lines: &[&str]) -> Vec<String> {
 fn by_the_command_before_the_next_one() {
     let server = Server::start();
     let mut client = server.raw();
-    // What makes a job ready, and what makes that possible.
+    // What makes a job ready, and the state before it.
     let causes: [(&[&str], &str); 5] = [
         (&[], "DQ.ADD q j x"),
         (&["DQ.ADD q j x", "DQ.POP q"], "DQ.NACK q j"),
@@ -44,7 +44,7 @@ fn one_job_by_one_command_and_the_others_in_their_order() {
     client.begin("MULTI");
     (0..3).for_each(|number| client.begin(&format!("DQ.ADD q j{number} x")));
     let mut bytes = packed("EXEC");
-    // The timer is to look after the queue already: this one waits for its turn.
+    // The timer already has to look after the queue, so this job waits for it.
     bytes.extend(packed("DQ.ADD q j3 x"));
     bytes.extend(packed("DQ.ADD q j4 x"));
     client.send(&bytes);
@@ -94,6 +94,6 @@ fn alike_on_a_replica_and_after_a_restart() {
     let before = master.digest();
     master.restart();
     assert_eq!(master.digest(), before);
-    // It was the commands' work: each of them, with what followed, is one line of the log.
+    // The commands did the work: each is one line of the AOF with everything that followed from it.
     assert_eq!(master.count_in_aof("DQ.APPLY"), 20);
 }

@@ -186,7 +186,7 @@ fn deadlen_keeps_the_youngest_dead() {
     );
     assert_eq!(p.field_int("DQ.STATS q", "deleted"), 2);
     assert_eq!(p.field_int("DQ.STATS q", "died"), 5);
-    // Those who die of a lease's end, too.
+    // Jobs that die when their lease expires count, too.
     p.run("DQ.ADD q f x ATTEMPTS 1 TTR 5");
     p.run("DQ.POP q");
     p.until("DQ.GET q c", "nil$");
@@ -214,7 +214,7 @@ fn dedupe_refuses_what_is_finished() {
         p.says(&format!("DQ.ADD q {id} y REPLACE"), &format!("'{id}'"));
         p.says(&format!("DQ.DEL q {id}"), "1");
     }
-    // Deleted, purged, dead: not finished.
+    // Deleted, purged and dead jobs are not finished.
     p.run("DQ.ADD q a x");
     p.run("DQ.PURGE q ALL");
     p.says("DQ.ADD q a x", "'a'");
@@ -281,7 +281,7 @@ fn maxreserved() {
     }
     p.run("DQ.ADD q 7 x");
     p.says("DQ.POP q", "nil*");
-    // A lower limit takes nobody's job away.
+    // A lower limit takes no job from a worker.
     p.run("DQ.CFGSET q MAXRESERVED 1");
     p.says("DQ.LEN q RESERVED", "2");
     p.run("DQ.DEL q 5");

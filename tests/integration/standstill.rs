@@ -1,5 +1,5 @@
-//! After a standstill of the server: what is past is told and purged as what it has become, at once, however much it is
-//! and whatever the timer has done.
+//! After a standstill of the server: overdue jobs are shown and purged as what they have become, at once, however many
+//! they are and whatever the timer has done.
 
 use crate::probe::packed;
 use crate::scene::Lines;
@@ -16,7 +16,7 @@ fn reserve(client: &mut Raw, key: &str, count: usize, options: &str) {
     client.run(&format!("DQ.POP {key} COUNT {count} TTR 1500"));
 }
 
-/// Sleeps past all leases; what is asked then is answered before the timer comes.
+/// Sleeps past all leases; what is asked next is answered before the timer fires.
 fn after_a_standstill(client: &mut Raw, lines: &[String]) -> Vec<String> {
     let sleep = packed("DEBUG SLEEP 2");
     let lines_packed = lines.iter().map(|line| packed(line));
@@ -98,7 +98,7 @@ fn a_purge_takes_all_of_its_state() {
     }
 }
 
-/// Those of one group have all died, and so it holds none.
+/// All jobs of one group have died, so it holds none.
 #[test]
 fn groups_hold_what_is_theirs_at_that_instant() {
     for count in [20_000, 90_000] {
@@ -120,7 +120,7 @@ fn groups_hold_what_is_theirs_at_that_instant() {
     }
 }
 
-/// A TTL that is over is the end, too, of a job in any state.
+/// A TTL that has ended removes a job from every state.
 #[test]
 fn jobs_whose_ttl_is_over_are_in_no_state() {
     let server = Server::start();

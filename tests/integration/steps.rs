@@ -1,4 +1,4 @@
-//! Steps and signals: DQ.STEP, DQ.SIGNAL, DQ.NACK ... SILENT AWAIT, WITHSTEPS; and PROGRESS and KEEP, which are kept
+//! Steps and signals: DQ.STEP, DQ.SIGNAL, DQ.NACK ... SILENT AWAIT, WITHSTEPS; and PROGRESS and KEEP, which are stored
 //! in the same way.
 
 use crate::probe::{fits, show, Probe};
@@ -46,7 +46,7 @@ fn a_step_is_kept_by_who_has_the_job() {
         &format!("DQ.STEP q a {token} ship \"\" \\x00\\xff v mail x"),
         "1",
     );
-    // What is there already is no change; another value keeps its place.
+    // Setting the same value is no change; another value keeps the step's place.
     p.unseen(&format!("DQ.STEP q a {token} charge 12"), "1");
     p.seen(&format!("DQ.STEP q a {token} charge 1 charge 13"), "1");
     let steps = "'charge' '13' 'ship' '' '\\x00\\xff' 'v' 'mail' 'x'";
@@ -60,7 +60,7 @@ fn a_step_is_kept_by_who_has_the_job() {
     p.run(&format!("DQ.STEP q a {token} more 1"));
     assert_eq!(get(&mut p, "deadline"), deadline, "it renews nothing");
     assert!(p.events().is_empty(), "it raises nothing");
-    // By a lease that is over nothing is written.
+    // With an expired lease nothing is written.
     p.says(&format!("DQ.TOUCH q a TOKEN {token} TTR 1"), "?");
     let over = p.time_ms() + 2;
     p.wait_until_ms(over);
@@ -246,7 +246,7 @@ fn a_job_waits_for_its_signal() {
         "DQ.POP q WITHSTEPS",
         "[ 'a' 'x' ? 1 ? [ 'other' '' 'signed' 'yes' ] ]",
     );
-    // Set already: its place in line stays, whatever DELAY says.
+    // The signal was set before: the job's place in the order stays, whatever DELAY says.
     let before = get(&mut p, "due");
     p.says("DQ.NACK q a SILENT DELAY 100000 AWAIT signed", "'ready'");
     assert_eq!(
@@ -279,7 +279,7 @@ fn another_due_ends_the_waiting() {
     }
 }
 
-/// Names and values weigh as payloads do.
+/// Names and values count for MAXBYTES as payloads do.
 #[test]
 fn steps_count_for_max_bytes() {
     let mut p = Probe::start();
@@ -294,7 +294,7 @@ fn steps_count_for_max_bytes() {
     p.unseen("DQ.SIGNAL q a m 1234", full);
     p.says(&format!("DQ.STEP q a {token} n 1 m 1234567"), "1");
     assert_eq!(p.field_int("DQ.STATS q", "bytes"), 12);
-    // What makes it no larger is taken, above the limit too.
+    // What does not make it larger is accepted, even above the limit.
     p.run("DQ.CFGSET q MAXBYTES 5");
     p.says(&format!("DQ.STEP q a {token} m 7654321"), "1");
     p.unseen("DQ.ADD q b x", full);
@@ -313,7 +313,7 @@ fn occurrences_have_their_own() {
     let token = client.delivery_of("DQ.POP q");
     client.says(&format!("DQ.STEP q a {token} one 1"), "1");
     client.run(&format!("DQ.TOUCH q a TOKEN {token} PROGRESS half"));
-    // By the same rule all stays but what the ADD says of itself.
+    // With the same rule everything stays except what the ADD itself sets.
     client.says(add, "'a'");
     assert_eq!(field(&mut client, "DQ.GET q a", "keep"), "nil$");
     assert_eq!(field(&mut client, "DQ.GET q a", "progress"), "half");
@@ -326,7 +326,7 @@ fn occurrences_have_their_own() {
     assert!(client
         .ask("DQ.GET q a")
         .contains("'progress' nil$ 'keep' 6 'cost' 1 'awaits' nil$ 'steps' nil$"));
-    // A wait stands still over what the rule would bring.
+    // During a wait the rule makes no new occurrences.
     client.run("DQ.CLOCK ADVANCE 60000");
     client.delivery_of("DQ.POP q");
     client.says("DQ.NACK q a SILENT AWAIT go", "'delayed'");
@@ -351,7 +351,7 @@ impl Tokens for Raw {
     }
 }
 
-/// Thirty days pass; the signal comes before the wait, after it, and never.
+/// Thirty days pass; signals come before the wait, after it, and never.
 #[test]
 fn a_month_passes() {
     const DAY: i64 = 86_400_000;
@@ -376,7 +376,7 @@ fn a_month_passes() {
     }
     client.delivery_of("DQ.POP q ID before");
     client.says("DQ.ACK q before", "1");
-    // The only instant to come is that of the one that waits no longer than it was told.
+    // The only instant to come is that of the job whose wait has an end.
     client.run(&format!("DQ.CLOCK ADVANCE {}", 29 * DAY));
     client.says("DQ.POP q", "nil*");
     client.says("DQ.SIGNAL q after signed", "1");
@@ -387,9 +387,9 @@ fn a_month_passes() {
     assert_eq!(field(&mut client, "DQ.GET q never", "awaits"), "nil$");
     let delivered = client.ask("DQ.POP q WITHSTEPS");
     assert!(fits(&delivered, "[ 'never' 'x' ? 1 ? [ 'asked' 'yes' ] ]"));
-    // Late, it is kept for the next attempt.
+    // A late signal is kept for the next attempt.
     client.says("DQ.SIGNAL q never signed", "1");
-    // In which a TTL ends what waits for ever.
+    // A TTL ends a wait without an end.
     client.run("DQ.ADD q mortal x TTL 5000");
     client.delivery_of("DQ.POP q ID mortal");
     client.says("DQ.NACK q mortal SILENT AWAIT n", "'delayed'");
@@ -426,7 +426,7 @@ fn furnish(client: &mut Raw) {
     }
 }
 
-/// The data type's whole life: nothing of them is lost, and the copies are equal.
+/// The data type's whole life: no note is lost, and copies are equal.
 #[test]
 fn they_go_wherever_the_queue_goes() {
     for preamble in ["yes", "no"] {
@@ -470,7 +470,7 @@ fn they_go_wherever_the_queue_goes() {
         let mut client = master.raw();
         assert_eq!(digest(&mut client, "q"), before);
         assert_eq!(digest(&mut client, "restored"), before);
-        // And it goes on: on the promoted replica as here.
+        // And it continues: on the promoted replica as here.
         replica.promote();
         for server in [&master, &replica] {
             let mut client = server.raw();
@@ -485,7 +485,7 @@ fn they_go_wherever_the_queue_goes() {
     }
 }
 
-/// A small queue with notes sleeps, too, and its figures are known meanwhile.
+/// A small queue with notes can sleep, too, and its figures are known meanwhile.
 #[test]
 fn a_queue_with_notes_sleeps() {
     let server = Server::start();
@@ -586,7 +586,7 @@ fn progress_and_keep_are_shown() {
     );
 }
 
-/// Without notes nothing of version 5 is written: an older replica reads it.
+/// Without notes nothing needs version 5: an older replica can read it.
 #[test]
 fn what_is_not_used_is_written_as_before() {
     let server = Server::builder()

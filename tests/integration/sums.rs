@@ -1,4 +1,4 @@
-//! INFO dq over all queues: sums that are kept along, the same that a walk over all keys finds.
+//! INFO dq over all queues: sums that are kept up to date equal those of a walk over all keys.
 
 use crate::probe::{packed, plain, show};
 use crate::scene::{now_ms, pair, Dice, Lines, Scene};
@@ -63,7 +63,7 @@ fn all_sent(client: &mut Raw, lines: impl Iterator<Item = String>) {
     (0..sent).for_each(|_| drop(client.read()));
 }
 
-/// The first call is right, and so is the one after due times have come in all of them.
+/// The first call is right, and so is one after due times have come in all queues.
 #[test]
 fn are_exact_at_any_number_of_queues() {
     const QUEUES: u64 = 12_000;
@@ -110,7 +110,7 @@ fn are_exact_at_any_number_of_queues() {
     assert_eq!(told(&mut client), [0; SUMS]);
 }
 
-/// Of all queues in all databases, whatever happens to the one that has it.
+/// Over all queues in all databases, whatever happens to each.
 #[test]
 fn the_oldest_job_that_is_ready_is_known() {
     let server = Server::start();
@@ -206,7 +206,7 @@ fn follow_whatever_happens_to_queues() {
         let line = line(&mut dice);
         let reply = client.run(&line);
         if dice.below(40) == 0 {
-            // A payload in the place of what stands there.
+            // A payload replaces the queue.
             if let Reply::Bulk(dump) = client.run("DUMP k1") {
                 client.call(&[b"RESTORE", b"k2", b"0", &dump, b"REPLACE"]);
             }
@@ -227,7 +227,7 @@ fn follow_whatever_happens_to_queues() {
     wait_until("the replica's sums", PATIENCE, || {
         told(&mut on_replica) == found(&mut on_replica, 2)
     });
-    // A key that has expired and is still there would be counted by the load that leaves it out: none expires any more.
+    // An expired key that still exists would be counted, and left out by a load: so none expires any more.
     for database in 0..2 {
         client.run(&format!("SELECT {database}"));
         for key in client.words("KEYS *") {
@@ -244,7 +244,7 @@ fn follow_whatever_happens_to_queues() {
     });
 }
 
-/// Though nothing else looks at the new queue, its leases end in time.
+/// No client looks at the new queue, yet its leases expire in time.
 #[test]
 fn a_copy_is_known_whose_database_is_swapped_at_once() {
     let server = Server::start();
@@ -261,7 +261,7 @@ fn a_copy_is_known_whose_database_is_swapped_at_once() {
     assert_eq!((sums, sums[0]), (found(&mut client, 2), 2));
 }
 
-/// Keys that the server takes for want of memory.
+/// Keys that the server evicts when memory is short.
 #[test]
 fn follow_what_is_evicted() {
     let server = Server::builder()
@@ -270,7 +270,7 @@ fn follow_what_is_evicted() {
     let mut client = server.raw();
     let payload = "x".repeat(2000);
     for key in 0..2000 {
-        // The first, which are the oldest to the server, too, hold the oldest jobs.
+        // The first keys, which the server also considers oldest, have the oldest jobs.
         client.run(&format!("DQ.ADD q{key} a {payload} AT {}", 1000 + key));
         client.run(&format!("DQ.ADD q{key} later {payload} DELAY 10000000"));
     }
@@ -278,7 +278,7 @@ fn follow_what_is_evicted() {
     let used = server.number("memory", "used_memory");
     client.run(&format!("CONFIG SET maxmemory {}", used - 3_000_000));
     wait_until("some are evicted", PATIENCE, || {
-        // A write has the server look.
+        // A write makes the server check its memory.
         client.run("SET other x");
         server.number("stats", "evicted_keys") > 300
     });
@@ -295,7 +295,7 @@ fn follow_what_is_evicted() {
     assert!((before - due..=now_ms() - due).contains(&age));
 }
 
-/// Also where the server does not tell of new names: INFO looks for the queue itself.
+/// Even if the server does not report new names, INFO looks for the queue itself.
 #[test]
 fn a_queue_that_was_just_renamed_is_counted() {
     let server = Server::start();

@@ -36,7 +36,7 @@ fn withterms_tells_ttr_attempts_and_the_next_wait() {
     p.unseen("DQ.POP q WITHTERMS WITHTERMS", "-ERR syntax error, ...");
 }
 
-/// What is told is what a NACK then does.
+/// The wait in the reply is the one that a NACK then uses.
 #[test]
 fn the_wait_is_that_of_the_nack_which_follows() {
     let mut p = Probe::start();
@@ -76,7 +76,7 @@ fn lease_is_in_place_of_the_servers_default_alone() {
     p.run("DQ.CFGSET q TTR 240000");
     p.run("DQ.ADD q queues x");
     assert_eq!(lease(&mut p, "DQ.POP q ID plain LEASE 480000"), 480_000);
-    // A heartbeat without TTR goes on with it.
+    // A heartbeat without TTR keeps that length.
     let before = p.time_us();
     let touched = p.int("DQ.TOUCH q plain") as u64;
     assert!(touched * 1000 >= before + 480_000_000);

@@ -10,7 +10,7 @@ use crate::turned::{builder, clock, start};
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
 
-/// Moves the clock on; where it stands then.
+/// Advances the clock; returns its new time.
 #[track_caller]
 fn advance(client: &mut Raw, ms: i64) -> i64 {
     let from = clock(client);
@@ -35,7 +35,7 @@ impl Worker {
         }
     }
 
-    /// What was handed over before the clock's answer is there already.
+    /// A job delivered before the clock's reply has already arrived.
     #[track_caller]
     fn gets(&mut self, id: &str, attempts: i64) -> Delivery {
         let delivery = self.client.delivery();
@@ -64,8 +64,8 @@ fn stat(client: &mut Raw, key: &str, name: &str) -> String {
     stats[at.expect("the field") + 1].clone()
 }
 
-/// A reminder in thirty days: a pause, a lease that ends, five retries on its ladder, the first of them held
-/// back by a rate window; then dead. Returns how long it all took.
+/// A reminder in thirty days: a pause, a lease that ends, five retries with backoff, the first of them held back by
+/// RATE; then dead. Returns how long all that took.
 fn thirty_days() -> Duration {
     let (server, mut client) = start();
     client.says("DQ.CFGSET q RATE 1 5000", "+OK");
@@ -86,7 +86,7 @@ fn thirty_days() -> Duration {
     let first = worker.gets("reminder", 1);
     assert_eq!(first.deadline as i64, resumed + 30_000);
     worker.waits_again(&mut client);
-    // The lease ends on the way, at its instant.
+    // The lease ends during the advance, at its instant.
     let now = advance(&mut client, 33_000);
     let second = worker.gets("reminder", 2);
     assert_eq!(second.deadline as i64, now - 3000 + 30_000);
@@ -145,7 +145,7 @@ fn every_stop_is_made_in_its_order() {
         (1000, "first", "r", 1),
         (2000, "second", "r", 1),
         (3000, "third", "q", 1),
-        // Its lease ended, and one client waited still.
+        // Its lease ended while one client was still waiting.
         (6000, "first", "r", 2),
     ] {
         let got = waiting.remove(0).delivery();
@@ -177,7 +177,7 @@ fn next_goes_from_one_instant_to_the_next() {
         "DQ.ADD r seen x",
         "DQ.POP r NOACK",
         "DQ.PAUSE r 3000",
-        // Nothing is left to come of this one.
+        // Nothing is left to happen in this queue.
         "DQ.CFGSET kept",
         "DQ.ADD kept done x TTR 4000",
         "DQ.POP kept",
@@ -237,7 +237,7 @@ fn it_never_goes_back() {
     }
     advance(&mut client, 0);
     client.says(&format!("dq.clock set {start}"), &start.to_string());
-    // Neither a restart's dump nor ids and tokens drawn before bring it back, nor do they repeat.
+    // Neither a restart's dump nor earlier ids and tokens set it back, and none is repeated.
     advance(&mut client, 400 * DAY);
     client.run("DQ.ADD q * x");
     let before = Delivery::of(&client.run("DQ.POP q")).expect("a job");
@@ -420,7 +420,7 @@ fn a_replica_has_its_own() {
         [reader.int("DQ.LEN q DELAYED"), reader.int("DQ.LEN q DEAD")],
         [1, 1]
     );
-    // It follows its own clock for due times, and its master's word for the rest.
+    // It uses its own clock for due times, and its master's effects for the rest.
     client.run("DQ.ADD q b x TTR 1000 PRIORITY -1");
     client.run("DQ.POP q");
     client.run("DQ.ADD q gone x DELAY 9999999 TTL 5000");
@@ -432,14 +432,14 @@ fn a_replica_has_its_own() {
     reader.says("DQ.LEN q RESERVED", "1");
     reader.says("DQ.LEN q", "3");
     replica.assert_same_data_as(&master);
-    // Once it is the master, it goes on where its clock stands.
+    // Once it is master, it continues from the present time of its clock.
     reader.says("REPLICAOF NO ONE", "+OK");
     advance(&mut reader, 0);
     reader.says("DQ.LEN q READY", "2");
     reader.says("DQ.LEN q", "2");
 }
 
-/// Others are served while the clock is on its way, and see it move.
+/// Other clients are served while the clock advances, and see it move.
 #[test]
 fn a_long_way_stalls_nobody() {
     const JOBS: i64 = 200_000;
@@ -458,7 +458,7 @@ fn a_long_way_stalls_nobody() {
     let mut seen = vec![start];
     wait_until("the clock has come", PATIENCE, || {
         let now = clock(&mut client);
-        // What has come due by then has happened, but for what the timer is about to do.
+        // What is due by then has happened, except what the timer is about to do.
         let died = client.int("DQ.LEN q DEAD");
         assert!(died <= clock(&mut client) - start);
         assert!(now - start <= died + 1, "{now}: {died} died");

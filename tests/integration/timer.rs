@@ -1,4 +1,4 @@
-//! The timer: never early, late gracefully, in small steps, and for nothing when there is nothing.
+//! The timer: never early, late only under load, in small steps, and idle when there is nothing to do.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use crate::probe::show;
 use crate::scene::{let_pass, now_ms, pair, Delivery, Lines, Scene};
 use crate::support::{cluster::Cluster, raw, wait_until, Raw, Reply, Server, PATIENCE};
 
-/// Guards against the RM timer of 7.0, whose period overflows above 2,147,483 ms and then spins; and
-/// against whatever else would not let the server sleep.
+/// Guards against the module timers of Redis 7.0, whose period overflows above 2,147,483 ms and then spins; and against
+/// anything else that would keep the server from sleeping.
 #[test]
 fn far_deadlines_cost_nothing() {
     const DAY: u64 = 86_400_000;
@@ -54,7 +54,7 @@ fn an_idle_server_does_not_wake_for_its_queues() {
     assert!(server.number("dq", "dq_timer_fires_total") <= fires + 1);
 }
 
-/// Each delivery's due is in the job's own payload; none may come before it.
+/// The payload contains the job's due time: no delivery may be earlier.
 #[test]
 fn never_early() {
     let server = Server::start();
@@ -103,8 +103,7 @@ fn never_early() {
     assert_eq!(client.int("DQ.LEN q"), 0);
 }
 
-/// A POP that runs before the due time does not find the job, one that runs at it does, whatever the timer
-/// has done by then.
+/// A POP before the due time does not find the job, and one at the due time does, whatever the timer has done.
 #[test]
 fn at_the_millisecond() {
     let server = Server::start();
@@ -124,7 +123,7 @@ fn at_the_millisecond() {
     }
 }
 
-/// Guards against an abort: nothing may be propagated from a timer while clients are paused.
+/// Guards against an abort of the server: nothing may be replicated from a timer while clients are paused.
 #[test]
 fn while_clients_are_paused() {
     for kind in ["WRITE", "ALL"] {
@@ -140,7 +139,7 @@ fn while_clients_are_paused() {
         client.says("DQ.ADD q dies x DELAY 60000 TTL 300", "'dies'");
         client.says("DQ.ADD other dies x DELAY 60000 TTL 300", "'dies'");
         let all_is_due = now_ms() + 320;
-        // One that stops UNPAUSE too has to end by itself.
+        // A pause that also blocks UNPAUSE has to end by itself.
         let pause_ms = if kind == "ALL" { 1500 } else { 3_600_000 };
         let until = now_ms() + pause_ms;
         client.says(&format!("CLIENT PAUSE {pause_ms} {kind}"), "+OK");
@@ -148,7 +147,7 @@ fn while_clients_are_paused() {
         let mut waiting = master.raw();
         waiting.begin("DQ.BPOP q 0");
         if kind == "WRITE" {
-            // Waits end on time, and what is asked does not change anything.
+            // Waits end in time, and queries change nothing.
             let digest = master.digest();
             assert_eq!(timed_out.read(), Reply::NullArray);
             while now_ms() < all_is_due + 500 {
@@ -186,7 +185,7 @@ fn while_a_failover_goes_on() {
     let begun = now_ms();
     let state = || master.info("replication", "master_failover_state");
     assert_eq!(state(), "waiting-for-sync");
-    // Dues and leases come while it waits; the server must not write, nor die.
+    // Due times and lease ends come while it waits; the server must neither write nor die.
     wait_until("the failover is given up", PATIENCE, || {
         state() == "no-failover"
     });
@@ -218,7 +217,7 @@ fn while_a_failover_goes_on() {
     replica.assert_followed_by(&[&master]);
 }
 
-/// Guards against an abort, and against lost effects: shutting down waits for replicas, clients paused.
+/// Guards against an abort, and against lost effects: a shutdown waits for replicas while clients are paused.
 #[test]
 fn while_shutting_down() {
     let (mut master, replica) = pair(
@@ -245,7 +244,7 @@ fn while_shutting_down() {
     client.says("DQ.LEN q DEAD", "1");
 }
 
-/// The event loop turns inside a busy script, but no timer fires there: late, and nothing else.
+/// The event loop runs within a busy script, but no timer fires there: things are late, but nothing worse.
 #[test]
 fn while_a_script_is_busy() {
     let (server, replica) = pair(Server::builder().aof().config("busy-reply-threshold", 20));
@@ -255,7 +254,7 @@ fn while_a_script_is_busy() {
     client.says("DQ.ADD leases l x", "'l'");
     client.run("DQ.POP leases TTR 100");
     client.says("DQ.ADD q due x DELAY 100", "'due'");
-    // Where a script's clock stands still, the number of turns ends it.
+    // If a script's clock stands still, a number of rounds ends it.
     let busy: &[u8] =
         b"local function ms() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end \
         redis.call('DQ.ADD', KEYS[1], 'of-script', 'x', 'DELAY', 50) \
@@ -266,7 +265,7 @@ fn while_a_script_is_busy() {
     wait_until("the script is busy", PATIENCE, || {
         other.ask("GET x").starts_with("-BUSY ")
     });
-    // Another client hits the loop, and a due time falls into it.
+    // Another client makes the event loop run, and a job becomes due meanwhile.
     let due = now_ms() + 150;
     while now_ms() < due {
         other.ask("GET x");
@@ -285,7 +284,7 @@ fn while_a_script_is_busy() {
     server.assert_followed_by(&[&replica]);
 }
 
-/// Dues come, and the descriptor of the timer is read, in the midst of loading.
+/// Jobs become due, and the timer's descriptor is read, during loading.
 #[test]
 fn while_loading() {
     let (server, replica) = pair(
@@ -328,9 +327,9 @@ fn while_loading() {
     server.assert_followed_by(&[&replica]);
 }
 
-/// How many leases have ended, as a client is told while all those of `q` end at once. The server sleeps until they are over,
-/// and by then has been asked more than it reads at once: between a piece of that and a step it decides alone, whoever else
-/// runs on this machine.
+/// How many leases have ended, as a client sees it while all those of `q` end at once. The server sleeps until they are
+/// over, and by then has more commands waiting than it reads at once. So between two reads it decides itself about a
+/// step of the timer, whatever else runs on this machine.
 fn seen_between_steps(server: &Server, jobs: usize) -> Vec<usize> {
     const LOOKS: usize = 300;
     // Sixteen of them are one read of the server's.
@@ -372,8 +371,8 @@ fn timed_out(info: &Reply) -> u64 {
         .expect("the field")
 }
 
-/// Nobody else stalls: what comes at once is done in steps, each propagated by itself, and other
-/// clients' commands go on in between.
+/// No other client stalls: what is due at once is carried out in steps, each replicated by itself, and other clients'
+/// commands run in between.
 #[test]
 fn much_at_once_is_done_in_steps() {
     const JOBS: usize = 20_000;
@@ -458,7 +457,7 @@ fn many_queues_at_once() {
     server.assert_followed_by(&[&replica]);
 }
 
-/// What waits for the server itself: DEBUG SLEEP, a slow command. Late, then all of it at once.
+/// What delays the server itself: DEBUG SLEEP, a slow command. Everything is late, then done at once.
 #[test]
 fn after_the_server_slept() {
     let (server, replica) = pair(Server::builder().aof());
@@ -483,7 +482,7 @@ fn after_the_server_slept() {
     server.assert_followed_by(&[&replica]);
 }
 
-/// CLUSTER FAILOVER pauses the master's clients as FAILOVER does, and hands slots over.
+/// CLUSTER FAILOVER pauses the master's clients as FAILOVER does, and gives slots away.
 #[test]
 fn while_a_cluster_fails_over() {
     let mut cluster = Cluster::start(3);
@@ -534,12 +533,12 @@ fn while_a_cluster_fails_over() {
     cluster.nodes[replica].assert_followed_by(&[&cluster.nodes[master]]);
 }
 
-/// Its job came in time, and only the server was late for it.
+/// Its job came in time, and only the server was late.
 #[test]
 fn after_a_standstill_a_client_is_served_before_its_wait_ends() {
     let server = Server::start();
     let mut client = server.raw();
-    // Work that comes before it, more than the timer does at a time.
+    // Work that comes first, more than the timer does at a time.
     for number in 0..5000 {
         client.begin(&format!("DQ.ADD other {number} x TTL 300"));
     }
@@ -552,7 +551,7 @@ fn after_a_standstill_a_client_is_served_before_its_wait_ends() {
     assert_eq!(late.reply(), "nil*");
 }
 
-/// Payloads are copied for those who wait: not all in one go, so that others come in between.
+/// Payloads are copied for waiting clients in steps, so that other clients are served in between.
 #[test]
 fn large_payloads_that_are_due_at_once_are_handed_out_in_turns() {
     const CLIENTS: usize = 64;

@@ -24,7 +24,7 @@ fn totals(p: &mut Probe, key: &str) -> String {
         .join(" ")
 }
 
-/// A configured queue, which its totals outlive its jobs in.
+/// A configured queue, so that its totals outlive its jobs.
 fn start() -> Probe {
     let mut p = Probe::start();
     p.run("DQ.CFGSET q");
@@ -102,7 +102,7 @@ fn of_commands() {
 
 #[test]
 fn of_time() {
-    // Before which of the job's instants all must have been said.
+    // Before which of the job's instants all commands must have been sent.
     let cases: [(&str, &[&str], &str, &str); 4] = [
         (
             "deadline",
@@ -323,7 +323,7 @@ fn info_follows_the_queues() {
         assert!(!reply.starts_with('-'), "{line} -> {reply}");
         let expected = [queues, delayed, delayed];
         let fields = ["dq_queues", "dq_jobs_delayed", "dq_jobs_reserved"];
-        // Where keyspace events cannot be listened to, a queue under a new name is looked for by the timer.
+        // Without keyspace events the timer looks for a queue under its new name.
         crate::support::wait_until(line, crate::support::PATIENCE, || {
             fields.map(|field| info_field(&mut p, field)) == expected
         });

@@ -1,10 +1,10 @@
-//! Random commands, valid and not: an error has changed nothing, and what changes nothing is not seen.
+//! Random commands, valid and not: an error has changed nothing, and what changes nothing leaves no trace.
 
 use crate::probe::Probe;
 use crate::scene::{Dice, WORDS};
 
 const IDS: [&str; 5] = ["a", "b", "c", "WITHTOKENS", "\\x00"];
-/// Durations are long or impossible, so that time does nothing meanwhile.
+/// Durations are very long or invalid, so that time changes nothing meanwhile.
 const NUMBERS: [&str; 9] = [
     "0",
     "1",
@@ -25,7 +25,7 @@ fn argument(dice: &mut Dice) -> &'static str {
     }
 }
 
-/// Right as often as not.
+/// A random command, valid about half of the time.
 fn line(dice: &mut Dice) -> String {
     let id = dice.pick(&IDS);
     let options = [
@@ -81,7 +81,7 @@ fn line(dice: &mut Dice) -> String {
     ];
     let head = &heads[dice.below(heads.len() as u64) as usize];
     if head.starts_with("DQ.BPOP") {
-        // What follows might be a timeout without end.
+        // The rest might be a timeout without an end.
         return head.clone();
     }
     let mut line = match dice.below(3) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::scene::{Dice, Lines};
 use crate::support::{wait_until, Raw, Server, PATIENCE};
 
-/// None that a quiet queue changes by for long: leases and TTLs end within the second.
+/// Rules that do not keep changing a quiet queue: leases and TTLs end within the second.
 const RULES: [&str; 10] = [
     "",
     "",
@@ -20,7 +20,7 @@ const RULES: [&str; 10] = [
     " CRON @yearly",
 ];
 
-/// With the token that is current.
+/// Uses the current token.
 const STEP: &str = "EVAL local\\x20g=redis.call('DQ.GET',KEYS[1],ARGV[1])\\x20return\\x20g\\x20and\\x20g[24]\\x20and\\x20redis.pcall('DQ.STEP',KEYS[1],ARGV[1],g[24],unpack(ARGV,2)) 1";
 
 const KEYS: [&str; 4] = ["q", "r", "p", "s"];
@@ -49,7 +49,7 @@ impl Traffic {
         }
     }
 
-    /// So many commands, some of them in transactions; none may find the server broken.
+    /// Sends so many commands, some of them in transactions; none may find the server broken.
     #[track_caller]
     pub fn run(&mut self, commands: usize) {
         let mut sent = Vec::new();
@@ -74,7 +74,7 @@ impl Traffic {
         self.wait_again();
     }
 
-    /// No key expires any more: a load leaves out what has, while a pause keeps it.
+    /// Keys no longer expire: a load leaves out those that have, while a pause keeps them.
     #[track_caller]
     pub fn persist(&mut self) {
         for db in [1, 0] {
@@ -85,8 +85,8 @@ impl Traffic {
         }
     }
 
-    /// No lease outlives its end, no job its TTL, wherever their queues have gone: seen on a replica,
-    /// which shows what its master said and does nothing by asking.
+    /// No lease outlives its end, and no job its TTL, wherever their queues have gone. Checked on a replica, which
+    /// shows what its master said, and changes nothing when asked.
     #[track_caller]
     pub fn settles(&mut self, replica: &Server) {
         let mut client = replica.raw();

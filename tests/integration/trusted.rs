@@ -1,5 +1,4 @@
-//! DQ.APPLY: trusted where it comes from a master or a file, whatever it says; nobody else may send it. And what
-//! the log says of what was refused.
+//! DQ.APPLY: trusted from a master or a file, whatever it says; no client may send it. And the log of what was refused.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -46,7 +45,7 @@ fn clients_cannot_apply() {
         client.says("EXISTS q", "0");
     }
     assert_eq!(master.count_in_aof("DQ.APPLY"), 0);
-    // Those who may say it are heard.
+    // Effects from those who may send them are applied.
     master.raw().says("DQ.ADD q b x", "'b'");
     master.assert_followed_by(&[&replica]);
     replica.raw().says("DQ.LEN q", "1");
@@ -63,7 +62,7 @@ fn arrival(id: &[u8]) -> Arrival<'_> {
     }
 }
 
-/// One of everything that effects say, with numbers from where things end.
+/// A random effect of any kind, with numbers near their bounds.
 fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
     let ends = [0, 1, 5, round, 1 << 41, (1 << 42) - 1, 1 << 42, FOREVER];
     let further = [SEQ_MAX, TOKEN_MAX, TOKEN_MAX + 1];
@@ -206,7 +205,7 @@ fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change {
     }
 }
 
-/// An AOF in which anything stands: the server starts, works, and is followed and loaded again.
+/// An AOF with arbitrary effects: the server starts and works, and is followed and loaded again.
 #[test]
 fn forged_effects_in_a_file() {
     const ROUNDS: u64 = 4000;
@@ -231,7 +230,7 @@ fn forged_effects_in_a_file() {
                 1 => bytes = dice.bytes(40),
                 _ => {}
             }
-            // On those of a version to come the load would end: see `newer`.
+            // Effects of a future version would end the load: see `newer`.
             if let Some(version) = bytes.first_mut() {
                 *version %= EFFECTS_VERSION + 1;
             }
@@ -257,7 +256,7 @@ fn forged_effects_in_a_file() {
     }
 }
 
-/// Whoever can be refused can be so a million times; and names are anybody's.
+/// A client may be refused a million times, under any name: the log stays small and harmless.
 #[test]
 fn the_log_is_not_for_clients_to_fill() {
     let server = Server::start();

@@ -1,5 +1,5 @@
-//! What must hold under every setting: many clients at once, random traffic with a replica that
-//! synchronizes anew, a restart. The rest of the tests runs under them with `DQ_SETTINGS`.
+//! What must hold under every setting: many clients at once, random traffic with a replica that synchronizes again, a
+//! restart. `DQ_SETTINGS` runs the other tests under them.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -36,7 +36,7 @@ fn crowd(server: &Server) {
     assert_eq!(server.raw().ask("DQ.LEN {x}all"), "0");
 }
 
-/// One of the crowd; the jobs that it got from the queue for all.
+/// One of the clients; returns the jobs that it got from the shared queue.
 fn member(server: &Server, number: usize) -> Vec<(String, i64)> {
     let mut client = server.raw();
     let mut got = Vec::new();
@@ -91,7 +91,7 @@ fn holds_under(settings: &[Setting]) {
     comes_back(master, &mut replica, settings);
 }
 
-/// The replica takes the master's place, and is there again after a restart.
+/// The replica takes the master's place, and has its data after a restart.
 fn comes_back(master: Server, replica: &mut Server, settings: &[Setting]) {
     for number in 0..50 {
         master
@@ -102,7 +102,7 @@ fn comes_back(master: Server, replica: &mut Server, settings: &[Setting]) {
     drop(master);
     replica.promote();
     if settings.contains(&Aof) {
-        // It cannot end before its AOF is there.
+        // It cannot be stopped before its AOF exists.
         wait_until("the AOF is begun", PATIENCE, || {
             let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
             fields

@@ -15,7 +15,7 @@ fn first_come_first_served() {
     let server = Server::start();
     let mut line: Vec<Raw> = (0..20).map(|_| server.waiting("DQ.BPOP q 0")).collect();
     let mut client = server.raw();
-    // Half of them at once, from one transaction; in any case in the order of coming.
+    // Half of the jobs come at once, in one transaction; clients are served in the order of their coming.
     client.begin("MULTI");
     (0..10).for_each(|number| client.begin(&format!("DQ.ADD q j{number} x")));
     client.begin("EXEC");
@@ -46,8 +46,8 @@ fn first_come_first_served_across_keys() {
 
 #[test]
 fn a_newcomer_does_not_pass_those_in_line() {
-    // The job comes, and in the same packet a client that was not waiting yet asks for it: who came first gets it. What
-    // comes in a transaction the timer hands over, which has not fired when the newcomer asks.
+    // The job comes, and in the same packet a new client asks for it: the client that waited gets it. A job from a
+    // transaction is delivered by the timer, which has not fired when the new client asks.
     let server = Server::start();
     let together: &[&str] = &["MULTI", "DQ.ADD q 1 x", "EXEC"];
     for lines in [&["DQ.ADD q 1 x"], together] {
@@ -98,7 +98,7 @@ fn what_comes_to_lie_on_the_name_wakes_nobody() {
     assert_eq!(waiting.delivery().id, "b");
 }
 
-/// Guards against the server's own timeouts, which come with its 10 Hz cron.
+/// Guards against the server's own timeouts, whose precision is that of its 10 Hz cron.
 #[test]
 fn timeouts_are_punctual() {
     let server = Server::start();
@@ -229,7 +229,7 @@ fn client_unblock() {
         0,
         "both have left the line"
     );
-    // Nobody takes the next job in their place.
+    // No disconnected client takes the next job.
     client.says("DQ.ADD q a x", "'a'");
     waiting.begin("DQ.BPOP r q 0");
     assert_eq!(waiting.delivery().attempts, 1);
@@ -255,7 +255,7 @@ fn a_client_that_is_gone_takes_nothing() {
         assert_eq!(second.delivery().attempts, 1, "{end}");
         client.says("DQ.ACK q a", "1");
     }
-    // In one transaction with the job's coming: it was in line for it, and is killed.
+    // Killed in the transaction that adds the job for which it was next.
     let mut first = server.raw();
     let id = first.int("CLIENT ID");
     first.begin("DQ.BPOP q 0 NOACK");
@@ -298,19 +298,19 @@ fn demotion_unblocks() {
     master.wait_for_link();
     let refused = master.raw().ask("DQ.BPOP q 0");
     assert!(refused.starts_with("-READONLY "), "{refused}");
-    // And it goes on as a master later.
+    // After promotion it continues as a master.
     master.promote();
     let mut waiting = master.waiting("DQ.BPOP q 0");
     master.raw().says("DQ.ADD q a x DELAY 50", "'a'");
     assert_eq!(waiting.delivery().id, "a");
 }
 
-/// Guards against signalling the key, which calls every client that waits on it.
+/// Guards against signalling the key, which would call every client that waits on it.
 #[test]
 fn a_wake_up_costs_the_same_with_thousands_waiting() {
     const ROUNDS: usize = 400;
     let cost = |waiters: usize| {
-        // Threads that look for work take time of their own.
+        // Idle threads that look for work would take processor time.
         let server = Server::builder()
             .config("maxclients", 20_000)
             .config("io-threads", 1)
@@ -325,7 +325,7 @@ fn a_wake_up_costs_the_same_with_thousands_waiting() {
         let before = server.cpu();
         for round in 0..ROUNDS {
             client.says(&format!("DQ.ADD q {round} x"), &format!("'{round}'"));
-            // Whoever was served goes to the end of the line, which may be its beginning.
+            // A client that was served goes to the end of the line, which may be its beginning.
             let served = &mut line[round % waiters];
             if served.try_read(Duration::from_secs(20)).is_none() {
                 panic!("the {round}th job went to somebody else");
@@ -389,7 +389,7 @@ fn an_empty_queue_is_kept_for_those_who_wait() {
     assert_eq!(replica.raw().int("DBSIZE"), 0);
 }
 
-/// In the other database nobody waits on its name.
+/// In the other database no client waits for that name.
 #[test]
 fn a_queue_kept_for_those_who_wait_goes_when_databases_are_swapped() {
     let server = Server::start();
@@ -408,7 +408,7 @@ fn a_queue_kept_for_those_who_wait_goes_when_databases_are_swapped() {
         wait_until(format!("it goes, {from} to {to}"), PATIENCE, || {
             client.int("EXISTS q") == 0
         });
-        // And he who waits is served where he is.
+        // The waiting client is served in its own database.
         client.run(&format!("SELECT {from}"));
         client.says("DQ.ADD q b x", "'b'");
         assert_eq!(waiting.delivery().id, "b");
@@ -439,7 +439,7 @@ fn a_slow_reader_stalls_nobody() {
     let server = Server::start();
     let mut client = server.raw();
     let payload = vec![b'x'; 1 << 20];
-    // Does not read what it gets: 16 MiB that fit in no socket's buffer.
+    // The client does not read its reply: 16 MiB, more than a socket's buffer.
     let mut slow = server.waiting("DQ.BPOP q 0 COUNT 64");
     client.begin("MULTI");
     for number in 0..16 {

@@ -1,4 +1,4 @@
-//! Clients that wait in a cluster, whose slots may go elsewhere.
+//! Clients that wait in a cluster whose slots may move.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn in_a_cluster() {
     let owner = cluster.node_of("{x}q");
     let other = 1 - owner;
     let mut client = cluster.nodes[owner].raw();
-    // Every key counts, those behind the first too.
+    // All keys count, not only the first.
     let refused = client.ask("DQ.BPOP {x}q {y}q 0");
     assert!(refused.starts_with("-CROSSSLOT "), "{refused}");
     let refused = cluster.nodes[other].raw().ask("DQ.BPOP {x}q {x}r 0");
@@ -45,7 +45,7 @@ fn in_a_cluster() {
     assert!(again.token.parse::<u64>().unwrap() > lease.token.parse::<u64>().unwrap());
 }
 
-/// Guards against a timer that touches a slot that is not ours (yet).
+/// Guards against a timer that changes a slot that is not ours (yet).
 #[test]
 fn a_slot_on_its_way_is_left_alone() {
     let cluster = Cluster::start(2);
@@ -60,7 +60,7 @@ fn a_slot_on_its_way_is_left_alone() {
     cluster.begin_move(slot, owner, other);
     let port = cluster.nodes[other].port();
     client.says(&format!("MIGRATE 127.0.0.1 {port} {{x}}q 0 10000"), "+OK");
-    // All of it comes due while the target only imports the slot.
+    // Everything becomes due while the target is still importing the slot.
     let mut there = cluster.nodes[other].raw();
     let before = digest_there(&mut there);
     let_pass(Duration::from_millis(600));
@@ -80,8 +80,8 @@ fn digest_there(client: &mut Raw) -> String {
     client.ask("DEBUG DIGEST")
 }
 
-/// Valkey 9's own way of moving a slot: keys arrive as this module's commands while the slot is not
-/// ours yet, timers running.
+/// Atomic slot migration of Valkey 9: keys arrive as this module's commands while the slot is not
+/// ours yet, with timers running.
 #[test]
 fn an_atomic_slot_migration() {
     if !Server::plain().start().version().at_least(9, 0) {
@@ -106,7 +106,8 @@ fn an_atomic_slot_migration() {
         "CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {target}"
     ));
     if reply.starts_with('-') {
-        // Refused as a whole, and nothing has changed. Modules take part from 9.1 on.
+        // The migration is refused as a whole, and nothing has changed. Modules take part from 9.1
+        // on.
         assert!(!cluster.nodes[owner].version().at_least(9, 1), "{reply}");
         assert!(reply.to_lowercase().contains("module"), "{reply}");
         assert_eq!(cluster.node_of("{x}q"), owner);

@@ -1,12 +1,12 @@
-//! All that ends a wait with a job.
+//! Everything that ends a wait with a job.
 
 use crate::scene::{Lines, Scene};
 use crate::support::{Raw, Reply, Server};
 
-/// Name, before the wait, after it began.
+/// Name, commands before the wait, command during it.
 type Cause = (&'static str, &'static str, &'static str);
 
-/// Every cause of which the contract says that it wakes.
+/// Every cause that wakes a client by the contract.
 const CAUSES: &[Cause] = &[
     ("a due comes", "DQ.ADD q a x DELAY 150", ""),
     ("a lease ends", "DQ.ADD q a x|DQ.POP q TTR 150", ""),
@@ -135,14 +135,14 @@ fn run(client: &mut Raw, lines: &str) {
     }
 }
 
-/// The client waits before it comes; the key is there before, so that the server does not wake anybody by itself.
+/// The client waits before the job comes; the key exists before, so that the server wakes no client by itself.
 fn wakes(server: &Server, (name, before, after): &Cause, wait: &str) {
     let mut client = server.raw();
     run(&mut client, "FLUSHALL");
     run(&mut client, before);
     let mut waiting = server.raw();
     waiting.begin(wait);
-    // Where it is woken by time, it may be served before it is seen to wait.
+    // If time wakes it, it may be served before it is seen to wait.
     if !after.is_empty() {
         server.wait_for_blocked(1);
     }

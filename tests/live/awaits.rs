@@ -1,5 +1,5 @@
-//! Clients that wait in DQ.AWAIT, on the master and on its replica, for jobs of random operations: the model says
-//! whose jobs have ended, and how. Nobody misses an end, and nobody is told of one that did not happen.
+//! Clients wait in DQ.AWAIT, on the master and on its replica, for jobs of random operations. The model says which jobs
+//! have ended, and how. No end may be missed, and none reported that did not happen.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::support::{raw, wait_until, Raw, Reply, Server, PATIENCE};
 
 const WAITING: usize = 8;
 const IDS: u64 = 12;
-/// What is told although nothing has happened is there by then.
+/// A report without a cause would have arrived by then.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// What the judge gets wrong, to prove that it notices.
+/// A planted fault of the judge, to prove that it is noticed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
-    /// It does not know of one end in ten.
+    /// It ignores one end in ten.
     EndUnknown,
-    /// It expects one of a job that lives.
+    /// It expects the end of a live job.
     EndExpected,
-    /// It knows of another outcome.
+    /// It expects another outcome.
     OtherOutcome,
 }
 
@@ -40,7 +40,7 @@ fn text(reply: &Reply) -> String {
     }
 }
 
-/// What was told, line by line.
+/// The reply, one line for each end.
 fn lines(reply: &Reply) -> Result<Vec<Vec<String>>, String> {
     let Reply::Array(told) = reply else {
         return Err(format!("no ends: {reply:?}"));
@@ -52,7 +52,7 @@ fn lines(reply: &Reply) -> Result<Vec<Vec<String>>, String> {
     Ok(told.iter().map(line).collect())
 }
 
-/// A replica has its own clock.
+/// The line that is expected. A replica reports other instants, by its own clock.
 fn expected(ended: &Ended, on_replica: bool) -> Vec<String> {
     let outcome = match ended.outcome {
         Outcome::Done => "done",
@@ -72,7 +72,7 @@ fn expected(ended: &Ended, on_replica: bool) -> Vec<String> {
     known_everywhere(&line, on_replica)
 }
 
-/// There the instant of some ends and the reason of one that has a successor are not known.
+/// A replica does not know the instant of some ends, and the reason if the job has a successor: these are not compared.
 fn known_everywhere(line: &[String], on_replica: bool) -> Vec<String> {
     match line {
         [id, outcome, _, _, attempts] if on_replica => {
@@ -82,7 +82,7 @@ fn known_everywhere(line: &[String], on_replica: bool) -> Vec<String> {
     }
 }
 
-/// Dead, or not there: then nobody waits.
+/// Whether the job is dead or missing: then DQ.AWAIT answers at once.
 fn is_over(model: &Model, id: &Id) -> bool {
     let job = model.find(id).map(|at| &model.jobs[at]);
     job.is_none_or(|job| matches!(job.phase, Phase::Dead { .. }))
@@ -130,7 +130,7 @@ impl Judge {
         }
     }
 
-    /// Until so many wait, each for a few jobs.
+    /// Adds clients until enough wait, each for a few jobs.
     fn begin_some(&mut self) -> Result<(), String> {
         self.run.replica.wait_for_offset_of(&self.run.master);
         while self.waiting.len() < WAITING {
@@ -173,7 +173,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Who waits for what has ended is told of the first end of each, and of that which came first.
+    /// A waiting client is told the first end of each of its jobs, and certainly of the job that ended first.
     fn hear(&mut self) -> Result<(), String> {
         let mut ends = std::mem::take(&mut self.run.model.ends);
         self.spoil(&mut ends);

@@ -1,5 +1,5 @@
-//! What must be noticed: a model that has a rule wrong, and jobs that went, came again or were changed
-//! behind the clients' backs while no server lived.
+//! Faults that must be noticed: a model with a wrong rule, and jobs that were removed, doubled or changed without the
+//! clients' knowledge while no server was running.
 
 use crate::compare::difference;
 use crate::ends::End;
@@ -7,7 +7,7 @@ use crate::model::{Fault, Model, Phase};
 use crate::run::Run;
 use crate::support::{Raw, Reply};
 
-/// How many steps it may take.
+/// The most steps that it may take.
 const STEPS: u64 = 3000;
 
 #[test]
@@ -51,7 +51,7 @@ fn a_field_too_many_or_missing_is_noticed() {
 
 type Tamper = fn(&mut Raw, &Model) -> bool;
 
-/// Whether there was something to tamper with.
+/// Whether the tampering is noticed, once there is something to tamper with.
 fn tampered(tamper: Tamper) -> bool {
     for seed in 1..=20 {
         let mut run = Run::start(seed, Fault::None);
@@ -69,7 +69,7 @@ fn tampered(tamper: Tamper) -> bool {
     panic!("never anything to tamper with");
 }
 
-/// Whether the server took it: a limit may refuse what is added, and a lease may have ended meanwhile.
+/// Whether the server accepted the command: a limit may refuse an ADD, and a lease may have ended meanwhile.
 fn on(client: &mut Raw, words: &[&[u8]]) -> bool {
     match client.call(words) {
         Reply::Bulk(_) => true,
@@ -87,7 +87,7 @@ fn an_occurrence_lost_is_noticed() {
     }));
 }
 
-/// It was over, and comes again.
+/// An occurrence that was finished is there once more.
 #[test]
 fn an_occurrence_doubled_is_noticed() {
     assert!(tampered(|client, model| {

@@ -1,4 +1,4 @@
-//! All that a client can see of the queue, against the model.
+//! Compares everything that a client can see of the queue with the model.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn get(client: &mut Raw, id: &[u8]) -> Result<Fields, String> {
     }
 }
 
-/// The same of the model.
+/// The jobs of the model, as `seen` has those of the server.
 pub fn expected(model: &Model, now_ms: u64) -> Vec<Fields> {
     let mut jobs: Vec<&Job> = model.jobs.iter().chain(&model.done).collect();
     jobs.sort_unstable_by(|one, other| one.id.cmp(&other.id));
@@ -179,7 +179,7 @@ fn steps_of(job: &Job) -> String {
     format!("{words:?}")
 }
 
-/// What differs first, and all of that job on both sides.
+/// The first difference, with that whole job on both sides.
 pub fn difference(seen: &[Fields], expected: &[Fields]) -> Option<String> {
     let id = |job: &Fields| job.get("id").cloned().unwrap_or_default();
     let ids = |jobs: &[Fields]| jobs.iter().map(id).collect::<Vec<_>>();

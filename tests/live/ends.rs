@@ -1,6 +1,5 @@
-//! A server that dies in the midst of commands, and who goes on after it: itself, from its AOF, or the
-//! replica. What was answered is there, with what was sent behind it up to some point; and each state that
-//! is possible is known to the model.
+//! A server dies in the middle of commands, and its successor takes over: itself, from its AOF, or the replica. What
+//! was answered must exist, together with a prefix of what was sent after it; the model knows each possible state.
 
 use crate::compare::{difference, expected, seen};
 use crate::model::Model;
@@ -11,24 +10,24 @@ use crate::wire;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// SIGKILL; it starts again on its AOF.
+    /// SIGKILL; the server starts again from its AOF.
     Killed,
-    /// SIGKILL; the replica is promoted, its clock where it began or far ahead.
+    /// SIGKILL; the replica is promoted, its clock as at its start or far ahead.
     Promoted,
 }
 
-/// Sent together, answered in part.
+/// Commands that are sent together, and answered in part.
 const BURST: u64 = 5;
 
 impl Run {
-    /// The next life has begun when it returns.
+    /// Ends the life and begins the next.
     pub fn end_life(&mut self, end: End) -> Result<(), String> {
         self.begin_next(end)?;
         self.judge(&|_, _| ())
     }
 
-    /// Sends a burst and kills the master in it. The states that are possible take the model's place in
-    /// `self.candidates` until they are judged.
+    /// Sends a burst and kills the master in the middle of it. Until they are judged, the possible states are in
+    /// `self.candidates`.
     pub fn begin_next(&mut self, end: End) -> Result<(), String> {
         if end == End::Promoted {
             self.replica.wait_for_offset_of(&self.master);
@@ -67,7 +66,7 @@ impl Run {
         Ok(())
     }
 
-    /// One whose effect does not depend on what the server answers.
+    /// An operation whose effect does not depend on the reply.
     fn foreseeable(&mut self) -> Op {
         loop {
             let op = self.operation();
@@ -88,13 +87,13 @@ impl Run {
             replica.info("replication", "master_link_status") == "down"
         });
         if self.generator.rng.one_in(2) {
-            // Over none, some or a hundred occurrences.
+            // Ahead by no, one or about a hundred occurrences.
             let ahead = self.now_ms() + *self.generator.rng.pick(&[0, 1500, 100_000]);
             set_clock(&mut replica.raw(), ahead);
         }
         replica.promote();
         std::mem::swap(&mut self.master, &mut self.replica);
-        // By turns with the system's time zones, and with those built in.
+        // Alternately with the system's time zones and the built-in ones.
         let builder = match self.generator.rng.one_in(2) {
             true => builder().zones("/nonexistent"),
             false => builder(),
@@ -103,13 +102,12 @@ impl Run {
         self.replica.replica_of(&self.master);
     }
 
-    /// One of the states that are possible is what the server shows. `tamper` has something happen to it
-    /// before.
+    /// The server must show one of the possible states. `tamper` may change it before.
     pub fn judge(&mut self, tamper: &dyn Fn(&mut Raw, &Model)) -> Result<(), String> {
         let now_ms = self.now_ms();
         let mut candidates = std::mem::take(&mut self.candidates);
         for model in &mut candidates {
-            // All at once: what came meanwhile is noticed now.
+            // All models are advanced: what has become due meanwhile is noticed now.
             model.advance(now_ms * 1000);
             model.moved_house();
             forget_empty(model);

@@ -1,9 +1,8 @@
-//! The simulation's random operations against real servers whose clock the tests turn, with the model as the
-//! judge: of each reply, of all that DQ.GET shows, and of what is left when a server was killed or a replica
-//! took its place.
+//! The simulation's random operations against real servers whose clock the tests control. The model judges each reply,
+//! all that DQ.GET shows, and what is left when a server was killed or a replica took its place.
 //!
-//! A server that begins again has the clock of the wall, hours behind or ahead of the one before.
-//! `DQ_SEED=n` replays one seed, `DQ_SOAK_SECONDS=n` goes on with new seeds for so long (`make soak`).
+//! A restarted server has the wall clock, hours behind or ahead of the one before.
+//! `DQ_SEED=n` replays one seed, `DQ_SOAK_SECONDS=n` continues with new seeds for so long (`make soak`).
 
 #[allow(dead_code)]
 #[path = "../simulation/generate.rs"]
@@ -53,7 +52,7 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// So many lives of a server, each ended so.
+/// Plays so many lives of a server, each ended in this way.
 fn lives(end: End, seed: u64, lives: u64) {
     let mut run = Run::start(seed, Fault::None);
     let all = (0..lives).try_for_each(|_| {

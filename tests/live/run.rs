@@ -20,9 +20,9 @@ pub struct Run {
     pub client: Raw,
     pub model: Model,
     pub generator: Generator,
-    /// After the end of a life: the states that are possible.
+    /// The possible states after the end of a life.
     pub candidates: Vec<Model>,
-    /// Of operations: each has its number in what is told of a fault.
+    /// The number of operations so far, which reports of faults contain.
     steps: u64,
 }
 
@@ -89,7 +89,7 @@ impl Run {
         Ok(())
     }
 
-    /// One that a client can send.
+    /// An operation that a client can send.
     pub fn operation(&mut self) -> Op {
         loop {
             let mut op = self.generator.operation();
@@ -114,7 +114,7 @@ impl Run {
             return;
         }
         set_clock(&mut self.client, now_ms);
-        // It stops at each instant at which something happens.
+        // The clock stops at each instant at which something happens.
         while let Some(at) = self.model.next_event().filter(|&at| at <= now_ms) {
             self.model.advance(at * 1000);
         }
@@ -128,7 +128,7 @@ impl Run {
         difference(&seen, &expected(&self.model, now_ms)).map_or(Ok(()), Err)
     }
 
-    /// Replica, reload, a rewritten and replayed AOF: the same data.
+    /// The replica, a reload, and a rewritten and replayed AOF have the same data.
     pub fn all_copies(&mut self) -> Result<(), String> {
         self.replica.assert_same_data_as(&self.master);
         let digest = self.master.digest();
@@ -145,8 +145,8 @@ impl Run {
     }
 }
 
-/// All keep a few done jobs. Of each three runs one has GROUPMAX and one GROUPFIFO; windows of GROUPRATE do not
-/// outlive a server.
+/// All runs keep a few done jobs. Of three runs one has GROUPMAX and one GROUPFIFO. GROUPRATE is left out, as its
+/// window does not outlive a server.
 fn set_limits(seed: u64, client: &mut Raw, model: &mut Model, now_ms: u64) {
     let change = SettingsChange {
         group_max: (seed % 3 == 1).then_some(1),

@@ -1,4 +1,4 @@
-//! Operations as a client sends them, and what it is answered.
+//! Operations as a client sends them, and the parsing of replies.
 
 use dq::queue::add::Condition;
 use dq::queue::after::Outcome;
@@ -14,10 +14,10 @@ use crate::support;
 
 type Wire = support::Reply;
 
-/// Of all rules that have one: its minutes are those of UTC, which the model has.
+/// The zone of all rules that name one: its minutes are those of UTC, which the model uses.
 pub const ZONE: &str = "Asia/Kathmandu";
 
-/// A command, word by word.
+/// The words of a command.
 #[derive(Default)]
 pub struct Words(pub Vec<Vec<u8>>);
 
@@ -52,7 +52,7 @@ impl Words {
     }
 }
 
-/// Whether it is one that no parser refuses: what is refused there is another test's.
+/// Whether no parser refuses the operation: refused ones have tests of their own.
 pub fn is_plain(op: &Op) -> bool {
     let short = |ms: Option<u64>| ms.is_none_or(|ms| ms < 1 << 40);
     let instant = |when: Option<When>| match when {
@@ -96,7 +96,7 @@ pub fn is_plain(op: &Op) -> bool {
     }
 }
 
-/// `many`: in the form for many at once, where it has one.
+/// `many`: uses the form for several jobs, if the command has one.
 pub fn words(op: &Op, many: bool) -> Words {
     match op {
         Op::Add(add) => words_of_add(add),
@@ -279,7 +279,7 @@ fn words_of_nack(nack: &NackOp, many: bool) -> Words {
     }
 }
 
-/// What the answer says; an error is an error, whatever its words.
+/// The reply; of an error only the fact counts, not its words.
 pub fn reply(op: &Op, many: bool, wire: Wire) -> Result<Reply, String> {
     let wire = match (op, wire) {
         (
@@ -355,7 +355,7 @@ fn delivered(pop: &PopOp, items: &[Wire]) -> Result<Delivered, String> {
     })
 }
 
-/// What WITHSTEPS appends.
+/// The steps that WITHSTEPS appends.
 fn steps_of(appended: &Wire) -> Result<Pairs, String> {
     let no_steps = || format!("{appended:?} are no steps");
     let Wire::Array(flat) = appended else {
@@ -394,7 +394,7 @@ fn result_of(item: &Wire) -> Result<Ended, String> {
     Ok((id.clone(), text(outcome)?.and_then(named), text(value)?))
 }
 
-/// What WITHTERMS appends.
+/// The terms that WITHTERMS appends.
 fn terms_of(appended: &[Wire]) -> Result<Option<(u64, u32, Option<u64>)>, String> {
     let [Wire::Array(terms)] = appended else {
         return match appended {

@@ -1,4 +1,4 @@
-//! What concerns all groups at once is no more work in one command where there are very many.
+//! One command on all groups takes no more work, even with very many groups.
 
 use crate::follow::new_queue;
 use dq::queue::add::Add;
@@ -21,7 +21,7 @@ struct Stage {
     out: Effects,
 }
 
-/// So many groups of two ready jobs, and a delayed one.
+/// `count` groups with two ready jobs each, and one delayed job in a group of its own.
 fn groups(count: usize) -> Stage {
     let (queue, mint, out) = (new_queue(1), Mint::new(), Effects::default());
     let mut stage = Stage { queue, mint, out };
@@ -127,7 +127,7 @@ fn many_groups_are_no_more_work_for_one_command() {
     }
 }
 
-/// What is left to do is known to be, and nothing that a client sees waits for it but `groups` of a large purge.
+/// The remaining work is known, and what a client sees never waits for it, except `groups` after a large purge.
 #[test]
 fn a_job_that_comes_after_the_purge_of_many_groups_is_served() {
     let mut stage = groups(10_000);

@@ -1,5 +1,5 @@
-//! What must hold whatever the model thinks, also where the clock runs wild: promises that can be
-//! seen in the history of operations and replies alone.
+//! Promises that must hold whatever the model says, even on a wild clock: they can be checked in
+//! the history of operations and replies alone.
 
 use crate::op::{Delivered, Id, Op, Reply};
 use dq::queue::add::Condition;
@@ -8,17 +8,18 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub struct Audit {
     last_token: u64,
-    /// Live leases by their ends.
+    /// When each live lease ends.
     leases: HashMap<Id, u64>,
     latest_us: u64,
 }
 
-/// Dues and expiries of all jobs before a POP; a reserved one first ends its lease.
+/// Due time and expiry of each job before a POP; of a reserved job only the due time counts, as its
+/// lease ends before its TTL.
 pub type Dues = HashMap<Id, (u64, u64)>;
 
 impl Audit {
-    /// Once per operation, before its reply. Where the clock steps back, leases that have ended
-    /// stay so.
+    /// Called for each operation, before its reply. If the clock steps back, leases that have ended
+    /// stay ended.
     pub fn time(&mut self, now_us: u64) {
         let latest = self.latest_us.max(now_us) / 1000;
         if now_us < self.latest_us {
@@ -48,7 +49,7 @@ impl Audit {
             (Op::Ack { id, .. } | Op::Del { id, .. }, Reply::Count(1)) => {
                 self.leases.remove(id);
             }
-            // A reserved job stays so while another one follows it.
+            // A reserved job stays reserved when it gets a successor.
             (Op::Add(add), Reply::Added(_)) if add.condition == Condition::Next => {}
             (_, Reply::Added(id)) => {
                 self.leases.remove(id);
@@ -103,7 +104,7 @@ impl Audit {
     }
 }
 
-/// "no delay or lease is shorter than asked", but for the last instant.
+/// "no delay or lease is shorter than asked", except at the last instant.
 fn check_lease(asked_ms: u64, deadline: u64, now_us: u64) -> Result<(), String> {
     let least_us = asked_ms.saturating_mul(1000).saturating_add(now_us);
     if deadline * 1000 < least_us.min(crate::model::LAST * 1000) {
@@ -112,7 +113,7 @@ fn check_lease(asked_ms: u64, deadline: u64, now_us: u64) -> Result<(), String> 
     Ok(())
 }
 
-/// A SCAN that goes on while the queue changes: who is there throughout must be shown.
+/// A SCAN that continues while the queue changes: every job that exists throughout must be shown.
 #[derive(Default)]
 pub struct LongScan {
     cursor: u64,
@@ -121,7 +122,7 @@ pub struct LongScan {
 }
 
 impl LongScan {
-    /// One step; `exists` tells which ids are there.
+    /// One step of the scan; `exists` says which ids exist.
     pub fn step(
         &mut self,
         scan: impl FnOnce(u64, &mut Vec<Id>) -> u64,

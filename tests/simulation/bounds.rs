@@ -1,5 +1,4 @@
-//! What is taken from a master or a file and what is not, to the last number; and the numbers that a
-//! server asks a queue for.
+//! What is accepted from a master or a file, to the last number; and the numbers that a server asks a queue for.
 
 use crate::follow::{digest, new_queue, snapshot, Follower};
 use dq::queue::add::Add;
@@ -43,7 +42,7 @@ const DIED: Change = Change::Died {
     cause: Death::TimedOut,
 };
 
-/// Jobs named by their places.
+/// A queue with one job in each place; a job's id is the name of its place.
 fn furnished() -> Queue {
     let mut queue = new_queue(1);
     let story = [
@@ -69,7 +68,7 @@ fn takes(effect: &Effect<'_>) -> bool {
     taken
 }
 
-/// The effect is taken with the number at its bound, and refused with the next one.
+/// The effect is accepted with the number at its bound, and refused with the next number.
 fn is_bounded_by(bound: u64, effect: impl Fn(u64) -> Effect<'static>) {
     let at = effect(bound);
     assert!(takes(&at), "refused: {at:?}");
@@ -150,7 +149,7 @@ fn changes_end_at_the_last_instant_and_the_last_token() {
     is_bounded_by(INSTANT_MAX, on(b"reserved", removed));
 }
 
-/// An added job with a number in one of its fields.
+/// An added job with these numbers in its fields.
 fn added_with(due: u64, expires: u64, ttr_ms: u64) -> Effect<'static> {
     Effect::Added {
         id: b"new",
@@ -197,7 +196,7 @@ fn a_stored_job_must_not_contradict_itself() {
         death: 9,
         ..none
     };
-    // Of a life: scheduled, reserved, dead.
+    // A life as stored: scheduled, reserved, dead.
     let fits = [
         (none, [true, false, true]),
         (leased, [false, true, true]),
@@ -239,7 +238,7 @@ fn a_stored_job_must_not_contradict_itself() {
     is_bounded_by(SEQ_MAX, |n| stored(dead, 1, 1, Life { death: n, ..died }));
 }
 
-/// What two dumps may say of jobs' places in the orders of adding and of dying.
+/// A stored job with its places in the orders of adding and of dying, which two dumps may give differently.
 fn stored(id: &'static [u8], place: Place, seq: u64, due: u64, life: Life) -> Effect<'static> {
     Effect::Stored {
         id,
@@ -281,7 +280,7 @@ fn jobs_that_share_a_number_are_found() {
     assert!(died(1, 2) && died(2, 1) && !died(2, 2));
 }
 
-/// The orders go on where their numbers end, and what is written then is read.
+/// Numbers of the orders are assigned anew when they reach their bound, and a snapshot written then can be read.
 #[test]
 fn numbers_begin_anew_at_their_end() {
     let order = |last: u64| {
@@ -314,7 +313,7 @@ fn numbers_begin_anew_at_their_end() {
     assert_eq!(order(SEQ_MAX - 1), order(100));
 }
 
-/// A lease's end brings a job among others of its due time: before those that were added later.
+/// A job whose lease expires is placed among others of its due time: before those that were added later.
 #[test]
 fn the_digest_sees_the_order_of_adding_across_lists_and_not_the_numbers() {
     let leased = Life {

@@ -1,5 +1,4 @@
-//! Each checker must be able to fail: here something is wrong on purpose, and a run that does not
-//! notice it fails the test.
+//! Each checker must be able to fail: here something is wrong on purpose, and the test fails if no run notices it.
 
 use crate::audit::{Audit, Dues, LongScan};
 use crate::exhaustive::{alphabet, play, Step};
@@ -25,7 +24,7 @@ const SHAPES: [Shape; 11] = [
 
 /// The mismatch that the sabotage leads to, within a few runs.
 fn noticed(sabotage: Sabotage) -> Option<String> {
-    // Most are noticed soon, in the right kind of run.
+    // Most faults are noticed soon, in the right kind of run.
     let lengths = [1_500, 20_000].into_iter();
     let seeds = lengths.flat_map(|steps| (1..4).map(move |seed| (steps, seed)));
     let of_all_kinds = seeds.flat_map(|(steps, seed)| SHAPES.map(|shape| (steps, seed, shape)));
@@ -34,7 +33,8 @@ fn noticed(sabotage: Sabotage) -> Option<String> {
     runs.find_map(|(steps, seed, shape)| Run::new(seed, shape, sabotage).steps(steps).err())
 }
 
-/// Where that shows which is seldom noticed in a short run: all other kinds of long ones would come first.
+/// The kind of run for a fault that short runs seldom notice: otherwise all other kinds of long runs would be tried
+/// first.
 fn late(sabotage: Sabotage) -> Option<Shape> {
     match sabotage {
         Sabotage::Model(Fault::CostlyArePassed) => Some(shapes::COSTS),

@@ -1,4 +1,4 @@
-//! Everything visible of the queue against the model.
+//! Compares everything visible of the queue with the model.
 
 use crate::follow::digest;
 use crate::master;
@@ -16,7 +16,7 @@ use dq::queue::view::{Forecast, Peek};
 use dq::queue::Queue;
 use std::fmt::Debug;
 
-/// Fails where both are not the same.
+/// Fails if the two are not equal.
 pub fn equal<T: PartialEq + Debug>(what: &str, queue: T, model: T) -> Result<(), String> {
     if queue == model {
         return Ok(());
@@ -28,14 +28,13 @@ struct Comparison<'a> {
     queue: &'a Queue,
     model: &'a Model,
     now: Now,
-    /// What the queue counted, time's share included.
+    /// The queue's totals, including what was overdue.
     totals: Totals,
 }
 
-/// Compares all; what the queue has not expired yet is expired in a copy first, as it must not
-/// matter when that happens.
+/// Compares everything. Overdue jobs are first expired in a copy, as it must not matter when that happens.
 pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<(), String> {
-    // A copy's window begins anew.
+    // The rate window of a copy is empty.
     let rate_used = model.rate_used(now.us());
     equal("rate-used", queue.rate_used(now), rate_used)?;
     let mut totals = queue.totals().clone();
@@ -111,7 +110,7 @@ impl Comparison<'_> {
         equal("STATS: next due, oldest ready", times, expected)
     }
 
-    /// By GROUPS, by LEN, and as STATS counts them.
+    /// Groups: by GROUPS, by LEN, and as STATS counts them.
     fn groups(&self) -> Result<(), String> {
         let (mut cursor, mut shown) = (0, Vec::new());
         let groups = self.queue.groups_at(self.now);
@@ -222,7 +221,7 @@ impl Comparison<'_> {
         )
     }
 
-    /// Against counting by hand, part by part.
+    /// FORECAST against counting by hand, part by part.
     fn forecast(&self, rng: &mut Rng) -> Result<(), String> {
         let from = match rng.below(4) {
             0 => 0,
@@ -286,7 +285,7 @@ impl Comparison<'_> {
         equal("no key is kept", self.queue.is_disposable(), disposable)
     }
 
-    /// Each job is shown by one whole scan, once.
+    /// A whole scan shows each job once.
     fn scan(&self) -> Result<(), String> {
         let (mut cursor, mut shown) = (0, Vec::new());
         loop {
@@ -304,7 +303,7 @@ impl Comparison<'_> {
         equal("SCAN", shown, expected)
     }
 
-    /// MEMORY USAGE counts at least what the clients gave.
+    /// MEMORY USAGE counts at least the bytes that clients gave.
     fn memory(&self) -> Result<(), String> {
         let jobs = self.model.jobs.iter().chain(&self.model.done);
         let given: usize = jobs.map(|job| job.id.len() + job.payload.len()).sum();
@@ -325,10 +324,10 @@ impl Comparison<'_> {
         equal("the effort of freeing is accounted for", accounted, true)
     }
 
-    /// When the timer is needed.
+    /// When the timer is needed next.
     fn next(&self, rng: &mut Rng) -> Result<(), String> {
         let (event, expected) = (self.queue.next_event(), self.model.next_event());
-        // What is left of a purge may have the timer look too early.
+        // An unfinished purge may call the timer too early.
         let late = event.unwrap_or(u64::MAX) > expected.unwrap_or(u64::MAX);
         let now = self.now.us();
         if late || !self.queue.has_purged() {
@@ -349,7 +348,7 @@ impl Comparison<'_> {
         )
     }
 
-    /// Where the clock for tests stops next.
+    /// Where the test clock stops next.
     fn next_instant(&self) -> Result<(), String> {
         let now = self.now.us();
         if self.queue.has_purged() || self.model.deliveries.iter().any(|it| it.at > now) {
@@ -358,14 +357,14 @@ impl Comparison<'_> {
         let instant = self.queue.next_instant(self.now);
         let expected = self.model.next_instant(now);
         if self.model.has_costs() {
-            // It may stop where nothing shows.
+            // With costs it may stop at an instant at which nothing happens.
             let is_late = expected.is_some_and(|at| instant.is_none_or(|it| it > at));
             return equal("a next instant too late", is_late, false);
         }
         equal("next instant", instant, expected)
     }
 
-    /// It succeeds at that instant and not before, if nothing else happens.
+    /// A delivery succeeds at that instant and not before, if nothing else happens.
     fn next_delivery(&self, noack: bool) -> Result<(), String> {
         let next = self.queue.next_delivery(self.now, noack);
         let would = |us: u64| self.model.would_deliver(us, noack);
@@ -373,7 +372,7 @@ impl Comparison<'_> {
         let now_ms = self.now.ms();
         let (is_now, is_right) = (next.is_some_and(|at| at <= now_ms), would(self.now.us()));
         if is_now && !is_right && self.model.has_costs() {
-            return Ok(()); // it may be early: who tries finds out
+            return Ok(()); // it may be early: a client that tries finds out
         }
         equal(&what, is_now, is_right)?;
         let Some(next) = next.filter(|at| *at > now_ms) else {
@@ -391,7 +390,7 @@ impl Comparison<'_> {
                 false,
             );
         }
-        // A rate window may open within the millisecond before.
+        // A rate window may open during the millisecond before.
         let before = (next * 1000 - 1000).max(self.now.us());
         equal(&format!("a delivery before {next}"), would(before), false)?;
         if self.model.has_costs() {
@@ -486,7 +485,7 @@ fn same_rule(view: &JobView<'_>, job: &Job) -> bool {
     })
 }
 
-/// A digest before and after, for what must change nothing.
+/// A digest before an operation, for operations that must change nothing.
 pub struct Before {
     digest: u64,
     nothing_past: bool,

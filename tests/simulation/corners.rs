@@ -1,4 +1,4 @@
-//! What no history of ordinary length shows.
+//! Cases that no history of ordinary length reaches.
 
 use crate::follow::new_queue;
 use dq::queue::add::Add;
@@ -21,7 +21,7 @@ fn now() -> Now {
     Now::from_ms(NOW)
 }
 
-/// Expirations in steps take no more of them than allowed.
+/// Expiring in steps expires no more jobs than the budget allows.
 #[test]
 fn a_step_settles_no_more_than_its_budget() {
     let (mut queue, mut mint, mut out) = (new_queue(1), Mint::new(), Effects::default());
@@ -163,13 +163,13 @@ fn names_and_errors_are_those_of_the_contract() {
     }
 }
 
-/// The server compresses chunk by chunk, and a reader holds one at a time.
+/// The server compresses chunk by chunk, and a reader holds one chunk at a time.
 #[test]
 fn a_snapshot_comes_in_chunks_of_a_few_kilobytes() {
     let (mut queue, mut mint, mut out) = (new_queue(1), Mint::new(), Effects::default());
     for number in 0..20_000u32 {
         let id = number.to_string().into_bytes();
-        // One that is a chunk of its own, and what comes behind it is short again.
+        // One job is large enough for a chunk of its own, and the chunks after it are small again.
         let payload = vec![b'p'; if number == 10_000 { 100_000 } else { 64 }];
         let add = Add::new(Some(&id), &payload);
         assert!(queue.add(&add, now(), &mut mint, &mut out).is_ok());

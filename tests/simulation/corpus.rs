@@ -1,5 +1,5 @@
-//! The fuzzer's harnesses over its committed corpus, and over that corpus damaged at random: what can be
-//! run without a fuzzer. `make fuzz` goes on from there.
+//! The fuzzer's harnesses over its committed corpus, and over that corpus damaged at random: all that can run without a
+//! fuzzer. `make fuzz` continues from there.
 
 use crate::hostile::{
     dump, effects, effects_of_costs, effects_of_ends, effects_of_groups, furnished_dumps,
@@ -10,7 +10,7 @@ use crate::run::Sabotage;
 use std::fs;
 use std::path::PathBuf;
 
-/// What the fuzzer found worth keeping, by file name.
+/// The inputs that the fuzzer kept, by file name.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "fuzz", "corpus", target]
         .iter()
@@ -25,17 +25,17 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files.iter().map(read).collect()
 }
 
-/// Histories of some hundred operations each, where jobs have groups.
+/// Histories of some hundred operations each, with groups.
 fn operations_of_groups() -> Vec<Vec<u8>> {
     operations_of(&SHAPES_WITH_GROUPS, 8)
 }
 
-/// The same where jobs are done and kept, or after others.
+/// Histories in which jobs are done and kept, or are after others.
 fn operations_of_ends() -> Vec<Vec<u8>> {
     operations_of(&SHAPES_WITH_ENDS, 32)
 }
 
-/// The same where deliveries have costs.
+/// Histories in which deliveries have costs.
 fn operations_of_costs(count: usize) -> Vec<Vec<u8>> {
     operations_of(&SHAPES_WITH_COSTS, count)
 }
@@ -50,7 +50,7 @@ fn operations_of(shapes: &[u8], count: usize) -> Vec<Vec<u8>> {
     shapes.take(count).map(&mut history).collect()
 }
 
-/// Some bytes changed, put in or taken out; now and then the tail of another input in place of its own.
+/// Changes, inserts or removes some bytes; sometimes replaces the tail by that of another input.
 fn damaged(bytes: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..rng.within(1, 6) {
@@ -78,7 +78,7 @@ fn damaged(bytes: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// The first error over a corpus, each input as it is and so often damaged.
+/// The first error over a corpus, each input unchanged and damaged so many times.
 fn first_error(
     inputs: &[Vec<u8>],
     times: u64,
@@ -142,7 +142,7 @@ fn operations_by_bytes() {
     }));
 }
 
-/// Only a nightly compiler builds them there.
+/// Only a nightly compiler builds the fuzzer, so its modules are compared here.
 #[test]
 fn the_fuzzer_has_all_modules_of_its_harness() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -167,7 +167,7 @@ fn the_fuzzer_has_all_modules_of_its_harness() {
     assert!(!missing(&less).is_empty());
 }
 
-/// The same inputs must notice what is wrong on purpose.
+/// The corpus must notice the planted faults, too.
 #[test]
 fn the_corpus_notices() {
     let noticed = |error: Option<String>, by: &str| {

@@ -1,4 +1,4 @@
-//! How jobs end, as clients that wait for it are answered: by the queue, and by the model.
+//! How jobs end, as waiting clients are told: by the queue, and by the model.
 
 use crate::compare::equal;
 use crate::model::{Ended, Model, Outcome};
@@ -12,7 +12,7 @@ pub struct Ends {
     expected: Vec<Ended>,
 }
 
-/// An occurrence that died and is kept has an id that nobody could wait for before.
+/// A dead occurrence that is kept gets a new id, for which nobody could wait before.
 fn is_waited_for(ended: &Ended) -> bool {
     !ended.id.contains(&b'@')
 }
@@ -33,7 +33,7 @@ fn ended(departure: Departure, now_ms: u64) -> Option<Ended> {
     })
 }
 
-/// Surplus dead ones go when they are noticed.
+/// Surplus dead jobs are deleted whenever they are noticed, so the instant is not compared.
 fn without_instant_of_deletion(mut ended: Ended) -> Ended {
     if ended.outcome == Outcome::Deleted {
         ended.at = 0;
@@ -42,7 +42,7 @@ fn without_instant_of_deletion(mut ended: Ended) -> Ended {
 }
 
 impl Ends {
-    /// For whatever has not ended, or has, and the queue has not noticed yet.
+    /// Listens for every job that has not ended, or whose end the queue has not noticed yet.
     pub fn listen(&self, queue: &mut Queue, model: &Model) {
         let ended = self.expected.iter().chain(&model.ends).map(|end| &end.id);
         let ids = model.jobs.iter().map(|job| &job.id).chain(ended);
@@ -51,7 +51,7 @@ impl Ends {
         queue.listen(Box::new(move || ids.clone()));
     }
 
-    /// What one operation has ended; a canary leaves one of them out.
+    /// Records what one operation has ended; `misses_one` (a canary) leaves one out.
     pub fn hear(&mut self, queue: &mut Queue, now_ms: u64, misses_one: bool) {
         let departures = queue.take_departures().map_or(Vec::new(), |it| it.noted());
         let ends = departures.into_iter();
@@ -59,7 +59,7 @@ impl Ends {
         self.heard.extend(ends.skip(misses_one.into()));
     }
 
-    /// Where nothing is past that the queue has not noticed yet, it has told of what the model knows.
+    /// Unless something is overdue that the queue has not noticed yet, it has reported every end that the model knows.
     pub fn compare(&mut self, model: &mut Model, is_expired: bool) -> Result<(), String> {
         self.expected.append(&mut model.ends);
         if !is_expired {

@@ -1,5 +1,5 @@
-//! All small histories: every sequence of a few operations and clock steps on two ids, from a few
-//! beginnings, each compared as a whole at its end.
+//! All small histories: every sequence of a few operations and clock steps on two ids, after a few beginnings. Each is
+//! compared as a whole at its end.
 
 use crate::compare::{compare, equal};
 use crate::follow::{new_queue, same, Follower};
@@ -19,7 +19,7 @@ use dq::queue::when::When;
 #[derive(Clone, Debug)]
 pub enum Step {
     Do(Box<Op>),
-    /// So many microseconds pass.
+    /// The clock advances so many microseconds.
     Wait(u64),
 }
 
@@ -111,7 +111,7 @@ pub fn alphabet() -> Vec<Step> {
     operations.map(does).into_iter().chain(waits).collect()
 }
 
-/// Of three groups and jobs without one.
+/// Operations on three groups and jobs without a group.
 fn alphabet_of_groups() -> Vec<Step> {
     let add_to = |id: &[u8], group: &[u8]| match add(id, Condition::Replace, None, None) {
         Op::Add(add) => Op::Add(AddOp {
@@ -141,7 +141,7 @@ fn alphabet_of_groups() -> Vec<Step> {
     operations.map(does).into_iter().chain([wait]).collect()
 }
 
-/// On a queue that keeps done jobs.
+/// Operations on a queue that keeps done jobs.
 fn alphabet_of_done() -> Vec<Step> {
     let (a, b) = (b"a".as_slice(), b"b".as_slice());
     let ack = |id: &[u8], result: Option<&[u8]>| Op::Ack {
@@ -184,7 +184,7 @@ fn settings(change: impl FnOnce(&mut SettingsChange)) -> Step {
     does(Op::Configure(settings))
 }
 
-/// What a sequence begins with.
+/// The beginnings of sequences.
 fn beginnings() -> [Vec<Step>; 3] {
     let add_a = does(add(b"a", Condition::New, None, None));
     let add_b = does(add(b"b", Condition::New, None, Some(4)));
@@ -206,7 +206,7 @@ fn beginnings() -> [Vec<Step>; 3] {
     ]
 }
 
-/// One history; compared wholly at its end, by replies on the way.
+/// Plays one history: replies are compared on the way, everything at the end.
 pub fn play(steps: &[&Step], fault: Fault) -> Result<(), String> {
     let (mut queue, mut model) = (new_queue(1), Model::new(fault));
     let (mut mint, mut out) = (Mint::new(), Effects::default());
@@ -240,7 +240,7 @@ pub fn play(steps: &[&Step], fault: Fault) -> Result<(), String> {
     same("replica", &queue, &replica.queue)
 }
 
-/// Plays every sequence of that many letters behind a beginning; returns how many there were.
+/// Plays every sequence of `depth` letters after a beginning; returns how many there were.
 fn all_of(alphabet: &[Step], beginning: &[Step], depth: u32) -> u64 {
     let letters = alphabet.len() as u64;
     for number in 0..letters.pow(depth) {
@@ -253,8 +253,8 @@ fn all_of(alphabet: &[Step], beginning: &[Step], depth: u32) -> u64 {
     letters.pow(depth)
 }
 
-/// Behind nothing, one letter longer. Only what adds a job changes a queue without any, so a history that begins otherwise
-/// is one of those a letter shorter.
+/// Plays sequences from an empty queue, one letter longer. On an empty queue only an operation that adds a job changes
+/// anything, so any other first letter gives a history that is a letter shorter.
 fn all_behind_nothing(alphabet: &[Step], depth: u32) -> u64 {
     let adds = |step: &&Step| matches!(step, Step::Do(op) if matches!(**op, Op::Add(_)));
     let mut played = all_of(alphabet, &[], depth);

@@ -1,4 +1,4 @@
-//! Those who are only told effects: a replica, which lags, and the AOF, which is replayed.
+//! Followers, which receive only effects: a replica, which lags, and the AOF, which is replayed.
 
 use crate::rng::Rng;
 use dq::queue::clock::Mint;
@@ -11,7 +11,7 @@ pub fn new_queue(seed: u64) -> Queue {
     Queue::new(&HashSeed::new([seed, !seed, seed.rotate_left(17), 7]))
 }
 
-/// A hash of all that the digest is made of.
+/// A hash of everything that DEBUG DIGEST covers.
 pub fn digest(queue: &Queue) -> u64 {
     let mut hasher = DefaultHasher::new();
     queue.digest(&mut |bytes| hasher.write(bytes));
@@ -25,7 +25,7 @@ pub fn snapshot(queue: &Queue) -> Vec<Vec<u8>> {
     chunks
 }
 
-/// One who carries out effects, and raises the server's numbers by them.
+/// A follower that carries out effects, and raises the server's numbers by them.
 pub struct Follower {
     pub queue: Queue,
     pub mint: Mint,
@@ -50,7 +50,7 @@ impl Follower {
         Ok(follower)
     }
 
-    /// What a server reads from a file, sound or not.
+    /// A follower from a file, valid or not.
     pub fn of_file(seed: u64, mint: Mint, chunks: &[Vec<u8>]) -> Result<Self, String> {
         let mut follower = Follower::new(seed);
         follower.mint = mint;
@@ -73,7 +73,7 @@ impl Follower {
         !self.behind.is_empty()
     }
 
-    /// Takes some of what it was told, or all.
+    /// Carries out some of the effects that it has received, or all.
     pub fn follow(&mut self, rng: &mut Rng) -> Result<(), String> {
         let len = self.behind.len() as u64;
         let some = if rng.one_in(3) {
@@ -102,7 +102,7 @@ impl Follower {
             let effect = effect.map_err(|error| error.to_string())?;
             match &effect {
                 Effect::Dropped => {
-                    // What was wrong with the queue goes with it, but was wrong.
+                    // The faulty data goes with the queue, but the fault still counts.
                     let sound = self.queue.end_restore();
                     sound.map_err(|error| error.to_string())?;
                     self.queue = new_queue(self.seed);
@@ -114,13 +114,13 @@ impl Follower {
             applied.map_err(|error| format!("{effect:?} is refused: {error}"))?;
         }
         self.mint.raise_token(self.queue.token_floor());
-        // Some followers lag behind with it, up to the limit.
+        // The freeing of purged jobs lags behind on some followers, up to the limit.
         self.queue.work_off(effects.len() % 3);
         Ok(())
     }
 }
 
-/// Everything since the queue was empty, or since a snapshot.
+/// All effects since the queue was empty, or since a snapshot.
 #[derive(Default)]
 pub struct Log {
     pub entries: Vec<Vec<u8>>,
@@ -143,7 +143,7 @@ impl Log {
     }
 }
 
-/// Whether both hold the same data, and if not, what they hold.
+/// Fails, showing both, if they do not hold the same data.
 pub fn same(what: &str, master: &Queue, other: &Queue) -> Result<(), String> {
     if digest(master) == digest(other) {
         return Ok(());

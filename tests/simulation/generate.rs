@@ -1,5 +1,5 @@
-//! Random operations and a random clock: few ids and small times, so that due times, leases, TTLs,
-//! memories and rate windows meet in the same few milliseconds.
+//! Random operations and a random clock: few ids and short times, so that due times, leases, TTLs,
+//! dedupe windows and rate windows meet in the same few milliseconds.
 
 use crate::model::LAST;
 use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp};
@@ -15,36 +15,36 @@ use dq::queue::when::When;
 pub struct Shape {
     pub name: &'static str,
     pub ids: u64,
-    /// How many priorities: 1 is only 0, u64::MAX is any of 32 bits.
+    /// How many priorities: 1 is only 0, u64::MAX is all of 32 bits.
     pub priorities: u64,
-    /// Times are mostly up to so many ms.
+    /// Most times are shorter than so many ms.
     pub span_ms: u64,
-    /// One CFGSET or PAUSE in so many operations, roughly; 0 is none.
+    /// About one CFGSET or PAUSE in so many operations; 0 is none.
     pub settings_every: u64,
-    /// One DEL, PURGE or other removal of many in so many operations.
+    /// One DEL, PURGE or other removal of many jobs in so many operations.
     pub purge_every: u64,
     pub start_ms: u64,
-    /// One step backward in so many operations; 0 is never.
+    /// One step backward of the clock in so many operations; 0 is never.
     pub backward_every: u64,
-    /// The model is asked.
+    /// Whether the model is compared.
     pub modelled: bool,
     /// Operations between two comparisons of everything.
     pub compare_every: u64,
-    /// Of 100 jobs, those with a rule.
+    /// Of 100 jobs, those with a recurrence rule.
     pub rules: u64,
-    /// So many groups, and as many jobs without one as of each; 0 is none.
+    /// How many groups; as many jobs have none as are in each. 0 is no groups.
     pub groups: u64,
-    /// Of 100 operations, those that add.
+    /// Of 100 operations, those that add jobs.
     pub adds: u64,
-    /// One step or signal in so many operations, and as many waits among NACKs; 0 is none.
+    /// One step or signal in so many operations, and as many NACKs that await a signal; 0 is none.
     pub steps_every: u64,
     /// Of 100 jobs, those that are after others.
     pub afters: u64,
-    /// One job in so many has a COST, one TOUCH too; 0 is none.
+    /// One job in so many has a COST, and one TOUCH in so many; 0 is none.
     pub costs_every: u64,
 }
 
-/// The deliveries and ids that clients remember.
+/// Deliveries and ids that clients remember.
 #[derive(Default)]
 pub struct Recent {
     deliveries: Vec<(Id, u64)>,
@@ -187,7 +187,7 @@ impl Generator {
         }
     }
 
-    /// A duration: small, now and then none, rarely an absurd one.
+    /// A duration: mostly short, sometimes zero, rarely absurd.
     fn span(&mut self) -> u64 {
         match self.rng.below(1000) {
             0..150 => 0,
@@ -341,7 +341,7 @@ impl Generator {
         Op::AddMany(add, jobs)
     }
 
-    /// Ids are few: most are there.
+    /// There are few ids, so most of those named exist.
     fn after(&mut self) -> AfterOp {
         if self.shape.groups > 0 && self.rng.one_in(5) {
             return AfterOp::Group(
@@ -366,7 +366,7 @@ impl Generator {
         }
     }
 
-    /// Of few kinds, so that they are often the same.
+    /// Few kinds of rules, so that they are often the same.
     fn rule(&mut self) -> RuleOp {
         let crons = [
             ("* * * * * *", 1000),
@@ -420,7 +420,7 @@ impl Generator {
         })
     }
 
-    /// An id, and perhaps a token: one that was handed out for it, for another, or none at all.
+    /// An id, and perhaps a token: one of that job, of another one, or one that never existed.
     fn claim(&mut self) -> (Id, Option<Vec<u8>>) {
         let digits = |token: u64| token.to_string().into_bytes();
         if self.recent.deliveries.is_empty() || self.rng.one_in(5) {
@@ -441,7 +441,7 @@ impl Generator {
         (id, token.map(digits))
     }
 
-    /// With a token alone.
+    /// A result only with a token.
     fn result(&mut self, token: &Option<Vec<u8>>) -> Option<Vec<u8>> {
         let len = self.rng.below(16) * self.rng.below(3);
         let byte = self.rng.next() as u8;
@@ -494,7 +494,7 @@ impl Generator {
         })
     }
 
-    /// Of few, so that they meet; rarely none or one too long.
+    /// A name from few, so that names meet; rarely an empty one or one that is too long.
     fn name(&mut self) -> Vec<u8> {
         match self.rng.below(60) {
             0 => vec![b'n'; *self.rng.pick(&[0, 256, 257])],
@@ -549,7 +549,7 @@ impl Generator {
         }
     }
 
-    /// None, an empty one, the one that lease ends give, some, one too long.
+    /// No reason, an empty one, the one of lease ends, some text, one that is too long.
     fn reason(&mut self) -> Option<Vec<u8>> {
         let texts: [&[u8]; 5] = [b"", b"lease ended", b"no route", b"\0\xff", &[b'r'; 1025]];
         self.rng.maybe(3, |rng| rng.pick(&texts).to_vec())

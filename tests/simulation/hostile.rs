@@ -1,5 +1,5 @@
-//! Bytes that may be anybody's, given to the codec and to the queue: what a fuzzer calls, and the test
-//! over its corpus (see `corpus`). An error is a bug; bytes that are refused are none.
+//! Arbitrary bytes given to the codec and to the queue: called by the fuzzer, and by the test over its corpus (see
+//! `corpus`). An error is a bug; refusing bytes is not.
 
 use crate::follow::{new_queue, same, snapshot, Follower};
 use crate::generate::Shape;
@@ -18,7 +18,7 @@ use dq::queue::settings::{Rate, SettingsChange};
 use dq::queue::when::When;
 use dq::queue::Queue;
 
-/// An operation of a history takes some ten bytes; what lies behind so many operations is cut.
+/// An operation takes about ten bytes of a history; what comes after so many operations is ignored.
 const STEPS: u64 = 2000;
 
 const SHAPES: [Shape; 18] = [
@@ -41,15 +41,15 @@ const SHAPES: [Shape; 18] = [
     shapes::COSTS,
     shapes::COSTS_WILD,
 ];
-/// Those of them that have groups.
+/// The shapes that have groups.
 pub const SHAPES_WITH_GROUPS: [u8; 2] = [8, 9];
-/// Those where jobs are done and kept, or after others.
+/// The shapes in which jobs are done and kept, or are after others.
 pub const SHAPES_WITH_ENDS: [u8; 4] = [12, 13, 14, 15];
-/// Those with costs.
+/// The shapes with costs.
 pub const SHAPES_WITH_COSTS: [u8; 2] = [16, 17];
 
-/// A history: the first byte names the shape, the others are the choices of operations and of the clock.
-/// Master, model, replica and log must agree.
+/// A history: the first byte names the shape, the others choose operations and clock steps. Master, model, replica and
+/// log must agree.
 pub fn operations(bytes: &[u8], sabotage: Sabotage) -> Result<(), String> {
     let Some((first, rest)) = bytes.split_first() else {
         return Ok(());
@@ -58,17 +58,17 @@ pub fn operations(bytes: &[u8], sabotage: Sabotage) -> Result<(), String> {
     Run::of_bytes(rest, shape, sabotage).steps(STEPS)
 }
 
-/// What a harness is to get wrong, to prove that it is noticed.
+/// A planted fault of a harness, to prove that it is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     Nothing,
-    /// What is read back lacks the last effect.
+    /// The snapshot lacks the last effect when it is read.
     Truncated,
-    /// The follower does not bear the first thing that happens.
+    /// The follower ignores the first effect.
     FollowerDeaf,
 }
 
-/// A dump: what is taken must be sound, be the same written and read again, and go on as any queue does.
+/// A dump that is accepted must be valid, be the same when written and read again, and work as any queue.
 pub fn dump(bytes: &[u8], broken: Broken) -> Result<(), String> {
     let mut taken = Follower::new(1);
     let mut file = Follower::new(3);
@@ -82,7 +82,7 @@ pub fn dump(bytes: &[u8], broken: Broken) -> Result<(), String> {
     let as_file = carried_out.clone().and_then(|()| end(&mut file));
     match (&as_effects, &carried_out, &as_file) {
         (Ok(()), _, Ok(())) => same("as a file", &taken.queue, &file.queue)?,
-        // What is wrong with the whole shows at the end of a file alone, or of its rows.
+        // A fault of the whole shows only at the end of a file, or of its rows.
         (Err(_), _, Err(_)) | (Ok(()), Ok(()), Err(_)) => {}
         (Ok(()), Err(error), _) if error.contains("a turn of no group") => {}
         _ => return Err(format!("as effects {as_effects:?}, as a file {as_file:?}")),
@@ -101,8 +101,8 @@ pub fn dump(bytes: &[u8], broken: Broken) -> Result<(), String> {
     work(taken, read, broken)
 }
 
-/// Effects from a master, on queues that hold something: the first byte names the queue. Each effect is
-/// carried out or changes nothing, and everybody who is in the same state does the same.
+/// Effects from a master, on queues with jobs; the first byte chooses the queue. Each effect is carried out or changes
+/// nothing, and all followers in one state do the same.
 pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
     let Some((first, rest)) = bytes.split_first() else {
         return Ok(());
@@ -111,7 +111,7 @@ pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
     let mut there = Follower::of_snapshot(2, here.mint, &snapshot(&here.queue))?;
     for (number, effect) in decode(rest).map_while(Result::ok).enumerate() {
         if here.queue.apply(&effect).is_err() {
-            // It must have changed nothing: so it need not come to the other.
+            // It must have changed nothing, so the other follower need not get it.
             break;
         }
         let taken = there.queue.apply(&effect);
@@ -121,7 +121,7 @@ pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
             here.queue.check_invariants()?;
         }
     }
-    // What comes behind a snapshot that is unfinished does the same.
+    // Effects after an unfinished snapshot must have the same result.
     let freed = [&mut here, &mut there].map(|it| it.queue.free_stuck());
     assert_eq!(freed[0], freed[1]);
     here.queue.check_invariants()?;
@@ -133,7 +133,7 @@ pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
     work(here, there, broken)
 }
 
-/// What the server does not take from a client: numbers that two jobs share.
+/// The server refuses such data from a client: numbers that two jobs share.
 fn is_refused_from_a_client(queue: &Queue) -> bool {
     !queue.has_distinct_numbers()
 }
@@ -147,8 +147,7 @@ fn cut_last(chunks: &mut [Vec<u8>]) {
     }
 }
 
-/// Everything that may be asked of a queue, at instants around those that it holds; the follower is told
-/// nothing but effects.
+/// Every operation on a queue, at instants around those in its data; the follower receives only effects.
 fn work(mut here: Follower, mut there: Follower, broken: Broken) -> Result<(), String> {
     let mut deaf = broken == Broken::FollowerDeaf;
     let mut out = Effects::default();
@@ -180,7 +179,7 @@ fn work(mut here: Follower, mut there: Follower, broken: Broken) -> Result<(), S
     Ok(())
 }
 
-/// In no order: the clock may step back.
+/// Not in order: the clock may step back.
 fn instants(queue: &Queue) -> Vec<Now> {
     let now = Now::from_ms(1_700_000_000_000);
     let next = [
@@ -205,7 +204,7 @@ fn ids(queue: &Queue, now: Now) -> Vec<Id> {
     ids
 }
 
-/// Of the jobs that are reserved.
+/// The tokens of the reserved jobs.
 fn tokens(queue: &Queue, now: Now) -> Vec<(Id, Vec<u8>)> {
     let (mut tokens, mut cursor) = (Vec::new(), 0);
     loop {
@@ -221,7 +220,7 @@ fn tokens(queue: &Queue, now: Now) -> Vec<(Id, Vec<u8>)> {
     }
 }
 
-/// Jobs that end, are kept, are after others, and come many at a time.
+/// Operations that end jobs, keep them, put them after others, and add many at a time.
 fn ends(ids: &[Id], reserved: &[(Id, Vec<u8>)]) -> Vec<Op> {
     let keeps = |most| {
         Op::Configure(SettingsChange {
@@ -386,7 +385,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
     ops
 }
 
-/// Nothing that only looks may fail, whatever the queue holds.
+/// No query may fail, whatever the queue holds.
 fn look(queue: &Queue, reply: &Reply, now: Now) {
     if let Reply::Jobs(jobs) = reply {
         for job in jobs {
@@ -402,12 +401,12 @@ fn look(queue: &Queue, reply: &Reply, now: Now) {
     queue.summary(now);
 }
 
-/// A queue with something in it, by a byte: see `FURNITURE`.
+/// A queue with jobs, chosen by a byte: see `FURNITURE`.
 fn furnished(which: u8) -> Follower {
     furnish_with(which, &mut Vec::new())
 }
 
-/// Tells the effects that make it.
+/// Makes the queue; also returns the effects that make it.
 fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
     let mut queue = Follower::new(u64::from(which));
     let mut out = Effects::default();
@@ -424,7 +423,7 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
             out: &mut out,
         };
         call.execute(&op);
-        // One sequence, which begins once.
+        // All effects form one sequence, so only the first begins with a version.
         effects.extend(out.bytes().iter().skip(1));
         out.clear();
     }
@@ -432,9 +431,11 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
     queue
 }
 
-/// a: ready, d: delayed, g: of a group, v: of one and delayed, m: GROUPMAX, f: GROUPFIFO, n: follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
-/// z: purged; h: with KEEP, s: signalled, u: with progress, w: waits for another signal. E: done with a result, C: done ones are kept,
-/// c: of a group and with a cost, o: touched with one. B: after two others, G: after a group, Y: given back to be after another, M: three at once, D: deleted.
+/// What each letter does: a: ready, d: delayed, g: of a group, v: of a group and delayed, m: GROUPMAX, f: GROUPFIFO, n:
+/// follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits, z:
+/// purged, h: with KEEP, s: signalled, u: with progress, w: waits for another signal. E: done with a result, C: done
+/// ones are kept, c: of a group and with a cost, o: touched with a cost. B: after two others, G: after a group, Y:
+/// given back to be after another, M: three at once, D: deleted.
 const FURNITURE: [&[u8]; 20] = [
     b"",
     b"aaad",
@@ -458,7 +459,7 @@ const FURNITURE: [&[u8]; 20] = [
     b"ClcrEcMrEorYBc",
 ];
 
-/// What needs to know what is there.
+/// The letters whose operation depends on the jobs that exist.
 fn furnish_ends(byte: u8, number: usize, queue: &Queue, now: Now) -> Option<Op> {
     let some = |count: usize| {
         let all = ids(queue, now);
@@ -624,25 +625,25 @@ fn furnish(byte: u8, number: usize) -> Op {
     }
 }
 
-/// Dumps to begin a corpus with: of all that [`effects`] is played on.
+/// Dumps to start a corpus with: all queues on which [`effects`] is played.
 pub fn furnished_dumps() -> Vec<Vec<u8>> {
     let all = (0..FURNITURE.len() as u8).map(|which| snapshot(&furnished(which).queue).concat());
     all.chain([snapshot(&new_queue(1)).concat()]).collect()
 }
 
-/// What makes each queue that has groups, on a queue that is empty and on one that has other ones.
+/// The effects that make each queue with groups, on an empty queue and on one with other groups.
 pub fn effects_of_groups() -> Vec<Vec<u8>> {
     let all = [8, 9, 10, 11].map(|which| effects_of(which, [0, 8]));
     all.concat()
 }
 
-/// The same where jobs are done, kept, and after others.
+/// The effects that make each queue whose jobs are done, kept, and after others.
 pub fn effects_of_ends() -> Vec<Vec<u8>> {
     let all = [14, 15, 16, 17].map(|which| effects_of(which, [0, 16]));
     all.concat()
 }
 
-/// The same where deliveries have costs.
+/// The effects that make each queue with costs.
 pub fn effects_of_costs() -> Vec<Vec<u8>> {
     let all = [18, 19].map(|which| effects_of(which, [0, 18]));
     all.concat()

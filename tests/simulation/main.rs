@@ -1,10 +1,10 @@
-//! The pure queue against an oracle written from the command contract alone: random histories from
-//! a seed, all small histories, followers that are told nothing but effects. No server, no clock.
+//! The pure queue against an oracle written from the command contract alone: random histories from a seed, all small
+//! histories, and followers that receive nothing but effects. No server, no clock.
 //!
-//! `DQ_SEED=n` replays one seed, `DQ_SIM_STEPS=n` sets the operations of each run, `DQ_SIM_SEEDS=n`
-//! how many seeds of each shape run, `DQ_SIM_DEPTH=n` the length of the small histories. Without any of these it is a gate:
-//! the first quarter of each history, as `make mutants` finds what it finds within 3,000 operations. `make test-simulation` has
-//! the whole of them, and more seeds.
+//! `DQ_SEED=n` replays one seed, `DQ_SIM_STEPS=n` sets the operations of each run, `DQ_SIM_SEEDS=n` how many seeds of
+//! each shape run, `DQ_SIM_DEPTH=n` the length of the small histories. Without any of these it is a gate: only the
+//! first quarter of each history, as `make mutants` finds what it finds within 3,000 operations. `make test-simulation`
+//! runs them whole, with more seeds.
 
 mod all_groups;
 mod audit;
@@ -35,7 +35,7 @@ pub fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs a shape over its seeds; on a mismatch the test fails with the seed that shows it again.
+/// Runs a shape with its seeds. A mismatch fails the test, naming the seed that reproduces it.
 fn simulate(shape: Shape, seeds: u64, steps: u64) {
     let (one, many) = (from_env("DQ_SEED"), from_env("DQ_SIM_SEEDS"));
     let steps = from_env("DQ_SIM_STEPS").unwrap_or(match one.or(many) {

@@ -1,4 +1,4 @@
-//! Carries operations out on the queue itself.
+//! Carries out operations on the queue itself.
 
 use crate::op::{
     AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp,
@@ -105,7 +105,7 @@ fn touch(op: &TouchOp) -> Touch<'_> {
     }
 }
 
-/// As DQ.STEP does, which reads the names first.
+/// Sets steps as DQ.STEP does, which checks the names first.
 fn execute_step(op: &StepOp, queue: &mut Queue, now: Now, out: &mut Effects) -> Reply {
     let steps = op.pairs.iter().map(|(name, value)| (&**name, &**value));
     let named = steps
@@ -183,7 +183,7 @@ fn execute_add_many(
     }
 }
 
-/// As DQ.ADD reads it.
+/// The rule as DQ.ADD reads it.
 pub fn recur(rule: &RuleOp, add: &AddOp) -> Recur<'static> {
     let pattern = match rule.text {
         None => Pattern::Every { ms: rule.ms },
@@ -259,7 +259,7 @@ fn owned((name, value): (&[u8], &[u8])) -> (Vec<u8>, Vec<u8>) {
     (name.to_vec(), value.to_vec())
 }
 
-/// As it is shown.
+/// Results as DQ.GET shows them.
 pub fn results(results: &[Ended<'_>]) -> Vec<(Id, Option<Outcome>, Option<Vec<u8>>)> {
     let shown = |it: &Ended<'_>| (it.id.to_vec(), it.outcome, it.value.map(<[u8]>::to_vec));
     results.iter().map(shown).collect()

@@ -1,9 +1,9 @@
-//! Active defragmentation, as a server does it: now and then, some of a queue moves.
+//! Active defragmentation as a server does it: now and then it moves part of a queue.
 
 use dq::queue::Queue;
 use dq::storage::relocate::Mover;
 
-/// Goes on where the last step ended, whatever has happened to the queue since.
+/// Continues where the last step ended, whatever has happened to the queue since.
 #[derive(Default)]
 pub struct Defrag {
     cursor: u64,

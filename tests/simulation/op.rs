@@ -1,4 +1,4 @@
-//! What a client or the timer may ask, and what may come back.
+//! Operations of clients and the timer, and their replies.
 
 use dq::queue::add::Condition;
 use dq::queue::after::{OnDead, Outcome};
@@ -9,11 +9,11 @@ use dq::queue::when::When;
 
 pub type Id = Vec<u8>;
 
-/// As a client would send it: tokens are text.
+/// An operation as a client would send it: tokens are text.
 #[derive(Clone, Debug)]
 pub enum Op {
     Add(AddOp),
-    /// With what they share, which has neither id nor payload.
+    /// Jobs with what they share, which has neither id nor payload.
     AddMany(AddOp, Vec<NewOp>),
     Pop(PopOp),
     Ack {
@@ -29,7 +29,7 @@ pub enum Op {
         name: Vec<u8>,
         value: Vec<u8>,
     },
-    /// Where the instant is out of range, nothing is asked of any job.
+    /// If the instant is out of range, no job is looked at.
     Reschedule {
         id: Id,
         when: Option<When>,
@@ -45,7 +45,7 @@ pub enum Op {
     Pause(Option<u64>),
     Resume,
     Configure(SettingsChange),
-    /// The timer with that budget.
+    /// The timer, with a budget of so many jobs.
     Expire(usize),
 }
 
@@ -57,7 +57,7 @@ pub struct AddOp {
     pub when: Option<When>,
     pub priority: i32,
     pub ttr: Option<u64>,
-    /// The server's own default at that moment.
+    /// The server's default TTR at that moment.
     pub server_ttr: u64,
     pub attempts: Option<u32>,
     pub backoff: Option<Vec<u64>>,
@@ -76,7 +76,7 @@ pub enum AfterOp {
 }
 
 impl AddOp {
-    /// Of that id and nothing else.
+    /// An ADD with this id and no options.
     pub fn like(id: &[u8]) -> Self {
         AddOp {
             id: Some(id.to_vec()),
@@ -98,7 +98,7 @@ impl AddOp {
     }
 }
 
-/// What one of several jobs has of its own.
+/// What one of several jobs does not share with the others.
 #[derive(Clone, Debug)]
 pub struct NewOp {
     pub id: Option<Id>,
@@ -107,7 +107,7 @@ pub struct NewOp {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleOp {
-    /// Of a cron expression that comes at each full multiple of `ms`; else EVERY.
+    /// A cron expression that matches each full multiple of `ms`; None: EVERY.
     pub text: Option<&'static str>,
     pub ms: u64,
     /// 0 is none.
@@ -122,7 +122,7 @@ pub struct PopOp {
     pub count: u64,
     pub id: Option<Id>,
     pub ttr: Option<u64>,
-    /// In place of the server's default, which is `server_ttr` at that moment.
+    /// The lease's length; None is the server's default, `server_ttr`.
     pub lease: Option<u64>,
     pub server_ttr: u64,
     pub noack: bool,
@@ -152,9 +152,9 @@ pub struct NackOp {
     pub priority: Option<i32>,
     pub kind: NackKind,
     pub reason: Option<Vec<u8>>,
-    /// With SILENT.
+    /// The signal that the job then waits for; only with SILENT.
     pub awaits: Option<Vec<u8>>,
-    /// Then nothing else but a reason is said.
+    /// With AFTER, of the other options only a reason is given.
     pub after: Option<AfterOp>,
 }
 
@@ -167,7 +167,7 @@ pub struct TouchOp {
     pub cost: Option<u32>,
 }
 
-/// Names and values.
+/// Pairs of name and value.
 pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 #[derive(Clone, Debug)]
@@ -186,9 +186,9 @@ pub struct Delivered {
     pub lease: Option<(u64, u64)>,
     /// TTR, attempts allowed, and the wait after a failure.
     pub terms: Option<(u64, u32, Option<u64>)>,
-    /// What WITHSTEPS tells.
+    /// The steps in the reply of WITHSTEPS.
     pub steps: Option<Pairs>,
-    /// How those ended that it was after.
+    /// How the jobs ended that it was after.
     pub results: Vec<(Id, Option<Outcome>, Option<Vec<u8>>)>,
 }
 

@@ -1,20 +1,20 @@
-//! Arithmetic that nothing may be wrong with, looked at in all cases, or in one of each kind with the reason
-//! why the others are like it. Each look is given something wrong, too, which it must find.
+//! Arithmetic that must always be right, checked in all cases, or in one case of each kind, with the reason why the
+//! others are alike. Each check is also given a wrong function, which it must reject.
 
 use dq::queue::claim::Claim;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::job::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
 
-/// A number and those beside it.
+/// A number and its neighbours.
 fn around(number: u64) -> impl Iterator<Item = u64> {
     (0..=4).map(move |n| number.saturating_add(n).saturating_sub(2))
 }
 
-/// No wait is shorter than asked, none is longer than to the next millisecond, and none ends after the last.
+/// No wait is shorter than asked, none is longer than to the next millisecond, and none ends after the last instant.
 ///
-/// A reading is q full milliseconds and r microseconds. The end is q + ms, or one more where r is not 0; what
-/// must hold of it is the same for each q and each ms, but for those near 0 and near the last instant. So all r
-/// are looked at, with each q and ms near those bounds.
+/// A reading of the clock is q full milliseconds and r microseconds. The end is q + ms, or one more if r is not 0. What
+/// must hold of it is the same for each q and each ms, except near 0 and near the last instant. So all r are checked,
+/// with each q and ms near those bounds.
 fn waits_are_right(after: impl Fn(u64, u64) -> Option<u64>) -> bool {
     let bounds = [2, 1_700_000_000_000, INSTANT_MAX / 2, INSTANT_MAX];
     let wholes: Vec<u64> = bounds.into_iter().flat_map(around).collect();
@@ -59,13 +59,13 @@ fn no_wait_is_shorter_than_asked() {
     assert!(!waits_are_right(down) && !waits_are_right(up_always) && !waits_are_right(past));
 }
 
-/// A token is larger than the last one and than what its queue has seen, and of the clock's time or later.
+/// A token is larger than the last one and than all that its queue has seen, and not less than the clock's time.
 ///
-/// What is drawn is made of the last token, the floor and the shifted clock by comparing them, by adding 1 and
-/// by two bounds. So it depends on the order of these numbers alone, and on which of them are neighbours: all
-/// combinations around each bound, and around each other, have every such case.
+/// A token is computed from the last token, the floor and the shifted clock by comparing them, by adding 1 and by two
+/// bounds. So it depends only on the order of these numbers, and on which of them are neighbours: all combinations
+/// around each bound, and around each other, cover every case.
 fn tokens_grow(draw: impl Fn(u64, u64, u64) -> u64) -> bool {
-    /// Where a mint's own number ends, which tokens of one queue may lie beyond.
+    /// The bound of a mint's own number; tokens of one queue may be larger.
     const MINT_MAX: u64 = TOKEN_MAX / 4 * 3;
     let clocks = [2, 1_700_000_000_000, INSTANT_MAX - 2];
     let clocks: Vec<u64> = clocks.into_iter().flat_map(around).collect();
@@ -101,7 +101,7 @@ fn tokens_grow_from_wherever_they_are() {
     assert!(!tokens_grow(|last, _, floor| (last + 1).max(floor + 1)));
 }
 
-/// As a client sent it, word by word: what is no number as tokens are written fits nothing.
+/// Reads a token as a client sends it: text that is not a number as tokens are written matches nothing.
 fn as_written(digits: &[u8]) -> Claim {
     let is_written = digits.len() <= 19
         && digits.first().is_some_and(|&first| first != b'0')
@@ -111,8 +111,8 @@ fn as_written(digits: &[u8]) -> Claim {
     number.map_or(Claim::Nothing, Claim::Token)
 }
 
-/// All texts of up to two bytes; and of each other length all bytes in each place of three texts. A digit
-/// counts for itself in its place, wherever others stand: so each place alone tells of all texts.
+/// All texts of up to two bytes; and for each other length all bytes in each place of three texts. The effect of a
+/// digit depends only on its own place, so checking each place alone covers all texts.
 fn claims_are_read(read: impl Fn(&[u8]) -> Claim) -> bool {
     let is_read = |digits: &[u8]| read(digits) == as_written(digits);
     let bytes = || 0..=u8::MAX;

@@ -1,8 +1,8 @@
-//! The run's own randomness: everything follows from the seed, or from the bytes of a fuzzer.
+//! The run's own randomness: everything follows from the seed, or from a fuzzer's bytes.
 
 pub enum Rng {
     Seed(u64),
-    /// The last first.
+    /// The bytes, the last one first.
     Bytes(Vec<u8>),
 }
 
@@ -11,13 +11,13 @@ impl Rng {
         Rng::Seed(seed)
     }
 
-    /// Each choice takes as few bytes as it can, so that a changed byte changes one choice; where
-    /// they are used up, all are the first.
+    /// Each choice uses as few bytes as it can, so that a changed byte changes one choice. Once all
+    /// are used up, every choice is the first.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Rng::Bytes(bytes.iter().rev().copied().collect())
     }
 
-    /// Nothing is left to choose by.
+    /// Whether all bytes are used up.
     pub fn is_spent(&self) -> bool {
         matches!(self, Rng::Bytes(left) if left.is_empty())
     }

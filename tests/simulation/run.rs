@@ -1,4 +1,4 @@
-//! One simulated run: a master, a model, a replica, a log; all from one seed.
+//! One simulated run: a master, a model, a replica and a log, all from one seed.
 
 use crate::audit::{Audit, Dues, LongScan};
 use crate::compare::{compare, equal, Before};
@@ -20,29 +20,29 @@ use dq::queue::state::figures::Figures;
 use dq::queue::stats::Totals;
 use dq::queue::Queue;
 
-/// What the queue expires by itself before a command, at least; more than that is the timer's.
+/// What the queue expires before a command by itself, at least; the rest is left to the timer.
 const EXPIRED_AT_ONCE: usize = 100;
 
-/// What a run is to get wrong, to prove that it is noticed.
+/// A planted fault of a run, to prove that it is noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
     #[default]
     Nothing,
-    /// The model, by that rule.
+    /// The model gets this rule wrong.
     Model(Fault),
-    /// The replica misses one message.
+    /// The replica loses one message.
     ReplicaMisses,
-    /// The log misses one message.
+    /// The log loses one message.
     LogMisses,
-    /// The queue's clock runs ahead, and no model is asked.
+    /// The queue's clock runs ahead, and the model is not compared.
     ClockAhead,
-    /// One delivery carries the token of an earlier one, and no model is asked.
+    /// One delivery has the token of an earlier one, and the model is not compared.
     TokenAgain,
     /// A command that did nothing emits an effect.
     IdleEffect,
     /// A change is not emitted.
     HiddenChange,
-    /// One end is not noted.
+    /// One end is not recorded.
     EndMissed,
 }
 
@@ -50,17 +50,17 @@ pub struct Run {
     seed: u64,
     shape: Shape,
     sabotage: Sabotage,
-    /// No model is asked: where the clock may step back at any time, or more is past than a command
-    /// expires, nothing is certain but the promises.
+    /// The model is not compared: if the clock may step back at any time, or more is overdue than a command expires,
+    /// only the promises are certain.
     wild: bool,
     generator: Generator,
     queue: Queue,
     mint: Mint,
     out: Effects,
-    /// Totals of queues that went, against those that `out` has seen.
+    /// Totals of dropped queues: with those of this queue they must match what `out` counted.
     retired: Totals,
     model: Model,
-    /// What happened since the queue was last expired, at most.
+    /// How much became overdue since the queue was last expired, at most.
     past: usize,
     replica: Follower,
     log: Log,
@@ -75,7 +75,7 @@ impl Run {
         Self::by(Rng::new(seed), seed, shape, sabotage)
     }
 
-    /// All is chosen by the bytes of a fuzzer.
+    /// A run in which a fuzzer's bytes make all choices.
     pub fn of_bytes(bytes: &[u8], shape: Shape, sabotage: Sabotage) -> Self {
         Self::by(Rng::of_bytes(bytes), 0, shape, sabotage)
     }
@@ -109,8 +109,8 @@ impl Run {
         }
     }
 
-    /// So many operations, or as many as there are bytes to choose by; the first mismatch, told with
-    /// all that is needed to see it again.
+    /// Runs so many operations, or as many as there are bytes to choose by. The error is the first mismatch, with all
+    /// that is needed to reproduce it.
     pub fn steps(&mut self, steps: u64) -> Result<(), String> {
         (0..steps).try_for_each(|step| {
             if self.generator.rng.is_spent() {
@@ -129,7 +129,7 @@ impl Run {
         if self.generator.rng.one_in(400) {
             self.incident()?;
         }
-        // By the clock, so that histories are the same with sleep and without.
+        // Depends on the clock, so that histories are the same with sleep and without.
         if self.generator.now_us.is_multiple_of(13) {
             self.sleep()?;
         }
@@ -153,14 +153,14 @@ impl Run {
             return Ok(());
         }
         if !self.wild {
-            // What has happened by the later time has happened: the rest is well defined.
+            // What is overdue before the step back is carried out first: what follows is then well defined.
             self.expire_all()?;
         }
         self.generator.step_back();
         Ok(())
     }
 
-    /// When an occurrence is noticed to be over decides what follows: here that is at once.
+    /// When the end of an occurrence is noticed decides what follows: here it is noticed at once.
     fn must_expire(&self) -> bool {
         let now_ms = self.now().ms();
         (self.model.recurs() || self.model.flows() || self.queue.blocked_len() > 0)
@@ -188,7 +188,7 @@ impl Run {
         let totals = self.queue.totals().clone();
         let dues = self.dues(op);
         if now.ms().is_multiple_of(2) {
-            // As the server does; what is ready is counted along from then on.
+            // As the server does; from then on the queue keeps count of what is ready.
             self.queue.figures(now);
         }
         self.out.clear();
@@ -204,7 +204,7 @@ impl Run {
         if !self.wild {
             let expected = self.model.execute(op, now.us(), &reply);
             equal("the reply", &reply, &expected)?;
-            // At the last instant even a lease ends as it begins.
+            // At the last instant a lease ends as soon as it begins.
             self.past += self.model.advance(now.us());
             let is_expired = self.queue.next_event().is_none_or(|at| at > now.ms());
             self.ends.compare(&mut self.model, is_expired)?;
@@ -227,10 +227,10 @@ impl Run {
         self.scan_on(now)
     }
 
-    /// What is past counts as what it will have become once it is carried out.
+    /// Overdue jobs are counted as what they will be once they are expired.
     fn overdue(&self, now: Now) -> Result<(), String> {
         if self.queue.blocked_len() > 0 {
-            // What an end means to those that are after it is seen once it is carried out.
+            // What an end means to the jobs after it is seen only once it is carried out.
             return Ok(());
         }
         let lens = |queue: &Queue| State::ALL.map(|state| queue.len(Some(state), now));
@@ -241,13 +241,13 @@ impl Run {
         expired.expire_overdue(now, usize::MAX, &mut out);
         let (mut seen, mut there) = (lens(&still), lens(&expired));
         if self.queue.settings().dead_len != 0 {
-            // A TTL that is over had made room among the dead, or not, before others died.
+            // Depending on the order, an overdue TTL had or had not made room among the dead before others died.
             (seen[3], there[3]) = (0, 0);
         }
         equal("what is past", seen, there)
     }
 
-    /// What is counted along is what is found by looking.
+    /// The figures that the queue keeps are those found by counting.
     fn figures(&mut self, now: Now) -> Result<(), String> {
         let (figures, until) = self.queue.figures(now);
         let summary = self.queue.summary(At::as_shown(now));
@@ -320,7 +320,7 @@ impl Run {
             cursor = self.queue.scan(cursor, At::as_shown(self.now()), |view| {
                 let reserved = view.state == State::Reserved;
                 let expires = Some(view.life.expires).filter(|at| *at != 0 && !reserved);
-                // Its successor may take its place in this very operation, with a due time of its own.
+                // The successor may take the job's place in this very operation, with its own due time.
                 let followed = reserved && view.next.is_some();
                 let due = if followed { 0 } else { view.due };
                 dues.insert(view.id.to_vec(), (due, expires.unwrap_or(u64::MAX)));
@@ -331,7 +331,7 @@ impl Run {
         }
     }
 
-    /// Events and totals tell of the same: what the server counts is what the queues count.
+    /// Events and totals agree: what the server counts is what the queues count.
     fn check_events(&mut self, before: &Totals) -> Result<(), String> {
         let (now, old) = (self.queue.totals(), before);
         let counted = [
@@ -407,7 +407,7 @@ impl Run {
         self.scan.step(scan, all)
     }
 
-    /// An unconfigured queue goes with its last job; or stays a while, as where clients wait.
+    /// A queue without settings is dropped with its last job; or it stays a while, as when clients wait.
     fn drop_if_empty(&mut self) -> Result<(), String> {
         if !self.queue.is_disposable() || self.generator.rng.one_in(2) {
             return Ok(());
@@ -460,7 +460,7 @@ impl Run {
         self.compare(self.now())
     }
 
-    /// A queue that sleeps and wakes is the same, whatever it is in the middle of.
+    /// A queue is the same after it has slept and woken, whatever it was in the middle of.
     fn sleep(&mut self) -> Result<(), String> {
         let Some(asleep) = self.queue.asleep() else {
             return Ok(());
@@ -475,7 +475,7 @@ impl Run {
         };
         equal("figures asleep", figures, awake)?;
         let next_due = self.queue.next_due(now).unwrap_or(u64::MAX);
-        // The last instant is no due.
+        // The last instant is not a due time.
         let until = if until == LAST { u64::MAX } else { until };
         equal("how long they hold", until, next_due)?;
         let mut saved = Vec::new();
@@ -494,14 +494,14 @@ impl Run {
     fn restart(&mut self) -> Result<(), String> {
         self.expire_all()?;
         let restarted = Follower::of_snapshot(self.seed, Mint::new(), &snapshot(&self.queue))?;
-        // Ids and tokens are drawn on from what the server saved beside the queues.
+        // Ids and tokens continue from what the server saved beside the queues.
         let saved = std::mem::replace(&mut self.mint, restarted.mint);
         self.mint.raise_id(saved.id());
         self.mint.raise_token(saved.token());
         self.becomes(restarted.queue)
     }
 
-    /// The replica becomes the master; the old one, made new, its replica.
+    /// The replica becomes the master; the old master becomes its replica, loaded anew.
     fn fail_over(&mut self) -> Result<(), String> {
         self.expire_all()?;
         self.replica.catch_up()?;

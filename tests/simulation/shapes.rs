@@ -120,7 +120,7 @@ pub const GROUPS: Shape = Shape {
     ..FEW_IDS
 };
 
-/// Lines of groups are long and short by turns.
+/// Lines of groups are alternately long and short.
 pub const LARGE_GROUPS: Shape = Shape {
     name: "large groups",
     ids: 200,
@@ -133,7 +133,7 @@ pub const LARGE_GROUPS: Shape = Shape {
     ..FEW_IDS
 };
 
-/// Each job is of a group of its own, nearly.
+/// Almost every job has a group of its own.
 pub const MANY_GROUPS: Shape = Shape {
     name: "many groups",
     ids: 150,
@@ -158,7 +158,7 @@ pub const RECURRING_GROUPS: Shape = Shape {
     ..RECURRING
 };
 
-/// Times are such that occurrences, leases, TTLs and GRACE meet within a few seconds.
+/// Times are chosen so that occurrences, leases, TTLs and GRACE meet within a few seconds.
 pub const RECURRING: Shape = Shape {
     name: "recurring jobs",
     ids: 5,
@@ -167,7 +167,7 @@ pub const RECURRING: Shape = Shape {
     ..FEW_IDS
 };
 
-/// What is overdue is expired by whatever comes first.
+/// What is overdue is expired by whichever operation comes first.
 pub const RECURRING_WILD: Shape = Shape {
     name: "recurring jobs on a wild clock",
     rules: 50,
@@ -184,7 +184,7 @@ pub const TWO_IDS: Shape = Shape {
     ..FEW_IDS
 };
 
-/// Many are acked, added again and kicked.
+/// Many jobs are acked, added again and kicked.
 pub const DONE: Shape = Shape {
     name: "done jobs",
     ids: 8,
@@ -247,7 +247,7 @@ pub const LAST_INSTANTS: Shape = Shape {
     ..STEPS_BACK
 };
 
-/// Ten thousand and more jobs at a time; the times are such that leases and TTLs end in bulk.
+/// Ten thousand jobs and more at a time; times are chosen so that leases and TTLs end in bulk.
 pub const MANY_JOBS: Shape = Shape {
     name: "many jobs",
     ids: 30_000,
@@ -260,7 +260,7 @@ pub const MANY_JOBS: Shape = Shape {
     ..FEW_IDS
 };
 
-/// More leases and TTLs end at once than one command expires.
+/// More leases and TTLs are overdue at once than one command expires.
 pub const BACKLOG: Shape = Shape {
     name: "backlog",
     span_ms: 400,

@@ -1,5 +1,5 @@
-//! After a server that stood still: more is past than one command carries out, and yet no consumer and
-//! no producer is sent away for what is over.
+//! After a server stood still, more is overdue than one command carries out. Yet no consumer and no producer is turned
+//! away because of it.
 
 use crate::follow::new_queue;
 use dq::queue::add::Add;
@@ -40,7 +40,7 @@ impl Stood {
         configured.unwrap();
     }
 
-    /// What is given back so is dead.
+    /// Gives the job back so that it is dead.
     fn fail(&mut self, id: &str, kind: NackKind) {
         let nack = Nack {
             id: id.as_bytes(),
@@ -86,7 +86,7 @@ impl Stood {
     }
 }
 
-/// At NOW + 10 ids are forgotten.
+/// A queue with ids in its dedupe window, which ends at NOW + 10.
 fn remembering(max_len: usize) -> Stood {
     let mut stood = Stood::new();
     let change = SettingsChange {
@@ -101,7 +101,7 @@ fn remembering(max_len: usize) -> Stood {
     stood
 }
 
-/// Beside that so many leases end at NOW + 30, and TTLs after `ttl_ms`.
+/// As [`remembering`], with `leases` leases that end at NOW + 30, and jobs whose TTL ends after `ttl_ms`.
 fn stood_still(max_len: usize, leases: usize, ttl_ms: u64) -> Stood {
     let (mut stood, now) = (remembering(max_len), Now::from_ms(NOW));
     for number in 0..leases {
@@ -199,8 +199,7 @@ fn a_last_attempt_that_is_over_takes_no_place() {
     stood.queue.check_invariants().unwrap();
 }
 
-/// Jobs that were ready before their TTL ended, all at NOW + 20, `before` of them ahead of the one that has
-/// none.
+/// Jobs whose TTL ends at NOW + 20 and that were ready before: `before` of them ahead of one without a TTL.
 fn overdue(before: usize) -> Stood {
     let mut stood = Stood::new();
     for number in 0..before {
@@ -262,8 +261,8 @@ fn a_kick_removes_ten_thousand_dead_whose_ttl_is_over() {
     queue.check_invariants().unwrap();
 }
 
-/// DEADLEN 2, and in the order of time: `kept` is dead, `gone` is dead and its TTL ends at NOW + 20, and at
-/// NOW + 30 `late`'s last lease ends.
+/// DEADLEN 2, and in the order of time: `kept` is dead, `gone` is dead and its TTL ends at NOW + 20, and at NOW + 30
+/// the last lease of `late` ends.
 #[test]
 fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
     let mut stood = stood_still(0, 0, 10);
@@ -319,7 +318,7 @@ fn ids_that_are_forgotten_at_one_instant_go_in_steps() {
     stood.queue.check_invariants().unwrap();
 }
 
-/// So many jobs that are dead since NOW, and one that is delayed, lest a purge take all there is.
+/// `count` jobs that are dead since NOW, and one that is delayed, so that a purge does not remove all jobs.
 fn dead(count: usize, ttl_ms: Option<u64>) -> Stood {
     let mut stood = Stood::new();
     let now = Now::from_ms(NOW);
@@ -345,7 +344,7 @@ fn dead(count: usize, ttl_ms: Option<u64>) -> Stood {
     stood
 }
 
-/// What a call does to jobs: told of, or freed at once.
+/// The work of a call: effects that it emits, and what it frees at once.
 fn steps(stood: &mut Stood, call: impl FnOnce(&mut Queue, &mut Effects)) -> usize {
     stood.out.clear();
     let before = stood.queue.free_effort();
@@ -358,7 +357,7 @@ fn steps(stood: &mut Stood, call: impl FnOnce(&mut Queue, &mut Effects)) -> usiz
 
 const FEW: usize = 50;
 
-/// One truth, though no job of the many was touched.
+/// All queries agree, though none of the many jobs was touched.
 #[test]
 fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
     let mut stood = dead(20_000, None);
@@ -423,14 +422,14 @@ fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
 
 #[test]
 fn a_kick_of_many_does_little_where_it_kicks_few() {
-    // Whose TTLs are over.
+    // Dead jobs whose TTLs have ended.
     let mut stood = dead(40_000, Some(20));
     let now = Now::from_ms(NOW + 20);
     let work = steps(&mut stood, |queue, out| {
         assert_eq!(queue.kick_oldest(9_000_000_000, now, out), 0);
     });
     assert!(work < 25_000, "{work} steps");
-    // Whose leases are over, and who have attempts left.
+    // Reserved jobs whose leases have ended and that have attempts left.
     let mut stood = Stood::new();
     (0..40_000).for_each(|number| assert!(stood.add("a", number, None, Now::from_ms(NOW))));
     stood.pop(40_000, false, Now::from_ms(NOW));
@@ -460,7 +459,7 @@ fn a_pop_of_many_does_little_where_it_delivers_few() {
     assert!(died < 12_000, "{died} have died");
 }
 
-/// Whatever number of jobs it names.
+/// Its work does not grow with the number of jobs that it names.
 #[test]
 fn a_command_carries_out_no_more_for_many_ids_than_for_one() {
     let mut stood = dead(20_000, Some(20));
@@ -479,7 +478,7 @@ fn a_command_carries_out_no_more_for_many_ids_than_for_one() {
     assert!(work < 25_000, "{work} steps");
 }
 
-/// They are ready by contract, however many they are.
+/// By contract these jobs are ready, however many they are.
 #[test]
 fn a_purge_of_the_reserved_leaves_all_whose_leases_are_over() {
     const LEASES: usize = 30_000;
@@ -490,7 +489,7 @@ fn a_purge_of_the_reserved_leaves_all_whose_leases_are_over() {
     for number in 0..10 {
         assert!(stood.add("held", number, None, now));
     }
-    // As much as one command does is ended, and stands before the ten.
+    // The first of them, as many as one command expires, are ready again before the other ten.
     let mut reserved = 0;
     let work = steps(&mut stood, |queue, out| {
         reserved = queue.purge(Some(State::Reserved), now, out);
@@ -505,7 +504,7 @@ fn a_purge_of_the_reserved_leaves_all_whose_leases_are_over() {
     stood.queue.check_invariants().unwrap();
 }
 
-/// The purge of the many is as little work as the first one was, and so is all that follows.
+/// Purging the many jobs is as little work as the first purge, and so is all that follows.
 #[test]
 fn one_purge_more_is_no_more_work() {
     const JOBS: usize = 20_000;
@@ -541,7 +540,7 @@ fn one_purge_more_is_no_more_work() {
     assert!(work >= JOBS / 4, "{work} are buried");
 }
 
-/// Where each purge could only be smaller than the one before, few of them are about at a time.
+/// Adding jobs pays for freeing purged ones, so only few purges are unfinished at a time.
 #[test]
 fn what_is_linked_pays_for_what_was_purged() {
     let mut stood = dead(10, None);

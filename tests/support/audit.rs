@@ -1,16 +1,16 @@
-//! What a server has written into its AOF, judged by dq-audit: `make test-audit` names that in `DQ_AUDIT`.
+//! Judges with dq-audit what a server has written into its AOF. `make test-audit` names that program in `DQ_AUDIT`.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// None where nobody asked for it.
+/// The path of dq-audit; None if no audit was requested.
 pub fn program() -> Option<PathBuf> {
     let path = env::var_os("DQ_AUDIT").filter(|path| !path.is_empty())?;
     Some(super::root().join(path))
 }
 
-/// Without a fault, if anybody asked for it.
+/// Asserts that dq-audit finds no fault, if an audit was requested.
 #[track_caller]
 pub fn assert_faultless(file: &Path) {
     let Some(program) = program() else {
@@ -26,8 +26,8 @@ pub fn assert_faultless(file: &Path) {
     );
 }
 
-/// Writes the history of a queue, for docs/model to follow, into the folder that `DQ_TRACES` names. A few hundred
-/// steps of it: the model checker takes some seconds for them.
+/// Writes the history of a queue into the folder `DQ_TRACES`, for docs/model to follow: a few hundred steps, for which
+/// the model checker takes some seconds.
 #[track_caller]
 pub fn trace(file: &Path, queue: &str, name: &str) {
     let (Some(program), Some(folder)) = (program(), env::var_os("DQ_TRACES")) else {
@@ -38,7 +38,7 @@ pub fn trace(file: &Path, queue: &str, name: &str) {
     let _lock = super::one_process_at_a_time();
     let output = command.output().expect("dq-audit, which has run before");
     let errors = String::from_utf8_lossy(&output.stderr);
-    // One that begins with what the model leaves out has none.
+    // A history that begins with something that the model leaves out gives no trace.
     let has_none = errors.contains("no history");
     assert!(output.status.success() || has_none, "{errors}");
     if has_none {

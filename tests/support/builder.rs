@@ -1,4 +1,4 @@
-//! How a server is to be started.
+//! How a server is started.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::locate::BREAKABLE;
 use super::{Server, Setting, Version, PATIENCE};
 
-/// How to start a server: the module is loaded, nothing is saved, DEBUG and MODULE are allowed,
-/// replicas are served at once. Whatever is configured later in the chain counts.
+/// The settings of a new server: the module is loaded, nothing is saved, DEBUG and MODULE are allowed, and replicas are
+/// synchronized at once. A later setting overrides an earlier one.
 #[derive(Clone)]
 pub struct Builder {
     pub(super) binary: Option<PathBuf>,
@@ -59,7 +59,7 @@ impl Builder {
         self
     }
 
-    /// Where the server finds the system's time zones.
+    /// The folder in which the server finds the system's time zones.
     pub fn zones(self, folder: impl Into<PathBuf>) -> Builder {
         self.env("TZDIR", folder)
     }
@@ -70,7 +70,7 @@ impl Builder {
         self
     }
 
-    /// What the server does not know is left out.
+    /// Sets these settings; those that the server does not know are left out.
     pub fn under(mut self, settings: &[Setting]) -> Builder {
         self.settings.extend_from_slice(settings);
         self
@@ -82,19 +82,19 @@ impl Builder {
         self
     }
 
-    /// What follows the module's path in `loadmodule`.
+    /// The arguments after the module's path in `loadmodule`.
     pub fn module_arguments(mut self, arguments: &str) -> Builder {
         self.module_arguments = arguments.to_owned();
         self
     }
 
-    /// Append only file, written to disk with every command.
+    /// Turns on the append only file, synced to disk with every command.
     pub fn aof(self) -> Builder {
         self.config("appendonly", "yes")
             .config("appendfsync", "always")
     }
 
-    /// No port: clients come through a socket file in the folder.
+    /// Listens on no port: clients connect through a socket file in the folder.
     pub fn unix_socket(mut self) -> Builder {
         self.unix_socket = true;
         self
@@ -104,37 +104,37 @@ impl Builder {
         self.config("cluster-enabled", "yes")
     }
 
-    /// A process that watches over others; to be used without the module.
+    /// Starts as a Sentinel, without the module.
     pub fn sentinel(mut self) -> Builder {
         self.sentinel = true;
         self
     }
 
-    /// Another server than `DQ_SERVER`, as for what one version wrote and another one reads.
+    /// Another server than `DQ_SERVER`: for example to read what another version wrote.
     pub fn binary(mut self, path: impl Into<PathBuf>) -> Builder {
         self.binary = Some(path.into());
         self
     }
 
-    /// Starts on a copy of the files in this folder (an old dump, somebody's AOF).
+    /// Starts on a copy of the files in this folder (an old dump, an AOF).
     pub fn with_files_of(mut self, folder: impl Into<PathBuf>) -> Builder {
         self.files = Some(folder.into());
         self
     }
 
-    /// With the module that DQ.BREAK makes panic; the test looks after that.
+    /// Loads the module that DQ.BREAK makes panic; the test itself checks for panics in the log.
     pub fn breakable(mut self) -> Builder {
         self.has_bugs = true;
         self.module(&*BREAKABLE)
     }
 
-    /// How long starting, loading included, may take.
+    /// How long starting and loading may take.
     pub fn patience(mut self, patience: Duration) -> Builder {
         self.patience = patience;
         self
     }
 
-    /// What was answered must be in the AOF.
+    /// Whether every answered write must be in the AOF.
     fn keeps_answers(&self) -> bool {
         let policy = |line: &&String| line.starts_with("appendfsync ");
         self.lines
@@ -151,7 +151,7 @@ impl Builder {
         }
     }
 
-    /// The log is the error, where the server ends instead of serving (as with bad module arguments).
+    /// Starts the server. If it exits instead (as with bad module arguments), the error is its log.
     pub fn try_start(self) -> Result<Server, String> {
         Server::of(self)
     }

@@ -1,4 +1,4 @@
-//! A client's connection that a test can read: arbitrary bytes in, `redis::Value` out.
+//! A client's connection for tests: arbitrary bytes in, `redis::Value` out.
 
 use std::io::Write;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Client {
         }
     }
 
-    /// From now on the server speaks RESP3.
+    /// Switches the connection to RESP3.
     pub fn speak_resp3(mut self) -> RedisResult<Client> {
         let hello = self.call_raw(redis::cmd("HELLO").arg(3))?;
         hello.extract_error()?;
@@ -59,8 +59,8 @@ impl Client {
         }
     }
 
-    /// Panics if the connection is lost: that is no reply. See `call_raw` to look at that, too.
-    /// Errors inside an array (EXEC) stay where they are, as `Value::ServerError`.
+    /// Panics if the connection is lost, as that is no reply; `call_raw` returns that as an error.
+    /// Errors inside an array (EXEC) stay there as `Value::ServerError`.
     #[track_caller]
     pub fn try_call(&mut self, command: &redis::Cmd) -> Result<Value, String> {
         match self.call_raw(command) {
@@ -74,7 +74,7 @@ impl Client {
         self.req_command(command)
     }
 
-    /// Whether the server is there to take them.
+    /// Sends bytes; returns whether the server could take them.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.socket.write_all(bytes).is_ok()
     }
@@ -95,7 +95,7 @@ impl Client {
         self.parser.parse_value(&mut self.socket)
     }
 
-    /// What is pushed (RESP3) is no reply.
+    /// Reads the next reply, skipping pushed messages (RESP3).
     fn read_reply(&mut self) -> RedisResult<Value> {
         loop {
             match self.read()? {
@@ -116,7 +116,7 @@ impl Client {
     }
 }
 
-/// For what `redis` does with a connection, such as pipelines.
+/// For functions of `redis` on connections, such as pipelines.
 impl ConnectionLike for Client {
     fn req_packed_command(&mut self, command: &[u8]) -> RedisResult<Value> {
         self.socket.write_all(command)?;
@@ -150,7 +150,7 @@ impl ConnectionLike for Client {
     }
 }
 
-/// An error reply becomes `Err`, in the server's own words.
+/// Turns an error reply into `Err`, as the server wrote it.
 fn refused(value: Value) -> Result<Value, String> {
     match value {
         Value::ServerError(error) => Err(match error.details() {

@@ -1,4 +1,4 @@
-//! A cluster of masters on this machine, all slots given out.
+//! A cluster of masters on this machine, with all slots assigned.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// `count` masters with the module; slots in equal parts, in the nodes' order.
+    /// `count` masters with the module; each gets an equal share of the slots, in the nodes' order.
     #[track_caller]
     pub fn start(count: usize) -> Cluster {
         Cluster::start_with(count, Server::builder())
@@ -28,7 +28,7 @@ impl Cluster {
         for (index, node) in nodes.iter().enumerate() {
             let (first, last) = (index * SLOTS / count, (index + 1) * SLOTS / count - 1);
             let mut client = node.connect();
-            // Distinct epochs from the start: no collision to be settled by gossip later.
+            // Distinct epochs from the start, so that gossip need not resolve a collision later.
             cmd!(client, "CLUSTER", "SET-CONFIG-EPOCH", index + 1);
             cmd!(client, "CLUSTER", "ADDSLOTSRANGE", first, last);
         }
@@ -49,7 +49,7 @@ impl Cluster {
         }
     }
 
-    /// Every node knows all others, sees all slots served, and serves.
+    /// Waits until every node knows all others, sees all slots served, and is itself ready.
     #[track_caller]
     pub fn wait_until_ok(&self) {
         let count = self.nodes.len().to_string();
@@ -100,7 +100,7 @@ impl Cluster {
             .expect("a slot is a number")
     }
 
-    /// The index of the node that serves this key, by its own word.
+    /// The index of the node that itself says that it serves this key.
     #[track_caller]
     pub fn node_of(&self, key: impl redis::ToRedisArgs) -> usize {
         let slot = self.slot_of(key);
@@ -117,7 +117,7 @@ impl Cluster {
             .expect("a node serves the slot")
     }
 
-    /// Marks a slot as under way from one node to another; MIGRATE and `finish_move` are up to the test.
+    /// Marks a slot as moving from one node to another; the test calls MIGRATE and `finish_move`.
     #[track_caller]
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
         let (source, target) = (self.id(from), self.id(to));
@@ -139,9 +139,9 @@ impl Cluster {
         );
     }
 
-    /// Hands the slot over, target first, and tells the others, as `redis-cli --cluster reshard` does. Waits until
-    /// all have heard of the new epoch: a node that takes the slot next, and has not, would number its own claim
-    /// below that of the node before it, and give the slot up again, with all its keys.
+    /// Assigns the slot to the target first, then tells the other nodes, as `redis-cli --cluster reshard` does. Waits
+    /// until all know the new epoch: a node that does not, and takes the slot next, would claim it with a lower epoch
+    /// than the node before it. It would then lose the slot again, with all its keys.
     #[track_caller]
     pub fn finish_move(&self, slot: u16, from: usize, to: usize) {
         let others = (0..self.nodes.len()).filter(|node| ![to, from].contains(node));
@@ -156,7 +156,7 @@ impl Cluster {
         });
     }
 
-    /// Tells these nodes, in that order, whose the slot is.
+    /// Tells these nodes, in this order, which node owns the slot.
     #[track_caller]
     pub fn tell_owner(&self, slot: u16, owner: usize, nodes: impl IntoIterator<Item = usize>) {
         let id = self.id(owner);
@@ -186,9 +186,9 @@ impl Cluster {
     }
 }
 
-/// Valkey 9.1's way of moving slots: all at once, at the end of a copy.
+/// Atomic slot migration of Valkey 9.1: all at once, at the end of a copy.
 impl Cluster {
-    /// Whether the servers have it, and let modules take part.
+    /// Whether the servers have atomic slot migration, and let modules take part.
     pub fn moves_atomically(&self) -> bool {
         let version = self.nodes[0].version();
         version.is_valkey() && version.at_least(9, 1)
@@ -225,14 +225,14 @@ impl Cluster {
             let migrations = cmd!(client, "CLUSTER", "GETSLOTMIGRATIONS");
             let migrations: Vec<HashMap<String, String>> =
                 redis::from_redis_value(migrations).expect("maps");
-            // The latest is the first.
+            // The latest migration is the first.
             let state = migrations.first().and_then(|latest| latest.get("state"));
             state.is_some_and(|state| states.contains(&state.as_str()))
         });
     }
 }
 
-/// Redis 8.4's way: the target asks for them.
+/// Slot migration of Redis 8.4: the target imports the slots.
 impl Cluster {
     pub fn imports_slots(&self) -> bool {
         let version = self.nodes[0].version();
@@ -254,7 +254,7 @@ impl Cluster {
     }
 }
 
-/// A field of CLUSTER NODES after the eighth: `5461-10922`, `7000`, or `[93-<-...` (under way).
+/// Whether a field of CLUSTER NODES after the eighth has the slot: `5461-10922`, `7000`, or `[93-<-...` (migrating).
 fn holds(range: &str, slot: u16) -> bool {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     match (first.parse::<u16>(), last.parse::<u16>()) {

@@ -1,4 +1,4 @@
-//! Which server, which module, which version.
+//! Finds the server and the module, and reads the server's version.
 
 use std::env;
 use std::fmt;
@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// The project's folder. Programs of tools/ and the benchmarks have this file too, so their manifests lie elsewhere.
+/// The project's folder. Programs of tools/ and the benchmarks include this file, too, and their manifests are
+/// elsewhere.
 pub fn root() -> &'static Path {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let mut found = above.filter(|folder| folder.join("tests/support").is_dir());
     found.next().expect("a folder with tests/support")
 }
 
-/// What `--version` says: `Redis server v=7.0.15 ...`, `Valkey server v=8.0.1 ...`.
+/// The version that `--version` prints: `Redis server v=7.0.15 ...`, `Valkey server v=8.0.1 ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// `redis` or `valkey`.
@@ -58,13 +59,13 @@ impl Version {
         self.name == "valkey"
     }
 
-    /// With more than one I/O thread a client may be answered before its write is in the AOF, whatever
-    /// `appendfsync` says: seen with plain SETs on Redis 8.6.3 without a module, not on 8.0.2.
+    /// With more than one I/O thread a client may be answered before its write is in the AOF, whatever `appendfsync`
+    /// is: seen with plain SETs on Redis 8.6.3 without a module, not on 8.0.2.
     pub fn answers_before_the_aof(&self) -> bool {
         self.is_redis() && self.at_least(8, 2)
     }
 
-    /// Compares numbers only: ask for the name too where the two families differ.
+    /// Compares numbers only: compare the name, too, where Redis and Valkey differ.
     pub fn at_least(&self, major: u32, minor: u32) -> bool {
         (self.number.0, self.number.1) >= (major, minor)
     }
@@ -118,7 +119,7 @@ pub fn module_path() -> PathBuf {
     path
 }
 
-/// The module with DQ.BREAK, built when it is first asked for.
+/// The module with DQ.BREAK, built on first use.
 pub static BREAKABLE: LazyLock<PathBuf> = LazyLock::new(|| {
     let target = root().join("target");
     let status = Command::new(env!("CARGO"))

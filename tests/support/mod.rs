@@ -7,7 +7,7 @@
 //! let error = try_cmd!(client, "DQ.ADD", "q").unwrap_err();
 //! ```
 //!
-//! Nothing here sleeps for a fixed time: whoever waits says for what, and polls (`wait_until`).
+//! Nothing here sleeps for a fixed time: every wait names what it waits for, and polls (`wait_until`).
 //!
 //! | environment | meaning | default |
 //! |---|---|---|
@@ -44,7 +44,7 @@ pub use server::Server;
 pub use setting::Setting;
 pub use socket::Socket;
 
-/// How long a test waits for what must come: long enough for a busy machine, finite all the same.
+/// The longest wait for something that must happen: long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls until `condition` holds; panics with `what` when `deadline` has passed.
@@ -66,7 +66,7 @@ pub fn wait_for<T>(
     }
 }
 
-/// Polls until `attempt` gives something, or `deadline` has passed. The only sleep of all tests.
+/// Polls until `attempt` returns something, or `deadline` has passed. The only sleep of all tests.
 pub fn poll<T>(deadline: Duration, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     let mut pause = Duration::from_micros(500);
@@ -82,16 +82,16 @@ pub fn poll<T>(deadline: Duration, mut attempt: impl FnMut() -> Option<T>) -> Op
     }
 }
 
-/// Held while a process is started or ended. The thread that starts one blocks all signals meanwhile;
-/// a SIGCHLD that comes just then is kept instead of ignored, and ends reads of other threads (EINTR).
+/// Held while a process is started or ended. The thread that starts a process blocks all signals meanwhile. A SIGCHLD
+/// that arrives then is kept instead of ignored, and interrupts reads of other threads (EINTR).
 pub fn one_process_at_a_time() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says that the running test skips something that this server lacks. Seen even without `--nocapture`.
+/// Reports that the running test skips something that this server lacks. Shown even without `--nocapture`.
 pub fn skipped(reason: impl Display) {
     let name = thread::current().name().unwrap_or("?").to_owned();
-    // Straight to the stream: the test harness swallows only what goes through the print macros.
+    // Written to the stream itself: the test harness captures only the print macros.
     let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {reason}");
 }

@@ -8,22 +8,21 @@ use std::process;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::thread;
 
-/// A port that nobody listens on. Nobody else is given it while this lives, also while its server is down: its number among
-/// UDP's, which servers leave alone, says that it is taken.
+/// A port that no process listens on. It is given to nobody else while this lives, even while its server is down: the
+/// UDP port of the same number, which servers do not use, marks it as taken.
 pub struct Port {
     pub number: u16,
     _taken: UdpSocket,
 }
 
 impl Port {
-    /// Below the range from which systems take the ports of outgoing connections, so that only another server could
-    /// take it before ours does; then `try_start` goes on to the next. The cluster's bus, 10000 above, is in a range of
-    /// its own.
+    /// Ports are below the range of outgoing connections, so that only another server could take one before ours does;
+    /// then `try_start` tries the next. The cluster's bus, 10000 above, has a range of its own.
     pub fn free() -> Port {
         const FIRST: u16 = 11_000;
         const COUNT: u16 = 10_000;
         static NEXT: AtomicU16 = AtomicU16::new(0);
-        // Test binaries that run side by side begin at different ports.
+        // Test binaries that run side by side start at different ports.
         let start = process::id().wrapping_mul(137);
         let mut ports = (0..COUNT).map(|_| {
             let step = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! A bare socket: pipelines, halves of packets, and replies exactly as they stand on the wire.
+//! A bare socket: pipelines, partial packets, and replies exactly as they are sent.
 //!
-//! Where `redis::Value` says `Nil`, this tells the null array from the null bulk.
+//! Unlike `redis::Value`, whose `Nil` is both, it tells the null array from the null bulk.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ impl Reply {
         Reply::Bulk(text.as_ref().to_vec())
     }
 
-    /// The first reply in `bytes` and its length; None if it is not complete. Panics at what is no RESP.
+    /// The first reply in `bytes` and its length; None if it is not complete. Panics if it is not RESP.
     pub fn parse(bytes: &[u8]) -> Option<(Reply, usize)> {
         let mut parser = Parser { bytes, at: 0 };
         let reply = parser.reply()?;
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A command in RESP, to be sent whole, in pieces, or many at once.
+/// Encodes a command in RESP, to be sent whole, in pieces, or with others.
 pub fn encode(arguments: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {
@@ -121,10 +121,10 @@ pub fn encode(arguments: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Whether a reply is whole, told as its bytes come: each is looked at once, however many parts it has.
+/// Finds out whether a reply is complete while its bytes arrive: it reads each byte once, however many parts there are.
 struct Whole {
     at: usize,
-    /// Parts that are still to come.
+    /// Parts that have not arrived yet.
     missing: usize,
 }
 
@@ -180,7 +180,7 @@ impl Raw {
         sent.expect("the server takes the bytes");
     }
 
-    /// Whether the server is there to take them.
+    /// Sends bytes; returns whether the server could take them.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.socket.write_all(bytes).is_ok()
     }
@@ -204,7 +204,7 @@ impl Raw {
         }
     }
 
-    /// None when no whole reply has come within `patience`. Panics when the server hangs up.
+    /// None if no complete reply has arrived within `patience`. Panics if the server closes the connection.
     #[track_caller]
     pub fn try_read(&mut self, patience: Duration) -> Option<Reply> {
         let start = Instant::now();
@@ -218,12 +218,12 @@ impl Raw {
             let left = patience
                 .checked_sub(start.elapsed())
                 .filter(|left| !left.is_zero())?;
-            // Nothing is no end yet: the wait may have been interrupted.
+            // No bytes is not the end: the wait may have been interrupted.
             assert_ne!(self.receive(left), Some(0), "the server hung up");
         }
     }
 
-    /// Waits until the server hangs up, and returns what it still said.
+    /// Waits until the server closes the connection, and returns what it sent before.
     #[track_caller]
     pub fn read_to_end(&mut self) -> Vec<u8> {
         loop {
@@ -235,7 +235,7 @@ impl Raw {
         }
     }
 
-    /// How many bytes came (0: the end), None after `patience`.
+    /// How many bytes arrived (0: the connection was closed), None after `patience`.
     fn receive(&mut self, patience: Duration) -> Option<usize> {
         let mut chunk = [0; 65536];
         self.socket.set_patience(patience);

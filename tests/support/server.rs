@@ -19,26 +19,26 @@ use crate::cmd;
 
 const PANIC: &str = "panicked at";
 
-/// What a server's log must never hold. A Rust panic is one of them: it is a bug even where it was caught.
+/// What a server's log must never contain. A Rust panic is a bug even if it was caught.
 const CRASHES: [&str; 7] = [
     "BUG REPORT START",
     "ASSERTION FAILED",
     "Guru Meditation",
-    // Not "WARNING: AddressSanitizer failed to allocate": the server asks for what a forged length says.
+    // Not "WARNING: AddressSanitizer failed to allocate": a forged length may ask for any size.
     "Sanitizer:",
     "runtime error:",
     PANIC,
     "crashed by signal",
 ];
 
-/// A running server; stopped, and its folder removed, when dropped. A test in which a server died by
-/// itself, or logged a crash, fails there.
+/// A running server; stopped, and its folder removed, when dropped. If it exited by itself, or logged a crash, the test
+/// fails.
 pub struct Server {
     builder: Builder,
     binary: PathBuf,
     version: Version,
     folder: PathBuf,
-    /// None where clients come through a file.
+    /// None if clients connect through a socket file.
     port: Option<Port>,
     /// None while killed or stopped by the test.
     process: Option<Child>,
@@ -54,7 +54,7 @@ impl Server {
         Builder::with_module(locate::module_path())
     }
 
-    /// Without the module: for the launcher's own tests, and to compare with.
+    /// A builder without the module: for the launcher's own tests, and for comparison.
     pub fn plain() -> Builder {
         Builder::plain()
     }
@@ -77,7 +77,7 @@ impl Server {
     }
 }
 
-/// Life and death.
+/// Start and end.
 impl Server {
     pub(super) fn of(builder: Builder) -> Result<Server, String> {
         const PORTS_TO_TRY: usize = 20;
@@ -116,7 +116,7 @@ impl Server {
         .expect("the folder takes a file");
     }
 
-    /// Starts the process and waits until it answers; the log since then where it ends instead.
+    /// Starts the process and waits until it answers; if it exits instead, returns the log since then.
     fn launch(&mut self) -> Result<(), String> {
         let log = OpenOptions::new()
             .create(true)
@@ -126,7 +126,7 @@ impl Server {
         let start_of_log = log.metadata().map_or(0, |data| data.len()) as usize;
         let lock = one_process_at_a_time();
         let child = Command::new(&self.binary)
-            // As somebody may have it who runs Rust programs: it must make no difference.
+            // Developers often set this: it must make no difference.
             .env("RUST_BACKTRACE", "full")
             .arg("server.conf")
             .args(self.builder.sentinel.then_some("--sentinel"))
@@ -155,7 +155,7 @@ impl Server {
         }
     }
 
-    /// Some when it answers and has loaded its data, None while not yet, `Err` when it ended.
+    /// Some once it answers and has loaded its data, None before, `Err` if it has exited.
     fn began(&mut self) -> Result<Option<()>, ExitStatus> {
         let process = self.process.as_mut().expect("just started");
         if let Ok(Some(status)) = process.try_wait() {
@@ -167,7 +167,7 @@ impl Server {
         };
         let mut connection = Client::new(socket);
         connection.set_patience(Duration::from_secs(1));
-        // Whoever answers on this port must be this very process, and must have loaded its data.
+        // The process that answers on this port must be this one, and have loaded its data.
         let info = redis::cmd("INFO").query::<String>(&mut connection);
         let ready = match info {
             Ok(text) => {
@@ -179,7 +179,7 @@ impl Server {
         Ok(ready.then_some(()))
     }
 
-    /// kill -9: nothing is said, nothing is written.
+    /// kill -9: nothing is logged, nothing is written.
     #[track_caller]
     pub fn kill(&mut self) {
         let mut process = self.process.take().expect("the server runs");
@@ -189,7 +189,7 @@ impl Server {
         process.wait().expect("a child of our own");
     }
 
-    /// Stops it in good order (SIGTERM), as an operator would.
+    /// Stops it with SIGTERM, as an operator would.
     #[track_caller]
     pub fn stop(&mut self) {
         self.signal("TERM");
@@ -203,7 +203,7 @@ impl Server {
         self.wait_for_end();
     }
 
-    /// Has it not ended, by the test's hand or by its own?
+    /// Whether the process still runs: neither the test nor the server itself has ended it.
     pub fn is_running(&mut self) -> bool {
         match &mut self.process {
             Some(process) => matches!(process.try_wait(), Ok(None)),
@@ -211,7 +211,7 @@ impl Server {
         }
     }
 
-    /// Waits for an end that the test has brought about.
+    /// Waits until the process has ended, as the test intended.
     #[track_caller]
     pub fn wait_for_end(&mut self) -> ExitStatus {
         let mut process = self.process.take().expect("the server runs");
@@ -223,7 +223,7 @@ impl Server {
         status.expect("just waited for")
     }
 
-    /// `STOP` and `CONT` make it hang and go on, `TERM` ends it.
+    /// `STOP` freezes the process, `CONT` lets it continue, `TERM` ends it.
     #[track_caller]
     pub fn signal(&self, name: &str) {
         let lock = one_process_at_a_time();
@@ -243,7 +243,7 @@ impl Server {
         );
     }
 
-    /// Starts it again on its folder: same files, same port. Stops it first where it still runs.
+    /// Starts it again on its folder: same files, same port. If it is running, stops it first.
     #[track_caller]
     pub fn restart(&mut self) {
         if self.process.is_some() {
@@ -265,7 +265,7 @@ impl Server {
     }
 }
 
-/// Talking to it.
+/// Commands to the server.
 impl Server {
     #[track_caller]
     pub fn connect(&self) -> Client {
@@ -299,7 +299,7 @@ impl Server {
         self.folder.join("server.sock")
     }
 
-    /// A field of INFO; panics where there is none.
+    /// A field of INFO; panics if it is missing.
     #[track_caller]
     pub fn info(&self, section: &str, field: &str) -> String {
         match self.connect().info(section, field) {
@@ -308,7 +308,7 @@ impl Server {
         }
     }
 
-    /// DEBUG DIGEST: equal digests, equal data.
+    /// DEBUG DIGEST: equal data has equal digests.
     #[track_caller]
     pub fn digest(&self) -> String {
         match cmd!(self.connect(), "DEBUG", "DIGEST") {
@@ -320,7 +320,7 @@ impl Server {
 
 /// Replication.
 impl Server {
-    /// Follows `master`, and waits until the link is up and all of its data is here.
+    /// Makes it a replica of `master`, and waits until the link is up and all data has arrived.
     #[track_caller]
     pub fn replica_of(&self, master: &Server) {
         self.follow(master);
@@ -328,7 +328,7 @@ impl Server {
         self.wait_for_offset_of(master);
     }
 
-    /// Follows `master` without waiting.
+    /// Makes it a replica of `master` without waiting.
     #[track_caller]
     pub fn follow(&self, master: &Server) {
         cmd!(self.connect(), "REPLICAOF", "127.0.0.1", master.port());
@@ -347,8 +347,8 @@ impl Server {
         });
     }
 
-    /// Waits until this replica has carried out all that `master` has written up to now. Before it has heard of a
-    /// master that started anew, both tell the offset 1.
+    /// Waits until this replica has applied all that `master` has written so far. A master that was just restarted and
+    /// a replica that does not know of that yet both report the offset 1.
     #[track_caller]
     pub fn wait_for_offset_of(&self, master: &Server) {
         let (mut here, mut there) = (self.connect(), master.connect());
@@ -371,13 +371,13 @@ impl Server {
     }
 }
 
-/// The log, and the end.
+/// The log, and checks at the end.
 impl Server {
     fn log_path(&self) -> PathBuf {
         self.folder.join("server.log")
     }
 
-    /// All that the server has said since its first start.
+    /// All that the server has logged since its first start.
     pub fn log(&self) -> String {
         let bytes = fs::read(self.log_path()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -390,7 +390,7 @@ impl Server {
         lines[lines.len().saturating_sub(LINES)..].join("\n")
     }
 
-    /// The first line of the log that tells of a crash, a failed assertion, a panic, a sanitizer's find.
+    /// The first line of the log that reports a crash, a failed assertion, a panic or a sanitizer's finding.
     pub fn crash(&self) -> Option<String> {
         let log = self.log();
         let is_meant = |crash: &str| self.builder.has_bugs && crash == PANIC;

@@ -1,4 +1,4 @@
-//! Settings of a server under which everything must hold: those of `DQ_SETTINGS`, and a test's own.
+//! Settings of a server that must make no difference: those of `DQ_SETTINGS`, and a test's own.
 
 use std::env;
 use std::thread;
@@ -10,9 +10,9 @@ pub enum Setting {
     /// Threads that read, parse and write for the main one.
     IoThreads,
     Aof,
-    /// A full synchronization on a connection of its own.
+    /// A full synchronization uses a connection of its own.
     DualChannel,
-    /// A replica loads new data beside the old.
+    /// A replica loads new data while it keeps the old.
     SwapDb,
 }
 
@@ -33,10 +33,11 @@ impl Setting {
         }
     }
 
-    /// Its lines in the configuration; none where the server does not know it.
+    /// Its lines in the configuration; none if the server does not know it.
     pub(super) fn lines(self, version: &Version) -> &'static [&'static str] {
         let is_old = !version.at_least(8, 0);
-        // They spin while they wait: more of them than cores take those from the main thread.
+        // The threads spin while they wait: more of them than cores would take processor time from
+        // the main thread.
         let has_many_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() >= 4);
         match self {
             Setting::IoThreads if is_old && has_many_cores => {
@@ -57,7 +58,7 @@ impl Setting {
         !self.lines(version).is_empty()
     }
 
-    /// What `DQ_SETTINGS` names, for all servers with the module.
+    /// The settings that `DQ_SETTINGS` names, for all servers with the module.
     pub(super) fn of_environment() -> Vec<Setting> {
         let names = env::var("DQ_SETTINGS").unwrap_or_default();
         let named = |name: &str| {

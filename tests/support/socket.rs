@@ -1,4 +1,4 @@
-//! A connection to a server, over TCP or a Unix socket, that bears being stopped and continued.
+//! A connection to a server, over TCP or a Unix socket, that survives being stopped and continued.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ enum Kind {
 }
 
 impl Socket {
-    /// To a port of this machine.
+    /// Connects to a port of this machine.
     pub fn tcp(port: u16) -> io::Result<Socket> {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         Socket::accepted(TcpStream::connect_timeout(
@@ -23,7 +23,7 @@ impl Socket {
         )?)
     }
 
-    /// That somebody else has opened.
+    /// A connection that another process has opened.
     pub fn accepted(stream: TcpStream) -> io::Result<Socket> {
         stream.set_nodelay(true)?;
         Ok(Socket(Kind::Tcp(stream)))
@@ -33,7 +33,7 @@ impl Socket {
         Ok(Socket(Kind::Unix(UnixStream::connect(path)?)))
     }
 
-    /// How long a read may take.
+    /// Sets how long a read may take.
     pub fn set_patience(&self, patience: Duration) {
         let set = match &self.0 {
             Kind::Tcp(stream) => stream.set_read_timeout(Some(patience)),
@@ -44,8 +44,8 @@ impl Socket {
 }
 
 impl Read for Socket {
-    /// A read that has a timeout ends with EINTR where the process is stopped and goes on, or is frozen and
-    /// thawed: that says nothing about the server.
+    /// A read with a timeout ends with EINTR if the process is stopped and continued, or frozen and thawed: that says
+    /// nothing about the server.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             let count = match &mut self.0 {

@@ -1,4 +1,4 @@
-# A server with dq out of what `make release` has built, for both kinds of processors:
+# A server with dq from the output of `make release`, for both processor architectures:
 #
 #   docker buildx build -f tools/docker/release.Dockerfile --platform linux/amd64,linux/arm64 -t dq target/release-build/staged
 #

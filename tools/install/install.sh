@@ -1,9 +1,9 @@
 #!/bin/sh
-# Puts the module where servers can load it, or takes it away.
+# Installs the module where servers can load it, or removes it.
 #   tools/install/install.sh [-u] module folder [DESTDIR]
 #
-# Without its symbols it is a tenth as large; what the server logs of a crash does not get poorer by that, as
-# its addresses are those of the file that was built, which still has them.
+# Without its symbols the module is a tenth as large. Crash logs of the server lose nothing: their addresses are those
+# of the file that was built, which still has its symbols.
 set -eu
 uninstall=
 [ "$1" != -u ] || { uninstall=yes; shift; }
@@ -13,14 +13,14 @@ target=$destdir$installed
 
 case $folder in /*) ;; *) echo "PREFIX must be an absolute path, not $folder" >&2; exit 1 ;; esac
 if [ -n "$uninstall" ]; then
-    # A server that runs keeps the file that it has loaded; one that starts does not find it.
+    # A running server keeps the file that it has loaded; a server that starts does not find it.
     rm -f "$target"
     echo "Removed $target. A server whose configuration still loads it will not start."
     exit 0
 fi
 
-# Servers that have loaded the module go on reading from its file: written over, it crashes them. So the new one is
-# made under another name and takes the old one's place whole, while they keep the old one.
+# Servers that have loaded the module continue to read its file: overwriting it would crash them. So the new file is
+# written under another name and replaces the old one atomically, while they keep the old one.
 mkdir -p "${target%/*}"
 new=$(mktemp "$target.XXXXXX")
 trap 'rm -f "$new"' EXIT

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fails, naming who holds it, if a port is taken.
+# Fails, naming the process that has it, if a port is taken.
 #   tools/install/port.sh port
 set -eu
 port=$1
@@ -9,7 +9,7 @@ if [ "$port" -lt 1 ] || [ "$port" -gt 65535 ]; then
     exit 1
 fi
 
-# A server that another C library runs has the name of its loader (ld-linux-x86-64, ld-linux-aarch64).
+# A server that runs on another C library has the name of its loader (ld-linux-x86-64, ld-linux-aarch64).
 name_of() { # process
     name=$(cat "/proc/$1/comm")
     case $name in ld-*) name=$(tr '\0 ' '\n\n' <"/proc/$1/cmdline" | sed -n 's|.*/\([^/]*-server\)$|\1|p' | head -n 1) ;; esac
@@ -23,7 +23,7 @@ holder() { # -> who listens on the port; fails if nobody does
         socket=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
             awk -v port="$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { print $10; exit }')
         [ -n "$socket" ] || return 1
-        # Other users' processes cannot be looked into.
+        # Other users' processes cannot be inspected.
         fd=$(find /proc/[0-9]*/fd -lname "socket:\[$socket\]" 2>/dev/null | head -n 1)
         process=${fd#/proc/} process=${process%%/*}
         [ -z "$process" ] || { echo "$(name_of "$process") (process $process)"; return 0; }

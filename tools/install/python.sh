@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the path of a Python that has redis-py, or the module named: the system's, or one under target/venv.
+# Prints the path of a Python that has redis-py, or the named module: the system's, or one under target/venv.
 #   tools/install/python.sh [redis | pip]
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts a server with the module, in the foreground; its data is kept in ./data, on another port than 6379 in
-# ./data-PORT: two servers that share a folder deliver jobs twice and write over each other's files.
+# Starts a server with the module, in the foreground. Its data is kept in ./data, or in ./data-PORT on another port than
+# 6379: two servers that share a folder would deliver jobs twice and overwrite each other's files.
 #   tools/install/run.sh port module
 set -eu
 port=$1 module=$2
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 tools/install/port.sh "$port"
 server=$(tools/servers/server.sh)
 [ -f "$module" ] || { echo "MODULE=$2: there is no such file" >&2; exit 1; }
-# As a download is not.
+# A downloaded module is not executable, as servers require.
 if [ ! -x "$module" ]; then
     chmod +x "$module"
     echo "Made $2 executable: servers load no other module."
@@ -18,7 +18,7 @@ folder=data
 [ "$port" = 6379 ] || folder=data-$port
 mkdir -p "$folder"
 
-# The server inherits the lock, and it ends with the server. macOS has no flock, but perl.
+# The server inherits the lock, which is released when it ends. macOS has no flock, but perl.
 lock() {
     if command -v flock >/dev/null; then
         flock -n 9
@@ -54,7 +54,7 @@ For tests with dq's libraries:
 END
 }
 
-# The server's log, and once it is ready what to try, below all of that. Ctrl-C is for the server.
+# Prints the server's log, and once it is ready some commands to try. Ctrl-C is left to the server.
 log() {
     trap '' INT TERM
     exec 9>&-
@@ -69,5 +69,5 @@ mkfifo "$temporary/log"
 log <"$temporary/log" &
 exec >"$temporary/log"
 rm -r "$temporary"
-# Only this machine can connect: the server that is tried out here has no password.
+# Only this machine can connect, as the server has no password.
 exec "$server" --port "$port" --bind 127.0.0.1 -::1 --dir "$folder" --appendonly yes --loadmodule "$module"

@@ -1,20 +1,20 @@
 #!/bin/sh
-# Gets what is missing on this machine through its package manager; does nothing when nothing is.
+# Installs what is missing on this machine with its package manager; does nothing if nothing is missing.
 #   tools/install/setup.sh [--check] need...     needs: cargo cc libclang server cli fetch lint python node node20 go java rust
 #   beanstalkd prometheus source fuzz valgrind profdata uml browser packers emulator
-# With --check it only tells, by its exit code, whether anything is.
+# With --check it only says, by its exit code, whether anything is missing.
 set -eu
 cd "$(dirname "$0")/../.."
 CARGO=${CARGO:-cargo}
 
-# --- what is there
+# --- what is installed
 
 any() { # one of these files exists
     for file; do [ ! -e "$file" ] || return 0; done
     return 1
 }
 
-# What Cargo.toml asks for, and what is there, as 1.88.
+# The version that Cargo.toml requires, and the installed one, such as 1.88.
 rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 rust_found() { "$CARGO" --version 2>/dev/null | sed -n 's/^cargo \([0-9]*\.[0-9]*\).*/\1/p'; }
 
@@ -60,7 +60,7 @@ has_python() { # with redis-py, or able to get it (see python.sh)
         python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 
-# The languages of the examples, beside python: what builds and runs them.
+# The languages of the examples besides Python: what builds and runs them.
 
 has_node() { # 18 or newer
     command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
@@ -108,7 +108,7 @@ has_browser() { tools/testing/browser.sh >/dev/null 2>&1; }
 
 has_uml() { command -v linux.uml >/dev/null; } # a kernel that is a process, whose clock can be set
 
-# --- how to get it
+# --- how to install it
 
 manager() {
     for name in apt-get dnf pacman brew; do
@@ -117,9 +117,8 @@ manager() {
     echo none
 }
 
-# The server on Debian and Ubuntu: redis-tools holds its program too (see server.sh). The package
-# redis-server would only add a system service, started at once on port 6379, where `make run` wants
-# to be, and again at every boot. Nobody asked for that.
+# The server on Debian and Ubuntu: redis-tools has its program, too (see server.sh). The package redis-server would only
+# add a system service, which occupies port 6379, where `make run` listens, now and after every boot.
 packages() { # need -> packages
     case $manager:$1 in
         apt-get:cc) echo gcc libc6-dev ;;
@@ -206,7 +205,7 @@ as_root() {
     fi
 }
 
-# Shows a command and its main steps. All of its output is in the log: too much to find the one thing that matters.
+# Shows a command and its main steps. Its whole output is in the log, as it would hide the one line that matters.
 shown() {
     echo "  $*"
     { "$@" 2>&1 && : >"$log.ok"; } | tee -a "$log" | sed -n 's/^\(Need to get\|Setting up\|Installing\)/    &/p'
@@ -220,7 +219,7 @@ install() { # packages...
     fi
     case $manager in
         apt-get)
-            # A package source that fails is no matter as long as the others have what is needed.
+            # A package source may fail as long as the others have what is needed.
             as_root apt-get -qq -o DPkg::Lock::Timeout=300 update || true
             as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
                 -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 install "$@"
@@ -236,7 +235,7 @@ missing() { # of the needs given
     for need; do "has_$need" || echo "$need"; done
 }
 
-# At once, before anything is installed: package managers seldom have one that is new enough.
+# Checked before anything is installed: package managers seldom have a cargo that is new enough.
 stop_without_cargo() {
     version=$(rust_found)
     way="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh     (and open a new terminal)"
@@ -262,7 +261,7 @@ lacking=${lacking% }
 [ -z "$check" ] || { [ -z "$lacking" ]; exit; }
 [ -n "$lacking" ] || exit 0
 case " $lacking " in *' cargo '* | *' rust '*) stop_without_cargo ;; esac
-# One that was named is not replaced by another one.
+# A server that was named is not replaced by another one.
 case " $lacking " in *' server '*) [ -z "${DQ_SERVER:-}" ] || { tools/servers/server.sh; exit 1; } ;; esac
 
 log=target/setup.log
@@ -290,7 +289,7 @@ for need in $lacking; do
             rustup toolchain install nightly --profile minimal || true
         "$CARGO" install -q --locked --root target/tools cargo-fuzz || true
     fi
-    # What the system offers may be too old (Redis 6 on Ubuntu 22.04), or nothing at all.
+    # The system's server may be too old (Redis 6 on Ubuntu 22.04), or missing.
     if [ "$need" = server ] && ! has_server; then
         echo "Getting a server into target/servers ..."
         if ! has_fetch && ! tools/install/setup.sh fetch; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the path of uv, which gets and builds packages of Python in a tenth of pip's time: the system's, or one under
-# target/tools.
+# Prints the path of uv, which installs and builds packages of Python in a tenth of pip's time: the system's, or one
+# under target/tools.
 set -eu
 cd "$(dirname "$0")/../.."
 command -v uv && exit

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Prints the path of a Python in that folder that has what the file lists, and gets it first where it is not there.
+# Prints the path of a Python in this folder that has the packages of the file, and first installs those that are
+# missing.
 #   tools/install/venv.sh folder requirements.txt
 set -eu
 folder=$1
 wanted=$2
 
-# uv does it in a second. It does not read pip's settings: where those name the only place to get packages from, it fails, and
-# pip does it.
+# uv takes a second. It does not read pip's settings: where these name the only package index, uv fails, and pip is
+# used.
 with_uv() {
     uv=$("$(dirname "$0")/uv.sh") &&
         "$uv" venv -q --allow-existing --no-python-downloads --python "$(command -v python3)" "$folder" >&2 &&
@@ -17,10 +18,10 @@ with_pip() {
 }
 
 mkdir -p "$folder"
-# Another one that wants the same waits.
+# A second process that wants the same environment waits.
 exec 9>>"$folder/lock"
 ! command -v flock >/dev/null || flock 9
-# What is installed from a folder of ours wants what that says, too.
+# For a package that is installed from a folder of this project, its pyproject.toml counts, too.
 # shellcheck disable=SC2046 # a list of words
 new=$(cat "$wanted" $(sed -n 's|^-e \([^[]*\).*|\1/pyproject.toml|p' "$wanted"))
 if [ "$new" != "$(cat "$folder/installed" 2>/dev/null)" ]; then

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Spelling of all texts; form and links of the documents; Dockerfiles; manifests.
+# Checks the spelling of all texts, the form and links of the documents, Dockerfiles, and Kubernetes manifests.
 #   tools/lint/docs.sh python      with codespell, pymarkdown and hadolint beside it
 set -eu
 cd "$(dirname "$0")/../.."
 python=$1
 failed=
 
-# Of what is written by hand: no locks, no files of other formats, and no mistakes made on purpose.
+# Only files written by hand: no lock files, no other formats, and no deliberate mistakes.
 git ls-files -z --cached --others --exclude-standard -- \
     '*.md' '*.rs' '*.py' '*.sh' '*.js' '*.mjs' '*.ts' '*.go' '*.java' '*.toml' '*.yaml' '*.yml' '*.html' '*.mk' Makefile .ci \
     ':!clients/node/test/mistakes.test.mjs' ':!clients/python/tests/test_mistakes.py' ':!clients/python/tests/typed/program.py' |

@@ -1,4 +1,4 @@
-"""Manifests, by the schemas of Kubernetes, which come with kubernetes-validate; no network is asked.
+"""Checks manifests against the schemas of Kubernetes that come with kubernetes-validate, without network.
 
     kubernetes.py file.yaml...
 """
@@ -18,7 +18,7 @@ def strict(fields, needed):
     return {"type": "object", "properties": fields, "required": needed, "additionalProperties": False}
 
 
-# What KEDA reads of what we use: https://keda.sh/docs/2.18/reference/scaledobject-spec and scalers/metrics-api.
+# The fields of KEDA that we use: https://keda.sh/docs/2.18/reference/scaledobject-spec and scalers/metrics-api.
 METRICS_API = strict(
     {"url": {"type": "string", "pattern": "^https?://[^/]+/"}, "valueLocation": TEXT, "targetValue": {"type": "string", "pattern": r"^\d+(\.\d+)?$"}, "authMode": {"enum": ["apiKey", "basic", "tls", "bearer"]}},
     ["url", "valueLocation", "targetValue"],
@@ -35,7 +35,7 @@ KEDA = {
 
 
 def wrong(manifest):
-    """What is wrong with it; None where nothing is."""
+    """The error in a manifest; None if it is valid."""
     try:
         if manifest.get("apiVersion") == "keda.sh/v1alpha1":
             schema = strict({"apiVersion": TEXT, "kind": {"enum": list(KEDA)}, "metadata": strict({"name": TEXT}, ["name"]), "spec": KEDA.get(manifest.get("kind"), {})}, ["kind", "metadata", "spec"])

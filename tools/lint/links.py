@@ -1,4 +1,4 @@
-"""Links of documents that lead nowhere: files, headings, and references without a definition. Looks at no other machine.
+"""Finds dead links in documents: files, headings, and references without a definition. Uses no network.
 
     links.py page.md ...
 """
@@ -21,7 +21,7 @@ def without_code(text):
 
 
 def anchors(text):
-    """As forges make them of headings."""
+    """The anchors that forges make of headings."""
     found, counts = set(NAMED.findall(text)), {}
     for heading in HEADING.findall(re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
         plain = re.sub(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])?", r"\1", heading).replace("`", "")

@@ -1,4 +1,4 @@
-"""The Dockerfile copies all that the programs' workspace names: cargo reads each member, whichever is built."""
+"""The Dockerfile copies every member of the programs' workspace: cargo reads them all, whichever is built."""
 
 import re
 import unittest

@@ -1,4 +1,4 @@
-"""The check of the manifests finds what is wrong with them."""
+"""The check of the manifests finds errors."""
 
 import copy
 import unittest

@@ -1,4 +1,4 @@
-"""Dead links are noticed, and those that live are not."""
+"""Dead links are reported, and live ones are not."""
 
 import tempfile
 import unittest

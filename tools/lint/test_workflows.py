@@ -1,4 +1,4 @@
-"""The workflow files run what is there, and all that the gate runs."""
+"""The workflow files run only existing targets, and all that the gate runs."""
 
 import re
 import unittest

@@ -1,15 +1,15 @@
 -- What redis_exporter shows of dq: `redis_exporter --script tools/metrics/dq.lua`.
 --
--- The exporter passes on only the INFO fields that it knows by name, and those of dq are not among them. What
--- a script returns it passes on: names and numbers in turn, both as strings.
+-- The exporter exports only those fields of INFO that it knows by name, and dq's are not among them. It exports what a
+-- script returns: names and numbers in turn, both as strings.
 --   dq_jobs_ready                               a field of INFO dq
 --   dq_queue_ready:mails                        a field of DQ.STATS mails
 --   dq_queue_lateness_us_bucket:le=1000:mails   one of its buckets
--- prometheus.yml makes names and labels of them.
+-- prometheus.yml turns them into names and labels.
 --
--- Which queues: those in the set dq-metrics (SADD dq-metrics mails orders). Without that set, all of the database, if
--- they are few and found soon: a walk through millions of keys with every scrape would be too much. Where that is not
--- so, dq_queues_unnamed is 1, and only the sums are there.
+-- Which queues: those in the set dq-metrics (SADD dq-metrics mails orders). Without that set, all queues of the
+-- database, if they are few and found soon: searching millions of keys with every scrape would be too much. Otherwise
+-- dq_queues_unnamed is 1, and only the sums are exported.
 
 local MOST_QUEUES, MOST_STEPS, STEP = 50, 10, 1000
 
@@ -53,7 +53,7 @@ local function add_queue(queue)
     end
 end
 
--- nil: too many, or too many other keys before them.
+-- nil: there are too many queues, or too many other keys before them.
 local function found()
     local queues, seen, cursor = {}, {}, "0"
     for _ = 1, MOST_STEPS do

@@ -1,8 +1,8 @@
-"""The metrics, alerts and the dashboard, with the real redis_exporter, Prometheus and a server with dq.
+"""Tests the metrics, alerts and the dashboard with the real redis_exporter, Prometheus and a server with dq.
 
     DQ_SERVER=redis-server DQ_MODULE=libdq.so python3 tools/metrics/test.py
 
-What is missing is said and skipped, but never where CI is set.
+What is missing is reported and skipped, except where CI is set.
 """
 
 import json
@@ -28,7 +28,7 @@ SCRAPE = "1s"
 
 
 def soon(what, attempt):
-    """What it gives, once it gives something; a Prometheus that is not there yet gives nothing."""
+    """The value, once there is one; a Prometheus that is still starting gives none."""
 
     def tried():
         try:
@@ -51,7 +51,7 @@ def promtool(*words):
 
 
 def rules_are_right(folder):
-    """The unit tests pass; and fail where an alert is missing, or does not wait."""
+    """The unit tests pass, and fail if an alert is missing or does not wait."""
     for words in (["check", "config", HERE / "prometheus.yml"], ["check", "rules", HERE / "alerts.yml"],
                   ["test", "rules", HERE / "alerts_test.yml"]):
         done = promtool(*words)
@@ -120,7 +120,7 @@ class Chain:
 
 
 def fill(server):
-    """Queues in several states; one name with what means something in a regular expression."""
+    """Queues in several states; one name has characters with a meaning in regular expressions."""
     server("SET", "no queue", "x")
     for n in range(20):
         server("DQ.ADD", "mails", n, "x")
@@ -139,9 +139,9 @@ def work(server):
 
 
 def figures_are_right(chain):
-    """What Prometheus has is what the server says."""
+    """The values in Prometheus are the server's."""
     server = chain.server
-    # What fill() did last; all figures of a scrape come from one script, so the others are there as well.
+    # fill() does this last. All figures of a scrape come from one script, so the others are there as well.
     soon("all figures have come", lambda: chain.value('dq_queue_dead{queue="a:b le=1:{x}"}') == 1)
     stats = chain.stats("mails")
     for field in ("delayed", "ready", "reserved", "dead", "waiting-clients", "paused", "bytes", "recurring"):
@@ -152,7 +152,7 @@ def figures_are_right(chain):
     for name, value in info.items():
         have = chain.value(name)
         check(have is not None, f"{name} is missing")
-        if name == "dq_oldest_ready_ms":  # an age: it has grown since the scrape
+        if name == "dq_oldest_ready_ms":  # an age, which has grown since the scrape
             check(0 < have <= float(value), f"{name}: {have}, {value}")
         elif not name.startswith(("dq_lateness", "dq_timer")):
             check(have == float(value), f"{name}: {have}, {value}")
@@ -207,7 +207,7 @@ def parsed_by_grafana(dashboard):
 
 
 def alerts_live(chain):
-    """A job died: that alert fires in the real thing, and the one about missing figures does not."""
+    """A job died: its alert fires in the real Prometheus, and the alert about missing figures does not."""
     server = chain.server
     server("DQ.ADD", "mails", "bad", "x", "PRIORITY", -1)
     server("DQ.NACK", "mails", "bad", "TOKEN", server("DQ.POP", "mails")[2], "FATAL")
@@ -216,7 +216,7 @@ def alerts_live(chain):
 
 
 def without_script(exporter):
-    """The exporter alone has nothing of dq, and that is noticed."""
+    """Without the script the exporter has no figures of dq, and an alert reports that."""
     with tempfile.TemporaryDirectory() as folder, Chain(Path(folder), exporter, script=False) as chain:
         soon("the alert is pending", lambda: chain.query('ALERTS{alertname="DqMetricsMissing"}'))
         check(not chain.query('{__name__=~"dq_.*"}'), "the exporter alone has figures of dq after all")

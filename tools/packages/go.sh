@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../../clients/go"
 module=$(sed -n 's/^module //p' go.mod)
 version=v$(sed -n 's/^const Version = "\(.*\)"/\1/p' doc.go)
 
-# Modules of their own are no part of it, as for the proxy.
+# Folders that are modules of their own are left out, as a proxy does.
 build() {
     at=$1/go/$module/@v
     rm -rf "$1/go"
@@ -29,7 +29,7 @@ with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
 ZIP
 }
 
-# The README's first block, and who adds the job and waits for its end.
+# The README's first block, and a producer that adds the job and waits for its end.
 programs() {
     sed -n '/^```go$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
         sed 's/"redis:\/\/localhost"/os.Getenv("DQ_URL")/; s/^\t"log"$/&\n\t"os"/' >"$1/main.go"
@@ -67,7 +67,7 @@ check() {
     programs "$2"
     proxy=file://$(cd "$1" && pwd)/go
     cd "$2"
-    # What was fetched before need not be fetched again; the checksum database does not know what is not published.
+    # Modules that were downloaded before are reused; the checksum database does not know unpublished ones.
     fetched=file://$(go env GOMODCACHE)/cache/download
     export GOFLAGS="${GOFLAGS:-} -modcacherw" GONOSUMDB="$module" GOPROXY="$proxy,$fetched,$(go env GOPROXY)" GOMODCACHE="$2/cache"
     go mod init ten-lines

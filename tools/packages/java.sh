@@ -13,7 +13,7 @@ build() {
     repository=$(cd "$1" && pwd)/maven
     out=$(mktemp -d)
     rm -rf "$repository"
-    # Javadoc runs too shortly for the slow compiler of its JVM.
+    # Javadoc's run is too short to be worth the JVM's slower compiler.
     maven -Ddq.target="$out" -Dmaven.test.skip=true -DaltDeploymentRepository="packages::file://$repository" \
         -DadditionalJOption=-J-XX:TieredStopAtLevel=1 -f all.xml -pl :dq-redis,:dq-redisson,:dq-spring-boot-starter \
         package source:jar-no-fork javadoc:jar deploy:deploy
@@ -26,7 +26,7 @@ build() {
     done
 }
 
-# The licence, the name of the module and the version are in the jar, and the POM says whose it is.
+# The jar contains the licence, the name of the module and the version, and the POM names the project.
 describes() { # the jar's path without its ending
     inside=$(mktemp -d)
     (cd "$inside" && jar xf "$1.jar" META-INF)
@@ -44,7 +44,7 @@ dependency() { # group, artifact, POM: in the version that is named there
     printf '    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n' "$1" "$2" "$pinned"
 }
 
-# The POM of the README, with what the check needs besides.
+# The POM of the README, with the additions that the check needs.
 project() { # repository
     cat >"$2.more" <<POM
   <repositories>
@@ -90,7 +90,7 @@ BEFORE
     echo '}}'
 }
 
-# A job by each connector, of clients that are the program's own.
+# A job through each connector, with clients made by the program itself.
 connectors() {
     cat <<'PROGRAM'
 import io.github.redisdq.*;
@@ -128,7 +128,7 @@ public class Connectors {
 PROGRAM
 }
 
-# Into a local repository of its own. What was fetched before need not be fetched again (the second of the repositories).
+# Uses a local repository of its own, and as a second one what was downloaded before.
 check() {
     mkdir -p "$2/src/main/java"
     project "$(cd "$1" && pwd)/maven" "$2/pom.xml"

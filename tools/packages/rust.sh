@@ -11,7 +11,7 @@ crate=dq-redis-$version
 build() {
     rm -f "$1"/dq-redis-*.crate
     packed=$(mktemp -d)
-    # It is built from there by check.
+    # Built there by `check`.
     $cargo package -q --locked --no-verify --allow-dirty -p dq-redis --target-dir "$packed"
     cp "$packed/package/$crate.crate" "$1"
     rm -rf "$packed"
@@ -45,7 +45,7 @@ LINES
         sed 's/"redis:\/\/localhost"/\&std::env::var("DQ_URL").expect("DQ_URL")/; s/from_secs(1800)/ZERO/
             s/^    Ok(())$/    std::process::Command::new("kill").arg(std::process::id().to_string()).status()?;\n&/' >"$2/lines/src/main.rs"
     cd "$2/lines"
-    # The crates that it needs are those of the suite's probe, built there before with the same features and profile.
+    # The crates that it needs were built before for the suite's probe, with the same features and profile.
     target=${DQ_SUITE_OUT:-$2}/lines
     [ ! -d "${DQ_SUITE_OUT:-}/rust" ] || target=$DQ_SUITE_OUT/rust
     $cargo run -q --target-dir "$target" >said

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds what is published for one target, and puts it into a folder.
+# Builds the published files of one target, and puts them into a folder.
 #   tools/release/build.sh module|counting|programs triple work-folder output-folder [profile]
-# `counting` is the module that writes what the profile is made of.
+# `counting` is the module that records the profile.
 #
 # Zig links: against the glibc of RHEL 7 and Debian 8, whatever this system has, and against musl.
-# Two builds in two folders give the same bytes: no path of this machine gets into a file. Zig writes down where it was
+# Two builds in two folders give the same bytes: no file contains a path of this machine. Zig records where it was
 # called, so that is always /mnt, in a mount namespace of its own.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -27,7 +27,7 @@ export ZIG_GLOBAL_CACHE_DIR="$work/zig" ZIG_LOCAL_CACHE_DIR="$work/zig"
 sysroot=$(rustc --print sysroot)
 [ -d "$sysroot/lib/rustlib/$triple/lib" ] || rustup -q target add "$triple"
 
-# The target's headers, as bindgen looks for those of this machine.
+# The target's headers: by default bindgen would take those of this machine.
 headers() {
     kernel=$arch machine=$arch
     [ "$arch" != x86_64 ] || kernel=x86
@@ -56,11 +56,11 @@ build() { # folder, flags, cargo's arguments...
         "$CARGO" zigbuild -q --locked --release --target "$triple$version" "$@"
 }
 
-# A library that a server loads shares the C library with it: of musl, too.
+# A library that a server loads shares the server's C library: with musl, too.
 shared=-Ctarget-feature=-crt-static
 
-# By this machine's own linker, as Zig's has no profiler. Otherwise as the module: symbols have a hash of how they are
-# built, and the profile is by symbols.
+# Linked by this machine's own linker, as Zig's has no profiler. Everything else is as for the module: symbols contain a
+# hash of the build's options, and the profile is by symbols.
 counting() {
     build "$work/counting" "$shared$unit-Cprofile-generate$unit-Clinker=cc" --lib
     cp "$work/counting/$triple/release/libdq.so" "$output/"

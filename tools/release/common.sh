@@ -2,7 +2,7 @@
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 maintainer=${MAINTAINER:-the dq authors <dq@localhost>}
 summary='delay queue as a native data type of Redis and Valkey'
-# The time that files are given: that of the last change.
+# The time of all files: that of the last commit.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}
 export SOURCE_DATE_EPOCH
 
@@ -26,7 +26,7 @@ MESSAGE
 END
 }
 
-# The version of the C library that a module asks for.
+# The version of the C library that a module requires.
 newest_glibc() {
     LC_ALL=C readelf -V "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | cut -d _ -f 2
 }

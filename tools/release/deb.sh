@@ -2,7 +2,7 @@
 # Packs a module for Debian and Ubuntu. Prints the package's path.
 #   tools/release/deb.sh libdq.so architecture output-folder      as Debian calls it: amd64, arm64
 #
-# Below /usr/lib, as the units of redis-server and valkey-server let nothing else be executed.
+# The module is below /usr/lib, as the units of redis-server and valkey-server allow executing nothing elsewhere.
 set -eu
 cd "$(dirname "$0")/../.."
 module=$1 arch=$2 output=$3

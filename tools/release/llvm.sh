@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the path of a tool of LLVM (profdata, objcopy) that reads what the compiler writes: of its own LLVM.
+# Prints the path of a tool of LLVM (profdata, objcopy) that can read the compiler's output: of the same LLVM.
 #   tools/release/llvm.sh name
 set -eu
 tool=llvm-$1

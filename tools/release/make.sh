@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the files of a release in target-folder/release-files.
 #   tools/release/make.sh target-folder [triple...]      default: all
-# PROFILE: of an earlier release, to build the same module again.
+# PROFILE: the profile of an earlier release, to build the same module again.
 set -eu
 cd "$(dirname "$0")/../.."
 target=$1 && shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the module twice: first so that it counts what it does under training traffic; then for what it has counted.
-# The second is target/pgo/release/libdq.so.
+# Builds the module twice: first a build that records a profile under training traffic, then one optimized for that
+# profile: target/pgo/release/libdq.so.
 #   tools/release/pgo.sh target-folder
 set -eu
 target=$1

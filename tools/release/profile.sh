@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the profile that the module for x86_64 and glibc is built with, where this machine can run that module.
-# One that is there already is kept.
+# Records the profile for the module for x86_64 and glibc, if this machine can run that module. An existing profile is
+# kept.
 #   tools/release/profile.sh target-folder triple      prints the profile's path, or nothing
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds once more, in a copy of the sources in another folder, with nothing that was built before; the bytes must be the same.
+# Builds once more, in a copy of the sources in another folder, without earlier output; the bytes must be the same.
 #   tools/release/reproduce.sh target-folder module|programs triple
 set -eu
 cd "$(dirname "$0")/../.."
@@ -9,7 +9,7 @@ copy=$(mktemp -d "${TMPDIR:-/tmp}/dq copy.XXXXXX")
 trap 'rm -rf "$copy"' EXIT
 rm -rf "$one" "$other"
 
-# What was counted is never quite the same: one profile for both.
+# Two recorded profiles always differ, so both builds use the same one.
 profile=
 [ "$what" != module ] || profile=$(tools/release/profile.sh "$target" "$triple")
 echo "Here ..."

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Packs a module for Fedora, RHEL and their kin. Prints the package's path.
+# Packs a module for Fedora, RHEL and their derivatives. Prints the package's path.
 #   tools/release/rpm.sh libdq.so architecture output-folder      as they call it: x86_64, aarch64
 set -eu
 cd "$(dirname "$0")/../.."
@@ -42,7 +42,7 @@ $folder/libdq.so
 /usr/share/doc/redis-dq
 END
 find "$work/files" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-# Nothing of this machine, nor of the day; not stripped again; compressed as rpm 4.14 (RHEL 8) reads it.
+# Nothing depends on this machine or the date; not stripped again; compressed so that rpm 4.14 (RHEL 8) can read it.
 rpmbuild -bb --quiet --target "$arch-linux" --define "_topdir $work/rpm" --define "_rpmdir $work/rpm" --define '_build_id_links none' \
     --define '_buildhost localhost' --define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
     --define '__os_install_post %{nil}' --define '_binary_payload w6.xzdio' "$work/redis-dq.spec" >"$work/log" 2>&1 ||

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lists what is in a release, as CycloneDX: a file for the module, and one for each program.
+# Lists the contents of a release, as CycloneDX: a file for the module, and one for each program.
 #   tools/release/sbom.sh target-folder output-folder
 set -eu
 cd "$(dirname "$0")/../.."
@@ -9,7 +9,7 @@ CARGO=${CARGO:-cargo}
 PATH=$target/tools/bin:$PATH
 "$CARGO" cyclonedx --version >/dev/null 2>&1 || "$CARGO" install -q --locked --root "$target/tools" cargo-cyclonedx
 
-# It writes beside each Cargo.toml, and puts in a number drawn at random.
+# The tool writes beside each Cargo.toml, and adds a random number.
 listed() { # folder of Cargo.toml, its name, name of the list
     python3 - "$1/$2.cdx.json" "$output/$3-$version.cdx.json" "$PWD" <<'END'
 import json, sys

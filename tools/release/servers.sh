@@ -1,5 +1,5 @@
 #!/bin/sh
-# Servers to try a release with, under target/built: on musl, and for ARM's 64 bits, which QEMU runs.
+# Gets servers to try a release with, under target/built: on musl, and for 64-bit ARM, run by QEMU.
 #   tools/release/servers.sh
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds Redis 7.0 from Debian's source package, in ways in which nobody packages it, under target/built:
+# Builds Redis 7.0 from Debian's source package, in variants that no distribution packages, under target/built:
 #   tools/servers/built-servers.sh [asan] [defrag] [musl] [musl-arm64]
 #     asan      with AddressSanitizer, whose malloc is then the module's, too
 #     defrag    with the jemalloc that comes with Redis: what `activedefrag yes` needs
 #     musl      with the C library of Alpine
-#     musl-arm64    the same for ARM, by Zig; QEMU runs it
+#     musl-arm64    the same for ARM, built by Zig and run by QEMU
 set -eu
 cd "$(dirname "$0")/../.."
 built=$PWD/target/built
@@ -25,7 +25,7 @@ fetch() { # the source into $built/source, Debian's patches applied
 build() { # variables for make...
     rm -rf "$folder" && mkdir -p "$folder"
     cp -a "$built/source" "$folder/source"
-    # Nothing of what a caller's make has set.
+    # Ignores variables that a calling make has set.
     env -u MAKEFLAGS -u MFLAGS make -C "$folder/source/src" -j "$(nproc)" redis-server BUILD_TLS=no "$@" \
         >"$folder/log" 2>&1 || { tail -n 30 "$folder/log" >&2; return 1; }
     mv "$folder/source/src/redis-server" "$program"
@@ -35,9 +35,9 @@ build() { # variables for make...
 get() {
     fetch || return 1
     case $name in
-        # Frame pointers: the stacks of frees and allocations are walked by them.
+        # Frame pointers are needed to record the stacks of frees and allocations.
         asan) build SANITIZER=address MALLOC=libc OPTIMIZATION='-O1 -fno-omit-frame-pointer' ;;
-        # Debian's patch asks `#if USE_SYSTEM_JEMALLOC == yes`, which holds where neither is defined.
+        # Debian's patch tests `#if USE_SYSTEM_JEMALLOC == yes`, which is true if neither is defined.
         defrag) build MALLOC=jemalloc REDIS_CFLAGS=-DUSE_SYSTEM_JEMALLOC=2 ;;
         musl) build CC=musl-gcc MALLOC=libc OPTIMIZATION=-O1 ;;
         musl-arm64)

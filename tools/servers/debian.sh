@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154 # the caller sets $apt
-# Debian's packages without touching the system's own: an apt with lists and a cache in the folder $apt.
-# To be sourced. For another architecture than this machine's, in $architecture.
+# Gets Debian's packages without changing the system's own: an apt with lists and a cache in the folder $apt.
+# To be sourced. $architecture selects another architecture than this machine's.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 private_apt() {
@@ -10,7 +10,7 @@ private_apt() {
         -o APT::Default-Release= -o APT::Sandbox::User="$(id -un)" "$@"
 }
 
-# Where this system gets Debian's packages.
+# The mirror from which this system gets Debian's packages.
 system_mirror() {
     apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep '/debian/*$' | head -n 1
 }

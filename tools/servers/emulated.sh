@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # debian.sh uses what is set here, and the caller sources it before
-# Servers for ARM's 64 bits, which QEMU runs. To be sourced.
+# Servers for 64-bit ARM, run by QEMU. To be sourced.
 
 unpack_arm64() { # folder, Debian's packages... into folder/root
     folder=$1 && shift

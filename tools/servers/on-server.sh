@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs a command, which may begin with settings (NAME=value), with DQ_SERVER set: to itself, or to the first server that is found.
+# Runs a command, which may begin with settings (NAME=value), with DQ_SERVER set: unchanged, or to the first server
+# found.
 #   tools/servers/on-server.sh command...
 set -eu
 DQ_SERVER=$("$(dirname "$0")/server.sh")

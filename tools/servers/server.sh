@@ -13,8 +13,8 @@ fit() {
     [ "$major" -ge 7 ]
 }
 
-# Debian's package redis-tools holds the server's program under the name redis-check-rdb (what the
-# package redis-server adds is a link to it, and a service). The name it is called by decides.
+# Debian's package redis-tools has the server's program under the name redis-check-rdb (redis-server only adds a link to
+# it, and a service). The name by which it is called decides what it is.
 link=$PWD/target/servers/system/redis-server
 link_from_tools() {
     [ ! -e "$link" ] || return 0

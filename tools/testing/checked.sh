@@ -1,10 +1,10 @@
 #!/bin/sh
-# As RUSTC_WORKSPACE_WRAPPER: clippy compiles the crates of a workspace, and rustdoc reads its library; a warning is an error,
-# as the Makefile's CLIPPY_ARGS say.
+# A RUSTC_WORKSPACE_WRAPPER: clippy compiles the crates of a workspace, and rustdoc reads its library. Warnings are
+# errors, as in the Makefile's CLIPPY_ARGS.
 #   checked.sh rustc --crate-name ...
 set -eu
 
-# What rustc is asked for, but for what it shall write and where.
+# Runs rustdoc with rustc's arguments, except those about its output.
 document() {
     before=$1
     shift

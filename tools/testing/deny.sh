@@ -19,7 +19,7 @@ deny() { # configuration, folder of Cargo.toml, checks...
         check --hide-inclusion-graph "$@"
 }
 
-# Of a configuration that allows less, each check fails.
+# With a stricter configuration each check must fail.
 canary=$target/deny-canary.toml
 sed '/"MIT",/d; /bitflags@1/d; s/^unknown-git.*/&\nallow-registry = []/' tools/lint/deny.toml >"$canary"
 for check in licenses bans sources; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs targets of make again and again beside four busy loops, and says which tests failed how often.
-#   tools/testing/flaky.sh times target...      what failed runs said: target/flaky/TARGET-NUMBER.log
+# Runs targets of make again and again beside four busy loops, and reports which tests failed how often.
+#   tools/testing/flaky.sh times target...      output of failed runs: target/flaky/TARGET-NUMBER.log
 set -eu
 cd "$(dirname "$0")/../.."
 times=$1 && shift
@@ -15,7 +15,7 @@ for loop in 1 2 3 4; do
     busy="$busy $!"
 done
 
-# As cargo, unittest, pytest, go, node and Maven name them.
+# Failed tests as cargo, unittest, pytest, go, node and Maven report them.
 failures() {
     sed -n -e 's/^test \(.*\) \.\.\. FAILED$/\1/p' -e 's/^\(FAIL\|ERROR\): \([^ ]*\) (.*/\2/p' -e 's/^FAILED \([^ ]*\).*/\1/p' \
         -e 's/^ *--- FAIL: \([^ ]*\).*/\1/p' -e 's/^ *✖ \(.*\) (.*ms)$/\1/p' -e 's/^\[ERROR\]   \([A-Za-z]*\.[A-Za-z]*\)[: ].*/\1/p' "$1" | sort -u

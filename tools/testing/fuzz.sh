@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fuzzes all targets, each for so many seconds, from the committed corpus and what earlier runs have found.
-#   tools/testing/fuzz.sh seconds [target...]        what is found lies in fuzz/artifacts
-#   tools/testing/fuzz.sh keep [target...]           the committed corpus anew, as small as its coverage allows
-# Before that each target must find, within a minute, what it is told to get wrong.
+#   tools/testing/fuzz.sh seconds [target...]        findings are in fuzz/artifacts
+#   tools/testing/fuzz.sh keep [target...]           replaces the committed corpus, as small as its coverage allows
+# Before that each target must find, within a minute, a fault that is planted in it.
 set -eu
 cd "$(dirname "$0")/../.."
 seconds=$1

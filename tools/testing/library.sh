@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks and tests a library of clients/, against DQ_SERVER with DQ_MODULE. What it needs is built in DQ_SUITE_OUT.
+# Checks and tests a library of clients/, against DQ_SERVER with DQ_MODULE. Builds are in DQ_SUITE_OUT.
 #   tools/testing/library.sh python | node | go | java | rust | celery | dramatiq | taskiq [options of the test runner]
 #   tools/testing/library.sh spring version-of-Boot...
 #   tools/testing/library.sh suite | blocks | packages [options of pytest]
@@ -36,7 +36,8 @@ test_go() {
     done
 }
 
-# Clippy and rustdoc check what is built for the tests while it is built, as they would have all its libraries read once more.
+# Clippy and rustdoc check the crates while they are built for the tests: otherwise all dependencies would be checked
+# again.
 test_rust() {
     cargo=${CARGO:-cargo}
     export CARGO_TARGET_DIR="$DQ_SUITE_OUT/rust" RUSTC_WORKSPACE_WRAPPER="$PWD/tools/testing/checked.sh"
@@ -50,7 +51,7 @@ test_java() {
     maven -Ddq.target="$DQ_SUITE_OUT/java" -pl :dq-redis,:dq-redisson,:dq-redis-tests,:dq-example test
 }
 
-# The starter is built once, with Boot 3.5, and tested with each, in a folder of its own.
+# The starter is built with Boot 3.5, and tested with each version, in a folder of its own.
 test_spring() {
     for boot; do
         maven -Ddq.target="$DQ_SUITE_OUT/spring-$boot" -Dspring-boot.version="$boot" \
@@ -59,7 +60,7 @@ test_spring() {
     done
 }
 
-# The broker of a framework.
+# The broker for a framework.
 test_broker() { # name options...
     python=$(tools/install/venv.sh "${DQ_SUITE_OUT%/*}/brokers/$1" "clients/$1/tests/requirements.txt")
     cd "clients/$1" && shift
@@ -73,7 +74,7 @@ test_suite() {
     "$python" -m pytest -n "${JOBS:-6}" --timeout 180 "$@"
 }
 
-# Programs of the README and of the languages' pages; what Node cannot run here is left out.
+# Programs of the README and of the languages' pages, except what this Node cannot run.
 test_blocks() {
     python=$(tools/testing/suite.sh python java rust)
     DQ_NODE=$(! tools/install/setup.sh --check node20 || tools/testing/node.sh)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Has TLC check docs/model, notice each fault that is put into it, and follow what servers wrote.
+# Has TLC check docs/model, find each fault that is planted in it, and follow traces of servers.
 #   tools/testing/model.sh python folder [traces]
 set -eu
 python=$1 out=$2 traces=${3:-}
@@ -9,7 +9,7 @@ mkdir -p "$out"
 cp "$models"/*.tla "$models"/*.cfg "$out"
 cd "$out"
 
-# The gate has narrower bounds, in which each fault is noticed, too: a fifth of the time.
+# The gate uses narrower bounds, which still reveal each fault: a fifth of the time.
 whole=4
 [ "${CI:-}" != true ] || {
     whole=1
@@ -19,8 +19,8 @@ whole=4
     sed -i 's/{a, b, c}/{a, b}/' AllRun.cfg
 }
 
-# tier configuration...: how well Java compiles it: 1 for what is found within seconds, 4 for what takes longer. Of a trace
-# what has no next step is a fault: without -deadlock TLC says so.
+# tier configuration...: how well Java compiles: 1 for results within seconds, 4 for longer runs. Without -deadlock, TLC
+# reports a state without a next step, which is a fault in a trace.
 tlc() {
     tier=$1
     shift
@@ -35,7 +35,7 @@ fail() {
     exit 1
 }
 
-# model configuration...: what holds
+# model configuration...: must hold
 holds() {
     model=$1
     shift
@@ -45,7 +45,7 @@ holds() {
     done
 }
 
-# model configuration fault...: what the checker must notice
+# model configuration fault...: faults that the checker must find
 noticed() {
     model=$1 configuration=$2
     shift 2
@@ -58,7 +58,7 @@ noticed() {
     done
 }
 
-# model configuration invariant fault...: what this one must notice, without the others' help
+# model configuration invariant fault...: faults that this invariant must find alone
 noticed_by() {
     sed "s/^INVARIANTS.*/INVARIANTS $3/" "$2.cfg" >Alone.cfg
     model=$1
@@ -66,7 +66,7 @@ noticed_by() {
     noticed "$model" Alone "$@"
 }
 
-# name: whether Queue.tla allows Steps.tla
+# name: Queue.tla must allow Steps.tla
 follows() {
     tlc 1 Trace.cfg Trace.tla && echo "$1: $(grep -c 'what |->' Steps.tla) steps followed"
 }
@@ -97,7 +97,7 @@ for trace in "$traces"/*.tla; do
     cp "$trace" Steps.tla
     follows "$(basename "$trace" .tla)" || fail "$trace is no behaviour of Queue.tla"
 done
-# What never happened: deliveries of what was not added, with one token, at one instant.
+# Forged traces: deliveries of jobs that were never added, all with one token, all at one instant.
 longest=$(ls -S "$traces"/*.tla | head -n 1)
 for forged in '0,/"pop"/{/"add"/d}' '/"pop"/s/token |-> [0-9]*/token |-> 1/' '/"pop"/s/now |-> [0-9]*/now |-> 1/'; do
     sed "$forged" "$longest" >Steps.tla

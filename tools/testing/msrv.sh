@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 target=$1
 version=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-# All name the same one.
+# All manifests name the same version.
 for manifest in tools/Cargo.toml clients/rust/Cargo.toml; do
     grep -q "^rust-version = \"$version\"$" $manifest || { echo "$manifest names another compiler than $version" >&2; exit 1; }
 done

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Builds the Node library under target/suite/node, with what its tests need, and prints that folder.
+# Builds the Node library under target/suite/node, with the dependencies of its tests, and prints that folder.
 set -eu
 cd "$(dirname "$0")/../.."
 work=${DQ_SUITE_OUT:-$PWD/target/suite}/node
 mkdir -p "$work"
-# Another one that wants the same waits, and what did not change is left as it is: tests may be running on it.
+# A second process waits, and nothing is rebuilt if nothing has changed: tests may be running on it.
 exec 9>>"$work/lock"
 ! command -v flock >/dev/null || flock 9
-# Its test tries the ACLs of that page.
+# A test of the library tries the ACLs of that page.
 cp docs/operations.md "$work/operations.md"
 new=$(cd clients/node && find . \( -name node_modules -o -name dist \) -prune -o -type f -exec cksum {} + | sort)
 [ "$new" != "$(cat "$work/built" 2>/dev/null)" ] || { echo "$work"; exit; }
-# What was built there stays there; what was taken away here goes.
+# Build output stays; sources that were deleted here are deleted there.
 rm -rf "$work/src" "$work/test" "$work/example" "$work/probe"
 tar -C clients/node --exclude=node_modules --exclude=dist -cf - . | tar -C "$work" -xf -
 cd "$work"

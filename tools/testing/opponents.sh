@@ -1,7 +1,8 @@
 #!/bin/sh
-# Gets what dq is compared with, in the versions pinned in benches/opponents, into target/opponents, and builds the programs.
+# Gets the queues that dq is compared with, in the versions pinned in benches/opponents, into target/opponents, and
+# builds the programs.
 #   tools/testing/opponents.sh folder
-# What cannot be had is said, and is left out of the comparison.
+# Reports what cannot be had, and leaves it out of the comparison.
 set -eu
 cd "$(dirname "$0")/../.."
 sources=$PWD/benches/opponents out=$1
@@ -38,7 +39,7 @@ get_node() {
     built node
 }
 
-# Beside what it is compared with: our own library as it is now.
+# And our own library, as it is now.
 add_node_library() {
     is_there node/node_modules/bullmq && tools/install/setup.sh node20 || return
     library=$(tools/testing/node.sh) || return
@@ -66,7 +67,7 @@ get_java() {
         mvn -q -B -Dout="$out/java" compile dependency:copy-dependencies) && built java
 }
 
-# Debian's package would also install a service, started at once.
+# Debian's package would also install a service, and start it.
 get_beanstalkd() {
     command -v beanstalkd >/dev/null || [ -x "$out/beanstalkd/usr/bin/beanstalkd" ] && return
     command -v apt-get >/dev/null || return

@@ -1,4 +1,4 @@
-"""What stands between a program and the server that it calls, in a thread of its own."""
+"""A relay between a program and the server that it calls, in a thread of its own."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ from servers import PATIENCE_S
 
 
 class Relay:
-    """`join` is called with each connection. options: of asyncio.start_server."""
+    """`join` is called with each connection. options: those of asyncio.start_server."""
 
     def __init__(self, **options):
         self.loop = asyncio.new_event_loop()
@@ -22,7 +22,8 @@ class Relay:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
 
     async def carry_on(self, one, other):
-        """Both ways between two connections, each a reader and a writer, until both have ended."""
+        """Copies both ways between two connections, each a reader and a writer, until both have
+        ended."""
         await asyncio.gather(self.carry(one[0], other[1]), self.carry(other[0], one[1]))
 
     @staticmethod

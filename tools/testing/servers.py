@@ -1,4 +1,4 @@
-"""A server with dq, for the tests of the tools that are written in Python.
+"""A server with dq, for the tests of the tools in Python.
 
 DQ_SERVER, DQ_MODULE: as in the module's own tests.
 """
@@ -27,7 +27,7 @@ def wait_until(what, is_so):
 
 
 def free_port():
-    """None of those that outgoing connections get: somebody who starts again finds it free."""
+    """A port outside the range of outgoing connections, so that it is still free when a server is restarted."""
     while True:
         with socket.socket() as sock:
             try:
@@ -42,7 +42,7 @@ class Server:
         self.options = options
         self.module = module
         self.folder = tempfile.mkdtemp(prefix="dq-tool-")
-        # A free port may be somebody else's by the time it is used.
+        # Another process may have taken the free port before the server does.
         for again in [True, True, True, False]:
             self.port = free_port()
             try:

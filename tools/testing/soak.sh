@@ -1,5 +1,5 @@
 #!/bin/sh
-# The simulation, for a third of the time, forged payloads and the simulation on servers for a sixth each, and then
+# Runs the simulation for a third of the time, forged payloads and the simulation on servers for a sixth each, and then
 # the crash tests, with new seeds until the time is over or one of them fails.
 #   tools/testing/soak.sh seconds command-that-runs-cargo-test...
 set -eu

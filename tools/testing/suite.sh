@@ -1,13 +1,13 @@
 #!/bin/sh
-# Prepares what the worker libraries and their behaviour suite are tested with, under target/suite.
+# Prepares the tests of the worker libraries and their behaviour suite, under target/suite.
 #   tools/testing/suite.sh [language...]    builds the probes of these languages (default: of the environment's LANGUAGES,
 #                                   else of all), and prints the Python that the suite runs with
-# A language's tools that are missing are installed with CI=true; else its probe is left out.
+# With CI=true, missing tools of a language are installed; otherwise its probe is left out.
 set -eu
 cd "$(dirname "$0")/../.."
 out=${DQ_SUITE_OUT:-$PWD/target/suite}
 
-# Another one that wants the same waits, and what did not change is left as it is: tests may be running on it.
+# A second process waits, and nothing is rebuilt if nothing has changed: tests may be running on it.
 mkdir -p "$out"
 exec 9>>"$out/suite.lock"
 ! command -v flock >/dev/null || flock 9
@@ -40,7 +40,7 @@ EOF
     done
 }
 
-# In the folder of the library's own tests: what both need is built once.
+# Built in the folder of the library's own tests, so that what both need is built once.
 build_rust() {
     ${CARGO:-cargo} build -q --locked --manifest-path clients/rust/Cargo.toml --target-dir "$out/rust" -p dq-probe
     cp "$out/rust/debug/dq-probe" "$out/probes/rust"
@@ -48,7 +48,7 @@ build_rust() {
 
 sources() { (cd "clients/$1" && find . \( -name node_modules -o -name dist -o -name target \) -prune -o -type f -exec cksum {} + | sort); }
 
-# A probe that a change took away, or that cannot be built any more, must not run as it was.
+# An outdated probe, removed or no longer buildable, must not run.
 mkdir -p "$out/probes"
 [ $# -gt 0 ] || {
     # shellcheck disable=SC2046 # a list of words

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Runs tests, and says below all that they print what failed among them. One that skipped says so and why, not "ok".
+# Runs tests, and repeats failures at the end of the output. A skipped test is shown with its reason, not as "ok".
 #   tools/testing/test.sh cargo test --no-fail-fast ...
 set -eu
 [ -z "${DQ_SERVER:-}" ] || echo "Tests against $("$DQ_SERVER" --version)"
-# A login begins with 1024 open files; some tests have thousands of connections.
+# A login has a limit of 1024 open files; some tests have thousands of connections.
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 output=$(mktemp)
 trap 'rm -f "$output" "$output.status"' EXIT
-# mawk, which Debian has, keeps lines back until it has read 4096 bytes: minutes of silence while tests are built.
+# mawk, Debian's default, buffers 4096 bytes of lines: minutes of silence while tests are built.
 interactive=
 ! awk -W version 2>/dev/null | grep -q '^mawk' || interactive='-W interactive'
 # shellcheck disable=SC2086 # none, or two words

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Reads valgrind's logs: fails, showing them, where there are reports in whose stacks the module stands, and
-# where a log is none or has no end.
+# Reads valgrind's logs. Fails, showing them, if a report has the module in its stack, or if a log is missing or
+# incomplete.
 #   tools/testing/valgrind-check.sh log...
-#   tools/testing/valgrind-check.sh canary     it must reject what is wrong, and nothing else
+#   tools/testing/valgrind-check.sh canary     rejects exactly the bad ones among sample logs
 set -eu
 
 check() { # logs...
@@ -10,8 +10,8 @@ check() { # logs...
         grep -q 'Memcheck, a memory error detector' "$log" && grep -q 'ERROR SUMMARY' "$log" ||
             { echo "$log: not a whole log" >&2; return 1; }
     done
-    # A report is a paragraph: its lines begin with ==pid==, an empty one ends it. Frames of the module are
-    # those of Rust's files, or of the library itself where it tells no files.
+    # A report is a paragraph: its lines begin with ==pid==, and an empty one ends it. Frames of the module are in
+    # Rust's files, or in the library itself if no file is given.
     awk '
         function ends() {
             if (report ~ /(at|by) 0x[0-9A-F]+: / && report ~ /\.rs:[0-9]+\)|libdq[^ ]*\)/) {
@@ -46,7 +46,7 @@ canary() {
             return 1
         fi
     done
-    # One bad log among good ones, wherever it stands.
+    # One bad log among good ones, wherever it is.
     if check "$folder/lost" "$folder/of-the-server" >/dev/null; then
         echo "takes no notice of the first log" >&2
         return 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a test's servers under valgrind's memcheck, and fails if it finds anything in which the module has part.
+# Runs a test's servers under valgrind's memcheck, and fails if a report involves the module.
 #   tools/testing/valgrind.sh server module command...     command: the test; it is given DQ_SERVER and DQ_MODULE
 set -eu
 cd "$(dirname "$0")/../.."
@@ -8,7 +8,7 @@ shift 2
 folder=$PWD/target/valgrind
 rm -rf "$folder" && mkdir -p "$folder"
 
-# The tests start what they take for a server. Threads of the server's own would only wait for each other.
+# The script that the tests start as their server. Threads of the server's own would only wait for each other.
 {
     echo '#!/bin/sh'
     echo "[ \"\${1:-}\" != --version ] || exec '$server' --version"

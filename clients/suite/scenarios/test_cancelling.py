@@ -1,4 +1,4 @@
-"""17: a cancel is heard. A language joins by its name in HAVE."""
+"""17: a worker notices that a job was cancelled. A language joins by its name in HAVE."""
 
 import statistics
 import time
@@ -17,7 +17,7 @@ no_ear = breaks(swallow(b"DQ.BTOUCH", b"-ERR unknown command 'DQ.BTOUCH'\r\n"))
 
 @scenario(17, no_ear, gate=EACH, only=HAVE["cancel"])
 def a_cancel_is_heard(world):
-    """At once, and not at the next heartbeat. Nothing of the job is said to the server afterwards."""
+    """At once, and not only at the next heartbeat. No command about the job is sent afterwards."""
     asking = world.producer()
     probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": LEASE_MS}])
     took = []
@@ -49,7 +49,7 @@ def deaf_worker(world):
 
 @scenario(17, deaf_worker, only=HAVE["cancel"])
 def how_soon_a_cancel_is_heard(world):
-    """Without the proxy: the figure is reported."""
+    """Without the proxy, as the measured time is reported."""
     probe = world.worker(place={"url": world.server.url}, concurrency=1, handlers=[{"lease_ms": LEASE_MS}])
     took = []
     for n in range(50):
@@ -68,7 +68,7 @@ def blocked(world, name):
 
 
 def in_the_ear(world, id):
-    """Whether the server waits with it."""
+    """Whether a BTOUCH for this job is waiting at the server."""
     commands = [each for each in world.proxy.commands(b"DQ.BTOUCH") if id.encode() in each]
     return commands and blocked(world, "dq.btouch")
 
@@ -86,7 +86,7 @@ def hears_only_the_first(world):
 
 @scenario(17, hears_only_the_first, gate=True, only=HAVE["cancel"])
 def a_cancel_of_a_job_that_came_later_is_heard(world):
-    """The wait for the first one is begun anew, with both."""
+    """The wait for the first job is replaced by one for both."""
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": LEASE_MS}])
     for id in ("first", "later"):
         world.add(id, {"do": "sleep", "ms": 600_000})
@@ -135,5 +135,5 @@ def short_jobs_pay_nothing_for_it(world):
         world.add(id, {})
     world.worker(concurrency=1)
     world.until(lambda: world.len() == 0, "all are acknowledged")
-    # On a busy machine one or the other is in hand for longer than it takes.
+    # On a busy machine a job may stay longer than its handler takes.
     assert len(world.proxy.commands(b"DQ.BTOUCH")) < len(ids) / 10

@@ -1,4 +1,4 @@
-"""4, 5: what fails, and what a handler may say."""
+"""4, 5: failures, and what a handler may return or raise."""
 
 from conftest import EACH, scenario
 from proxy import Instead, swallow, without

@@ -1,4 +1,4 @@
-"""1, 8, 14: what a worker has in hand, how long it waits, and batches."""
+"""1, 8, 14: which jobs a worker holds, how long it waits, and batches."""
 
 import json
 
@@ -32,13 +32,13 @@ def runs_as_many_at_a_time_as_it_may(world):
 
 
 def withdraws_no_fetch(command):
-    """CLIENT UNBLOCK of a client that there is not."""
+    """Changes CLIENT UNBLOCK so that it names a client that does not exist."""
     return Instead([*command[:2], b"0"]) if command[:2] == [b"CLIENT", b"UNBLOCK"] else None
 
 
 @scenario(1, breaks(withdraws_no_fetch), gate=EACH)
 def a_free_handler_waits_for_no_other_connection(world):
-    """A fetch that waits holds a place: here for a minute, and one handler is busy."""
+    """A waiting fetch keeps a place: here for a minute, while one handler is busy."""
     other = world.keep(Server().start())
     probe = world.worker(start=False)
     probe.ask("queue", "made", queue="r", name="r", url=other.url)
@@ -71,7 +71,7 @@ def a_server_that_is_away_holds_up_no_other(world):
 
 
 def holds_back_acks(world):
-    """Each ACK waits until nothing else is to be done."""
+    """Each ACK waits until the worker has nothing else to do."""
     never_acks(world)
 
 
@@ -86,7 +86,7 @@ def acknowledges_while_another_job_runs(world):
 
 
 def one_write_each(world):
-    """What came in one write counts as several."""
+    """Counts the commands of one write as several writes."""
 
     def split(proxy):
         class Split(list):
@@ -200,6 +200,6 @@ def payloads_and_ids_are_bytes(world):
 def what_is_not_json_fails_with_a_reason(world):
     world.add("bad", None, payload=b"\xff\x00 no JSON")
     world.worker()
-    # Dead where the library has "undecodable" of test_hardened.py.
+    # Dead in libraries that have "undecodable" of test_hardened.py.
     world.until(lambda: world.state("bad") in ("delayed", "dead"), "it failed")
     assert world.get("bad")["reason"]

@@ -18,7 +18,7 @@ no_after_of_nack = breaks(without_list(b"DQ.NACK", b"AFTER"))
 
 
 def spawns(command):
-    """Not what a client asks for itself."""
+    """Matches the library's own NACK script, not scripts of a client."""
     return command[0].upper() == b"EVAL" and b"DQ.NACK" in command
 
 
@@ -38,7 +38,7 @@ def started(probe, id, world, count=1):
 
 
 def before(probe, *ids):
-    """Each ended before the next one began."""
+    """Asserts that each ended before the next one began."""
     for earlier, later in zip(ids, ids[1:]):
         ended, begun = (probe.events("ended", job=earlier), probe.events("started", job=later)[0])
         assert ended and ended[0]["at"] <= begun["at"], f"{later} began before {earlier} had ended"
@@ -94,7 +94,7 @@ def a_job_runs_after_a_group(world):
 
 @scenario(21, no_after, gate=True, only=HAVE["chain"])
 def a_chain_runs_one_by_one(world):
-    """Also where a worker is quick to take the first one: all are added at once."""
+    """Even if a worker takes the first job quickly: all are added at once."""
     probe = world.worker(concurrency=4)
     for _ in range(3):
         ids = probe.call("q", "chain", jobs=[{"do": "stubborn", "ms": 100}, returns(2), {}])
@@ -119,7 +119,7 @@ def jobs_added_together_can_be_after_one_another(world):
 
 
 def one_by_one(command):
-    """What the proxy recorded is what counts."""
+    """The proxy's record is checked, not the server."""
     if command[0].upper() == b"DQ.MADD":
         command[0] = b"DQ.ADD"
 
@@ -144,13 +144,13 @@ def results(probe, world, id, count=1):
 
 
 def until_last(world, probe, expected):
-    """The server may have the job's end before its probe has told all."""
+    """The server may know the job's end before its probe has reported everything."""
     world.until(lambda: probe.events("results", job="j")[-1]["results"] == expected, f"the last results: {expected}")
 
 
 @scenario(21, no_after_of_nack, gate=True, only=HAVE["wait_for"])
 def a_handler_waits_for_other_jobs(world):
-    """The attempt ends, and is not counted; the next one finds how they ended."""
+    """The attempt ends without being counted; the next one gets the results."""
     world.add("a", returns(1), "DELAY", 86_400_000)
     world.add("b", {"do": "give_up", "reason": "no room"}, "DELAY", 86_400_000)
     world.add("j", script({"wait_for": ["b", "a"]}, {"return": "sum"}), "KEEP", KEEP_MS, "ATTEMPTS", 1)
@@ -167,7 +167,7 @@ def a_handler_waits_for_other_jobs(world):
 
 @scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True, only=HAVE["wait_for"])
 def what_was_waited_for_is_not_waited_for_again(world):
-    """The results stay with the job, also when it waits for others."""
+    """The results stay with the job, even when it waits for more jobs."""
     world.add("a", returns(1), "DELAY", 86_400_000)
     world.add("b", returns(2), "DELAY", 86_400_000)
     actions = [{"wait_for": ["a"]}, {"throw": "once", "times": 2}, {"wait_for": ["b"]}, {"return": 3}]
@@ -201,7 +201,7 @@ def a_handler_spawns_jobs_and_waits_for_them(world):
 
 @scenario(21, no_spawn, gate=True, only=HAVE["spawn"])
 def jobs_are_spawned_together_with_the_wait_for_them(world):
-    """The connection is lost before the command: nothing of it has happened, or all."""
+    """If the connection is lost before the command, nothing of it has happened, or all."""
     world.add("j", script({"spawn": [{"data": returns(n)} for n in range(3)]}, {"return": "ok"}), "KEEP", KEEP_MS)
     world.proxy.rules.append(once(when(spawns, Cut())))
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 10_000}])
@@ -215,13 +215,13 @@ def jobs_are_spawned_together_with_the_wait_for_them(world):
 
 
 def plain_client(world):
-    """Who follows no redirection loses the slots of the other node."""
+    """A client that follows no redirection loses the slots of the other node."""
     world.is_plain = True
 
 
 @scenario(21, plain_client, only=HAVE["cluster"])
 def flows_and_waits_on_a_cluster_whose_slots_move(world):
-    """What belongs together is in one shard, and those who wait follow it."""
+    """Jobs that belong together are in one shard, and clients that wait follow it."""
     cluster = world.keep(Cluster())
     place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
     probe = world.worker(place=place, shards=4, concurrency=4, wait_ms=1000)

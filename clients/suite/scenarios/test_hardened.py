@@ -1,4 +1,4 @@
-"""What strangers and breakers found. A language joins a scenario by adding its name to HAVE."""
+"""Faults that reviewers and attacks found. A language joins a scenario by adding its name to HAVE."""
 
 import json
 
@@ -51,7 +51,7 @@ def no_touch(world):
     world.prepare(lambda proxy: proxy.rules.extend([swallow(b"DQ.TOUCH", touched), held(b"DQ.BTOUCH")]))
 
 
-# --- 4, 5, 12: nothing that users' code does stops or stalls a worker
+# --- 4, 5, 12: nothing that users' code does may stop or stall a worker
 
 
 @scenario(4, no_nack, gate=EACH, only=HAVE["hostile"])
@@ -89,7 +89,7 @@ def always_refused(world):
 
 @scenario(4, always_refused, gate=EACH, only=HAVE["refused"])
 def a_delay_that_the_server_refuses_is_left_out(world):
-    """A hundred years; the job's own ladder, or the worker's, takes its place."""
+    """A delay of a hundred years: the job's backoff, or the worker's, is used instead."""
     world.add("snoozed-job", {"do": "snooze", "ms": CENTURY_MS}, "BACKOFF", 1, 600_000)
     world.add("retried-job", {"do": "retry", "ms": CENTURY_MS, "reason": "busy", "times": 1})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000, "backoff_ms": [600_000]}])
@@ -104,7 +104,7 @@ def a_delay_that_the_server_refuses_is_left_out(world):
 
 
 def soon(command):
-    """As it was once, where the delay was negative."""
+    """As libraries once did with a negative delay."""
     if command[0].upper() != b"DQ.NACK":
         return None
     words = list(command)
@@ -116,7 +116,8 @@ def soon(command):
 
 @scenario(4, rule(soon), gate=EACH, only=HAVE["negative"])
 def a_negative_delay_is_none(world):
-    """Nor does it count as a snooze: a handler that reckons wrongly must not be called in a loop. Zero is a delay."""
+    """It does not count as a snooze either: a handler with a wrong calculation must not run in a loop. Zero is a valid
+    delay."""
     world.add("snoozed-job", {"do": "snooze", "ms": -1000}, "BACKOFF", 1, 600_000)
     world.add("retried-job", {"do": "retry", "ms": -1000, "reason": "busy"})
     world.add("zero", {"do": "snooze", "ms": 0, "times": 1}, "BACKOFF", 1, 600_000)
@@ -146,7 +147,7 @@ def what_cannot_be_decoded_is_dead_at_once(world):
 
 
 def seems_to_ask(command):
-    """What the proxy recorded is what counts."""
+    """The proxy's record is checked, not the server."""
     if command[0].upper() == b"DQ.NACK":
         command[0] = b"DQ.GET"
 
@@ -165,7 +166,7 @@ def a_failure_asks_for_nothing(world):
 
 
 def own_lease_for_all(command):
-    """As workers did that always sent their own."""
+    """As workers did that always sent their own lease."""
     if command[0].upper() != b"DQ.BPOP":
         return None
     words = list(command)
@@ -242,7 +243,7 @@ def after_a_reconnect_a_heartbeat_goes_out_at_once(world):
 
 @scenario(2, no_nack, gate=EACH, only=HAVE["id in hand"])
 def a_job_that_still_runs_here_is_not_begun_again(world):
-    """Its lease ended unnoticed, as in a failover; this process gets its next delivery."""
+    """Its lease ended unnoticed, as in a failover, and this process gets its next delivery."""
     world.add("j", {"do": "stubborn", "ms": 2500, "times": 1})
     probe = world.worker(concurrency=2, hooks=True, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
@@ -257,7 +258,7 @@ def a_job_that_still_runs_here_is_not_begun_again(world):
 
 @scenario(2, no_nack, gate=EACH, only=HAVE["two workers"])
 def a_job_that_another_worker_of_the_process_runs_is_not_begun_again(world):
-    """Each with a queue of its own, as programs make them."""
+    """Each worker has a queue object of its own, as programs make them."""
     world.add("j", {"do": "stubborn", "ms": 2500, "times": 1})
     probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
@@ -277,7 +278,7 @@ def a_job_that_another_worker_of_the_process_runs_is_not_begun_again(world):
     world.gone("j")
 
 
-# --- 3, 23: what is sent twice
+# --- 3, 23: commands that are sent twice
 
 
 @scenario(3, rule(swallow(b"DQ.ACK", b":0\r\n")), gate=EACH, only=HAVE["lost ack"])
@@ -298,7 +299,8 @@ def ids_of_the_server(world):
 
 @scenario(23, ids_of_the_server, gate=EACH, only=HAVE["lost add"])
 def an_add_whose_answer_was_lost_adds_one_job(world):
-    """By a client of the program's own. Whether it sends again what got no answer or not: once it is sent again."""
+    """With a client made by the program. Whether or not it repeats unanswered commands, the command is repeated
+    once."""
     id_of = getattr(world, "id_of", lambda id: id)
 
     def lost(command):
@@ -327,7 +329,7 @@ def right_durations(world):
 
 @scenario(15, right_durations, gate=EACH, only=HAVE["durations"])
 def a_negative_duration_is_a_mistake_of_the_caller(world):
-    """Who is told before anything is sent."""
+    """The user is told before anything is sent."""
     wrong = getattr(world, "wrong_ms", -1)
     probe = world.worker(start=False)
     for name in ("delay", "ttr", "ttl", "backoff"):
@@ -337,7 +339,7 @@ def a_negative_duration_is_a_mistake_of_the_caller(world):
     assert not world.proxy.commands(b"DQ.ADD")
 
 
-# --- 7: what waiting cannot mend
+# --- 7: errors that do not pass with time
 
 
 def seems_transient(world):
@@ -347,7 +349,7 @@ def seems_transient(world):
 
 @scenario(7, seems_transient, gate=EACH, only=HAVE["fatal"])
 def what_the_acl_forbids_ends_a_worker_at_once(world):
-    """A job that hangs, and a drain of a minute, do not hold it up."""
+    """Neither a hanging job nor a drain of a minute delays it."""
     rights = ["on", ">pw", "~*", "&*", "+@all", "-dq.nack"]
     world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
     world.add("slow", {"do": "hang"})
@@ -366,7 +368,7 @@ def without_bpop(world):
 
 @scenario(7, without_bpop, only=HAVE["rights"])
 def the_rights_of_the_docs_are_enough_in_a_cluster(world):
-    """Lines of docs/operations.md, and what it says that a cluster needs besides."""
+    """Lines of docs/operations.md, with what a cluster needs besides."""
     cluster = world.keep(Cluster())
     besides = [
         "+cluster|slots",
@@ -411,7 +413,7 @@ def a_missing_password_is_not_called_a_wrong_one(world):
     assert texts[0] != texts[1], texts
 
 
-# --- 1, 14: in hand
+# --- 1, 14: jobs held by a worker
 
 
 def hoards(world):
@@ -435,7 +437,7 @@ def no_job_waits_for_a_handler_that_another_kind_has(world):
     ]
     probe = world.worker(concurrency=2, handlers=handlers)
     probe.wait("started", count=2, patience_s=world.patience_s)
-    # Two handlers run: nothing but what they have is in hand. What was just fetched begins in a moment.
+    # While two handlers run, the worker holds only their jobs. A job just fetched starts in a moment.
     world.until(
         lambda: world.lasts(lambda: world.len("RESERVED") == len(probe.events("started")), for_s=0.5),
         "no job in hand waits for a handler",

@@ -1,4 +1,4 @@
-"""2, 3: leases are kept, lost jobs are noticed, ends are told."""
+"""2, 3: leases are renewed, lost jobs are noticed, ends are reported."""
 
 import signal
 import time
@@ -62,7 +62,7 @@ def acks_whoever_has_it(world):
         return None
 
     no_heartbeats(world)
-    # It takes its lease to be longer than it is, or it would know that it is over.
+    # It takes its lease to be longer than it is: otherwise it would know that it has expired.
     world.settings["worker"] = {"handlers": [{"lease_ms": 600_000}]}
     for word in (b"TTR", b"LEASE"):
         short = with_value(b"DQ.BPOP", word, lambda _: b"600")
@@ -113,7 +113,7 @@ def a_worker_stopped_for_longer_than_its_lease_begins_nothing_that_it_has_lost(w
 
 
 def refuse_acks_of(world, id):
-    """As long as the id is in the set that it returns."""
+    """Applies as long as the id is in the set that it returns."""
     refused = {id.encode()}
     busy = Reply(b"-BUSY try again\r\n")
     world.proxy.rules.append(when(lambda command: command[0].upper() == b"DQ.ACK" and command[3] in refused, busy))
@@ -179,7 +179,7 @@ def jobs_that_came_while_the_worker_stood_still_are_worked_on(world):
 
 
 def caught_waiting(world, probe):
-    """Stops the probe, and has the server hand a job to it."""
+    """Stops the probe, and has the server deliver a job to it."""
     for n in range(20):
         world.until(world.waiting, "it waits")
         probe.signal(signal.SIGSTOP)
@@ -201,7 +201,7 @@ def acknowledges_with_the_token(world):
 
 
 def acks_without_token(command):
-    """What the proxy recorded is what counts: so it forgets the token."""
+    """The proxy's record is checked, so it forgets the token."""
     if command[0].upper() == b"DQ.ACK":
         command[:] = [*command[:2], command[3]]
     return None
@@ -243,7 +243,7 @@ def an_ack_whose_answer_the_connection_lost_does_no_harm(world):
 
 @scenario(3, lambda world: world.prepare(lambda proxy: proxy.replies.append(acked_anyway)), gate=True)
 def an_ack_that_finds_nothing_is_reported_as_lost(world):
-    # A wait for what is cancelled would hear of it first, or the heartbeat of a worker that may not wait.
+    # Otherwise a wait for the cancellation, or the heartbeat of a worker that may not wait, would notice it first.
     world.proxy.rules.append(swallow(b"DQ.BTOUCH", b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n"))
     world.proxy.rules.append(swallow(b"DQ.TOUCH", touched))
     world.add("j", {"do": "stubborn", "ms": 400})
@@ -286,7 +286,7 @@ def a_handler_that_exits_the_process_costs_only_a_lease(world):
 
 @scenario(2, lambda world: world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n"))))
 def a_lease_shorter_than_the_round_trip(world):
-    """The job may come more than once; the worker neither spins nor ends, and goes on to the next."""
+    """The job may be delivered more than once; the worker neither spins nor ends, and continues with the next job."""
     world.proxy.delay_s = 0.1
     world.add("j", {})
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 50}])

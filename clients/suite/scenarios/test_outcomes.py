@@ -1,4 +1,4 @@
-"""16, 20: results and who waits for them, progress. A language joins by its name in HAVE."""
+"""16, 20: results and clients that wait for them, progress. A language joins by its name in HAVE."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ DAY_MS = 86_400_000
 
 
 def without_results(command):
-    """As an ACK that gives none."""
+    """Changes the ACK to one without results."""
     if command[0].upper() != b"DQ.ACK" or command[2].upper() != b"RESULTS":
         return None
     rows = [command[at : at + 2] for at in range(3, len(command), 3)]
@@ -123,7 +123,7 @@ def a_result_that_the_connection_lost_is_sent_again(world):
 
 
 def waits(world, probe, *ids):
-    """Beside what the probe does else, until the server knows of all."""
+    """Waits in the background, until the server knows all the waits."""
     for id in ids:
         args = {"id": id, "timeout": timeout_ms(world)}
         probe.order("call", queue="q", method="wait", args=args, tag=id)
@@ -149,7 +149,7 @@ def who_waits_is_told_the_result(world):
 
 @scenario(16, deaf, gate=True, only=HAVE["wait"])
 def who_waits_is_told_why_there_is_no_result(world):
-    """One after the other: what ends before the next DQ.AWAIT and is not kept is unknown."""
+    """Waits one after the other: an end before the next DQ.AWAIT is unknown unless the job is kept."""
     asking = world.producer()
     world.worker()
 
@@ -179,9 +179,9 @@ def soon_over(world):
 
 @scenario(16, soon_over, gate=True, only=HAVE["wait"])
 def a_wait_has_an_end(world):
-    """And the next one goes on from there."""
+    """The next wait continues from there."""
     asking = world.producer()
-    # Kept, as it may end before the second wait has come to the server.
+    # Kept, as the job may end before the second wait reaches the server.
     world.add("j", returns(5), "DELAY", 0 if hasattr(world, "due") else DAY_MS, *KEPT)
     world.worker()
     if hasattr(world, "due"):
@@ -222,7 +222,7 @@ def many_waits_share_one_connection(world):
 
 
 def deaf_later(world):
-    """Only the first wait is heard."""
+    """Only the first wait gets an answer."""
     seen = []
     silent = held(b"DQ.AWAIT")
 
@@ -304,7 +304,7 @@ def progress_that_the_connection_lost_is_sent_again(world):
 
 
 def not_with_the_end(world):
-    """What was sent is not said again."""
+    """Progress that was sent is not sent again."""
     seen = []
 
     def change(command):
@@ -316,7 +316,7 @@ def not_with_the_end(world):
 
 @scenario(20, not_with_the_end, gate=EACH, only=HAVE["progress"])
 def an_end_that_overtakes_the_last_progress_takes_it_along(world):
-    """The courier's write is late, and the end goes with the next fetch."""
+    """The write of the progress is late, and the end is sent with the next fetch."""
     late = threading.Event()
     world.proxy.rules.append(once(when(is_progress, Held(late))))
     world.add("j", {"do": "progress", "steps": [[1, "all"]], "ms": 400}, *KEPT)

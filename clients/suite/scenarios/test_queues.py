@@ -64,7 +64,7 @@ def shards_by_crc32_of_the_id(world):
 
 
 def plain_client(world):
-    """Who follows no redirection loses the slots of the other node."""
+    """A client that follows no redirection loses the slots of the other node."""
     world.is_plain = True
 
 
@@ -151,7 +151,7 @@ def hooks_are_called(world):
 
 
 def other_tokens(world):
-    """Tokens that went through a number with too few digits."""
+    """Tokens that were rounded by a number type with too few digits."""
 
     def rule(command):
         if command[0].upper() in (b"DQ.ACK", b"DQ.NACK", b"DQ.TOUCH"):

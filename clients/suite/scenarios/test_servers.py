@@ -1,4 +1,4 @@
-"""7: the server goes, and what cannot work is said."""
+"""7: the server fails, and permanent errors are reported."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ def never_acks(world):
 
 
 def seems_transient(world):
-    """What is fatal seems to be a server that starts."""
+    """A fatal error looks like a server that is starting."""
 
     def change(command, reply):
         return b"-LOADING the server is loading\r\n" if reply.startswith(b"-") else None
@@ -23,7 +23,7 @@ def seems_transient(world):
 
 
 def seems_fatal(world):
-    """What passes seems to be a server without the module."""
+    """A passing error looks like a server without the module."""
 
     def change(command, reply):
         return b"-ERR unknown command 'DQ.BPOP'\r\n" if reply.startswith(b"-") else None
@@ -32,7 +32,7 @@ def seems_fatal(world):
 
 
 def held_up(world):
-    """The worker stands still from the fault on."""
+    """The worker is frozen from the fault on."""
     world.on_fault = lambda probe: probe.signal(19)
 
 
@@ -43,12 +43,12 @@ def fault(world, probe):
 
 @scenario(7, held_up, gate=EACH)
 def a_killed_server_comes_back(world):
-    # Else what was written while the disk is busy may be lost, and the lease with it.
+    # Otherwise writes made while the disk is busy, and with them the lease, may be lost.
     world.db.config_set("appendfsync", "always")
     world.add("before", {"do": "stubborn", "ms": 2000})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="before")
-    # It is fetched with the worker's own, which would end before the server is back.
+    # It is fetched with the worker's lease, which would end before the server is back.
     world.until(lambda: world.get("before")["deadline"] > world.now_ms() + 30_000, "its kind's lease is the server's")
     world.server.kill()
     fault(world, probe)
@@ -208,7 +208,7 @@ def with_a_key_of_another_type_it_says_so(world):
 
 
 def fixed_address(world):
-    """Who asks no Sentinel stays with the master that is gone."""
+    """A client that asks no Sentinel stays with the failed master."""
     world.follows = False
 
 

@@ -1,4 +1,4 @@
-"""21: what a handler has done is kept, and signals wake it. A language joins by its name in HAVE."""
+"""21: a handler's steps are kept, and signals wake it. A language joins by its name in HAVE."""
 
 import json
 
@@ -26,7 +26,7 @@ def result(world, id="j"):
 
 
 def hurry(world, id="j"):
-    """It is due at once."""
+    """Makes the job due at once."""
     assert world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, id) == 1
 
 
@@ -90,7 +90,7 @@ def stale(command):
 
 @scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True, only=HAVE["step"])
 def a_job_that_is_lost_keeps_no_step(world):
-    """Its handler is told as of any loss, and its end is not said to the server."""
+    """The handler is told, as of any loss, and the job's end is not sent to the server."""
     world.proxy.rules.append(stale)
     add_script(world, {"step": "charge", "value": 7}, {"step": "ship", "value": 8}, {"return": "sent"})
     probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 60_000}])
@@ -103,7 +103,7 @@ def a_job_that_is_lost_keeps_no_step(world):
 
 @scenario(21, breaks(without(b"DQ.NACK", b"REASON")), gate=True, only=HAVE["names"])
 def a_name_twice_in_one_attempt_is_a_mistake(world):
-    """And so is a name of the library's own."""
+    """Names that the library itself uses are refused, too."""
     wrong = {
         "step-step": [{"step": "a", "value": 1}, {"step": "a", "value": 2}],
         "step-wait": [{"step": "a", "value": 1}, {"wait": "a"}],
@@ -148,7 +148,7 @@ def a_sleep_ends_the_attempt(world):
 
 
 def in_a_transaction(command):
-    """As one of MULTI and EXEC, which goes on behind a command that is refused."""
+    """As with MULTI and EXEC, which continue after a command that is refused."""
     if command[0].upper() != b"EVAL":
         return None
     return Instead([command[0], command[1].replace(b"reply.err then", b"false then"), *command[2:]])
@@ -156,7 +156,7 @@ def in_a_transaction(command):
 
 @scenario(21, breaks(in_a_transaction), gate=EACH, only=HAVE["sleep"])
 def a_sleep_for_which_there_is_no_room_is_an_attempt_that_failed(world):
-    """Also a wait with an end. It is counted, so that it ends, and says why."""
+    """Also a wait with a time limit. The attempt counts, so that the job dies in the end, with the reason."""
     for n, action in enumerate(({"sleep": "nap", "ms": 60_000}, {"wait": "signed", "ms": 60_000})):
         add_script(world, action, {"return": 1}, id=f"j{n}", options=("ATTEMPTS", 2, "BACKOFF", 1, 100))
     world.db.execute_command("DQ.CFGSET", "q", "MAXBYTES", 1)
@@ -201,7 +201,7 @@ def a_signal_may_come_first(world):
 
 @scenario(21, no_sleep, gate=True, only=HAVE["signal"])
 def a_wait_for_a_signal_has_an_end(world):
-    """And stays over when the signal comes after all."""
+    """And it stays so when the signal comes after all."""
     actions = [{"wait": "signed", "ms": 60_000}, {"throw": "later", "times": 2}, {"return": "off"}]
     add_script(world, *actions, options=("BACKOFF", 1, 600_000))
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
@@ -218,7 +218,7 @@ def a_wait_for_a_signal_has_an_end(world):
 
 @scenario(21, no_nack, gate=True, only=HAVE["signal"])
 def a_signal_between_the_look_and_the_wait_is_not_missed(world):
-    """It comes after the delivery, and before the job is given back."""
+    """The signal comes after the delivery, and before the job is given back."""
     from threading import Event
 
     from proxy import Held

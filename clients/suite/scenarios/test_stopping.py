@@ -21,7 +21,7 @@ def given_back(command):
 
 
 def deaf(world):
-    """The probe is held up before it is told to stop, for as long as a scenario waits."""
+    """The probe is frozen before it is told to stop, for as long as a scenario waits."""
 
     def hold(probe):
         probe.stop_late = True
@@ -72,13 +72,13 @@ def a_waiting_fetch_is_withdrawn_at_once(world):
 
 
 def fetches_on(world):
-    """CLIENT UNBLOCK has no effect, nor does the end of a connection: jobs go to who waits no more."""
+    """Neither CLIENT UNBLOCK nor closing the connection has an effect: jobs go to a client that no longer waits."""
     world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", given_back)))
 
 
 @scenario(6, fetches_on)
 def no_job_is_stranded_by_a_deploy(world):
-    """Jobs come all the time while workers stop: each is worked on, or given back at once."""
+    """Jobs keep coming while workers stop: each is run, or given back at once."""
     stop = threading.Event()
     added = []
 
@@ -141,7 +141,7 @@ def stops_in_time_when_the_server_is_gone(world):
 
 
 def spinning(world):
-    """As many connections as a worker makes that spins."""
+    """As many connections as a spinning worker makes."""
 
     def connect():
         for _ in range(200):
@@ -161,7 +161,7 @@ def a_drain_without_its_server_does_not_spin(world):
     probe.order("stop")
     getattr(world, "on_drain", lambda: None)()
     probe.wait("ended", job="long")
-    # As it waits twice as long after each, up to seconds.
+    # After each failure it waits twice as long, up to seconds.
     assert world.proxy.connections < 50, world.proxy.connections
 
 

@@ -1,4 +1,4 @@
-"""18, 19, 22: limits of time, errors that are final, middleware, health. A language joins by its name in HAVE."""
+"""18, 19, 22: time limits, final errors, middleware, health. A language joins by its name in HAVE."""
 
 from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
@@ -35,7 +35,7 @@ def a_handler_has_only_so_much_time(world):
 
 @scenario(18, no_nack, gate=True, only=HAVE["timeout"])
 def what_a_handler_does_after_its_time_is_dropped(world):
-    """The job fails at once; the handler's place is taken until it ends."""
+    """The job fails at once; the handler's place stays taken until it ends."""
     world.add("j", {"do": "stubborn", "ms": 4000}, "BACKOFF", 1, 600_000)
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000, "timeout_ms": 1000}])
     probe.wait("started", job="j")
@@ -52,7 +52,7 @@ def what_a_handler_does_after_its_time_is_dropped(world):
 
 @scenario(18, breaks(not_fatal), gate=True, only=HAVE["errors"])
 def which_errors_are_final(world):
-    """``retry_on``: all others are; ``give_up_on``: these are."""
+    """``retry_on``: all other errors are final; ``give_up_on``: these errors are."""
     for kind in ("retry", "give up"):
         for type in ("Flaky", "Broken", None):
             data = {"do": "throw", "type": type, "message": f"of type {type}"}

@@ -1,4 +1,4 @@
-//! What must hold of all that was sent and received.
+//! The rules that everything sent and received must satisfy.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,15 +9,15 @@ use super::record::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Delivered, and what it is after was not over.
+    /// Delivered before a job that it is after had ended.
     Early,
-    /// Results that are not those of the jobs that it is after.
+    /// The results are not those of the jobs that it is after.
     Results,
-    /// Dead of a job that did not end so.
+    /// Dead because of a job that did not end that way.
     Died,
-    /// Added, and neither there nor ended.
+    /// Added, and neither ended nor still there.
     Lost,
-    /// Blocked, and nothing can free it.
+    /// Blocked, and nothing can unblock it.
     Stuck,
 }
 
@@ -67,7 +67,7 @@ pub fn judge(record: &Record) -> Vec<Found> {
     found
 }
 
-/// Those that wait for nothing that can still end.
+/// Blocked jobs that wait for nothing that can still end.
 pub fn stuck(seen: &Blocked) -> Vec<String> {
     let waits = |after: &After| match after {
         After::Jobs(ids) => ids.iter().any(|id| seen.held.contains(id)),
@@ -78,19 +78,20 @@ pub fn stuck(seen: &Blocked) -> Vec<String> {
 }
 
 impl<'a> Jobs<'a> {
-    /// Those that may have taken effect.
+    /// Ends of the job that may have taken effect.
     fn ends(&self, id: &str) -> impl Iterator<Item = &&'a Ended> + use<'_, 'a> {
         let ended = self.ended.get(id).into_iter().flatten();
         ended.filter(|end| end.answer != Answer::No)
     }
 
-    /// Whether it may have ended so by then.
+    /// Whether it may have ended that way by then.
     fn may_have(&self, id: &str, by_us: u64, is: impl Fn(&How) -> bool) -> bool {
         self.ends(id)
             .any(|end| end.span.sent_us < by_us && is(&end.how))
     }
 
-    /// By its own NACK, or as one that it is after died or went.
+    /// Whether it may be dead: by its own NACK, or because a job that it is after died or was
+    /// removed.
     fn may_be_dead(&self, id: &str, by_us: u64) -> bool {
         let is_dead = |how: &How| matches!(how, How::Dead(_));
         let (mut seen, mut open) = (HashSet::new(), vec![id]);
@@ -112,7 +113,7 @@ impl<'a> Jobs<'a> {
             && self.causes(id).any(|cause| is_gone(cause))
     }
 
-    /// All that it may ever have been after.
+    /// All jobs that it may ever have been after.
     fn causes(&self, id: &str) -> impl Iterator<Item = &'a String> + use<'_, 'a> {
         let added = self.added.get(id).map(|it| &it.after);
         let jobs = added.and_then(|after| match after {
@@ -158,7 +159,7 @@ impl<'a> Jobs<'a> {
         let Some(added) = self.added.get(job.id.as_str()) else {
             return vec![(Fault::Results, format!("{}: nobody added it", job.id))];
         };
-        // What it is after now: what it was given back for last, or what it came with.
+        // What the job is after now: what it was last given back for, or what its ADD named.
         let forks = self.forked.get(job.id.as_str()).into_iter().flatten();
         let before = forks.filter(|it| it.token < job.token && it.answer != Answer::No);
         let mut possible: Vec<(Vec<String>, OnDead)> = vec![match &added.after {
@@ -177,7 +178,7 @@ impl<'a> Jobs<'a> {
         let is_kicked = self.is_kicked(&job.id, job.span.ended_us);
         let is_done = |how: &How| matches!(how, How::Done(_));
         if is_kicked && self.may_have(&job.id, job.span.ended_us, is_done) {
-            // It runs again, after nothing: what it was after went with its end.
+            // It runs again, and is after nothing: what it was after was dropped when it ended.
             possible.push((Vec::new(), OnDead::Run));
         }
         let shown: Vec<&String> = job.results.iter().map(|(id, _, _)| id).collect();
@@ -252,7 +253,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// All that was in the group when it came must have ended.
+    /// Every job that was in the group when this one was added must have ended.
     fn judge_group(&self, job: &Delivered, added: &Added, group: &str) -> Option<Found> {
         let by_us = job.span.ended_us;
         let of_group = |it: &&&Added| {
@@ -271,9 +272,10 @@ impl<'a> Jobs<'a> {
 
 type Falsify = fn(&mut Record) -> bool;
 
-/// What the judge must notice. False where there is nothing to try it on.
+/// Faults that the judge must notice. A function returns false if the record has nothing to
+/// falsify.
 pub const CANARIES: [(Fault, Falsify); 10] = [
-    // The end of the first job that a delivery was after comes after that delivery.
+    // The first job that a delivery was after ends only after that delivery.
     (Fault::Early, |record| {
         let Some((id, by_us)) = a_join(record) else {
             return false;
@@ -286,7 +288,7 @@ pub const CANARIES: [(Fault, Falsify); 10] = [
         }
         true
     }),
-    // The same, with all that was in a group.
+    // All jobs of a group end only after the delivery that waited for them.
     (Fault::Early, |record| {
         let after_group = |event: &Event| match event {
             Event::Added(it) if matches!(it.after, After::Group(_)) => Some(it.id.clone()),
@@ -342,7 +344,7 @@ pub const CANARIES: [(Fault, Falsify); 10] = [
         record.events.extend(lost.map(Event::Added));
         true
     }),
-    // Nothing is there that the blocked ones wait for.
+    // Nothing exists that the blocked jobs wait for.
     (Fault::Stuck, |record| {
         let mut blocked = record.blocked.iter_mut();
         let some = blocked.find(|it| !it.jobs.is_empty());
@@ -354,7 +356,7 @@ pub const CANARIES: [(Fault, Falsify); 10] = [
     }),
 ];
 
-/// A delivery after several jobs, of which the first is done; and when it was answered.
+/// A delivery after several jobs, the first of which is done; and when it was answered.
 fn a_join(record: &Record) -> Option<(String, u64)> {
     record.events.iter().find_map(|event| match event {
         Event::Delivered(it) => is_join(it).then(|| (it.results[0].0.clone(), it.span.ended_us)),

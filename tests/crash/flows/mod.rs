@@ -1,5 +1,5 @@
-//! Jobs after others, over the lives of a server that is killed, with `appendfsync always`: none is delivered before
-//! all that it is after has ended, its results are what was answered, and none is lost or blocked for ever.
+//! Jobs after others, over the lives of a server that is killed, with `appendfsync always`. None is delivered before
+//! all that it is after has ended, its results are the answered ones, and none is lost or blocked for ever.
 
 mod judge;
 mod record;
@@ -25,7 +25,7 @@ use worker::{blocked, drain, Worker};
 pub const QUEUES: [&str; 2] = ["kept", "plain"];
 const WORKERS: u64 = 3;
 
-/// So many lives at least, and more on a machine that is too busy for much to happen in them.
+/// Plays at least `lives` lives, and more on a machine that is too busy for much to happen in each.
 fn play(seed: u64, lives: u64) -> Record {
     let mut rng = Rng::new(seed ^ 0x666c_6f77);
     let mut server = builder().aof().config("appendfsync", "always").start();

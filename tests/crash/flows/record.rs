@@ -1,9 +1,9 @@
-//! What clients sent and received, and what was blocked between two lives.
+//! What clients sent and received, and which jobs were blocked between two lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// When a command was sent, and when it was answered or given up.
+/// When a command was sent, and when it was answered or abandoned.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub sent_us: u64,
@@ -14,7 +14,7 @@ pub struct Span {
 pub enum Answer {
     Yes,
     No,
-    /// The connection died before it.
+    /// The connection died before the answer.
     Unknown,
 }
 
@@ -43,12 +43,12 @@ impl OnDead {
     }
 }
 
-/// Ids begin with it.
+/// The queue of a job: the first letter of its id.
 pub fn queue_of(id: &str) -> char {
     id.chars().next().expect("an id")
 }
 
-/// Ids are never added again.
+/// An ADD. No id is added twice.
 #[derive(Clone, Debug)]
 pub struct Added {
     pub id: String,
@@ -59,7 +59,7 @@ pub struct Added {
     pub span: Span,
 }
 
-/// How a job ended that it was after: outcome and value.
+/// How a job in an AFTER ended: id, outcome, value.
 pub type Outcome = (String, Option<String>, Option<String>);
 
 #[derive(Clone, Debug)]
@@ -72,9 +72,9 @@ pub struct Delivered {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// With its result.
+    /// Done, with its result.
     Done(String),
-    /// With its reason.
+    /// Dead, with its reason.
     Dead(String),
     Deleted,
 }
@@ -87,7 +87,7 @@ pub struct Ended {
     pub span: Span,
 }
 
-/// Given back, to be after others, which were added in the same transaction.
+/// A job that was given back until others have ended, which were added in the same transaction.
 #[derive(Clone, Debug)]
 pub struct Forked {
     pub id: String,
@@ -110,7 +110,7 @@ pub enum Event {
     Ended(Ended),
     Forked(Forked),
     Kicked(Kicked),
-    /// Found dead, with its reason.
+    /// Found dead: id and reason.
     Died(String, String),
 }
 
@@ -127,7 +127,7 @@ impl Event {
     }
 }
 
-/// The blocked jobs of a queue when a server has come back, and those jobs and groups that can still end.
+/// The blocked jobs of a queue when a server has started again, and those jobs and groups that can still end.
 #[derive(Clone, Debug, Default)]
 pub struct Blocked {
     pub jobs: BTreeMap<String, After>,
@@ -138,7 +138,7 @@ pub struct Blocked {
 pub struct Record {
     pub events: Vec<Event>,
     pub blocked: Vec<Blocked>,
-    /// Still blocked when all else had ended.
+    /// Jobs that were still blocked when all others had ended.
     pub left: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ impl Record {
         })
     }
 
-    /// Enough has happened to be judged.
+    /// Whether enough has happened to be judged.
     pub fn is_rich(&self) -> bool {
         let added = self.count(|event| matches!(event, Event::Added(_)));
         added > 500 && self.joins() > 80 && self.failures() > 10

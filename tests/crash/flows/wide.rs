@@ -1,5 +1,5 @@
-//! One end that frees more jobs than one command does, and servers that are killed before all of them are free: what is
-//! under way is data, and goes on in the next life.
+//! One end that unblocks more jobs than one command does, and servers that are killed before all are unblocked: the
+//! unfinished work is data, and continues in the next life.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::support::raw::encode;
 use crate::support::{poll, wait_until, Client, Reply, Server, PATIENCE};
 
 const JOBS: u64 = 12_000;
-/// A server may have freed all of them before it is killed.
+/// More than one try, as a server may have unblocked all jobs before it is killed.
 const TRIES: u64 = 30;
 
-/// As they were added.
+/// Adds the jobs, in order.
 fn add(server: &Server) {
     let mut client = server.raw();
     let mut bytes = encode(&[b"DQ.ADD", b"wide", b"root", b"x"]);
@@ -36,7 +36,7 @@ fn length(client: &mut Client, state: &str) -> u64 {
     number(&cmd!(client, "DQ.LEN", "wide", state))
 }
 
-/// Whether all that were blocked are there, free, in their order, and due since the one end.
+/// None if all that were blocked are ready, in their order, and due since the one end.
 fn fault(ready: &[(String, u64)], ended: u64) -> Option<String> {
     let in_order = ready.iter().enumerate();
     let out = in_order
@@ -65,7 +65,7 @@ fn a_wide_end_is_carried_out_over_all_lives() {
         };
         let (id, token) = (text(&root[0]), text(&root[2]));
         client.send(cmd("DQ.ACK").arg(&["wide", "RESULTS", &id, &token, "result"]));
-        // Several lives, each too short for all of it.
+        // Several lives, each too short for all of the work.
         for _ in 0..4 {
             poll(Duration::from_micros(rng.below(6000)), || None::<()>);
             server.kill();
@@ -75,7 +75,7 @@ fn a_wide_end_is_carried_out_over_all_lives() {
             amid += u64::from(blocked > 0 && blocked < JOBS);
         }
         let mut client = server.connect();
-        // It may never have been carried out.
+        // The first ACK may never have been carried out.
         cmd!(client, "DQ.ACK", "wide", "RESULTS", id, token, "result");
         wait_until("none is blocked", PATIENCE, || {
             length(&mut client, "BLOCKED") == 0

@@ -1,4 +1,4 @@
-//! Clients that add jobs after others, and carry jobs out.
+//! Clients that add jobs after others, and run jobs.
 
 use std::sync::Mutex;
 
@@ -19,18 +19,18 @@ pub struct Worker<'a> {
     pub client: Client,
     pub rng: Rng,
     pub clock: Clock,
-    /// Queues and ids of the jobs that were added last, by all workers.
+    /// Queues and ids of the latest jobs of all workers.
     pub known: &'a Mutex<Vec<(usize, String)>>,
-    /// A part of its ids.
+    /// Part of the ids that it makes.
     pub name: String,
     pub serials: u64,
     pub events: Vec<Event>,
 }
 
-/// The connection is of no use any more.
+/// The connection can no longer be used.
 struct Gone;
 
-/// Those that random graphs and a kill may raise.
+/// Errors that random graphs and a kill may cause.
 const ERRORS: [&str; 3] = [
     "AFTER names a job that the queue does not hold",
     "AFTER would wait for itself",
@@ -52,7 +52,7 @@ impl Worker<'_> {
         }
     }
 
-    /// None: no answer.
+    /// Sends a command; None: no answer came.
     fn ask(&mut self, command: &Cmd) -> (Option<Value>, Span) {
         let sent_us = self.clock.stamp().at_us;
         let reply = self.client.call_raw(command);
@@ -96,7 +96,7 @@ impl Worker<'_> {
         format!("{queue}{}.{}", self.name, self.serials)
     }
 
-    /// Of the jobs that were added last to that queue.
+    /// Some of the latest jobs of that queue.
     fn some_known(&mut self, queue: usize) -> Vec<String> {
         let known = self.known.lock().expect("no panic");
         let known = known.iter().rev().filter(|(of, _)| *of == queue);
@@ -162,7 +162,7 @@ impl Worker<'_> {
         }))
     }
 
-    /// A dead or a blocked one.
+    /// Kicks dead or blocked jobs.
     fn kick(&mut self) -> Result<(), Gone> {
         let queue = self.rng.below(QUEUES.len() as u64) as usize;
         let state = *self.rng.pick(&["DEAD", "BLOCKED"]);
@@ -208,7 +208,7 @@ impl Worker<'_> {
         match self.rng.below(40) {
             0..=2 => self.end(queue, id.clone(), token, How::Dead(format!("{id}-{token}"))),
             3..=5 => self.fork(queue, id, token),
-            // Its lease ends.
+            // Its lease expires.
             6 => Ok(()),
             7 | 8 => {
                 let delay = self.rng.below(30);
@@ -245,7 +245,7 @@ impl Worker<'_> {
         }))
     }
 
-    /// Adds jobs, and gives its own back until they have ended.
+    /// Adds jobs, and gives its own job back until they have ended.
     fn fork(&mut self, queue: usize, id: String, token: u64) -> Result<(), Gone> {
         let children: Vec<String> = (0..1 + self.rng.below(3))
             .map(|_| self.new_id(queue))
@@ -327,7 +327,7 @@ fn ids(client: &mut Client, queue: &str, state: &str) -> Vec<String> {
     }
 }
 
-/// A field of DQ.GET.
+/// A field of a job, by DQ.GET.
 fn field(client: &mut Client, queue: &str, id: &str, name: &str) -> Option<Value> {
     let Value::Array(words) = cmd!(client, "DQ.GET", queue, id) else {
         return None;
@@ -338,7 +338,7 @@ fn field(client: &mut Client, queue: &str, id: &str, name: &str) -> Option<Value
         .map(|it| it[1].clone())
 }
 
-/// Once nothing is under way any more.
+/// The blocked jobs of all queues, once nothing is under way any more.
 pub fn blocked(client: &mut Client) -> Vec<Blocked> {
     QUEUES
         .iter()
@@ -347,7 +347,7 @@ pub fn blocked(client: &mut Client) -> Vec<Blocked> {
                 let seen = seen_blocked(client, queue);
                 super::judge::stuck(&seen).is_empty().then_some(seen)
             });
-            // For the judge to see.
+            // Otherwise left to the judge.
             found.unwrap_or_else(|| seen_blocked(client, queue))
         })
         .collect()
@@ -360,7 +360,7 @@ fn seen_blocked(client: &mut Client, queue: &str) -> Blocked {
             Some(Value::Array(ids)) if !ids.is_empty() => {
                 After::Jobs(ids.iter().map(text).collect())
             }
-            // One that was freed since is blocked no more.
+            // A job that was unblocked meanwhile no longer counts.
             Some(_) => match field(client, queue, &id, "after-group")
                 .as_ref()
                 .and_then(bytes)
@@ -391,7 +391,8 @@ fn seen_blocked(client: &mut Client, queue: &str) -> Blocked {
     seen
 }
 
-/// All that can run runs, and the dead run again, until nothing is left, or what is left is stuck.
+/// Runs everything that can run, and the dead jobs again, until nothing is left, or what is left is
+/// stuck.
 pub fn drain(server: &Server, clock: Clock, record: &mut Record) {
     let known = Mutex::new(Vec::new());
     let mut worker = Worker {

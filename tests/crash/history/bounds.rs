@@ -1,6 +1,6 @@
-//! What a queue takes: with MAXLEN an ADD is refused only where the queue can have been full, and never
-//! taken where it was; with NX and DEDUPE only where the id can have been in use or remembered, and never
-//! taken where it was.
+//! MAXLEN, DEDUPE and NX. An ADD is refused by MAXLEN only if the queue may have been full, and never accepted if it
+//! was. One with NX is refused only if the id may have been in use or in the dedupe window, and never accepted if it
+//! was.
 
 use super::check::{Rule, Verdict};
 use super::presence::{is_live, may_be_there};
@@ -21,7 +21,7 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Of an ADD that is no growth where a live job has its id: with NX it is none.
+/// The queue's length at an ADD that would make it longer. With NX a live job of its id excludes that.
 fn check_length(
     stories: &Stories<'_>,
     story: &Story<'_>,
@@ -85,7 +85,7 @@ fn check_condition(
     }
 }
 
-/// Entries that have finished a job of its id for certain, or may have.
+/// Entries that have certainly finished a job with its id, or may have (`for_certain`: false).
 fn finishers<'s, 'a>(
     stories: &'s Stories<'a>,
     story: &'s Story<'a>,
@@ -107,8 +107,8 @@ fn finishers<'s, 'a>(
     acks.chain(unanswered.map(|(entry, _)| *entry))
 }
 
-/// Is there one so short a time before that its id must have been remembered? DEL forgets it, be there
-/// a job or not.
+/// Whether one of them is so recent that the id must be in the dedupe window. DEL removes an id from it, whether there
+/// is a job or not.
 fn is_remembered(stories: &Stories<'_>, story: &Story<'_>, bounds: Bounds) -> bool {
     let at = story.entry;
     finishers(stories, story, true).any(|finisher| {

@@ -1,10 +1,10 @@
-//! Histories that each rule must reject; and one, with something of everything, that none may.
+//! Histories that each rule must reject, and one with something of everything that none may reject.
 
 use super::check::{check, Rule};
 use super::pen::{Pen, START_MS};
 use super::{payload, Add, Del, Delivery, Due, End, Kept, Kick, Kind, Life, Taken, What};
 
-/// A job that is added, delivered, and acknowledged.
+/// A job that is added, delivered and acknowledged.
 fn plain(kept: Kept) -> Pen {
     let mut pen = Pen::new();
     pen.add(1, 0);
@@ -28,7 +28,7 @@ fn what_is_right_is_not_rejected() {
     pen.dead(2, 2);
     pen.touch(1, token, 200);
     pen.later(230);
-    // The lease is over, and the worker that got it died with its server, its ACK on the way.
+    // The lease has expired, and the worker that got the job next died with its server, its ACK unanswered.
     let token = pen.pop(&[(1, 2)]);
     pen.ack(1, token, None);
     pen.crash(Kept::All);
@@ -71,13 +71,13 @@ fn lost() {
     assert_eq!(pen.found(), [], "after the last save");
     pen.history.entries[0].confirmed = true;
     assert_eq!(pen.found(), [Rule::Lost], "confirmed by WAIT");
-    // An ACK that was refused is no reason to be gone.
+    // A refused ACK does not explain that the job is gone.
     let token = pen.pop(&[(1, 1)]);
     pen.ack(1, token, Some(0));
     assert_eq!(pen.found(), [Rule::Lost]);
 }
 
-/// Among jobs that a POP with NOACK may have taken without an answer, only those beyond its COUNT are lost.
+/// Of jobs that a POP with NOACK without an answer may have taken, only those beyond its COUNT are lost.
 #[test]
 fn lost_beyond_what_may_have_been_taken() {
     let mut pen = Pen::new();
@@ -114,7 +114,7 @@ fn early() {
         pen.ack(1, token, Some(1));
         assert_eq!(pen.found(), rules, "a delay of {delay}");
     }
-    // By what was said last, whatever was said before.
+    // The last entry decides, whatever came before it.
     let mut pen = Pen::new();
     pen.add(1, 0);
     let token = pen.pop(&[(1, 1)]);
@@ -127,7 +127,7 @@ fn early() {
     pen.reschedule(1, 50);
     pen.take(1);
     assert_eq!(pen.found(), [Rule::Early], "after a RESCHEDULE");
-    // A reschedule that a crash may have taken back proves nothing.
+    // A reschedule that a crash may have undone proves nothing.
     pen.history.entries[2].life = 1;
     pen.history.lives.push(Life {
         kept: Kept::Before(2_000),
@@ -174,7 +174,7 @@ fn unexpected() {
     let mut pen = plain(Kept::All);
     pen.dead(77, 1);
     assert_eq!(pen.found(), [Rule::Unexpected], "dead, but nobody added it");
-    // Delivered before it was added.
+    // Delivered before its ADD.
     let mut pen = plain(Kept::All);
     pen.history.entries[0].sent.at_us = 1_000_000;
     assert_eq!(pen.found(), [Rule::Unexpected]);
@@ -238,7 +238,7 @@ fn two_leases() {
         let token = pen.pop(&[(1, 2)]);
         pen.ack(1, token, Some(1));
         assert_eq!(pen.found(), rules, "after {wait} ms");
-        // A lease outlives the crash of a server that keeps everything, and of no other.
+        // A lease outlives the crash of a server that keeps everything, and of no other server.
         for (kept, rules) in [(Kept::All, rules), (Kept::Before(2_000), vec![])] {
             for entry in &mut pen.history.entries[2..] {
                 entry.life = 1;
@@ -248,7 +248,7 @@ fn two_leases() {
             assert_eq!(pen.found(), rules, "{kept:?} after {wait} ms");
         }
     }
-    // Made longer by TOUCH.
+    // A lease that TOUCH made longer.
     let mut pen = Pen::new();
     pen.add(1, 0);
     let token = pen.pop(&[(1, 1)]);
@@ -271,7 +271,7 @@ fn after_its_end() {
         pen.ack(1, token, Some(1));
         assert_eq!(pen.found(), rules, "{kept:?}");
     }
-    // Of a delivery that a crash has taken back, so that the token before it is current again.
+    // A delivery that a crash has undone, so that the token before it is valid again.
     let mut pen = Pen::new();
     pen.add(1, 0);
     let token = pen.pop(&[(1, 1)]);
@@ -280,7 +280,7 @@ fn after_its_end() {
     pen.crash(Kept::Before(5_000));
     pen.ack(1, token, Some(1));
     assert_eq!(pen.found(), []);
-    // In the same life even where a crash would have taken the ACK back.
+    // In the same life it is a fault, even where a crash would have undone the ACK.
     let mut pen = plain(Kept::Before(0));
     pen.history.lives.clear();
     pen.later(100);
@@ -330,7 +330,7 @@ fn order() {
         (|add| add.due = Due::At(START_MS), "order of adding"),
     ];
     for (change, what) in changes {
-        // The first one's due is START_MS.
+        // The first job's due time is START_MS.
         for in_one_answer in [true, false] {
             let mut pen = Pen::new();
             pen.add(1, 0);
@@ -348,7 +348,7 @@ fn order() {
             assert_eq!(pen.found(), [Rule::Lost, Rule::Order], "{what}");
         }
     }
-    // Who comes later is not passed over.
+    // A job that was added later is not passed over.
     let mut pen = Pen::new();
     pen.add(1, 0);
     pen.pop(&[(1, 1)]);
@@ -374,7 +374,7 @@ fn tokens() {
     }
 }
 
-/// What may have kicked a dead job explains why it begins afresh, and not what was never dead.
+/// A kick of a dead job explains why it starts afresh; a job that was never dead needs another reason.
 #[test]
 fn kicks() {
     for (limit, rules) in [(1, vec![]), (0, vec![Rule::Attempts])] {
@@ -392,7 +392,7 @@ fn kicks() {
     }
 }
 
-/// A crash takes a kick back, and what came after it: the attempts go on from the last save.
+/// A crash undoes a kick, and what came after it: the attempts continue from the last save.
 #[test]
 fn attempts_of_the_last_save() {
     for (attempts, rules) in [(3, vec![]), (4, vec![Rule::Attempts])] {
@@ -416,8 +416,8 @@ fn attempts_of_the_last_save() {
     }
 }
 
-/// A crash takes a second delivery back, and the first one's token is alive again: what it does in the next
-/// life says nothing of the second.
+/// A crash undoes a second delivery, and the first one's token is valid again: what it does in the next life says
+/// nothing about the second delivery.
 #[test]
 fn a_token_that_a_crash_brings_back() {
     type Use = fn(&mut Pen, u64);

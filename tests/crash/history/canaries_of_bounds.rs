@@ -1,4 +1,4 @@
-//! Histories of queues with MAXLEN and DEDUPE, those that are right and those that may not be.
+//! Histories of queues with MAXLEN and DEDUPE, valid and invalid ones.
 
 use super::check::Rule;
 use super::pen::Pen;
@@ -15,7 +15,7 @@ fn pen(max_len: u64, dedupe_ms: u64) -> Pen {
     pen
 }
 
-/// Delivered and acknowledged.
+/// The job is delivered and acknowledged.
 fn finish(pen: &mut Pen, serial: u64) {
     let token = pen.pop(&[(serial, 1)]);
     pen.ack(serial, token, Some(1));
@@ -41,12 +41,12 @@ fn as_many_as_maxlen() {
     }
 }
 
-/// Taken where a job was that is acknowledged afterwards.
+/// An ADD is accepted while a job that is acknowledged later takes the place.
 #[test]
 fn a_job_at_work_takes_a_place() {
     for (answer, rules) in [(Some(1), vec![Rule::Length]), (Some(0), vec![])] {
         let mut pen = pen(1, 0);
-        // It may have gone, but for that.
+        // Its TTL may have removed it, unless the ACK shows that it was still there.
         pen.add(1, 0).ttl_ms = Some(2);
         let token = pen.pop(&[(1, 1)]);
         pen.add(2, 0);
@@ -91,7 +91,7 @@ fn what_takes_a_place() {
     }
 }
 
-/// What a crash took back was there before it, and not after.
+/// What a crash undoes counts before the crash, and not after it.
 #[test]
 fn what_a_crash_takes_back_takes_a_place() {
     for (after, rules) in [(false, vec![]), (true, vec![Rule::Length])] {
@@ -119,7 +119,7 @@ fn what_was_refused_does_not_come() {
     assert_eq!(pen.found(), [Rule::Unexpected]);
 }
 
-/// An ADD with NX of the id that job 1 has.
+/// An ADD with NX that uses the id of job 1.
 fn same(pen: &mut Pen, serial: u64, answer: Option<Taken>) {
     let add: &mut Add = pen.add(serial, 0);
     add.id = Some("j1".to_owned());
@@ -127,7 +127,7 @@ fn same(pen: &mut Pen, serial: u64, answer: Option<Taken>) {
     add.answer = answer;
 }
 
-/// Job 1 is finished; a while later another ADD has its id, of which job 2 comes if it is taken.
+/// Job 1 is finished; later another ADD has its id, and is job 2 if it is accepted.
 fn again(pen: &mut Pen, wait_ms: u64, answer: Taken) {
     pen.later(wait_ms);
     same(pen, 2, Some(answer));
@@ -159,7 +159,7 @@ fn as_long_as_dedupe() {
             assert_eq!(pen.found(), rules, "{what}, {answer:?} after {wait_ms} ms");
         }
     }
-    // Where it is remembered is looked at before whether there is room.
+    // The dedupe window is checked before the length.
     let mut pen = pen(1, 100);
     pen.add(1, 0);
     finish(&mut pen, 1);
@@ -171,7 +171,7 @@ fn as_long_as_dedupe() {
 
 #[test]
 fn what_may_be_remembered() {
-    // The ACK's answer never came, or a crash may have taken it back: either may be.
+    // The ACK was not answered, or a crash may have undone it: both answers are possible.
     for answer in [Taken::Refused, Taken::Added] {
         let mut pen1 = pen(0, 100);
         pen1.add(1, 0);
@@ -194,7 +194,7 @@ fn del_forgets() {
     for (spares, answer, rules) in [
         (false, Taken::Added, vec![]),
         (false, Taken::Refused, vec![Rule::Condition]),
-        // Of a reserved job it would have left the memory, too.
+        // For a reserved job DEL would have removed it from the dedupe window, too.
         (true, Taken::Refused, vec![]),
     ] {
         let mut pen = pen(0, 100);
@@ -212,7 +212,7 @@ fn del_forgets() {
 
 #[test]
 fn one_job_of_an_id() {
-    // Without DEDUPE, too: job 1 comes after the other one was added, so it was there.
+    // Without DEDUPE, too: job 1 is delivered after the other ADD, so it existed then.
     for (answer, rules) in [
         (Some(Taken::Refused), vec![]),
         (Some(Taken::Added), vec![Rule::Lost, Rule::Condition]),

@@ -1,10 +1,10 @@
-//! As canaries.rs: histories in which groups were not served in turn, or not in order.
+//! As canaries.rs: histories in which groups were not served in turn, or their jobs not in order.
 
 use super::check::Rule;
 use super::pen::Pen;
 use super::{Bounds, Delivery, Kept, Kind, Taken, Turns};
 
-/// Jobs of these groups, added in that order.
+/// Jobs of these groups, added in this order.
 fn pen(turns: Turns, groups: &[Option<&str>]) -> Pen {
     let mut pen = Pen::new();
     let bounds = Bounds {
@@ -18,7 +18,7 @@ fn pen(turns: Turns, groups: &[Option<&str>]) -> Pen {
     pen
 }
 
-/// They are all delivered one by one, acknowledged at once, and nothing is left.
+/// All these jobs are delivered one by one, and acknowledged at once.
 fn serve(pen: &mut Pen, serials: &[u64]) {
     for &serial in serials {
         let token = pen.pop(&[(serial, 1)]);
@@ -33,17 +33,17 @@ const B: Option<&str> = Some("b");
 fn unfair() {
     for (order, rules) in [
         ([1, 3, 2, 4], vec![]),
-        // The first one twice, though the other one waited since before.
+        // The first group is served twice, though the other one has been waiting all the time.
         ([1, 2, 3, 4], vec![Rule::Unfair]),
         ([3, 4, 1, 2], vec![Rule::Unfair]),
-        // Served before the first of the two deliveries, and at none since.
+        // The other group was served before the first of the two deliveries, and not since.
         ([3, 1, 2, 4], vec![Rule::Unfair]),
     ] {
         for other in [B, None] {
             let mut pen = pen(Turns::Fair, &[A, A, other, other]);
             serve(&mut pen, &order);
             assert_eq!(pen.found(), rules, "{order:?} beside {other:?}");
-            // Of another queue nothing is known, and GROUPFIFO makes none fair.
+            // Nothing is known of the turns of another queue, and GROUPFIFO promises none.
             for turns in [Turns::Unknown, Turns::Fifo] {
                 let bounds = pen.history.bounds.get_mut("q");
                 bounds.expect("bounds").turns = turns;
@@ -55,7 +55,7 @@ fn unfair() {
 
 #[test]
 fn unfair_only_where_it_is_certain() {
-    // It came only after the first delivery, or was not due at the second one.
+    // The job came only after the first delivery, or was not due at the second one.
     let mut late = pen(Turns::Fair, &[A, A]);
     serve(&mut late, &[1]);
     late.add(3, 0).group = B.map(str::to_owned);
@@ -67,7 +67,7 @@ fn unfair_only_where_it_is_certain() {
     delayed.later(50);
     serve(&mut delayed, &[3]);
     assert_eq!(delayed.found(), []);
-    // Out of turn; after one that nobody heard of; in another life.
+    // Out of turn (by id); after a POP whose answer is unknown; in another life.
     let mut by_id = pen(Turns::Fair, &[A, A, B]);
     serve(&mut by_id, &[1]);
     let job = handed(&mut by_id, 2);
@@ -86,7 +86,7 @@ fn unfair_only_where_it_is_certain() {
     assert_eq!(lives.found(), []);
 }
 
-/// As the next POP would bring it.
+/// The delivery that the next POP would make.
 fn handed(pen: &mut Pen, serial: u64) -> Delivery {
     pen.pop(&[(serial, 1)]);
     let entry = pen.history.entries.pop().expect("a POP");
@@ -107,13 +107,13 @@ fn out_of_group_order() {
         serve(&mut pen, &[2, 1]);
         assert_eq!(pen.found(), rules, "{groups:?}");
     }
-    // Two at a time.
+    // Two jobs at a time.
     let mut both = pen(Turns::Fifo, &[A, A]);
     let token = both.pop(&[(1, 1), (2, 1)]);
     both.ack(1, token, Some(1));
     both.ack(2, token + 1, Some(1));
     assert_eq!(both.found(), [Rule::GroupOrder]);
-    // While the older one waits for its retry.
+    // While the older job waits for its retry.
     let mut retried = pen(Turns::Fifo, &[A, A]);
     let token = retried.pop(&[(1, 1)]);
     retried.nack(1, token, Kind::Fail, 20);
@@ -122,7 +122,7 @@ fn out_of_group_order() {
     let token = retried.pop(&[(1, 2)]);
     retried.ack(1, token, Some(1));
     assert_eq!(retried.found(), [Rule::GroupOrder]);
-    // By priority, which orders nothing there.
+    // By priority, which does not count with GROUPFIFO.
     let mut urgent = pen(Turns::Fifo, &[A]);
     let add = urgent.add(2, 0);
     (add.group, add.priority) = (A.map(str::to_owned), -5);
@@ -138,7 +138,7 @@ fn out_of_group_order_only_where_it_is_certain() {
     serve(&mut dead, &[2]);
     dead.dead(1, 1);
     assert_eq!(dead.found(), []);
-    // Neither where the older one may not have been added, nor where it may have been acknowledged.
+    // Not a fault if the older job may not have been added, or may have been acknowledged.
     let mut unknown = pen(Turns::Fifo, &[A, A]);
     if let super::What::Add(add) = &mut unknown.history.entries[0].what {
         add.answer = None::<Taken>;

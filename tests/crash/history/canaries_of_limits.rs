@@ -1,10 +1,10 @@
-//! As canaries.rs: histories in which more jobs were out than MAXRESERVED or GROUPMAX allows.
+//! As canaries.rs: histories in which more jobs were reserved than MAXRESERVED or GROUPMAX allows.
 
 use super::check::Rule;
 use super::pen::Pen;
 use super::{Bounds, Kept, Kind, Which};
 
-/// Jobs of a group, and of none, under these limits.
+/// Jobs of a group and jobs of none, under these limits.
 fn pen(max_reserved: u64, group_max: u64) -> Pen {
     let mut pen = Pen::new();
     let bounds = Bounds {
@@ -19,7 +19,7 @@ fn pen(max_reserved: u64, group_max: u64) -> Pen {
     pen
 }
 
-/// Out until the clock is moved on; the token.
+/// Delivers a job, reserved until the clock advances; returns its token.
 fn out(pen: &mut Pen, serial: u64) -> u64 {
     pen.pop(&[(serial, 1)])
 }
@@ -47,17 +47,17 @@ fn more_than_are_allowed() {
                 "{serial} beside others, {max_reserved} and {group_max}"
             );
         }
-        // Of a queue without limits nothing is told.
+        // A queue without bounds is not checked.
         pen.history.bounds.clear();
         assert!(!is_noticed(&pen));
     }
-    // All at a time.
+    // All in one answer.
     let mut at_once = pen(2, 0);
     at_once.pop(&[(1, 1), (2, 1), (3, 1)]);
     assert!(is_noticed(&at_once));
 }
 
-/// A lease that was prolonged goes on.
+/// A lease that was prolonged is still live.
 #[test]
 fn more_than_are_allowed_by_a_touch() {
     for (ttr_ms, noticed) in [(500, true), (50, false)] {
@@ -70,7 +70,7 @@ fn more_than_are_allowed_by_a_touch() {
     }
 }
 
-/// What may have ended by then is beside nothing.
+/// A job that may have ended does not count.
 #[test]
 fn more_than_are_allowed_only_where_it_is_certain() {
     type Step = fn(&mut Pen, u64);
@@ -93,7 +93,7 @@ fn more_than_are_allowed_only_where_it_is_certain() {
     }
 }
 
-/// Of these costs, at these milliseconds of a window of 10 in 20.
+/// Deliveries of these costs, at these milliseconds, with RATE of 10 in 20 ms.
 #[test]
 fn more_than_a_window_holds() {
     type Case = ([(u64, u32); 3], bool);
@@ -111,12 +111,12 @@ fn more_than_a_window_holds() {
         assert_eq!(pen.found() == [Rule::Window], noticed, "{costs:?}");
         assert!(noticed || pen.found().is_empty(), "{costs:?}");
     }
-    // A restart forgets it.
+    // A restart empties the window.
     let crash = |pen: &mut Pen, _, _| pen.crash(Kept::All);
     assert!(metered([(0, 9), (4, 9), (8, 9)], crash).found().is_empty());
 }
 
-/// What one delivery counts may be said afterwards.
+/// A TOUCH may change the cost of a delivery later.
 #[test]
 fn more_than_a_window_holds_but_for_a_touch() {
     for (cost, noticed) in [(Some(1), false), (Some(2), true), (None, true)] {
@@ -129,7 +129,7 @@ fn more_than_a_window_holds_but_for_a_touch() {
     }
 }
 
-/// Jobs of these costs, delivered at these instants, each followed by that.
+/// Jobs of these costs are delivered at these instants; `then` is called after each.
 fn metered(costs: [(u64, u32); 3], then: impl Fn(&mut Pen, u64, u64)) -> Pen {
     let mut pen = Pen::new();
     let bounds = Bounds {

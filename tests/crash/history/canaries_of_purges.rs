@@ -1,4 +1,4 @@
-//! Histories with purges in them, those that are right and those that may not be.
+//! Histories with purges, valid and invalid ones.
 
 use super::check::Rule;
 use super::pen::Pen;
@@ -13,7 +13,7 @@ const ALL: [Which; 5] = [
     Which::All,
 ];
 
-/// Job 1 in that state; its token, where it has been delivered.
+/// Job 1 in that state, and its token if it was delivered.
 fn job_in(state: Which) -> (Pen, u64) {
     let mut pen = Pen::new();
     let delay_ms = if state == Which::Delayed { 50 } else { 0 };
@@ -28,13 +28,13 @@ fn job_in(state: Which) -> (Pen, u64) {
     (pen, token)
 }
 
-/// Every state, every purge, whether it hits.
+/// Every state with every purge, and whether that purge removes the job.
 fn pairs() -> impl Iterator<Item = (Which, Which, bool)> {
     let of = |state| ALL.map(move |which| (state, which, which == state || which == Which::All));
     STATES.into_iter().flat_map(of)
 }
 
-/// It comes again, or is seen dead.
+/// The job is delivered again, or found dead.
 fn comes(pen: &mut Pen, state: Which) {
     pen.later(200);
     let attempts = if state == Which::Reserved { 2 } else { 1 };
@@ -55,7 +55,7 @@ fn a_purge_explains_what_it_can_have_removed() {
             assert_eq!(pen.found(), rules, "{state:?}, {which:?} {answer:?}");
         }
     }
-    // Where its due time comes during the purge, or nobody heard of a POP, either may be.
+    // If the job becomes due during the purge, or a POP was not answered, both are possible.
     for which in [Which::Delayed, Which::Ready] {
         let mut pen = Pen::new();
         pen.add(1, 3);
@@ -69,7 +69,7 @@ fn a_purge_explains_what_it_can_have_removed() {
         pen.purge(which, Some(1));
         assert_eq!(pen.found(), [], "{which:?}, after an unanswered POP");
     }
-    // What came afterwards was not removed by it.
+    // A job that was added later was not removed by it.
     let (mut pen, _) = job_in(Which::Ready);
     pen.history.entries[0].ended.at_us = 2_500;
     pen.purge(Which::Ready, Some(0));
@@ -83,12 +83,12 @@ fn what_comes_after_its_purge() {
         let (mut pen, _) = job_in(state);
         pen.purge(which, Some(u64::from(hits)));
         comes(&mut pen, state);
-        // Other rules say so, too: it cannot have been counted, nor its token be any good.
+        // Other rules notice it, too: the job cannot have been counted, nor can its token be valid.
         let found = pen.found();
         let told = found.contains(&Rule::Finished) == hits && found.is_empty() != hits;
         assert!(told, "{state:?}, {which:?}: {found:?}");
     }
-    // A crash may take it back.
+    // A crash may undo the purge.
     let rules = vec![Rule::Finished, Rule::Stale, Rule::Purged];
     for (kept, rules) in [(Kept::All, rules), (Kept::Before(2_500), vec![])] {
         let (mut pen, _) = job_in(Which::Ready);
@@ -97,7 +97,7 @@ fn what_comes_after_its_purge() {
         comes(&mut pen, Which::Ready);
         assert_eq!(pen.found(), rules, "{kept:?}");
     }
-    // Unanswered, it may not have been carried out.
+    // Without an answer, it may not have been carried out.
     let (mut pen, _) = job_in(Which::Ready);
     pen.purge(Which::Ready, None);
     comes(&mut pen, Which::Ready);
@@ -119,7 +119,7 @@ fn a_token_after_its_purge() {
 #[test]
 fn what_a_purge_tells() {
     for (state, which, hits) in pairs() {
-        // Of another one, too, so that the number alone is wrong.
+        // A purge of another state, too, so that only the number is wrong.
         let (mut pen, _) = job_in(state);
         pen.purge(which, Some(2));
         assert!(
@@ -136,7 +136,7 @@ fn what_a_purge_tells() {
             );
         }
     }
-    // What had gone before is not counted, be it by its ACK or by a purge before.
+    // A job that was gone before, by its ACK or by an earlier purge, is not counted.
     for told in [0, 1] {
         let (mut pen, token) = job_in(Which::Reserved);
         pen.ack(1, token, Some(1));
@@ -150,17 +150,18 @@ fn what_a_purge_tells() {
         };
         assert_eq!(pen.found(), rules);
     }
-    // What may have gone need not be.
+    // A job that may have gone may also have stayed.
     let mut pen = Pen::new();
     pen.add(1, 0).ttl_ms = Some(2);
     pen.purge(Which::Ready, Some(0));
     assert_eq!(pen.found(), []);
 }
 
-/// A purge accounts for as many jobs as it told, and each job wants one.
+/// A purge explains the loss of as many jobs as it reported, and each lost job needs an
+/// explanation.
 #[test]
 fn as_many_as_purges_told() {
-    // One goes on all the while, the other ends before the second job is added.
+    // One purge runs all the while, the other ends before the second job is added.
     for (long, short, rules) in [
         (1, 1, vec![]),
         (2, 0, vec![]),

@@ -1,4 +1,4 @@
-//! All rules over a history, and what they found.
+//! Checks a history with all rules, and collects what they find.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,52 +11,53 @@ use super::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// Added, and neither there nor gone for a reason.
+    /// Added, and neither there nor gone for a known reason.
     Lost,
-    /// One command of a transaction took effect, another one did not.
+    /// One command of a transaction took effect, and another one did not.
     Half,
     Early,
-    /// Delivered, or acknowledged, though its TTL was past.
+    /// Delivered or acknowledged after its TTL.
     Expired,
-    /// Never added, or not like this.
+    /// Never added, or with other contents.
     Unexpected,
     Attempts,
     /// Dead without a reason.
     Dead,
-    /// Delivered again before the lease's end.
+    /// Delivered again before its lease ended.
     TwoLeases,
-    /// Delivered though it was finished.
+    /// Delivered after it was finished.
     Finished,
-    /// A token did something that had ended.
+    /// A token did something after it had become invalid.
     Stale,
     Order,
-    /// A group that had a ready job was passed over while another one was served twice.
+    /// A group with a ready job was passed over while another one was served twice.
     Unfair,
-    /// Delivered under GROUPFIFO beside an older job of its group.
+    /// Delivered with GROUPFIFO before an older job of its group had ended.
     GroupOrder,
     Tokens,
-    /// Delivered beside as many as MAXRESERVED or GROUPMAX allows.
+    /// Delivered although MAXRESERVED or GROUPMAX was reached.
     WithinMax,
-    /// Delivered though the window of RATE did not let it go.
+    /// Delivered although the window of RATE was full.
     Window,
-    /// A purge removed more, or fewer, than it can have.
+    /// A purge reported more, or fewer, jobs than it can have removed.
     Purged,
-    /// Refused by MAXLEN though there was room, or taken though there was none.
+    /// Refused by MAXLEN although there was room, or accepted although there was none.
     Length,
-    /// ADD NX taken though the id was in use or remembered, or refused though it was neither.
+    /// An ADD with NX was accepted although the id was in use or in the dedupe window, or refused although it was
+    /// neither.
     Condition,
 }
 
-/// Why a job came again. None of these is a fault.
+/// Why a job was delivered again. None of these is a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Not counted as a duplicate: the client asked for it.
+    /// The client asked for it: not counted as a duplicate.
     GivenBack,
     LeaseEnded,
-    /// The ACK's answer never came, and the ACK may not have either.
+    /// The ACK was not answered, and may not have arrived.
     AckUnknown,
     NackUnknown,
-    /// A crash took back the delivery or its ACK, under a setting that keeps less.
+    /// A crash undid the delivery or its ACK, under a setting that allows that.
     LostTail,
     Failover,
 }
@@ -64,7 +65,7 @@ pub enum Cause {
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub rule: Rule,
-    /// The job's ADD, where it is about one job.
+    /// The serial of the job's ADD, if the fault is about one job.
     pub serial: Option<u64>,
     pub text: String,
 }
@@ -73,26 +74,26 @@ pub struct Fault {
 pub struct Tally {
     pub commands: u64,
     pub unanswered: u64,
-    /// Answered in a life that ended, and promised to outlive it.
+    /// Entries that were answered in a life that ended, and promised to survive it.
     pub kept: u64,
     pub jobs: u64,
     pub deliveries: u64,
-    /// How often the order of two jobs was decided.
+    /// How often the order of two jobs was checked.
     pub orders: u64,
-    /// How often the turn of two groups was, and under GROUPFIFO the order of two jobs.
+    /// How often the turn of two groups was checked, and with GROUPFIFO the order of two jobs.
     pub turns: u64,
     pub group_orders: u64,
-    /// Others that were out for certain at deliveries under MAXRESERVED or GROUPMAX.
+    /// Other jobs that were certainly reserved at deliveries under MAXRESERVED or GROUPMAX.
     pub beside: u64,
-    /// Deliveries that shared the window of RATE with others for certain.
+    /// Deliveries that certainly shared the window of RATE with others.
     pub windows: u64,
-    /// Servers killed in the midst of a save or a rewrite.
+    /// Servers killed during a save or a rewrite.
     pub killed_saving: u64,
     /// Jobs that purges removed.
     pub purged: u64,
     /// ADDs that MAXLEN refused.
     pub full: u64,
-    /// ADDs with NX that had to be refused, as the id was remembered.
+    /// ADDs with NX that had to be refused because of the dedupe window.
     pub remembered: u64,
     pub again: BTreeMap<Cause, u64>,
 }
@@ -171,7 +172,7 @@ impl Verdict {
         assert!(self.faults.is_empty(), "{}", self.complaint(history));
     }
 
-    /// The first faults, and all that is known of the first job.
+    /// The first faults, and everything known about the job of the first.
     pub fn complaint(&self, history: &History) -> String {
         const SHOWN: usize = 20;
         let lines = self.faults.iter().take(SHOWN);

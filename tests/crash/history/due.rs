@@ -1,20 +1,20 @@
-//! Nothing is delivered before its due time, nor after its TTL.
+//! No job is delivered before its due time, or after its TTL.
 //!
-//! A job's due is set by its ADD, and anew by RESCHEDULE, NACK and KICK. Which of them was the last
-//! before a delivery may be open: then the earliest of those that may be counts.
+//! A job's due time is set by its ADD, and again by RESCHEDULE, NACK and KICK. If it is unknown
+//! which of them was the last before a delivery, the earliest of the possible due times counts.
 
 use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
 use super::{Due, Entry, Kind, Nack, What};
 
-/// Something that set the due time, or may have.
+/// An entry that set the due time, or may have.
 struct Setter<'a> {
     entry: &'a Entry,
-    /// Not earlier than that.
+    /// The earliest that the due time can be.
     due: u64,
-    /// Of the delivery that it ended.
+    /// The token of the delivery that the entry ended.
     token: u64,
-    /// It has reached this job: its answer says so.
+    /// Whether the entry's answer shows that it changed this job.
     sure: bool,
 }
 
@@ -32,7 +32,7 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Not earlier than that.
+/// The earliest that `due` of this entry can be.
 pub fn lower(entry: &Entry, due: Due) -> u64 {
     match due {
         Due::At(ms) => ms,
@@ -41,7 +41,7 @@ pub fn lower(entry: &Entry, due: Due) -> u64 {
     }
 }
 
-/// Not later than that.
+/// The latest that `due` of this entry can be.
 pub fn upper(entry: &Entry, due: Due) -> u64 {
     match due {
         Due::At(ms) => ms,
@@ -86,14 +86,14 @@ fn setter<'a>(story: &Story<'a>, entry: &'a Entry) -> Option<Setter<'a>> {
     })
 }
 
-/// None where it leaves the due time as it is.
+/// The due time after a NACK; None if it stays the same.
 fn due_after(story: &Story<'_>, entry: &Entry, nack: &Nack) -> Option<u64> {
     let delivery = nack.claim.token.and_then(|token| {
         let mut leases = story.leases.iter();
         leases.find(|lease| lease.token() == token)
     });
     if nack.claim.token.is_some() && delivery.is_none() {
-        return None; // of another job with this id
+        return None; // a NACK of another job with this id
     }
     let ladder = &story.add.backoff;
     let wait = match (nack.kind, nack.delay_ms) {

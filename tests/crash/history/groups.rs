@@ -1,8 +1,8 @@
-//! Whose turn it is. Tokens tell in which order a queue's jobs were delivered.
+//! The turns of groups. Tokens show the order in which a queue's jobs were delivered.
 //!
-//! A group that held a job since before one delivery of another group, had it ready at that group's next one,
-//! and was served at none in between, was passed over: it was served longer ago. Under GROUPFIFO nothing is
-//! delivered while an older job of its group is there and not dead.
+//! Consider two deliveries of one group in a row. Another group that held a job since before the first, had it ready at
+//! the second, and was not served in between, was passed over: it was served longer ago. With GROUPFIFO nothing is
+//! delivered while an older job of its group exists and is not dead.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::presence::is_live;
 use super::story::{Handed, Stories, Story};
 use super::{due, Entry, Turns};
 
-/// How many deliveries to look ahead for groups that were passed over, and how many jobs to look back for older
+/// How many deliveries to search forward for groups that were passed over, and how many jobs to search back for older
 /// ones.
 const AROUND: usize = 200;
 
@@ -58,7 +58,7 @@ fn check_turns(stories: &Stories<'_>, queue: &str, jobs: &[&Story<'_>], verdict:
     }
 }
 
-/// POPs whose deliveries have no place in the order of tokens.
+/// POPs whose deliveries have no known place in the order of tokens.
 fn unclear<'a>(stories: &Stories<'a>, queue: &str, jobs: &[&Story<'a>]) -> Vec<&'a Entry> {
     let unanswered = stories.unknown_pops.iter();
     let unanswered = unanswered.filter(|(_, pop)| pop.queues.iter().any(|it| it == queue));
@@ -67,8 +67,8 @@ fn unclear<'a>(stories: &Stories<'a>, queue: &str, jobs: &[&Story<'a>]) -> Vec<&
     unanswered.map(|(entry, _)| *entry).chain(taken).collect()
 }
 
-/// Was it there when `before` was delivered, and ready when `handed` was, itself delivered for the first time
-/// as `other`?
+/// Whether the job existed when `before` was delivered, and was ready when `handed` was; `other` is its own first
+/// delivery.
 fn waited(
     stories: &Stories<'_>,
     story: &Story<'_>,
@@ -106,7 +106,7 @@ fn check_lines(stories: &Stories<'_>, jobs: &[&Story<'_>], verdict: &mut Verdict
     }
 }
 
-/// Was it there, and not dead, at the delivery of another job for certain?
+/// Whether the job certainly existed and was not dead at the delivery of another job.
 fn was_live(stories: &Stories<'_>, story: &Story<'_>, handed: &Handed<'_>) -> bool {
     let life = handed.entry.life;
     let comes_later = |it: &Handed<'_>| {

@@ -1,4 +1,4 @@
-//! One live lease at a time; nothing after the end; and why a job came again.
+//! At most one live lease of a job, no use of a token after its end, and why a job was delivered again.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ fn check_again(
     verdict.again(cause);
 }
 
-/// Though a crash may have taken the former back, the number of attempts tells that it has not.
+/// A crash may have undone the former delivery, but the number of attempts shows that it did not.
 fn counts_on(former: &Handed<'_>, handed: &Handed<'_>) -> bool {
     handed.delivery.attempts > former.delivery.attempts
 }
@@ -79,16 +79,15 @@ fn after_lease(history: &History, story: &Story<'_>, former: &Handed<'_>, life: 
         match ack.answer {
             None => return Cause::AckUnknown,
             Some(1..) if !history.is_certain(entry, life) => return lost_tail(history, entry),
-            // If it must have gone, another rule says so.
+            // An ACK that must have removed the job is another rule's matter.
             _ => {}
         }
     }
     Cause::LeaseEnded
 }
 
-/// When the former's lease ended, or earlier where that is open, as far as the next delivery (or what else
-/// it is asked for) could know: after a crash its token may have been touched again by whoever never heard
-/// of the next.
+/// When the former delivery's lease ended, or the earliest that it can have, as known at the next delivery (or another
+/// entry `at`). After a crash a client that knows nothing of the next delivery may have touched the former token again.
 pub fn lease_end(history: &History, story: &Story<'_>, former: &Handed<'_>, at: &Entry) -> u64 {
     let mut end = former.delivery.lease.map_or(0, |lease| lease.deadline);
     let touches = story
@@ -100,13 +99,13 @@ pub fn lease_end(history: &History, story: &Story<'_>, former: &Handed<'_>, at: 
             (Some(deadline), _) if sure => end = deadline,
             (Some(deadline), _) => end = end.min(deadline),
             (None, Some(ttr_ms)) => end = end.min(entry.sent.wall_ms_up() + ttr_ms),
-            (None, None) => {} // it only makes it longer
+            (None, None) => {} // it can only be longer
         }
     }
     end
 }
 
-/// What had finished the job for certain when it was delivered.
+/// What had certainly finished the job before it was delivered.
 fn finished_before(
     history: &History,
     story: &Story<'_>,
@@ -117,7 +116,7 @@ fn finished_before(
         let all = ack.answer == Some(ack.claims.len() as u64);
         let over = |claim: &Claim| match claim.token {
             Some(token) if handed.token() == 0 => is_of(story, token) && handed.comes_after(entry),
-            // A delivery of an earlier life may have been taken back before the ACK.
+            // A delivery of an earlier life may have been undone before the ACK.
             Some(token) => {
                 let in_time = handed.entry.life >= entry.life;
                 is_of(story, token) && in_time && token < handed.token()
@@ -157,7 +156,7 @@ pub fn is_of(story: &Story<'_>, token: u64) -> bool {
     story.leases.iter().any(|lease| lease.token() == token)
 }
 
-/// A token does nothing any more once there is a later one, or once it was used up.
+/// A token is invalid once there is a later one, or once it was used up.
 fn check_stale(history: &History, story: &Story<'_>, verdict: &mut Verdict) {
     let mut ends: HashMap<u64, Vec<&Entry>> = HashMap::new();
     for entry in &story.others {
@@ -191,7 +190,7 @@ fn check_stale(history: &History, story: &Story<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// The tokens by which it reached a job for certain, and whether that ends them.
+/// The tokens with which an entry certainly changed a job, and whether that made them invalid.
 pub fn did_something(entry: &Entry) -> (Vec<u64>, bool) {
     match &entry.what {
         What::Ack(ack) if ack.answer == Some(ack.claims.len() as u64) => (

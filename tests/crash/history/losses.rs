@@ -1,5 +1,5 @@
-//! A job whose ADD is kept is there until it has a reason to go. After the final drain nothing is
-//! there but the dead, so each job must have been finished, or have gone for another reason.
+//! A job whose ADD is kept exists until it has a reason to be gone. After the final drain only dead jobs are left, so
+//! each other job must have been finished, or be gone for another reason.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,7 +38,7 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Transactions without an answer, of which something was seen after the crash that broke them off.
+/// Transactions without an answer of which something was seen after the crash that interrupted them.
 fn surviving_units(stories: &Stories<'_>) -> HashSet<u64> {
     let seen_later = |story: &Story<'_>| {
         let life = story.entry.life;
@@ -50,8 +50,8 @@ fn surviving_units(stories: &Stories<'_>) -> HashSet<u64> {
     seen.filter_map(|story| story.entry.unit).collect()
 }
 
-/// What may have removed it without a word, and how many jobs: purges, and POPs with NOACK whose answer
-/// never came (at most once is their bargain).
+/// What may have removed the job unnoticed, and how many jobs that can have been: purges, and POPs with NOACK without
+/// an answer, which deliver at most once.
 fn silent_removers<'s, 'a>(
     stories: &'s Stories<'a>,
     story: &'s Story<'a>,
@@ -76,7 +76,7 @@ fn may_be_gone(stories: &Stories<'_>, story: &Story<'_>) -> bool {
     story.is_dead || !story.taken.is_empty() || expired || story.others.iter().any(ended)
 }
 
-/// Can that have removed it? (Of purges there is more to say, see there.)
+/// Whether the entry can have removed the job. (The rule for purges is in their own file.)
 pub fn may_end(story: &Story<'_>, entry: &Entry) -> bool {
     match &entry.what {
         What::Ack(ack) => {
@@ -90,7 +90,7 @@ pub fn may_end(story: &Story<'_>, entry: &Entry) -> bool {
             ack.answer != Some(0) && ack.claims.iter().any(meant)
         }
         What::Del(del) => del.answer != Some(0),
-        // In its place, perhaps; with NX in that of a dead one only.
+        // An ADD may have replaced it; with NX only if it was dead.
         What::Add(add) => {
             let replaces = !add.nx || story.may_die();
             add.may_be_added() && replaces && !entry.is_before(story.entry)

@@ -1,10 +1,9 @@
-//! What clients asked for and what they were told, and what must hold for all of it afterwards.
+//! What clients asked for and what they were answered, and the rules that must hold for it.
 //!
-//! Clients run side by side, so what the server did in between is only partly known: an entry took
-//! effect somewhere between `sent` and `ended`, or, if the connection died before the answer,
-//! perhaps never. The rules draw a conclusion only where every order that is possible leads to it. Two
-//! things make that sharp: the payload of each job names the very ADD that it comes from, and a
-//! token tells the server's clock at the delivery, and the order of deliveries.
+//! Clients run side by side, so what the server did is only partly known: an entry took effect some time between `sent`
+//! and `ended`, or, if the connection died before the answer, perhaps never. The rules report a fault only if it
+//! follows from every possible order. Two things make them sharp: the payload of each job names the ADD that it comes
+//! from, and a token shows the server's clock at the delivery, and the order of deliveries.
 
 mod bounds;
 mod canaries;
@@ -35,8 +34,7 @@ use std::collections::HashMap;
 
 use crate::rng::Rng;
 
-/// An instant, on the clock that only goes forward (since the run began) and on that of the wall, which
-/// is the server's.
+/// An instant, by the monotonic clock (since the run began) and by the wall clock, which is the server's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     pub at_us: u64,
@@ -48,7 +46,7 @@ impl Stamp {
         self.wall_us / 1000
     }
 
-    /// The next full millisecond: what a wait is counted from.
+    /// The next full millisecond, from which waits are counted.
     pub fn wall_ms_up(self) -> u64 {
         self.wall_us.div_ceil(1000)
     }
@@ -60,14 +58,14 @@ pub type Answer<T> = Option<T>;
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub client: usize,
-    /// Which of the history's lives it was asked in.
+    /// The life (of the history's) in which it was sent.
     pub life: usize,
     pub sent: Stamp,
-    /// Answered, or given up.
+    /// When it was answered, or abandoned.
     pub ended: Stamp,
-    /// Commands of one EXEC have the same number.
+    /// Commands of one EXEC have the same number; None outside transactions.
     pub unit: Option<u64>,
-    /// WAIT said that a replica has it.
+    /// Whether WAIT said that a replica has it.
     pub confirmed: bool,
     pub queue: String,
     pub what: What,
@@ -84,7 +82,7 @@ pub enum What {
     Kick(Kick),
     Del(Del),
     Purge(Purge),
-    /// The dead that are there at the end.
+    /// The dead jobs at the end of the run.
     Dead(Vec<Corpse>),
 }
 
@@ -96,9 +94,9 @@ pub enum Due {
 
 #[derive(Clone, Debug)]
 pub struct Add {
-    /// Names this ADD; the payload follows from it.
+    /// Identifies this ADD; the payload follows from it.
     pub serial: u64,
-    /// None: made by the server, which did not come to tell it.
+    /// None: the server generated the id, and its reply never came.
     pub id: Option<String>,
     pub due: Due,
     pub priority: i32,
@@ -106,11 +104,11 @@ pub struct Add {
     pub ttl_ms: Option<u64>,
     pub backoff: Vec<u64>,
     pub group: Option<String>,
-    /// What a delivery of it counts for RATE.
+    /// What a delivery counts for RATE.
     pub cost: u32,
-    /// NX of an id that nobody else uses: cannot be refused.
+    /// NX with an id that no other ADD uses: it cannot be refused.
     pub only: bool,
-    /// Taken only where no live job has the id, and the queue does not remember it.
+    /// NX: accepted only if no live job has the id, and it is not in the dedupe window.
     pub nx: bool,
     pub answer: Answer<Taken>,
 }
@@ -118,7 +116,7 @@ pub struct Add {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     Added,
-    /// By its condition.
+    /// Refused by its condition.
     Refused,
     /// The queue is at its MAXLEN.
     Full,
@@ -139,7 +137,7 @@ pub struct Pop {
     pub queues: Vec<String>,
     pub count: u64,
     pub noack: bool,
-    /// Of one job, wherever it stands in line.
+    /// POP of one job by its id, out of turn.
     pub by_id: bool,
     pub answer: Answer<Vec<Delivery>>,
 }
@@ -159,7 +157,7 @@ pub struct Lease {
     pub deadline: u64,
 }
 
-/// Which job, and which delivery of it if told.
+/// The job that is meant, and which delivery of it if there is a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub id: String,
@@ -184,7 +182,7 @@ pub struct Nack {
     pub claim: Claim,
     pub delay_ms: Option<u64>,
     pub kind: Kind,
-    /// Whether the claim reached a job.
+    /// Whether the claim matched a job.
     pub answer: Answer<bool>,
 }
 
@@ -192,7 +190,7 @@ pub struct Nack {
 pub struct Touch {
     pub claim: Claim,
     pub ttr_ms: Option<u64>,
-    /// What the delivery counts from then on.
+    /// What the delivery counts for RATE from then on.
     pub cost: Option<u32>,
     pub answer: Answer<Option<u64>>,
 }
@@ -206,7 +204,7 @@ pub struct Reschedule {
 
 #[derive(Clone, Debug)]
 pub struct Kick {
-    /// None: the longest dead, whoever they are.
+    /// None: the jobs that have been dead longest.
     pub ids: Option<Vec<String>>,
     pub answer: Answer<u64>,
 }
@@ -214,7 +212,7 @@ pub struct Kick {
 #[derive(Clone, Debug)]
 pub struct Del {
     pub ids: Vec<String>,
-    /// UNRESERVED: it leaves reserved jobs alone.
+    /// UNRESERVED: reserved jobs are not deleted.
     pub spares: bool,
     pub answer: Answer<u64>,
 }
@@ -231,7 +229,7 @@ pub enum Which {
 #[derive(Clone, Debug)]
 pub struct Purge {
     pub which: Which,
-    /// How many jobs went.
+    /// How many jobs were removed.
     pub answer: Answer<u64>,
 }
 
@@ -241,12 +239,12 @@ pub struct Corpse {
     pub attempts: u32,
 }
 
-/// What is promised of a life's entries after its end.
+/// Which entries of a life are guaranteed to survive its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// All that was answered.
+    /// All that were answered.
     All,
-    /// What was answered before that instant (`at_us`), and what WAIT confirmed.
+    /// Those that were answered before this instant (`at_us`), and those that WAIT confirmed.
     Before(u64),
 }
 
@@ -256,33 +254,33 @@ pub enum End {
     Failover,
 }
 
-/// From a master's start, or promotion, to its end.
+/// A life: from a master's start, or promotion, to its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     pub kept: Kept,
     pub end: End,
 }
 
-/// Whose turn it is in a queue.
+/// In which order a queue serves groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Turns {
-    /// Limits that come and go have a say in it.
+    /// Unknown, as limits that change have an influence.
     #[default]
     Unknown,
-    /// Of the group that was served longest ago.
+    /// The group that was served longest ago is next.
     Fair,
-    /// With GROUPFIFO: within a group by the order of adding.
+    /// As `Fair`, and within a group in the order of adding (GROUPFIFO).
     Fifo,
 }
 
-/// What is set of a queue before the traffic begins, and stays. 0 is no limit.
+/// Settings of a queue that are made before the traffic, and stay. 0 is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
     pub max_len: u64,
     pub dedupe_ms: u64,
     pub max_reserved: u64,
     pub group_max: u64,
-    /// So much in so many milliseconds.
+    /// RATE: a cost, and the milliseconds of its window.
     pub rate: (u64, u64),
     pub turns: Turns,
 }
@@ -290,9 +288,9 @@ pub struct Bounds {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub entries: Vec<Entry>,
-    /// Of queues that have any.
+    /// The bounds of queues that have any.
     pub bounds: HashMap<String, Bounds>,
-    /// Those that have ended; the last one goes on.
+    /// The lives that have ended; the last entry's life is still running.
     pub lives: Vec<Life>,
 }
 
@@ -312,14 +310,14 @@ impl Entry {
         }
     }
 
-    /// Has it ended before the other began?
+    /// Whether this entry had ended before the other one was sent.
     pub fn is_before(&self, other: &Entry) -> bool {
         self.ended.at_us < other.sent.at_us
     }
 }
 
 impl History {
-    /// Whether what was answered there must be known in that life (the same, or a later one).
+    /// Whether this answered entry must be known in that life (its own, or a later one).
     pub fn is_certain(&self, entry: &Entry, life: usize) -> bool {
         let kept = match self.lives.get(entry.life) {
             _ if entry.life >= life => true,
@@ -333,7 +331,7 @@ impl History {
     }
 }
 
-/// The payload of the job that this ADD makes: its number, and bytes of all kinds that follow from it.
+/// The payload of this ADD's job: its serial, and bytes of all kinds that follow from it.
 pub fn payload(serial: u64) -> Vec<u8> {
     let mut rng = Rng::new(serial);
     let length = rng.below(48);
@@ -342,7 +340,7 @@ pub fn payload(serial: u64) -> Vec<u8> {
     bytes
 }
 
-/// The ADD that a payload comes from, if every byte is right.
+/// The serial of the ADD that a payload comes from, if every byte is right.
 pub fn serial_of(bytes: &[u8]) -> Option<u64> {
     let end = bytes.iter().position(|&byte| byte == b':')?;
     let serial = std::str::from_utf8(&bytes[..end]).ok()?.parse().ok()?;

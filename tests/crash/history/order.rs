@@ -1,7 +1,7 @@
-//! Ready order: priority, due, order of adding; of each group for itself.
+//! The ready order of a queue, or of each group in it: priority, due time, order of adding.
 //!
-//! Decided within one answer, and between two: a job that was ready before a delivery, and was delivered
-//! for the first time after it, must not have stood before the one that was delivered.
+//! Checked within one answer, and between two. A job that was ready before a delivery, and was first delivered after
+//! it, must not come before the delivered job in that order.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
 use super::{due, Turns, What};
 
-/// How many deliveries to look ahead for jobs that were passed over.
+/// How many deliveries to search forward for jobs that were passed over.
 const AHEAD: usize = 200;
 
 struct Rank<'s, 'a> {
@@ -17,7 +17,7 @@ struct Rank<'s, 'a> {
     due: (u64, u64),
 }
 
-/// Whether nothing but its ADD has a say in its due time and priority.
+/// Whether only its ADD can have set its due time and priority.
 pub fn is_unmoved(story: &Story<'_>) -> bool {
     let moved = story.others.iter().any(|entry| match &entry.what {
         What::Nack(_) | What::Reschedule(_) => true,
@@ -27,7 +27,7 @@ pub fn is_unmoved(story: &Story<'_>) -> bool {
     !moved && story.add.is_added()
 }
 
-/// Where it stands in line, if that is known.
+/// The job's place in the order, if it is known.
 fn rank<'s, 'a>(story: &'s Story<'a>) -> Option<Rank<'s, 'a>> {
     is_unmoved(story).then(|| Rank {
         story,
@@ -39,7 +39,7 @@ fn rank<'s, 'a>(story: &'s Story<'a>) -> Option<Rank<'s, 'a>> {
 }
 
 impl Rank<'_, '_> {
-    /// Whether it stands before the other for certain.
+    /// Whether it certainly comes before the other one.
     fn is_before(&self, other: &Rank<'_, '_>) -> bool {
         let same_due = self.due == other.due && self.due.0 == self.due.1;
         let added_first = self.story.was_added_before(other.story);
@@ -88,7 +88,7 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Was it ready when `one` was delivered, itself delivered for the first time as `other`?
+/// Whether the job was ready when `one` was delivered; `other` is its own first delivery.
 fn was_in_line(
     stories: &Stories<'_>,
     story: &Story<'_>,

@@ -1,4 +1,4 @@
-//! Histories written by hand, for the canaries.
+//! Hand-written histories, for the canaries.
 
 use super::check::{check, Rule};
 use super::{
@@ -6,10 +6,10 @@ use super::{
     Nack, Pop, Purge, Reschedule, Stamp, Taken, Touch, What, Which,
 };
 
-/// The wall's clock when the run begins.
+/// The wall clock when the run begins.
 pub const START_MS: u64 = 1_800_000_000_000;
 
-/// Writes a history: everything takes a millisecond, and the clock is moved by hand.
+/// Writes a history: every entry takes a millisecond, and the clock is advanced by hand.
 pub struct Pen {
     pub history: History,
     pub now_ms: u64,
@@ -57,7 +57,7 @@ impl Pen {
         self.history.lives.push(Life { kept, end });
     }
 
-    /// A job due after so long.
+    /// A job due after `delay_ms`.
     pub fn add(&mut self, serial: u64, delay_ms: u64) -> &mut Add {
         let add = Add {
             serial,
@@ -79,7 +79,7 @@ impl Pen {
         }
     }
 
-    /// Jobs as one answer brings them, for 100 ms; returns the first one's token.
+    /// Delivers jobs in one answer, with leases of 100 ms; returns the first one's token.
     pub fn pop(&mut self, jobs: &[(u64, u32)]) -> u64 {
         let now_ms = START_MS + self.now_ms;
         let jobs: Vec<Delivery> = jobs
@@ -171,7 +171,7 @@ impl Pen {
         self.write(What::Dead(vec![Corpse { payload, attempts }]));
     }
 
-    /// What the rules find, each rule once.
+    /// The rules that found faults, each once.
     pub fn found(&self) -> Vec<Rule> {
         let verdict = check(&self.history);
         let mut rules: Vec<Rule> = verdict.faults.iter().map(|fault| fault.rule).collect();

@@ -1,4 +1,5 @@
-//! Jobs that are gone, and what may have removed them: so many places each. Whoever finds none is lost.
+//! Assigns jobs that are gone to what may have removed them, each of which has a limited number of places. A job
+//! without a place is lost.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +7,7 @@ use super::Entry;
 
 #[derive(Default)]
 pub struct Places {
-    /// Where each job may have a place.
+    /// For each job, the removers that may have a place for it.
     wishes: Vec<Vec<usize>>,
     removers: Vec<Remover>,
     numbers: HashMap<*const Entry, usize>,
@@ -18,7 +19,7 @@ struct Remover {
 }
 
 impl Places {
-    /// One more job, and what may have removed it: an entry, and how many jobs that can have been.
+    /// Adds a job, and what may have removed it: an entry, and how many jobs that can have removed.
     pub fn want<'a>(&mut self, removers: impl Iterator<Item = (&'a Entry, u64)>) {
         let wishes = removers.map(|(entry, room)| {
             let number = self.numbers.entry(std::ptr::from_ref(entry));
@@ -32,14 +33,14 @@ impl Places {
         self.wishes.push(wishes);
     }
 
-    /// The jobs for which there is no place, by their numbers.
+    /// The numbers of the jobs for which there is no place.
     pub fn left_over(mut self) -> Vec<usize> {
         let all = 0..self.wishes.len();
         let left = all.filter(|&job| !self.place(job, &mut HashSet::new()));
         left.collect()
     }
 
-    /// Also where another job has to move for it.
+    /// Finds a place for a job, if need be by moving other jobs (bipartite matching).
     fn place(&mut self, job: usize, asked: &mut HashSet<usize>) -> bool {
         for at in 0..self.wishes[job].len() {
             let number = self.wishes[job][at];

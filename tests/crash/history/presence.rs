@@ -1,4 +1,4 @@
-//! Whether a job can have been in its queue, or must have been, when something was asked.
+//! Whether a job may have been in its queue, or must have been, when something was asked.
 
 use super::leases::{did_something, is_of};
 use super::losses::may_end;
@@ -6,8 +6,8 @@ use super::purges::may_hit;
 use super::story::{Stories, Story};
 use super::{due, Due, Entry, What};
 
-/// Can it have been there, dead or alive? At the end of a run nothing is left but the dead: so what was
-/// there has something that it may have gone by.
+/// Whether it may have existed, dead or alive. At the end of a run only dead jobs are left: so a job that existed has
+/// something by which it may have been removed.
 pub fn may_be_there(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
     story.add.may_be_added()
         && !std::ptr::eq(story.entry, at)
@@ -16,8 +16,8 @@ pub fn may_be_there(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> boo
         && may_go_by(stories, story, at)
 }
 
-/// Must it have been there, and not dead, all the while? Nothing can have removed it by then; or it came
-/// afterwards, or its token was taken, in the same life.
+/// Whether it must have existed, and not been dead, all the time. Either nothing can have removed it by then, or later
+/// in the same life it was delivered or its token was accepted.
 pub fn is_live(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
     let known = story.add.is_added() && stories.history.is_certain(story.entry, at.life);
     let mut deliveries = story.deliveries();
@@ -34,7 +34,7 @@ pub fn is_live(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
             }))
 }
 
-/// Had it gone before that for certain, wherever a crash came in between?
+/// Whether it was certainly gone before `at`, even if a crash came in between.
 fn is_gone(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
     let is_over = |entry: &Entry| entry.is_before(at) && stories.history.is_certain(entry, at.life);
     let by_others = story.others.iter().any(|entry| {
@@ -45,7 +45,7 @@ fn is_gone(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
                 all && tokens.any(|token| is_of(story, token))
             }
             What::Del(del) => del.answer == Some(del.ids.len() as u64) && story.is_alone(),
-            // In its place, or there was no such job any more.
+            // It was replaced, or no longer existed.
             What::Add(add) => add.is_added() && story.entry.is_before(entry),
             _ => false,
         };
@@ -57,7 +57,7 @@ fn is_gone(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
         || is_expired(stories, story, at)
 }
 
-/// Had its TTL passed, and every lease that it can have had ended?
+/// Whether its TTL, and every lease that it can have had, had ended.
 fn is_expired(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
     let Some(ttl_ms) = story.add.ttl_ms else {
         return false;
@@ -71,11 +71,11 @@ fn is_expired(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
         && !stories.may_be_in_unanswered_pop(story, at)
 }
 
-/// Is there anything by which it may have gone at that moment or later?
+/// Whether anything may have removed it at that moment or later.
 fn may_go_by(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
     let history = stories.history;
     let is_later = |entry: &Entry| !entry.is_before(at);
-    // By the crash that ended the life in which it was added.
+    // The crash that ended the life in which it was added may have.
     let is_lost = story.entry.life == at.life && !history.is_certain(story.entry, at.life + 1);
     is_lost
         || story.add.ttl_ms.is_some()
@@ -85,7 +85,7 @@ fn may_go_by(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
         || ends(stories, story).any(is_later)
 }
 
-/// Can it have gone before that moment was over?
+/// Whether it may have ended before `at` was answered.
 pub fn may_have_ended(stories: &Stories<'_>, story: &Story<'_>, at: &Entry) -> bool {
     let precedes = |entry: &Entry| !std::ptr::eq(entry, at) && !at.is_before(entry);
     let expires = story.add.ttl_ms.map(|ms| story.entry.sent.wall_ms() + ms);

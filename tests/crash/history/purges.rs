@@ -1,8 +1,7 @@
-//! PURGE removes all that is in the state it names, and nothing else.
+//! PURGE removes all jobs in the state that it names, and no others.
 //!
-//! A job's state at a purge is known only where everything that may have happened to it by then leaves one
-//! answer. Where it does, the job is gone if the purge is about that state, and not touched if not; where
-//! it does not, the purge may have removed it.
+//! A job's state at a purge is known only if everything that may have happened to it before allows just one. If so, the
+//! job is gone if the purge names that state, and untouched if not. Otherwise the purge may have removed it.
 
 use super::check::{Rule, Verdict};
 use super::leases::lease_end;
@@ -10,7 +9,7 @@ use super::presence::{may_be_there, may_have_ended};
 use super::story::{Handed, Stories, Story};
 use super::{due, Due, Entry, Kind, Nack, Purge, What, Which};
 
-/// Those after which the job is there no more for certain, removed by it or by something before it.
+/// Purges after which the job is certainly gone, removed by the purge or before it.
 pub fn sure<'a>(stories: &Stories<'a>, story: &Story<'a>) -> Vec<&'a Entry> {
     let answered = story.purges().filter(|(_, purge)| purge.answer.is_some());
     let sure = answered.filter(|(entry, purge)| match purge.which {
@@ -20,7 +19,7 @@ pub fn sure<'a>(stories: &Stories<'a>, story: &Story<'a>) -> Vec<&'a Entry> {
     sure.map(|(entry, _)| entry).collect()
 }
 
-/// May it have removed that job?
+/// Whether the purge may have removed that job.
 pub fn may_hit(stories: &Stories<'_>, story: &Story<'_>, entry: &Entry, purge: &Purge) -> bool {
     let came_after = story.deliveries().any(|handed| {
         handed.comes_after(entry) && stories.history.is_certain(entry, handed.entry.life)
@@ -34,7 +33,7 @@ pub fn may_hit(stories: &Stories<'_>, story: &Story<'_>, entry: &Entry, purge: &
     purge.which == Which::All || (fits && may_be_in(stories, story, entry, purge.which))
 }
 
-/// The only state in which it can be at a purge (of its queue), if it is there at all; None: it is open.
+/// The only state in which the job can be at a purge of its queue, if it exists; None: unknown.
 fn state_at(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry) -> Option<Which> {
     let is_certain =
         |entry: &Entry| entry.is_before(purge) && stories.history.is_certain(entry, purge.life);
@@ -52,7 +51,7 @@ fn state_at(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry) -> Option<W
     }
 }
 
-/// Of one that has not been delivered yet, as far as anybody heard.
+/// The state of a job of which no delivery is known.
 fn state_of_new(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry) -> Option<Which> {
     let moved = story.others.iter().any(|entry| {
         let moves = match &entry.what {
@@ -100,7 +99,7 @@ fn state_of_delivered(
     died.then_some(Which::Dead)
 }
 
-/// Can it have been in that state, by what is known of its due times and deliveries alone?
+/// Whether it may have been in that state, judged only by its due times and deliveries.
 fn may_be_in(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry, which: Which) -> bool {
     let (from, until) = (purge.sent.wall_ms(), purge.ended.wall_ms());
     let dues = || dues(story, |entry| !purge.is_before(entry));
@@ -117,13 +116,13 @@ fn may_be_in(stories: &Stories<'_>, story: &Story<'_>, purge: &Entry, which: Whi
     }
 }
 
-/// It can never have been ready before.
+/// The earliest that it can have been ready.
 pub fn earliest_due(story: &Story<'_>) -> u64 {
     let dues = dues(story, |_| true);
     dues.iter().map(|due| due.0).min().unwrap_or(0)
 }
 
-/// All that it may have had by entries that count: not earlier than, not later than.
+/// All due times that it may have had by entries that count, each as (earliest, latest).
 fn dues(story: &Story<'_>, counts: impl Fn(&Entry) -> bool) -> Vec<(u64, u64)> {
     let since = |entry: &Entry, due: Due| (due::lower(entry, due), due::upper(entry, due));
     let mut dues = vec![since(story.entry, story.add.due)];

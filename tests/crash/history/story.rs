@@ -1,4 +1,4 @@
-//! All that is known of one job: the ADD that made it, its deliveries, and whatever names its id.
+//! Everything known about one job: its ADD, its deliveries, and all entries that name its id.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,23 +7,23 @@ use super::{
     Touch, What,
 };
 
-/// One job in a client's hand.
+/// One delivery of a job to a client.
 #[derive(Clone, Copy)]
 pub struct Handed<'a> {
     pub entry: &'a Entry,
     pub pop: &'a Pop,
     pub delivery: &'a Delivery,
-    /// Its place in the answer.
+    /// The job's place in the answer.
     pub place: usize,
 }
 
 impl Handed<'_> {
-    /// 0 where the job went at delivery.
+    /// 0 if the job was removed at delivery (NOACK).
     pub fn token(&self) -> u64 {
         self.delivery.lease.map_or(0, |lease| lease.token)
     }
 
-    /// The server's clock at the delivery: exact with a token, else not earlier than it was.
+    /// The server's clock at the delivery: exact with a token, otherwise the earliest possible.
     pub fn now_ms(&self) -> u64 {
         let answered = self.entry.ended.wall_ms();
         match self.delivery.lease {
@@ -32,7 +32,7 @@ impl Handed<'_> {
         }
     }
 
-    /// Was that entry over when this delivery was made?
+    /// Whether that entry had ended when this delivery was made.
     pub fn comes_after(&self, entry: &Entry) -> bool {
         let by_the_token = self.token() != 0 && entry.ended.wall_ms() < self.now_ms();
         entry.is_before(self.entry) || by_the_token
@@ -43,14 +43,14 @@ pub struct Story<'a> {
     pub serial: u64,
     pub entry: &'a Entry,
     pub add: &'a Add,
-    /// By token.
+    /// Deliveries with a lease, ordered by token.
     pub leases: Vec<Handed<'a>>,
-    /// At most one, if all is well.
+    /// Deliveries without a lease: at most one, if there is no fault.
     pub taken: Vec<Handed<'a>>,
-    /// Entries that name its id, kicks and purges of its queue, and ADDs of the same id.
+    /// Entries that name its id, kicks and purges of its queue, and other ADDs of its id.
     pub others: Vec<&'a Entry>,
     pub is_dead: bool,
-    /// After these it was there no more for certain.
+    /// Purges after which it was certainly gone.
     pub purged_by: Vec<&'a Entry>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Those that may have done something.
+    /// NACKs that may have had an effect.
     pub fn nacks(&self) -> impl Iterator<Item = (&'a Entry, &'a Nack)> + '_ {
         self.others.iter().filter_map(|entry| match &entry.what {
             What::Nack(nack) if nack.answer != Some(false) => Some((*entry, nack)),
@@ -74,7 +74,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Those that may have done something.
+    /// TOUCHes that may have had an effect.
     pub fn touches(&self) -> impl Iterator<Item = (&'a Entry, &'a Touch)> + '_ {
         self.others.iter().filter_map(|entry| match &entry.what {
             What::Touch(touch) if touch.answer != Some(None) => Some((*entry, touch)),
@@ -82,7 +82,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Those that may have done something.
+    /// KICKs that may have had an effect.
     pub fn kicks(&self) -> impl Iterator<Item = (&'a Entry, &'a Kick)> + '_ {
         self.others.iter().filter_map(|entry| match &entry.what {
             What::Kick(kick) if kick.answer != Some(0) => Some((*entry, kick)),
@@ -97,7 +97,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Can it ever have been dead? (Otherwise no kick concerns it.)
+    /// Whether it can ever have been dead. (If not, no kick concerns it.)
     pub fn may_die(&self) -> bool {
         use super::Kind::Fatal;
         self.add.max_attempts != 0 || self.nacks().any(|(_, nack)| nack.kind == Fatal)
@@ -112,20 +112,20 @@ impl<'a> Story<'a> {
         self.entry.is_before(other.entry) || (same_unit && self.serial < other.serial)
     }
 
-    /// Is it the only job that ever had its id?
+    /// Whether it is the only job that ever had its id.
     pub fn is_alone(&self) -> bool {
         let adds = |entry: &&&Entry| matches!(entry.what, What::Add(_));
         self.add.id.is_some() && self.others.iter().filter(adds).count() == 0
     }
 
-    /// What this claim speaks of, if of this job at all: a delivery with that token, or any.
+    /// Whether this claim means that delivery of the job: by its token, or any delivery.
     pub fn is_meant(&self, claim: &Claim, delivery: &Handed<'_>) -> bool {
         let same_id = claim.id == delivery.delivery.id;
         same_id && claim.token.is_none_or(|token| token == delivery.token())
     }
 
-    /// The leases that came before a delivery. A POP with NOACK takes the job away: what comes in a later
-    /// life has been brought back by a crash.
+    /// The leases before a delivery. A POP with NOACK removes the job: a delivery in a later life was made possible by
+    /// a crash.
     pub fn leases_before(&self, handed: &Handed<'_>) -> &[Handed<'a>] {
         let end = match handed.token() {
             0 => {
@@ -137,7 +137,7 @@ impl<'a> Story<'a> {
         &self.leases[..end.unwrap_or(self.leases.len())]
     }
 
-    /// All of it, in the order of asking.
+    /// All entries about the job, in the order of sending.
     pub fn tell(&self) -> String {
         let handed = self.deliveries().map(|handed| handed.entry);
         let all = handed.chain(self.others.iter().copied());
@@ -156,9 +156,9 @@ impl<'a> Story<'a> {
 pub struct Stories<'a> {
     pub history: &'a History,
     pub jobs: BTreeMap<u64, Story<'a>>,
-    /// Deliveries of what nobody added.
+    /// Deliveries of jobs that nobody added.
     pub strangers: Vec<Handed<'a>>,
-    /// POPs and BPOPs that were never answered: each may have delivered.
+    /// POPs and BPOPs that were never answered: each may have delivered jobs.
     pub unknown_pops: Vec<(&'a Entry, &'a Pop)>,
     pub end_wall_ms: u64,
 }
@@ -218,13 +218,13 @@ impl<'a> Stories<'a> {
         queues
     }
 
-    /// POPs and BPOPs of its queue without an answer that may have delivered it before that was over.
+    /// Whether an unanswered POP or BPOP of its queue may have delivered it before `at` was answered.
     pub fn may_be_in_unanswered_pop(&self, story: &Story<'_>, at: &Entry) -> bool {
         let mut pops = self.unanswered_pops(story);
         pops.any(|(entry, _)| !at.is_before(entry))
     }
 
-    /// Those with NOACK, which may have removed it.
+    /// Unanswered POPs with NOACK, which may have removed it.
     pub fn unanswered_noacks<'s>(
         &'s self,
         story: &'s Story<'_>,

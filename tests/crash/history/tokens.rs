@@ -1,4 +1,4 @@
-//! A queue's tokens only grow, over all crashes, and none comes twice.
+//! A queue's tokens only grow, over all crashes, and none is used twice.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,8 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Larger than every one that had been answered before it was asked for, or stands before it.
+/// Each token is larger than all that had been answered before its POP was sent, or that come
+/// before it in the same answer.
 fn check_growing(
     queue: &str,
     by_begin: &[Handed<'_>],

@@ -1,5 +1,5 @@
-//! What comes is what was added: the job, its bytes, its queue, how often it has been delivered; and
-//! dead is only what has a reason to be.
+//! What is delivered is what was added: the job, its bytes, its queue, and the number of its deliveries. A dead job has
+//! a reason to be dead.
 
 use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
@@ -36,8 +36,8 @@ fn check_identity(story: &Story<'_>, handed: &Handed<'_>, verdict: &mut Verdict)
     }
 }
 
-/// A delivery counts one more than the one before, unless that one was given back in silence, the job was
-/// kicked, a crash took the one before back, or others came in between that no client heard of.
+/// A delivery counts one more attempt than the one before. Exceptions: that one was given back with SILENT, the job was
+/// kicked, a crash undid the one before, or unanswered POPs delivered it in between.
 fn check_attempts(
     stories: &Stories<'_>,
     story: &Story<'_>,
@@ -55,7 +55,7 @@ fn check_attempts(
         Some(before) if stories.history.is_certain(before.entry, handed.entry.life) => {
             next_attempts(stories, story, before, handed)
         }
-        // What it was before the crash, or anything that it had been at the last save.
+        // The number before the crash, or any number that it had at the last save.
         Some(_) => {
             let earlier = story.leases_before(handed);
             let attempts = earlier.iter().map(|lease| lease.delivery.attempts);
@@ -74,7 +74,7 @@ fn check_attempts(
     }
 }
 
-/// At least and at most, behind a delivery that was not taken back.
+/// The least and the most attempts after a delivery that was not undone.
 fn next_attempts(
     stories: &Stories<'_>,
     story: &Story<'_>,
@@ -88,7 +88,7 @@ fn next_attempts(
     if story.may_die() && story.kicks().any(|(kick, _)| in_between(kick)) {
         least = 1;
     }
-    // A token may be given back in a later life that knows only of the delivery before.
+    // A token may be given back in a later life that knows only the delivery before.
     let silent = story.nacks().filter(|(entry, nack)| {
         let meant = nack.kind == Kind::Silent && story.is_meant(&nack.claim, before);
         meant && !handed.entry.is_before(entry)

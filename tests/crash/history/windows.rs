@@ -1,5 +1,5 @@
-//! RATE and COST: what is delivered in any window counts no more than it holds, wherever in their milliseconds the
-//! deliveries were; one alone may. A restart forgets the window.
+//! RATE and COST: the deliveries in any window cost no more than it allows, wherever in their milliseconds they were;
+//! only a single one may cost more. A restart empties the window.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,7 +50,7 @@ fn check_life(served: &[Served<'_, '_>], (most, window_ms): (u64, u64), verdict:
     }
 }
 
-/// A TOUCH may have said that it was less.
+/// The least cost that the delivery may have counted, as a TOUCH may have lowered it.
 fn least_cost(story: &Story<'_>, handed: &Handed<'_>) -> u64 {
     let touched = story.touches().filter_map(|(_, touch)| {
         let cost = touch.cost.filter(|_| story.is_meant(&touch.claim, handed));

@@ -1,10 +1,10 @@
-//! MAXRESERVED and GROUPMAX: a delivery counts beside those whose leases went on for certain.
+//! MAXRESERVED and GROUPMAX: at a delivery only jobs whose leases are certainly live count.
 
 use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
 use super::{Entry, What};
 
-/// How many deliveries to look back: more than have leases at a time.
+/// How many deliveries to search back: more than can be reserved at a time.
 const BACK: usize = 200;
 
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
@@ -38,7 +38,7 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Was the other job still out by that lease when this one was delivered?
+/// Whether the other job was still reserved by that lease when this one was delivered.
 fn is_held(other: &Story<'_>, lease: &Handed<'_>, story: &Story<'_>, handed: &Handed<'_>) -> bool {
     let goes_on = |deadline: u64| deadline > handed.now_ms();
     let deadline = lease.delivery.lease.map_or(0, |lease| lease.deadline);
@@ -53,7 +53,7 @@ fn is_held(other: &Story<'_>, lease: &Handed<'_>, story: &Story<'_>, handed: &Ha
         })
 }
 
-/// Whether a job that is out stays so, whatever that did. A lease that was shortened ends sooner.
+/// Whether a job certainly stays reserved after that entry. A lease that was shortened ends sooner.
 fn lets_be(entry: &Entry, goes_on: impl Fn(u64) -> bool) -> bool {
     match &entry.what {
         What::Touch(touch) => {

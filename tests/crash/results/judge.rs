@@ -1,4 +1,4 @@
-//! Whether a queue is what was answered and reported in the life before.
+//! Judges whether a queue has what was answered and reported in the life before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::cmd;
 use crate::link::{bytes, number, text};
 use crate::support::{Client, Reply};
 
-/// What DQ.GET says of a job.
+/// A job as DQ.GET shows it.
 #[derive(Clone, Debug)]
 pub struct SeenJob {
     pub fields: BTreeMap<String, String>,
@@ -29,20 +29,20 @@ impl SeenJob {
     }
 }
 
-/// What clients see of a queue when the server is back.
+/// What clients see of a queue after the server has restarted.
 #[derive(Clone, Debug)]
 pub struct Seen {
     from_ms: u64,
     to_ms: u64,
     pub jobs: BTreeMap<String, SeenJob>,
-    /// DQ.PEEK DONE: ids and instants.
+    /// Ids and instants of DQ.PEEK DONE.
     pub done: Vec<(String, u64)>,
-    /// DQ.AWAIT, of jobs that have ended.
+    /// Replies of DQ.AWAIT for jobs that have ended.
     pub reports: Vec<Report>,
 }
 
 impl Seen {
-    /// One job with these fields.
+    /// A queue with one job that has these fields.
     pub fn of(id: &str, fields: &[(&str, &str)]) -> Seen {
         let own = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let fields: BTreeMap<_, _> = fields.iter().map(own).collect();
@@ -75,7 +75,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// Asks for all ids that there have been.
+/// Reads all ids that ever existed.
 pub fn look(client: &mut Client, queue: &str, before: &Model, line: &Line) -> Seen {
     let clock = Clock::new();
     let from_ms = clock.stamp().wall_ms();
@@ -138,7 +138,8 @@ fn raw(value: &Value) -> Reply {
     }
 }
 
-/// How many of the commands were carried out, and what the queue holds by them.
+/// Finds out how many of the commands were carried out; returns that and the queue's state after
+/// them.
 pub fn judge(
     policy: Policy,
     before: &Model,
@@ -172,7 +173,7 @@ pub fn judge(
     )))
 }
 
-/// Those whose time is over.
+/// The model without the jobs that are gone.
 fn without_gone(mut model: Model, seen: &Seen) -> Model {
     for id in model.ids(|_| true) {
         if !seen.jobs.contains_key(&id) {
@@ -182,7 +183,7 @@ fn without_gone(mut model: Model, seen: &Seen) -> Model {
     model
 }
 
-/// Reports of the ends that this command brings about.
+/// Checks the reports of ends that this command caused.
 fn check_reports(before: &Model, policy: Policy, line: &Line, at: usize) -> Result<(), Found> {
     let op = &line.ops[at];
     let mut after = None;
@@ -193,7 +194,7 @@ fn check_reports(before: &Model, policy: Policy, line: &Line, at: usize) -> Resu
             after.carry_out(policy, op);
             after
         });
-        // It came after the end, when the job was not kept, or no longer.
+        // The wait began after the end, when the job was not kept, or no longer.
         if report.outcome == "unknown" && is_gone_since(after, policy, &line.ops[at + 1..], report)
         {
             continue;
@@ -242,7 +243,7 @@ fn compare(model: &Model, line: &Line, carried_out: usize, seen: &Seen) -> Resul
     for report in &seen.reports {
         compare_report(report, model, seen)?;
     }
-    // The instant that was reported is that of the file.
+    // The instant that was reported must be that of the file.
     let ended = &line.ops[..carried_out];
     for report in line.reports.iter().filter(|it| it.outcome == "done") {
         let last = ended.iter().rposition(|op| match &op.what {
@@ -288,7 +289,7 @@ fn compare_job(job: &Job, seen_job: Option<&SeenJob>, seen: &Seen) -> Result<(),
             (result.as_deref(), None, is_within)
         }
     };
-    // One that was kicked keeps the reason of its death.
+    // A job that was kicked keeps the reason of its death.
     let reason_fits = match &job.state {
         State::Ready | State::Reserved => true,
         _ => seen_job.field("reason") == reason,
@@ -304,7 +305,7 @@ fn compare_job(job: &Job, seen_job: Option<&SeenJob>, seen: &Seen) -> Result<(),
     }
 }
 
-/// DQ.PEEK DONE has them in the order of their ends, with the same instants as DQ.GET.
+/// DQ.PEEK DONE lists them in the order of ending, with the same instants as DQ.GET.
 fn compare_order(model: &Model, seen: &Seen) -> Result<(), String> {
     let finished = |id: &String| seen.jobs.get(id).and_then(|job| job.number("finished"));
     let expected: Vec<(String, u64)> = model
@@ -312,7 +313,7 @@ fn compare_order(model: &Model, seen: &Seen) -> Result<(), String> {
         .iter()
         .filter_map(|id| Some((id.clone(), finished(id)?)))
         .collect();
-    // Some may have gone between the two.
+    // Some may have been removed between the two commands.
     let shown = seen.done.iter().filter(|(id, _)| finished(id).is_some());
     let shown: Vec<(String, u64)> = shown.cloned().collect();
     match shown == expected {
@@ -350,7 +351,7 @@ fn compare_report(report: &Report, model: &Model, seen: &Seen) -> Result<(), Str
 
 type Falsify = fn(&mut Line, &mut Seen) -> bool;
 
-/// What a judge must notice. False where a life has nothing to try it on.
+/// Faults that a judge must notice. A function returns false if a life has nothing to falsify.
 pub const FAULTS: [(&str, Falsify); 9] = [
     ("a job that is done is missing", |_, seen| {
         let Some(id) = a_done(seen) else {
@@ -403,7 +404,7 @@ pub const FAULTS: [(&str, Falsify); 9] = [
     }),
 ];
 
-/// One that stays, with a result.
+/// A done job with a result that is kept for long.
 fn a_done(seen: &Seen) -> Option<String> {
     let stays = |job: &SeenJob| job.field("result").is_some() && job.field("keep") != Some("40");
     let mut done = seen.jobs.iter();

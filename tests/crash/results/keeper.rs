@@ -1,4 +1,4 @@
-//! The one client that changes a queue, and those who wait for the ends of its jobs.
+//! The only client that changes a queue, and clients that wait for the ends of its jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,11 +24,11 @@ pub struct Report {
     pub attempts: Option<u64>,
 }
 
-/// What was sent in one life, and what came of it.
+/// What was sent in one life, and the answers.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pub ops: Vec<Op>,
-    /// The first so many.
+    /// How many of the commands were answered: the first ones.
     pub answered: usize,
     pub reports: Vec<Report>,
 }
@@ -41,7 +41,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// What it has received until its server died.
+    /// The report that it had received when its server died.
     pub fn reported(mut self) -> Option<Report> {
         let reply = Reply::parse(&self.client.read_to_end())?.0;
         Some(report(&self.id, self.since, &reply))
@@ -54,7 +54,8 @@ impl Line {
         self
     }
 
-    /// Of a server that lives: all that wait for an end that was answered are answered, too.
+    /// For a server that is alive: each client that waits for an end that was answered must get a
+    /// reply, too.
     pub fn complete(self, waiting: Vec<Waiter>) -> Line {
         let mut reports = Vec::new();
         for mut waiter in waiting {
@@ -66,7 +67,7 @@ impl Line {
         self.with(reports.into_iter())
     }
 
-    /// The command by which that job ends after so many others.
+    /// The command that ends that job, among those from `since` on.
     pub fn end(&self, id: &str, since: usize) -> Option<usize> {
         let after = self.ops[since..].iter().position(|op| op.what.ends(id));
         after.map(|at| since + at)
@@ -102,19 +103,20 @@ pub fn report(id: &str, since: usize, reply: &Reply) -> Report {
 
 pub struct Keeper {
     pub policy: Policy,
-    /// What all commands come to that were sent.
+    /// The queue's state if all sent commands are carried out.
     pub model: Model,
     rng: Rng,
     clock: Clock,
     tokens: BTreeMap<String, String>,
     serials: u64,
-    /// In this life. They are not kicked in it: a wait may begin later than it was sent.
+    /// Jobs with waiters in this life. They are not kicked in it: a wait may begin later than it
+    /// was sent.
     awaited: BTreeSet<String>,
-    /// It will leave without reading some answers.
+    /// It will disconnect without reading some answers.
     leaves: bool,
 }
 
-/// The connection is of no use any more.
+/// The connection can no longer be used.
 struct Gone;
 
 impl Keeper {
@@ -188,7 +190,7 @@ impl Keeper {
             }
         }
         let ends = self.ends();
-        // DQ.AWAIT alone reports that these took effect.
+        // Only DQ.AWAIT shows that these took effect.
         if leaves {
             let bytes = self.bytes_of(ends, line).0;
             client.try_send(&bytes);
@@ -197,7 +199,7 @@ impl Keeper {
         self.send(client, ends, line)
     }
 
-    /// Jobs come, and come again.
+    /// Adds jobs, and kicks ended ones.
     fn beginnings(&mut self) -> Vec<What> {
         let mut claims = Vec::new();
         for _ in 0..self.rng.within(2, 9) {
@@ -208,7 +210,7 @@ impl Keeper {
                 keep,
             });
         }
-        // Not of those that may go at any moment.
+        // A job that may be removed at any moment is left out.
         let stays = |job: &Job| match job.state {
             State::Done { .. } => job.keep != Some(SHORT),
             State::Dead { .. } => true,
@@ -249,7 +251,7 @@ impl Keeper {
         claims
     }
 
-    /// All at once, and reads the answers.
+    /// Sends all commands at once, and reads the answers.
     fn send(
         &mut self,
         client: &mut Client,
@@ -277,7 +279,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Takes them for sent; and what must be answered.
+    /// Notes the commands as sent; returns their bytes, and the expected answers.
     fn bytes_of(&mut self, claims: Vec<What>, line: &mut Line) -> (Vec<u8>, Vec<String>) {
         let mut bytes = Vec::new();
         let mut expected = Vec::new();
@@ -334,7 +336,7 @@ impl Keeper {
         command
     }
 
-    /// What it must be answered: of a POP the ids.
+    /// The expected answer; of a POP the ids.
     fn answer(&self, what: &What) -> String {
         match what {
             What::Add { id, .. } => id.clone(),
@@ -369,7 +371,7 @@ fn printed(reply: &Value) -> String {
     }
 }
 
-/// Sends what is left to be sent, and reads one reply.
+/// Sends the rest of `bytes`, and reads one reply.
 fn read(client: &mut Client, bytes: &mut Vec<u8>) -> Result<Value, Gone> {
     match client.req_packed_command(&std::mem::take(bytes)) {
         Ok(Value::ServerError(error)) => panic!("{error:?}"),

@@ -1,8 +1,8 @@
 //! Results over the lives of a server that is killed. With `appendfsync always`, an end that was answered, or that
-//! DQ.AWAIT reported, is there in the next life: the job's state, result, instant and place among the done ones.
+//! DQ.AWAIT reported, exists in the next life: the job's state, result, instant and place among the done jobs.
 //!
-//! Each queue has one client that changes it, so what it has sent, in order, is the queue's history. The next life must
-//! have all that was answered, and a prefix of the rest.
+//! Only one client changes each queue, so what it has sent, in order, is the queue's history. The next life must have
+//! everything that was answered, and a prefix of the rest.
 
 mod judge;
 mod keeper;
@@ -26,7 +26,7 @@ use model::{Model, Op, Policy, What, POLICIES};
 const LIVES: u64 = 8;
 const WAITERS: usize = 40;
 
-/// What became of one queue in one life.
+/// One queue in one life.
 #[derive(Clone)]
 struct Life {
     policy: Policy,
@@ -71,7 +71,8 @@ impl Run {
         }
     }
 
-    /// Until the server is killed, or for so many rounds. `files` may change what the next life begins with.
+    /// Plays until the server is killed, or for so many rounds. `files` may change the files with which the next life
+    /// begins.
     fn live(&mut self, rounds: Option<u64>, files: impl FnOnce(&Server)) -> Vec<Life> {
         let before: Vec<Model> = self.keepers.iter().map(|it| it.model.clone()).collect();
         let life = Duration::from_millis(self.rng.within(15, 50));
@@ -120,7 +121,7 @@ impl Run {
             .collect()
     }
 
-    /// What is known now is what the next life begins with.
+    /// Judges the lives; the next one begins with what is known now.
     fn go_on(&mut self, lives: &[Life], tally: &mut Tally) {
         for (life, keeper) in lives.iter().zip(&mut self.keepers) {
             match life.judge() {
@@ -137,7 +138,7 @@ impl Run {
     }
 }
 
-/// The server has taken the connection, so that it meets commands in the order of their sending.
+/// A connection that the server has accepted, so that it gets commands in the order of sending.
 fn accepted(server: &Server) -> Raw {
     let mut client = server.raw();
     assert_eq!(client.call(&[b"PING"]), Reply::Simple("PONG".into()));
@@ -147,11 +148,11 @@ fn accepted(server: &Server) -> Raw {
 #[derive(Debug, Default)]
 struct Tally {
     answered: usize,
-    /// Carried out, but not answered.
+    /// Commands that were carried out, but not answered.
     unanswered: usize,
     results: usize,
     reported: usize,
-    /// Reported of a command that was not answered.
+    /// Reports of commands that were not answered.
     reported_first: usize,
 }
 
@@ -178,7 +179,7 @@ impl Tally {
 #[test]
 fn results_survive_all_lives() {
     let mut tally = Tally::default();
-    // On a busy machine little is under way when a server dies: then more of them do.
+    // On a busy machine little is under way when a server dies: then more servers are killed.
     for (done, seed) in seeds(8).enumerate() {
         if done >= 2 && tally.is_enough() {
             break;
@@ -196,7 +197,7 @@ fn results_survive_all_lives() {
     assert!(tally.is_enough(), "{tally:?}");
 }
 
-/// The file as it was when the life began.
+/// The file is restored to the begin of the life.
 #[test]
 fn canary_a_file_that_lacks_an_end_is_noticed() {
     let files = |server: &Server| -> Vec<(PathBuf, Vec<u8>)> {
@@ -222,7 +223,7 @@ fn canary_a_file_that_lacks_an_end_is_noticed() {
     }
 }
 
-/// Each fault, put into what really happened.
+/// Each fault, planted into what really happened.
 #[test]
 fn canary_falsified_lives_are_noticed() {
     let mut run = Run::new(4);
@@ -243,7 +244,7 @@ fn canary_falsified_lives_are_noticed() {
     }
 }
 
-/// One job, acknowledged with a result; the client had no answer.
+/// One job was acknowledged with a result, and the client got no answer.
 #[test]
 fn canary_a_report_binds() {
     let op = |what| Op {

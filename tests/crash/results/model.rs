@@ -1,19 +1,19 @@
-//! What a queue must hold after the commands that were carried out.
+//! The state of a queue after the commands that were carried out.
 
 use std::collections::BTreeMap;
 
-/// How long done jobs of a queue are kept.
+/// How long a queue keeps done jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     pub queue: &'static str,
     pub ttl_ms: Option<u64>,
     pub most: Option<usize>,
-    /// What KEEP says, by turns.
+    /// The values of KEEP, in turn.
     pub keeps: &'static [Option<u64>],
 }
 
 pub const LONG: u64 = 600_000;
-/// Jobs with this KEEP go by themselves, amid the lives.
+/// Jobs with this KEEP are removed by time alone, during the lives.
 pub const SHORT: u64 = 40;
 
 pub const POLICIES: [Policy; 3] = [
@@ -38,7 +38,7 @@ pub const POLICIES: [Policy; 3] = [
 ];
 
 impl Policy {
-    /// How long, if it is kept at all.
+    /// How long the job is kept; None: not at all.
     fn kept(&self, keep: Option<u64>) -> Option<Option<u64>> {
         match (keep, self.ttl_ms, self.most) {
             (Some(0), _, _) | (None, None, None) => None,
@@ -50,7 +50,7 @@ impl Policy {
 
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// By the wall's clock.
+    /// By the wall clock.
     pub sent_ms: u64,
     pub what: What,
     pub in_transaction: bool,
@@ -62,9 +62,9 @@ pub enum What {
         id: String,
         keep: Option<u64>,
     },
-    /// All that are ready.
+    /// All ready jobs.
     Pop,
-    /// With their results.
+    /// Ids with their results.
     Ack(Vec<(String, Option<String>)>),
     Fatal {
         id: String,
@@ -75,7 +75,7 @@ pub enum What {
 }
 
 impl What {
-    /// Whether that job ends by it.
+    /// Whether the command ends that job.
     pub fn ends(&self, of: &str) -> bool {
         match self {
             What::Add { .. } | What::Pop | What::Kick(_) => false,
@@ -120,7 +120,7 @@ pub struct Job {
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub jobs: BTreeMap<String, Job>,
-    /// The longest done first. Some may have gone since, as their time is over.
+    /// Ids of done jobs, the first to end first. Some may be gone, as their time is over.
     pub done: Vec<String>,
 }
 

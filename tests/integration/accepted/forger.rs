@@ -1,4 +1,4 @@
-//! Payloads that nobody has dumped: nearly right ones, with one or two numbers from where things end.
+//! Payloads that no server has dumped: nearly valid ones, with one or two numbers near their bounds.
 
 use dq::queue::codec::encode;
 use dq::queue::effect::{Change, DoneJob, Effect, OfDone, FOREVER};
@@ -14,7 +14,7 @@ use crate::scene::{now_ms, Dice};
 
 const IDS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", &[0xff; 1024]];
 const HOURS: u64 = 36_000_000;
-/// As far ahead as a clock may be that a client's payload comes from.
+/// How far ahead the clock behind a client's payload may be.
 const AHEAD_MS: u64 = 1 << 40;
 
 pub struct Forger {
@@ -128,7 +128,7 @@ impl Forger {
         }
     }
 
-    /// Long past or far ahead: not while somebody compares.
+    /// An instant long past or far ahead, so that nothing happens while servers are compared.
     fn instant(&mut self) -> u64 {
         let usual = match self.dice.below(2) {
             0 => self.now_ms - HOURS,
@@ -271,7 +271,7 @@ impl Forger {
         }
     }
 
-    /// Jobs that failed, recur, or have a successor behind them.
+    /// Jobs that failed, recur, or have a successor.
     fn rows(&mut self) -> Vec<Row> {
         let mut rows = Vec::new();
         for number in 0..1 + self.dice.below(2) {
@@ -328,7 +328,7 @@ impl Forger {
         }
     }
 
-    /// None that comes while somebody compares, and is changed by it.
+    /// A rule without an occurrence while servers are compared, which would change it.
     fn rule(&mut self) -> (Rule<'static>, Occurrence) {
         let crons: [(&[u8], &[u8]); 6] = [
             (b"0 0 1 1 *", b"UTC"),
@@ -369,7 +369,7 @@ impl Forger {
         (rule, occurrence)
     }
 
-    /// Of a job that is there, mostly.
+    /// A note, mostly on a job that exists.
     fn noted(&mut self) -> Effect<'static> {
         const TEXT: &[u8] = &[b't'; 3000];
         let ids: [&[u8]; 7] = [b"a", b"a", b"a", b"a", b"b", b"r0", b"r0"];
@@ -389,7 +389,7 @@ impl Forger {
         }
     }
 
-    /// What happens to queues, and stands in none.
+    /// An effect that changes queues, but is never part of a snapshot.
     fn no_snapshot(&mut self) -> Effect<'static> {
         let cut = self.instant();
         match self.dice.below(4) {

@@ -1,8 +1,8 @@
-//! What a client's bytes were accepted for is the same on the replica, after a reload, after a start from each
-//! kind of file and after a promotion; and then goes on as any queue does. Payloads that nobody has dumped,
-//! nearly right ones, are restored by the dozen, and worked on.
+//! Data that was accepted from a client is the same on the replica, after a reload, after a start from each kind of
+//! file and after a promotion; and then it works like any queue. Dozens of nearly valid payloads that no server has
+//! dumped are restored and used.
 //!
-//! `DQ_SEED=n` runs that seed alone, `DQ_ACCEPTED_SECONDS=n` goes on with new seeds for so long (`make soak`).
+//! `DQ_SEED=n` runs only that seed, `DQ_ACCEPTED_SECONDS=n` continues with new seeds for so long (`make soak`).
 
 mod forger;
 mod rows;
@@ -23,12 +23,12 @@ use stage::Stage;
 
 const PAYLOADS: usize = 60;
 
-/// A master, its replica, and what was made of the payloads.
+/// A master, its replica, and the origin of each payload.
 struct World {
     master: Server,
     replica: Server,
     forger: Forger,
-    /// What each key's payload was made of, to tell of it.
+    /// What each key's payload was made of, for reports of faults.
     made_of: BTreeMap<String, String>,
     last_token: u64,
     sabotaged: Option<Stage>,
@@ -70,7 +70,7 @@ impl World {
         Ok(())
     }
 
-    /// All keys, and one beside them that no payload has touched.
+    /// Uses all keys, and one besides that no payload has touched.
     fn work_on_all(&mut self, client: &mut Raw) -> Result<(), String> {
         let keys: Vec<String> = self.made_of.keys().cloned().collect();
         for key in keys.iter().map(String::as_str).chain(["innocent"]) {
@@ -83,8 +83,7 @@ impl World {
         Ok(())
     }
 
-    /// All that can be done to a queue of which nobody knows what it holds; nothing of it comes to an end
-    /// while somebody compares.
+    /// Sends every command to a queue with unknown contents; nothing becomes due or ends while servers are compared.
     fn work_on(&mut self, client: &mut Raw, key: &str) -> Result<(), String> {
         for line in [
             "DQ.POP @ COUNT 2 TTR 9000000",
@@ -143,7 +142,7 @@ impl World {
         match token.parse::<u64>() {
             Ok(token) if token > last => self.last_token = token,
             Ok(token) => return Err(format!("token {token} after {last}")),
-            // The payload of a job in DQ.PEEK.
+            // It is the payload of a job in DQ.PEEK.
             Err(_) => {}
         }
         Ok(())
@@ -193,7 +192,7 @@ fn what_is_accepted_stays() {
     }
 }
 
-/// What the master would ignore, replica and file would obey.
+/// Data that the master would ignore, but replica and file would apply, is refused.
 #[test]
 fn what_no_clock_drew_is_refused_as_a_whole() {
     let (mut server, replica) = pair(Server::builder().aof());
@@ -212,7 +211,7 @@ fn what_no_clock_drew_is_refused_as_a_whole() {
         assert!(reply.starts_with("-ERR "), "{numbers:?} -> {reply}");
         client.says("EXISTS q", "0");
     }
-    // A clock that is a year ahead is none of it, wherever it is so.
+    // Data of a clock that is a year ahead is accepted, wherever it appears.
     let year_ahead = now_ms() + 31_536_000_000;
     let ahead = forgery((year_ahead, 7, year_ahead << 20));
     let payload = forged(&mut client, &ahead);
@@ -233,7 +232,7 @@ fn what_no_clock_drew_is_refused_as_a_whole() {
     }
 }
 
-/// A job too many, anywhere on the way, is noticed there.
+/// One job too many is noticed at each stage.
 #[test]
 fn a_job_too_many_is_noticed() {
     for stage in Stage::ALL {

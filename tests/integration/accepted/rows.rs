@@ -1,5 +1,5 @@
-//! Rows of a snapshot, forged: jobs with failures, rules and successors, as src/queue/state/rows.rs describes
-//! them, and nothing looked at.
+//! Forged rows of a snapshot: jobs with failures, rules and successors, encoded as src/queue/state/rows.rs describes,
+//! and without any check.
 
 use dq::queue::job::{Failure, Life, Place, Terms};
 use dq::queue::recurring::rule::{Occurrence, Rule};
@@ -17,7 +17,7 @@ pub struct Row {
     pub recurring: Option<(Rule<'static>, Occurrence)>,
 }
 
-/// Each with all its parts, none left to the row before.
+/// Encodes each row completely, without leaving out what the row before has.
 pub fn written(rows: &[Row]) -> Vec<u8> {
     const ALL_PARTS: u8 = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The ways by which a queue comes to be somewhere else, one after the other; at each it must be the same.
+//! The ways in which a queue gets to another server or process, one after the other; after each it must be the same.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub enum Stage {
     RewrittenAsRdb,
     RewrittenAsCommands,
     Promotion,
-    /// What was the master follows what was its replica.
+    /// The former master follows its former replica.
     Return,
 }
 
@@ -46,7 +46,7 @@ fn data(server: &Server) -> Data {
     keys.into_iter().map(of).collect()
 }
 
-/// In an order of their own: that of a scan is the server's.
+/// Sorted here, as the order of a scan is the server's.
 fn jobs_of(client: &mut Raw, key: &str) -> Vec<String> {
     let Reply::Array(scanned) = client.run(&format!("DQ.SCAN {key} 0 COUNT 100")) else {
         return Vec::new();
@@ -59,7 +59,7 @@ fn jobs_of(client: &mut Raw, key: &str) -> Vec<String> {
     jobs
 }
 
-/// What is over is carried out by the timer, before which comes no command that is asked a few times.
+/// Waits until the timer has expired what is overdue: the data is then the same several times in a row.
 fn quiet(server: &Server) -> Data {
     let mut last = (0, data(server));
     let rest = poll(PATIENCE, || {
@@ -115,7 +115,7 @@ impl World {
         assert_eq!(status, "ok");
     }
 
-    /// Killed and started again, the master has what it had, and goes on.
+    /// The master, killed and started again, has its data and continues.
     fn restart(&mut self, stage: Stage) -> Result<(), String> {
         let expected = quiet(&self.master);
         self.master.kill();
@@ -142,7 +142,7 @@ impl World {
         self.same(Stage::Return, &expected)
     }
 
-    /// Whether whom the stage is about holds the same now.
+    /// Whether the server concerned has the same data now.
     fn same(&mut self, stage: Stage, expected: &Data) -> Result<(), String> {
         let server = match stage {
             Stage::Replica | Stage::Return => &self.replica,

@@ -1,4 +1,4 @@
-//! The commands, each from its paragraph of the contract.
+//! The commands, each as its paragraph of the contract says.
 
 use super::flows::Plan;
 use super::recurring::{first, Recurring};
@@ -13,8 +13,8 @@ use dq::queue::when::When;
 const OUT_OF_RANGE: Reply = Reply::Error("ERR value is not an integer or out of range");
 
 impl Model {
-    /// The reply that the contract wants. Made ids and tokens it takes from the actual one, where
-    /// they are such as they must be.
+    /// The reply that the contract requires. Generated ids and tokens are taken from the actual reply if they are
+    /// valid.
     pub fn execute(&mut self, op: &Op, now: u64, actual: &Reply) -> Reply {
         (self.now_us, self.moment) = (now, now);
         let reply = self.act(op, now, actual);
@@ -126,7 +126,7 @@ impl Model {
             payload: job.payload.clone(),
             ..add.clone()
         };
-        // What is wrong with the arguments themselves is looked at before anything else, ids first.
+        // Errors in the arguments themselves are found before anything else, ids first.
         let wrong = |job: &NewOp| add_instants(&of(job), now).err();
         let is_no_id = |id: &Id| !(1..=1024).contains(&id.len());
         let wrong_id = jobs
@@ -175,8 +175,8 @@ impl Model {
         add.condition == Condition::Next && reserved && self.jobs[at].recur.is_none()
     }
 
-    /// "An ADD that makes the sum larger, and larger than MAXBYTES, is refused; what it replaces is taken off
-    /// first." A made id is as long as one that is answered, or would have been.
+    /// "An ADD that makes the sum larger, and larger than MAXBYTES, is refused; what it replaces is taken off first." A
+    /// generated id has the length of the one in the reply, or of the one that there would have been.
     fn exceeds_bytes(
         &self,
         add: &AddOp,
@@ -246,7 +246,7 @@ impl Model {
         there.is_some_and(|at| self.is_followed_by(at, add))
     }
 
-    /// `<unix-ms>-<seq>`, growing, not there and not remembered.
+    /// A generated id is `<unix-ms>-<seq>`, growing, of no existing job and not in the dedupe window.
     fn check_made_id(&mut self, actual: &Reply, now: u64) -> Option<Id> {
         let Reply::Added(id) = actual else {
             return None;
@@ -264,7 +264,7 @@ impl Model {
         fits.then(|| id.clone())
     }
 
-    /// The last in the order of adding.
+    /// A new job, the last in the order of adding.
     fn new_job(
         &mut self,
         add: &AddOp,
@@ -307,7 +307,7 @@ impl Model {
         first(add, add.rule.as_ref()?, id, now).ok()
     }
 
-    /// Its rule, and what that says of its first occurrence.
+    /// Gives the job its rule, and the due time of its first occurrence.
     fn begin(&self, job: &mut Job, add: &AddOp, now: u64) {
         let Some(rule) = &add.rule else { return };
         let Ok((occurrence, due)) = first(add, rule, &job.id, now) else {
@@ -487,8 +487,8 @@ impl Model {
         totals.lateness.push(late_us);
     }
 
-    /// "Strictly growing in a queue, never reused; at least unix-ms shifted left by 20 bits". A token
-    /// that is not is answered with the least that would be, which differs.
+    /// "Strictly growing in a queue, never reused; at least unix-ms shifted left by 20 bits". If the actual token is
+    /// not, the least valid one is returned, which differs.
     fn check_token(&mut self, token: Option<u64>, now: u64) -> u64 {
         let least = ((now / 1000) << 20).max(self.last_token + 1);
         self.last_token = token.unwrap_or(0).max(least);
@@ -507,7 +507,7 @@ impl Model {
         *known = if shortens { until } else { until.max(*known) };
     }
 
-    /// The job whose current delivery a client speaks of: any, or the one of that token.
+    /// The job whose current delivery a client means: with any token, or with this one.
     pub(super) fn claimed(&self, id: &[u8], token: Option<&[u8]>) -> Option<usize> {
         let index = self.find(id)?;
         let current = self.jobs[index].token?.to_string();
@@ -606,7 +606,7 @@ impl Model {
                 Some(name) if job.notes.has_step(name) && fault != Fault::AwaitLooksNotAgain => {}
                 Some(name) => {
                     job.due = asked.unwrap_or(LAST);
-                    // With DELAY 0 it waits for nothing, even where the clock goes back afterwards.
+                    // With DELAY 0 it waits for nothing, even if the clock steps back later.
                     let waits = job.state(now) == State::Delayed;
                     job.notes.awaits = waits.then(|| name.clone());
                 }
@@ -866,7 +866,7 @@ fn instant(when: When, now: u64) -> Option<u64> {
     }
 }
 
-/// Due and expiry, where all arguments are such as the contract wants them.
+/// Due time and expiry, if the contract allows all arguments.
 fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
     let id = add.id.as_deref().unwrap_or_default();
     let due = match &add.rule {
@@ -890,7 +890,7 @@ fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
     Ok((due, expires))
 }
 
-/// What WITHTERMS tells with that delivery.
+/// The terms that WITHTERMS adds to that delivery.
 fn terms_of(job: &Job, pop: &PopOp, attempts: u32) -> Option<(u64, u32, Option<u64>)> {
     let step = (attempts as usize).min(job.backoff.len()).checked_sub(1);
     let wait = step.map(|step| job.backoff[step]);

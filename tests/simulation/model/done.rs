@@ -5,7 +5,7 @@ use super::{after, Fault, Job, Model, Phase, LAST};
 use crate::op::Id;
 
 impl Job {
-    /// When it is gone by its time.
+    /// When the job is removed by its time.
     fn until(&self) -> Option<u64> {
         match self.phase {
             Phase::Done { until, .. } => until,
@@ -41,7 +41,7 @@ impl Model {
             .sum()
     }
 
-    /// In the order of ending.
+    /// Done jobs in the order of ending.
     pub fn in_end_order(&self) -> Vec<&Job> {
         let mut done: Vec<&Job> = self.done.iter().collect();
         done.sort_by_key(|job| end_of(job));
@@ -62,7 +62,7 @@ impl Model {
         before - self.done.len()
     }
 
-    /// A copy of what is acked, kept where the queue keeps it.
+    /// Keeps a copy of an acked job, if the queue keeps it.
     pub(super) fn keep_done(&mut self, index: usize, result: Option<&[u8]>, now: u64) {
         let limits = self.settings.done_limits;
         let job = &self.jobs[index];

@@ -1,5 +1,5 @@
 //! Rules that the model can be told to get wrong. A run against such a model must report a
-//! mismatch: so each rule is known to be reached by the operations and seen by the comparisons.
+//! mismatch: this proves that the operations reach each rule, and that the comparisons see it.
 
 macro_rules! faults {
     ($($name:ident),* $(,)?) => {

@@ -1,4 +1,4 @@
-//! "Jobs after others": who waits for what, carried out at once when it ends.
+//! "Jobs after others": which job waits for which; ends are carried out at once.
 
 use super::{Fault, Job, Model, Phase, LAST};
 use crate::op::{AfterOp, Id, Reply};
@@ -6,13 +6,13 @@ use dq::queue::after::{OnDead, Outcome};
 use dq::queue::when::When;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One of those that a job is after.
+/// One of the jobs that a job is after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
     Held,
-    /// How it ended, why, and which end that was.
+    /// How it ended, its result or reason, and the number of that end.
     Over(Outcome, Option<Vec<u8>>, u64),
-    /// It was waited for no more.
+    /// The job stopped waiting for it.
     Left,
 }
 
@@ -21,13 +21,13 @@ pub struct Waits {
     pub links: Vec<(Id, Link)>,
     pub group: Option<Vec<u8>>,
     pub on_dead: OnDead,
-    /// What its ADD said of the due.
+    /// The due time as its ADD gave it.
     pub when: When,
-    /// In us.
+    /// When the latest of them ended, in us.
     latest: u64,
 }
 
-/// An end that is to be carried out.
+/// An end that is still to be carried out.
 #[derive(Clone, Debug)]
 pub struct End {
     id: Id,
@@ -35,7 +35,7 @@ pub struct End {
     at_us: u64,
     value: Option<Vec<u8>>,
     number: u64,
-    /// Who waits for it.
+    /// The jobs that wait for it.
     waiters: Vec<Id>,
 }
 
@@ -44,7 +44,7 @@ impl Waits {
         self.links.iter().all(|(_, link)| *link != Link::Held)
     }
 
-    /// As GET shows them.
+    /// The results as GET shows them.
     pub fn results(&self) -> Vec<(Id, Option<Outcome>, Option<Vec<u8>>)> {
         let shown = |(id, link): &(Id, Link)| match link {
             Link::Over(outcome, value, _) => (id.clone(), Some(*outcome), value.clone()),
@@ -67,7 +67,7 @@ impl Job {
         self.phase == Phase::Blocked
     }
 
-    /// Of a blocked job: the instant that it named.
+    /// The instant that a blocked job named.
     pub fn named_due(&self) -> Option<u64> {
         match self.waits.as_ref().map(|waits| waits.when) {
             Some(When::At(instant)) => Some(instant),
@@ -85,16 +85,16 @@ impl Job {
     }
 }
 
-/// What AFTER comes to: what the job waits for, and the reason of which it dies at once.
+/// What AFTER means: what the job waits for, and the reason if it dies at once.
 pub type Plan = (Waits, Option<Vec<u8>>);
 
 impl Model {
-    /// Whether any job is after others, or was.
+    /// Whether any job is or was after others.
     pub fn flows(&self) -> bool {
         self.jobs.iter().any(|job| job.waits.is_some())
     }
 
-    /// Bytes of what ended jobs have left, each once.
+    /// Bytes of results and reasons of ended jobs, each counted once.
     pub fn values_len(&self) -> u64 {
         let links = self.jobs.iter().filter_map(|job| job.waits.as_ref());
         let links = links.flat_map(|waits| &waits.links);
@@ -126,13 +126,13 @@ impl Model {
         free.map(|job| job.id.clone()).collect()
     }
 
-    /// Whether ends are to be carried out before what happens at that instant.
+    /// Whether ends must be carried out before an event at that instant.
     pub(super) fn must_follow_before(&self, at: u64) -> bool {
         let first = self.line.front();
         first.is_some_and(|end| end.at_us / 1000 < at) || !self.behind_nothing().is_empty()
     }
 
-    /// A job ends, or goes: those after it learn of it once the command is done.
+    /// A job ends, or is removed: the jobs after it learn of it when the command is done.
     pub(super) fn notes_end(
         &mut self,
         id: &[u8],
@@ -175,14 +175,14 @@ impl Model {
         });
     }
 
-    /// A waiting job goes, or is kicked: what has ended is nothing to it.
+    /// A waiting job is removed or kicked: earlier ends no longer concern it.
     pub(super) fn waits_no_more(&mut self, id: &[u8]) {
         for end in &mut self.line {
             end.waiters.retain(|waiter| waiter != id);
         }
     }
 
-    /// Carries out what has ended, until nothing more follows.
+    /// Carries out all ends, and those that follow from them.
     pub fn follow_up(&mut self) {
         loop {
             let free = self.behind_nothing();
@@ -232,7 +232,7 @@ impl Model {
         self.dies_of(index, reason, end.at_us);
     }
 
-    /// A job that waits, or was to, dies of another.
+    /// A job that waits, or was about to, dies because another one died.
     pub(super) fn dies_of(&mut self, index: usize, reason: Vec<u8>, at_us: u64) {
         let id = self.jobs[index].id.clone();
         self.waits_no_more(&id);
@@ -262,7 +262,7 @@ impl Model {
         job.phase = Phase::Waiting;
     }
 
-    /// KICK.
+    /// KICK of a blocked job.
     pub(super) fn kick_blocked(&mut self, index: usize, now: u64) {
         self.unblock(index, 0);
         let job = &mut self.jobs[index];
@@ -278,7 +278,7 @@ impl Model {
         }
     }
 
-    /// None: it is as any other.
+    /// Plans what the job waits for; None: it need not wait.
     pub(super) fn plan(
         &mut self,
         after: &AfterOp,

@@ -1,4 +1,4 @@
-//! "Groups": whose turn it is, and what holds a group.
+//! "Groups": which group's turn it is, and what holds a group back.
 
 use super::{Fault, Job, Model, Phase};
 use crate::op::AddOp;
@@ -19,7 +19,7 @@ impl Model {
         self.jobs.iter().filter(of_it)
     }
 
-    /// "when it begins to hold jobs": one is about to come.
+    /// "when it begins to hold jobs": called before a job is added.
     pub(super) fn begins(&mut self, group: &Group) {
         let stays = self.has(Fault::TurnOutlivesGroup) && self.turns.contains_key(group);
         if self.live_of(group).next().is_none() && !stays {
@@ -31,7 +31,7 @@ impl Model {
     /// "A group counts as served at each delivery of one of its jobs"
     pub(super) fn serves(&mut self, group: Group) {
         self.served += 1;
-        // One delivery in eight leaves its group where it was.
+        // The fault: one delivery in eight does not change its group's turn.
         if !(self.has(Fault::TurnSkipped) && self.served.is_multiple_of(8)) {
             self.turns.insert(group, self.served);
         }
@@ -69,7 +69,7 @@ impl Model {
         goes.then_some(job)
     }
 
-    /// Whether the group's limits, but for GROUPRATE, let a ready job go.
+    /// Whether the group's limits, except GROUPRATE, allow delivering a ready job.
     fn may_go(&self, job: &Job, noack: bool) -> bool {
         if job.group.is_none() {
             return true;
@@ -107,7 +107,7 @@ impl Model {
         self.names().iter().map(|name| name.len() as u64).sum()
     }
 
-    /// By how much, if that job came in its place.
+    /// By how much the names grow if the ADD is carried out: it may replace a job, or a successor.
     pub(super) fn names_grow(
         &self,
         add: &AddOp,
@@ -128,7 +128,7 @@ impl Model {
         len as i64 - self.names_len() as i64
     }
 
-    /// Name, waiting, reserved, as DQ.GROUPS lists them.
+    /// Name, waiting and reserved jobs of each group, as DQ.GROUPS lists them.
     pub fn groups(&self) -> Vec<(Vec<u8>, usize, usize)> {
         let names = self.names().into_iter();
         let all = names.map(|name| {

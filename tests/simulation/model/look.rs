@@ -1,4 +1,4 @@
-//! What a client sees of the model.
+//! What a client can see of the model.
 
 use super::{Fault, Job, Model, Pause, Phase, LAST};
 use dq::queue::job::State;
@@ -15,7 +15,7 @@ impl Job {
         }
     }
 
-    /// Its id, payload and steps, and its successor's.
+    /// Bytes of its id, payload and steps, and of its successor's.
     pub fn bytes(&self) -> u64 {
         let own = (self.id.len() + self.payload.len()) as u64 + self.notes.bytes();
         own + self.next.as_ref().map_or(0, |next| next.bytes())
@@ -71,7 +71,7 @@ impl Model {
         self.jobs.len() - self.jobs.iter().filter(dead).count()
     }
 
-    /// As MAXBYTES counts them.
+    /// The queue's bytes as MAXBYTES counts them.
     pub fn bytes(&self) -> u64 {
         let successors = self.jobs.iter().filter_map(|job| job.next.as_ref());
         let unseen: u64 = successors.map(|next| next.bytes()).sum();
@@ -120,7 +120,7 @@ impl Model {
         job.into_iter().chain(memory).chain(done).min()
     }
 
-    /// When time alone does something next, after now.
+    /// When time alone next does something, after now.
     pub fn next_instant(&self, now_us: u64) -> Option<u64> {
         let pause = match self.pause {
             Pause::Until(until) => Some(until),
@@ -144,7 +144,7 @@ impl Model {
         }
     }
 
-    /// As STATS shows it.
+    /// The pause as STATS shows it.
     pub fn paused(&self, now_us: u64) -> i64 {
         match self.pause {
             Pause::Until(until) if self.is_paused(now_us) => until as i64,
@@ -153,7 +153,7 @@ impl Model {
         }
     }
 
-    /// What holds deliveries back, whatever is ready.
+    /// Whether deliveries are held back, whatever is ready.
     pub fn is_held(&self, now_us: u64, noack: bool) -> bool {
         let limit = self.settings.max_reserved as usize;
         let exempt = noack && !self.has(Fault::MaxReservedHoldsNoack);
@@ -168,7 +168,7 @@ impl Model {
         !self.is_held(now_us, noack) && self.next_in_turn(now_us, noack).is_some_and(fits)
     }
 
-    /// No key is kept for it.
+    /// Whether no key is kept for the queue.
     pub fn is_disposable(&self) -> bool {
         !self.kept && self.jobs.is_empty() && self.done.is_empty()
     }

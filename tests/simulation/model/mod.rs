@@ -1,7 +1,7 @@
 //! The oracle: the command contract word by word, without any thought of speed.
 //!
-//! Jobs stand in the order of adding, so that stable sorts break ties as the contract does. Time
-//! runs through [`Model::advance`], which plays what is past at the instants at which it happened.
+//! Jobs are in the order of adding, so that stable sorts break ties as the contract does. Time passes in
+//! [`Model::advance`], which plays what is overdue at the instants at which it happened.
 
 mod acts;
 mod done;
@@ -29,7 +29,7 @@ pub const LAST: u64 = 4_398_046_511_103;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Delayed or ready: its due tells.
+    /// Delayed or ready, depending on its due time.
     Waiting,
     Reserved {
         deadline: u64,
@@ -39,7 +39,7 @@ pub enum Phase {
         since: u64,
         order: u64,
     },
-    /// Of a job that is kept apart from those that are not.
+    /// A done job, which is kept apart from the others.
     Done {
         finished: u64,
         order: u64,
@@ -47,7 +47,7 @@ pub enum Phase {
         started: u64,
         result: Option<Vec<u8>>,
     },
-    /// After others.
+    /// Waits for other jobs.
     Blocked,
 }
 
@@ -66,7 +66,7 @@ pub struct Job {
     pub phase: Phase,
     /// In the order of adding.
     pub seq: u64,
-    /// When, and why.
+    /// When the last failure was, and its reason.
     pub failure: Option<(u64, Option<Vec<u8>>)>,
     pub next: Option<Box<Job>>,
     pub recur: Option<Recurring>,
@@ -105,11 +105,11 @@ pub struct Totals {
     pub late_count: u64,
     pub late_sum: u64,
     pub late_max: u64,
-    /// Each delivery's, in microseconds; not beyond some thousands.
+    /// The lateness of each delivery, in microseconds.
     pub lateness: Vec<u64>,
 }
 
-/// As DQ.AWAIT tells it.
+/// An end as DQ.AWAIT reports it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ended {
     pub id: Id,
@@ -123,17 +123,18 @@ pub struct Ended {
 pub struct Model {
     pub jobs: Vec<Job>,
     pub done: Vec<Job>,
-    /// Until when NX refuses an id.
+    /// The dedupe window: until when NX refuses an id.
     pub memory: HashMap<Id, u64>,
     pub settings: Settings,
-    /// For RATE.
+    /// Deliveries that count for RATE.
     pub deliveries: Vec<Counted>,
-    /// When each group was served last, or began to hold jobs; and how often that was.
+    /// For each group, the number of the serving at which it was last served or began to hold jobs; `served` counts
+    /// servings.
     pub turns: HashMap<Option<Vec<u8>>, u64>,
     pub served: u64,
-    /// For GROUPRATE.
+    /// Deliveries that count for GROUPRATE.
     pub group_deliveries: Vec<(Vec<u8>, Counted)>,
-    /// A delivery has counted other than 1.
+    /// Whether a delivery has counted other than 1.
     pub had_costs: bool,
     pub pause: Pause,
     pub kept: bool,
@@ -144,17 +145,17 @@ pub struct Model {
     pub last_token: u64,
     pub last_made_id: (u64, u64),
     pub totals: Totals,
-    /// How jobs ended, until somebody takes them.
+    /// How jobs ended, until the comparison takes them.
     pub ends: Vec<Ended>,
     /// In ms.
     pub now: u64,
     pub now_us: u64,
     pub fault: Fault,
-    /// Ends that are to be carried out; how many there were; when the last one was, in us.
+    /// Ends that are to be carried out; how many there were so far; when the last one was, in us.
     pub line: VecDeque<End>,
     pub end_numbers: u64,
     pub moment: u64,
-    /// The dead are trimmed when all ends are carried out.
+    /// The dead list is trimmed only once all ends are carried out.
     pub holds_trim: bool,
 }
 
@@ -193,7 +194,7 @@ impl Model {
         self.fault == fault
     }
 
-    /// The key went, and a new queue of that name comes; tokens and ids go on.
+    /// The key was removed, and a new queue gets its name; tokens and ids continue.
     pub fn drop_key(&mut self) {
         *self = Model {
             last_token: self.last_token,
@@ -203,7 +204,7 @@ impl Model {
         };
     }
 
-    /// It came to another server: totals and the rate window stay behind.
+    /// The queue moved to another server: totals and the rate window stay behind.
     pub fn moved_house(&mut self) {
         self.totals = Totals::default();
         self.deliveries.clear();
@@ -214,7 +215,7 @@ impl Model {
         self.jobs.iter().position(|job| job.id == id)
     }
 
-    /// Plays all that happened up to now; returns how much it was.
+    /// Plays everything up to now; returns how many events that were.
     pub fn advance(&mut self, now_us: u64) -> usize {
         let now = now_us / 1000;
         (self.now, self.now_us) = (now, now_us);
@@ -248,8 +249,8 @@ impl Model {
         happened + before - self.memory.len() + self.done_are_over()
     }
 
-    /// The earliest end of a lease or TTL, and the job. A lease ends before a TTL of that instant; the rest
-    /// goes by the order of adding.
+    /// The next event: the earliest end of a lease or TTL, and its job. A lease ends before a TTL of the same instant;
+    /// other ties are broken by the order of adding.
     fn first_event(&self) -> Option<(u64, What, usize)> {
         let mut first: Option<(u64, What, usize)> = None;
         for (index, job) in self.jobs.iter().enumerate() {
@@ -290,7 +291,7 @@ impl Model {
         }
     }
 
-    /// By its TTL, which takes the successor along.
+    /// The job expires by its TTL, together with its successor.
     fn expires(&mut self, index: usize, at_us: u64) {
         self.moment = at_us;
         let at = self.jobs[index].expires.unwrap_or(self.now);
@@ -319,7 +320,7 @@ impl Model {
         });
     }
 
-    /// With its successor, which is the caller's to count.
+    /// Removes a job together with its successor; the caller counts that one.
     fn remove(&mut self, index: usize) -> Job {
         let id = self.jobs[index].id.clone();
         self.waits_no_more(&id);
@@ -419,7 +420,7 @@ impl Model {
             }
         }
         ids.sort();
-        // No group is emptied by it.
+        // Trimming the dead empties no group.
         let moment = self.moment;
         for (_, _, id) in ids {
             self.notes_end(&id, Outcome::Deleted, at_us, None);

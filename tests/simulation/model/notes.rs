@@ -1,4 +1,4 @@
-//! What only some jobs have: progress, KEEP, steps, and what a job waits for.
+//! Properties that only some jobs have: progress, KEEP, steps, and the signal that a job waits for.
 
 use super::{Fault, Job, Model, Phase};
 use crate::op::{Id, Pairs, Reply, StepOp};
@@ -9,11 +9,11 @@ use dq::queue::job::State;
 pub struct Notes {
     pub progress: Option<Vec<u8>>,
     pub keep: Option<u64>,
-    /// In the order of first writing.
+    /// Steps in the order of first writing.
     pub steps: Pairs,
-    /// The step that it waits for.
+    /// The step (signal) that it waits for.
     pub awaits: Option<Vec<u8>>,
-    /// What a delivery counts.
+    /// The cost of a delivery.
     pub cost: u32,
 }
 
@@ -60,7 +60,7 @@ impl Notes {
         }
     }
 
-    /// As GET shows them.
+    /// Whether GET shows these notes.
     pub fn are_shown(&self, view: &JobView<'_>) -> bool {
         let waits = view.state == State::Delayed;
         let steps = view.notes.steps();

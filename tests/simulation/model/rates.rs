@@ -1,4 +1,4 @@
-//! "Costs": what RATE and GROUPRATE count, and when they let a delivery go.
+//! "Costs": what RATE and GROUPRATE count, and when they allow a delivery.
 
 use super::{Fault, Job, Model, Notes};
 use dq::queue::settings::Rate;
@@ -6,10 +6,10 @@ use dq::queue::settings::Rate;
 /// One delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// In microseconds.
+    /// The instant, in microseconds.
     pub at: u64,
     pub cost: u32,
-    /// None where nobody has one.
+    /// None if the delivery has no token.
     pub token: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ fn fits(rate: Rate, cost: u32, recent: impl Iterator<Item = u32>) -> bool {
 }
 
 impl Model {
-    /// Whether something may count other than 1, or has, as far as is known without looking: then a next instant may
+    /// Whether something may count other than 1, or has, as far as is known without a search: then a next instant may
     /// be early.
     pub fn has_costs(&self) -> bool {
         let successors = self.jobs.iter().filter_map(|job| job.next.as_deref());
@@ -42,11 +42,12 @@ impl Model {
         let new = Counted { cost, ..new };
         self.had_costs |= cost != 1 || self.is_told_otherwise(&new);
         if let Some(rate) = self.settings.rate {
-            // What seems to lie ahead, because the clock stepped back, was now at the latest.
+            // Deliveries that seem to lie ahead, because the clock stepped back, are counted as made now.
             self.deliveries
                 .iter_mut()
                 .for_each(|it| it.at = it.at.min(new.at));
-            // Those go that have left by whole milliseconds, and one that must have left, or this one would not fit.
+            // Removes deliveries that have left the window by whole milliseconds, and one that must have left, or this
+            // one would not fit.
             let leaves = |it: &Counted| it.at.saturating_add(window_us(rate)).div_ceil(1000);
             let must_leave = usize::from(self.deliveries.len() >= rate.count as usize);
             let others = self.deliveries.iter().skip(must_leave);
@@ -59,7 +60,7 @@ impl Model {
         }
     }
 
-    /// Whether tokens do not tell when deliveries were, as the clock has stepped back.
+    /// Whether tokens no longer show when deliveries were, because the clock stepped back.
     fn is_told_otherwise(&self, new: &Counted) -> bool {
         let drawn = ((new.at / 1000) << 10) | (new.at % 1000);
         let is_ahead = self.deliveries.iter().any(|it| it.at > new.at);
@@ -78,7 +79,7 @@ impl Model {
             .for_each(|it| it.cost = cost);
     }
 
-    /// Whether RATE lets a job of that cost go, to one that pops it so.
+    /// Whether RATE allows delivering a job of that cost, with NOACK or without.
     pub(super) fn rate_lets(&self, cost: u32, noack: bool, now_us: u64) -> bool {
         let is_exempt = noack && self.has(Fault::RateExemptsNoack);
         is_exempt || self.rate_allows(cost, now_us)
@@ -95,7 +96,7 @@ impl Model {
         fits(rate, cost, recent.map(|it| it.cost)) || self.has(Fault::RateOff)
     }
 
-    /// What the deliveries in the window of RATE count.
+    /// The cost of the deliveries in the window of RATE.
     pub fn rate_used(&self, now_us: u64) -> u64 {
         let Some(rate) = self.settings.rate else {
             return 0;
@@ -105,7 +106,7 @@ impl Model {
         recent.map(|it| u64::from(it.cost)).sum()
     }
 
-    /// GROUPRATE, told by whole milliseconds: a group waits for the first in which all of it is open.
+    /// GROUPRATE works in whole milliseconds: a group waits for the first one during which it may be served throughout.
     pub(super) fn fits_group(&self, job: &Job, now_us: u64) -> bool {
         let rate = self.settings.group_limits.rate;
         let Some((rate, name)) = rate.zip(job.group.as_ref()) else {
@@ -125,7 +126,7 @@ impl Model {
         }
     }
 
-    /// The first millisecond in which RATE allows what it does not allow now.
+    /// The first millisecond in which RATE allows a delivery that it does not allow now.
     pub(super) fn rate_opens(&self, now_us: u64) -> Option<u64> {
         let window_us = window_us(self.settings.rate?);
         if self.rate_allows(1, now_us) {
@@ -137,7 +138,7 @@ impl Model {
             .min()
     }
 
-    /// When the clock for tests stops for a window: NEXT may stop where nothing shows.
+    /// Where the test clock stops for a window: DQ.NEXT may stop where nothing happens.
     pub(super) fn group_rates_open(&self, now_us: u64) -> Option<u64> {
         let window_us = window_us(self.settings.group_limits.rate?);
         let leaves = |at: u64| at.saturating_add(window_us).div_ceil(1000);

@@ -9,11 +9,11 @@ use dq::queue::when::When;
 pub struct Recurring {
     pub rule: RuleOp,
     pub ttl: Option<u64>,
-    /// The instant of its occurrence.
+    /// The instant of the current occurrence.
     pub occurrence: u64,
-    /// Occurrences that have ended.
+    /// How many occurrences have ended.
     pub runs: u64,
-    /// Somebody has had this one.
+    /// Whether the current occurrence was delivered.
     pub delivered: bool,
 }
 
@@ -33,7 +33,7 @@ impl RuleOp {
         (self.text, self.ms) == (other.text, other.ms)
     }
 
-    /// A hash is a hash: which one, the contract does not say.
+    /// The contract does not say which hash it is, so the module's own is used.
     fn due(&self, id: &[u8], occurrence: u64, add: &AddOp) -> u64 {
         let rule = crate::master::recur(self, add).rule;
         (occurrence + rule.jitter_of(id, occurrence)).min(LAST)
@@ -86,7 +86,7 @@ impl Model {
         applies.then(|| (job.due + recur.rule.grace).min(LAST))
     }
 
-    /// What follows the occurrence that ended as the `runs`-th: occurrence and due.
+    /// What follows the occurrence that ended as number `runs`: the next occurrence and its due time.
     fn follows_at(&self, recur: &Recurring, id: &[u8], now: u64) -> Option<(u64, u64)> {
         let Recurring {
             rule,
@@ -212,7 +212,7 @@ impl Model {
         }
     }
 
-    /// As DQ.NEXT tells them.
+    /// The instants as DQ.NEXT replies with them.
     pub fn next_instants(&self, job: &Job, count: usize, now: u64) -> Vec<u64> {
         let mut instants = Vec::new();
         let Some(mut recur) = job.recur.clone() else {

@@ -1,4 +1,4 @@
-//! File after file, command after command.
+//! Audits one file after another, command by command.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -14,14 +14,14 @@ use crate::resp::{Command, Commands, Error};
 pub struct Audit {
     pub judge: Judge,
     pub keyspace: Keyspace,
-    /// What is not a fault, but to be known.
+    /// What is not a fault, but should be known.
     pub notes: Vec<String>,
-    /// Commands between a MULTI and its EXEC.
+    /// Commands of a MULTI whose EXEC has not come yet.
     open: Option<Vec<(At, Command)>>,
 }
 
 impl Audit {
-    /// An error is a file that cannot be read to its end.
+    /// Reads all files. An error is a file that cannot be read to its end.
     pub fn read(&mut self, parts: &Parts) -> Result<(), String> {
         self.keyspace.is_partial = parts.is_partial;
         if parts.is_partial {
@@ -54,7 +54,7 @@ impl Audit {
                 let offset = rdb.offset;
                 self.read_commands(rdb.into_rest(), offset)
             }
-            // What follows it in the same file cannot be found.
+            // Where the next command begins in this file is unknown.
             Err(error) if is_only => Err(error),
             Err(error) => {
                 self.keyspace.is_known_in_part();

@@ -1,22 +1,22 @@
-//! What was found, and what is known of the server's clock.
+//! The faults that were found, and what is known of the server's clock.
 //!
-//! An effect does not say when it happened, but some let it be reckoned: a lease's end less its length, the
-//! instant of a KICK or of a PURGE. Between two of those the clock is only known to have gone on. So whoever
-//! takes an instant to have come says so ([`Judge::claim`]), and the next one that is known decides.
+//! An effect does not say when it happened, but some let it be computed: a lease's end less its length, the instant of
+//! a KICK or of a PURGE. Between two of those the clock is only known to have advanced. So an effect that requires an
+//! instant to have come claims it ([`Judge::claim`]), and the next known time decides.
 
 use crate::rule::Rule;
 
-/// Faults that are kept to be told. All are counted.
+/// Faults that are kept to be reported. All are counted.
 const KEPT: usize = 10_000;
-/// Claims that wait for an instant to be known.
+/// Claims that wait for the next known time.
 const CLAIMS: usize = 10_000;
-/// Between the instants that are remembered.
+/// The least time between two entries of `passed`, and the most that a time without effects counts.
 const STEP_MS: u64 = 1000;
 
 /// A command's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct At {
-    /// Which of the files.
+    /// The index of the file.
     pub part: usize,
     /// Where it begins there, in bytes.
     pub offset: u64,
@@ -37,7 +37,7 @@ pub struct Tally {
     pub commands: u64,
     pub effects: u64,
     pub deliveries: u64,
-    /// On jobs that came before the files begin.
+    /// Effects on jobs that were added before the files begin.
     pub unknown: u64,
     /// How often the clock was seen to be set back.
     pub set_back: u64,
@@ -47,24 +47,24 @@ pub struct Tally {
 pub struct Judge {
     pub at: At,
     pub tally: Tally,
-    /// RATE and GROUPRATE, too.
+    /// Whether RATE and GROUPRATE are judged, too.
     pub judges_rates: bool,
     db: u32,
     queue: Vec<u8>,
     faults: Vec<Fault>,
     counts: [u64; Rule::ALL.len()],
-    /// It was this unix-ms, or later.
+    /// The clock had reached this unix-ms.
     known_ms: u64,
-    /// For how long things have gone on: times in which nothing happened do not count, but for their first second, as the
+    /// How long the server is known to have run, in ms: of a time without effects only the first second counts, as the
     /// server may have stood still.
     gone_on_ms: u64,
-    /// Some of what both were before.
+    /// Earlier pairs of `known_ms` and `gone_on_ms`, one a second at most.
     passed: Vec<(u64, u64)>,
     claims: Vec<(u64, Fault)>,
 }
 
 impl Judge {
-    /// What follows is about that queue.
+    /// Sets the queue of the faults that follow.
     pub fn turn_to(&mut self, db: u32, queue: &[u8]) {
         self.db = db;
         self.queue.clear();
@@ -94,10 +94,10 @@ impl Judge {
         }
     }
 
-    /// The clock showed a millisecond within these.
+    /// The clock showed an instant between these two.
     pub fn clock_within(&mut self, earliest_ms: u64, latest_ms: u64) {
         if latest_ms < self.known_ms {
-            // Set back. What was claimed in between may have come before that.
+            // The clock was set back: what was claimed since may have come before that.
             self.tally.set_back += 1;
             self.claims.clear();
             self.known_ms = earliest_ms;
@@ -119,7 +119,7 @@ impl Judge {
         }
     }
 
-    /// Whoever did this took that instant to have come.
+    /// An effect requires this instant to have come.
     pub fn claim(&mut self, instant: u64, rule: Rule, id: &[u8], text: &str) {
         if instant > self.known_ms && self.claims.len() < CLAIMS {
             let fault = self.made(rule, id, format!("{text} at {instant}"));
@@ -127,7 +127,7 @@ impl Judge {
         }
     }
 
-    /// For how long things have gone on since that instant was first known to be over.
+    /// How long the server has run since it was first known that the instant was past.
     pub fn gone_on_after_ms(&self, instant: u64) -> u64 {
         let first = self
             .passed
@@ -136,7 +136,7 @@ impl Judge {
         first.map_or(0, |(_, gone_on_ms)| self.gone_on_ms - gone_on_ms)
     }
 
-    /// What the clock is known to have shown last, at least.
+    /// The least that the clock can have shown last.
     pub fn known_ms(&self) -> u64 {
         self.known_ms
     }

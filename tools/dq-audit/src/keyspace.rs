@@ -1,4 +1,4 @@
-//! All queues of a server: which commands make, move and remove them.
+//! All queues of a server: which commands create, move and remove them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,7 @@ use crate::queue::Ledger;
 use crate::rdb;
 use crate::trace::Trace;
 
-/// Names of queues that are gone, whose last tokens are kept in mind.
+/// Removed queues whose last tokens are remembered, at most.
 const GRAVES: usize = 1 << 20;
 
 type Db = HashMap<Vec<u8>, Ledger>;
@@ -22,9 +22,9 @@ type Db = HashMap<Vec<u8>, Ledger>;
 pub struct Keyspace {
     dbs: HashMap<u32, Db>,
     selected: u32,
-    /// What was there before is not known, or not all of it.
+    /// The data before the files is unknown, at least in part.
     pub is_partial: bool,
-    /// By a hash of database and name.
+    /// The last token of each removed queue, by a hash of database and name.
     graves: HashMap<u64, u64>,
     hasher: RandomState,
     pub trace: Option<Trace>,
@@ -40,7 +40,7 @@ impl Keyspace {
         queues.map(Ledger::len).sum()
     }
 
-    /// Where the files end.
+    /// Judges what is left where the files end.
     pub fn finish(&self, judge: &mut Judge) {
         let mut all: Vec<_> = self.dbs.iter().collect();
         all.sort_unstable_by_key(|(db, _)| **db);
@@ -54,7 +54,7 @@ impl Keyspace {
         }
     }
 
-    /// A new file begins: as a server that loads it, at database 0.
+    /// A new file begins: as a server that loads it does, starts at database 0.
     pub fn begin_part(&mut self) {
         self.selected = 0;
     }
@@ -97,7 +97,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// A server that has started selects before it writes, be it the same database.
+    /// A server that has started sends SELECT before it writes, even for the same database.
     fn select(&mut self, db: u32) {
         if self.selected == db {
             let queues = self.dbs.values_mut().flat_map(HashMap::values_mut);
@@ -106,7 +106,7 @@ impl Keyspace {
         self.selected = db;
     }
 
-    /// Effects of a command, or a chunk of a snapshot.
+    /// Applies the effects of a command, or of a chunk of a snapshot.
     pub fn apply(
         &mut self,
         db: u32,
@@ -151,7 +151,7 @@ impl Keyspace {
         self.graves.get(&hash).copied().unwrap_or(0)
     }
 
-    /// From elsewhere than by what happened to its jobs.
+    /// Removes a queue that goes by something else than its effects.
     fn take(&mut self, db: u32, key: &[u8]) -> Option<Ledger> {
         let queue = self.bury(db, key)?;
         if let Some(trace) = self.trace.as_mut().filter(|it| it.is_of(db, key)) {
@@ -184,7 +184,7 @@ impl Keyspace {
     fn rename(&mut self, (from_db, from): (u32, &[u8]), (to_db, to): (u32, &[u8])) {
         match self.take(from_db, from) {
             Some(queue) => self.put(to_db, to, queue),
-            // Something else, in the place of a queue perhaps.
+            // The key moved is no queue, but it may replace one.
             None => self.delete(to_db, to),
         }
     }
@@ -223,7 +223,7 @@ impl Keyspace {
         keys.iter().for_each(|key| self.delete(db, key));
     }
 
-    /// Slots that have gone to another server.
+    /// Removes the queues of slots that have moved to another server.
     fn trim(&mut self, ranges: &[Vec<u8>]) -> Result<(), String> {
         for range in ranges.chunks_exact(2) {
             let slots = number(&range[0])?..=number(&range[1])?;
@@ -247,7 +247,7 @@ impl Keyspace {
             .try_for_each(|chunk| self.apply(db, key, chunk, judge))
     }
 
-    /// The rest of what was there cannot be read: what is said of jobs that are not known is no fault.
+    /// Part of the data cannot be read: from now on an effect on an unknown job is no fault.
     pub fn is_known_in_part(&mut self) {
         self.is_partial = true;
         let queues = self.dbs.values_mut().flat_map(HashMap::values_mut);

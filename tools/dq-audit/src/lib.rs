@@ -1,4 +1,4 @@
-//! Judges what an AOF says has happened to delay queues.
+//! Judges what an AOF says about delay queues.
 
 pub mod audit;
 pub mod judge;

@@ -1,8 +1,8 @@
-//! LZF, by which servers compress strings in an RDB: runs of bytes, and references to what was before.
+//! LZF, with which servers compress strings in an RDB: runs of bytes, and references to earlier ones.
 
-/// `len` bytes, if that is what it comes to.
+/// Returns the bytes if there are exactly `len`.
 pub fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
-    /// A byte of a reference stands for so many at most.
+    /// The most bytes that one byte of a reference stands for.
     const GROWTH: usize = 264;
     if len / GROWTH > packed.len() {
         return None;

@@ -1,4 +1,4 @@
-//! Judges what an AOF says has happened to delay queues. See docs/audit.md.
+//! Judges what an AOF says about delay queues. See docs/audit.md.
 
 mod options;
 

@@ -1,6 +1,7 @@
-//! Which keys a command of the server's own replaces, whatever was there: a queue goes by it.
+//! Which keys one of the server's own commands overwrites, whatever they held: it may remove a
+//! queue.
 
-/// Its keys among these arguments. Of names in upper case.
+/// The keys among these arguments that the command overwrites. `name` is in upper case.
 pub fn overwritten<'a>(name: &str, arguments: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
     let at = |n: usize| arguments.get(n).map(Vec::as_slice).into_iter().collect();
     match name {

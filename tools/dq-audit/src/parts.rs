@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// In the order in which a server loads them.
+/// The files, in the order in which a server loads them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parts {
     pub files: Vec<PathBuf>,
-    /// They do not begin where the data does.
+    /// The files do not begin where the data does.
     pub is_partial: bool,
 }
 
-/// Of a manifest, a folder with one, the name by which the server's settings call the AOF, or one file.
+/// The files of a manifest, a folder with one, the name of the AOF in the server's settings, or one file.
 pub fn of(path: &Path) -> Result<Parts, String> {
     if let Some(manifest) = manifest_of(path)? {
         let text = fs::read_to_string(&manifest)
@@ -53,7 +53,7 @@ fn manifest_of(path: &Path) -> Result<Option<PathBuf>, String> {
             )),
         };
     }
-    // `appendfilename`, whose files stand in `appenddirname`.
+    // The server's `appendfilename`, whose files are in `appenddirname`.
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".manifest");
     let beside = path.with_file_name("appendonlydir").join(name);
@@ -92,7 +92,7 @@ fn files_of(manifest: &str) -> Result<Vec<String>, String> {
     Ok(base)
 }
 
-/// Words, of which one may stand in quotes.
+/// Splits a line into words; a word may be quoted.
 fn words_of(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line.trim();

@@ -1,10 +1,10 @@
-//! Queues out of an RDB: all other types are passed over.
+//! Reads queues from an RDB; all other types are skipped.
 
 use std::io::{self, BufRead, Read};
 
 use crate::lzf;
 
-/// Which the module's `datatype.rs` writes, and all before it.
+/// The version that the module's `datatype.rs` writes. Older versions are read, too.
 const ENCODING_VERSION: u64 = 5;
 const TYPE_NAME: &str = "dq-queue1";
 
@@ -12,7 +12,7 @@ const STRING_MAX: u64 = 1 << 32;
 
 #[derive(Debug)]
 pub enum Error {
-    /// What it cannot be read for.
+    /// Why it cannot be read.
     Unknown(String),
     Cut,
     Io(io::Error),
@@ -33,11 +33,11 @@ fn unknown<T>(what: impl Into<String>) -> Result<T, Error> {
 
 enum Length {
     Of(u64),
-    /// A string encoded in a way of its own.
+    /// A string in one of the special encodings.
     Encoded(u8),
 }
 
-/// Reads, and counts how far it is.
+/// Reads an RDB, and counts the bytes read.
 pub struct Rdb<R> {
     input: R,
     pub offset: u64,
@@ -57,7 +57,7 @@ impl<R: BufRead> Rdb<R> {
         self.input
     }
 
-    /// The whole file; `see` is shown the database, the key and each chunk of a queue.
+    /// Reads the whole file; `see` gets the database, the key and each chunk of a queue.
     pub fn read(&mut self, mut see: impl FnMut(u32, &[u8], &[u8])) -> Result<(), Error> {
         self.is_valkey = self.bytes(6)?.starts_with(b"VALKEY");
         self.bytes(3)?;
@@ -90,7 +90,7 @@ impl<R: BufRead> Rdb<R> {
         }
     }
 
-    /// A value, as in DUMP too; `see` is shown the chunks if it is a queue.
+    /// Reads a value, also one of DUMP; `see` gets the chunks if it is a queue.
     pub fn value(&mut self, kind: u8, see: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         match kind {
             0 | 9..=13 | 16 | 17 | 20 => self.strings(1),
@@ -156,7 +156,7 @@ impl<R: BufRead> Rdb<R> {
         }
     }
 
-    /// What a stream of Redis 8.6 and newer remembers of entries that are added only once.
+    /// What a stream of Redis 8.6 and newer stores about entries that are added only once.
     fn producers(&mut self) -> Result<(), Error> {
         self.lengths(2)?;
         self.counted(|rdb| {
@@ -183,7 +183,7 @@ impl<R: BufRead> Rdb<R> {
         })
     }
 
-    /// What a module has saved, up to its end.
+    /// What a module has saved, to its end.
     fn module_parts(&mut self, mut see: impl FnMut(&[u8])) -> Result<(), Error> {
         loop {
             match self.length()? {
@@ -278,7 +278,7 @@ impl<R: BufRead> Rdb<R> {
     }
 }
 
-/// Nine characters of six bits each, above ten bits of version.
+/// Decodes a module type: nine characters of six bits each, above ten bits of version.
 fn name_of(id: u64) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let letters = (0..9)
@@ -287,7 +287,7 @@ fn name_of(id: u64) -> String {
     letters.map(char::from).collect()
 }
 
-/// The chunks of a queue that DUMP wrote; none of any other value.
+/// Passes the chunks of a queue that DUMP wrote to `see`; none of any other value.
 pub fn of_dump(payload: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
     let Some((&kind, rest)) = payload.split_first() else {
         return Err(Error::Cut);

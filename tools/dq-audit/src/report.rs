@@ -1,4 +1,4 @@
-//! What is printed.
+//! The text that is printed.
 
 use std::fmt::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::judge::Fault;
 use crate::parts::Parts;
 use crate::rule::Rule;
 
-/// A line for each fault, as far as wanted; then what was read, and what was found.
+/// A line for each fault, up to a limit; then what was read, and what was found.
 pub fn text(audit: &Audit, parts: &Parts, limit: usize) -> String {
     let mut text = String::new();
     for fault in audit.judge.faults().iter().take(limit) {
@@ -74,7 +74,7 @@ fn summary(text: &mut String, audit: &Audit) {
     };
 }
 
-/// Bytes as text, on one line and within it.
+/// Bytes as text that stays on one line.
 struct Name<'a>(&'a [u8]);
 
 impl fmt::Display for Name<'_> {

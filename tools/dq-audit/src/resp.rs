@@ -1,16 +1,16 @@
-//! The commands of an AOF, with their places.
+//! The commands of an AOF, and where each begins.
 
 use std::io::{self, BufRead, Read};
 
-/// Of a command: far more than any server writes.
+/// Limits of a command: far more than any server writes.
 const ARGUMENTS_MAX: u64 = 1 << 24;
 const BYTES_MAX: u64 = 1 << 32;
 
 #[derive(Debug)]
 pub enum Error {
-    /// The file ends within a command, which began there.
+    /// The file ends within the command that begins at this offset.
     Cut(u64),
-    /// What stands there is no command.
+    /// What begins at this offset is not a command.
     Broken(u64),
     Io(io::Error),
 }
@@ -29,12 +29,12 @@ pub struct Commands<R> {
 }
 
 impl<R: BufRead> Commands<R> {
-    /// From there on in the file.
+    /// Reads from this offset of the file on.
     pub fn new(input: R, offset: u64) -> Self {
         Commands { input, offset }
     }
 
-    /// The next command, and where it begins; none at the end of the file.
+    /// The next command, and where it begins; None at the end of the file.
     pub fn next(&mut self) -> Result<Option<(u64, Command)>, Error> {
         loop {
             let begin = self.offset;
@@ -42,7 +42,7 @@ impl<R: BufRead> Commands<R> {
                 return Ok(None);
             };
             let read = match first {
-                // An annotation, as of the time.
+                // An annotation, such as a timestamp.
                 b'#' => self.line(b'#').map(|_| None),
                 _ => self.command().map(Some),
             };
@@ -97,7 +97,7 @@ impl<R: BufRead> Commands<R> {
             .ok_or(Error::Broken(self.offset))
     }
 
-    /// What follows a first byte on its line.
+    /// The rest of a line after its first byte.
     fn line(&mut self, kind: u8) -> Result<Vec<u8>, Error> {
         const LINE_MAX: u64 = 1024;
         let mut line = Vec::new();

@@ -1,12 +1,12 @@
-//! What must hold, under the names that docs/model gives it.
+//! The rules that must hold, with the names that docs/model gives them.
 
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// Nobody is handed a job before it is due.
+    /// No job is delivered before it is due.
     NeverEarly,
-    /// A job has one live lease at most.
+    /// A job has at most one live lease.
     OneLease,
     /// Each delivery's token is larger than all before it.
     TokensGrow,
@@ -16,15 +16,15 @@ pub enum Rule {
     AttemptsEnd,
     /// An old token, or none, changes nothing.
     StaleNeverActs,
-    /// A job goes only by an end that it may have.
+    /// A job is removed only by an end that it may have.
     NothingLost,
     /// Nothing happens to a job that was never added, or has ended.
     NothingFromNowhere,
-    /// GROUPFIFO: in the order of adding, one at a time.
+    /// GROUPFIFO: jobs are delivered in the order of adding, one at a time.
     InTurn,
-    /// MAXRESERVED and GROUPMAX.
+    /// Reserved jobs stay within MAXRESERVED and GROUPMAX.
     WithinMax,
-    /// A recurring job comes at later and later instants of its rule.
+    /// Each occurrence of a recurring job is later than the one before, at an instant of its rule.
     OccurrencesGrow,
 }
 

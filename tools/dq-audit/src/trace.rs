@@ -1,11 +1,11 @@
 //! The history of one queue as steps of docs/model/Queue.tla, for Trace.tla to follow.
 //!
-//! It begins where the queue is empty. Instants count from there, and tokens by their order: larger numbers
-//! the model checker does not know. Who the workers were an AOF does not tell: each delivery gets one who has
-//! no other, and who dies when the delivery is over by anything but an answer.
+//! It begins where the queue is empty. Instants count from there, and tokens by their order: the model checker does not
+//! know larger numbers. An AOF does not name the workers, so each delivery gets a worker that has no other job. That
+//! worker dies if the delivery ends by anything but an answer.
 //!
-//! A step's instant is the least that is known of it. A lease tells when it began: where that was before an
-//! instant that others took to have come, the step says so, and the model does not follow.
+//! A step's instant is the earliest possible one. A lease shows when it began: if that was before an instant that
+//! earlier steps required to have come, the step says so, and the model does not follow.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use crate::judge::Judge;
 use crate::queue::job::Job;
 use crate::queue::{begun, Begun, Ledger};
 
-/// As far as a trace tells of the future.
+/// Instants further ahead are written as this one.
 const FAR_MS: u64 = 1_000_000_000;
 
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ struct Step {
     token: u64,
     attempts: u32,
     limit: u32,
-    /// Afterwards.
+    /// The job's state after the step.
     state: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub struct Trace {
     queue: Vec<u8>,
     most: usize,
     steps: Vec<Step>,
-    /// The number of the job that has an id now, and the worker of its last delivery.
+    /// The number of the job that has this id now, and the worker of its last delivery.
     jobs: HashMap<Vec<u8>, (usize, Option<usize>)>,
     made: usize,
     free: BTreeSet<usize>,
@@ -74,12 +74,12 @@ impl Trace {
         self.steps.is_empty()
     }
 
-    /// What comes next the model does not know.
+    /// Ends the trace: the model does not know what comes next.
     pub fn end(&mut self) {
         self.is_over |= self.has_begun;
     }
 
-    /// An effect that is about to be carried out.
+    /// Takes an effect that is about to be applied.
     pub fn see(&mut self, effect: &Effect<'_>, queue: &Ledger, judge: &Judge) {
         self.has_begun |= queue.len() == 0;
         if !self.has_begun {
@@ -104,7 +104,7 @@ impl Trace {
             Effect::Job { id, change } | Effect::Failed { id, change, .. } => {
                 self.change(id, change, queue);
             }
-            // It is gone for the model, as one that is not kept.
+            // For the model it is gone, like a job that is not kept.
             Effect::Done(OfDone::Kept { id, remember, .. }) => {
                 let cause = Removal::Acked;
                 self.change(id, Change::Removed { cause, remember }, queue);
@@ -150,7 +150,7 @@ impl Trace {
         });
     }
 
-    /// The job that had the id is there no more.
+    /// The job with this id no longer exists.
     fn gone(&mut self, id: &[u8]) {
         self.let_go(id);
         if let Some((job, _)) = self.jobs.remove(id) {
@@ -163,7 +163,7 @@ impl Trace {
         }
     }
 
-    /// Its delivery is over, and nobody answered.
+    /// The delivery is over, and no worker answered.
     fn let_go(&mut self, id: &[u8]) {
         let worker = self.jobs.get_mut(id).and_then(|(_, worker)| worker.take());
         if let Some(worker) = worker {
@@ -249,7 +249,7 @@ impl Trace {
         }
     }
 
-    /// It waits at another place, or is dead.
+    /// The job waits elsewhere, or is dead.
     fn moved(&mut self, id: &[u8], change: Change, step: Step) {
         let step = match change {
             Change::Died { at, .. } => {
@@ -338,7 +338,7 @@ impl Trace {
         worker
     }
 
-    /// The module `Steps`, which Trace.tla reads.
+    /// The text of the module `Steps`, which Trace.tla reads.
     pub fn written(&self) -> String {
         let steps = &self.steps[..self.steps.len().min(self.most)];
         let instants = steps.iter().map(|it| it.now).filter(|&now| now != 0);

@@ -19,7 +19,7 @@ fn ours() -> BTreeSet<String> {
     Rule::ALL.iter().map(ToString::to_string).collect()
 }
 
-/// What TLC is told to check.
+/// The properties that TLC is told to check.
 fn of_configuration(name: &str) -> BTreeSet<String> {
     let text = read(&format!("docs/model/{name}.cfg"));
     let lines = text
@@ -31,7 +31,7 @@ fn of_configuration(name: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The rows of the first table whose head begins so, cell by cell, without marks of code.
+/// The rows of the first table whose head begins with `head`, cell by cell, without backquotes.
 fn table(text: &str, head: &str) -> Vec<Vec<String>> {
     let lines = text.lines().skip_while(|line| !line.starts_with(head));
     let rows = lines.skip(2).take_while(|line| line.starts_with('|'));
@@ -89,7 +89,7 @@ fn the_page_tells_of_each() {
     assert_eq!(names, ours());
 }
 
-/// A list that is not the same is told from one that is.
+/// Lists that differ are told from lists that are equal.
 #[test]
 fn what_is_missing_shows() {
     let text = "x\n| Rule | b |\n|---|---|\n| `One` | c |\n\n| Rule |\n";

@@ -1,4 +1,4 @@
-// Actions: each says what will happen, and waits for a yes.
+// Actions: each dialog says what will happen, and asks for confirmation.
 import { copyButton } from "./copy.js";
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
@@ -13,8 +13,8 @@ function say(text, tone) {
   timer = setTimeout(() => put(said, ""), tone === "bad" ? 20_000 : 6000);
 }
 
-// `what` is sent; `fields` are inputs whose values go with it.
-// `made`: inputs that are made already, and tell when they have changed.
+// `what` is sent; `fields` are inputs whose values are sent with it.
+// `made`: inputs that exist already, and say when they have changed.
 export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, done }) {
   const inputs = [...fields.map((field) => make(field)), ...made];
   const wrong = h("p", { class: "wrong", role: "alert" });
@@ -27,7 +27,7 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   const check = () => { go.disabled = inputs.some((it) => !it.fits()); };
   const asked = () => Object.assign({ ...what }, ...inputs.map((it) => it.value()));
   let turn = 0;
-  // The answer to what was typed before may come later.
+  // The answer for an earlier text may arrive later.
   const show = async () => {
     const own = (turn += 1);
     const lines = await live.commands(asked()).catch(() => "");
@@ -106,7 +106,7 @@ export const kickDead = (row, done) => ({
   done,
 });
 
-// What the end of some means to others.
+// Tells which blocked jobs the action would affect.
 function tellWaiting(queue, them) {
   const waiting = live.rows.get(queue)?.jobs?.[4];
   return waiting ? ` Blocked jobs that wait for ${them} die, unless they were added with ONDEAD RUN.` : "";
@@ -193,7 +193,7 @@ export const remove = (queue, job, done) => ({
   done,
 });
 
-// The button's word, what happens to them, the yes, and the action where its name is another.
+// For several jobs: the button's label, what happens to them, the confirmation, and the action if its name differs.
 export const SEVERAL = {
   again: ["Run again", "become ready now, with no attempts used. Results are dropped", "Run them again", "kick"],
   free: ["Run now", "become ready now without waiting for others", "Run them now", "kick"],

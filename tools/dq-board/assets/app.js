@@ -1,4 +1,4 @@
-// Which view the address asks for, and what stands around it.
+// Which view the address asks for, and the frame around it.
 import { attribute, h, put } from "./dom.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
@@ -14,7 +14,7 @@ const trail = document.getElementById("trail");
 const base = new URL(document.baseURI);
 let shown = null;
 
-// Values stay encoded, since names are bytes that are perhaps no text.
+// Values stay encoded, since names are bytes that need not be text.
 export function words(search) {
   const found = {};
   for (const pair of search.replace(/^\?/, "").split("&")) {
@@ -52,7 +52,7 @@ export function go(address, replace = false) {
   }
 }
 
-// What a view remembers in the address without being made anew.
+// Stores in the address what a view remembers, without making the view anew.
 function replaceWords(name, about) {
   const text = Object.entries(about).filter(([, value]) => value).map(([word, value]) => `${word}=${value}`).join("&");
   history.replaceState(null, "", new URL(text ? `${name}?${text}` : name || "./", base));
@@ -90,7 +90,7 @@ function why() {
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
-  // Of a link in a drawing, href is no text.
+  // In a drawing, a link's href is not a string.
   const to = new URL(link.getAttribute("href"), base);
   if (to.origin !== base.origin || !to.pathname.startsWith(base.pathname) || link.hasAttribute("download")) return;
   if (link.getAttribute("href").startsWith("#")) {

@@ -1,4 +1,4 @@
-// Actions on all jobs that a filter means: counted first, then done in steps, with a bar and a way to stop.
+// Actions on all jobs that a filter selects: counted first, then carried out in steps, with a bar and a way to stop.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -18,7 +18,7 @@ const OF = { delayed: ["now", "move", "cancel"], ready: ["move", "cancel"], rese
 const DANGERS = ["cancel", "delete"];
 const EVERY_MS = 250;
 
-// A row of buttons for what is on the page.
+// The buttons for all jobs of the page's filter.
 export function bar(key, about, state, done) {
   const buttons = OF[about.all === "1" ? "all" : state].map((what) => h("button", { type: "button", class: DANGERS.includes(what) ? "danger-link" : "", onclick: () => open(key, about, state, what, done) }, ACTS[what][0]));
   const row = h("div", { class: "bulk", role: "group", "aria-label": "All that match", hidden: true }, h("span", { class: "note" }, "All that match:"), ...buttons);
@@ -40,7 +40,7 @@ function open(key, about, state, what, done) {
     go.disabled = !count || (what === "move" && !to.value) || (DANGERS.includes(what) && typed.value !== row.name);
   }
 
-  // Until it ends; `show` hears how far it is.
+  // Follows a task to its end; `show` is called with its progress.
   async function follow(what, show) {
     running = (await live.post("api/tasks", { ...order, ...what })).task;
     for (;;) {
@@ -96,7 +96,7 @@ function open(key, about, state, what, done) {
   counting().catch(tell);
 }
 
-// The elements of the dialog, which checks itself when something is typed.
+// The elements of the dialog, which checks again when something is typed.
 function question(what, name, which, on) {
   const [title, , yes] = ACTS[what];
   const told = h("p", { role: "status" });

@@ -1,16 +1,16 @@
-// The elements of the hill, and what a mouse, a finger or a key asks of it.
+// The elements of the hill, and its reactions to a mouse, a finger or a key.
 import { attribute, h, put, svg } from "./dom.js";
 import { HEIGHT } from "./shape.js";
 import { ZOOMS } from "./span.js";
 
-// From the back to the front, and what the legend says of some.
+// From the back to the front, some with their text in the legend.
 const LAYERS = ["unseen", "lines", "past", "failed", "ahead", "due", "capacity", "end", "middle", "late", "cursor", "picked"];
 const MEANINGS = [["past", "delivered"], ["failed", "failed"], ["late", "lateness, 99 %"], ["due", "already due"], ["ahead", "due"], ["unseen", "unknown"], ["capacity", "capacity of the workers"], ["end", "all done"]];
-// A mouse that moves so far, in pixels, has drawn over something.
+// A mouse that has moved so many pixels has selected a range.
 const DRAWN = 8;
 const KEYS = "Arrow keys read out each part, plus and minus zoom, Shift and arrow keys move.";
 
-// `on` has what is asked: pick, shift, stretch, walk, log.
+// `on` has the handlers: pick, shift, stretch, walk, log.
 export function chart(on) {
   const zooms = ZOOMS.map((name) => h("button", { type: "button", onclick: () => on.pick(name) }, name));
   const steps = [["‹", "Earlier", () => on.shift(-0.5)], ["−", "Zoom out", () => on.stretch(2)], ["+", "Zoom in", () => on.stretch(0.5)], ["›", "Later", () => on.shift(0.5)]]
@@ -46,8 +46,8 @@ export function chart(on) {
   };
 }
 
-// A mouse draws over what it wants to see closer; a finger scrolls. `on` has, besides what is asked of a chart: point,
-// usual, show; places are pixels from the left. Returns from where to where a mouse has drawn so far.
+// A mouse selects the range to zoom into; a finger scrolls. Besides the handlers of a chart, `on` has point, usual,
+// show; places are pixels from the left. Returns the range that the mouse has selected so far.
 export function pointer(drawing, on) {
   const at = (event) => event.clientX - drawing.getBoundingClientRect().left;
   let drag = null;

@@ -1,10 +1,10 @@
-// Boxes to choose jobs with, and what is done to those chosen.
+// Boxes to choose jobs with, and actions on the chosen ones.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
 
-// What can be done to several jobs at once; among those of several states only what can be done to all of them.
+// Actions on several jobs at once; for jobs of several states only those that all states allow.
 export const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: ["delete"], dead: ["kick", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
 const DANGERS = ["cancel", "delete"];
 
@@ -38,7 +38,7 @@ export function choosing(key, state, table, done) {
     bar,
     head: h("th", { scope: "col", class: "pick" }, every),
     box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "aria-label": `Select ${job.name}`, onchange: (event) => { chosen[event.target.checked ? "add" : "delete"](job.id); show(); } })),
-    // What is not there any more cannot be chosen.
+    // A job that no longer exists cannot be chosen.
     keep(ids) {
       const there = new Set(ids);
       for (const id of chosen) if (!there.has(id)) chosen.delete(id);

@@ -1,4 +1,5 @@
-// Building elements. Text is only ever set as text, so nothing in a name or a payload is obeyed.
+// Building elements. Text is only ever set as text, so nothing in a name or a payload is
+// interpreted.
 
 export function h(tag, about = {}, ...children) {
   const element = document.createElement(tag);
@@ -19,7 +20,7 @@ export function svg(tag, about = {}, ...children) {
   return element;
 }
 
-// What has not changed is not touched: no flicker, no lost selection.
+// Unchanged text is not touched: no flicker, no lost selection.
 export function put(element, text, tone) {
   if (element.textContent !== text) element.textContent = text;
   if (tone !== undefined && element.dataset.tone !== tone) element.dataset.tone = tone;
@@ -30,7 +31,7 @@ export function attribute(element, name, value) {
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-// Children by key, those that stay are kept.
+// Children by key; those that stay are reused.
 export function list(parent, items, keyOf, make, update) {
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let before = parent.firstChild;

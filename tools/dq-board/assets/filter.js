@@ -1,4 +1,4 @@
-// Which jobs are meant: the form above a list, and the words of the address.
+// Which jobs are selected: the form above a list, and the words of the address.
 import { h } from "./dom.js";
 import { decode } from "./table.js";
 import { millis } from "./text.js";
@@ -7,18 +7,18 @@ const PARTS = [["payload", "Payload contains"], ["group", "Group is"], ["reason"
 const AGES = [["", "any age"], [60_000, "a minute"], [3_600_000, "an hour"], [86_400_000, "a day"], [604_800_000, "a week"]];
 export const WORDS = ["id", "payload", "group", "reason", "older"];
 
-// Whether the address means some of the jobs only.
+// Whether the address selects only some of the jobs.
 export function isFiltered(about) {
   return WORDS.some((word) => about[word]) || about.all === "1";
 }
 
-// The words as the board takes them.
+// The filter as the board takes it.
 export function question(about, state) {
   const words = WORDS.filter((word) => about[word]).map((word) => `${word}=${about[word]}`);
   return [`state=${about.all === "1" ? "all" : state}`, ...words].join("&");
 }
 
-// In words, for those who act on it.
+// The filter in words, for dialogs of actions.
 export function told(about, state) {
   const said = [about.all === "1" ? "in all states" : state];
   const shown = (word) => `“${decode(about[word])}”`;
@@ -30,7 +30,7 @@ export function told(about, state) {
   return said.join(", ");
 }
 
-// `search` is the field that is always there; the others are opened.
+// `search` is always visible; the other fields are opened.
 export function form(about, state, submit, ...others) {
   const search = h("input", { type: "search", placeholder: "Search by id", "aria-label": "Search by id", spellcheck: "false" });
   search.value = decode(about.id);

@@ -1,4 +1,4 @@
-// What a job is after and what is after it, as a graph: a column for each step, and what is many is counted.
+// The jobs around one as a graph: a column for each step; many jobs are counted.
 import { h, put, svg } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -47,7 +47,7 @@ export function flow(key, id) {
 
   return {
     section,
-    // Asked for where there can be something.
+    // The graph is asked for only if the job may have one.
     any(job) {
       const there = job.waits.count > 0 || (job.state !== "done" && live.rows.get(key)?.jobs?.[4] > 0);
       if (there) followed ??= live.follow((signal) => live.look("flow", `queue=${key}&id=${id}`, signal), take, { every: 10_000 });

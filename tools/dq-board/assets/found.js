@@ -1,11 +1,11 @@
-// The jobs that a filter means, however long the search for them takes.
+// The jobs that a filter selects, however long the search takes.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
 import { rowOf } from "./queue.js";
 
-// Rows after which a search waits to be told to go on.
+// After so many rows a search pauses until it is told to continue.
 const ENOUGH = 50;
 const TONES = { dead: "bad", ready: "good", done: "good", reserved: "note" };
 const WHEN = { delayed: "due", ready: "due", reserved: "lease expires", dead: "died", blocked: "due", done: "finished" };
@@ -26,7 +26,7 @@ export function line(key, box, job) {
     h("td", { class: "f5", title: last.slice(0, 300) }, last));
 }
 
-// Searches on until there are rows enough, then when it is told to.
+// Searches until there are enough rows, then continues on request.
 export function search(key, about, state, { rows, further, wrong, empty, shown }) {
   const abort = new AbortController();
   const seen = new Set();
@@ -43,7 +43,7 @@ export function search(key, about, state, { rows, further, wrong, empty, shown }
     return counts.reduce((sum, count) => sum + count, 0);
   };
 
-  // The server looks at jobs of all states, whatever is searched for.
+  // The server looks at jobs of all states, even if only one is searched.
   function tell(running, more) {
     const share = more ? Math.min(looked / Math.max(all(), 1), 0.99) : 1;
     bar.value = share;

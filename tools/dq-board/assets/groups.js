@@ -1,4 +1,4 @@
-// Whose jobs they are: the groups with most of them waiting.
+// Groups: those with most waiting jobs.
 import { attribute, h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";

@@ -1,4 +1,4 @@
-// The hill of what is due, beside what was delivered, and how long so many workers need for it.
+// The hill of jobs to come, beside what was delivered, and how long the workers need for it.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import { chart, pointer } from "./chart.js";
@@ -14,7 +14,7 @@ export function hill(parent, key, about, remember) {
   const on = {
     isReady: () => Boolean(answer),
     draw,
-    // In pixels from the left, or nothing.
+    // In pixels from the left, or null.
     point: (x) => answer && redrawn(() => time.point(answer, x === null ? null : partAt(x))),
     walk: (by) => answer && redrawn(() => time.walk(answer, by)),
     pick: (name) => asked(() => time.pick(name)),
@@ -38,7 +38,7 @@ export function hill(parent, key, about, remember) {
     return layout(answer, wide());
   }
 
-  // Between past and future there is nothing to point at.
+  // In the gap between past and future there is nothing to point at.
   function partAt(x) {
     const { half, right, part } = places();
     return x >= half && x < right ? null : part(x);
@@ -94,7 +94,7 @@ export function hill(parent, key, about, remember) {
 const OTHERWISE = { workers: 4, ms: 100 };
 const number = (word) => (Number(word) > 0 ? Number(word) : null);
 
-// How fast the workers are: what was typed, else measured, else assumed.
+// The speed of the workers: as typed, else measured, else assumed.
 function workers(about, changed) {
   const typed = { workers: number(about.workers), ms: number(about.ms) };
   const input = (id, name, max, step, min) => h("input", { type: "number", min, max, step, id, inputmode: "decimal", oninput: (event) => { typed[name] = number(event.target.value); changed(); } });

@@ -1,4 +1,4 @@
-// One job with all it has.
+// One job in full.
 import { copyButton } from "./copy.js";
 import { h, list, put } from "./dom.js";
 import * as live from "./live.js";
@@ -17,7 +17,7 @@ function moment(instant) {
   return `${text.at(instant)} (${text.until(instant, live.now())})`;
 }
 
-// What there is to say of it, in order.
+// The fields of a job, in order.
 function facts(job) {
   const rule = job.rule;
   const given = (value, show = String) => (value === null || value === undefined ? null : show(value));
@@ -84,7 +84,7 @@ function content(title) {
   return {
     section,
     show(it) {
-      // What is folded stays so until it changes.
+      // What the user has folded stays folded until it changes.
       if (last === (last = JSON.stringify(it))) return;
       const [as, told, folding] = shown(it);
       const cut = it.shown < it.length ? `, the first ${text.full(it.shown)} of them` : "";
@@ -164,7 +164,7 @@ export function job(main, about, env) {
   };
 }
 
-// What may be done with a job in its state. `ask` makes a dialog of the job as it is when the button is pressed.
+// The actions on a job in its state. `ask` makes a dialog of the job as it is when the button is pressed.
 function actions(job, ask) {
   const button = (words, make, isDanger) => act.button(words, () => ask(make), isDanger);
   const isScheduled = ["delayed", "ready"].includes(job.state);

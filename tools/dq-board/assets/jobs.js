@@ -1,4 +1,4 @@
-// The jobs of one state, page by page, or those that a filter means.
+// The jobs of one state, page by page, or those that a filter selects.
 import { attribute, h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -9,7 +9,7 @@ import * as found from "./found.js";
 import { head, rowOf, STATES } from "./queue.js";
 import { decode } from "./table.js";
 
-// What the instant of a job means in each state, and how it is told.
+// What the instant of a job means in each state, and how it is shown.
 const AT = {
   delayed: ["Due", (at, now) => [text.until(at, now), ""]],
   ready: ["Late by", (at, now) => [text.millis(Math.max(now - at, 0)), now - at > 50_000 ? "bad" : now - at > 5000 ? "warn" : ""]],
@@ -25,7 +25,7 @@ const PRIORITY = ["Priority", (job) => String(job.priority)];
 const SIZE = ["Size", (job) => text.bytes(job.length)];
 const OTHERS = [ATTEMPTS, PRIORITY, SIZE, ["Payload", (job) => job.payload]];
 
-// What else a list tells of each job.
+// What else a list shows of each job.
 const MORE = {
   dead: [ATTEMPTS, PRIORITY, SIZE, ["Reason", (job) => given(job.reason)]],
   blocked: [ATTEMPTS, PRIORITY, SIZE, ["Waits for", (job) => given(job.after)]],
@@ -41,7 +41,7 @@ const NONE = {
   done: "No done jobs are kept. A queue keeps them by DONELEN, DONETTL or DONEBYTES of DQ.CFGSET, a job by KEEP of DQ.ADD.",
 };
 
-// The reasons of dead jobs, each with its jobs one click away.
+// The reasons of dead jobs, each linked to its jobs.
 function reasons(key, about) {
   const nav = h("nav", { class: "reasons", "aria-label": "Reasons" });
   const here = `jobs?queue=${key}&state=dead`;
@@ -85,7 +85,7 @@ export function jobs(main, about, env) {
   };
 }
 
-// Those that a filter means, as they are found.
+// The jobs that a filter selects, as they are found.
 function matching({ key, about, state, wrong, empty, further, again }) {
   const body = h("tbody", {});
   const table = h("table", { class: "jobs found", hidden: true });
@@ -101,7 +101,7 @@ function matching({ key, about, state, wrong, empty, further, again }) {
   return { table, bars: [all.row, choice.bar], update: () => { choice.offer(); all.offer(); }, close: searched.stop };
 }
 
-// All of a state, in its order.
+// All jobs of a state, in its order.
 function inOrder({ key, about, state, here, wrong, empty, further }) {
   const [title, show] = AT[state];
   const more = MORE[state] ?? OTHERS;

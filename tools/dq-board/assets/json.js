@@ -3,13 +3,13 @@ import { h } from "./dom.js";
 import { visible } from "./text.js";
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
-// What is larger or deeper is shown as plain text: thousands of elements would only slow a page down.
+// Larger or deeper JSON is shown as plain text: thousands of elements would slow the page down.
 const TOKENS = 4000;
 const DEEPEST = 40;
-// A list or an object with more is folded at first, unless it is the outermost.
+// A list or an object with more entries is folded at first, unless it is the outermost.
 const OPEN = 60;
 
-// None where it is too large. Its text is that of `indented` in text.js.
+// None if it is too large. Its text is that of `indented` in text.js.
 export function tree(text) {
   const tokens = text.match(TOKEN) ?? [];
   if (tokens.length > TOKENS) return null;

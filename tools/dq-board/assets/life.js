@@ -1,9 +1,9 @@
-// The line of a job's time: what is known of its attempts, in order, with what lies between.
+// A job's timeline: what is known of its attempts, in order, with the times between them.
 import { h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 
-// The due time of a job that waits for a signal for as long as it takes.
+// The due time of a job that waits for a signal without a limit.
 const LAST = 4_398_046_511_103;
 const MADE = /^(\d{12,14})-\d+$/;
 
@@ -14,7 +14,7 @@ export function moments(job, seen, now) {
   const made = MADE.exec(job.name);
   const over = job.state === "done" || job.state === "dead";
   if (made) add(Number(made[1]), "added", "", job.state === "blocked" ? "waits {} for others" : "waits {} until it is due");
-  // What the server tells itself is not told twice.
+  // What the server reports itself is not shown twice.
   const told = [job.started, job.failed];
   for (const it of seen) if (!told.includes(it.at)) add(it.at, it.what, it.tone);
   const attempt = job.attempts > 1 ? `attempt ${text.full(job.attempts)}` : "first attempt";
@@ -32,7 +32,7 @@ export function moments(job, seen, now) {
   return all.sort((a, b) => a.at - b.at);
 }
 
-// Of what is over within a millisecond only that it was in time is worth a word.
+// Of what took less than a millisecond only "in time" is worth showing.
 function lasting(what, ms) {
   if (ms < 1) return what === "late by {}" ? "on time" : "";
   return (what || "{}").replace("{}", text.millis(ms));
@@ -46,14 +46,14 @@ export function life() {
   const seen = [];
   let before = null;
 
-  // What changes while one looks is kept as long as the page.
+  // Changes while the page is open are kept as long as the page.
   function notice(job) {
     const now = live.now();
     const note = (at, what, tone = "note") => seen.push({ at, what: `seen: ${what}`, tone });
     if (before && before.attempts < job.attempts) note(job.started ?? now, `delivered, attempt ${text.full(job.attempts)}`);
     else if (before && before.state !== job.state) note(now, job.state);
     if (before && job.progress !== null && before.progress !== job.progress) note(now, `progress ${job.progress}`);
-    // Its next failure, or its success, takes the place of this one at the server.
+    // At the server, the next failure or success replaces this one.
     if (job.failed !== null && before?.failed !== job.failed) note(job.failed, `attempt failed${job.reason ? `: ${job.reason}` : ""}`, "bad");
     if (seen.length > 100) seen.splice(0, seen.length - 100);
     before = job;

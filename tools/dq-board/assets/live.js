@@ -1,4 +1,4 @@
-// What the one reader tells: all queues, and then what changes. And the questions that views ask beside it.
+// The stream of the reader: all queues, and then their changes. And the questions that views ask besides.
 
 export const rows = new Map();
 export const state = { head: null, actions: false, user: null, session: false, server: null, tab: 0, link: "new", behind: 0, held: false };
@@ -13,7 +13,7 @@ function tell() {
   for (const listener of listeners) listener();
 }
 
-// By the servers' clock.
+// The time by the servers' clock.
 export function now() {
   return Date.now() + state.behind;
 }
@@ -46,7 +46,7 @@ function connect() {
     tell();
   };
   source.onerror = () => {
-    // Closed for good: perhaps the session is over.
+    // Closed for good: the session may have ended.
     if (source.readyState === EventSource.CLOSED) {
       source = null;
       again();
@@ -58,7 +58,7 @@ function connect() {
   };
 }
 
-// A browser opens six connections to a board, whatever the number of tabs: one that nobody sees gives its own back.
+// A browser opens six connections to a board for all tabs together: a hidden tab gives its own back.
 const UNSEEN_MS = 2000;
 
 export function start() {
@@ -76,7 +76,7 @@ function disconnect() {
   source = null;
 }
 
-// While it is held, what is on the screen stays, and nothing is asked for but what is opened.
+// While held, the screen stays as it is, and only what is opened is asked for.
 export function hold(held) {
   state.held = held;
   if (held) disconnect();
@@ -95,7 +95,7 @@ async function again() {
 const headers = { "x-dq-board": "1", "content-type": "application/json" };
 let seen = "";
 
-// Which queues are on the screen.
+// Tells the board which queues are on the screen.
 export function see(queues) {
   const body = JSON.stringify({ tab: state.tab, queues });
   if (!state.tab || body === seen) return;
@@ -108,7 +108,7 @@ export async function signOut() {
   location.assign("./");
 }
 
-// `about` is what stands behind the question mark; names and ids in it are encoded already.
+// `about` is the query part of the URL; names and ids in it are encoded already.
 export async function look(view, about, signal) {
   let answer;
   try {
@@ -152,10 +152,10 @@ async function told(answer) {
   return value;
 }
 
-// Answers with more payload than this are asked for twice a minute only: all of it comes from the server each time.
+// Answers with more bytes of payload are asked for only twice a minute: each time the server sends all of it.
 const HEAVY = 262_144;
 
-// Asks now and each second, and shows what is new. Ends with `stop`.
+// Asks now and then each second, and shows what is new. Ends with `stop`.
 export function follow(ask, show, { every = 1000, weight = () => 0 } = {}) {
   const abort = new AbortController();
   let last = "";

@@ -1,4 +1,4 @@
-// One queue: its figures, its hill, its settings. And the head that its other pages share.
+// One queue: its figures, its hill, its settings; and the head that its other pages share.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -6,11 +6,11 @@ import * as act from "./act.js";
 import { hill } from "./hill.js";
 import { badge, lateness, oldest, tile } from "./table.js";
 
-// In the order in which they are counted.
+// The states in the order in which they are counted.
 export const STATES = ["delayed", "ready", "reserved", "dead", "blocked", "done"];
 const EMPTY = { jobs: STATES.map(() => 0), rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, groups: 0, bytes: 0, doneBytes: 0, totals: [] };
 
-// A name is encoded bytes; what is no text is shown escaped.
+// A name is encoded bytes; what is not text is shown escaped.
 export function nameOf(key) {
   const name = key.slice(key.indexOf(":") + 1);
   try {
@@ -24,7 +24,7 @@ export function rowOf(key) {
   return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), ...live.rows.get(key) };
 }
 
-// The queue's name, its actions, and the way to its pages.
+// The queue's name, its actions, and links to its pages.
 export function head(main, key, current, env) {
   const name = h("span", { class: "name" });
   const mark = h("span", { class: "badge" });
@@ -77,7 +77,7 @@ const TOTALS = ["Added", "Delivered", "Acknowledged", "Nacked", "Leases expired"
 
 const rate = ([count, ms]) => (count ? `${text.full(count)} in ${text.millis(ms)}` : "no limit");
 
-// How much of its window is taken up.
+// How much of the window of RATE is used.
 function rateOf(it, row) {
   const [most] = it.rate;
   if (!most) return [rate(it.rate), ""];
@@ -85,7 +85,7 @@ function rateOf(it, row) {
   return [`${rate(it.rate)}, ${text.full(used)} used (${Math.round((100 * used) / most)} %)`, used >= most ? "warn" : ""];
 }
 
-// What holds each group for itself.
+// The limits of each group.
 export function ofGroups(it) {
   const limits = [];
   if (it.groupmax) limits.push(`${text.full(it.groupmax)} reserved at most`);

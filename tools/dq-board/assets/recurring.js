@@ -1,4 +1,4 @@
-// Jobs that come again, with their next runs.
+// Recurring jobs, with their next runs.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";

@@ -1,4 +1,4 @@
-// A recurring job, added or given another rule, with its next runs while one types.
+// Adds a recurring job, or gives one another rule, and shows its next runs during typing.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -6,7 +6,7 @@ import * as text from "./text.js";
 const ZONES = () => (Intl.supportedValuesOf ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC"]);
 const MS = { seconds: 1000, minutes: 60_000, hours: 3_600_000, days: 86_400_000 };
 
-// The fields of a rule: how often, and what that means.
+// The fields of a rule: how it recurs, and what they mean.
 function fields(rule) {
   const cron = h("input", { type: "text", id: "rule-cron", spellcheck: "false", autocomplete: "off", placeholder: "0 9 * * MON-FRI" });
   const zone = h("input", { type: "text", id: "rule-zone", list: "rule-zones", spellcheck: "false", autocomplete: "off" });

@@ -1,15 +1,15 @@
-// The scale of a chart, and what a backlog needs: numbers only.
+// The scale of a chart, and how long a backlog takes: numbers only.
 
 const STEPS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
 
 // The next round number.
 export function nice(value) {
   const decade = 10 ** Math.floor(Math.log10(value));
-  // Of 3 * 0.1 a little more than 0.3 is left.
+  // 3 * 0.1 is a little more than 0.3.
   return STEPS.map((step) => step * decade).find((it) => it >= value * (1 - 1e-9));
 }
 
-// Up to which value a chart reaches, what share of its height a value takes, and where its lines are.
+// The largest value of a chart, what share of its height a value takes, and where its lines are.
 export function axis(most, log) {
   const top = log ? 10 ** Math.max(Math.ceil(Math.log10(Math.max(most, 2))), 1) : nice(Math.max(most, 1));
   const share = log ? (value) => Math.log10(1 + value) / Math.log10(1 + top) : (value) => value / top;
@@ -18,7 +18,7 @@ export function axis(most, log) {
   return { top, at: (value) => Math.min(Math.max(share(value), 0), 1), lines: log ? [...decades.filter((_, index) => (decades.length - index) % Math.ceil(decades.length / 4) === 0), top] : top > 1 ? [top / 2, top] : [top] };
 }
 
-// When the backlog is done: `due` jobs now, then those of each part, at so many a millisecond.
+// When the backlog is done: `due` jobs now, then those of each part, at so many per millisecond.
 export function drained(due, parts, span, perMs) {
   const width = span / parts.length;
   let left = due;

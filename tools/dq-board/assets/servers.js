@@ -1,4 +1,4 @@
-// All servers: a line for each, which leads to its board.
+// All servers: a line for each, which links to its board.
 import { attribute, h, list, put } from "./dom.js";
 import { follow, get, signOut } from "./live.js";
 import * as text from "./text.js";

@@ -1,4 +1,5 @@
-// What the hill of jobs looks like: paths and texts, from what the server told and what is looked at. Nothing here touches the page.
+// The shape of the hill: paths and texts, from the server's answer and what is pointed at. Nothing here touches the
+// page.
 import { axis, drained } from "./scale.js";
 import * as text from "./text.js";
 
@@ -6,14 +7,14 @@ export const HEIGHT = 210;
 const FOOT = 22;
 const HEAD = 18;
 const FLOOR = HEIGHT - FOOT;
-// Between past and future there is room for what is due already.
+// Room between past and future for the jobs that are due already.
 const MIDDLE = 22;
-// A column of jobs due already that is higher than that is cut: else nothing else could be seen.
+// A column of jobs due already that is higher is cut: otherwise nothing else could be seen.
 const CUT = 4;
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
 
-// Where the parts lie: those before now, then those to come, with room between them for what is due already.
+// Where the parts are: past ones, then future ones, with room between them for jobs due already.
 export function layout(answer, width) {
   const [before, coming] = [answer.past.length, answer.dues.length];
   const gap = before && coming ? MIDDLE : 0;
@@ -24,11 +25,12 @@ export function layout(answer, width) {
   return { width, gap, bar, half, right, middle: half + gap / 2, part, when: (x) => answer.from + part(x) * answer.each };
 }
 
-// `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and drawn over; `perMs`: what the workers do.
+// `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and selected; `perMs`: jobs that the
+// workers do per ms.
 export function shape(answer, width, looked, perMs) {
   const { dues, each, past } = answer;
   const place = layout(answer, width);
-  // What is due already stands at now, if that is shown.
+  // Jobs due already are drawn at now, if that is in the chart.
   const ready = place.gap ? answer.due : 0;
   const others = Math.max(...dues, ...past.map((count, index) => count + (answer.failed?.[index] ?? 0)));
   const cut = !looked.log && others > 0 && ready > CUT * others;
@@ -74,7 +76,7 @@ function bars({ bar, level }, values, left) {
   return values.map((value, index) => (value > 0 ? `M${(left + index * bar).toFixed(1)} ${FLOOR}V${Math.min(level(value), FLOOR - 1.5)}h${(bar - gap).toFixed(1)}V${FLOOR}z` : "")).join("");
 }
 
-// Cut, it ends in a tooth.
+// A column that is cut has a jagged top.
 function column({ half, ready, cut, level }) {
   const top = cut ? HEAD : Math.min(level(ready), FLOOR - 1.5);
   const [left, wide] = [half + 4, MIDDLE - 8];
@@ -102,7 +104,7 @@ function labels(view) {
   return texts;
 }
 
-// Between the ends and now, or each other.
+// Instants between the ends and now, or each other.
 function instants(view) {
   const { answer, looked: { range }, width, gap, half, right, middle, when } = view;
   const wide = width >= 500;
@@ -122,7 +124,7 @@ function counts({ lines }, level, each) {
   });
 }
 
-// How far from its middle the picture goes, in ms.
+// How far the chart reaches from its middle, in ms.
 function reach({ answer, looked, span }) {
   return looked.range ? ((answer.past.length + answer.dues.length) * answer.each) / 2 : span;
 }

@@ -1,4 +1,4 @@
-// Which part of the time the hill shows, and which part of that is pointed at. Nothing here touches the page.
+// Which range of time the hill shows, and which part of it is pointed at. Nothing here touches the page.
 export const ZOOMS = ["minute", "hour", "day", "week", "month", "year"];
 const USUAL = "hour";
 const NEAREST_MS = 10_000;
@@ -6,12 +6,12 @@ const FARTHEST_MS = 31_536_000_000;
 
 export function span(about) {
   let zoom = ZOOMS.includes(about.zoom) ? about.zoom : USUAL;
-  // A range that was picked in the chart instead: from when to when.
+  // A range that was selected in the chart: from when to when.
   let range = Number(about.to) > Number(about.from) ? [Number(about.from), Number(about.to)] : null;
   let pointed = null;
 
   const parts = (answer) => answer.past.length + answer.dues.length;
-  // What is shown, or is asked for already.
+  // What is shown, or already asked for.
   const shown = (answer) => range ?? [answer.from, answer.from + parts(answer) * answer.each];
 
   function pick(name) {
@@ -29,7 +29,7 @@ export function span(about) {
     pick,
     show,
     usual: () => pick(zoom),
-    // Around what is pointed at.
+    // Zooms around what is pointed at.
     stretch(answer, by) {
       const [from, to] = shown(answer);
       const center = pointed === null ? (from + to) / 2 : answer.from + (pointed + 0.5) * answer.each;

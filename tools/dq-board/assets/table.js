@@ -1,4 +1,4 @@
-// All queues: a list of which only what is in sight is made.
+// All queues: a list of which only the visible lines are elements.
 import { attribute, h, put, svg } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -10,7 +10,7 @@ const LATE_US = 100_000;
 const largest = (value) => (row) => -(value(row) ?? -1);
 const jobs = (index) => (row) => row.jobs?.[index] ?? 0;
 
-// What a column shows, how it sorts (smallest first), and below which width it is left out.
+// What a column shows, how it sorts (smallest first), and below which width it is hidden.
 const COLUMNS = [
   { id: "name", title: "Queue", wide: 0 },
   { id: "ready", title: "Ready", wide: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? "good" : "quiet"] },
@@ -55,7 +55,7 @@ export function badge(row) {
   return [row.paused < 0 ? "paused" : `paused, ${text.millis(Math.max(row.paused - live.now(), 0))} left`, "warn"];
 }
 
-// The largest first: dead jobs, then a refusal, jobs that wait long, lateness, a pause; then those worth a look.
+// The largest first: dead jobs, then a refusal, jobs that wait long, lateness, a pause; then figures worth a look.
 function trouble(row) {
   if (!row.jobs) return row.refusal ? 7 : 0;
   const tones = [oldest(row.oldest)[1], lateness(row.late[1])[1]];
@@ -139,7 +139,7 @@ export function table(main, about, env) {
   };
 }
 
-// Only the lines in sight are elements; each is moved to where its row stands.
+// Only visible lines are elements; each is placed where its row is.
 function linesInSight(grid, body, rows) {
   const lines = [];
 
@@ -162,7 +162,7 @@ function linesInSight(grid, body, rows) {
     live.see(inSight.map((row) => row.key));
   }
 
-  // What is below the last line that is made: make it, then go there.
+  // A line below the last element is made first, then focused.
   function move(by, at, links) {
     const element = document.activeElement?.closest?.("[data-line]");
     if (!element) return false;

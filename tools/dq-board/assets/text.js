@@ -69,7 +69,7 @@ export function at(instant) {
   return `${day.format(date)}, ${clock.format(date)}`;
 }
 
-// In which all times are shown.
+// The zone of all times shown.
 export const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function short(instant, span) {
@@ -82,7 +82,7 @@ export function jobs(number) {
   return number === 1 ? "1 job" : `${full(number)} jobs`;
 }
 
-// Controls and what turns the direction of writing, made visible. Line breaks stay.
+// Makes control characters and what changes the direction of writing visible. Line breaks stay.
 const UNFIT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 export function visible(text) {
   return text.replace(UNFIT, (letter) => {
@@ -91,10 +91,10 @@ export function visible(text) {
   });
 }
 
-// JSON that goes deeper is not indented further: a payload of brackets alone would fill the memory with spaces.
+// JSON nested deeper is not indented further: a payload of brackets alone would fill the memory with spaces.
 const DEEPEST = 40;
 
-// JSON with line breaks; every token stays as it is, also numbers that JavaScript would round.
+// JSON with line breaks. Every token stays as it is, also numbers that JavaScript would round.
 export function indented(text) {
   const shown = [];
   let depth = 0;
@@ -103,7 +103,7 @@ export function indented(text) {
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
     const closes = token === "}" || token === "]";
     if (closes) depth -= 1;
-    // Nothing stands between brackets that close at once.
+    // Nothing is between brackets that close at once.
     if (opened ? !closes : closes) shown.push(line());
     opened = token === "{" || token === "[";
     if (opened) depth += 1;

@@ -1,4 +1,4 @@
-// Light or dark: before anything is painted, and by the button.
+// Light or dark: chosen before the first paint, and by the button.
 try {
   const theme = localStorage.getItem("dq-theme");
   if (theme) document.documentElement.dataset.theme = theme;

@@ -1,4 +1,4 @@
-// What a job waits for, or came after; and what waits for it.
+// The jobs that a job waits for, or came after; and the jobs that wait for it.
 import { attribute, h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -37,7 +37,7 @@ export function after(key) {
   };
 }
 
-// The server is asked only where the queue has blocked jobs: these are looked through.
+// Asked for only if the queue has blocked jobs: the server looks through them.
 export function waiters(key, about) {
   const here = `job?queue=${key}&id=${about.id}`;
   const ids = h("ul", { class: "ids" });

@@ -1,4 +1,4 @@
-//! Alerts on their way to a webhook: signed, in order, again until they are taken.
+//! Sends alerts to a webhook: signed, in order, again until the webhook accepts them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,24 +16,24 @@ use tokio::sync::{mpsc, watch};
 use crate::core::alerts::{Alert, State};
 use crate::web::Web;
 
-/// In one call.
+/// Alerts in one call.
 const TOGETHER: usize = 100;
-/// So many wait at most: the oldest are dropped.
+/// Alerts that wait at most: the oldest are dropped.
 const WAITING: usize = 10_000;
-/// After a call that failed, and at most after many of them.
+/// The pause after a failed call: the first and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
-/// A call that fails for so long is given up.
+/// A call that fails for so long is abandoned.
 const GIVE_UP: Duration = Duration::from_secs(3600);
 
 #[derive(Clone)]
 pub struct Webhook {
     pub url: Uri,
     pub secret: Option<Secret>,
-    /// The address of the board's pages, with a slash behind it.
+    /// The address of the board's pages, ending with a slash.
     pub board: Option<String>,
 }
 
-/// One call, the same however often it is tried.
+/// One call, with the same content however often it is tried.
 struct Call {
     id: String,
     body: Bytes,
@@ -83,7 +83,7 @@ impl Call {
     }
 }
 
-/// Until nobody can send any more. What there is to send waits while there is no webhook for it.
+/// Runs until no sender is left. Without a webhook the alerts wait.
 pub async fn send(
     web: Web,
     mut news: mpsc::UnboundedReceiver<Vec<Alert>>,
@@ -117,7 +117,7 @@ pub async fn send(
     }
 }
 
-/// Whether it was taken.
+/// Returns whether the webhook accepted the call.
 async fn deliver(web: &Web, hook: &watch::Receiver<Option<Webhook>>, call: &Call) -> bool {
     let mut pause = PAUSES[0];
     loop {

@@ -1,4 +1,5 @@
-//! A line of JSON for each action, each sign-in and each refused one: who, what, when, how many.
+//! The audit log, a line of JSON for each action, each sign-in and each refused one: who, what,
+//! when, how many.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -35,7 +36,7 @@ impl Audit {
         Ok(Audit(path.map(log).transpose()?))
     }
 
-    /// Under the same name there may be another file by now.
+    /// Opens the file anew: another file may have its name by now.
     pub fn open_again(&self) -> Result<(), String> {
         if let Some(log) = &self.0 {
             *locked(&log.file) = open(&log.path)?;
@@ -58,14 +59,14 @@ impl Audit {
         self.write(event, visitor.address, who, about);
     }
 
-    /// Of one who was not let in.
+    /// Records a visitor who was not let in.
     pub fn refused(&self, from: IpAddr, how: &str, user: Option<&str>) {
         let mut who = Map::new();
         who.insert("user".to_owned(), json!(user));
         self.write("sign-in refused", from, who, json!({ "how": how }));
     }
 
-    /// What cannot be written down is said aloud: nobody would miss it else.
+    /// A line that cannot be written is reported on stderr: otherwise nobody would notice.
     fn write(&self, event: &str, from: IpAddr, who: Map<String, Value>, about: Value) {
         let Some(log) = &self.0 else { return };
         let at = Timestamp::from_millisecond(Timestamp::now().as_millisecond());

@@ -1,4 +1,4 @@
-//! What is shown: which servers, which of their queues.
+//! One board: which servers it shows, and which of their queues.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,11 +18,11 @@ pub struct Board {
     pub reader: Arc<Reader>,
     pub looker: Arc<Looker>,
     scope: Scope,
-    /// Where the servers are.
+    /// The name of the servers' target.
     name: String,
-    /// Who knows the past, if not the board itself.
+    /// Where history comes from, if not from the board itself.
     prometheus: Mutex<Option<Prometheus>>,
-    /// Since when deliveries are counted.
+    /// The instant from which deliveries are counted.
     pub since_ms: i64,
 }
 
@@ -43,19 +43,19 @@ impl Board {
         }
     }
 
-    /// Whether that is the same queues of the same servers, however they are reached.
+    /// Whether `shown` has the same queues of the same servers, however they are reached.
     pub fn is_of(&self, shown: &Shown) -> bool {
         self.scope == shown.scope && self.name == shown.target.name()
     }
 
-    /// From now on the servers, and their past, are reached in this way.
+    /// Sets how the servers and their history are reached from now on.
     pub fn reach(&self, target: Target, prometheus: Option<Prometheus>) {
         self.looker.set_target(target.clone());
         self.reader.set_target(target);
         *locked(&self.prometheus) = prometheus;
     }
 
-    /// What a queue did, in so many parts from so long ago on.
+    /// The history of a queue, from so long ago on, in so many parts.
     pub async fn past(
         &self,
         key: &QueueKey,
@@ -73,7 +73,8 @@ impl Board {
         }
     }
 
-    /// `--queue` and `-n` bound what is asked for, too: not only what is listed.
+    /// Refuses what `--queue` and `-n` exclude: they limit what may be asked for, not only what is
+    /// listed.
     pub fn shows(&self, key: &QueueKey) -> Result<(), Failure> {
         match self.scope.has(key) {
             true => Ok(()),

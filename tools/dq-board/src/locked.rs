@@ -1,8 +1,8 @@
-//! Locks of which nobody keeps the news that another thread panicked.
+//! Locks without poisoning.
 
 use std::sync::{Mutex, MutexGuard};
 
-/// A thread that panicked with the lock held has changed nothing by halves that matters here.
+/// A thread that panicked with the lock held has left nothing half changed that matters here.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()

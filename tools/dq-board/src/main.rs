@@ -37,7 +37,7 @@ use options::Options;
 use sites::Sites;
 use web::Web;
 
-/// Between two words to the tabs.
+/// The time between two updates of the tabs.
 const TICK: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
@@ -62,14 +62,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line, and the files that it names, as they are now.
+/// Reads the command line, and the files that it names, as they are now.
 fn wish() -> Result<Wish<Options>, String> {
     options::parse(env::args_os().skip(1), |name| env::var(name).ok())
 }
 
 #[tokio::main(worker_threads = 2)]
 async fn run(mut options: Options) -> Result<(), String> {
-    // Before anybody can send one.
+    // Before anybody can send a signal.
     let signals = Signals::new().map_err(|error| error.to_string())?;
     let listener = TcpListener::bind(options.listen).await;
     let listener = listener.map_err(|error| format!("{}: {error}", options.listen))?;
@@ -136,7 +136,7 @@ async fn ticks(servers: Arc<Servers>, alerts: mpsc::UnboundedSender<Vec<Alert>>)
         let worth = sites.iter().flat_map(|site| site.board.reader.tick());
         let worth: Vec<Alert> = worth.collect();
         if !worth.is_empty() {
-            // The one who takes them lives as long as the program.
+            // The task that receives them lives as long as the program.
             let _ = alerts.send(worth);
         }
     }
@@ -158,7 +158,7 @@ impl Signals {
     }
 }
 
-/// Until a signal ends the program. SIGHUP reads the files again, if there are any.
+/// Runs until a signal ends the program. SIGHUP reads the files again, if there are any.
 async fn obey(mut signals: Signals, end: watch::Sender<bool>, mut again: Again, reads_files: bool) {
     loop {
         tokio::select! {
@@ -174,14 +174,14 @@ async fn obey(mut signals: Signals, end: watch::Sender<bool>, mut again: Again, 
     end.send_replace(true);
 }
 
-/// What the files say.
+/// Applies what the files say.
 struct Again {
     sites: Sites,
     hook: watch::Sender<Option<Webhook>>,
 }
 
 impl Again {
-    /// What cannot be read leaves all as it was.
+    /// A file that cannot be read changes nothing.
     fn read(&mut self) {
         let read = wish().and_then(|wish| match wish {
             Wish::Run(options) => Ok(options),

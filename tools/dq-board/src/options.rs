@@ -50,7 +50,7 @@ SIGHUP reads the files of --config and --cacert again; without any, it ends the 
 
 pub struct Options {
     pub listen: SocketAddr,
-    /// Empty, or with a slash before it and none behind.
+    /// Empty, or with a slash before it and none after it.
     pub prefix: String,
     pub hosts: Vec<String>,
     pub access: Access,
@@ -59,11 +59,11 @@ pub struct Options {
     pub store: Option<PathBuf>,
     /// One without a name, or several.
     pub servers: Vec<Shown>,
-    /// There are files that SIGHUP reads again.
+    /// Whether there are files that SIGHUP reads again.
     pub reads_files: bool,
 }
 
-/// What was given of the door.
+/// Options about the address, and who may come in.
 #[derive(Default)]
 struct Door {
     listen: Option<String>,
@@ -79,7 +79,7 @@ struct Door {
 }
 
 impl Door {
-    /// Whether it is an option about the door.
+    /// Takes an option if it is one of these; returns whether it is.
     fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
         match name {
             "--listen" => self.listen = Some(text(parser)?),
@@ -192,7 +192,7 @@ pub fn parse(
     })))
 }
 
-/// The one that the command line names.
+/// The server that the command line names.
 fn one_server(place: Place, scope: Scope, prometheus: Option<Source>) -> Result<Shown, String> {
     Ok(Shown {
         name: None,

@@ -1,4 +1,4 @@
-//! The servers' boards: how they begin, and what becomes of them when the configuration names others.
+//! The servers' boards: how they start, and what happens to them when the configuration changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub struct Sites {
     web: Web,
 }
 
-/// What becomes of a server that the configuration names.
+/// What happens to a server that the configuration names.
 enum Plan {
     Begin(Shown, History),
-    /// Other queues, or elsewhere: what it did so far stays.
+    /// The queues or the address have changed; its history so far stays.
     Replace(Arc<Site>, Shown),
     Keep(Arc<Site>, Shown),
 }
@@ -55,7 +55,7 @@ impl Sites {
         self.routes.subscribe()
     }
 
-    /// These and no others from now on. What can fail comes first, and then changes nothing.
+    /// Shows these servers and no others from now on. What can fail comes first, and a failure changes nothing.
     pub fn set(&mut self, all: Vec<Shown>) -> Result<(), String> {
         let before = self.servers.sites();
         let plans = all.into_iter().map(|shown| {
@@ -98,7 +98,7 @@ impl Sites {
         })
     }
 
-    /// One of several servers has a file of its own.
+    /// The history of a server; of several servers each has its own file.
     fn history(&self, shown: &Shown) -> Result<History, String> {
         let path = self.store.as_ref().map(|path| match &shown.name {
             Some(name) => PathBuf::from(format!("{}.{name}", path.display())),

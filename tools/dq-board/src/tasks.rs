@@ -1,4 +1,4 @@
-//! Actions on all jobs that a filter means: in steps, which tell how far they are and can be stopped.
+//! Actions on all jobs that a filter selects: in steps, which report their progress and can be stopped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -17,12 +17,12 @@ use crate::core::filter::Filter;
 use crate::locked::locked;
 use crate::views;
 
-/// That are remembered.
+/// Tasks that are remembered.
 const KEPT: usize = 200;
-/// Actions that run at a time, and counts: who only counts does not keep others from acting.
+/// Actions that run at a time, and also counts: counting does not keep others from acting.
 const AT_ONCE: usize = 8;
 
-/// Of which jobs, and what is done to them; nothing: they are counted.
+/// Which jobs, and what is done to them; None: they are counted.
 #[derive(Clone)]
 pub struct Order {
     pub key: QueueKey,
@@ -98,7 +98,7 @@ impl Tasks {
         locked(&self.all).1.get(&number).cloned()
     }
 
-    /// `told` hears how it ended.
+    /// `told` is called with the result.
     pub fn begin(
         self: &Arc<Tasks>,
         order: Order,
@@ -118,7 +118,7 @@ impl Tasks {
         all.0 += 1;
         let number = all.0;
         all.1.insert(number, Arc::clone(&task));
-        // One that runs can be looked at, and stopped.
+        // A running task can be viewed and stopped, so only a finished one is forgotten.
         let over = all.1.iter().find(|(_, task)| !task.runs());
         if let Some(number) = over
             .map(|(number, _)| *number)
@@ -135,7 +135,7 @@ impl Tasks {
         Ok(number)
     }
 
-    /// When the program ends: those that are under way stop after their step.
+    /// Waits when the program ends: running tasks stop after their current step.
     pub async fn all_ended(&self) {
         while locked(&self.all).1.values().any(|task| task.runs()) {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -144,7 +144,7 @@ impl Tasks {
 
     async fn run(&self, task: &Task, order: &Order) -> End {
         let hashes = RandomState::new();
-        // A job that comes back while it runs, as one that dies again, is not taken twice.
+        // A job that comes back meanwhile, such as one that dies again, is not treated twice.
         let mut seen: HashSet<u64> = HashSet::new();
         let mut cursor = "0".to_owned();
         loop {

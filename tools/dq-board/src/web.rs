@@ -1,4 +1,4 @@
-//! What the board itself asks of other servers: a webhook, Prometheus.
+//! Requests that the board itself sends: to a webhook, to Prometheus.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub fn url(text: &str) -> Result<Uri, String> {
 }
 
 impl Web {
-    /// With the certificates that the system trusts.
+    /// Trusts the certificates that the system trusts.
     pub fn new() -> Result<Web, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls =
@@ -45,7 +45,7 @@ impl Web {
         Ok(Web(Client::builder(TokioExecutor::new()).build(https)))
     }
 
-    /// The body of an answer of 2xx; anything else is an error. Redirects are not followed.
+    /// The body of a 2xx response; anything else is an error. Redirects are not followed.
     pub async fn ask(
         &self,
         method: Method,
@@ -73,7 +73,7 @@ impl Web {
     }
 }
 
-/// The innermost one says most.
+/// The innermost error says most.
 fn cause(error: hyper_util::client::legacy::Error) -> String {
     let mut error: &dyn std::error::Error = &error;
     while let Some(inner) = error.source() {

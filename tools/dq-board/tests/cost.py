@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the board costs the server: its processor time with 1,000 queues of 1,000,000 jobs in all, for some tabs.
-And what its visitors wait for: the first paint of the table of 10,000 queues.
+"""Measures what the board costs the server: processor time with 1,000 queues of 1,000,000 jobs in all, for some tabs.
+Also what visitors wait for: the first paint of the table of 10,000 queues.
 
     DQ_SERVER=... DQ_MODULE=... DQ_BOARD=... DQ_BROWSER=... cost.py [seconds]
 """
@@ -19,7 +19,7 @@ PAINTS = 15
 
 
 def tab(url, over):
-    """As a browser's: it listens to the table, and asks each second for one queue's page."""
+    """Acts as a browser's tab: listens to the table, and asks each second for one queue's page."""
     live = urllib.request.urlopen(url + "api/live", timeout=120)
     threading.Thread(target=lambda: [None for _ in iter(live.readline, b"")], daemon=True).start()
     while not over.wait(1):
@@ -51,7 +51,7 @@ def measure(server, tabs, seconds):
 
 
 def first_paint(server):
-    """In fresh windows, nothing of the page cached: until something is seen, and until the table has lines."""
+    """In new windows, with nothing of the page cached: the time to the first paint, and until the table has lines."""
     pipe = server.client.pipeline(transaction=False)
     for queue in range(1000, 10_000):
         pipe.execute_command("DQ.ADD", f"queue-{queue}", "job", "x", "DELAY", 1_000_000)
@@ -70,7 +70,7 @@ def first_paint(server):
             }).observe(document, { subtree: true, childList: true });""")
             page.goto(board.url)
             expect(page.locator("#sum")).to_have_text("10,000 queues")
-            # The first is the browser's own warming up.
+            # The first load warms the browser up.
             if turn:
                 paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
                 lines.append(page.evaluate("window.lines"))

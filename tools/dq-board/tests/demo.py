@@ -1,4 +1,4 @@
-"""Queues of a shop, as for the screenshots: with a hill of what is coming, jobs in all states, a worker."""
+"""Queues of a shop for screenshots: a hill of jobs to come, jobs in all states, a worker."""
 
 import json
 import math
@@ -13,7 +13,7 @@ def fill(client):
     pipe = client.pipeline(transaction=False)
     hour = 3_600_000
     for number in range(6000):
-        # Two humps in the next hour, and a long tail.
+        # Two peaks in the next hour, and a long tail.
         hump = chance.choice([0.28, 0.72])
         at = now + int(hour * min(max(chance.gauss(hump, 0.09), 0.01), 3)) + (chance.randrange(5) == 0) * hour
         order = {"order": 70_000 + number, "customer": f"c{chance.randrange(900)}", "total": round(chance.uniform(9, 400), 2)}
@@ -57,7 +57,7 @@ def fill(client):
 
 
 class Worker(threading.Thread):
-    """Adds and delivers some jobs, now more, now fewer."""
+    """Adds and delivers some jobs, in varying numbers."""
 
     def __init__(self, client):
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""A server with dq, a board beside it, and a browser: what the tests of the board stand on.
+"""A server with dq, a board beside it, and a browser, for the board's tests.
 
 DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_BOARD: the program. DQ_BROWSER: Chromium.
 """
@@ -39,7 +39,7 @@ def key(name, db=0):
 
 
 def ask(url, method="GET", body=None, **headers):
-    """Status, headers and text, as a program that is no browser gets them."""
+    """Status, headers and text of a request by a program other than a browser."""
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, data=body, method=method, headers=headers)
     try:
@@ -62,7 +62,7 @@ def cell(page, name, column):
 
 
 def post(url, what, **headers):
-    """As a page of the board asks."""
+    """A POST as a page of the board sends it."""
     return ask(url, "POST", json.dumps(what).encode(), x_dq_board="1", **headers)
 
 
@@ -91,7 +91,7 @@ class Board:
 
 
 class Encrypted(Relay):
-    """TLS in front of a server, as any server does it whatever it was built with."""
+    """A TLS proxy in front of a server: it does not matter whether the server supports TLS itself."""
 
     def __init__(self, certificate, port):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -104,7 +104,7 @@ class Encrypted(Relay):
 
 
 class Browser:
-    """One for all tests, begun by the first that opens a window."""
+    """A browser for all tests, started by the first that opens a window."""
 
     browser = None
 
@@ -119,7 +119,7 @@ class Browser:
 
 
 class BoardTest(unittest.TestCase):
-    """A fresh window for each test."""
+    """A new window for each test."""
 
     def server(self, *options, **about):
         server = Server(*options, **about)
@@ -132,7 +132,7 @@ class BoardTest(unittest.TestCase):
         return board
 
     def window(self, **about):
-        """A page, and what went wrong in it: errors of scripts, and what the policy forbade."""
+        """A page, and a list of what went wrong in it: errors of scripts, and what the policy forbade."""
         about = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce", "timezone_id": "UTC", **about}
         context = Browser.there().new_context(**about)
         context.set_default_timeout(PATIENCE_S * 1000)

@@ -44,7 +44,7 @@ class AccessTest(BoardTest):
         return pathlib.Path(folder.name)
 
     def sign_in(self, board, password, **headers):
-        """The cookie, as a browser sends it back."""
+        """The session's cookie, as a browser sends it back."""
         status, answer, _ = post(board.url + "api/sign-in", {"password": password}, **headers)
         return answer["set-cookie"].split(";")[0] if status == 204 else status
 
@@ -89,7 +89,7 @@ class Roles(AccessTest):
         for event in [("sign-in", "oncall", "127.0.0.1"), ("sign-in refused", "password", "127.0.0.1"), ("sign-in refused", "token", "127.0.0.1"), ("action", "ci", "127.0.0.1"), ("action", "bob", "9.9.9.9")]:
             self.assertIn(event, events)
         self.assertFalse([line for line in lines if "open sesame" in json.dumps(line) or TOKEN in json.dumps(line)])
-        # Only a proxy of ours names users.
+        # Only our own proxies may name users.
         stranger = self.board(server, "--config", str(config.with_name("other")), config=CONFIG.replace("127.0.0.1", "10.0.0.1"))
         self.assertEqual(ask(stranger.url + "api/look/queue?queue=0:q", x_forwarded_user="ann")[0], 401)
 
@@ -118,13 +118,13 @@ class Sessions(AccessTest):
             page.get_by_label("Password").fill("open sesame")
             page.keyboard.press("Enter")
             expect(cell(page, "q", "ready")).to_have_text("1")
-        # Signed in to the second, one still is to the first.
+        # Signing in to the second board keeps the session of the first.
         page.goto(boards[0].url)
         expect(cell(page, "q", "ready")).to_have_text("1")
         taken = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in page.context.cookies())
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_label("Password")).to_be_visible()
-        # Nobody goes on with a cookie that was copied before.
+        # A copy of the cookie no longer works.
         self.assertEqual([ask(board.url + "api/look/queue?queue=0:q", cookie=taken)[0] for board in boards], [401, 200])
         self.assertEqual(page.wrong, [])
 
@@ -137,7 +137,7 @@ class Sessions(AccessTest):
             for number in range(40):
                 guess = stack.enter_context(contextlib.closing(http.client.HTTPConnection(place.hostname, place.port)))
                 guess.request("GET", "/api/live", headers={"Authorization": f"Bearer wrong-{number}", "X-Forwarded-For": "9.9.9.9"})
-            # The line of that address is full; a right token of the same address does not stand in it.
+            # The queue of that address is full; a right token from the same address does not wait in it.
             wait_until("the line is full", lambda: ask(look, authorization="Bearer wrong", x_forwarded_for="9.9.9.9")[0] == 429)
             self.assertEqual(ask(look, authorization=f"Bearer {TOKEN}", x_forwarded_for="9.9.9.9")[0], 200)
             self.assertNotEqual(self.sign_in(board, "open sesame", x_forwarded_for="9.9.9.10"), 429)
@@ -169,7 +169,7 @@ class Signals(AccessTest):
         self.assertEqual(post(act, RESUME, cookie=guest)[0], 200, "a role of its own")
         self.assertEqual(self.sign_in(board, "open sesame"), 403)
         self.assertIn("sign-in refused", log.read_text())
-        # What cannot be read changes nothing.
+        # A configuration that cannot be read changes nothing.
         config.write_text("nonsense")
         self.hang_up(board)
         self.assertEqual(post(act, RESUME, cookie=guest)[0], 200)

@@ -1,4 +1,4 @@
-"""Actions: what they do, and what they say before."""
+"""Actions: what they do, and what their dialogs say before."""
 
 import json
 import socket
@@ -61,7 +61,7 @@ class Actions(BoardTest):
         page.get_by_label("Id").fill('a "$(b)" é')
         page.get_by_label("Due after").fill("2")
         expect(shown).to_have_text(r'DQ.ADD q "a \"\x24(b)\" \xc3\xa9" "{}" DELAY 2000')
-        # A server splits an inline command as redis-cli splits its lines.
+        # A server splits an inline command as redis-cli splits its input.
         with socket.create_connection(("127.0.0.1", server.port)) as inline:
             inline.sendall(shown.text_content().encode() + b"\r\n")
             self.assertTrue(inline.recv(100).startswith(b"$"), "DQ.ADD answers with the id")
@@ -94,7 +94,7 @@ class Actions(BoardTest):
         expect(page.locator("tbody tr")).to_have_count(10)
         for id in ["job:0", "job:7"]:
             page.get_by_label(f"Select {id}", exact=True).check()
-        # One of them is gone before the others are deleted.
+        # One of the chosen jobs is gone before the others are deleted.
         page.locator(".chosen").get_by_role("button", name="Delete").click()
         client.execute_command("DQ.DEL", "q", "job:7")
         page.get_by_role("button", name="Delete them").click()
@@ -129,7 +129,7 @@ class Actions(BoardTest):
         page.keyboard.press("Escape")
         expect(box).to_have_count(0)
         self.assertEqual(server.client.execute_command("DQ.LEN", "precious"), 1)
-        # Nor does the server of the board believe one that skipped it.
+        # The board's server also refuses a request that skips the dialog.
         body = json.dumps({"queue": "0:precious", "act": "purge", "state": "all"}).encode()
         self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 400)
         self.do(page, "Purge", "Purge", "Purged 1 job.", lambda it: it.get_by_role("textbox").fill("precious"))
@@ -137,7 +137,7 @@ class Actions(BoardTest):
 
 
 class Copying(BoardTest):
-    """Browsers have no navigator.clipboard on plain HTTP away from localhost."""
+    """On plain HTTP away from localhost, browsers have no navigator.clipboard."""
 
     NO_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
     REFUSED = "document.execCommand = () => false"
@@ -154,7 +154,7 @@ class Copying(BoardTest):
         return page
 
     def pasted(self, page):
-        """What another page gets, which has a clipboard."""
+        """The clipboard's text, read by a page that has access to it."""
         other = page.context.new_page()
         other.goto(page.url.split("job?")[0])
         other.bring_to_front()

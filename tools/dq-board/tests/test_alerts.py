@@ -1,4 +1,4 @@
-"""Alerts: what is beyond its limit is told to a webhook, signed, once, and again only until it is taken."""
+"""Alerts: what exceeds its limit is sent to a webhook, signed and once; repeated only until the webhook accepts it."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 class Receiver:
-    """Answers what it is told to, and keeps what it took."""
+    """A webhook that gives configured answers, and keeps what it accepted."""
 
     def __init__(self, port=0):
         self.calls, self.answers = queue.Queue(), []
@@ -46,7 +46,7 @@ class Receiver:
         return self.calls.get(timeout=60)
 
     def alerts(self):
-        """Those of the next call that was taken."""
+        """The alerts of the next accepted call."""
         while True:
             status, _, body = self.next()
             if status < 300:
@@ -151,7 +151,7 @@ class Alerts(BoardTest):
         client.execute_command("DQ.ADD", "told", "job", "x")
         board = begin()
         self.assertEqual(receiver.until("oldest-ready", "firing")["queue"], "told")
-        # A webhook that fails has not taken it: the next board says it.
+        # A webhook that fails has not accepted the alert: the next board sends it.
         receiver.answers = [500] * 1000
         client.execute_command("DQ.ADD", "untold", "job", "x")
         while receiver.next()[0] != 500:
@@ -167,7 +167,7 @@ class Alerts(BoardTest):
         wait_until("it was read", lambda: readings() >= seen + 8)
         self.assertTrue(receiver.calls.empty(), "what holds still is not told again")
         board.close()
-        # What ended meanwhile is over, and what comes back is told.
+        # What ended meanwhile is resolved, and what comes back is sent.
         client.execute_command("DQ.POP", "told")
         board = begin()
         self.assertEqual([(it["queue"], it["state"]) for it in receiver.alerts()], [("told", "resolved")])

@@ -1,4 +1,4 @@
-"""Actions on all jobs that a filter means, recurring rules, and moving."""
+"""Actions on all jobs that a filter selects, recurring rules, and moving."""
 
 import json
 import pathlib
@@ -99,7 +99,7 @@ class Bulk(BoardTest):
         page.get_by_role("button", name="Retry all").click()
         box = page.get_by_role("dialog")
         expect(box).to_contain_text("6,667 jobs")
-        # The server stands still after the first steps.
+        # The server stops writing after the first steps.
         client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
         box.get_by_role("button", name="Retry them").click()
         box.get_by_role("button", name="Stop").click()
@@ -114,7 +114,7 @@ class Bulk(BoardTest):
         board = self.board(server, "--allow-actions")
         server.client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
         acting, _ = self.begin(board, act="kick", filter="state=dead")
-        # As many as are remembered; some at once, as the one that acts does not wait for ever.
+        # As many tasks as are remembered, several at a time: the action that is held up does not wait for ever.
         with ThreadPoolExecutor(6) as counting:
             counts = counting.map(lambda _: self.run_task(board, act="count", filter="state=ready"), range(200))
             self.assertEqual({count["state"] for count in counts}, {"done"})
@@ -152,7 +152,7 @@ class Bulk(BoardTest):
         self.assertEqual(dict(client.execute_command("DQ.GET", "other", "taken"))[b"payload"], b"kept")
         self.assertEqual(self.run_task(board, act="move", filter="state=dead&group=g1", to="other")["changed"], 17)
         self.assertEqual(client.execute_command("DQ.LEN", "other", "READY"), 18)
-        # Only to where the board may look.
+        # Jobs move only to queues that the board shows.
         bound = self.board(server, "--allow-actions", "--queue", "q")
         self.assertEqual(self.run_task(bound, act="move", filter="state=dead", to="other"), 403)
         self.assertEqual(post(bound.url + "api/act", {"queue": "0:q", "act": "move", "id": "job%3A0", "to": "other"})[0], 403)

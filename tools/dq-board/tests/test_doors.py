@@ -1,4 +1,4 @@
-"""Who is let in, and what a request may ask for."""
+"""Who may come in, and what a request may ask for."""
 
 import json
 import socket
@@ -101,7 +101,7 @@ class Doors(BoardTest):
         self.assertEqual(ask(board.url, host="evil.example")[0], 421)
         self.assertEqual(ask(board.url + "api/live", host="evil.example:80")[0], 421)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1)
-        # The same with the header, from our own page, is done: so it is the door that holds.
+        # The same request with the header, as from our own page, is carried out: so it is the header that matters.
         self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 200)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 0)
         policy = ask(board.url)[1]["content-security-policy"]

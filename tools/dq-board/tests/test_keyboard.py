@@ -1,11 +1,12 @@
-"""Everything by the keyboard alone."""
+"""Everything works with the keyboard alone."""
 
 import demo
 import test_looks
 from playwright.sync_api import expect
 from support import BoardTest
 
-# All that a mouse can use, and what has the focus. What stands in one radio group or is hidden is not counted.
+# All elements that a mouse can use, and the focused one. Elements of the same radio group or hidden ones are not
+# counted.
 USABLE = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
     .filter((it) => !it.disabled && it.tabIndex >= 0 && it.checkVisibility({ visibilityProperty: true }))"""
 NUMBER = f"() => {{ const all = ({USABLE})(); all.forEach((it, at) => (it.dataset.reach = at)); return all.length; }}"
@@ -22,7 +23,7 @@ FOCUSED = """() => {
 
 class Keyboard(BoardTest):
     def reach(self, page):
-        """By Tab alone, until it comes round: which of all that can be used had the focus, and whether one saw it."""
+        """Presses Tab through the whole page: which usable elements got the focus, and whether it was visible."""
         page.keyboard.press("p")  # what is refreshed may be made anew
         count = page.evaluate(NUMBER)
         reached = set()
@@ -63,7 +64,7 @@ class Keyboard(BoardTest):
             page.keyboard.press(key)
 
     def tab_to(self, page, locator):
-        """Tab until that has the focus."""
+        """Presses Tab until that element has the focus."""
         for _ in range(200):
             if locator.evaluate("it => it === document.activeElement"):
                 return
@@ -88,7 +89,7 @@ class Keyboard(BoardTest):
         self.tab_to(page, first)
         self.press(page, "Enter")
         expect(page.get_by_role("heading", level=1)).to_contain_text(id)
-        # A dialog keeps the focus, Escape gives it back to where it was.
+        # A dialog keeps the focus; Escape returns it to where it was.
         retry = page.locator(".actions").get_by_role("button", name="Retry now")
         self.tab_to(page, retry)
         self.press(page, "Enter")

@@ -1,4 +1,4 @@
-"""One job's life, what it is after, and the slowest of those that are done."""
+"""One job's timeline, the jobs that it is after, and the slowest done jobs."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class Life(BoardTest):
         expect(moments).to_have_text(["attempt failed: <b>no room", "now", "due"])
         expect(page.locator(".life li").first).to_contain_text(re.compile("waits .* for its next attempt"))
         expect(page.locator(".steps li")).to_have_text(["<b>paid ref-9", "sent "])
-        # What happens while one looks is told, too.
+        # What happens while the page is open is shown, too.
         client.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "retried")
         expect(moments.get_by_text("seen: ready")).to_be_visible()
         token = self.take(client, "retried")
@@ -44,7 +44,7 @@ class Life(BoardTest):
         expect(moments.get_by_text("lease expires unless")).to_be_visible()
         client.execute_command("DQ.ACK", "q", "RESULTS", "retried", token, b"done")
         expect(moments.get_by_text("done", exact=True)).to_be_visible()
-        # The server forgets an earlier error; who saw it does not. No delivery stands twice.
+        # The server forgets an earlier error; an open page keeps it. No delivery is shown twice.
         expect(moments.get_by_text("seen: attempt failed: <b>no room")).to_be_visible()
         expect(moments.filter(has_text="delivered, attempt 2")).to_have_count(1)
         page.goto(board.url + "job?queue=0:q&id=%3Ci%3Edead")
@@ -78,7 +78,7 @@ class Life(BoardTest):
         page.get_by_role("link", name="mail: blocked").click()
         expect(nodes.filter(has_text="too far")).to_be_visible()
         expect(page.locator(".flow .here text")).to_have_text("mail")
-        # Of more than are read it is not said that they are gone.
+        # If there are too many jobs to read, the others are not said to be gone.
         for half in range(2):
             ids = [f"{half}-{number}" for number in range(600)]
             for id in ids:
@@ -117,7 +117,7 @@ class Life(BoardTest):
         begun = client.time()
         for number in range(60):
             self.take(client, f"fast-{number}", result=b"x")
-        # Slower than each of them, however busy the machine is.
+        # Slower than each of the others, however busy the machine is.
         while client.time() < (begun[0], begun[1] + 50_000):
             pass
         client.execute_command("DQ.ACK", "q", "RESULTS", "slow", slow, b"<b>at last")

@@ -1,4 +1,4 @@
-"""The living example, accessibility, and the pictures of the documents."""
+"""The demo, accessibility, and the pictures of the documents."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support import PATIENCE_S, BoardTest, cell, row
 
-# The rules that a theme can break.
+# The rules of axe that a theme can break.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 PICTURES = os.environ.get("DQ_BOARD_PICTURES")
 
@@ -60,7 +60,7 @@ class Looks(BoardTest):
     }
 
     def test_accessible_in_light_and_dark_and_on_a_phone(self):
-        """axe finds nothing. With DQ_BOARD_PICTURES the pictures of docs/board.md are made on the way."""
+        """axe finds nothing. With DQ_BOARD_PICTURES the pictures of docs/board.md are made as well."""
         server = self.server()
         demo.fill(server.client)
         worker = demo.Worker(redis.Redis(port=server.port))

@@ -1,4 +1,4 @@
-"""Jobs that are done, and jobs that wait for others."""
+"""Done jobs, and jobs that wait for others."""
 
 import urllib.parse
 
@@ -8,7 +8,7 @@ from support import HOSTILE, HOUR, BoardTest, calls, cell, wait_until
 
 class Outcomes(BoardTest):
     def workflow(self, *options):
-        """`first` is done, `last` waits for `second` and came after `first`; both are in their queue's pages."""
+        """`first` is done, `last` waits for `second` and came after `first`; the pages of both show it."""
         server = self.server()
         client = server.client
         client.execute_command("DQ.CFGSET", "q", "DONELEN", 1000, "DONETTL", HOUR)
@@ -40,7 +40,7 @@ class Outcomes(BoardTest):
         page.goto(board.url)
         expect(cell(page, "q", "blocked")).to_have_text("1")
         expect(cell(page, "q", "done")).to_have_text("1")
-        # The narrowest windows that have so many columns have room for them.
+        # Even the narrowest windows with so many columns have room for them.
         for width in [1411, 1241, 1001, 731]:
             page.set_viewport_size({"width": width, "height": 860})
             self.assertTrue(page.locator(".titles [role=row]").evaluate("(it) => it.scrollWidth <= it.clientWidth"), width)
@@ -118,7 +118,7 @@ class Outcomes(BoardTest):
         page.goto(board.url + "job?queue=0:q&id=last")
         self.act(page, "Run now", "Run it now", told="whatever it waits for")
         self.assertEqual(self.state(client, "last"), b"ready")
-        # Several at once, from the lists.
+        # Several jobs at once, from the lists.
         client.execute_command("DQ.DEL", "q", "first", "last")
         for number in range(6):
             client.execute_command("DQ.ADD", "q", f"job-{number}", "x")
@@ -176,7 +176,7 @@ class Outcomes(BoardTest):
         expect(page.locator("tbody tr")).to_have_count(len(HOSTILE))
         expect(page.locator("tbody tr td.o1")).to_have_text(["not finished"] + ["done"] * (len(HOSTILE) - 1))
         page.locator("tbody a").nth(1).click()
-        # An action reaches exactly the job that is meant.
+        # An action affects exactly the named job.
         self.act(page, "Run again", "Run it again")
         self.assertEqual(self.state(client, HOSTILE[1]), b"ready")
         self.assertEqual(page.locator("img[src='x']").count(), 0)
@@ -194,7 +194,7 @@ class Outcomes(BoardTest):
         board = self.board(server)
         page.goto(board.url + "jobs?queue=0:q&state=done")
         expect(page.locator("tbody tr")).to_have_count(6)
-        # Some are read, and then it is too much.
+        # Some jobs are read, and then the limit is reached.
         expect(page.locator("td.j5").first).to_contain_text("yyyy")
         expect(page.locator("td.j5").last).to_have_text("–")
         client.config_resetstat()

@@ -137,7 +137,7 @@ class Pages(BoardTest):
         other = self.window()
         other.goto(page.url)
         expect(other.locator(".readout")).to_contain_text(": 7 jobs due")
-        # Out until now is in it; to what is over; and back.
+        # Zoom out until now is in the chart; move to the past; and back.
         for _ in range(3):
             other.get_by_role("button", name="Zoom out").click()
         expect(other.locator(".readout")).to_contain_text("0 jobs delivered, 12 jobs due")
@@ -225,7 +225,7 @@ class Pages(BoardTest):
         server.client.execute_command("DQ.CFGSET", "q")
         page = self.window()
         page.goto(self.board(server).url)
-        # Its figures have been read once.
+        # The queue's figures have been read once.
         expect(cell(page, "q", "ready")).to_have_text("0")
         page.get_by_role("link", name="q", exact=True).click()
         expect(page.locator(".readout")).to_contain_text("when the board started: 0 jobs delivered")
@@ -332,7 +332,7 @@ class Pages(BoardTest):
         page.goto(self.board(server).url + "job?queue=0:q&id=job")
         for said in ["delayed", "no\\nroom", "1 of 7", "-3", "1 min 30 s", "1.0 s, 1 min"]:
             expect(page.locator(".facts")).to_contain_text(said)
-        # No digit is lost, and nothing of it is rounded.
+        # No digit is lost or rounded.
         expect(page.get_by_label("Payload")).to_contain_text('"big": 12345678901234567890,')
         expect(page.get_by_label("Payload")).to_contain_text('"list": [],')
         client.execute_command("DQ.DEL", "q", "job")
@@ -391,7 +391,7 @@ class Pages(BoardTest):
         page = self.window()
         page.goto(self.board(server).url)
         expect(cell(page, "q", "reserved")).to_have_text("1")
-        # Until the search of the beginning is over.
+        # Until the first search is complete.
         expect(page.locator("#sum")).to_have_text("1 queue")
         page.evaluate("""() => {
             window.changes = [];
@@ -415,7 +415,7 @@ class Pages(BoardTest):
         server.client.execute_command("DQ.ADD", "q", "second", "x")
         expect(cell(other, "q", "ready")).to_have_text("2")
         expect(cell(page, "q", "ready")).to_have_text("1")
-        # What is opened is asked for all the same.
+        # A page that is opened is asked for all the same.
         page.get_by_role("link", name="q", exact=True).click()
         page.get_by_role("link", name="Ready").click()
         expect(page.locator("tbody tr")).to_have_count(2)

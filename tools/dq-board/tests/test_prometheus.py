@@ -1,4 +1,4 @@
-"""The past as Prometheus has it: a real one, which scrapes what redis_exporter would tell."""
+"""History from a real Prometheus, which scrapes what redis_exporter would export."""
 
 import http.server
 import os
@@ -18,7 +18,7 @@ NAME = 'we"ird\\q'
 
 
 class Exporter:
-    """Ten deliveries and one failure a second, all of them late by less than 5 ms; and another queue that does much."""
+    """Ten deliveries and one failure a second, all less than 5 ms late; and another, much busier queue."""
 
     def __init__(self):
         begun = time.time()
@@ -85,7 +85,7 @@ class FromPrometheus(BoardTest):
         page.get_by_role("img").focus()
         page.keyboard.press("ArrowLeft")
         expect(readout).to_have_text(re.compile(r"[\d,]+ jobs? delivered, \d+ failed, 99 % at most (4\.\d|5|5\.0) ms late"))
-        # Not those of the other queue, a thousand times as many.
+        # Not the deliveries of the other queue, a thousand times as many.
         self.assertLess(int(re.search(r"([\d,]+) jobs? delivered", readout.inner_text())[1].replace(",", "")), 1000)
         process.kill()
         process.wait()

@@ -1,4 +1,4 @@
-"""Finding jobs, and what a board must not show."""
+"""Finding jobs, and what a board must not reveal."""
 
 import json
 import urllib.parse
@@ -9,7 +9,7 @@ from support import HOUR, BoardTest, ask, die, key, post
 
 class Search(BoardTest):
     def found(self, board, words):
-        """All pages of a search."""
+        """All jobs of a search, over all its pages."""
         jobs, cursor = {}, ""
         while cursor is not None:
             page = json.loads(ask(f"{board.url}api/look/find?{words}{cursor and '&cursor=' + cursor}")[2])
@@ -31,7 +31,7 @@ class Search(BoardTest):
         self.assertEqual([job[field] for field in ["state", "attempts", "reason", "group"]], ["dead", 1, "HTTP 503: order 11 waits", "g2"])
         self.assertIsNotNone(job["at"])
         self.assertEqual(len(self.found(board, "queue=0:q&id=job%3A1&state=dead")), 1111)
-        # Across states, by payload, group, reason and age, and several of them.
+        # In any state, by payload, group, reason and age, and by several of these.
         self.assertEqual(len(self.found(board, "queue=0:q&payload=payload%2077")), 12)
         self.assertEqual(len(self.found(board, "queue=0:q&group=g1")), 1001)
         reason = urllib.parse.quote("HTTP 503: order # waits")
@@ -56,7 +56,7 @@ class Search(BoardTest):
         expect(page.locator("#filter-reason")).to_have_value("<b>no room</b>")
         status = page.locator(".further [role=status]")
         expect(status).to_contain_text("found,")
-        # While it searches there is another button.
+        # While it searches, the button is another one.
         whole = "100 found, all jobs searched."
         button = page.get_by_role("button", name="Search further")
         expect(button.or_(page.get_by_text(whole, exact=True))).to_be_visible()

@@ -1,4 +1,4 @@
-"""Clusters, Sentinels, TLS, and how the board reads from servers."""
+"""Clusters, Sentinels, TLS, and how the board reads servers."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ class SentinelServer(Server):
 
 class Servers(BoardTest):
     def cluster(self, count):
-        """Two masters that know each other, and so many more that have no slots yet."""
+        """A cluster of two masters, and further nodes without slots."""
         nodes = [self.server("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", str(free_port())) for _ in range(count)]
         for node, slots in zip(nodes, [(0, 8191), (8192, 16383)]):
             node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", *slots)
@@ -38,7 +38,8 @@ class Servers(BoardTest):
         return nodes
 
     def test_a_cluster_that_fails_over(self):
-        """The one that the board was pointed at dies, and its replica takes over: its queues are shown and acted on there."""
+        """The node that the board was pointed at dies, and its replica takes over: its queues are shown, and actions
+        work there."""
         first, other, replica = self.cluster(3)
         replica.client.execute_command("CLUSTER", "REPLICATE", first.client.execute_command("CLUSTER", "MYID"))
         wait_until("the replica is in sync", lambda: replica.client.info("replication").get("master_link_status") == "up")
@@ -152,5 +153,5 @@ class Servers(BoardTest):
         for page in pages:
             page.goto(board.url + "queue?queue=0:mails")
             expect(page.locator(".readout")).to_contain_text("already due")
-        # The reader, and at most four questions at a time. (One that is closed may be listed a moment longer.)
+        # The reader's connection, and at most four for questions. (A closed one may be listed a little longer.)
         wait_until("six connections with ours", lambda: len(server.client.client_list()) <= 6)

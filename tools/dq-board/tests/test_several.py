@@ -130,7 +130,7 @@ class Several(BoardTest):
         expect(cell(us, "only-us", "ready")).to_have_text("1")
         before = board.config.read_text()
         line = '[[server]]\nname = "{}"\noptions = ["-p", "{}"{}]\n'
-        # Another one; one of the old ones elsewhere, one with fewer queues.
+        # One server is new, one has another address, one shows fewer queues.
         now = line.format("asia", asia.port, "") + line.format("eu", other.port, "") + line.format("us", servers["us"].port, ', "--queue", "orders"')
         self.assertEqual(self.read_again(board, now), "dq-board: read again\n")
         for name in ["asia", "eu", "us"]:
@@ -140,10 +140,10 @@ class Several(BoardTest):
         page.goto(board.url + "eu/")
         expect(cell(page, "elsewhere", "ready")).to_have_text("1")
         self.assertEqual(ask(board.url + "us/api/look/queue?queue=0:only-us")[0], 403)
-        # A tab that was open sees what is shown now.
+        # An open tab shows the new queues.
         expect(us.locator("[data-line]")).to_have_count(1)
         expect(cell(us, "orders", "ready")).to_have_text("1")
-        # What is wrong changes nothing.
+        # A configuration with an error changes nothing.
         board.config.write_text(line.format("eu", 1, ', "--nonsense"'))
         board.process.send_signal(signal.SIGHUP)
         board.config.write_text(now)
@@ -154,10 +154,10 @@ class Several(BoardTest):
             self.assertEqual(ask(board.url + address)[0], 404, address)
         wait_until("nobody reads it", lambda: all(it["cmd"] == "client|list" for it in asia.client.client_list()))
         expect(cell(us, "only-us", "ready")).to_have_text("1")
-        # Its file is free again.
+        # The removed server's file is free again.
         self.assertEqual(self.read_again(board, now), "dq-board: read again\n")
         expect(self.line(list_page, "asia").locator(".s2")).to_have_text("1")
-        # Amid a change a stream may find its server gone, which the browser notes; the page asks again.
+        # During a change a stream may lose its server, which the browser logs; the page asks again.
         wrong = [line for page in [list_page, us, page] for line in page.wrong if not line.startswith("EventSource's response")]
         self.assertEqual(wrong, [])
 

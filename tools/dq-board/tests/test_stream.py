@@ -1,4 +1,4 @@
-"""What tabs are told: all queues, then what has changed, compressed."""
+"""The stream of a tab: all queues, then what has changed, compressed."""
 
 import json
 import urllib.request
@@ -8,7 +8,7 @@ from support import BoardTest, wait_until
 
 
 class Stream:
-    """As a browser reads it: message by message, as they come."""
+    """Reads a stream as a browser does, message by message."""
 
     def __init__(self, url, **headers):
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -77,7 +77,7 @@ class Streams(BoardTest):
         self.assertEqual({row["name"] for change in changes for row in change["rows"]}, {"queue-7"})
         server.client.delete("queue-8")
         self.assertEqual(stream.until(lambda it: it["gone"])["gone"], ["0:queue-8"])
-        # One that reads later has got the same, and both end as gzip says.
+        # A tab that reads later got the same, and both streams end as gzip requires.
         late.until(lambda it: it["kind"] == "some" and it["gone"])
         board.process.terminate()
         for each in [stream, late]:

@@ -1,4 +1,4 @@
-"""The board where data, servers or permissions are not as one would wish."""
+"""The board with hostile data, failing servers and missing permissions."""
 
 import json
 import threading
@@ -34,7 +34,7 @@ class Trouble(BoardTest):
                 expect(page.get_by_label("Payload")).to_be_visible()
         page.goto(board.url + "job?queue=0:json&id=j")
         expect(page.get_by_label("Payload")).to_contain_text("onerror")
-        # An action reaches exactly the job that is meant.
+        # An action affects exactly the named job.
         for id in HOSTILE:
             address = f"job?queue=0:{urllib.parse.quote(HOSTILE[2], safe='')}&id={urllib.parse.quote(id, safe='')}"
             page.goto(board.url + address)
@@ -55,7 +55,7 @@ class Trouble(BoardTest):
         expect(page.locator("tbody tr")).to_contain_text("100 MB")
         page.goto(board.url + "job?queue=0:q&id=large")
         expect(page.locator(".card .note")).to_contain_text("100,000,000 bytes, the first 65,536 of them")
-        # It is not read again each second: six readings of the queue later still once.
+        # It is not read again each second: after six readings of the queue, still only once.
         server.client.config_resetstat()
         wait_until("six readings", lambda: calls(server, "dq.stats") >= 6)
         self.assertLessEqual(calls(server, "dq.get"), 1)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use redis::{Client, Connection, TlsCertificates};
 
-/// `cacert`: what signed the servers' certificates, instead of the machine's own authorities.
+/// `cacert`: the authority of the servers' certificates, instead of those that the system trusts.
 pub fn connect(url: &str, cacert: Option<&Path>) -> Result<Connection> {
     const PATIENCE: Duration = Duration::from_secs(30);
     let connection = client(url, cacert)?
@@ -23,7 +23,7 @@ fn client(url: &str, cacert: Option<&Path>) -> Result<Client> {
     if !url.starts_with("rediss:") {
         return Client::open(url).with_context(place);
     }
-    // Where it was done before, it is the same one.
+    // An error means that the same provider was installed before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let root_cert = cacert
         .map(|file| fs::read(file).with_context(|| format!("--cacert {}", file.display())))
@@ -35,7 +35,7 @@ fn client(url: &str, cacert: Option<&Path>) -> Result<Client> {
     Client::build_with_tls(url, certificates).with_context(place)
 }
 
-/// Messages go to logs.
+/// The URL as it may appear in messages and logs.
 pub fn without_password(url: &str) -> &str {
     url.rsplit_once('@').map_or(url, |(_, place)| place)
 }

@@ -1,4 +1,4 @@
-//! What is read out of a source, whatever it is.
+//! A job as it is read from any source.
 
 use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{bail, Result};
 use sha2::{Digest, Sha256};
 
-/// A job as it is to be in dq.
+/// A job as it will be in dq.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The job's id in dq. Derived from what the source itself calls the job, so that it is the same
@@ -15,13 +15,13 @@ pub struct Entry {
     pub payload: Vec<u8>,
     pub due_ms: u64,
     pub options: JobOptions,
-    /// What the source finds the job by.
+    /// By what the source finds the job.
     pub handle: Vec<u8>,
     /// Changes when the job does, and only then: the due time as the source writes it, counters of deliveries.
     pub version: Vec<u8>,
 }
 
-/// What the source says about a job beyond its due time; the queue's defaults hold for the rest.
+/// What the source says about a job besides its due time; the queue's defaults hold for the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
     pub priority: Option<i64>,
@@ -31,12 +31,12 @@ pub struct JobOptions {
     pub rule: Option<Rule>,
 }
 
-/// What makes a job come again.
+/// The rule of a recurring job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// As DQ.ADD takes it.
+    /// The rule as words of DQ.ADD.
     pub words: Vec<String>,
-    /// The first run; else the rule's first instant after now.
+    /// The first run; None: the rule's first instant after now.
     pub starts_ms: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ pub fn now_ms() -> u64 {
 pub const LAST_INSTANT_MS: u64 = (1 << 42) - 1;
 
 impl Entry {
-    /// Tells whether a job is still the one that was imported.
+    /// A hash by which a changed job is told from the one that was imported.
     pub fn mark(&self) -> String {
         let mut hash = Sha256::new();
         hash.update((self.version.len() as u64).to_le_bytes());
@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// What stands in a source: a job to import, or something that stays behind, and why.
+/// What a source contains: a job to import, or something that stays behind, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     Job(Entry),
@@ -68,7 +68,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// By what the item is counted once, even where a scan shows it twice.
+    /// The name by which the item is counted once, even if a scan shows it twice.
     fn name(&self) -> &[u8] {
         match self {
             Item::Job(entry) => &entry.handle,
@@ -77,7 +77,7 @@ impl Item {
     }
 }
 
-/// Names that a pass has met: a scan may show what moves meanwhile twice.
+/// Names that a pass has met: a scan may show twice what moves meanwhile.
 #[derive(Default)]
 pub struct Seen(HashSet<[u8; 16]>);
 
@@ -89,7 +89,7 @@ impl Seen {
             .collect()
     }
 
-    /// Whether it is the first of that name.
+    /// Adds a name; returns whether it is new.
     pub fn insert(&mut self, name: &[u8]) -> bool {
         self.0.insert(digest(name))
     }
@@ -99,19 +99,19 @@ impl Seen {
     }
 }
 
-/// An id for what has none of its own: as good as unique, and the same in every run.
+/// An id for a job without one: practically unique, and the same in every run.
 pub fn id_from(bytes: &[u8]) -> Vec<u8> {
     hex(&digest(bytes)).into_bytes()
 }
 
-/// Where the id of a job stands that has none of its own.
+/// Where the id of a job is that has none of its own.
 #[derive(Clone, Debug)]
 pub enum IdRule {
     /// A hash of what the source calls the job.
     Hash,
     /// A field of the payload, a JSON object.
     Json(String),
-    /// The payload, plain text or a JSON string, without what stands before and after the id.
+    /// The payload, plain text or a JSON string, without the text before and after the id.
     Text { before: String, after: String },
 }
 
@@ -137,7 +137,7 @@ impl IdRule {
 const NO_JSON_ID: &str = "it is not a JSON object with that field";
 const NO_TEXT_ID: &str = "it does not match --id-text";
 
-/// What stands before and after `{id}`.
+/// The texts before and after `{id}`.
 pub fn around_id(option: &str, pattern: &str) -> Result<(String, String)> {
     match pattern.split_once("{id}") {
         Some((before, after)) => Ok((before.to_owned(), after.to_owned())),
@@ -180,8 +180,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A sorted set's score as an instant, one of it being `ms_each`: the first millisecond whose own score is not
-/// smaller. So nothing is early, and what was written as a whole millisecond stays it.
+/// A sorted set's score as an instant, where one of the score is `ms_each`: the first millisecond whose own score is
+/// not smaller. So no job is early, and a whole millisecond remains that millisecond.
 pub fn instant_ms(score: &str, ms_each: f64) -> Option<u64> {
     let score: f64 = score.parse().ok()?;
     let near = (score * ms_each).round();
@@ -203,7 +203,7 @@ mod tests {
         for later in ["1795159820.5575", "1795159820.5570005"] {
             assert_eq!(seconds(later), Some(1_795_159_820_558), "{later}");
         }
-        // Whatever its binary fraction, and as Redis 7.0 writes it: with 17 digits.
+        // A score of seconds, with any binary fraction, and with 17 digits as Redis 7.0 writes it.
         for ms in 1_795_159_820_000_u64..1_795_159_821_000 {
             let written = format!("{:.16e}", ms as f64 / 1000.0);
             assert_eq!(seconds(&written), Some(ms), "{written}");

@@ -1,4 +1,4 @@
-//! The passes over a source: look, copy, check, delete.
+//! The passes over a source: count, copy, check, delete.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub struct Import<'a> {
     options: &'a Options,
     source: Box<dyn Source>,
     target: Target,
-    /// Jobs due before this stay with the old workers. One instant for all passes of a run.
+    /// Jobs due earlier stay with the old workers. All passes of a run use the same instant.
     due_from_ms: u64,
 }
 
@@ -205,7 +205,7 @@ impl Import<'_> {
         Ok(wrong.is_empty())
     }
 
-    /// Deletes from the source what is in the ledger unchanged. Whether all of it went.
+    /// Deletes from the source the jobs that are unchanged since the import. Returns whether all were deleted.
     pub fn delete(&mut self) -> Result<bool> {
         let mut tally = Tally::default();
         let mut known = Seen::default();
@@ -251,7 +251,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// What was imported and is in the source no more, though this did not delete it.
+    /// Settles jobs that were imported and have disappeared from the source, though this run did not delete them.
     fn settle_gone(&mut self, known: &Seen, tally: &mut Tally) -> Result<()> {
         for (id, deleting) in self.target.imported_but(known)? {
             if deleting {
@@ -272,7 +272,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// One pass: pages from the source, cleaned of what was seen, in batches, paced.
+    /// One pass: pages from the source, each item once, in batches, at a limited rate.
     fn pass(
         &mut self,
         what: &'static str,
@@ -300,7 +300,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// How many of them go at a time: as told, but one script's arguments must not grow without bound.
+    /// How many entries make a batch: as configured, but the arguments of one script must not grow without bound.
     fn batch_of(&self, entries: &[Entry]) -> usize {
         const LARGEST: usize = 8 << 20;
         let mut bytes = 0;
@@ -312,7 +312,7 @@ impl Import<'_> {
         count.max(1)
     }
 
-    /// The jobs among them, as they are to be in the queue.
+    /// The jobs among the items, as they will be in the queue.
     fn wanted(&self, items: Vec<Item>, tally: &mut Tally) -> Result<Vec<Entry>> {
         let jobs = &self.options.jobs;
         let mut entries = Vec::with_capacity(items.len());

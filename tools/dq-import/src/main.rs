@@ -1,7 +1,7 @@
 //! dq-import: brings the delayed jobs of other queues into dq.
 //!
-//! source (read only) -> batches -> one script each on the server with dq, which adds jobs and notes them
-//! in a ledger -> a second pass over the source that compares -> only then, if told, deletion.
+//! source (read only) -> batches -> one script each on the server with dq, which adds jobs and records them in a ledger
+//! -> a second pass over the source that compares -> deletion, only if requested.
 
 mod connect;
 mod entry;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error with its causes, without those that it names itself.
+/// The error with its causes, without those that its text already contains.
 fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -67,7 +67,7 @@ fn run(options: &Options) -> Result<bool> {
         bail!("dq-import does not change crontabs: remove the lines by hand (crontab -e)");
     }
     let mut source = source::open(options)?;
-    // One that went with its last job may still have lines in the ledger.
+    // A source that disappeared with its last job may still have lines in the ledger.
     if !source.exists()? && !target.has_ledger()? {
         bail!(
             "{} does not exist, and the ledger has no jobs imported from it: check the name",

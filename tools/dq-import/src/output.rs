@@ -1,4 +1,4 @@
-//! What is said. Who reads it may go away, as `head` does: then what follows would not be heard, and the run ends.
+//! What is printed. If the reader closes the pipe, as `head` does, the run ends.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ pub fn line(text: impl Display) -> Result<()> {
     writeln!(io::stdout(), "{text}").context("the output cannot be written")
 }
 
-/// Of how far it is: not needed.
+/// A line of progress or an error: whether it can be written does not matter.
 pub fn aside(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,4 +1,5 @@
-//! How far a pass is, its rate, and the time left: a bar on a terminal, plain lines elsewhere.
+//! How far a pass has come, its rate, and the time left: a bar on a terminal, plain lines
+//! elsewhere.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -11,7 +12,7 @@ use crate::output::aside;
 pub struct Progress {
     bar: ProgressBar,
     what: &'static str,
-    /// Of lines: when the next one is due. None on a terminal.
+    /// When the next plain line is due. None on a terminal.
     next_line: Option<Instant>,
     start: Instant,
 }

@@ -1,4 +1,4 @@
-//! What became of the items of a pass: counted, with a few names of each kind.
+//! What happened to the items of a pass: counts, with a few names of each kind.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +41,8 @@ impl Tally {
     }
 }
 
-/// The ids of a pass. Where two jobs of the source have one id, one of them is imported, and the other one stays: it is
-/// not the same one changed.
+/// The ids of a pass. If two jobs of the source have one id, one of them is imported and the other one stays: that is
+/// not a change of the first.
 #[derive(Default)]
 pub struct Ids {
     met: Seen,
@@ -58,7 +58,7 @@ impl Ids {
         self.changed.push(entry.id.clone());
     }
 
-    /// When all are met.
+    /// Counts what has changed, once all ids are met.
     pub fn tell(self, changed: &str, tally: &mut Tally) {
         for id in self.changed {
             let is_other = self.met.contains(&id);

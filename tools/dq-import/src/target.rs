@@ -1,9 +1,8 @@
-//! The dq queue, and beside it the ledger of what was imported.
+//! The dq queue, and the ledger of what was imported, a key of its own.
 //!
-//! The ledger is a hash: id -> `mark due`, or `mark due deleting` while the job is being deleted from the
-//! source, or `duplicate`. Each source has one of its own. A job and its line in the ledger are written by one
-//! script, so a job is added once, however often the import is interrupted and run again, and also if it
-//! was delivered and acknowledged in between.
+//! The ledger is a hash: id -> `mark due`, or `mark due deleting` while the job is being deleted from the source, or
+//! `duplicate`. Each source has its own. One script writes a job and its line in the ledger. So a job is added once,
+//! however often the import is interrupted and run again, even if the job was delivered and acknowledged in between.
 
 use std::collections::HashMap;
 
@@ -12,15 +11,15 @@ use redis::{Connection, Script, Value};
 
 use crate::entry::{Entry, Seen};
 
-/// At the end of a line: the import is deleting this job from the source.
+/// The end of a line while the import is deleting this job from the source.
 const DELETING: &str = " deleting";
 
-/// How its answer about a job begins whose rule the server does not take.
+/// How the reply about a job begins whose rule the server does not accept.
 const REFUSED: &str = "refused ";
 
 /// KEYS: the queue, the ledger. ARGV, for each job: id, mark, due, payload, number of options, options ...
-/// Answers with one of `Written` for each; with an error, what stands before it has been done. A rule, which comes
-/// first among the options, may be one that this server does not take: that is no error.
+/// Replies with one of `Written` for each. If it fails, the jobs before the error have been added. A rule, which comes
+/// first among the options, may be one that this server does not accept: that is no error.
 const ADD: &str = r"
 local answers, at = {}, 1
 while at <= #ARGV do
@@ -51,14 +50,14 @@ while at <= #ARGV do
 end
 return answers";
 
-/// What became of a job in the queue.
+/// What is in the queue of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Found {
     /// In the queue, as imported.
     There,
     /// Imported, and no longer in the queue.
     Finished,
-    /// The queue held a job of that id before the import did.
+    /// The queue had a job with that id before the import.
     Duplicate,
     /// The source's job is no longer what was imported.
     ChangedInSource,
@@ -74,7 +73,7 @@ pub enum Written {
     Before,
     Duplicate,
     Changed,
-    /// Its rule is none for this server.
+    /// This server does not accept the job's rule.
     Refused(String),
 }
 
@@ -110,7 +109,7 @@ impl Target {
         &self.ledger
     }
 
-    /// Whether anything of the source has been imported, and not deleted there since.
+    /// Whether something was imported from the source and not deleted there since.
     pub fn has_ledger(&mut self) -> Result<bool> {
         let there: u64 = redis::cmd("EXISTS")
             .arg(&self.ledger)
@@ -137,7 +136,7 @@ impl Target {
         answers.iter().map(|answer| written(answer)).collect()
     }
 
-    /// Compares: changes nothing.
+    /// Compares the entries with the ledger and the queue; changes nothing.
     pub fn find(&mut self, entries: &[Entry]) -> Result<Vec<Found>> {
         if entries.is_empty() {
             return Ok(Vec::new());
@@ -159,8 +158,8 @@ impl Target {
             .collect()
     }
 
-    /// Notes that jobs are about to be deleted from the source: if this is the last that is heard of the
-    /// import, whatever of them is gone from the source then was deleted by it, not taken by others.
+    /// Records that jobs are about to be deleted from the source. If the import dies now, those that are missing from
+    /// the source later were deleted by it, not taken by other workers.
     pub fn note_deleting(&mut self, entries: &[Entry], deleting: bool) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
@@ -181,7 +180,7 @@ impl Target {
         Ok(set.query(&mut self.server)?)
     }
 
-    /// Forgets jobs that the source has no more.
+    /// Removes jobs that are no longer in the source from the ledger.
     pub fn strike<'a>(&mut self, ids: impl IntoIterator<Item = &'a Vec<u8>>) -> Result<()> {
         let ids: Vec<&Vec<u8>> = ids.into_iter().collect();
         if !ids.is_empty() {
@@ -193,8 +192,8 @@ impl Target {
         Ok(())
     }
 
-    /// Jobs of the ledger that were imported, but for those `known`; and whether the import itself was
-    /// deleting them.
+    /// The jobs of the ledger that were imported, except those in `known`; and for each whether the import was deleting
+    /// it.
     pub fn imported_but(&mut self, known: &Seen) -> Result<Vec<(Vec<u8>, bool)>> {
         let mut others = HashMap::new();
         let mut cursor: u64 = 0;
@@ -217,7 +216,7 @@ impl Target {
         }
     }
 
-    /// Whether the job went: not if a worker has it, or has finished it.
+    /// Cancels a job; returns whether it was deleted: not if a worker has reserved or finished it.
     pub fn cancel(&mut self, id: &[u8]) -> Result<bool> {
         let gone: u64 = redis::cmd("DQ.DEL")
             .arg(&self.queue)
@@ -235,7 +234,7 @@ impl Target {
     }
 }
 
-/// In the queue's slot of a cluster.
+/// The ledger's key, in the queue's slot of a cluster.
 fn ledger_of(queue: &str, source: &str) -> String {
     let tagged = queue
         .split_once('{')
@@ -308,7 +307,7 @@ fn found(
     let payload: Vec<u8> = redis::from_redis_value(field("payload")?)?;
     let attempts: u64 = redis::from_redis_value(field("attempts")?)?;
     let its_due: u64 = redis::from_redis_value(field("due")?)?;
-    // A job that a worker had may have another due since: that is its retry, or its next run.
+    // A job that was delivered may have another due time: that of its retry, or of its next run.
     let moves = attempts > 0 || entry.options.rule.is_some();
     let same = payload == entry.payload && (moves || its_due == due.parse::<u64>()?);
     Ok(if same { Found::There } else { Found::Differs })

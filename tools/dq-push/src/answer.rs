@@ -1,11 +1,11 @@
-//! What follows from an answer.
+//! Decides what an answer means for the job.
 
 use std::time::{Duration, SystemTime};
 
 use hyper::header::RETRY_AFTER;
 use hyper::{HeaderMap, StatusCode};
 
-/// No fault of the request; 403 and 404 are what a receiver answers for seconds while it is deployed.
+/// Not the request's fault: 403 and 404 are answered for seconds while a receiver is deployed.
 const NOT_FATAL: [StatusCode; 6] = [
     StatusCode::FORBIDDEN,
     StatusCode::NOT_FOUND,
@@ -20,18 +20,18 @@ const REASON_BYTES: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// With what is kept as the job's result.
+    /// Acknowledge, with the text that is kept as the job's result.
     Done(Option<String>),
-    /// Never again.
+    /// Dead: never try again.
     Fatal(String),
-    /// After that delay, else after its ladder's.
+    /// Try again after this delay, or as the job's backoff says.
     Again(Option<Duration>, String),
 }
 
-/// What the configuration says of it.
+/// What the configuration says about answers.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// These of the 4xx kill the job; none given: all but those that pass.
+    /// Statuses of 4xx that kill the job; None: all but those that may pass.
     pub fatal: Option<Vec<u16>>,
     pub keep_answers: bool,
     pub longest_retry_after: Duration,
@@ -72,7 +72,7 @@ impl Rules {
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than fits is far beyond every bound.
+        // A number too large for u64 is beyond every bound anyway.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let instant = httpdate::parse_http_date(text).ok()?;

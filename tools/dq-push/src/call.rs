@@ -1,4 +1,4 @@
-//! One call: the request that a job becomes, and what its answer means.
+//! One call: the request of a job, and what its answer means.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,10 +22,10 @@ use crate::names::Names;
 use crate::proxy::Proxy;
 use dq_watch::sign::{signatures, Secret};
 
-/// So much of an answer is read; a longer one costs its connection.
+/// At most so much of an answer is read; after a longer one its connection is closed.
 const ANSWER_BYTES: usize = 64 * 1024;
-/// Of an answer before its body. With each piece that comes, all before it is read again, so it costs its square: of the
-/// library's 400 KB, receivers whose headers never end would hold up the heartbeats of other jobs.
+/// The longest head of an answer. With each piece all before it is parsed again, at a cost of its square: with the
+/// library's limit of 400 KB, receivers whose headers never end would hold up the heartbeats of other jobs.
 const HEAD_BYTES: usize = 64 * 1024;
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -41,15 +41,15 @@ pub struct Job {
 
 type Http = Client<Connector, Full<Bytes>>;
 
-/// The connections to receivers.
+/// Makes calls, and keeps the connections to receivers.
 pub struct Caller {
     http: Http,
-    /// Without asking which protocol the receiver speaks.
+    /// Speaks HTTP/2 without asking which protocol the receiver speaks.
     http2: Http,
     proxy: Option<Arc<Proxy>>,
 }
 
-/// What came of a call, and whether its receiver works: it answered, and with less than 500.
+/// The result of a call, and whether its receiver works: it answered with a status below 500.
 pub struct Called {
     pub verdict: Verdict,
     pub well: bool,
@@ -97,7 +97,7 @@ impl Caller {
         let client = if queue.http2 { &self.http2 } else { &self.http };
         let answer = match timeout_at(deadline, client.request(request)).await {
             Err(_) => {
-                // With HTTP/2 other calls would go on to use it, though the receiver may be gone.
+                // With HTTP/2 other calls would continue to use the connection, though the receiver may be gone.
                 if let Some(connected) = &*connection.connection_metadata() {
                     connected.poison();
                 }
@@ -108,7 +108,7 @@ impl Caller {
         };
         let (head, body) = answer.into_parts();
         let mut text = Vec::new();
-        // The status counts, whatever becomes of the rest.
+        // The status counts, even if the body cannot be read.
         let _ = timeout_at(deadline, read(body, &mut text)).await;
         let now = SystemTime::now();
         Called {
@@ -117,7 +117,7 @@ impl Caller {
         }
     }
 
-    /// Through a tunnel the request is the receiver's alone.
+    /// Adds the proxy's login to a request without TLS; one through a tunnel is seen by the receiver alone.
     fn tell_proxy(&self, request: &mut Request<Full<Bytes>>) {
         let login = self
             .proxy
@@ -161,12 +161,12 @@ fn request(
         None => BYTES,
     };
     headers.insert(CONTENT_TYPE, content_type);
-    // Said of an empty payload, too: a POST without it is refused by some.
+    // Sent with an empty payload, too: some receivers refuse a POST without it.
     headers.insert(CONTENT_LENGTH, job.payload.len().into());
     Ok(request)
 }
 
-/// Which job it is, and that it is of us.
+/// Headers that name the job and, with secrets, prove that the call is ours.
 fn sign(
     headers: &mut HeaderMap,
     queue: &QueueConfig,
@@ -199,8 +199,8 @@ fn sign(
     Ok(())
 }
 
-/// As a header can hold it: what is not visible ASCII, and `%`, as percent and two digits; `also`, too. A dot would
-/// let the parts of what is signed be read in two ways.
+/// Encodes for a header: `%`, what is not visible ASCII, and the bytes of `also` become a percent sign and two digits.
+/// A dot in an id would make the signed text ambiguous.
 fn encoded(bytes: &[u8], also: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -213,7 +213,7 @@ fn encoded(bytes: &[u8], also: &[u8]) -> String {
 }
 
 fn is_json(payload: &[u8]) -> bool {
-    // Text that is skipped is not looked at: it need not be UTF-8.
+    // Text that is skipped is not checked to be UTF-8, so that is done here.
     std::str::from_utf8(payload)
         .is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
 }
@@ -230,7 +230,7 @@ async fn read(mut body: Incoming, text: &mut Vec<u8>) -> Result<(), hyper::Error
     Ok(())
 }
 
-/// What is said outermost is that there was an error.
+/// The outermost error only says that there was one.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -1,4 +1,4 @@
-//! Connections to receivers: the address is judged after the name was resolved, just before it is connected to.
+//! Connections to receivers: the address is checked after the name was resolved, right before connecting.
 
 use std::future::Future;
 use std::io;
@@ -27,7 +27,7 @@ use crate::names::Names;
 use crate::networks::Allowed;
 use crate::proxy::Proxy;
 
-/// Of an address before the next one of the same name is tried, too (RFC 8305).
+/// How long an address is tried alone before the next one of the same name is tried, too (RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
@@ -98,7 +98,7 @@ impl Connector {
         Ok(Stream::Encrypted(Box::new(TokioIo::new(stream))))
     }
 
-    /// Wherever it is: the configuration names it. It resolves the receivers' names.
+    /// Connects to the proxy, at any address: the configuration names it. It resolves the receivers' names.
     async fn to_proxy(&self, proxy: &Proxy) -> io::Result<TcpStream> {
         let none = io::Error::new(io::ErrorKind::NotFound, "the proxy has no address");
         let addresses = self.names.find(&proxy.host, proxy.port).await?;
@@ -123,7 +123,7 @@ impl Connector {
     }
 }
 
-/// The first that succeeds; each is begun when the one before has failed, or has kept silent for a while.
+/// The first attempt that succeeds; the next is begun when one has failed, or after [`HEAD_START`].
 async fn first<T>(
     mut attempts: impl Iterator<Item = impl Future<Output = io::Result<T>>>,
     none: io::Error,
@@ -147,7 +147,7 @@ async fn first<T>(
     }
 }
 
-/// Those that the file holds, else those that the system trusts.
+/// The certificates of the file, or those that the system trusts.
 fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca_file else {
@@ -193,7 +193,7 @@ impl Service<Uri> for Connector {
 }
 
 pub enum Stream {
-    /// Whether it leads to a proxy.
+    /// The flag: whether it leads to a proxy.
     Plain(TokioIo<TcpStream>, bool),
     Encrypted(Box<TokioIo<TlsStream<TcpStream>>>),
 }

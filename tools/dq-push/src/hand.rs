@@ -1,4 +1,4 @@
-//! The jobs in hand: those whose call goes on, and those whose end the server is still to be told.
+//! The jobs in hand: those whose call is running, and those whose outcome the server does not know yet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use tokio::task::AbortHandle;
 use crate::answer::Verdict;
 use crate::call::Job;
 
-/// What the server is to be told of a job.
+/// The outcome of a job, for the server.
 #[derive(Clone)]
 pub struct Outcome {
     pub number: u64,
     pub job: Arc<Job>,
     pub end: End,
-    /// It may have been told: the answer was lost.
+    /// It was sent before, but the reply was lost: the server may have it.
     pub resent: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     Judged(Verdict),
-    /// As if it had not been delivered.
+    /// Give the job back as if it had not been delivered.
     Back,
 }
 
@@ -37,7 +37,7 @@ struct State {
 
 struct Held {
     job: Arc<Job>,
-    /// None once it has ended.
+    /// The running call; None once it has ended.
     call: Option<AbortHandle>,
 }
 
@@ -46,7 +46,7 @@ impl Hand {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call cannot end before it is held: its end waits for the lock.
+    /// Starts the call under the lock, for which its end waits: so the job is held before the call ends.
     pub fn begin(&self, job: Arc<Job>, call: impl FnOnce(u64) -> AbortHandle) {
         let mut state = self.state();
         state.last += 1;
@@ -55,7 +55,7 @@ impl Hand {
         state.jobs.insert(number, Held { job, call });
     }
 
-    /// False where the job was lost meanwhile: then nothing is to be told.
+    /// Records the end of a call. False if the job was lost meanwhile: then there is no outcome.
     pub fn end(&self, number: u64, verdict: Verdict) -> bool {
         let mut state = self.state();
         let Some(held) = state.jobs.get_mut(&number) else {
@@ -72,7 +72,7 @@ impl Hand {
         true
     }
 
-    /// One that came when nothing is to be started any more.
+    /// Gives back a job that arrived after calls stopped being started.
     pub fn refuse(&self, job: Arc<Job>) {
         let mut state = self.state();
         state.last += 1;
@@ -81,7 +81,7 @@ impl Hand {
         state.give_back(number);
     }
 
-    /// Cuts off all calls that still go on.
+    /// Aborts all running calls, and gives their jobs back.
     pub fn give_back_all(&self) {
         let mut state = self.state();
         let mut running = Vec::new();
@@ -96,7 +96,8 @@ impl Hand {
         }
     }
 
-    /// The server gave it to somebody else, or it is gone. False where it has ended: its outcome will hear of it.
+    /// The job is gone, or was delivered to another worker. False if its call has ended: the reply to its outcome will
+    /// show that.
     pub fn lose(&self, number: u64) -> bool {
         let mut state = self.state();
         match state.jobs.get(&number) {
@@ -109,10 +110,10 @@ impl Hand {
         true
     }
 
-    /// Whose leases are to be renewed.
+    /// The jobs whose leases are to be renewed.
     pub fn all(&self) -> Vec<(u64, Arc<Job>)> {
         let mut state = self.state();
-        // A call that broke off without an end is nobody's: its lease runs out.
+        // A call that was aborted without an outcome no longer holds its job: the lease expires.
         state
             .jobs
             .retain(|_, held| !held.call.as_ref().is_some_and(AbortHandle::is_finished));
@@ -127,7 +128,8 @@ impl Hand {
         state.outcomes.drain(..count).collect()
     }
 
-    /// Only those that one command tells: a second one would wait behind the fetch that takes them along.
+    /// Takes only as many as one command carries: a second command would wait behind the fetch that is sent with the
+    /// first.
     pub fn take_done(&self, most: usize) -> Vec<Outcome> {
         let mut state = self.state();
         let mut room = most;

@@ -10,14 +10,14 @@ use tokio::time::timeout;
 
 pub type Wire = MultiplexedConnection;
 
-/// Within which the server connects, or answers a command that does not wait.
+/// How long the server may take to connect, or to answer a command that does not block.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Only somebody who changes something ends it.
+    /// Lasts until somebody changes something.
     Final(String),
-    /// Only this queue's, and no less than that.
+    /// Concerns this queue alone, but all of it.
     OfQueue(String),
     Passing(String),
 }
@@ -25,7 +25,7 @@ pub enum Trouble {
 pub struct Source {
     target: Target,
     db: i64,
-    /// The node of a cluster that has the queue, once another one has said so.
+    /// The node of a cluster that has the queue, once a MOVED has named it.
     moved: Mutex<Option<String>>,
 }
 
@@ -65,7 +65,7 @@ impl Source {
         connected.map_err(|error| self.trouble(&error))
     }
 
-    /// A command that the server answers at once.
+    /// Sends a command that the server answers at once.
     pub async fn ask(&self, wire: &Wire, command: &Cmd) -> Result<Value, Trouble> {
         let mut wire = wire.clone();
         match timeout(PATIENCE, command.query_async(&mut wire)).await {
@@ -107,7 +107,7 @@ fn trouble(error: &RedisError) -> Trouble {
     }
 }
 
-/// What to wait for after so many failures in a row.
+/// The pause after so many failures in a row.
 pub fn pause(troubles: u32) -> Duration {
     Duration::from_millis(50 << troubles.min(5))
 }

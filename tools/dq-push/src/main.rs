@@ -71,7 +71,7 @@ fn check(config: &Config) -> Result<(), String> {
 fn run(options: Box<Options>, config: Config) -> Result<(), String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let done = runtime.block_on(service::serve(*options, config));
-    // A lookup of a name may go on for long.
+    // Resolving a name may take long, and is not waited for.
     runtime.shutdown_background();
     done
 }

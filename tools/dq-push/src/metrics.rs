@@ -1,4 +1,4 @@
-//! What Prometheus reads.
+//! Metrics for Prometheus.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -23,11 +23,11 @@ pub struct Metrics {
     buckets: [AtomicU64; BOUNDS_MS.len()],
     micros: AtomicU64,
     running: AtomicU64,
-    /// The server answers.
+    /// Whether the server answers.
     pub up: AtomicBool,
-    /// This queue alone is stopped.
+    /// Whether this queue alone is stopped.
     pub stopped: AtomicBool,
-    /// Calls to its host are held back.
+    /// Whether calls to its host are held back.
     pub held: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ impl Metrics {
     }
 }
 
-/// A call that goes on, until this is dropped.
+/// Counts a running call, until this is dropped.
 pub struct Running(Arc<Metrics>);
 
 impl Running {
@@ -66,10 +66,10 @@ impl Drop for Running {
     }
 }
 
-/// A queue's name, and its figures.
+/// A queue's name, and its metrics.
 pub type Shown<'a> = (&'a str, &'a Metrics);
 
-/// What has one value for each queue: name, kind, help, value.
+/// A metric with one value for each queue: name, kind, help, value.
 type Single = (&'static str, &'static str, &'static str, fn(&Shown) -> u64);
 
 const SINGLES: [Single; 7] = [
@@ -142,7 +142,7 @@ fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     );
 }
 
-/// Control characters as text: not every reader of the format takes them as they are.
+/// Escapes control characters: not every reader of the format accepts them.
 fn label(queue: &str) -> String {
     let escaped = escape::name(queue.as_bytes())
         .replace('\\', "\\\\")
@@ -175,7 +175,7 @@ fn seconds(text: &mut String, label: &str, metrics: &Metrics) {
         );
     }
     let outcomes = [&metrics.done, &metrics.again, &metrics.fatal];
-    // They are counted one after the other: the sum must not be less than its parts.
+    // The counters change one after the other: the sum must not be less than its parts.
     let all = outcomes
         .iter()
         .map(|it| it.load(Relaxed))

@@ -1,5 +1,5 @@
-//! Addresses of receivers: one lookup at a time of each name. A resolver that keeps silent holds a thread for long,
-//! and there are not many; those of the calls that timed out meanwhile would be taken from all other queues.
+//! Addresses of receivers, with one lookup at a time of each name. A resolver that does not answer holds a thread for
+//! long, and threads are few: lookups for calls that timed out meanwhile would take them from all other queues.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,7 +26,7 @@ impl Names {
         found.map_err(|error| io::Error::new(error.kind(), error))
     }
 
-    /// The lookup that goes on, else that new one. It goes on when nobody waits for it any more.
+    /// The running lookup of this name, or a new one. It continues even when nobody waits for it any more.
     fn join(
         &self,
         name: &str,
@@ -35,7 +35,7 @@ impl Names {
     ) -> Lookup {
         let mut lookups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (name.to_owned(), port);
-        // By the lookup itself: what is shared moves only while somebody waits for it.
+        // Judged by the lookup's own task: the shared future only advances while somebody waits for it.
         match lookups.get(&key) {
             Some((asked, lookup)) if !asked.is_finished() => return lookup.clone(),
             _ => {}

@@ -1,11 +1,11 @@
-//! Which addresses a call may reach. Whoever may name a host must not reach what only this machine's network may.
+//! Which addresses a call may reach. A user who may name a host must not reach what only this machine's network may.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// What the configuration allows beside public addresses.
+/// What the configuration allows besides public addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
     names: HashSet<String>,
@@ -13,7 +13,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// A network, an address, or a host's name as URLs write it.
+    /// Adds a network, an address, or a host's name as URLs write it.
     pub fn add(&mut self, word: &str) -> Result<(), String> {
         if let Ok(network) = word.parse::<IpNet>() {
             self.networks.push(network);
@@ -29,7 +29,7 @@ impl Allowed {
         Ok(())
     }
 
-    /// `name` is the URL's host, in lower case; `address` what a connection is to be opened to.
+    /// `name` is the URL's host, in lower case; `address` is what would be connected to.
     pub fn permits(&self, name: &str, address: IpAddr) -> bool {
         let address = address.to_canonical();
         is_public(address)
@@ -45,7 +45,7 @@ fn is_of_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-._".contains(letter)
 }
 
-/// Not of use to all of the Internet: by the IANA's registries of special-purpose addresses.
+/// Not globally reachable, by the IANA's registries of special-purpose addresses.
 const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -62,13 +62,13 @@ const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(203, 0, 113, 0), 24),
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
-    // Metadata of Azure's machines and others: public by its number alone.
+    // Metadata service of Azure's machines and others: its number is in a public range.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
 ];
 
 const GLOBAL_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Within the global ones. Teredo (in the first) and 6to4 carry addresses of IPv4.
+/// Exceptions within the global range. Teredo (in the first) and 6to4 contain addresses of IPv4.
 const NOT_PUBLIC_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -76,7 +76,7 @@ const NOT_PUBLIC_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// NAT64's well-known prefix: what counts is the address of IPv4 behind it.
+/// NAT64's well-known prefix: the address of IPv4 in it is checked instead.
 const NAT64: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 fn is_public(address: IpAddr) -> bool {

@@ -1,4 +1,4 @@
-//! When calls to a host may begin: its rate, and the breaker that leaves a failing host alone.
+//! When calls to a host may begin: its rate, and the breaker that spares a failing host.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Pace {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a call may begin; how many may.
+    /// Waits until a call may begin; returns how many may.
     pub async fn ready(&self) -> usize {
         loop {
             let closed = self.closed.notified();
@@ -78,17 +78,17 @@ impl Pace {
         if let Some(wait) = until.checked_duration_since(now).filter(|it| !it.is_zero()) {
             return Err(wait);
         }
-        // One call finds out; until it has, others wait.
+        // One call tests the host; until it has ended, others wait.
         state.open_until = Some(now + pause);
         Ok(1)
     }
 
-    /// A call begins.
+    /// Counts a call that begins.
     pub fn spend(&self) {
         self.state().tokens -= 1.0;
     }
 
-    /// Whether the host has answered as one that works.
+    /// Records a call's end, and whether the host answered as one that works.
     pub fn ended(&self, well: bool) {
         let Some((after, pause)) = self.breaker else {
             return;

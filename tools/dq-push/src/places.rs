@@ -1,4 +1,4 @@
-//! How many calls may go on at a time: of a queue, and to a host.
+//! How many calls may run at a time: of a queue, and to a host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use crate::config::Config;
 use crate::pace::Pace;
 
-/// Within that time each queue of a host has a place for a fetch that waits, while nothing is there to be called.
+/// Within this time each queue of a host gets a place for a waiting fetch, while there are no jobs.
 const ROUND: Duration = Duration::from_secs(1);
-/// However many they are: the server has to answer.
+/// The shortest turn, however many queues there are: the server has to answer.
 const SHORTEST_TURN: Duration = Duration::from_millis(10);
 
 /// A host's limit, and how many queues share it.
@@ -23,7 +23,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Calls that go on under an earlier configuration count, where a limit has stayed the same.
+    /// Makes the hosts. Calls still running under an earlier configuration count if a limit has not changed.
     pub fn all(config: &Config, before: &HashMap<String, Host>) -> HashMap<String, Host> {
         let mut hosts = HashMap::new();
         for queue in &config.queues {
@@ -41,7 +41,7 @@ impl Host {
         hosts
     }
 
-    /// Where several queues share its limit: how long one may wait for a job, and keep one place meanwhile.
+    /// If several queues share the host's limit: how long one of them may wait for a job, holding one place.
     pub fn turn(&self) -> Option<Duration> {
         let (limit, _) = self.limit.as_ref().filter(|_| self.queues > 1)?;
         let turn = ROUND.mul_f64(*limit as f64 / self.queues as f64);
@@ -56,7 +56,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// All that are free, and one at least.
+    /// Takes all places that are free, and waits for at least one.
     pub async fn take(own: &Arc<Semaphore>, host: &Host) -> Result<Places, AcquireError> {
         let mut own = all_free(own).await?;
         let host = match &host.limit {
@@ -84,7 +84,7 @@ impl Places {
         }
     }
 
-    /// None where all are given away.
+    /// Splits off one place; None if none is left.
     pub fn one(&mut self) -> Option<Places> {
         Some(Places {
             own: self.own.split(1)?,
@@ -106,7 +106,7 @@ fn places(limit: usize, before: Option<&Host>) -> Arc<Semaphore> {
 async fn all_free(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, AcquireError> {
     let mut permit = Arc::clone(places).acquire_owned().await?;
     let more = u32::try_from(places.available_permits()).unwrap_or(0);
-    // Others may be quicker: then one will do.
+    // Other queues may be faster: then one place is enough.
     if let Ok(more) = Arc::clone(places).try_acquire_many_owned(more) {
         permit.merge(more);
     }

@@ -9,7 +9,7 @@ use hyper::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// An answer to CONNECT that is longer is none.
+/// The longest head of an answer to CONNECT.
 const HEAD_BYTES: usize = 8192;
 
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// The error does not repeat the text: it may hold a password.
+    /// Parses the URL of a proxy. The error does not repeat it: it may hold a password.
     pub fn parse(text: &str) -> Result<Proxy, String> {
         let wrong = || "proxy: http://[user:password@]host:port".to_owned();
         let url: Uri = text.parse().map_err(|_| wrong())?;
@@ -41,7 +41,7 @@ impl Proxy {
         })
     }
 
-    /// A tunnel to there, on a connection to the proxy.
+    /// Opens a tunnel to this host, on a connection to the proxy.
     pub async fn tunnel(&self, stream: &mut TcpStream, host: &str, port: u16) -> io::Result<()> {
         let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nhost: {host}:{port}\r\n");
         if let Some(value) = &self.authorization {
@@ -53,7 +53,7 @@ impl Proxy {
         stream.write_all((head + "\r\n").as_bytes()).await?;
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
-            // One by one: what comes after the head is the receiver's.
+            // Byte by byte: what comes after the head is the receiver's.
             answer.push(stream.read_u8().await?);
             if answer.len() > HEAD_BYTES {
                 return Err(refused("too long an answer"));

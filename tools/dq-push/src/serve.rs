@@ -15,10 +15,10 @@ use tokio::net::TcpListener;
 use crate::metrics;
 use crate::queue::Queue;
 
-/// Those of the configuration that was read last.
+/// The queues of the configuration that was read last.
 pub type Queues = Arc<RwLock<Vec<Arc<Queue>>>>;
 
-/// Says where it listens.
+/// Serves both paths; returns the address.
 pub async fn serve(address: SocketAddr, queues: Queues) -> Result<SocketAddr, String> {
     let told = |error: std::io::Error| format!("--metrics {address}: {error}");
     let listener = TcpListener::bind(address).await.map_err(told)?;

@@ -1,4 +1,4 @@
-//! The queues of the configuration that was read last, from start to end.
+//! The queues of the last configuration, from start to end.
 
 use std::collections::HashMap;
 use std::env;
@@ -17,7 +17,7 @@ use crate::queue::Queue;
 use crate::serve::{self, Queues};
 use crate::stop::Stop;
 
-/// What runs by one reading of the configuration.
+/// What runs under one configuration.
 struct Generation {
     queues: Vec<Arc<Queue>>,
     hosts: HashMap<String, Host>,
@@ -26,7 +26,7 @@ struct Generation {
 }
 
 impl Generation {
-    /// Figures go on from those of the generation before.
+    /// Makes a generation, whose metrics continue those of the one before.
     fn new(
         options: &Options,
         config: Config,
@@ -99,13 +99,13 @@ impl Signals {
 
 struct Service {
     now: Generation,
-    /// Their last calls go on.
+    /// Earlier generations whose last calls are still running.
     leaving: Vec<Generation>,
     shown: Queues,
 }
 
 impl Service {
-    /// What is wrong changes nothing.
+    /// Reads the configuration again; one with an error changes nothing.
     fn read_again(&mut self) -> Result<(), String> {
         let variable = |name: &str| env::var(name).ok();
         let Wish::Run(options) = options::parse(env::args_os().skip(1), variable)? else {
@@ -150,7 +150,7 @@ impl Service {
         self.now.stop.why().map_or(Ok(()), Err)
     }
 
-    /// A second signal does not wait for calls.
+    /// Waits for the calls. A second signal aborts them.
     async fn drain(&mut self, mut signals: Signals) {
         self.now.stop.now();
         let mut all: Vec<&mut Generation> = self.leaving.iter_mut().collect();

@@ -1,4 +1,5 @@
-//! Once for all queues: nothing new is begun any more; and then, calls are not waited for.
+//! Stopping, in two stages for all queues: first nothing new is begun, and then calls are not
+//! waited for.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -28,7 +29,7 @@ impl Stop {
         self.reach(Stage::Draining);
     }
 
-    /// Calls that still run are aborted.
+    /// Aborts the calls that are still running.
     pub fn hurry(&self) {
         self.reach(Stage::Hurried);
     }
@@ -41,7 +42,7 @@ impl Stop {
         });
     }
 
-    /// On account of that; the first reason counts.
+    /// Stops for this reason; the first reason counts.
     pub fn because(&self, why: String) {
         let mut said = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         said.get_or_insert(why);
@@ -70,7 +71,7 @@ impl Stop {
 
     async fn reached(&self, stage: Stage) {
         let mut now = self.stage.subscribe();
-        // An error would mean that the sender is gone; it is in self.
+        // An error would mean that the sender is gone, but it is in self.
         let _ = now.wait_for(|now| *now >= stage).await;
     }
 }

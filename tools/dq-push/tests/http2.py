@@ -1,4 +1,4 @@
-"""A receiver that speaks HTTP/2 only, with the library h2. Its first connections may fall silent, and stay open."""
+"""A receiver that speaks only HTTP/2, with the library h2. Its first connections may stop answering, and stay open."""
 
 import asyncio
 import ssl

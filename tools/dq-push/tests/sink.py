@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A receiver that may be killed: it answers 2xx only for what stands in its ledger, and 500 at random.
+"""A receiver that may be killed: it answers 2xx only for calls that are in its ledger, and 500 at random.
 
     sink.py port ledger seed
 """
@@ -26,7 +26,7 @@ async def receive(reader, writer, ledger, chance):
             else:
                 os.write(ledger, f"{fields['dq-id']}\n".encode())
                 status = 204
-            # So the ledger may be ahead of what was answered, and never behind.
+            # So the ledger may be ahead of the answers, but never behind.
             await asyncio.sleep(chance.random() * 0.01)
             writer.write(ANSWER.format(status).encode())
     except (asyncio.IncompleteReadError, ConnectionError):

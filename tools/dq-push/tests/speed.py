@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls for a second of dq-push's own processor time, against a receiver on this machine.
+"""Measures calls per second of dq-push's own processor time, against a receiver on this machine.
 
     DQ_SERVER=... DQ_MODULE=... DQ_PUSH=... speed.py [jobs]
 """
@@ -20,7 +20,7 @@ class Sink(asyncio.Protocol):
         self.seen = b""
 
     def data_received(self, data):
-        """The payloads are empty objects: a request ends with one."""
+        """The payloads are empty objects: each request ends with one."""
         self.seen += data
         if self.seen.endswith(b"\r\n\r\n{}"):
             self.seen = b""

@@ -24,7 +24,7 @@ from servers import PATIENCE_S, Server, free_port, wait_until  # noqa: E402, F40
 
 
 class Push:
-    """The program with these lines as its configuration."""
+    """Runs the program with these lines as its configuration."""
 
     def __init__(self, server, config, *options, metrics=True, before=(), **environment):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".toml")
@@ -63,7 +63,7 @@ class Push:
             return error.code, error.read().decode()
 
     def told(self):
-        """All of its errors so far."""
+        """All errors so far."""
         with open(f"/proc/self/fd/{self.errors.fileno()}") as errors:
             return errors.read()
 
@@ -76,7 +76,7 @@ class Push:
         self.process.send_signal(signal.SIGTERM)
 
     def ended(self):
-        """Its exit code, and what it said of errors."""
+        """The exit code, and the errors."""
         code = self.process.wait(PATIENCE_S)
         self.process.stdout.close()
         self.errors.seek(0)
@@ -94,7 +94,7 @@ class Push:
 
 
 class Sentinel(Server):
-    """It watches nothing until it is told to."""
+    """A sentinel, which watches nothing at first."""
 
     def __init__(self):
         super().__init__(module=False)
@@ -120,7 +120,7 @@ class Request:
 
 
 class Receiver:
-    """Answers what `answer` says of a request: a status, or (status, headers, text)."""
+    """A receiver that answers as `answer` says: a status, or (status, headers, text)."""
 
     def __init__(self, answer=lambda request: 200, certificate=None, client_ca=None):
         self.requests = queue.Queue()
@@ -195,7 +195,7 @@ class Receiver:
 
 
 def is_cut(connection):
-    """Whether the other side has closed it."""
+    """Whether the other side has closed the connection."""
     connection.settimeout(0)
     try:
         return connection.recv(1, socket.MSG_PEEK) == b""
@@ -227,7 +227,7 @@ class PushTest(unittest.TestCase):
 
 
 def job(server, id, name="q"):
-    """What DQ.GET tells, by name."""
+    """The fields of DQ.GET, by name."""
     fields = server.client.execute_command("DQ.GET", name, id)
     if isinstance(fields, list):
         fields = dict(zip(fields[::2], fields[1::2]))

@@ -1,6 +1,7 @@
-"""Nothing is lost, and nothing acknowledged that was not answered 2xx, whoever is killed: by the receiver's own ledger.
+"""Nothing is lost, and nothing acknowledged that was not answered 2xx, whichever process is killed: by the receiver's
+ledger.
 
-DQ_PUSH_SEED: the run with that seed again.
+DQ_PUSH_SEED: repeats the run with that seed.
 """
 
 import os
@@ -44,13 +45,13 @@ class Sink:
         self.ledger.close()
 
     def called(self):
-        """Ids that it answered, or was about to answer, 2xx."""
+        """Ids that the receiver answered 2xx, or was about to."""
         with open(self.ledger.name) as file:
             return [line.strip() for line in file]
 
 
 class Hasty:
-    """What must be noticed: a worker that acknowledges first and calls then."""
+    """A fault that must be noticed: a worker that acknowledges before it calls."""
 
     def __init__(self, server, sink):
         self.server, self.sink = server, sink
@@ -85,7 +86,7 @@ class Hasty:
 
 class Crashes(PushTest):
     def play(self, caller, seed):
-        """Kills one of the three at random, again and again; ids that are neither in the queue nor in the ledger."""
+        """Kills one of the three at random, repeatedly; returns ids that are neither in the queue nor in the ledger."""
         chance = random.Random(seed)
         server = self.server("--appendonly", "yes", "--appendfsync", "always")
         sink = Sink(seed)

@@ -1,4 +1,4 @@
-"""Receivers that do harm: nothing is acknowledged without a whole 2xx, nothing is lost, and memory stays bounded."""
+"""Harmful receivers: nothing is acknowledged without a complete 2xx, nothing is lost, and memory stays bounded."""
 
 import asyncio
 import gzip
@@ -26,7 +26,7 @@ def endless(first, part):
     return itertools.chain([first], itertools.repeat(part * (65_536 // len(part))))
 
 
-# What the receiver sends instead of an honest answer, and what the reason then says.
+# What the receiver sends instead of a valid answer, and the reason that results.
 NEVER_DONE = {
     "headers": (lambda: endless(b"HTTP/1.1 200 OK\r\n", b"x-more: and more\r\n"), b""),
     "one header": (lambda: endless(b"HTTP/1.1 200 OK\r\nx: ", b"x"), b""),
@@ -40,9 +40,9 @@ NEVER_DONE = {
     "chunks": (lambda: endless(b"HTTP/1.1 500 x\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"), b"HTTP 500: x"),
     "bomb": (lambda: [b"HTTP/1.1 500 x\r\n" + ZIPPED], b"HTTP 500"),
 }
-# Their answer never comes: only the timeout ends them.
+# Answers that never end: only the timeout ends the call.
 FLOODS = ["early hints", "continue"]
-# The status counts, whatever comes after it.
+# The status counts, whatever follows it.
 DONE = {
     "done body": lambda: endless(b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
     "done bomb": lambda: [b"HTTP/1.1 200 OK\r\n" + ZIPPED],
@@ -51,7 +51,7 @@ DONE = {
 
 
 class Raw:
-    """Sends these bytes to whoever has sent a request, as far as they are read."""
+    """A receiver that sends these bytes after each request, as long as they are read."""
 
     def __init__(self, parts):
         self.parts = parts
@@ -88,7 +88,7 @@ class Raw:
 
 
 class Flood(Protocol):
-    """The first request of each connection is answered by a flood."""
+    """The first request of each connection is answered with a flood."""
 
     def data_received(self, data):
         try:

@@ -1,4 +1,4 @@
-"""What dq-push does with each answer, and when anything else goes wrong."""
+"""What dq-push does with each answer, and with other failures."""
 
 import json
 import pathlib
@@ -89,7 +89,7 @@ class Calls(PushTest):
 
 class Answers(PushTest):
     def after(self, answer, *lines, options=()):
-        """The job after one call that was answered so."""
+        """The job after one call with that answer."""
         server = self.server()
 
         def once(request):
@@ -102,7 +102,7 @@ class Answers(PushTest):
         receiver.next()
         wait_until("told", lambda: (job(server, "a") or {}).get("failed") is not None)
         fields = job(server, "a")
-        # An instant that is counted from now is rounded up to the millisecond.
+        # An instant counted from now is rounded up to the millisecond.
         fields["wait"] = (fields["due"] - fields["failed"]) // 10 * 10
         self.assertEqual(receiver.requests.qsize(), 0, "called once")
         return fields, push.metrics()
@@ -172,7 +172,7 @@ class Answers(PushTest):
 class Addresses(PushTest):
     def test_own_network_is_refused_after_the_name_was_resolved(self):
         server, receiver = self.server(), self.receiver()
-        # Names and writings of 127.0.0.1 that only the resolver knows for what they are.
+        # Names and spellings of 127.0.0.1 that only the resolver recognizes.
         for number, host in enumerate(["localhost", "2130706433", "0x7f.1"]):
             url = receiver.url.replace("localhost", host)
             add(server, f"a{number}", name=host)
@@ -234,7 +234,7 @@ class Encrypted(PushTest):
             wait_until("acknowledged", lambda: length(server) == 0)
             self.assertEqual({headers["dq-id"] for headers, _ in receiver.requests}, {f"a{number}" for number in range(20)})
             self.assertEqual({len(body) for _, body in receiver.requests}, {100_000})
-            # Which protocol it is shows only when the first are there.
+            # Which protocol it is, is known only once the first connections are open.
             self.assertLessEqual(receiver.connections, 10 if certificate else 1)
 
     def test_a_connection_that_falls_silent_is_left(self):
@@ -247,7 +247,7 @@ class Encrypted(PushTest):
 
 class Ends(PushTest):
     def holding(self, *lines, jobs=2):
-        """One call goes on, others wait for their place."""
+        """One call is running, others wait for their place."""
         go = threading.Event()
         self.addCleanup(go.set)
         server, receiver = self.server(), self.receiver(lambda request: go.wait(60) and 200)

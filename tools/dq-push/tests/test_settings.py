@@ -1,4 +1,4 @@
-"""What the configuration may ask for beside a URL, and that it is read again."""
+"""Options of the configuration besides a URL, and reading it again."""
 
 import asyncio
 import pathlib
@@ -43,7 +43,7 @@ class OneOfMany(SettingsTest):
         self.assertIn("stopped: text: the key exists and is not a queue\n", said)
         self.assertIn("stopped: denied: the ACL denies this: ", said)
         self.assertIn("queue text: the key exists and is not a queue; this queue is stopped", push.told())
-        # While it runs, the other one, too.
+        # The other queue, too, if its key becomes something else while it is served.
         client.delete("q")
         client.set("q", "x")
         wait_until("all are stopped", lambda: figures() == {"q", *stopped})
@@ -79,7 +79,7 @@ class Again(SettingsTest):
         request = other.next()
         Webhook(SECRETS[1]).verify(request.body, request.headers)
         wait_until("counted on", lambda: push.metrics()['dq_push_calls_total{queue="q",outcome="done"}'] == "3")
-        # What is wrong changes nothing.
+        # A configuration with an error changes nothing.
         push.read_again("nonsense")
         wait_until("told", lambda: "nothing changes: " in push.told())
         add(server, "c")
@@ -170,7 +170,7 @@ class Calls(SettingsTest):
 
 
 class ForwardProxy(Relay):
-    """It keeps the heads of what it is asked for. All receivers are on this machine."""
+    """A proxy that records the heads of requests. All receivers are on this machine."""
 
     def __init__(self):
         self.heads = []
@@ -201,7 +201,7 @@ class Proxies(SettingsTest):
         ca.cert_pem.write_to_path(str(file))
         for certificate in [None, ca.issue_cert("receiver.internal")]:
             server, receiver = self.server(), self.receiver(certificate=certificate)
-            # A name that only the proxy knows.
+            # A name that only the proxy can resolve.
             url = receiver.url.replace("localhost", "receiver.internal")
             add(server, "a")
             for login in ["", "ann:secret@"]:
@@ -227,7 +227,7 @@ class Pace(SettingsTest):
         self.push(server, config(receiver.url, top='allow = ["localhost"]\n[hosts]\nlocalhost = { rate = 10 }'))
         for _ in range(30):
             receiver.next()
-        # The first begins at once: what is asserted is only what must not be sooner.
+        # The first call begins at once: only that the others are not too early is asserted.
         self.assertGreaterEqual(time.monotonic() - begun, 2.8)
 
     def test_a_host_that_fails_is_left_alone(self):

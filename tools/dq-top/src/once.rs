@@ -1,5 +1,5 @@
-//! `--once`: a table for scripts. Two readings, an interval apart, of all queues; plain numbers, their
-//! units in the titles, a minus where there is nothing, columns apart by spaces.
+//! `--once`: a table for scripts. Two readings of all queues, an interval apart; plain numbers with their units in the
+//! titles, a minus where there is no value, columns separated by spaces.
 
 use std::thread;
 use std::time::Instant;
@@ -83,7 +83,7 @@ fn targets(options: &Options) -> Result<Vec<Target>, String> {
 
 fn info(link: &mut Link) -> Result<ServerInfo, String> {
     let said = link.call(0, crate::read::node::info_command())?;
-    // A user who may not see it may still see queues.
+    // A user who may not call INFO may still read queues.
     Ok(reply::text(&said)
         .map(|text| ServerInfo::parse(&text))
         .unwrap_or_default())
@@ -131,7 +131,7 @@ impl Source {
                     (Some(stats), _) => {
                         board.read(key, &self.name, stats, at, options.scope.interval)
                     }
-                    // In a cluster a named queue is on one of the nodes; elsewhere it is told why not.
+                    // In a cluster a named queue is on one of the nodes only. Any other error is shown.
                     (None, Some(error)) if reply::moved_to(&error).is_none() => {
                         return Err(format!("{}: {error}", escape::name(&key.name)));
                     }
@@ -171,7 +171,7 @@ fn search(link: &mut Link, dbs: Vec<u32>) -> Result<Vec<QueueKey>, String> {
 }
 
 fn printed(rows: &[&Row], several_dbs: bool, now: Now) -> String {
-    // Those that came later are the last, as scripts count columns.
+    // Columns that were added later come last, as scripts count columns.
     let later = [Column::Blocked, Column::Done];
     let first = ALL.into_iter().filter(|it| !later.contains(it));
     let columns = first.filter(|it| *it != Column::Trend).chain(later);

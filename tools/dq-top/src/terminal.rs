@@ -1,4 +1,4 @@
-//! The loop: keys and reports in, the screen out. Whatever happens, the terminal is given back as it was.
+//! The loop: keys and reports in, the screen out. However it ends, the terminal is restored.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,17 +20,17 @@ use crate::screen::{self, theme::Theme};
 
 enum Event {
     Key(KeyEvent),
-    /// The terminal has another size, or wants to be drawn again.
+    /// The terminal has another size, or must be drawn again.
     Redraw,
     Report(Box<Report>),
-    /// There is no terminal any more.
+    /// The terminal is gone.
     HungUp,
 }
 
-/// Where the terminal takes nothing any more (stopped, or far away) no more reports than this pile up.
+/// While the terminal does not read (stopped, or slow), no more reports than this pile up.
 const UNSEEN: usize = 100;
 
-/// Ages on the screen go on though nothing is heard.
+/// Redrawn without news, too, as ages on the screen grow.
 const REDRAW: Duration = Duration::from_millis(500);
 
 pub fn run(options: Options) -> io::Result<()> {
@@ -42,7 +42,7 @@ pub fn run(options: Options) -> io::Result<()> {
     ] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    // Its panic hook gives the terminal back before the message.
+    // Its panic hook restores the terminal before the message.
     let mut terminal = ratatui::try_init()?;
     let ended = watch(&mut terminal, options, &stop);
     ratatui::restore();
@@ -71,7 +71,7 @@ fn watch(terminal: &mut DefaultTerminal, options: Options, stop: &AtomicBool) ->
         for out in app.servers.outbox.drain(..) {
             fleet.carry_out(out);
         }
-        // Terminals that know these show the picture whole.
+        // Terminals that support synchronized updates show the picture as a whole.
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
         terminal.draw(|frame| screen::draw(frame, &app, theme))?;
         execute!(io::stdout(), EndSynchronizedUpdate)?;
@@ -80,7 +80,7 @@ fn watch(terminal: &mut DefaultTerminal, options: Options, stop: &AtomicBool) ->
     Ok(())
 }
 
-/// Waits for one event, and takes those that came with it: they are drawn together.
+/// Waits for one event, and takes those that came with it: one drawing shows them all.
 fn take(app: &mut App, events: &Receiver<Event>) {
     let mut event = match events.recv_timeout(REDRAW) {
         Ok(event) => event,

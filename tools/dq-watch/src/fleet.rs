@@ -1,4 +1,4 @@
-//! The threads that read, one for each node.
+//! The reading threads, one for each node.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{channel, Sender};
@@ -10,16 +10,16 @@ use crate::read::node::Node;
 use crate::read::target::Target;
 use crate::read::{Report, Request, Scope};
 
-/// What is to be done for those who look.
+/// What the fleet is asked to do with the threads of its nodes.
 #[derive(Clone, Debug)]
 pub enum Out {
     To(String, Request),
-    /// Another node of the cluster.
+    /// Another node of the cluster, by its address.
     Start(String),
     Stop(String),
 }
 
-/// Is told what the nodes tell.
+/// Is called with each report of a node.
 type Tell = Arc<dyn Fn(Report) + Send + Sync>;
 
 pub struct Fleet {
@@ -31,7 +31,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// The first node is read from now on.
+    /// Starts with a thread for the first node.
     pub fn start(
         first: Target,
         scope: Scope,
@@ -59,7 +59,7 @@ impl Fleet {
         self.nodes.insert(name, sender);
     }
 
-    /// All nodes are reached in this way from now on.
+    /// Sets how all nodes are reached from now on.
     pub fn set_target(&mut self, first: Target) {
         for (name, sender) in &self.nodes {
             let target = match *name == first.name() {
@@ -73,7 +73,7 @@ impl Fleet {
         self.first = first;
     }
 
-    /// To all nodes, and those that come.
+    /// Sets the interval between readings, of all nodes and of those started later.
     pub fn pace(&mut self, interval: Duration) {
         self.scope.interval = interval;
         for sender in self.nodes.values() {
@@ -81,7 +81,7 @@ impl Fleet {
         }
     }
 
-    /// Nothing is read any more, and nothing told.
+    /// Stops all threads: nothing is read or reported any more.
     pub fn stop(&mut self) {
         self.stopped = true;
         self.tell = Arc::new(|_| ());
@@ -92,7 +92,7 @@ impl Fleet {
 
     pub fn carry_out(&mut self, out: Out) {
         match out {
-            // A thread that has ended takes nothing any more; that is no loss.
+            // A thread that has ended takes no request; nothing is lost by that.
             Out::To(node, request) => {
                 if let Some(sender) = self.nodes.get(&node) {
                     let _ = sender.send(request);

@@ -1,4 +1,5 @@
-//! What the programs of dq share: reading the servers, what follows from two readings, and the signatures of webhooks.
+//! What the programs of dq share: reading the servers, rates and lateness between two readings, and the signatures of
+//! webhooks.
 
 pub mod fleet;
 pub mod model;

@@ -17,7 +17,7 @@ pub enum Wish<Options> {
     Version,
 }
 
-/// What was given of the place to connect to.
+/// What the command line says about the place to connect to.
 #[derive(Default)]
 pub struct Place {
     host: Option<String>,
@@ -34,7 +34,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// With the password that the environment gives.
+    /// Takes the password that the environment gives.
     pub fn new(environment: impl Fn(&str) -> Option<String>) -> Place {
         Place {
             password: environment("REDISCLI_AUTH").filter(|password| !password.is_empty()),
@@ -42,7 +42,7 @@ impl Place {
         }
     }
 
-    /// Whether it is an option about the place.
+    /// Takes an option if it is about the place; returns whether it is.
     pub fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
         match name {
             "-h" => self.host = Some(text(parser)?),
@@ -119,7 +119,7 @@ impl Place {
 }
 
 impl Scope {
-    /// Whether it is an option about what is read.
+    /// Takes an option if it is about what is read; returns whether it is.
     pub fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
         match name {
             "-n" => self.dbs = dbs(&text(parser)?)?,
@@ -131,7 +131,7 @@ impl Scope {
         Ok(true)
     }
 
-    /// When all options were read.
+    /// Checks the scope, once all options are read.
     pub fn checked(self) -> Result<Scope, String> {
         match self.dbs == Dbs::All && !self.queues.is_empty() {
             true => Err("--queue needs its database: -n with numbers".to_owned()),
@@ -140,7 +140,7 @@ impl Scope {
     }
 }
 
-/// The name of the next option, as it is written; none behind the last.
+/// The name of the next option as it is written; None after the last.
 pub fn next_name(parser: &mut lexopt::Parser) -> Result<Option<String>, String> {
     match parser.next().map_err(told)? {
         None => Ok(None),

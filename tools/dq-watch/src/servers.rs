@@ -22,16 +22,16 @@ pub struct Servers {
 #[derive(Default)]
 pub struct NodeState {
     pub figures: Option<Figures>,
-    /// Why there is no connection.
+    /// Why there is no connection; None if there is one.
     pub down: Option<String>,
     pub trouble: String,
     pub topology: Option<Topology>,
-    /// All its databases have been looked through.
+    /// Whether all its databases have been searched once.
     pub complete: bool,
 }
 
 impl NodeState {
-    /// A cluster's replica has the queues of its master: they would count twice.
+    /// Whether its queues count. A cluster's replica has those of its master: they would count twice.
     pub fn counts(&self) -> bool {
         let topology = self.topology.as_ref();
         topology.is_none_or(|topology| topology.i_am_master)
@@ -49,7 +49,7 @@ impl Servers {
         }
     }
 
-    /// Ages are told by the servers' clock; by this machine's where no server tells its own.
+    /// The clocks for ages: the servers', or this machine's if no server reports its own.
     pub fn now(&self) -> Now {
         let here = Instant::now();
         let figures = self.nodes.values().filter_map(|node| node.figures.as_ref());
@@ -68,12 +68,12 @@ impl Servers {
         Overall::of(counted.filter_map(|node| node.figures.as_ref()))
     }
 
-    /// Whether the figures of that node are as old as its last word.
+    /// Whether a node is down: its figures are then those of its last report.
     pub fn is_down(&self, node: &str) -> bool {
         self.nodes.get(node).is_none_or(|node| node.down.is_some())
     }
 
-    /// The node that has this name or, by the cluster's word, this address.
+    /// The node that has this name or, as the cluster has it, this address.
     pub fn node_at(&self, address: &str) -> Option<String> {
         let is = |(name, node): &(&String, &NodeState)| {
             name.as_str() == address || node.topology.as_ref().is_some_and(|it| it.me == address)
@@ -81,7 +81,7 @@ impl Servers {
         self.nodes.iter().find(is).map(|(name, _)| name.clone())
     }
 
-    /// Takes a report. What is only for the one who asked comes back: details, and answers to actions.
+    /// Takes a report. Returns news for whoever asked: details, and results of actions.
     pub fn hear(&mut self, Report { node, news }: Report) -> Option<News> {
         let state = self.nodes.get_mut(&node)?; // else it was stopped meanwhile
         state.down = match &news {
@@ -116,7 +116,7 @@ impl Servers {
             Heard::Forgotten => self.board.forget(&key, node),
             Heard::Refused(error) => self.board.refused(&key, node, error),
             Heard::Moved(address) => {
-                // Where it is now will be heard from there.
+                // The other node will report it.
                 if let Some(other) = self.node_at(&address).filter(|other| other != node) {
                     self.adopt(key, other);
                 }
@@ -124,13 +124,13 @@ impl Servers {
         }
     }
 
-    /// That node has this queue now.
+    /// Records that this node has the queue now.
     pub fn adopt(&mut self, key: QueueKey, node: String) {
         self.board.found(key.clone(), &node);
         self.outbox.push(Out::To(node, Request::Adopt(key)));
     }
 
-    /// New masters are looked at as well; nodes that are down and no longer masters are let go.
+    /// Starts to read new masters; stops to read nodes that are down and no longer masters.
     fn hear_topology(&mut self, node: &str, topology: Topology) {
         if !topology.i_am_master {
             self.board.forget_node(node);

@@ -25,7 +25,7 @@ impl Secret {
     }
 }
 
-/// The header webhook-signature: one signature by each secret, so that a receiver may know any of them.
+/// The header webhook-signature: one signature for each secret, so that a receiver needs to know only one of them.
 pub fn signatures(secrets: &[Secret], id: &str, seconds: u64, payload: &[u8]) -> String {
     let signed = secrets.iter().map(|secret| {
         let mut mac = secret.0.clone();

@@ -1,4 +1,4 @@
-//! What happens to one job, and whether it may.
+//! Judges what happens to one job.
 
 use dq::queue::effect::{Change, Death, End, Removal};
 use dq::queue::job::{Place, INSTANT_MAX, TOKEN_MS_SHIFT};
@@ -9,15 +9,15 @@ use super::Ledger;
 use crate::judge::Judge;
 use crate::rule::Rule;
 
-/// The milliseconds between which the clock stood when a lease began.
+/// The first and the last instant at which a lease can have begun.
 #[derive(Clone, Copy, Debug)]
 pub struct Begun {
     pub earliest: u64,
     pub latest: u64,
 }
 
-/// A lease is counted from the next full millisecond; a token's upper bits are of that time or later. A lease
-/// that would end after the last instant tells nothing.
+/// A lease is counted from the next full millisecond; a token's upper bits are of that time or later. A lease that
+/// would end after the last instant says nothing.
 pub fn begun(deadline: u64, lease_ms: u64, token: Option<u64>) -> Begun {
     let by_token = token.map_or(u64::MAX, |token| token >> TOKEN_MS_SHIFT);
     if deadline >= INSTANT_MAX {
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// To a job that is taken out meanwhile.
+    /// Changes a job that is out of the queue's lists meanwhile.
     fn happens(&mut self, id: &[u8], job: &mut Job, change: Change, judge: &mut Judge) {
         match change {
             Change::Reserved {
@@ -156,7 +156,7 @@ impl Ledger {
         self.token = self.token.max(token);
     }
 
-    /// The job, which is about to be delivered, is on no list.
+    /// The job is about to be delivered, and on no list.
     pub(super) fn check_turn(&self, id: &[u8], job: &Job, noack: bool, judge: &mut Judge) {
         if !noack && self.max_reserved != 0 && self.reserved >= self.max_reserved {
             let text = format!("delivered beside {} others, MAXRESERVED", self.reserved);
@@ -191,7 +191,7 @@ impl Ledger {
         (job.at, job.death, job.place) = (at, self.deaths, Place::Dead);
     }
 
-    /// Whether it may be gone so.
+    /// Judges whether a job may be removed by this cause.
     fn go(&mut self, id: &[u8], job: &Job, cause: Removal, judge: &mut Judge) {
         match cause {
             Removal::Acked => check_acked(id, job, judge),
@@ -247,7 +247,7 @@ fn touch(id: &[u8], job: &mut Job, deadline: u64, lease_ms: u64, judge: &mut Jud
     job.at = deadline;
 }
 
-/// Whether its lease is over for so long that its end should have been said.
+/// Judges whether the lease has been overdue for so long that its end should have been recorded.
 pub(super) fn check_over(id: &[u8], job: &Job, judge: &mut Judge) {
     const AT_ONCE_MS: u64 = 10_000;
     if job.place != Place::Reserved {
@@ -263,7 +263,7 @@ pub(super) fn check_over(id: &[u8], job: &Job, judge: &mut Judge) {
     }
 }
 
-/// Its lease is said to have ended by itself.
+/// Judges a lease that is said to have expired.
 pub(super) fn end_lease(id: &[u8], job: &Job, judge: &mut Judge) {
     if job.place == Place::Reserved {
         judge.claim(
@@ -277,7 +277,7 @@ pub(super) fn end_lease(id: &[u8], job: &Job, judge: &mut Judge) {
     }
 }
 
-/// By its lease's end.
+/// Judges a death by the end of the lease.
 pub(super) fn check_death(id: &[u8], job: &Job, at: u64, judge: &mut Judge) {
     if !job.is_exhausted() {
         let text = format!(
@@ -299,7 +299,7 @@ pub(super) fn check_current(id: &[u8], job: &Job, what: &str, judge: &mut Judge)
     }
 }
 
-/// Also where it died of its lease's end.
+/// A job may be acknowledged even if it died when its lease expired.
 pub(super) fn check_acked(id: &[u8], job: &Job, judge: &mut Judge) {
     if job.token == 0 {
         judge.fault(
@@ -310,7 +310,7 @@ pub(super) fn check_acked(id: &[u8], job: &Job, judge: &mut Judge) {
     }
 }
 
-/// Also while it is reserved, where it is given back after its TTL.
+/// A reserved job may expire, too, when it is given back after its TTL.
 pub(super) fn check_expired(id: &[u8], job: &Job, judge: &mut Judge) {
     if job.expires == 0 {
         judge.fault(Rule::NothingLost, id, "expired without a TTL");

@@ -1,4 +1,4 @@
-//! Jobs that are done and kept.
+//! Jobs that are kept as done.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use super::Ledger;
 use crate::judge::Judge;
 use crate::rule::Rule;
 
-/// Those of one queue.
+/// The done jobs of one queue.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     jobs: HashMap<Box<[u8]>, Kept>,
@@ -26,9 +26,9 @@ pub struct Done {
 struct Kept {
     job: Job,
     end: (u64, u64),
-    /// 0 is never.
+    /// When it is removed; 0 is never.
     until: u64,
-    /// It has a time of its own.
+    /// `until` comes from the job's own KEEP.
     is_own: bool,
 }
 
@@ -57,7 +57,7 @@ impl Done {
         Some(kept)
     }
 
-    /// Another job of that id comes.
+    /// A new job has the id of a done one, which is removed.
     pub fn replace(&mut self, id: &[u8]) {
         if !self.jobs.is_empty() {
             self.remove(id);
@@ -158,7 +158,7 @@ impl Ledger {
         self.done.put(stored.id, job, instants, is_own);
     }
 
-    /// By its time, or since nothing keeps it.
+    /// A done job is removed, by its time or as nothing keeps it.
     fn done_goes(&mut self, id: &[u8], judge: &mut Judge) {
         let Some(kept) = self.done.remove(id) else {
             return self.is_unknown(id, "a done job went that is not there", judge);
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// So many of the longest done go: not one more than a limit says, where that is a number of jobs.
+    /// The `count` jobs that were done first are removed: not one more than a limit demands, if it is a number of jobs.
     fn trim_done(&mut self, count: u64, judge: &mut Judge) {
         let limits = self.done.limits;
         let left = (self.done.len() as u64).checked_sub(count);

@@ -12,20 +12,20 @@ pub struct Groups(HashMap<Rc<[u8]>, Group>);
 
 #[derive(Clone, Debug, Default)]
 pub struct Group {
-    /// In the order of adding.
+    /// By the order of adding.
     live: BTreeSet<u64>,
     pub reserved: u64,
 }
 
 impl Group {
-    /// Whether that one is its first, and no other is reserved.
+    /// Whether the job is the first of its group, and no other is reserved.
     pub fn is_its_turn(&self, job: &Job) -> bool {
         self.reserved == 0 && self.live.first().is_none_or(|&first| first >= job.seq)
     }
 }
 
 impl Groups {
-    /// The group of a job, while it holds others.
+    /// The group of a job, if it has other jobs.
     pub fn of(&self, job: &Job) -> Option<&Group> {
         self.0.get(job.group.as_ref()?)
     }

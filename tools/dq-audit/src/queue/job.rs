@@ -1,4 +1,4 @@
-//! A job as far as its history is judged.
+//! A job, with what is needed to judge its history.
 
 use std::rc::Rc;
 
@@ -8,26 +8,27 @@ use dq::queue::state::NewJob;
 
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// In the order of adding.
+    /// The job's place in the order of adding.
     pub seq: u64,
     pub due: u64,
-    /// 0 is never.
+    /// When its TTL ends; 0 is never.
     pub expires: u64,
     pub place: Place,
-    /// Of the latest delivery, while it is current; 0 is none.
+    /// The token of the latest delivery while it is valid; 0 is none.
     pub token: u64,
-    /// Reserved: the lease's end. Dead: since when.
+    /// Reserved: when the lease ends. Dead: since when.
     pub at: u64,
-    /// In the order of dying.
+    /// The job's place in the order of dying.
     pub death: u64,
-    /// When the last lease should have ended that did so by itself.
+    /// When the last lease that expired should have ended.
     pub lease_ended: u64,
     pub attempts: u32,
     pub max_attempts: u32,
-    /// A renewed rule may allow fewer attempts than there were: then there is one more.
+    /// The attempts made when the rule was renewed. The new rule may allow fewer: then there is one
+    /// more.
     pub renewed_at: u32,
     pub group: Option<Rc<[u8]>>,
-    /// What a delivery counts in a window.
+    /// What a delivery counts in RATE and GROUPRATE.
     pub cost: u32,
     pub recurring: Option<Box<Recurring>>,
     pub successor: Option<Box<Job>>,
@@ -40,7 +41,7 @@ pub struct Recurring {
 }
 
 impl Job {
-    /// One that nobody has had yet.
+    /// A job that was never delivered.
     pub fn new((due, expires): (u64, u64), terms: &Terms<'_>, group: Option<&[u8]>) -> Self {
         Job {
             seq: 0,
@@ -94,14 +95,14 @@ impl Job {
         self.max_attempts != 0 && self.attempts >= self.max_attempts
     }
 
-    /// Its lease was over by then, and it did not go with that.
+    /// Whether its lease has ended by `cut`, and the job still exists after that.
     pub fn is_overdue(&self, cut: u64) -> bool {
         let has_expired = self.expires != 0 && self.expires <= self.at;
         let is_over = self.place == Place::Reserved && self.at <= cut;
         is_over && !has_expired && self.recurring.is_none()
     }
 
-    /// Deliveries that it may have had at most; 0 is without limit.
+    /// The most deliveries that it may have had; 0 is without limit.
     pub fn attempts_allowed(&self) -> u32 {
         match self.max_attempts {
             0 => 0,
@@ -109,7 +110,7 @@ impl Job {
         }
     }
 
-    /// Since when it may be skipped, for GRACE.
+    /// From when on its occurrence may be skipped, because of GRACE.
     pub fn skipped_at(&self) -> Option<u64> {
         let recurring = self.recurring.as_ref()?;
         let grace_ms = recurring.rule.grace_ms;

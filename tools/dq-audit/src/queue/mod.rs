@@ -1,7 +1,7 @@
-//! One queue, folded from its effects, and judged on the way.
+//! One queue, built from its effects, each of which is judged.
 //!
-//! Not the module's own [`dq::queue::Queue`], which carries out what it is told: here each effect is asked
-//! whether it may follow from those before it.
+//! It is not the module's own [`dq::queue::Queue`], which carries out any effect: here each one is checked against
+//! those before it.
 
 mod change;
 mod done;
@@ -40,9 +40,9 @@ pub struct Ledger {
     reserved: u64,
     seq: u64,
     deaths: u64,
-    /// The largest so far.
+    /// The largest token so far.
     token: u64,
-    /// All jobs are known: the files begin where the queue does, or tell what it was.
+    /// All jobs are known: the files contain the queue from its beginning, or a snapshot of it.
     is_whole: bool,
 }
 
@@ -65,12 +65,12 @@ impl Ledger {
         }
     }
 
-    /// There are jobs of which nothing is known.
+    /// The queue has jobs of which nothing is known.
     pub fn is_known_in_part(&mut self) {
         self.is_whole = false;
     }
 
-    /// The server may have been started anew, or the queue has come from elsewhere.
+    /// Forgets the windows: the server may have been restarted, or the queue has come from elsewhere.
     pub fn forget_rates(&mut self) {
         self.rates.forget();
     }
@@ -91,7 +91,7 @@ impl Ledger {
         self.jobs.get(id)
     }
 
-    /// Where the files end.
+    /// Judges the jobs that are left where the files end.
     pub fn finish(&self, judge: &mut Judge) {
         let mut reserved: Vec<_> = self.jobs.iter().collect();
         reserved.retain(|(_, job)| job.place == Place::Reserved);
@@ -101,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// Carries out one effect. False where the queue is gone with it.
+    /// Applies one effect. Returns whether the queue still exists.
     pub fn apply(&mut self, effect: &Effect<'_>, judge: &mut Judge) -> bool {
         judge.tally.effects += 1;
         match effect {
@@ -131,7 +131,7 @@ impl Ledger {
         true
     }
 
-    /// A job comes, if that is what happened.
+    /// Adds a job, if the effect does; returns whether it does.
     fn comes(&mut self, effect: &Effect<'_>, judge: &mut Judge) -> bool {
         match effect {
             Effect::Added {
@@ -206,7 +206,7 @@ impl Ledger {
         }
     }
 
-    /// In place of one of its id, if there is one.
+    /// Adds a job, in place of one with the same id.
     fn add(&mut self, id: &[u8], mut job: Job) {
         self.remove(id);
         self.done.replace(id);
@@ -225,7 +225,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing is known of that job.
+    /// Judges an effect on a job that is not known.
     fn is_unknown(&self, id: &[u8], text: &str, judge: &mut Judge) {
         if self.is_whole {
             judge.fault(Rule::NothingFromNowhere, id, text);
@@ -255,7 +255,7 @@ impl Ledger {
         Some((id, job))
     }
 
-    /// Settings, numbers, snapshots, and what takes many jobs away.
+    /// Settings, numbers, snapshots, and effects that remove many jobs.
     fn apply_to_queue(&mut self, effect: &Effect<'_>, judge: &mut Judge) {
         match *effect {
             Effect::Configured(ref settings) => {
@@ -327,7 +327,7 @@ impl Ledger {
         }
     }
 
-    /// Of notes a cost alone is judged.
+    /// Of all notes only the cost is judged.
     fn note(&mut self, id: &[u8], successor: bool, note: Note<'_>, judge: &mut Judge) {
         let Some(job) = self.jobs.get_mut(id) else {
             return self.is_unknown(id, "a note of no job", judge);
@@ -341,8 +341,8 @@ impl Ledger {
         }
     }
 
-    /// A job that is after others goes on when those have ended, which effects tell of by numbers alone: nothing of
-    /// it is judged from here on.
+    /// A blocked job waits until others end, which the effects record by numbers alone: from here on nothing about it
+    /// is judged.
     fn lose_sight(&mut self, id: &[u8]) {
         self.remove(id);
         self.is_known_in_part();
@@ -375,11 +375,11 @@ impl Ledger {
         }
     }
 
-    /// So many of the longest dead go.
+    /// The `count` jobs that died first are removed.
     fn trim(&mut self, count: u64, judge: &mut Judge) {
         let left = (self.dead.len() as u64).checked_sub(count);
         if !self.is_whole {
-            // Older ones may be there, of which nothing is known: which of these went is not known, either.
+            // There may be older dead jobs that are unknown, so which of them were removed is unknown, too.
             return self.purge(|job| job.place == Place::Dead);
         }
         if left.is_none_or(|left| self.dead_len == 0 || left < self.dead_len) {

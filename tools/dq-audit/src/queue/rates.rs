@@ -1,7 +1,7 @@
-//! RATE and GROUPRATE: whether a window had more than it holds, wherever in their milliseconds the deliveries were.
+//! RATE and GROUPRATE: whether a window had more deliveries than it allows, wherever in their milliseconds they were.
 //!
-//! Those with NOACK are left out, as nothing tells their instants. What a TOUCH with COST says is in no file: a delivery
-//! that was touched counts 1.
+//! Deliveries with NOACK are left out, as nothing records their instants. What a TOUCH with COST says is in no file, so
+//! a delivery that was touched counts 1.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -18,7 +18,7 @@ pub struct Counted {
     pub cost: u32,
 }
 
-/// The last deliveries, as far back as the window may reach.
+/// The last deliveries, as far back as the window can reach.
 #[derive(Clone, Debug, Default)]
 struct Recent {
     deliveries: VecDeque<Counted>,
@@ -31,14 +31,14 @@ pub struct Rates {
     group_rate: Option<Rate>,
     recent: Recent,
     of_groups: HashMap<Rc<[u8]>, Recent>,
-    /// How many groups there may be before those are looked for whose windows are past.
+    /// The number of groups at which those with past windows are dropped.
     groups_max: usize,
 }
 
 const GROUPS_MIN: usize = 1024;
 
 impl Rates {
-    /// Another rate begins its own window.
+    /// Sets the rate. Another rate begins a new window.
     pub fn set(&mut self, rate: Option<Rate>) {
         if self.rate != rate {
             self.rate = rate;
@@ -53,13 +53,13 @@ impl Rates {
         }
     }
 
-    /// As a server does that starts.
+    /// Forgets all deliveries, as a server does when it starts.
     pub fn forget(&mut self) {
         self.recent = Recent::default();
         self.of_groups.clear();
     }
 
-    /// A job of that group was delivered. The setting that did not allow it.
+    /// Records a delivery; returns the setting that did not allow it.
     pub fn deliver(&mut self, group: Option<&Rc<[u8]>>, new: Counted) -> Option<&'static str> {
         let is_over = self.rate.is_some_and(|rate| self.recent.record(rate, new));
         let Some((rate, group)) = self.group_rate.zip(group) else {
@@ -74,7 +74,7 @@ impl Rates {
         }
     }
 
-    /// From here on nobody knows what that delivery counts, but for 1 at least.
+    /// Records a TOUCH: from now on the cost of that delivery is unknown, but at least 1.
     pub fn touch(&mut self, group: Option<&Rc<[u8]>>, token: u64) {
         self.recent.touch(token);
         if let Some(recent) = group.and_then(|group| self.of_groups.get_mut(group)) {
@@ -94,9 +94,9 @@ impl Rates {
 }
 
 impl Recent {
-    /// Whether this one is too much, beside those that are in its window for certain.
+    /// Records a delivery; returns whether it is too much together with those that are certainly in its window.
     fn record(&mut self, rate: Rate, new: Counted) -> bool {
-        // Where the clock was set back, what seems to lie ahead may have been at any instant.
+        // The clock was set back: deliveries that seem to lie in the future may have been at any instant.
         let last = self.deliveries.back();
         if last.is_some_and(|last| last.at.earliest > new.at.latest) {
             *self = Recent::default();
@@ -206,7 +206,7 @@ mod tests {
         for (second, third, found) in [
             (3, 3, None),
             (3, 4, Some("RATE")),
-            // Alone it may be more than all, and nothing beside it.
+            // A delivery alone may cost more than the limit, but none may be beside it.
             (6, 1, Some("RATE")),
         ] {
             let mut rates = rates(10, 10);
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(rates.deliver(None, costs(at(1011), second)), None);
             let last = rates.clone().deliver(None, costs(at(1019), third));
             assert_eq!(last, found, "{second} and {third}");
-            // What a touched one counts is not known.
+            // The cost of a touched delivery is unknown.
             rates.touch(None, 1010);
             assert_eq!(rates.deliver(None, costs(at(1019), third)), None);
         }

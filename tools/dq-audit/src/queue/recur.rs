@@ -14,7 +14,7 @@ use crate::judge::Judge;
 use crate::rule::Rule;
 
 impl Ledger {
-    /// The same rule again: what there is of an occurrence stays.
+    /// The rule was renewed; what there is of an occurrence stays.
     pub(super) fn renew(
         &mut self,
         id: &[u8],
@@ -109,7 +109,7 @@ impl Ledger {
         }
     }
 
-    /// A dead occurrence stays as a job of its own.
+    /// A dead occurrence stays as a separate job.
     fn dead_of(
         &mut self,
         id: &[u8],

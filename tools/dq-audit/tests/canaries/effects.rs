@@ -1,4 +1,4 @@
-//! Effects, in few words.
+//! Short constructors of effects.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
 
-/// When everything begins.
+/// The instant at which all histories begin.
 pub const T: u64 = 1_700_000_000_000;
 
 pub type E = Effect<'static>;
@@ -52,7 +52,7 @@ pub fn job(id: &'static str, change: Change) -> E {
     Effect::Job { id, change }
 }
 
-/// For 100 ms from then on.
+/// Reserved for 100 ms from `at` on.
 pub fn reserved(id: &'static str, at: u64) -> E {
     let (token, deadline, lease_ms) = (at << 20, at + 100, 100);
     job(
@@ -99,7 +99,7 @@ pub fn acked(id: &'static str) -> E {
     removed(id, Removal::Acked)
 }
 
-/// With a limit of so many, if that is not 0.
+/// Keeps done jobs, at most `len` if that is not 0.
 pub fn keeps_done(len: u64) -> E {
     Effect::Done(OfDone::Limits(DoneLimits {
         len,
@@ -107,7 +107,7 @@ pub fn keeps_done(len: u64) -> E {
     }))
 }
 
-/// Kept from that instant until another one, if that is not 0.
+/// Done at `finished`, and kept until `until` if that is not 0.
 pub fn done(id: &'static str, finished: u64, until: u64) -> E {
     let (id, remember, result) = (id.as_bytes(), 0, Some(&b"result"[..]));
     let end = DoneEnd {
@@ -152,7 +152,7 @@ pub fn configured(max_reserved: u64, dead_len: u64) -> E {
     })
 }
 
-/// Two in ten milliseconds, of the queue or of each group.
+/// A rate of two in ten milliseconds, of the queue or of each group.
 pub fn rated(of_groups: bool) -> E {
     let rate = Some(Rate {
         count: 2,
@@ -186,7 +186,7 @@ pub fn costs(id: &'static str, units: u32) -> E {
     }
 }
 
-/// One of them costs more than one; together they are more than two.
+/// Two jobs, one of which costs more than one: together more than two.
 pub fn served_costly(at: [u64; 2]) -> Vec<E> {
     vec![
         grouped("one"),
@@ -197,7 +197,7 @@ pub fn served_costly(at: [u64; 2]) -> Vec<E> {
     ]
 }
 
-/// Jobs that are done at once, one each second.
+/// Other jobs, each done at once, one a second.
 pub fn others(seconds: RangeInclusive<u64>) -> Vec<E> {
     let done = |at| {
         [
@@ -218,7 +218,7 @@ pub fn next(occurrence: u64) -> Next {
     }
 }
 
-/// Every second, so often.
+/// A job that recurs every second, so many times.
 pub fn recurs(id: &'static str, times: u64) -> E {
     let rule = Recurrence {
         pattern: Pattern::Every { ms: 1000 },

@@ -1,4 +1,4 @@
-//! A history that is in order, and those in which a rule is broken in one place.
+//! A sound history, and histories that break a rule in one place.
 
 use dq::queue::effect::{Change, Coming, Death, Effect, Ended, OfDone, Removal};
 use dq::queue::job::Failure;
@@ -6,7 +6,7 @@ use dq_audit::rule::Rule;
 
 use crate::effects::*;
 
-/// All kinds of lives, and nothing wrong with them.
+/// Jobs of all kinds, and no fault.
 pub fn sound() -> Vec<E> {
     let failure = Failure {
         at: T + 160,
@@ -422,7 +422,7 @@ fn occurrences_grow() -> Planted {
     ]
 }
 
-/// The history with all its instants a thousand seconds on.
+/// The history, with all its instants a thousand seconds later.
 pub fn later(history: Vec<E>) -> Vec<E> {
     const ON: u64 = 1_000_000;
     let mut history = history;

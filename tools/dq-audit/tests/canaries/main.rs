@@ -1,4 +1,4 @@
-//! A history that is in order, and what happens to each rule when it is broken in one place.
+//! A sound history has no fault; each rule that is broken in one place is found.
 
 mod effects;
 mod histories;
@@ -36,7 +36,7 @@ fn file(queue: &str, effects: &[E]) -> Vec<u8> {
     effects.iter().flat_map(|it| apply(queue, it)).collect()
 }
 
-/// An AOF for the time of a test.
+/// An AOF that is removed after the test.
 struct Aof(PathBuf);
 
 impl Aof {
@@ -76,7 +76,7 @@ fn what_is_in_order_has_no_fault() {
 fn each_fault_that_is_planted_is_noticed_where_it_is() {
     for (name, rule, history) in planted() {
         let before = file("q", &sound());
-        // In its own queue, and after a history that is in order, whose clock it goes on from.
+        // Planted in a queue of its own, after a sound history whose clock continues.
         let audit = audited(
             "planted",
             &[before.clone(), file("planted", &later(history))].concat(),
@@ -100,13 +100,13 @@ fn each_fault_that_is_planted_is_noticed_where_it_is() {
 fn a_lease_may_end_late_where_the_server_stood_still() {
     let held = || vec![added("a", T, 0), reserved("a", T)];
     for history in [
-        // An hour later the first that is seen is a delivery, and soon all that was over is ended.
+        // An hour later the first effect is a delivery, and soon all overdue leases are ended.
         [
             held(),
             [others(1..=2), others(3_600..=3_603)].concat(),
             vec![timed_out("a")],
         ],
-        // Nothing says that the clock went on: the files end.
+        // Nothing shows that the clock advanced: the files end.
         [held(), others(1..=10), vec![]],
         // It was acknowledged.
         [held(), vec![acked("a")], others(1..=99)],
@@ -155,7 +155,7 @@ fn keys_that_move_take_their_queue_along() {
     }
 }
 
-/// Neither at the limit, nor where the server may have started in between, nor where nobody asks for it.
+/// Not judged at the limit, after a possible restart of the server, or if nobody asks for it.
 #[test]
 fn rates_are_judged_where_they_hold() {
     for of_groups in [false, true] {
@@ -203,7 +203,7 @@ fn a_transaction_without_its_end_is_not_carried_out() {
     assert_eq!((audit.keyspace.jobs(), audit.notes.len()), (0, 0));
 }
 
-/// Nothing is known of what was before.
+/// What was before the files is unknown.
 #[test]
 fn increments_alone_are_judged_by_what_they_tell() {
     let unknown = [reserved("old", T), acked("old"), reserved("older", T + 1)];

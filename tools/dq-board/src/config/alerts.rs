@@ -1,4 +1,4 @@
-//! `[alerts]` of the file: when, and where to.
+//! `[alerts]` of the configuration file: when to alert, and which webhook.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub struct Alerts {
 const RESOLVE_S: f64 = 300.0;
 const LONGEST_S: f64 = 31_536_000.0;
 
-/// In parts of a second; 0 is off.
+/// Seconds as so many parts of one (1000: milliseconds); 0 is off.
 fn span(name: &str, seconds: Option<f64>, parts: f64) -> Result<Option<u64>, String> {
     match seconds {
         None | Some(0.0) => Ok(None),
@@ -85,7 +85,7 @@ pub fn alerts(file: FileAlerts) -> Result<Alerts, String> {
     let (dead, oldest, late) = (file.dead, file.oldest_ready, file.lateness);
     let others = limits(dead, oldest, late, file.missed)?;
     let own = file.queue.into_iter().map(|own| {
-        // What is not given for it is what holds for all.
+        // A limit that is not set for the queue is that of all queues.
         let oldest = own.oldest_ready.or(oldest);
         let late = own.lateness.or(late);
         let missed = own.missed.or(file.missed);

@@ -1,4 +1,4 @@
-//! The file of `--config`: who may come in, and what is told to whom. It is read again on SIGHUP.
+//! The file of `--config`: who may sign in, and which alerts go where. SIGHUP reads it again.
 
 mod alerts;
 mod servers;
@@ -55,11 +55,11 @@ pub struct Config {
     pub proxies: Vec<IpNet>,
     pub alerts: Option<Alerts>,
     pub servers: Vec<Shown>,
-    /// Of the only one.
+    /// Prometheus of the only server.
     pub prometheus: Option<Source>,
 }
 
-/// Shorter ones could be guessed, and a right one waits for no guesses.
+/// Shorter ones could be guessed: a right token does not wait for other visitors' wrong guesses.
 pub const TOKEN_MIN: usize = 16;
 
 pub fn read(path: &Path) -> Result<Config, String> {

@@ -1,4 +1,4 @@
-//! `[[server]]` of the file: more than one server, each under a name.
+//! `[[server]]` of the configuration file: several servers, each under a name.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::web;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FileServer {
     name: String,
-    /// As on the command line.
+    /// Options as on the command line.
     #[serde(default)]
     options: Vec<String>,
     password: Option<String>,
@@ -57,12 +57,12 @@ impl FilePrometheus {
 /// What one board shows.
 #[derive(Clone)]
 pub struct Shown {
-    /// None: of the only one.
+    /// None if there is only one server.
     pub name: Option<String>,
     pub target: Target,
     pub scope: Scope,
     pub reads_files: bool,
-    /// Whose past is shown instead of the board's own.
+    /// The Prometheus whose history is shown instead of the board's own.
     pub prometheus: Option<Source>,
 }
 
@@ -81,7 +81,7 @@ pub fn servers(files: Vec<FileServer>) -> Result<Vec<Shown>, String> {
 fn server(file: FileServer) -> Result<Shown, String> {
     let name = file.name;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-    // It stands in addresses, beside those of all servers.
+    // The name is part of addresses, beside those that concern all servers.
     if name.is_empty() || !name.chars().all(plain) || ["api", "assets"].contains(&name.as_str()) {
         return Err(format!(
             "the server's name {name:?}: letters, digits, - and _, but neither api nor assets"

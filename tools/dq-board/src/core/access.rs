@@ -1,4 +1,4 @@
-//! Who may come in, and what they may do.
+//! Who may sign in, and what they may do.
 
 use std::net::IpAddr;
 
@@ -37,14 +37,14 @@ pub struct Access {
     pub tokens: Vec<Key>,
     pub users: Option<Users>,
     pub proxies: Vec<IpNet>,
-    /// Of those who need no key, where there are none.
+    /// The role of visitors if no key is needed because there are none.
     pub open: Role,
 }
 
-/// One who was let in.
+/// A visitor who was let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visitor {
-    /// Whose board this one asks, where there are several.
+    /// The server whose board is asked, where there are several.
     pub server: Option<String>,
     pub address: IpAddr,
     pub role: Role,
@@ -60,7 +60,7 @@ pub enum By {
 }
 
 impl Visitor {
-    /// The name that pages show, and whether there is something to sign out of.
+    /// The name that pages show, and whether the visitor can sign out.
     pub fn shown(&self) -> (Option<&str>, bool) {
         match &self.by {
             By::Nothing | By::Token(_) => (None, false),
@@ -71,7 +71,7 @@ impl Visitor {
 }
 
 impl Users {
-    /// None: neither of the lists has this user.
+    /// None: the user is in neither list.
     pub fn role(&self, user: &str, groups: &str) -> Option<Role> {
         let groups: Vec<&str> = groups.split(',').map(str::trim).collect();
         let has = |list: &[String]| {
@@ -89,7 +89,7 @@ impl Users {
 }
 
 impl Access {
-    /// Everybody is let in who reaches the board.
+    /// Whether everybody who reaches the board is let in.
     pub fn is_open(&self) -> bool {
         self.passwords.is_empty() && self.tokens.is_empty() && self.users.is_none()
     }
@@ -115,7 +115,7 @@ impl Access {
         self.proxies.iter().any(|net| net.contains(&address))
     }
 
-    /// Whom a proxy speaks for: the last address that is not a proxy of ours. `forwarded` is X-Forwarded-For.
+    /// The address a proxy forwards for: the last one that is not a proxy of ours. `forwarded` is X-Forwarded-For.
     pub fn client(&self, peer: IpAddr, forwarded: &str) -> IpAddr {
         let mut client = peer.to_canonical();
         for hop in forwarded.rsplit(',') {
@@ -138,7 +138,7 @@ pub fn network(text: &str) -> Result<IpNet, String> {
     net.map_err(|_| format!("{text}: not an address, nor a network such as 10.0.0.0/8"))
 }
 
-/// With or without a port and brackets.
+/// Reads an address with or without a port and brackets.
 fn address(text: &str) -> Option<IpAddr> {
     let plain = text.trim_start_matches('[').trim_end_matches(']');
     let of_socket = || text.parse::<std::net::SocketAddr>().ok().map(|it| it.ip());
@@ -146,7 +146,7 @@ fn address(text: &str) -> Option<IpAddr> {
     Some(IpAddr::to_canonical(&address))
 }
 
-/// All are compared, so that the time does not tell which of them is near.
+/// All keys are compared, so that the time does not reveal which of them is close.
 fn find<'a>(keys: &'a [Key], said: &str) -> Option<&'a Key> {
     let fits = |found, key: &'a Key| match same(&key.secret, said) {
         true => Some(key),
@@ -155,7 +155,7 @@ fn find<'a>(keys: &'a [Key], said: &str) -> Option<&'a Key> {
     keys.iter().fold(None, fits)
 }
 
-/// In a time that does not tell where they differ.
+/// Compares in a time that does not reveal where they differ.
 pub fn same(a: &str, b: &str) -> bool {
     let pairs = a.bytes().zip(b.bytes());
     let differs = pairs.fold(0, |sum, (a, b)| sum | (a ^ b));

@@ -1,4 +1,4 @@
-//! What is worth an alert: which limits hold for a queue, which of them it is beyond, and what is said of it.
+//! Decides on alerts: which limits a queue has, which of them it exceeds, and which alert that gives.
 
 use std::collections::HashMap;
 
@@ -15,21 +15,21 @@ pub use alert::{Alert, Kind, State};
 
 const OF_QUEUES: [Kind; 4] = [Kind::Dead, Kind::OldestReady, Kind::Lateness, Kind::Missed];
 
-/// None: not watched.
+/// The limits of a queue. None: not watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Jobs that died.
     pub dead: Option<u64>,
     pub oldest_ready_ms: Option<u64>,
-    /// Of 99 % of the last deliveries.
+    /// What 99 % of the last deliveries do not exceed.
     pub lateness_us: Option<u64>,
-    /// Occurrences of recurring jobs.
+    /// Missed occurrences of recurring jobs.
     pub missed: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// By a pattern of the name; the first that matches counts.
+    /// Limits by a pattern of the queue's name; the first that matches counts.
     pub queues: Vec<(String, Limits)>,
     pub others: Limits,
     pub unreachable_ms: Option<i64>,
@@ -38,9 +38,9 @@ pub struct Rules {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Often {
-    /// For so long it must be well again before that is said.
+    /// How long a condition must be gone before it counts as resolved.
     pub resolve_ms: i64,
-    /// What lasts is said again after so long.
+    /// How often a condition that lasts is reported again.
     pub repeat_ms: Option<i64>,
 }
 
@@ -57,14 +57,14 @@ impl Rules {
 #[derive(Debug, Default)]
 struct Held {
     firing: bool,
-    /// When it held last, when that was said, and with which value.
+    /// When it last held, when it was last reported, and with which value.
     last_ms: i64,
     told_ms: i64,
     value: u64,
 }
 
 impl Held {
-    /// Beyond its limit by `value`, or not.
+    /// Takes whether the limit is exceeded, by `beyond`; returns what is to be reported.
     fn see(&mut self, beyond: Option<u64>, now_ms: i64, often: Often) -> Option<State> {
         let Some(value) = beyond else {
             let over = self.firing && now_ms - self.last_ms >= often.resolve_ms;
@@ -83,7 +83,7 @@ impl Held {
     }
 }
 
-/// What a total grew by, until it has been still for a while.
+/// How much a total has grown since it last stood still for a while.
 #[derive(Debug, Default)]
 struct Growth {
     total: Option<u64>,
@@ -92,13 +92,13 @@ struct Growth {
 }
 
 impl Growth {
-    /// So much, if it has grown just now.
+    /// The growth so far, if the total has just grown.
     fn see(&mut self, total: u64, now_ms: i64, still_ms: i64) -> Option<u64> {
         if now_ms - self.last_ms >= still_ms {
             self.grown = 0;
         }
         let before = self.total.replace(total);
-        // What fell began anew. What was there at first is no news.
+        // A total that fell was reset, and all of it is new. The first reading is no growth.
         let more = before.map_or(0, |old| total.checked_sub(old).unwrap_or(total));
         if more > 0 {
             self.grown += more;
@@ -115,7 +115,7 @@ struct Queue {
     died: Growth,
     missed: Growth,
     held: [Held; OF_QUEUES.len()],
-    /// It fired before a restart, and may not have been found again until then.
+    /// It fired before a restart, and the queue may not have been found again until then.
     expected_until_ms: i64,
 }
 
@@ -126,7 +126,7 @@ struct Node {
     expected_until_ms: i64,
 }
 
-/// What a node is, as far as it has been asked.
+/// The state of a node, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     NotYet,
@@ -134,9 +134,9 @@ pub enum Seen {
     Down,
 }
 
-/// All that is watched.
+/// All queues and nodes that are watched.
 pub struct Watcher {
-    /// Its name, where there are several.
+    /// The server's name, where there are several.
     server: Option<String>,
     rules: Rules,
     queues: HashMap<QueueKey, Queue>,
@@ -153,7 +153,7 @@ impl Watcher {
         }
     }
 
-    /// This was told before a restart. It is over only if it is seen to be.
+    /// Continues an alert that was reported before a restart. It is resolved only once that is seen.
     pub fn goes_on(&mut self, told: &Alert, now_ms: i64) {
         let held = Held {
             firing: true,
@@ -188,7 +188,7 @@ impl Watcher {
         }
     }
 
-    /// From now on these hold. What fires goes on.
+    /// Sets the rules from now on. What fires goes on firing.
     pub fn set(&mut self, rules: Rules) {
         for (key, queue) in &mut self.queues {
             queue.limits = rules.of(key);
@@ -196,7 +196,7 @@ impl Watcher {
         self.rules = rules;
     }
 
-    /// `rows` of nodes that answer; all nodes, with what is wrong where they do not.
+    /// `rows` are those of nodes that answer; the nodes are all, with what is wrong if they do not answer.
     pub fn check<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row>,
@@ -275,7 +275,7 @@ impl Watcher {
         node.down_since_ms = down.then(|| node.down_since_ms.unwrap_or(now_ms));
         let down_ms = node.down_since_ms.map(|since| now_ms - since);
         let beyond = down_ms.filter(|it| *it >= limit).map(|it| it as u64);
-        // One that answers again is there.
+        // A node that answers again is resolved at once.
         let often = Often {
             resolve_ms: 0,
             ..self.rules.often
@@ -293,7 +293,7 @@ impl Watcher {
         }));
     }
 
-    /// Queues that are no more known: what fired of them is over.
+    /// Resolves what fires of queues that are no longer known.
     pub fn forget(&mut self, is_known: impl Fn(&QueueKey) -> bool, now_ms: i64) -> Vec<Alert> {
         let mut over = Vec::new();
         self.queues.retain(|key, queue| {
@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    /// What is said, as kind, state and value, of a queue that tells this at these seconds.
+    /// The alerts, as kind, state and value, of a queue with these readings at these seconds.
     fn said(rules: Rules, name: &str, readings: Vec<(i64, Stats)>) -> Vec<(i64, Kind, State, u64)> {
         let mut watcher = Watcher::new(None, rules);
         let begin = Instant::now();
@@ -398,7 +398,7 @@ mod tests {
         let expected = [(6, Dead, Firing, 3), (30, Dead, Resolved, 10)];
         assert_eq!(readings("q"), expected, "what was dead at first is no news");
         assert_eq!(readings("slow-one"), [], "it has limits of its own");
-        // Few, and far from each other; and a server that began anew.
+        // Few deaths, far from each other; and a server that was restarted.
         let told = [(0, 50), (2, 52), (20, 53), (40, 55), (50, 3)];
         let readings = said(rules(), "q", told.map(|(at, it)| (at, died(it))).into());
         assert_eq!(readings, [(50, Dead, Firing, 3)]);
@@ -497,7 +497,7 @@ mod tests {
         assert_eq!((over.len(), over[0].state), (1, Resolved));
     }
 
-    /// What a new watcher says at these seconds, where the one before it had told this.
+    /// The alerts of a new watcher at these seconds, where the one before it had reported `told`.
     fn after_a_restart(told: &[Alert], seen: &[(i64, &Row, Seen)]) -> Vec<(i64, Kind, State, u64)> {
         let mut watcher = Watcher::new(None, rules());
         told.iter()
@@ -537,7 +537,7 @@ mod tests {
         };
         let nothing = Row::new(QueueKey::new(0, "q"), "host:1");
         let (waits, well) = (row(oldest(9000, 0)), row(oldest(0, 0)));
-        // It waits still; it does so no more; it comes again.
+        // The job still waits; it no longer waits; another one waits.
         let told = [
             alert(OldestReady, Some("q"), 6000),
             alert(Dead, Some("q"), 3),
@@ -555,7 +555,7 @@ mod tests {
             (121, OldestReady, Firing, 9000),
         ];
         assert_eq!(after_a_restart(&told, &seen), expected);
-        // A queue that is gone is over when there was time to find it.
+        // A queue that is gone is resolved once there was time to find it.
         let seen = [
             (100, &nothing, Seen::Up),
             (109, &nothing, Seen::Up),
@@ -563,7 +563,7 @@ mod tests {
         ];
         let said = after_a_restart(&told[..1], &seen);
         assert_eq!(said, [(110, OldestReady, Resolved, 6000)]);
-        // A server that is down still, and one that came back.
+        // A server that is still down, and one that came back.
         let told = [alert(Kind::Unreachable, None, 30_000)];
         let seen = [
             (100, &nothing, Seen::NotYet),

@@ -4,13 +4,13 @@ use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The question makes no sense.
+    /// The question is malformed.
     Asked(String),
-    /// There is nothing of that name.
+    /// Nothing has that name.
     Unknown(String),
-    /// Whoever asks may not.
+    /// The visitor has no permission.
     Forbidden(String),
-    /// The server says no.
+    /// The server refuses.
     Refused(String),
     /// No server answers.
     Lost(String),

@@ -1,4 +1,4 @@
-//! Which jobs are meant: by state, a part of the id or of the payload, group, reason and age.
+//! Selects jobs: by state, a part of the id or of the payload, group, reason and age.
 
 use dq_watch::read::detail::{Job, State};
 use dq_watch::text::{escape, units};
@@ -12,13 +12,13 @@ pub struct Filter {
     id: Vec<u8>,
     payload: Vec<u8>,
     group: Vec<u8>,
-    /// As `reasons` words it.
+    /// The reason as `reasons` words it.
     reason: String,
     older_ms: Option<u64>,
 }
 
 impl Filter {
-    /// Of a question's words; None where one of them is no value.
+    /// The filter of a question's words; None if one of them has no valid value.
     pub fn of<'a>(word: impl Fn(&str) -> &'a [u8]) -> Option<Filter> {
         let text = |name| std::str::from_utf8(word(name)).ok();
         let state = match text("state")? {
@@ -46,12 +46,12 @@ impl Filter {
         }
     }
 
-    /// It means every job.
+    /// Whether it selects every job.
     pub fn is_all(&self) -> bool {
         *self == Filter::default()
     }
 
-    /// The job that has exactly the id that was asked for a part of.
+    /// The id that was asked for, taken as a whole one.
     pub fn exact(&self) -> Option<&[u8]> {
         (!self.id.is_empty()).then_some(&self.id)
     }
@@ -60,12 +60,12 @@ impl Filter {
         !self.payload.is_empty()
     }
 
-    /// The server cannot tell it all: jobs must be read.
+    /// Whether the server cannot apply all of it, so that jobs must be read.
     pub fn needs_jobs(&self) -> bool {
         !self.reason.is_empty() || self.older_ms.is_some()
     }
 
-    /// What the server can leave out itself.
+    /// Adds what the server itself can filter by.
     pub fn scan(&self, scan: &mut Cmd) {
         if let Some(state) = self.state {
             scan.arg("STATE").arg(state.word());
@@ -81,7 +81,7 @@ impl Filter {
         }
     }
 
-    /// All of it, of a job as it was read; but for its payload, of which only the beginning is at hand.
+    /// Whether a job matches. The payload is not compared, as only its beginning was read.
     pub fn fits(&self, job: &Job, now_ms: i64) -> bool {
         let of_group = || job.group.as_ref() == Some(&self.group);
         let for_reason = || reasons::of(job.reason.as_deref()) == self.reason;
@@ -95,7 +95,7 @@ impl Filter {
             })
     }
 
-    /// As the audit log tells it.
+    /// The filter as the audit log has it.
     pub fn told(&self) -> String {
         let name = |bytes: &[u8]| escape::name(bytes);
         let words = [
@@ -123,7 +123,7 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
     part.is_empty() || whole.windows(part.len()).any(|it| it == part)
 }
 
-/// Bytes that a pattern would read otherwise are taken as they are.
+/// Quotes the bytes that have a meaning in a pattern.
 pub fn quoted(part: &[u8]) -> Vec<u8> {
     let quote = |byte: &u8| match b"*?[]\\^-".contains(byte) {
         true => vec![b'\\', *byte],

@@ -1,15 +1,15 @@
-//! What a job is after, and what is after it, as columns: to its left what it waits for, to its right what waits for it.
+//! The jobs around one as columns: to its left the jobs it is after, to its right the jobs after it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Nodes of a column that are shown one by one; the others are counted by their states.
+/// Jobs of a column that are shown one by one; the others are counted by state.
 const SHOWN: usize = 10;
-/// Columns to either side.
+/// Columns to each side.
 pub const LEVELS: i32 = 3;
 
 pub type Id = Vec<u8>;
 
-/// By ids, which job is after which.
+/// Which job is after which, by ids.
 #[derive(Default)]
 pub struct Edges {
     before: HashMap<Id, Vec<Id>>,
@@ -39,7 +39,7 @@ impl Edges {
 pub struct Column {
     pub level: i32,
     pub shown: Vec<Id>,
-    /// Of those that are not shown, by state.
+    /// Jobs that are not shown, by state.
     pub more: BTreeMap<String, usize>,
 }
 
@@ -71,7 +71,7 @@ pub fn columns(id: &Id, edges: &Edges, state: impl Fn(&Id) -> String) -> Vec<Col
     columns
 }
 
-/// What is in trouble first, then what is under way, then what is over.
+/// Jobs in trouble come first, then those under way, then those that have ended.
 fn column(level: i32, ids: &[&Id], state: impl Fn(&Id) -> String) -> Column {
     const ORDER: [&str; 8] = [
         "dead", "reserved", "ready", "delayed", "blocked", "done", "gone", "unknown",

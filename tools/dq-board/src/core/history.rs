@@ -1,4 +1,5 @@
-//! What a queue did in a minute or in an hour, and such slots laid over the parts of a chart.
+//! What a queue did in a minute or in an hour (a slot), and how slots are spread over the parts of
+//! a chart.
 
 use dq_watch::model::lateness::{Cumulative, Histogram, Late};
 use dq_watch::model::stats::{Stats, Totals, ACKED, ADDED, DELIVERED, DIED, NACKED, TIMED_OUT};
@@ -6,7 +7,7 @@ use dq_watch::model::stats::{Stats, Totals, ACKED, ADDED, DELIVERED, DIED, NACKE
 pub const MINUTE_MS: i64 = 60_000;
 pub const HOUR_MS: i64 = 3_600_000;
 
-/// What a queue had told at an instant: its totals, and its deliveries by how late they were.
+/// What a queue reported at an instant: its totals, and its deliveries by lateness.
 pub type Told = (Totals, Vec<(Option<u64>, u64)>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct Slot {
     pub added: u64,
     pub delivered: u64,
     pub acked: u64,
-    /// Attempts: given back, or their lease ended.
+    /// Failed attempts: the job was given back, or its lease expired.
     pub failed: u64,
     pub died: u64,
     /// 99 % of the deliveries were not later; 0 without any.
@@ -22,7 +23,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Between two readings of totals; what fell began anew.
+    /// The growth between two readings of totals; a total that fell was reset in between.
     pub fn between(old: &Told, new: &Stats) -> Slot {
         let grown = |of: usize| {
             new.totals[of]
@@ -62,7 +63,7 @@ fn late(old: &Cumulative, new: &Cumulative) -> u64 {
     }
 }
 
-/// A chart's parts from an instant on, each so long.
+/// The parts of a chart: where the first begins, and how long each is.
 #[derive(Debug, PartialEq)]
 pub struct Parts {
     from_ms: i64,
@@ -70,15 +71,15 @@ pub struct Parts {
     pub delivered: Vec<f64>,
     pub failed: Vec<f64>,
     pub late_us: Vec<u64>,
-    /// Whether anything was written down for it.
+    /// For each part, whether anything was recorded.
     pub known: Vec<bool>,
 }
 
-/// A second, at the end of each part; None where nothing is known.
+/// Rates per second at the end of each part; None where nothing is known.
 pub struct Rates {
     pub delivered: Vec<Option<f64>>,
     pub failed: Vec<Option<f64>>,
-    /// Of 99 % of the deliveries.
+    /// What 99 % of the deliveries do not exceed.
     pub late_us: Vec<Option<f64>>,
 }
 
@@ -98,13 +99,13 @@ impl Parts {
         self.part_ms
     }
 
-    /// From the first to the end of the last.
+    /// From the begin of the first part to the end of the last.
     pub fn range_ms(&self) -> (i64, i64) {
         let long_ms = self.part_ms * self.known.len() as i64;
         (self.from_ms, self.from_ms + long_ms)
     }
 
-    /// The parts that a slot lies over, each with its share.
+    /// The parts that a slot overlaps, each with its share of the slot.
     fn shares(&self, at_ms: i64, long_ms: i64) -> impl Iterator<Item = (usize, f64)> {
         let (from, part, count) = (self.from_ms, self.part_ms, self.known.len() as i64);
         let first = (at_ms - from).div_euclid(part).max(0);
@@ -124,7 +125,7 @@ impl Parts {
         }
     }
 
-    /// As rates tell it: what is known is where they are.
+    /// Fills the parts from rates: a part is known if it has a rate.
     pub fn of_rates(mut self, rates: Rates) -> Parts {
         let each_s = self.part_ms as f64 / 1000.0;
         let count = |rates: &[Option<f64>], index: usize| {
@@ -137,7 +138,7 @@ impl Parts {
             self.delivered[index] = delivered.unwrap_or(0.0);
             self.failed[index] = count(&rates.failed, index).unwrap_or(0.0);
             let late = rates.late_us.get(index).copied().flatten();
-            // A cast ends at the largest: what is beyond all buckets.
+            // The cast saturates: a lateness beyond all buckets is the largest number.
             self.late_us[index] = late.map_or(0, |us| us as u64);
         }
         self
@@ -199,7 +200,7 @@ mod tests {
         parts.add(1_000_000 + 15_000, MINUTE_MS, slot);
         assert_eq!(parts.delivered, [15.0, 30.0, 15.0, 0.0]);
         assert_eq!(parts.late_us, [7, 7, 7, 0]);
-        // What is outside is left out, not moved inside.
+        // What is outside is left out, and not counted inside.
         let mut early = Parts::new(1_000_000, 30_000, 2);
         early.add(1_000_000 - 45_000, MINUTE_MS, slot);
         early.add(900_000, 1000, slot);

@@ -1,4 +1,4 @@
-//! What follows from what was read or asked: no connections, no files, no clock.
+//! What follows from data and requests alone: no connections, no files, no clock.
 
 pub mod access;
 pub mod alerts;

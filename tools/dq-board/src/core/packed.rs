@@ -1,4 +1,4 @@
-//! What is sent to the tabs, compressed once for all of them. A gzip stream is a head, blocks and a foot; blocks that
+//! What the tabs receive, compressed once for all of them. A gzip stream is a head, blocks and a foot; blocks that
 //! refer to nothing before them fit into any stream.
 
 use std::sync::OnceLock;
@@ -7,10 +7,10 @@ use axum::body::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
 const HEAD: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// An empty block that says it is the last.
+/// An empty block that is marked as the last.
 const LAST: &[u8] = &[3, 0];
 
-/// A piece of a stream, for those who take gzip and those who do not.
+/// A piece of a stream, plain and as gzip.
 pub struct Part {
     plain: Bytes,
     packed: OnceLock<(Bytes, Crc)>,
@@ -24,7 +24,7 @@ impl Part {
         }
     }
 
-    /// As EventSource reads it. JSON has no line breaks.
+    /// The piece as EventSource reads it. JSON has no line breaks.
     pub fn event(json: &str) -> Part {
         Part::new(format!("data: {json}\n\n"))
     }
@@ -44,7 +44,7 @@ fn blocks(plain: &[u8]) -> Vec<u8> {
     loop {
         packed.reserve(plain.len() / 8 + 64);
         let rest = &plain[packer.total_in() as usize..];
-        // With memory for its output it cannot fail, and with some left over it is done.
+        // With memory for its output it cannot fail, and if some of that is left it is done.
         let _ = packer.compress_vec(rest, &mut packed, FlushCompress::Sync);
         if packed.len() < packed.capacity() && packer.total_in() as usize == plain.len() {
             return packed;

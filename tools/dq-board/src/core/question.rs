@@ -1,4 +1,4 @@
-//! What a view asks for, by its words. Equal questions share an answer.
+//! What a view asks for, as words. Equal questions share an answer.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Question {
         self.text(name).parse().ok()
     }
 
-    /// Where one begins that takes several.
+    /// The cursor at which the question begins, if it takes several of them.
     pub fn cursor(&self) -> String {
         match self.text("cursor") {
             "" => "0".to_owned(),

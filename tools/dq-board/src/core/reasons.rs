@@ -1,4 +1,4 @@
-//! Reasons of dead jobs, of which those that differ in an id, a time or a count only are one.
+//! Reasons of dead jobs; those that differ only in an id, a time or a count are one.
 
 use dq_watch::text::escape;
 
@@ -37,7 +37,7 @@ fn is_number(word: &str) -> bool {
     digits >= 4 || (starts && others <= 2 && digits > 0)
 }
 
-/// `HTTP 404`, `status 503`, `550 no such user`: three digits at the begin, or behind such a word.
+/// `HTTP 404`, `status 503`, `550 no such user`: three digits at the beginning, or after one of these words.
 fn is_status(word: &str, before: &str) -> bool {
     let three = word.len() == 3 && word.bytes().all(|it| it.is_ascii_digit());
     let names = ["http", "status", "code", "error", "smtp"];

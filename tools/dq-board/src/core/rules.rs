@@ -1,4 +1,4 @@
-//! When a rule has its next runs.
+//! The next runs of a rule.
 
 use dq::queue::recurring::cron::Cron;
 use dq::zones::Zones;

@@ -1,24 +1,24 @@
-//! How many workers are wanted.
+//! How many workers are needed.
 
 use dq_watch::model::row::Measured;
 
-/// Jobs that are to be done until then.
+/// Jobs that are to be done until an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     pub ready: u64,
     pub reserved: u64,
-    /// That become due.
+    /// Jobs that become due until then.
     pub coming: u64,
 }
 
-/// Jobs that one worker does in that time: what was said, or measured with so many jobs at a time.
+/// Jobs that one worker does in that time: as configured, or as measured.
 pub fn each(said: Option<u64>, measured: Option<Measured>, ahead_ms: i64) -> Option<f64> {
     let measured = || Some((ahead_ms as f64 / measured?.ms).max(1.0));
     let said = said.filter(|per| *per > 0).map(|per| per as f64);
     said.or_else(measured)
 }
 
-/// One more for what is begun: a worker that is not needed costs less than a job that waits.
+/// Rounds up: a worker that is not needed costs less than a job that waits.
 pub fn workers(load: Load, each: f64) -> u64 {
     let jobs = load.ready + load.reserved + load.coming;
     (jobs as f64 / each).ceil() as u64

@@ -1,5 +1,5 @@
-//! Bytes and figures as the browser gets them. Names and ids are any bytes: they travel percent-encoded, and
-//! beside that as text that is safe to show.
+//! Bytes and figures as the browser gets them. Names and ids may be any bytes: they are sent percent-encoded, and also
+//! as text that is safe to show.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -53,18 +53,18 @@ pub fn decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// What stands behind the question mark. Values are any bytes.
+/// The query part of a URL. Values may be any bytes.
 pub fn query(text: &str) -> HashMap<&str, Vec<u8>> {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs.map(|(name, value)| (name, decoded(value))).collect()
 }
 
-/// By what the browser calls a queue.
+/// The name under which the browser asks for a queue.
 pub fn name_of(key: &QueueKey) -> String {
     format!("{}:{}", key.db, encoded(&key.name))
 }
 
-/// As it comes out of a query, where the encoding is off already.
+/// The queue of a name from a query, which is already decoded.
 pub fn key_of_bytes(name: &[u8]) -> Option<QueueKey> {
     let colon = name.iter().position(|&byte| byte == b':')?;
     let db = std::str::from_utf8(&name[..colon]).ok()?.parse().ok()?;
@@ -80,7 +80,7 @@ fn late(late: Option<Late>) -> Value {
     match late {
         None => Value::Null,
         Some(Late::AtMost(us)) => us.into(),
-        // Negative: more than that.
+        // Negative: later than that.
         Some(Late::Over(us)) => (-(us as i64)).into(),
     }
 }
@@ -89,7 +89,7 @@ fn rate(per_second: f64) -> f64 {
     (per_second * 10.0).round() / 10.0
 }
 
-/// A line of the table.
+/// A row of the table.
 pub fn row(row: &Row, now: std::time::Instant, several_dbs: bool) -> Value {
     let mut shown = json!({
         "key": name_of(&row.key),
@@ -151,12 +151,12 @@ pub fn settings(settings: &Settings) -> Value {
     })
 }
 
-/// Any bytes by which a job is asked for, and as they are shown.
+/// An id, encoded as the browser asks for it and as it is shown.
 pub fn named(id: &[u8]) -> Value {
     json!({ "id": encoded(id), "name": escape::name(id) })
 }
 
-/// The beginning, in one line.
+/// The beginning of a payload, in one line.
 fn line(cut: &Cut) -> String {
     let mut text = escape::line(&cut.bytes);
     if cut.is_cut() {
@@ -186,7 +186,7 @@ pub fn peeked(job: &PeekedJob) -> Value {
     })
 }
 
-/// As in a list, with what only reading it tells.
+/// A job as in a list, with what only reading it shows.
 pub fn listed(peeked_job: &PeekedJob, job: &Job) -> Value {
     let mut shown = peeked(peeked_job);
     shown["reason"] = job.reason.as_deref().map(escape::line).into();
@@ -196,7 +196,7 @@ pub fn listed(peeked_job: &PeekedJob, job: &Job) -> Value {
     shown
 }
 
-/// As in a list of jobs that were found, whatever their state.
+/// A job as in a list of jobs that were found, in any state.
 pub fn found(job: &Job) -> Value {
     let peeked_job = PeekedJob {
         id: job.id.clone(),
@@ -216,11 +216,11 @@ pub fn measured(measured: Measured) -> Value {
     json!({ "workers": measured.workers, "ms": (measured.ms * 10.0).round() / 10.0 })
 }
 
-/// A payload as text where it is some, else in base64.
+/// A payload: text if it is valid UTF-8, else base64.
 fn payload(cut: &Cut) -> Value {
     let whole = match std::str::from_utf8(&cut.bytes) {
         Ok(text) => Some(text),
-        // Only the letter at the cut is broken.
+        // Only the character at the cut is incomplete.
         Err(error) if cut.is_cut() && error.error_len().is_none() => {
             std::str::from_utf8(&cut.bytes[..error.valid_up_to()]).ok()
         }
@@ -234,16 +234,16 @@ fn payload(cut: &Cut) -> Value {
     shown
 }
 
-/// Of what a job waits for, that many are told.
+/// Of the jobs that a job waits for, so many are shown.
 const WAITS: usize = 100;
 
-/// What it was told to wait for, and how that ended.
+/// What the job was told to wait for, and how that ended.
 fn waits(job: &Job) -> Value {
     let ids = match &job.after {
         Some(After::Jobs { ids, .. }) => ids.as_slice(),
         _ => &[],
     };
-    // The results name those that are not over, too.
+    // The results also name jobs that have not ended.
     let jobs: Vec<Value> = match job.results.as_slice() {
         [] => ids.iter().take(WAITS).map(|id| named(id)).collect(),
         results => {

@@ -1,4 +1,4 @@
-//! What visitors want done.
+//! The actions that visitors ask for.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -35,20 +35,20 @@ pub struct Asked {
     state: String,
     #[serde(default)]
     payload: String,
-    /// A purge wants the queue's name typed.
+    /// The queue's name, which a purge requires as confirmation.
     #[serde(default)]
     pub typed: String,
     /// Where jobs are moved to: a queue of the same database.
     #[serde(default)]
     to: String,
-    /// Of a recurring job: milliseconds, or an expression and its zone.
+    /// The rule of a recurring job: milliseconds, or an expression and its zone.
     #[serde(default)]
     every: Option<u64>,
     #[serde(default)]
     cron: String,
     #[serde(default)]
     tz: String,
-    /// All jobs that it means, in the words of a question.
+    /// All jobs that a filter selects, in the words of a question.
     #[serde(default)]
     pub filter: String,
 }
@@ -126,7 +126,7 @@ impl Asked {
         }
     }
 
-    /// The queue that jobs are moved to; a name that is typed as it is shown.
+    /// The queue that jobs are moved to, by a name typed as it is shown.
     fn to(&self) -> Result<QueueKey, Failure> {
         let key = wire::key_of(&self.queue).ok_or_else(|| Failure::asked("Which queue?"))?;
         let name = wire::decoded(&self.to);
@@ -136,7 +136,7 @@ impl Asked {
         }
     }
 
-    /// All queues that it concerns must be shown.
+    /// Checks that all queues concerned are shown.
     pub fn is_shown(&self, board: &Board, key: &QueueKey) -> Result<(), Failure> {
         board.shows(key)?;
         match self.act.as_str() {
@@ -145,7 +145,7 @@ impl Asked {
         }
     }
 
-    /// As the audit log tells it.
+    /// The action as the audit log has it.
     pub fn told(&self, key: &QueueKey) -> Value {
         let name = |id: &String| escape::name(&wire::decoded(id));
         let mut told =
@@ -185,7 +185,7 @@ fn asked(body: &Bytes) -> Result<(Asked, QueueKey, Act), Failure> {
     Ok((asked, key, act))
 }
 
-/// What an action would send; it is not sent.
+/// The commands that an action would send; they are not sent.
 pub async fn commands(body: Bytes) -> Response {
     match asked(&body) {
         Err(failure) => failure.into_response(),
@@ -193,7 +193,7 @@ pub async fn commands(body: Bytes) -> Response {
     }
 }
 
-/// Actions are for those who may, and written down whatever comes of them.
+/// Carries out an action if the visitor may, and records it whatever its result.
 pub async fn act(
     State(site): Shared,
     Extension(visitor): Extension<Visitor>,

@@ -1,4 +1,4 @@
-//! What the pages ask for.
+//! The requests that the pages send.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +24,15 @@ use crate::views;
 /// Bodies are a few words and perhaps a test job's payload.
 const BODY_MAX: usize = 1 << 20;
 
-/// A board, and the door to it.
+/// A board, and who may ask it.
 pub struct Site {
     pub board: Arc<Board>,
     pub guard: Arc<Guard>,
     pub tasks: Arc<Tasks>,
-    /// Where it is one of several.
+    /// The server's name, where there are several.
     pub name: Option<String>,
     pub prefix: String,
-    /// Whether the program ends, or shows this no more.
+    /// Becomes true when the program ends, or this board is no longer shown.
     pub ending: watch::Sender<bool>,
 }
 
@@ -42,12 +42,12 @@ impl Site {
     }
 }
 
-/// For a request's body and what is to be done; a purge or a retry of very many jobs takes longest.
+/// For reading a request's body and answering; a purge or a retry of very many jobs takes longest.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub type Shared = State<Arc<Site>>;
 
-/// Under their prefixes, and behind the guard.
+/// All routes, under their prefixes and behind the guard.
 pub fn routes(servers: &Arc<Servers>) -> Router {
     let guard = Arc::clone(&servers.guard);
     let mut all = Router::new();
@@ -91,7 +91,7 @@ fn pages(site: Arc<Site>) -> Router {
         .with_state(site)
 }
 
-/// An answer begins in time, or the connection is worth nothing: so does one whose body never comes.
+/// Closes a connection whose answer does not begin in time, as it does not if the body never arrives.
 pub async fn in_time(request: Request, next: Next) -> Response {
     let answer = tokio::time::timeout(PATIENCE, next.run(request)).await;
     answer.unwrap_or_else(|_| plain(StatusCode::REQUEST_TIMEOUT, "This took too long.\n"))

@@ -1,4 +1,4 @@
-//! Who may come in, and from where.
+//! Decides who may come in, and from where.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, RwLock};
@@ -17,7 +17,7 @@ use super::sessions::Sessions;
 use crate::audit::Audit;
 use crate::core::access::{Access, By, Key, Role, Users, Visitor};
 
-/// No page of another site can send this without being asked first, and that question is never answered.
+/// A page of another site cannot send this header without a preflight request, which is never answered.
 const OUR_HEADER: &str = "x-dq-board";
 
 const POLICY: &str =
@@ -30,22 +30,22 @@ pub struct Guard {
     pub audit: Arc<Audit>,
     hosts: Vec<String>,
     prefix: String,
-    /// By their names, where there are several.
+    /// The names of the servers, where there are several.
     servers: RwLock<Vec<String>>,
     guesses: Guesses,
 }
 
-/// Why one is not let in.
+/// Why a visitor is not let in.
 enum Closed {
     Full(Full),
-    /// Nothing was said, or something wrong.
+    /// No key was given, or a wrong one.
     SignIn,
     /// A user whom the proxy knows and the board does not.
     Stranger,
 }
 
 impl Guard {
-    /// `hosts`: names that browsers may use without a password, beside those of this machine.
+    /// `hosts`: names under which browsers may reach the board without a password, besides those of this machine.
     pub fn new(
         access: Access,
         sessions: Sessions,
@@ -80,8 +80,8 @@ impl Guard {
         *now.unwrap_or_else(std::sync::PoisonError::into_inner) = names;
     }
 
-    /// Without a password only the names of this machine are taken: else a page of another site could have its
-    /// own name lead here, and read as if it were ours.
+    /// Without a password only the names of this machine are accepted: otherwise another site could point its own name
+    /// here (DNS rebinding) and its pages could read the board.
     fn is_our_host(&self, headers: &HeaderMap) -> bool {
         let Some(host) = text(headers, &header::HOST) else {
             return false;
@@ -97,7 +97,7 @@ impl Guard {
             .any(|ours| ours.eq_ignore_ascii_case(name))
     }
 
-    /// Who it is that asks.
+    /// The address of the client that asks.
     pub fn client(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
         let all = headers.get_all("x-forwarded-for").iter();
         let all: Vec<&str> = all.filter_map(|value| value.to_str().ok()).collect();
@@ -140,8 +140,8 @@ impl Guard {
         }
     }
 
-    /// A token, or a password as browsers and curl send it. A right token does not wait for others who guess: it is
-    /// too long for guesses.
+    /// A token, or a password as browsers and curl send it. A right token does not wait for other visitors' guesses: it
+    /// is too long to be guessed.
     async fn by_key(
         &self,
         access: &Access,
@@ -179,7 +179,7 @@ impl Guard {
         guessed.map_err(Closed::Full)
     }
 
-    /// The cookie for one who says a password.
+    /// The cookie for a visitor who gives a right password.
     pub async fn sign_in(
         &self,
         password: &str,
@@ -207,7 +207,7 @@ impl Guard {
             .map_err(|error| plain(StatusCode::INTERNAL_SERVER_ERROR, &error))
     }
 
-    /// The server, where there are several, and what stands behind it; None elsewhere.
+    /// The server, where there are several, and the rest of the path; None outside the prefix.
     fn place<'a>(&self, path: &'a str) -> Option<(Option<&'a str>, &'a str)> {
         let place = path.strip_prefix(&self.prefix)?.strip_prefix('/')?;
         let of_server = place.split_once('/');
@@ -217,7 +217,7 @@ impl Guard {
         Some(of_server.map_or((None, place), |(name, behind)| (Some(name), behind)))
     }
 
-    /// Not under the prefix: one who only forgot the slash behind it is shown the way.
+    /// The path is not under the prefix: if only the slash after it is missing, redirects.
     fn away(&self, path: &str) -> Response {
         match path == self.prefix || path == "/" {
             true => Redirect::temporary(&format!("{}/", self.prefix)).into_response(),

@@ -1,5 +1,5 @@
-//! Passwords that are tried: one at a time from each address, and half a second after each wrong one. Whoever hangs
-//! up before the answer waits as long.
+//! Limits guessing of passwords: one at a time from each address, and half a second after each wrong one, even if the
+//! client hangs up before the answer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,11 +19,11 @@ const LINE: usize = 16;
 
 #[derive(Default)]
 pub struct Guesses {
-    /// Addresses of which one is looked at, or waits.
+    /// Addresses of which a password is checked, or waits.
     lines: Mutex<HashMap<IpAddr, Arc<AsyncMutex<()>>>>,
 }
 
-/// Too many are tried at once.
+/// Too many passwords from one address wait already.
 pub struct Full;
 
 impl IntoResponse for Full {
@@ -64,7 +64,7 @@ impl Guesses {
     }
 }
 
-/// Whoever has one address of IPv6 has all of its /64.
+/// A client with one IPv6 address has its whole /64.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! The table, and then what changes in it.
+//! The stream of the table: all of it first, and then its changes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::core::packed::{takes_gzip, Packing, Part};
 use crate::core::wire;
 use crate::servers::reader::Tab;
 
-/// A connection on which nothing is said for so long would be closed by some proxies.
+/// Some proxies would close a connection on which nothing is sent for longer.
 const QUIET: Duration = Duration::from_secs(15);
 
 pub async fn live(
@@ -67,10 +67,10 @@ pub async fn live(
     answer
 }
 
-/// What one tab is told.
+/// The stream of one tab.
 struct Telling {
     tab: Tab,
-    /// Before anything else, the last one first.
+    /// Pieces that are sent before anything else, the last one first.
     first: Vec<Arc<Part>>,
     site: Arc<Site>,
     packing: Packing,
@@ -115,7 +115,7 @@ struct Seen {
     queues: Vec<String>,
 }
 
-/// Which queues are on a tab's screen.
+/// Records which queues are on a tab's screen.
 pub async fn see(State(site): Shared, body: Bytes) -> Response {
     match serde_json::from_slice::<Seen>(&body) {
         Err(_) => plain(StatusCode::BAD_REQUEST, "Not understood.\n"),

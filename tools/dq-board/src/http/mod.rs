@@ -1,4 +1,4 @@
-//! What browsers and programs are told, and who may ask.
+//! Requests of browsers and programs, and who may send them.
 
 mod act;
 mod answer;

@@ -1,4 +1,4 @@
-//! The next runs of a rule that is only typed: by the server's own code, with this machine's time zones.
+//! The next runs of a rule that is being typed: computed by the server's own code, with this machine's time zones.
 
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};

@@ -1,4 +1,4 @@
-//! How many workers a queue wants, as a number for KEDA's metrics-api scaler.
+//! How many workers a queue needs, as a number for KEDA's metrics-api scaler.
 
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};

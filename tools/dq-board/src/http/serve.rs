@@ -1,4 +1,4 @@
-//! Connections of browsers. One that does not say what it wants in time is closed, as it keeps a place from others.
+//! Connections of browsers. A connection without a timely request is closed, as it keeps a place from others.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-/// Within which a request's head is there, counted from the connection's begin or the answer before it.
+/// How soon a request's head must be complete, counted from the begin of the connection or the last answer.
 const HEAD: Duration = Duration::from_secs(10);
-/// After an accept that failed, as it does when no file is left.
+/// The pause after an accept that failed, as it does without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long requests that are under way may take when the program ends.
+/// How long requests may still take when the program ends.
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// Until the program ends, and the requests that are under way then. Each request takes the routes of its moment.
+/// Serves until the program ends and open requests are done. Each request uses the routes of its moment.
 pub async fn serve(
     listener: TcpListener,
     routes: watch::Receiver<Router>,
@@ -62,7 +62,7 @@ async fn connection(
     });
     let connection = server.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    // What goes wrong is the browser's, or that it has gone.
+    // A failure is the browser's, or the browser has gone.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = ending.wait_for(|ends| *ends) => connection.as_mut().graceful_shutdown(),

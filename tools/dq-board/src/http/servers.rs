@@ -1,4 +1,4 @@
-//! All servers, where there are several: one line for each.
+//! All servers, where there are several: a line for each on one page.
 
 use std::sync::{Arc, Mutex};
 
@@ -39,7 +39,7 @@ impl Servers {
         *locked(&self.sites) = sites.into();
     }
 
-    /// The webhook has taken these.
+    /// Records that the webhook accepted these alerts.
     pub fn taken(&self, alerts: &[Alert]) {
         for site in self.sites().iter() {
             let its = alerts.iter().filter(|alert| alert.server == site.name);
@@ -50,7 +50,7 @@ impl Servers {
         }
     }
 
-    /// The program ends.
+    /// Announces that the program ends.
     pub fn end(&self) {
         self.sites().iter().for_each(|site| site.end());
     }

@@ -1,4 +1,4 @@
-//! Browsers that have said a password, until they sign out, the board ends, or the password is no longer one.
+//! Browsers that have signed in with a password, until they sign out, the board ends, or the password is removed.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,11 +13,11 @@ use crate::core::access::{Access, Key};
 use crate::locked::locked;
 
 const LASTS: Duration = Duration::from_secs(30 * 86_400);
-/// The oldest ends where there would be more.
+/// Sessions at most; a new one replaces the oldest.
 const MOST: usize = 1000;
 
 pub struct Sessions {
-    /// Another one for each board of a host, since browsers keep cookies of all ports together.
+    /// The cookie's name. Boards of one host need different ones, as browsers keep cookies of all ports together.
     cookie: String,
     path: String,
     open: Mutex<HashMap<String, (Key, Instant)>>,
@@ -35,7 +35,7 @@ impl Sessions {
         }
     }
 
-    /// The cookie to set.
+    /// Begins a session; returns the cookie to set.
     pub fn begin(&self, key: Key, encrypted: bool) -> Result<String, String> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).map_err(|error| format!("no randomness: {error}"))?;
@@ -51,7 +51,7 @@ impl Sessions {
         Ok(self.set(&session, LASTS.as_secs(), encrypted))
     }
 
-    /// The cookie that takes it away.
+    /// Ends a session; returns the cookie that removes the browser's.
     pub fn end(&self, headers: &HeaderMap) -> String {
         let mut open = locked(&self.open);
         for session in self.said(headers) {
@@ -76,7 +76,7 @@ impl Sessions {
         Some(key.clone())
     }
 
-    /// Another site of the same domain may have set a cookie of that name, too.
+    /// The values of all cookies of that name: another site of the same domain may have set one, too.
     fn said<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
         let cookies = headers.get_all(header::COOKIE).iter();
         cookies
@@ -87,7 +87,7 @@ impl Sessions {
             .map(|(_, session)| session)
     }
 
-    /// Those go whose password is no longer one; the others get its role.
+    /// Ends sessions whose password is no longer valid; the others get its role.
     pub fn keep(&self, access: &Access) {
         locked(&self.open).retain(|_, (key, _)| {
             let now = access.password(&key.secret).cloned();

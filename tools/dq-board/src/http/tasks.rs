@@ -1,4 +1,4 @@
-//! Actions on all jobs that a filter means.
+//! Actions on all jobs that a filter selects.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::core::filter::Filter;
 use crate::core::wire;
 use crate::tasks::Order;
 
-/// Those who may only look may count.
+/// Visitors who may only read may count.
 pub async fn begin(
     State(site): Shared,
     Extension(visitor): Extension<Visitor>,
@@ -54,7 +54,7 @@ fn is_allowed(site: &Site, visitor: &Visitor, asked: &Asked, order: &Order) -> R
     is_typed_if_it_must(asked, &order.key)
 }
 
-/// What is written down of a task.
+/// What is recorded of a task.
 #[derive(Clone)]
 struct Log {
     audit: Arc<Audit>,
@@ -116,7 +116,7 @@ fn order(asked: &Asked, key: &QueueKey) -> Result<Order, Failure> {
             id: id(),
             delay_ms: 0,
         }),
-        // What a worker got in between stays with it.
+        // A job that a worker has got in between stays with the worker.
         "delete" if filter.state != Some(JobState::Reserved) => Some(Act::Cancel { id: id() }),
         "delete" => Some(Act::Delete { id: id() }),
         "cancel" => Some(Act::Cancel { id: id() }),

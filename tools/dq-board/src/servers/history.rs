@@ -1,4 +1,4 @@
-//! What queues did, minute by minute for a day and hour by hour for a year: in a file, or in memory alone.
+//! The history of queues, by minute for a day and by hour for a year: in a file, or only in memory.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::core::history::{Parts, Slot, Told, HOUR_MS, MINUTE_MS};
 
 type Numbers = (u64, u64, u64, u64, u64, u64);
 type Slots = TableDefinition<'static, (&'static [u8], u32), Numbers>;
-/// Slots in which the board was there.
+/// Slots during which the board ran.
 type Known = TableDefinition<'static, u32, ()>;
 
 /// Length of a slot, how many are kept, and where.
@@ -39,12 +39,12 @@ const RINGS: [Ring; 2] = [
     },
 ];
 
-/// What is to be told or was told, by what it is about: whether the webhook took it, and the alert as JSON.
+/// Alerts by what they are about: whether the webhook accepted the last one, and that alert as JSON.
 const ALERTS: TableDefinition<'static, &str, (bool, &str)> = TableDefinition::new("alerts");
 
 pub struct History {
     file: Database,
-    /// What each queue had told when it was last written down.
+    /// What each queue reported when it was last recorded.
     told: HashMap<QueueKey, Told>,
     minute: u32,
     trimmed: u32,
@@ -79,8 +79,8 @@ impl History {
         Ok(history)
     }
 
-    /// Writes down what the last minutes brought, if one is over. A queue that is seen for the first time has told
-    /// only how it stands.
+    /// Records what the last minutes brought, once a minute is over. Of a queue that is new only its totals are noted:
+    /// what they grew by is not known.
     pub fn tick<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row>,
@@ -98,7 +98,7 @@ impl History {
         Ok(())
     }
 
-    /// What was done since the last time belongs to the minute that began then.
+    /// What was done since the last call belongs to the minute that began with that call.
     pub fn write_down<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row>,
@@ -151,22 +151,22 @@ impl History {
         Ok(())
     }
 
-    /// Other servers' totals are no growth of these.
+    /// Forgets the totals: other servers' totals are no growth of these.
     pub fn forget_totals(&mut self) {
         self.told.clear();
     }
 
-    /// These are on their way to the webhook.
+    /// Keeps alerts that are on their way to the webhook.
     pub fn keep_alerts(&self, alerts: &[Alert]) -> Result<(), String> {
         self.change_alerts(alerts, |alert, _| Some((false, alert.clone())))
     }
 
-    /// The webhook has taken these. What is over need not be known any more.
+    /// Records that the webhook accepted these alerts. Resolved ones are then removed.
     pub fn alerts_taken(&self, alerts: &[Alert]) -> Result<(), String> {
         self.change_alerts(alerts, |alert, kept| match kept {
             Some((_, kept)) if kept == *alert && alert.state == State::Resolved => None,
             Some((_, kept)) if kept == *alert => Some((true, kept)),
-            // Something newer is on its way.
+            // A newer alert is on its way.
             other => other,
         })
     }
@@ -197,7 +197,7 @@ impl History {
         change_all().map_err(|error| error.to_string())
     }
 
-    /// All that are kept, and whether the webhook took them.
+    /// All alerts that are kept, and whether the webhook accepted them.
     pub fn alerts(&self) -> Result<Vec<(bool, Alert)>, String> {
         let all = || -> Result<Vec<(bool, Alert)>, Box<dyn std::error::Error>> {
             let table = self.file.begin_read()?.open_table(ALERTS)?;
@@ -207,7 +207,7 @@ impl History {
         all().map_err(|error| error.to_string())
     }
 
-    /// A queue's past in these parts, with what was not written down yet.
+    /// A queue's history in these parts, including what is not recorded yet.
     pub fn parts(
         &self,
         row: Option<&Row>,
@@ -244,7 +244,7 @@ impl History {
         for slot in slots.range((name.as_slice(), first)..=(name.as_slice(), last))? {
             let (place, slot) = slot?;
             let at_ms = i64::from(place.value().1) * ring.long_ms;
-            // Of the hour that is under way only a part is over.
+            // Of the current hour only a part is over.
             let long_ms = ring.long_ms.min((now_ms - at_ms).max(1));
             parts.add(at_ms, long_ms, slot_of(slot.value()));
         }

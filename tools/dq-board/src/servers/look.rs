@@ -1,5 +1,5 @@
-//! What one view asks for beside the table. Tabs that look at the same share one answer for a second, and few
-//! questions are under way at a time.
+//! What views ask for besides the table. Tabs that show the same share one answer for a second, and only a few
+//! questions are asked at a time.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -19,11 +19,11 @@ use super::reader::Reader;
 use crate::core::failure::Failure;
 use crate::locked::locked;
 
-/// Questions to the servers under way at a time.
+/// Questions sent to the servers at a time.
 const AT_ONCE: usize = 4;
-/// Connections kept for the next question, to each node.
+/// Idle connections kept to each node.
 const KEPT: usize = 2;
-/// How long an answer is good for others, too.
+/// How long other tabs may get the same answer.
 const FRESH: Duration = Duration::from_millis(900);
 /// Answers remembered at most.
 const REMEMBERED: usize = 500;
@@ -55,7 +55,7 @@ impl Looker {
         locked(&self.links).clear();
     }
 
-    /// The answer to that question, perhaps one that another tab has just got.
+    /// The answer to this question, perhaps one that another tab has just got.
     pub async fn shared<F: Future<Output = Result<String, Failure>>>(
         &self,
         question: String,
@@ -75,7 +75,7 @@ impl Looker {
     fn slot(&self, question: String) -> Slot {
         let mut answers = locked(&self.answers);
         if answers.len() >= REMEMBERED {
-            // Those that are being asked just now are held by somebody else, too.
+            // Answers that are being asked for have another owner, too.
             answers.retain(|_, slot| Arc::strong_count(slot) > 1);
         }
         Arc::clone(answers.entry(question).or_default())
@@ -98,7 +98,7 @@ impl Looker {
         .map_err(Failure::Lost)
     }
 
-    /// Commands that change jobs, sent once: a lost connection leaves it open which of them were carried out.
+    /// Sends commands that change jobs, once: after a lost connection it is unknown which of them were carried out.
     pub async fn change(
         self: &Arc<Looker>,
         key: QueueKey,
@@ -120,12 +120,12 @@ impl Looker {
         said
     }
 
-    /// Who acts wants to see what came of it.
+    /// Forgets answers: whoever acts wants to see the result.
     fn forget(&self) {
         locked(&self.answers).retain(|_, slot| Arc::strong_count(slot) > 1);
     }
 
-    /// A lost connection leaves it open what was done.
+    /// Carries out an action; after a lost connection it is unknown what was done.
     pub async fn act(self: &Arc<Looker>, key: QueueKey, act: Act) -> Result<Done, Failure> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let looker = Arc::clone(self);
@@ -157,11 +157,11 @@ impl Looker {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let looker = Arc::clone(self);
         let asking = move || {
-            // Kept until the work is done, even if nobody waits for it any more.
+            // Held until the work is done, even if nobody waits for it any more.
             let _place = place;
             let mut node = looker.reader.node_of(&key);
             let mut lost = String::new();
-            // A link that was kept may be dead by now, and a queue may have moved.
+            // A connection that was kept may be dead by now, and a queue may have moved.
             for _ in 0..KEPT + 2 {
                 let (name, mut link) = looker.link(node.as_deref())?;
                 match work(&mut link, &key) {
@@ -186,7 +186,7 @@ impl Looker {
         known.unwrap_or_else(|| address.to_owned())
     }
 
-    /// To that node, or the first one.
+    /// A connection to that node, or to the first one.
     fn link(&self, node: Option<&str>) -> Result<(String, Link), String> {
         let target = locked(&self.first).clone();
         let first = target.name();

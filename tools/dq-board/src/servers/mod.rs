@@ -1,4 +1,4 @@
-//! What the servers are asked.
+//! Everything that asks the servers.
 
 pub mod history;
 pub mod look;

@@ -1,4 +1,4 @@
-//! A queue's past as Prometheus has it, with the names that tools/metrics gives.
+//! A queue's history from Prometheus, with the metric names of tools/metrics.
 
 use axum::body::Bytes;
 use dq_watch::model::QueueKey;
@@ -10,14 +10,14 @@ use crate::core::history::{Parts, Rates};
 use crate::core::wire;
 use crate::web::Web;
 
-/// Over a shorter time there may be too few scrapes for a rate.
+/// A shorter time may have too few scrapes for a rate.
 const SHORTEST_MS: i64 = 60_000;
 
 #[derive(Clone)]
 pub struct Source {
-    /// Without a slash behind it.
+    /// Without a slash at its end.
     pub url: String,
-    /// More matchers, as `instance="10.0.0.5:9121"`.
+    /// More matchers, such as `instance="10.0.0.5:9121"`.
     pub labels: String,
     pub headers: HeaderMap,
 }
@@ -40,12 +40,12 @@ struct Data {
 
 #[derive(Deserialize)]
 struct Series {
-    /// Seconds, and a number as text.
+    /// Pairs of seconds and a number as text.
     values: Vec<(f64, String)>,
 }
 
 impl Prometheus {
-    /// Fills what was before now.
+    /// Fills the parts that are before now.
     pub async fn past(&self, key: &QueueKey, parts: Parts) -> Result<Parts, String> {
         let Ok(name) = std::str::from_utf8(&key.name) else {
             return Ok(parts);
@@ -77,7 +77,7 @@ impl Prometheus {
         }))
     }
 
-    /// A value at the end of each part, where there is one.
+    /// Asks for a value at the end of each part; None where there is none.
     async fn ask(
         &self,
         query: String,
@@ -124,7 +124,7 @@ impl Prometheus {
     }
 }
 
-/// A string of PromQL.
+/// Quotes a string for PromQL.
 fn quoted(name: &str) -> String {
     let mut text = String::from('"');
     for letter in name.chars() {

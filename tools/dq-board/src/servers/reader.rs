@@ -1,5 +1,5 @@
-//! One reader for all tabs: the servers are read by the threads of dq-watch, and what changed since the last
-//! second is written down once, whoever listens.
+//! One reader for all tabs: the threads of dq-watch read the servers, and what changed since the last tick is written
+//! once for all tabs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::mpsc::{channel, Receiver};
@@ -25,19 +25,19 @@ use crate::core::packed::Part;
 use crate::core::wire;
 use crate::locked::locked;
 
-/// Between two readings while nobody looks: what was delivered is still written down.
+/// The time between two readings while no tab is open: history is still recorded.
 const UNSEEN: Duration = Duration::from_secs(10);
 
 /// Changes that a tab may lag behind before it is sent everything anew.
 const LAG: usize = 16;
 
-/// Queues that one tab may say it sees.
+/// Queues that one tab may say are on its screen.
 const SEEN_BY_ONE: usize = 100;
 
 pub struct Reader {
     state: Mutex<State>,
     interval: Duration,
-    /// Of its server, where there are several.
+    /// The server's name, where there are several.
     name: Option<String>,
 }
 
@@ -46,24 +46,24 @@ struct State {
     scope: Scope,
     fleet: Fleet,
     history: History,
-    /// Queues heard of since the last change was sent.
+    /// Queues reported since the last change was sent.
     heard: BTreeSet<QueueKey>,
-    /// What the tabs have.
+    /// What the tabs already have.
     head: Value,
     rows: BTreeMap<QueueKey, Arc<str>>,
     changes: broadcast::Sender<Arc<Part>>,
-    /// What each tab sees.
+    /// The queues on the screen of each tab.
     tabs: HashMap<u64, Vec<QueueKey>>,
     next_tab: u64,
     watches: HashMap<String, Watch>,
     watcher: Option<Watcher>,
-    /// Alerts that the webhook had not taken when the board ended.
+    /// Alerts that the webhook had not accepted when the board ended.
     untold: Vec<Alert>,
     /// How often the servers are read.
     pace: Duration,
 }
 
-/// A tab's place at the reader, until it is dropped.
+/// A tab's subscription to the reader, until it is dropped.
 pub struct Tab {
     reader: Arc<Reader>,
     pub number: u64,
@@ -120,7 +120,7 @@ impl Reader {
         }
     }
 
-    /// By which rules there are alerts from now on.
+    /// Sets the rules of alerts from now on.
     pub fn watch_for(&self, rules: Option<Rules>) {
         let mut state = self.state();
         state.watcher = match (state.watcher.take(), rules) {
@@ -134,7 +134,7 @@ impl Reader {
         state.pace(self.interval);
     }
 
-    /// Writes down what was done, and tells the tabs what has changed. What is worth an alert comes back.
+    /// Records history, and sends the tabs what has changed. Returns the alerts.
     pub fn tick(&self) -> Vec<Alert> {
         let mut state = self.state();
         let State {
@@ -147,12 +147,12 @@ impl Reader {
         state.alerts()
     }
 
-    /// The webhook has taken these, so that a restart does not tell them again.
+    /// Records that the webhook accepted these alerts, so that a restart does not send them again.
     pub fn taken(&self, alerts: &[Alert]) {
         complain(self.state().history.alerts_taken(alerts));
     }
 
-    /// Before the program ends.
+    /// Records what is left, before the program ends.
     pub fn close(&self) -> Result<(), String> {
         let mut state = self.state();
         let State {
@@ -176,7 +176,7 @@ impl Reader {
         }
     }
 
-    /// Nothing is read any more. What was written down is another reader's from now on.
+    /// Stops reading. Returns the history, for another reader.
     pub fn stop(&self) -> Result<History, String> {
         let mut state = self.state();
         let State {
@@ -191,12 +191,12 @@ impl Reader {
         Ok(empty)
     }
 
-    /// What all its queues are together.
+    /// The sums over all its queues.
     pub fn head(&self) -> Value {
         self.state().head()
     }
 
-    /// What a tab has on its screen is read first.
+    /// Sets what a tab has on its screen: that is read first.
     pub fn see(&self, tab: u64, mut keys: Vec<QueueKey>) {
         keys.truncate(SEEN_BY_ONE);
         let mut state = self.state();
@@ -226,7 +226,7 @@ impl Reader {
         state.servers.board.row(key)?.measured()
     }
 
-    /// Deliveries of the last minute, by the second.
+    /// Deliveries of the last minute, for each second.
     pub fn seconds(&self, key: &QueueKey, count: usize) -> Vec<f64> {
         let state = self.state();
         let row = state.servers.board.row(key);
@@ -237,7 +237,7 @@ impl Reader {
         all
     }
 
-    /// What a queue did, in so many parts from so long ago on; by this machine's clock, as it was written down.
+    /// A queue's history from so long ago on, in so many parts; by this machine's clock, which recorded it.
     pub fn past(
         &self,
         key: &QueueKey,
@@ -260,7 +260,7 @@ fn complain(written: Result<(), String>) {
 }
 
 impl Tab {
-    /// Everything anew, for one that lagged.
+    /// The whole table, for a tab that fell behind.
     pub fn again(&mut self) -> Arc<Part> {
         let state = self.reader.state();
         self.changes = state.changes.subscribe();
@@ -278,7 +278,7 @@ impl Drop for Tab {
 }
 
 impl State {
-    /// While somebody looks, or alerts are wanted, the servers are read as often as they can be.
+    /// The servers are read as often as configured while a tab is open or alerts are wanted.
     fn pace(&mut self, interval: Duration) {
         let wanted = !self.tabs.is_empty() || self.watcher.is_some();
         let pace = if wanted { interval } else { UNSEEN };
@@ -288,7 +288,7 @@ impl State {
         }
     }
 
-    /// One that knows what was told before the board began.
+    /// A watcher that knows the alerts from before the board started.
     fn watcher(&mut self, server: Option<String>, rules: Rules) -> Watcher {
         let mut watcher = Watcher::new(server, rules);
         let kept = self.history.alerts().unwrap_or_else(|error| {
@@ -338,14 +338,14 @@ impl State {
         if let News::Scanned { found, .. } = &report.news {
             self.heard.extend(found.iter().cloned());
         }
-        // Nobody asks these threads for details or actions.
+        // These threads are never asked for details or actions.
         let _ = self.servers.hear(report);
         for out in std::mem::take(&mut self.servers.outbox) {
             self.fleet.carry_out(out);
         }
     }
 
-    /// A server tells the sums of all that it has: what is not shown must not be told by them.
+    /// A server reports sums over all its queues: they must not reveal queues that are not shown.
     fn overall(&self) -> Overall {
         let figures = self
             .servers
@@ -384,7 +384,7 @@ impl State {
         })
     }
 
-    /// Brings what is written down up to date. The keys of the rows that changed, and of those that went.
+    /// Brings the rows up to date. Returns the keys of the rows that changed, and of those that were removed.
     fn refresh(&mut self) -> (Vec<QueueKey>, Vec<QueueKey>) {
         let several = self.servers.board.several_dbs();
         let now = self.servers.now().here;
@@ -415,7 +415,7 @@ impl State {
 
     fn tell(&mut self) {
         if let Some(change) = self.change() {
-            // Without anybody who listens it is lost, and nobody misses it.
+            // Fails if no tab listens, and then nobody needs it.
             let _ = self.changes.send(change);
         }
     }
@@ -453,7 +453,7 @@ impl State {
         Arc::new(Part::event(&json))
     }
 
-    /// Tells the nodes which queues are on somebody's screen.
+    /// Tells the nodes which queues are on a screen.
     fn watch(&mut self) {
         let seen: BTreeSet<&QueueKey> = self.tabs.values().flatten().collect();
         let mut watches: HashMap<String, Watch> = HashMap::new();

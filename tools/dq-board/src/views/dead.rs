@@ -1,4 +1,4 @@
-//! Why jobs are dead: their reasons counted.
+//! The reasons of dead jobs, counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::core::filter::Filter;
 use crate::core::question::Question;
 use crate::core::reasons;
 
-/// Reasons told.
+/// Reasons shown.
 const REASONS: usize = 12;
 
 pub async fn died(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {

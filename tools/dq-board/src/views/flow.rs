@@ -14,7 +14,7 @@ use crate::core::flow::{columns, Column, Edges, Id, LEVELS};
 use crate::core::question::Question;
 use crate::core::wire;
 
-/// Jobs of one graph that are read to find what they are after.
+/// Jobs of one graph that are read to find which jobs they are after.
 const READ_MAX: usize = 1000;
 
 /// What is known of the jobs of a graph.
@@ -22,7 +22,7 @@ const READ_MAX: usize = 1000;
 struct Known {
     edges: Edges,
     states: HashMap<Id, String>,
-    /// There were too many to read these.
+    /// There were too many jobs to read these.
     unread: HashSet<Id>,
 }
 
@@ -36,7 +36,7 @@ impl Known {
         }
         for ended in &job.results {
             self.edges.add(&ended.id, &job.id);
-            // Of those that are no longer kept it is all that is known.
+            // It is all that is known of jobs that are no longer kept.
             if let Some(outcome) = &ended.outcome {
                 let state = self.states.entry(ended.id.clone());
                 state.or_insert_with(|| outcome.clone());
@@ -81,7 +81,7 @@ pub async fn flow(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     Ok(json!({ "columns": columns, "edges": edges, "part": walked.more.is_some() }))
 }
 
-/// What it is after is found from job to job.
+/// Follows what the job is after, from job to job.
 async fn look_back(
     board: &Arc<Board>,
     question: &Question,
@@ -124,7 +124,7 @@ fn shown(column: &Column, known: &Known) -> Json {
     })
 }
 
-/// Between jobs that are shown, by their ids.
+/// The edges between jobs that are shown, by ids.
 fn shown_edges(columns: &[Column], edges: &Edges) -> Vec<[String; 2]> {
     let shown: HashSet<&Id> = columns.iter().flat_map(|column| &column.shown).collect();
     let mut pairs = Vec::new();

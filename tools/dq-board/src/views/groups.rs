@@ -18,7 +18,7 @@ const STEP: usize = 1000;
 const STEPS: usize = 20;
 const SHOWN: usize = 50;
 
-/// Of those that some steps look at, the ones with most waiting jobs.
+/// Of the groups that some steps look at, those with most waiting jobs.
 pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let mut cursor = question.cursor();
     let part = question.bytes("part");
@@ -49,7 +49,7 @@ pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Fail
         let size = |group: &Group| (group.waiting, group.reserved);
         size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
     });
-    // One that was told twice while the server's table grew.
+    // A group that was listed twice while the server's table grew.
     all.dedup_by(|a, b| a.name == b.name);
     all.truncate(SHOWN);
     let groups: Vec<Json> = all.iter().map(wire::group).collect();

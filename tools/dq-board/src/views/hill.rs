@@ -29,12 +29,12 @@ const ZOOMS: [(&str, i64, usize); 6] = [
     ("year", 31_536_000_000, 73),
 ];
 
-/// A chart that is not one of these has about so many parts, each of a second or more, and reaches at most so far.
+/// A chart of another width has about so many parts, each of a second or more, and spans at most so much time.
 const PARTS: i64 = 180;
 const FINEST_MS: i64 = 1000;
 const FARTHEST_MS: i64 = 2 * 31_536_000_000;
 
-/// Parts of a chart, those before now and those that come. Where both are there, now lies between two.
+/// Parts of a chart: past and coming ones. If it has both, now is where they meet.
 #[derive(Debug, PartialEq)]
 struct Range {
     from_ms: i64,
@@ -82,7 +82,7 @@ impl Range {
         }
     }
 
-    /// Where what comes begins, and where it ends.
+    /// Where the coming parts begin and end.
     fn coming_ms(&self) -> (i64, i64) {
         let begin = self.from_ms + self.each_ms * self.past as i64;
         (begin, begin + self.each_ms * self.coming as i64)
@@ -100,7 +100,7 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     };
     let (begin, end) = range.coming_ms();
     let end = end.max(now);
-    // What is due already stands before the hill, and what comes later behind it.
+    // What is due already is counted apart, and so is what comes after the chart's end.
     let mut commands = vec![ask(0, now, 1), ask(end, LAST, 1)];
     if range.coming > 0 {
         commands.push(ask(begin, end, range.coming));
@@ -115,7 +115,7 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     };
     let (ago, each) = (now - range.from_ms, range.each_ms);
     let past = board.past(&question.key, ago, each, range.past).await;
-    // Without a past there still is what is coming.
+    // What is coming is shown even without history.
     let (past, wrong) = match past {
         Ok(past) => (past, None),
         Err(error) => (Parts::new(range.from_ms, each, range.past), Some(error)),
@@ -141,7 +141,7 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     Ok(shown)
 }
 
-/// What is to be done now and until then. A queue that does not exist has nothing to do.
+/// Jobs that are to be done now and until then. A queue that does not exist has none.
 pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<Load, Failure> {
     let now = board.reader.server_ms();
     let mut forecast = about(key, "DQ.FORECAST", b"FROM");

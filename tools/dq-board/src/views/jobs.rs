@@ -1,4 +1,4 @@
-//! The jobs of one state in its order, one job with all it has, and the jobs that a filter means.
+//! The jobs of one state in its order, one job in full, and the jobs that a filter selects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::core::wire;
 
 /// Jobs on a page.
 const PAGE: usize = 50;
-/// A page with more payload than this is shown without reasons, results and what is waited for: for these each job
-/// is read.
+/// A page with more bytes of payload is shown without reasons, results and what jobs wait for: these require reading
+/// each job.
 const READ_MAX: usize = 256 * 1024;
-/// What one question of a search does: then it tells what it has, and how far it looked.
+/// The most that one question of a search does: then it returns what it found, and where to continue.
 const SEARCHED: Enough = Enough {
     found: PAGE,
     looked: 20_000,
@@ -73,7 +73,7 @@ pub async fn job(board: &Arc<Board>, question: Question) -> Result<Json, Failure
     })
 }
 
-/// One that has the whole id comes first, then all others, as many at a time as make a page or more.
+/// A job with exactly that id comes first, then all others, at least a page at a time.
 pub async fn find(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let filter = Filter::of(|name| question.bytes(name))
         .ok_or_else(|| Failure::asked("This is not a filter."))?;
@@ -89,7 +89,7 @@ pub async fn find(board: &Arc<Board>, question: Question) -> Result<Json, Failur
         }
         let job = reply::job(&values[0], IN_LIST);
         let fits = |job: &Job| filter.fits(job, board.reader.server_ms());
-        // Its payload may be what is asked for, too: then the search finds it.
+        // If its payload must match, too, the search finds it.
         let job = job.filter(|job| fits(job) && !filter.asks_for_payload());
         found.extend(job.as_ref().map(wire::found));
     }

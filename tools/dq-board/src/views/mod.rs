@@ -45,7 +45,7 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
     answer.map(|answer| answer.to_string())
 }
 
-/// What the server says instead of an answer.
+/// The server's refusal, if it refuses.
 pub fn refusal(value: &Value) -> Option<Failure> {
     reply::error(value).map(|error| Failure::Refused(escape::line(error.as_bytes())))
 }

@@ -1,4 +1,4 @@
-//! Jobs that come again, with their next runs.
+//! Recurring jobs, with their next runs.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const STEPS: usize = 20;
 const FOUND_MAX: usize = 50;
 const NEXT_RUNS: usize = 3;
 
-/// Of each job of some steps, whether it comes again, which costs the server no payload.
+/// Asks of each job in some steps whether it recurs, which costs the server no payload.
 pub async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let mut cursor = question.cursor();
     let all = Filter::default();

@@ -54,7 +54,7 @@ fn keep_slowest(slow: &mut Vec<(u64, Job)>) {
     slow.truncate(SHOWN);
 }
 
-/// Of sorted numbers, the one that so many in a hundred do not exceed.
+/// Of sorted numbers, the smallest that `percent` of them do not exceed.
 fn share(sorted: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()

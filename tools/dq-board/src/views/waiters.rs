@@ -1,4 +1,4 @@
-//! Which blocked jobs wait for one: the server tells of each what it waits for, so they are looked through.
+//! Which blocked jobs wait for a job: the server only says what each one waits for, so all are searched.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn waits_for(job: &Job, of: &Job) -> bool {
     match &job.after {
         None => false,
         Some(After::Jobs { ids, .. }) => ids.contains(&of.id),
-        // A group waits for none that has ended.
+        // A job that has ended no longer holds up those that wait for its group.
         Some(After::Group(name)) => {
             of.group.as_ref() == Some(name) && of.state != "dead" && of.state != "done"
         }

@@ -1,5 +1,5 @@
-//! Reading many jobs with all they have: some at a time, and not too much for one question, as the server sends the
-//! payload and the result with each.
+//! Reads many jobs in full: some at a time, and not too much for one question, as the server sends the payload and the
+//! result with each.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
 
-/// One question looks at so many jobs, or until so much was read.
+/// One question reads so many jobs, or until it has read so many bytes.
 const JOBS: usize = 2000;
 const BYTES: usize = 8 << 20;
-/// Of that, at a time.
+/// Bytes and jobs that are read at a time.
 const BYTES_AT_ONCE: usize = 1 << 20;
 const FIRST: usize = 4;
 const AT_ONCE: usize = 500;
-/// Ids that the first step looks at, and that one step does at most where few are found.
+/// Ids that the first step looks at, and the most for one step where few are found.
 const FIRST_STEP: usize = 16;
 const STEP_MAX: usize = 1000;
 
@@ -32,7 +32,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Jobs to read at a time, by what one weighed so far.
+    /// Jobs to read at a time, by the mean weight of those read so far.
     fn step(&self) -> usize {
         match self.bytes.checked_div(self.jobs) {
             None => FIRST,
@@ -40,7 +40,8 @@ impl Reading {
         }
     }
 
-    /// Those of these jobs that are there, until it is too much, if that is a reason; and how many were asked for.
+    /// Reads those of these jobs that exist, up to the limit of bytes unless `all`. Also returns how many were asked
+    /// for.
     pub async fn jobs(
         &mut self,
         board: &Arc<Board>,
@@ -72,7 +73,7 @@ impl Reading {
 #[derive(Clone, Copy)]
 pub struct Enough {
     pub found: usize,
-    /// Ids looked at.
+    /// Ids that were looked at.
     pub looked: usize,
 }
 
@@ -81,17 +82,17 @@ pub const ALL_THAT_ONE_MAY: Enough = Enough {
     looked: usize::MAX,
 };
 
-/// How far a question came.
+/// How far a question got.
 pub struct Walked {
     pub found: usize,
-    /// Ids that the server looked at, about.
+    /// About how many ids the server looked at.
     pub looked: usize,
-    /// Where the next one goes on.
+    /// Where the next question continues.
     pub more: Option<String>,
 }
 
-/// The jobs that a filter means, each once, from a cursor on. None of a step is left out, since no cursor leads into
-/// it: where its jobs are too heavy to read all of them, the next question takes it again, smaller.
+/// The jobs that a filter selects, each once, from a cursor on. No cursor points into a step, so none of its jobs may
+/// be left out: if they are too heavy to read at once, the next question repeats the step with a smaller size.
 pub async fn walk(
     board: &Arc<Board>,
     key: &QueueKey,
@@ -131,21 +132,21 @@ pub async fn walk(
     }
 }
 
-/// Where a question goes on: behind a cursor of the server, with steps of what size.
+/// Where a question continues: the server's cursor, and the size of the next step.
 fn parted(cursor: &str) -> (String, usize) {
     let (cursor, step) = cursor.split_once('~').unwrap_or((cursor, ""));
     let step = step.parse().unwrap_or(FIRST_STEP);
     (cursor.to_owned(), step.clamp(1, STEP_MAX))
 }
 
-/// Jobs that a filter means, for what is done to them: they are read only where the filter needs it.
+/// Jobs that a filter selects, to act on them: they are read only if the filter needs it.
 pub struct Step {
     pub ids: Vec<Vec<u8>>,
     pub looked: usize,
     pub more: Option<String>,
 }
 
-/// Few enough that what is done to them in one command holds nobody up.
+/// Few enough that one command on all of them does not hold up other clients.
 const ACTED: Enough = Enough {
     found: 100,
     looked: 1000,
@@ -174,7 +175,7 @@ pub async fn step(
     })
 }
 
-/// So many that about `wanted` of them will be found, at first not many more than before.
+/// A step in which about `wanted` jobs will be found, at most twice as large as the last one.
 fn next_step(step: usize, found: usize, wanted: usize) -> usize {
     (wanted * step / found.max(1)).clamp(1, (2 * step).min(STEP_MAX))
 }

@@ -1,8 +1,8 @@
 //! A tube of beanstalkd, over its protocol.
 //!
-//! beanstalkd has no command that lists jobs. But ids are numbers that count up from 1 over all tubes, and
-//! `stats-job` and `peek` show a job by its id without taking it. So all ids are asked for, up to the
-//! latest one; what that is, only `put` tells: a job is put into a tube of its own, and deleted at once.
+//! beanstalkd has no command that lists jobs. But ids are numbers that count up from 1 over all tubes, and `stats-job`
+//! and `peek` show a job by its id without taking it. So all ids are asked for, up to the latest one. Only `put`
+//! reveals that one: a job is put into a tube of its own, and deleted at once.
 
 use anyhow::{bail, Context, Result};
 
@@ -11,7 +11,7 @@ use super::scan::left;
 use super::{Pass, Source};
 use crate::entry::{now_ms, Entry, Item, JobOptions};
 
-/// Nobody watches it.
+/// No worker watches this tube.
 const PROBE_TUBE: &str = "dq-import-probe";
 
 /// beanstalkd's own longest delay, so that no worker gets the probe even if it watched the tube.
@@ -74,13 +74,13 @@ impl Job {
         self.version_before(0)
     }
 
-    /// As it was before so many of its reservations.
+    /// The version before so many reservations.
     fn version_before(&self, reservations: u64) -> String {
         let reserves = self.reserves.saturating_sub(reservations);
         format!("{} {} {} {reserves}", self.pri, self.ttr_s, self.events)
     }
 
-    /// Whole seconds are all that beanstalkd tells. The next one, so that the job is never early.
+    /// beanstalkd reports whole seconds. The next one is taken, so that the job is never early.
     fn due_ms(&self) -> u64 {
         match self.state.as_str() {
             "delayed" => now_ms() + (self.left_s + 1) * 1000,
@@ -99,7 +99,7 @@ impl Job {
             payload: body,
             due_ms: self.due_ms(),
             options: JobOptions {
-                // Its numbers reach twice as far as dq's: those beyond are equal there, behind all others.
+                // beanstalkd's priorities reach twice as far as dq's: those beyond become equal, and come last.
                 priority: Some(self.pri.min(i32::MAX.into())),
                 ttr_ms: Some(self.ttr_s * 1000),
                 ..JobOptions::default()
@@ -127,7 +127,7 @@ impl Tube {
         })
     }
 
-    /// The id of the job put last, by anybody.
+    /// The id of the latest job, whoever put it.
     fn latest_id(&mut self) -> Result<u64> {
         let answer = self.client.ask_one(PROBE)?;
         if !answer.is("INSERTED") {
@@ -151,7 +151,7 @@ impl Tube {
         self.client.ask(&commands)
     }
 
-    /// Takes a job, so that nobody else can have it, and deletes it if nothing has happened to it.
+    /// Reserves a job, so that nobody else can, and deletes it if nothing has happened to it since it was read.
     fn delete_unchanged(&mut self, entry: &Entry, id: u64) -> Result<bool> {
         if !self
             .client
@@ -166,8 +166,8 @@ impl Tube {
         if job.version_before(1).as_bytes() == entry.version {
             return Ok(self.client.ask_one(&format!("delete {id}"))?.is("DELETED"));
         }
-        // Somebody was quicker between the look at it and this. How long it had to wait still, nobody
-        // can tell now: all of its delay again is late, but not early.
+        // The job was changed after it was read. How long it had still to wait is unknown by now: the whole delay again
+        // is late, but not early.
         self.client.ask_one(&match job.buries {
             0 => format!("release {id} {} {}", job.pri, job.delay_s),
             _ => format!("bury {id} {}", job.pri),
@@ -181,13 +181,13 @@ impl Source for Tube {
         format!("beanstalkd's tube {}", self.tube)
     }
 
-    /// A tube is there as long as it has jobs, or somebody uses it.
+    /// A tube exists as long as it has jobs, or a client uses it.
     fn exists(&mut self) -> Result<bool> {
         let stats = format!("stats-tube {}", self.tube);
         Ok(self.client.ask_one(&stats)?.is("OK"))
     }
 
-    /// Ids, not jobs: what a pass has to look at.
+    /// The number of ids, not of jobs: a pass looks at each id.
     fn size(&mut self) -> Result<u64> {
         Ok((self.latest_id()? + 1).saturating_sub(self.first_id))
     }
@@ -216,7 +216,7 @@ impl Source for Tube {
         Ok(Some(
             jobs.into_iter()
                 .zip(bodies)
-                // One that is gone by now has been worked on.
+                // A job that is gone by now has been processed.
                 .filter_map(|(job, answer)| Some(job.item(answer.body_of("FOUND")?)))
                 .collect(),
         ))
@@ -230,7 +230,7 @@ impl Source for Tube {
         let jobs = self.stats(&ids)?;
         let mut gone = Vec::with_capacity(entries.len());
         for ((entry, id), job) in entries.iter().zip(ids).zip(jobs) {
-            // One that has changed is not even touched.
+            // A job that has changed is not reserved.
             let same = job.is_some_and(|job| job.version().as_bytes() == entry.version);
             gone.push(same && self.delete_unchanged(entry, id)?);
         }

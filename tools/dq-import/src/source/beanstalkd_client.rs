@@ -1,4 +1,4 @@
-//! As much of beanstalkd's protocol as reading and deleting jobs takes, pipelined.
+//! The part of beanstalkd's protocol that reading and deleting jobs needs, pipelined.
 //! https://github.com/beanstalkd/beanstalkd/blob/master/doc/protocol.txt
 
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ pub struct Client {
     output: TcpStream,
 }
 
-/// The first line of an answer, in words, and the body where one follows.
+/// The first line of an answer, in words, and its body if it has one.
 pub struct Answer {
     pub words: Vec<String>,
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The body, if the answer begins with that word.
+    /// The body, if the answer begins with this word.
     pub fn body_of(self, word: &str) -> Option<Vec<u8>> {
         (self.words[0] == word).then_some(self.body)
     }
@@ -44,8 +44,8 @@ impl Client {
         })
     }
 
-    /// Sends all the commands, then reads all the answers. The commands must be few enough to fit into the
-    /// sockets' buffers: the server does not read on while its own answers are not read.
+    /// Sends all the commands, then reads all the answers. The commands must fit into the sockets' buffers: the server
+    /// stops reading while its own answers are not read.
     pub fn ask(&mut self, commands: &[String]) -> Result<Vec<Answer>> {
         const AT_ONCE: usize = 100;
         let mut answers = Vec::with_capacity(commands.len());

@@ -1,4 +1,4 @@
-//! Two places of one source, one after the other: what is delayed, and what is already due.
+//! Two parts of one source, one after the other: the delayed jobs, and those already due.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::entry::{Entry, Item};
 pub struct Both {
     delayed: Box<dyn Source>,
     due: Box<dyn Source>,
-    /// The latest page came from the second.
+    /// Whether the latest page came from `due`.
     in_due: bool,
 }
 
@@ -58,7 +58,7 @@ impl Source for Both {
         }
     }
 
-    /// The first speaks of what is due as of something that stays.
+    /// The remark of `delayed` would call the jobs that are due left behind.
     fn remark(&mut self) -> Result<Option<String>> {
         self.due.remark()
     }

@@ -16,7 +16,7 @@ use super::scan::{
 use crate::entry::{instant_ms, sha1, Entry, Item, JobOptions};
 use crate::options::BullPayload;
 
-/// Before each script that deletes. KEYS begin with events and meta, ARGV with the queue's prefix.
+/// Prefix of each script that deletes. KEYS begin with events and meta, ARGV with the queue's prefix.
 pub const REMOVE: &str = r"
 local function remove(id, job, state)
   local prefix = ARGV[1]
@@ -48,7 +48,7 @@ for n = 1, #KEYS - 3 do
 end
 return gone";
 
-/// Of a delayed job's score, one millisecond.
+/// One millisecond in a delayed job's score.
 const SCORE_PER_MS: f64 = 4096.0;
 
 const FIELDS: [&str; 8] = [
@@ -64,7 +64,7 @@ const FIELDS: [&str; 8] = [
 
 type Fields = [Option<String>; FIELDS.len()];
 
-/// The queue's jobs, wherever their ids stand.
+/// Reads the queue's jobs, whichever list their ids are in.
 #[derive(Clone)]
 pub struct Jobs {
     /// `bull:NAME:`
@@ -84,7 +84,7 @@ impl Jobs {
         &self.prefix
     }
 
-    /// Of a job or a list.
+    /// The key of a job or a list.
     pub fn key(&self, name: impl AsRef<[u8]>) -> Vec<u8> {
         [self.prefix.as_bytes(), name.as_ref()].concat()
     }
@@ -101,7 +101,7 @@ impl Jobs {
         Ok(pipe.query(server)?)
     }
 
-    /// `when`: its due time, and what else makes it what it is; None where it has no due time.
+    /// `when`: the due time, and what else belongs to the version; None without a due time.
     pub fn item(&self, id: Vec<u8>, fields: Fields, when: Option<(u64, String)>) -> Item {
         let [name, data, opts, priority, parent, repeat, made, made_formerly] = fields;
         let (Some(name), Some(data)) = (name, data) else {
@@ -138,7 +138,7 @@ impl Jobs {
         })
     }
 
-    /// The job's data out of the payload that was made of it.
+    /// The job's data, from the payload that was made of it.
     pub fn data_of<'a>(&self, entry: &'a Entry) -> &'a [u8] {
         #[derive(serde::Deserialize)]
         struct Named<'a> {
@@ -180,7 +180,7 @@ pub fn whole_ms(score: &str) -> Option<u64> {
     Some((score / SCORE_PER_MS).floor() as u64)
 }
 
-/// The data goes in as it stands, byte for byte.
+/// The data is inserted unchanged, byte for byte.
 pub fn named(name: &str, data: &str) -> Option<Vec<u8>> {
     #[derive(serde::Serialize)]
     struct Named<'a> {
@@ -196,7 +196,7 @@ pub fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str
         .and_then(|opts| serde_json::from_str(opts).ok())
         .unwrap_or_default();
     let made: u64 = made.and_then(|made| made.parse().ok()).unwrap_or(0);
-    // BullMQ counts what failed; one attempt is what a job has that asks for none.
+    // BullMQ counts failed attempts; a job that asks for no number has one attempt.
     let attempts = opts["attempts"].as_u64().unwrap_or(1).max(1);
     let remaining = attempts.saturating_sub(made).max(1);
     JobOptions {
@@ -210,7 +210,7 @@ pub fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str
     }
 }
 
-/// The waits that are still to come.
+/// The delays before the remaining attempts.
 fn backoff(backoff: &Value, made: u64, remaining: u64) -> Vec<u64> {
     const LONGEST: u64 = 32; // 2 to that power of any delay is longer than a job's life
     let delay = backoff.as_u64().or_else(|| backoff["delay"].as_u64());
@@ -223,7 +223,7 @@ fn backoff(backoff: &Value, made: u64, remaining: u64) -> Vec<u64> {
             .map(|failures| delay << failures.min(LONGEST))
             .filter(|&wait| wait < crate::entry::LAST_INSTANT_MS)
             .collect(),
-        Some(_) => Vec::new(), // a strategy of the application's own
+        Some(_) => Vec::new(), // a strategy defined by the application
     }
 }
 
@@ -236,7 +236,7 @@ impl Scanned for Delayed {
         format!("BullMQ's {}", self.scan.key)
     }
 
-    /// A queue that BullMQ has ever opened has its settings.
+    /// A queue that was ever opened by BullMQ has settings.
     fn exists(&mut self) -> Result<bool> {
         let meta = format!("{}meta", self.jobs.prefix);
         any_exists(&mut self.scan.server, &[&meta, &self.scan.key])

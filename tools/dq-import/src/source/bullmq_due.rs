@@ -1,8 +1,8 @@
 //! The jobs of a BullMQ queue that are due already.
 //!
 //! ```text
-//! bull:NAME:wait, bull:NAME:paused   lists of ids: what is added goes to the head, workers take from the tail
-//! bull:NAME:prioritized              sorted set of ids, in the order of their turn
+//! bull:NAME:wait, bull:NAME:paused   lists of ids: new ids go to the head, workers take from the tail
+//! bull:NAME:prioritized              sorted set of ids, in the order of delivery
 //! ```
 
 use anyhow::Result;
@@ -35,7 +35,7 @@ pub struct Due {
     server: Connection,
     jobs: Jobs,
     batch: usize,
-    /// Which of the places, and how many of it were shown and are still there.
+    /// The current place, and how many of its ids were shown and still exist.
     place: usize,
     at: usize,
     due_ms: u64,

@@ -1,6 +1,6 @@
 //! A crontab file: each of its lines becomes a recurring job.
 //!
-//! The payload is JSON: `{"command": ..., "stdin": ..., "user": ...}`, the last two where the line has them.
+//! The payload is JSON: `{"command": ..., "stdin": ..., "user": ...}`, the last two only if the line has them.
 
 use std::fs;
 use std::io::Read;
@@ -16,14 +16,14 @@ const NO_ZONE: &str = "no CRON_TZ or TZ line precedes it: name its time zone (--
 const AT_BOOT: &str = "@reboot is not a time: add the job when the program starts";
 const NO_LINE: &str = "it is not a crontab line";
 
-/// Those that crons know under two names.
+/// Names that crons know for the same rule.
 const SAME: [(&str, &str); 2] = [("@annually", "@yearly"), ("@midnight", "@daily")];
 
 pub struct Crontab {
     file: String,
     items: Vec<Item>,
     shown: bool,
-    /// Variables that say nothing about the time.
+    /// Variables that do not concern the time.
     others: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Crontab {
         Ok(crontab)
     }
 
-    /// CRON_TZ holds for the lines behind it, and so does TZ where there is no CRON_TZ.
+    /// CRON_TZ applies to the lines after it, and so does TZ where there is no CRON_TZ.
     fn parse(&mut self, text: &str, zone: Option<&str>, system: bool) {
         let (mut cron_zone, mut other_zone) = (None, zone.map(str::to_owned));
         for line in text.lines().map(str::trim) {
@@ -130,7 +130,7 @@ fn item(line: &str, zone: Option<&str>, system: bool) -> Item {
     })
 }
 
-/// The first so many words, and what follows them; None where there is nothing.
+/// The first `count` words, and the text after them; None without such text.
 fn words(line: &str, count: usize) -> Option<(Vec<&str>, &str)> {
     let mut rest = line;
     let mut words = Vec::with_capacity(count);
@@ -142,8 +142,8 @@ fn words(line: &str, count: usize) -> Option<(Vec<&str>, &str)> {
     (!rest.is_empty()).then_some((words, rest))
 }
 
-/// A `%` ends the command, and what follows is its input, in which each further one ends a line; `\%` is a
-/// percent sign.
+/// A `%` ends the command, and the rest is its input, in which each further `%` is a line break; `\%` is a percent
+/// sign.
 fn command(text: &str) -> (String, Option<String>) {
     let mut parts = vec![String::new()];
     let mut letters = text.chars().peekable();
@@ -160,7 +160,7 @@ fn command(text: &str) -> (String, Option<String>) {
     (command, stdin)
 }
 
-/// The program's name, and a hash of the whole line: the same in every run, another for another line.
+/// The program's name and a hash of the whole line, so the same line has the same id in every run.
 fn id_of(command: &str, line: &str) -> Vec<u8> {
     let program = command.split_whitespace().next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default();

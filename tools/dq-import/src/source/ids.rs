@@ -7,7 +7,7 @@ use super::scan::{deleted, left, Scan, Scanned, Scored, NO_INSTANT, NO_PAYLOAD};
 use crate::entry::{around_id, instant_ms, Entry, Item, JobOptions};
 use crate::options::Unit;
 
-/// Where the payload of an id stands.
+/// Where the payload of an id is.
 pub enum Place {
     Hash(String),
     Key {
@@ -51,8 +51,8 @@ impl Place {
     }
 }
 
-/// KEYS: the sorted set, then for each id the key of its payload. ARGV: `field` (a field of the hash goes)
-/// or `key` (the key goes), then for each id: id, score, field (empty: a string), SHA-1 of the payload.
+/// KEYS: the sorted set, then for each id the key of its payload. ARGV: `field` (deletes a field of the hash) or `key`
+/// (deletes the key), then for each id: id, score, field (empty: a string), SHA-1 of the payload.
 const DELETE: &str = r"
 local gone = {}
 for n = 1, #KEYS - 1 do

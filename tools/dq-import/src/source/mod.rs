@@ -22,32 +22,33 @@ use crate::options::{Options, SourceOptions};
 /// What a pass over the source is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pass {
-    /// Everything that is there during the whole pass is shown, perhaps twice.
+    /// Shows everything that exists during the whole pass, perhaps twice.
     Read,
-    /// The same, in the order in which the source deletes cheaply.
+    /// As `Read`, in the order in which the source deletes cheaply.
     Delete,
 }
 
 pub trait Source {
-    /// For messages.
+    /// The source's name in messages.
     fn title(&self) -> String;
 
-    /// Whether the old queue, as such, is there; empty, it may be.
+    /// Whether the old queue exists; it may be empty.
     fn exists(&mut self) -> Result<bool>;
 
-    /// How many items a pass will show, about.
+    /// About how many items a pass will show.
     fn size(&mut self) -> Result<u64>;
 
     /// Begins a pass.
     fn begin(&mut self, pass: Pass) -> Result<()>;
 
-    /// The next items of the pass, none at its end. A page in between may be empty.
+    /// The next items of the pass, None at its end. A page before that may be empty.
     fn next_page(&mut self) -> Result<Option<Vec<Item>>>;
 
-    /// Deletes those that are still what was read, each entirely or not at all. For each whether it went.
+    /// Deletes the entries that are unchanged since they were read, each entirely or not at all. Returns for each
+    /// whether it was deleted.
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>>;
 
-    /// What the person who moves over has to know about what stays, if anything.
+    /// What the user should know about the jobs that stay, if anything.
     fn remark(&mut self) -> Result<Option<String>> {
         Ok(None)
     }
@@ -118,7 +119,7 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
     })
 }
 
-/// Those that wait for their time, and those that are due already, if these are asked for.
+/// The delayed jobs, and also those already due if these are wanted.
 fn with(delayed: impl Source + 'static, due: Option<impl Source + 'static>) -> Box<dyn Source> {
     match due {
         Some(due) => Box::new(both::Both::new(Box::new(delayed), Box::new(due))),

@@ -16,7 +16,7 @@ use super::Pass;
 use crate::entry::{instant_ms, Entry, IdRule, Item, JobOptions};
 use crate::options::Packing;
 
-/// Of both packings: 8 random bytes, or a double.
+/// The length of an id in both packings: 8 random bytes, or a double.
 const ID_LENGTH: usize = 8;
 
 /// KEYS: the sorted set, the list of what is delayed. ARGV: member, score, member, score ...
@@ -67,8 +67,8 @@ impl DelayedQueue {
         }
     }
 
-    /// LREM looks from the list's head. In the order of the list it finds each at once; in another order
-    /// it would walk through half of the list for each.
+    /// LREM searches from the list's head. In the order of the list it finds each member at once; in another order it
+    /// would search half of the list for each.
     fn next_of_list(&mut self) -> Result<Option<Scored>> {
         let members: Vec<Vec<u8>> = redis::cmd("LRANGE")
             .arg(&self.list)
@@ -115,7 +115,7 @@ impl DelayedQueue {
     }
 }
 
-/// As Redisson makes its names, so that all keys of a queue share a slot.
+/// Redisson's name of a key: all keys of a queue share a slot.
 fn key(prefix: &str, name: &str) -> String {
     if name.contains('{') {
         format!("{prefix}:{name}")
@@ -124,7 +124,7 @@ fn key(prefix: &str, name: &str) -> String {
     }
 }
 
-/// The random id and the value. None where the member is of no form, or could be of both.
+/// The random id and the value. None if the member has no known form, or could have either.
 fn unpack(member: &[u8], packing: Packing) -> Option<(&[u8], &[u8])> {
     let bytes = || {
         let rest = member.strip_prefix(&[ID_LENGTH as u8])?;
@@ -145,7 +145,7 @@ fn unpack(member: &[u8], packing: Packing) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Its length as 8 bytes, little-endian, and that many bytes: no more, no less.
+/// A length as 8 bytes, little-endian, and exactly that many bytes.
 fn value(packed: &[u8]) -> Option<&[u8]> {
     let (length, value) = packed.split_at_checked(8)?;
     let length = u64::from_le_bytes(length.try_into().ok()?);
@@ -193,7 +193,7 @@ impl Scanned for DelayedQueue {
             invocation.arg(&entry.handle).arg(&entry.version);
         }
         let gone = deleted(&invocation, &mut self.scan.server, entries.len())?;
-        // What goes makes the rest of the list move up.
+        // Deleting members moves the rest of the list up.
         self.at -= gone.iter().filter(|&&gone| gone).count().min(self.at);
         Ok(gone)
     }
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_double_that_begins_like_a_length_is_a_double() {
-        // Read as 7 bytes and their length, this would be an id and a value too.
+        // Read as 7 bytes after their length, this would be an id and a value, too.
         let older = packed(b"\x07ABCDEF\x43", b"order 261");
         assert_eq!(
             unpack(&older, Packing::Auto),

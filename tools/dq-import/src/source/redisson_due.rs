@@ -1,4 +1,4 @@
-//! What is already due of a queue of Redisson: the elements of its list, which have no ids and may be equal.
+//! The elements of a Redisson queue that are already due: they have no ids, and may be equal.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub struct Due {
     batch: usize,
     /// Where the next page begins.
     at: usize,
-    /// How many equal ones the pass has met: the second of two is another job.
+    /// How many equal elements the pass has met: the second of two is another job.
     met: HashMap<[u8; 16], u64>,
     due_ms: u64,
     delete: Script,
@@ -98,7 +98,7 @@ impl Source for Due {
             invocation.arg(&entry.payload);
         }
         let gone = deleted(&invocation, &mut self.server, entries.len())?;
-        // What goes makes the rest of the list move up.
+        // Deleting elements moves the rest of the list up.
         self.at -= gone.iter().filter(|&&gone| gone).count().min(self.at);
         Ok(gone)
     }

@@ -1,4 +1,4 @@
-//! Reading a sorted set that others write to meanwhile.
+//! Reads a sorted set while others write to it.
 
 use anyhow::Result;
 use redis::{Connection, ToRedisArgs};
@@ -6,17 +6,17 @@ use redis::{Connection, ToRedisArgs};
 use super::{Pass, Source};
 use crate::entry::{Entry, Item};
 
-/// Reason of an item whose score says nothing.
+/// The reason of an item whose score is not an instant.
 pub const NO_INSTANT: &str = "its score is not an instant between 1970 and 2109";
 
-/// Reason of an item that the source holds no payload for.
+/// The reason of an item without a payload in the source.
 pub const NO_PAYLOAD: &str = "it has no payload (expired, or finished but not removed)";
 
 /// Members with their scores as the server writes them.
 pub type Scored = Vec<(Vec<u8>, String)>;
 
-/// A sorted set, by ZSCAN: whatever is there from the beginning to the end is shown, though others take
-/// members out meanwhile. (With pages by rank, each member taken out before the page hides another one.)
+/// A sorted set, read by ZSCAN: it shows every member that exists from beginning to end, even while others remove
+/// members. (With pages by rank, each removed member would hide another one.)
 pub struct Scan {
     pub server: Connection,
     pub key: String,
@@ -57,7 +57,7 @@ impl Scan {
     }
 }
 
-/// A source that is a sorted set, and what stands beside it.
+/// A source that is a sorted set, and the keys that belong to it.
 pub trait Scanned {
     fn scan(&mut self) -> &mut Scan;
 
@@ -76,7 +76,7 @@ pub trait Scanned {
         self.scan().next_page()
     }
 
-    /// What these members stand for: for each one item, in their order.
+    /// The items of these members, one for each, in the same order.
     fn items(&mut self, page: Scored) -> Result<Vec<Item>>;
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>>;
@@ -121,7 +121,7 @@ impl<T: Scanned> Source for T {
     }
 }
 
-/// Whether one of these keys is there.
+/// Whether one of these keys exists.
 pub fn any_exists(server: &mut Connection, keys: &[impl ToRedisArgs]) -> Result<bool> {
     let there: u64 = redis::cmd("EXISTS").arg(keys).query(server)?;
     Ok(there > 0)
@@ -135,12 +135,12 @@ pub fn counted(count: u64, one: &str, many: &str) -> String {
     }
 }
 
-/// `Item::Left` for one that stays.
+/// `Item::Left` for an item that stays in the source.
 pub fn left(name: Vec<u8>, why: &'static str) -> Item {
     Item::Left { name, why }
 }
 
-/// Runs a script that answers with the positions (from 1) of the entries that it deleted.
+/// Runs a script that replies with the positions (from 1) of the entries that it deleted.
 pub fn deleted(
     invocation: &redis::ScriptInvocation,
     server: &mut Connection,

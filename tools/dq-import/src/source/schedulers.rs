@@ -20,9 +20,9 @@ const LAST_RUN: &str = "its last run is already due, and left to BullMQ's worker
 const NO_RULE: &str =
     "it is not a job scheduler (upsert repeatable jobs of older versions as schedulers first)";
 
-/// Deletes as BullMQ's own removeJobScheduler does, where the scheduler is still what was read.
-/// KEYS: repeat, delayed, events, then for each scheduler its hash. ARGV: the queue's prefix, how many fields,
-/// the fields, then for each scheduler its id and the SHA-1 of those fields.
+/// Deletes as BullMQ's own removeJobScheduler does, if the scheduler is unchanged since it was read.
+/// KEYS: repeat, delayed, events, then for each scheduler its hash. ARGV: the queue's prefix, how many fields, the
+/// fields, then for each scheduler its id and the SHA-1 of those fields.
 const DELETE: &str = r"
 local prefix, count = ARGV[1], tonumber(ARGV[2])
 local gone = {}
@@ -46,7 +46,7 @@ for n = 1, #KEYS - 3 do
 end
 return gone";
 
-/// What makes a scheduler what it is. The first seven are compared before it is deleted.
+/// The fields of a scheduler. The first seven are compared before it is deleted.
 const FIELDS: [&str; 9] = [
     "name", "pattern", "every", "tz", "data", "opts", "endDate", "limit", "ic",
 ];
@@ -59,7 +59,7 @@ pub struct Schedulers {
     prefix: String,
     scan: Scan,
     payload: BullPayload,
-    /// Of patterns that name none.
+    /// The zone of patterns that name none.
     zone: Option<String>,
     delete: Script,
 }
@@ -134,7 +134,7 @@ impl Schedulers {
         if let Some(end) = end {
             words.extend(["UNTIL".into(), end.clone()]);
         }
-        // A run that is no longer delayed is for BullMQ's workers; the first here is the one after it.
+        // A run that is no longer delayed is left to BullMQ's workers; the first run here is the next one.
         let delayed_ms = read.run_at.as_deref().and_then(whole_ms);
         match remaining(limit.as_deref(), made.as_deref(), delayed_ms.is_some()) {
             Some(0) => return left(id, LAST_RUN),
@@ -174,7 +174,7 @@ impl Schedulers {
     }
 }
 
-/// How many runs are to come here: the latest that BullMQ made is among them if it is still delayed.
+/// How many runs remain for dq: among them BullMQ's latest one, if it is still delayed.
 fn remaining(limit: Option<&str>, made: Option<&str>, is_delayed: bool) -> Option<u64> {
     let limit: u64 = limit?.parse().ok()?;
     let made: u64 = made.and_then(|made| made.parse().ok()).unwrap_or(1);

@@ -28,7 +28,7 @@ struct Beanstalkd {
 impl Beanstalkd {
     fn start() -> Option<Beanstalkd> {
         let binary = program("beanstalkd")?;
-        // Another process may take the port first; then beanstalkd ends, and the next one is tried.
+        // Another process may take the port first; then beanstalkd exits, and the next port is tried.
         wait_for("beanstalkd answers", PATIENCE, || {
             let port = TcpListener::bind("127.0.0.1:0")
                 .ok()?
@@ -62,7 +62,7 @@ impl Beanstalkd {
         })
     }
 
-    /// The first line of the answer; what follows is read and dropped.
+    /// The first line of the answer; the rest is read and dropped.
     fn ask(&mut self, command: &str) -> String {
         let text = format!("{command}\r\n");
         self.stream
@@ -93,7 +93,7 @@ impl Beanstalkd {
         id.parse().expect("an id")
     }
 
-    /// What is in the tube, by state.
+    /// The counts of the tube's jobs by state.
     fn stats(&mut self, tube: &str) -> String {
         let mut client = Beanstalkd::read_all(&self.address, &format!("stats-tube {tube}\r\n"));
         client.retain(|line| line.starts_with("current-jobs-"));
@@ -118,7 +118,7 @@ impl Drop for Beanstalkd {
     }
 }
 
-/// A tube with jobs in all states, and another tube. The ids of what is to be imported, with their delays.
+/// Makes a tube with jobs in all states, and another tube. Returns the ids to be imported, with their delays.
 fn tube(beanstalkd: &mut Beanstalkd) -> Vec<(u64, u64)> {
     beanstalkd.ask("use other");
     beanstalkd.put(0, 3600, "of another tube");
@@ -163,8 +163,8 @@ fn jobs_come_with_their_dues_and_none_is_taken() {
         let job = world.job(&id.to_string()).expect("imported");
         assert_eq!(job.ttr_ms, 30_000);
         if delay > 0 {
-            // Whole seconds are what beanstalkd tells: never early, and at most two seconds late, or as
-            // long as one question and its answer took.
+            // beanstalkd reports whole seconds: never early, and at most two seconds late, or as long as one question
+            // and its answer took.
             assert!(job.due_ms >= before + delay * 1000, "{job:?}");
             let slack = now_ms() - put_until;
             assert!(
@@ -247,6 +247,6 @@ fn a_job_that_a_worker_gives_back_while_others_are_deleted_stays() {
         let found = beanstalkd.ask(&format!("peek {id}"));
         assert!(found.starts_with("FOUND"), "{id}: {found}");
     }
-    // Whatever the tool took and gave back is delayed still: nothing came early.
+    // Jobs that the tool reserved and gave back are still delayed: nothing came early.
     assert!(beanstalkd.stats("orders").contains("ready: 0"));
 }

@@ -1,9 +1,9 @@
-//! What must make the check fail, and keep the source from being deleted.
+//! Faults that must make the check fail, and keep the source from being deleted.
 
 use crate::cmd;
 use crate::world::{now_ms, World, HOUR_MS, QUEUE};
 
-/// An import that was in order, and the source's key with 50 jobs.
+/// A finished import, whose source still has its 50 jobs.
 fn imported() -> World {
     let mut world = World::new(&["ids", "old", "--payload-hash", "bodies"]);
     let due = now_ms() + HOUR_MS;
@@ -104,7 +104,7 @@ fn a_lost_ledger() {
         format!("dq-import:{{{QUEUE}}}:ids old")
     );
     world.run(&["--check"]).not_in_order("added to the source");
-    // Run again it finds the jobs by their ids, adds nothing, and deletes nothing.
+    // A second run finds the jobs by their ids, adds nothing, and deletes nothing.
     world
         .run(&["--delete-source"])
         .ok()

@@ -87,7 +87,7 @@ fn bullmq_is_left_as_if_it_had_removed_the_jobs_itself() {
         let key = format!("bull:orders:{}", text(&job["id"]));
         assert_eq!(count(cmd!(world.client, "EXISTS", key)), 0, "{job}");
     }
-    // The id that kept others out is free again, and BullMQ goes on with its queue.
+    // The id that excluded other jobs is free again, and BullMQ continues with its queue.
     assert_eq!(
         count(cmd!(world.client, "EXISTS", "bull:orders:de:shared")),
         0
@@ -113,7 +113,7 @@ fn bullmqs_due_jobs_move_if_asked() {
         .counts(JOBS + 3, "deleted from the source");
     assert_eq!(places(&mut world), [0, 0]);
     assert_eq!(count(cmd!(world.client, "DQ.LEN", QUEUE, "READY")), 2);
-    // What is more urgent comes first, as in BullMQ: without a priority before all others.
+    // The order of priorities is BullMQ's: a job without one comes before all others.
     let payloads: Vec<String> = (0..2)
         .map(|_| {
             let job: Vec<Value> =
@@ -128,7 +128,7 @@ fn bullmqs_due_jobs_move_if_asked() {
             r#"{"name":"urgent","data":{}}"#
         ]
     );
-    // A paused queue keeps them elsewhere.
+    // A paused queue keeps its jobs elsewhere.
     assert!(bullmq(&world).is_some());
     cmd!(
         world.client,
@@ -212,8 +212,8 @@ fn redisson(version: &str) {
     assert_eq!(count(cmd!(world.client, "DQ.LEN", QUEUE)), JOBS);
 }
 
-/// Element, earliest and latest due. Of two equal elements the one added first is due first only by chance:
-/// both are compared in the order of their due times.
+/// Element, earliest and latest due time. Of two equal elements the first added is due first only by chance, so both
+/// are compared in the order of their due times.
 fn elements(said: &str) -> Vec<(String, u64, u64)> {
     said.lines()
         .map(|line| {
@@ -226,7 +226,7 @@ fn elements(said: &str) -> Vec<(String, u64, u64)> {
         .collect()
 }
 
-/// Lengths of the sorted set, the list of what is delayed, and the list of what is due.
+/// Lengths of the sorted set, of the list of delayed elements, and of the list of elements that are due.
 fn lists(world: &mut World) -> [usize; 3] {
     let client = &mut world.client;
     [
@@ -242,7 +242,7 @@ fn lists(world: &mut World) -> [usize; 3] {
 
 #[test]
 fn the_libraries_write_what_is_expected_of_them() {
-    // If a library changes its layout, this says so first.
+    // If a library changes its layout, this test shows it first.
     let mut world = World::new(&["bullmq", "orders"]);
     if bullmq(&world).is_none() {
         return;

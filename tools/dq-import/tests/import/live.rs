@@ -1,4 +1,4 @@
-//! Old workers and producers that go on meanwhile.
+//! Old workers and producers that continue during the import.
 
 use redis::Value;
 
@@ -36,7 +36,7 @@ fn what_an_old_worker_took_is_counted_and_cancelled_only_if_told() {
         .counts(3, "imported, but GONE");
     assert_eq!((world.len(), world.zcard("old")), (JOBS, 0));
 
-    // One of them is with a worker of the new queue: that one cannot be cancelled.
+    // A worker of the new queue has reserved one job: it cannot be cancelled.
     cmd!(world.client, "DQ.RESCHEDULE", QUEUE, "DELAY", 0, "o1");
     cmd!(world.client, "DQ.POP", QUEUE, "ID", "o1");
     world
@@ -45,7 +45,7 @@ fn what_an_old_worker_took_is_counted_and_cancelled_only_if_told() {
         .counts(2, "gone from the source since: cancelled in the queue")
         .counts(1, "gone from the source and from the queue");
     assert_eq!(world.len(), JOBS - 2);
-    // And then there is nothing left, neither of the source nor in the ledger.
+    // Then nothing is left in the source and in the ledger.
     let run = world.run(&["--delete-source", "--cancel-gone"]);
     assert_eq!(run.code, 2, "{}", run.text);
     run.says("the sorted set old does not exist");
@@ -55,7 +55,7 @@ fn what_an_old_worker_took_is_counted_and_cancelled_only_if_told() {
 #[test]
 fn an_import_that_died_while_deleting_cancels_nothing() {
     let mut world = imported();
-    // It ends between its deletion of a batch in the source and its note of that.
+    // The run fails between deleting a batch in the source and recording that.
     cmd!(world.client, "ACL", "SETUSER", "default", "-hdel");
     let run = world.run(&["--delete-source", "--cancel-gone", "--batch", "50"]);
     assert_eq!(run.code, 2, "{}", run.text);
@@ -86,7 +86,7 @@ fn what_is_due_soon_stays_with_the_old_workers() {
         .counts(40, "left: due before --due-after")
         .counts(60, "deleted from the source");
     assert_eq!((world.len(), world.zcard("old")), (60, 40));
-    // A second run with a longer margin still deletes nothing that it did not import.
+    // A second run with a longer margin still deletes nothing that was not imported.
     world
         .run(&["--due-after", &(9 * HOUR_MS).to_string(), "--delete-source"])
         .ok();
@@ -106,8 +106,8 @@ fn what_was_imported_before_goes_however_soon_it_is_due() {
     assert_eq!((world.len(), world.zcard("old")), (JOBS, 0));
 }
 
-/// Deletes while somebody changes jobs that are still there. `change` is a script that changes the job
-/// ARGV[1] if it is there, and says whether it was; none of those may be deleted.
+/// Deletes while another client changes jobs in the source. `change` is a script that changes the job ARGV[1] if it
+/// exists, and replies whether it did; none of the changed jobs may be deleted.
 fn change_while_deleting(source: &[&str], change: &str) {
     const MANY: usize = 4000;
     let mut world = World::new(source);

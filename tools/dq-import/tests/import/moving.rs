@@ -1,4 +1,4 @@
-//! An application that moves from Redisson's delayed queue to dq's while it works.
+//! An application that moves from Redisson's delayed queue to dq while it works.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -69,7 +69,7 @@ impl Application {
         writeln!(self.orders, "{order}").expect("it listens");
     }
 
-    /// What stands behind these words, in all lines so far.
+    /// What follows these words, in all lines so far.
     fn said(&self, words: &str) -> Vec<String> {
         let said = self.said.lock().expect("no panic");
         let behind = said.iter().filter_map(|line| line.strip_prefix(words));
@@ -88,7 +88,7 @@ fn an_application_moves_while_it_works() {
         return;
     };
     application.wait_for("offered old ", TRAFFIC);
-    // Most come over while old producers go on; what they add meanwhile is for the next run.
+    // Most jobs are imported while old producers continue; what they add meanwhile is for the next run.
     let early = world.run(&["--due-after", MINUTE_MS]);
     assert_ne!(early.code, 2, "{}", early.text);
     application.order("switch");
@@ -123,14 +123,14 @@ fn an_application_moves_while_it_works() {
     assert!(times.is_empty(), "{times:?}");
 }
 
-/// As each offer does. On a busy machine Redisson's client misses some of them, and then moves what is due only
-/// when the next one comes.
+/// Notifies Redisson as each offer does. On a busy machine its client misses some notifications, and then moves what is
+/// due only after the next one.
 fn remind_redisson(world: &mut World) {
     let channel = "redisson_delay_queue_channel:{orders}";
     cmd!(world.client, "PUBLISH", channel, now_ms());
 }
 
-/// As if an hour went by.
+/// Delivers all jobs as if an hour had passed.
 fn deliver_all(world: &mut World) {
     let peeked: Vec<(String, Value, Value, Value, Value)> = from_redis_value(cmd!(
         world.client,

@@ -1,4 +1,4 @@
-//! What is between the tool and the rest: encryption, and who reads what it says.
+//! The tool's connections to the rest: encryption, and readers of its output.
 
 use std::fs;
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ fn a_reader_that_goes_away_is_no_panic() {
         run.says("the output cannot be written");
     }
     assert_eq!(world.zcard("old"), 1, "nobody heard that all is in order");
-    // Nor is it one where errors are not read either.
+    // It is not an error either if nobody reads the errors.
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let status = world
@@ -85,7 +85,7 @@ fn servers_may_want_encryption() {
         crate::world::count(crate::cmd!(there, "DQ.LEN", crate::world::QUEUE)),
         1
     );
-    // Whose certificate nobody vouches for is not told the jobs.
+    // A server whose certificate nobody signed gets no jobs.
     let run = world.run(&["--to", &to]);
     assert_eq!(run.code, 2, "{}", run.text);
     run.says("ertificate");

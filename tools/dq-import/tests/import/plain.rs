@@ -6,7 +6,7 @@ use crate::support::{wait_until, Server, PATIENCE};
 use crate::world::{count, job, now_ms, url_of, World, HOUR_MS, QUEUE};
 use crate::{cmd, world};
 
-/// Enough for a sorted set that is no listpack, so that ZSCAN has several pages.
+/// Too many members for a listpack, so that ZSCAN has several pages.
 const MANY: u64 = 1500;
 
 fn many(world: &mut World, due_ms: u64) {
@@ -91,7 +91,7 @@ fn killed_in_the_middle_it_goes_on_and_adds_nothing_twice() {
     let so_far = world.len();
     assert!(so_far < MANY as usize, "killed too late");
 
-    // Some of them are finished by workers before the import goes on.
+    // Workers finish some of the jobs before the import continues.
     let finished = 20;
     for _ in 0..finished {
         let popped: (String, Value, Value, Value, Value) =
@@ -181,7 +181,7 @@ fn the_queue_may_be_on_another_server() {
     assert_eq!(job(&mut there, "o3").expect("imported").due_ms, due + 3);
     world.run(&["--to", &to, "--delete-source"]).ok();
     assert_eq!(count(cmd!(world.client, "DBSIZE")), 0);
-    // The ledger went with the last of them.
+    // The ledger was removed with its last job.
     assert_eq!(count(cmd!(there, "DBSIZE")), 1);
 }
 
@@ -202,7 +202,7 @@ fn a_source_that_does_not_exist_is_an_error() {
         }
         assert_eq!(count(cmd!(world.client, "DBSIZE")), 1);
     }
-    // One that has gone meanwhile, with its last job, is none.
+    // A source that has disappeared with its last job since is no error.
     let mut world = World::new(&["zset", "old"]);
     world.zadd("old", [("a".to_owned(), (now_ms() + HOUR_MS).to_string())]);
     world.run(&[]).ok();
@@ -210,7 +210,7 @@ fn a_source_that_does_not_exist_is_an_error() {
     world.run(&[]).ok().counts(1, "imported, but GONE");
 }
 
-/// As Redisson packs them: a random id and the element, each behind its length.
+/// Members as Redisson packs them: a random id and the element, each after its length.
 fn redisson(world: &mut World, elements: &[&str]) {
     let due = now_ms() + HOUR_MS;
     for (number, element) in elements.iter().enumerate() {
@@ -228,7 +228,7 @@ fn redisson(world: &mut World, elements: &[&str]) {
     }
 }
 
-/// The ids that all but the last element say, which has none.
+/// Imports elements that contain their ids, all but the last one.
 fn say_their_ids(world: &mut World, elements: &[&str], ids: &[&str], why: &str) {
     world
         .run(&["--delete-source"])
@@ -331,7 +331,7 @@ fn of_two_with_one_id_one_moves_and_the_other_holds_up_nothing() {
         .ok()
         .counts(MANY as usize, "deleted from the source");
     assert_eq!((world.zcard("old"), world.len()), (1, MANY as usize));
-    // The one that was imported is gone: what is left is another job, which the queue has no room for yet.
+    // The imported job is gone: what is left is another job, whose id the queue cannot hold twice.
     world
         .run(&["--delete-source"])
         .ok()
@@ -358,7 +358,7 @@ fn redissons_due_elements_move_if_asked() {
         cmd!(world.client, "RPUSH", "orders", format!("e{}", n / 2));
     }
     world.run(&["--dry-run"]).ok().counts(501, "would be");
-    // Again and again, and interrupted: each once, equal ones too.
+    // Repeated and interrupted: each job once, equal ones too.
     let mut tool = world.start(&["--batch", "10", "--rate", "500"]);
     wait_until("some jobs are imported", PATIENCE, || world.len() >= 30);
     tool.kill().expect("the tool runs");
@@ -369,7 +369,7 @@ fn redissons_due_elements_move_if_asked() {
         .ok()
         .counts(501, "deleted from the source");
     assert_eq!(count(cmd!(world.client, "EXISTS", "orders")), 0);
-    // In their order, before what is due later.
+    // In their order, before jobs due later.
     let popped = cmd!(world.client, "DQ.POP", QUEUE, "COUNT", 1000, "NOACK");
     let popped: Vec<Vec<Value>> = redis::from_redis_value(popped).expect("jobs");
     let payloads: Vec<String> = popped

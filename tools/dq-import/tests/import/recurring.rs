@@ -1,4 +1,4 @@
-//! What becomes recurring jobs: BullMQ's schedulers, made by BullMQ itself, and the lines of a crontab.
+//! Sources of recurring jobs: BullMQ's schedulers, made by BullMQ itself, and the lines of a crontab.
 
 use std::collections::HashMap;
 use std::env;
@@ -11,7 +11,7 @@ use crate::cmd;
 use crate::libraries::output_of;
 use crate::world::{count, library, program, World, QUEUE};
 
-/// Of a recurring job, the fields named, as text.
+/// The named fields of a recurring job, as text.
 fn fields(world: &mut World, id: &str, names: &[&str]) -> Vec<String> {
     let answer = cmd!(world.client, "DQ.GET", QUEUE, id);
     let fields: Option<HashMap<String, Value>> = from_redis_value(answer).expect("DQ.GET answers");
@@ -88,7 +88,7 @@ fn bullmq_schedulers_go_on_where_they_were() {
     );
     assert_eq!(fields(&mut world, "bounded", &["times"]), ["7"]);
     assert_ne!(fields(&mut world, "bounded", &["until"]), ["nil"]);
-    // The rule's own next instants are BullMQ's.
+    // The rule's next instants are those of BullMQ.
     let after = cmd!(world.client, "DQ.NEXT", QUEUE, "hourly", "COUNT", 2);
     let after: Vec<i64> = from_redis_value(after).expect("instants");
     assert_eq!(after, [next["hourly"], next["hourly"] + 3_600_000]);
@@ -100,7 +100,7 @@ fn bullmq_schedulers_are_removed_as_bullmq_does() {
     if schedulers(&world).is_none() {
         return;
     }
-    // What no server takes must go first, so that all is in order.
+    // Schedulers that no server accepts must be removed first, so that the import succeeds.
     for key in ["bull:orders:repeat", "bull:orders:delayed"] {
         let members: Vec<String> =
             from_redis_value(cmd!(world.client, "ZRANGE", key, 0, -1)).expect("members");
@@ -109,7 +109,7 @@ fn bullmq_schedulers_are_removed_as_bullmq_does() {
         }
     }
     world.run(&[]).ok().counts(4, "in the queue");
-    // One that somebody changes meanwhile stays.
+    // A scheduler that is changed meanwhile stays.
     cmd!(
         world.client,
         "HSET",
@@ -136,7 +136,7 @@ fn a_schedulers_run_that_waits_for_bullmqs_workers_does_not_come_twice() {
     let Some(next) = schedulers(&world) else {
         return;
     };
-    // As when its time has come: BullMQ takes it out of the delayed ones.
+    // As when the run becomes due: BullMQ removes it from the delayed jobs.
     let run = format!("repeat:hourly:{}", next["hourly"]);
     assert_eq!(
         count(cmd!(world.client, "ZREM", "bull:orders:delayed", run)),
@@ -160,7 +160,7 @@ fn a_limited_scheduler_runs_no_more_often_than_it_would_have() {
             1
         );
     };
-    // The waiting run is BullMQ's: six are left of seven, and none of one.
+    // The waiting run is BullMQ's: six remain of seven, and none of one.
     run(&mut world, "bounded");
     cmd!(
         world.client,
@@ -210,7 +210,7 @@ fn a_crontab_becomes_recurring_jobs_once() {
             r#"{"command":"/usr/bin/report.sh --all","stdin":"to: % ann\n"}"#
         ]
     );
-    // Again: nothing new; and the file is never written.
+    // A second run adds nothing; and the file is never written.
     world.run(&[]).counts(2, "imported before");
     assert_eq!(world.len(), 2);
     let run = world.run(&["--delete-source"]);

@@ -1,4 +1,4 @@
-//! A server with an old structure and a queue, and the tool that is run on them.
+//! A server with an old structure and a queue, and runs of the tool on them.
 
 use std::collections::HashMap;
 use std::env;
@@ -22,7 +22,7 @@ pub struct World {
     source: Vec<String>,
 }
 
-/// What a run of the tool did.
+/// The result of a run of the tool.
 pub struct Run {
     pub code: i32,
     pub text: String,
@@ -35,7 +35,7 @@ impl Run {
         self
     }
 
-    /// The check failed, as opposed to an error (2).
+    /// The check failed (exit code 1), as opposed to an error (2).
     #[track_caller]
     pub fn not_in_order(self, hint: &str) -> Run {
         assert_eq!(self.code, 1, "{}", self.text);
@@ -58,7 +58,7 @@ impl Run {
 }
 
 impl World {
-    /// With the words that name the source on the command line.
+    /// `source`: the words that name the source on the command line.
     pub fn new(source: &[&str]) -> World {
         let server = Server::start();
         let client = server.connect();
@@ -96,7 +96,7 @@ impl World {
             .expect("the tool runs")
     }
 
-    /// Due and payload of a job in the queue.
+    /// Due time and payload of a job in the queue.
     pub fn job(&mut self, id: &str) -> Option<Job> {
         job(&mut self.client, id)
     }
@@ -180,7 +180,7 @@ pub fn now_ms() -> u64 {
     now.expect("after 1970").as_millis() as u64
 }
 
-/// A folder of the real libraries; None, said, where it is not there. In CI it must be.
+/// The folder of a real library; None, with a message, if it is missing. In CI it must exist.
 pub fn library(name: &str, file: &str) -> Option<PathBuf> {
     let folder = env::var_os("DQ_IMPORT_REAL").map(|root| PathBuf::from(root).join(name));
     let found = folder.filter(|folder| folder.join(file).exists());

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Gets the real libraries that the import is tested against into a folder: BullMQ, two of Redisson, and dq's for Java.
+# Downloads the real libraries that the import is tested against: BullMQ, two versions of Redisson, and dq's for Java.
 #   tests/real/prepare.sh folder
-# What cannot be had is said; the tests then skip it, but not where CI is set.
+# Reports what cannot be downloaded; the tests then skip it, except where CI is set.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
@@ -22,7 +22,7 @@ redisson() { # version
         -DoutputDirectory="$folder/redisson-$1" dependency:copy-dependencies >&2
 }
 
-# The Java library, with Redisson, for an application that moves from the one to the other.
+# dq's Java library together with Redisson, for an application that moves from Redisson to dq.
 dq_java() {
     command -v mvn >/dev/null || { echo "dq for Java: no mvn here." >&2; return 1; }
     mvn -q -B -Dstyle.color=never -f "$here/../../../../clients/java/all.xml" -pl :dq-redis,:dq-redisson \

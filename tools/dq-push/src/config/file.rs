@@ -1,4 +1,4 @@
-//! The file as it is written.
+//! The configuration file as it is written.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub struct FileQueue {
     pub group: Vec<FileGroup>,
 }
 
-/// What is not given is the queue's.
+/// A receiver of a group. What it leaves out is taken from the queue.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FileGroup {

@@ -1,4 +1,4 @@
-//! The configuration: what is wrong with it is said with its line.
+//! The configuration; its errors name the line.
 
 mod file;
 mod reading;
@@ -23,7 +23,7 @@ pub struct Config {
     pub proxy: Option<Proxy>,
     pub every_host: Limits,
     pub hosts: BTreeMap<String, Limits>,
-    /// After so many failed calls in a row a host is left alone for so long.
+    /// After so many failed calls in a row a host is not called for so long.
     pub breaker: Option<(usize, Duration)>,
     pub queues: Vec<QueueConfig>,
 }
@@ -31,7 +31,7 @@ pub struct Config {
 #[derive(Clone, Debug, Default)]
 pub struct TlsFiles {
     pub ca: Option<PathBuf>,
-    /// What shows receivers who calls: a certificate and its key.
+    /// The client certificate and its key, which tell receivers who calls.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
@@ -54,7 +54,7 @@ pub struct QueueConfig {
     pub name: String,
     pub method: Method,
     pub receiver: Receiver,
-    /// Of jobs of these groups.
+    /// Receivers of jobs of these groups.
     pub groups: HashMap<Vec<u8>, Receiver>,
     /// The URL's host, in lower case, an IPv6 address without brackets.
     pub host: String,
@@ -76,7 +76,7 @@ impl QueueConfig {
 }
 
 impl Config {
-    /// `environment` looks up a variable. The error begins with the line.
+    /// `environment` looks up a variable. The error begins with the line number.
     pub fn parse(
         text: &str,
         environment: impl Fn(&str) -> Option<String>,

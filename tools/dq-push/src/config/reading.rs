@@ -1,4 +1,4 @@
-//! What the file says, checked.
+//! Checks the configuration file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -147,7 +147,7 @@ impl Reading<'_> {
         listed.iter().map(is_4xx).collect()
     }
 
-    /// By their names.
+    /// The receivers of groups, by the groups' names.
     fn groups(
         &self,
         listed: &[FileGroup],

@@ -1,4 +1,4 @@
-//! Fetching: never more than can be started at once.
+//! Fetches jobs: never more than can be started at once.
 
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,10 +13,10 @@ use crate::call::Job;
 use crate::link::{Trouble, Wire, PATIENCE};
 use crate::places::Places;
 
-/// A fetch that found nothing ends after that: so a dead connection is noticed.
+/// A fetch that found nothing ends after this time, so that a dead connection is noticed.
 const WAIT: Duration = Duration::from_secs(10);
 const PROBE: Duration = Duration::from_millis(100);
-/// So much is fetched at once.
+/// Jobs that are fetched at once, at most.
 const AT_ONCE: usize = 1000;
 const WITHDRAWAL: Duration = Duration::from_secs(2);
 const BETWEEN_WITHDRAWALS: Duration = Duration::from_millis(50);
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// Acknowledgements go in the same write.
+    /// Fetches jobs; acknowledgements go in the same write.
     async fn fetch(
         self: &Arc<Queue>,
         wire: &Wire,
@@ -99,7 +99,7 @@ impl Queue {
         self.start_all(answer, place)
     }
 
-    /// A queue that was stopped shows soon that it is no more.
+    /// A stopped queue waits shortly, so that its recovery soon shows.
     fn wait(&self) -> Duration {
         match self.metrics.stopped.load(Relaxed) {
             true => PROBE,
@@ -146,7 +146,7 @@ impl Queue {
         }
     }
 
-    /// Again and again: the first time the server may not have seen the fetch yet.
+    /// Repeats it: the first time the server may not have seen the fetch yet.
     async fn withdraw(&self, client: i64) -> Result<Value, Trouble> {
         let mut unblock = cmd("CLIENT");
         unblock.arg("UNBLOCK").arg(client);
@@ -173,7 +173,7 @@ impl Queue {
     }
 }
 
-/// Of POP's answer, or of BPOP's, which begins with the key.
+/// The jobs in the reply to POP, or to BPOP, which begins with the key.
 fn jobs(answer: Value) -> Option<Vec<Job>> {
     let mut items = match answer {
         Value::Nil => return Some(Vec::new()),

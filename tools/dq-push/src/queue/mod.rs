@@ -1,4 +1,4 @@
-//! One queue: fetching, calling, telling the server what came of it.
+//! One queue: fetches jobs, calls their receivers, and reports the outcomes to the server.
 
 mod fetch;
 mod tell;
@@ -21,11 +21,11 @@ use crate::metrics::{Metrics, Running};
 use crate::places::{Host, Places};
 use crate::stop::Stop;
 
-/// Between looks at whether a queue that is stopped can go on.
+/// How often a stopped queue checks whether it can continue.
 const STOPPED: Duration = Duration::from_secs(5);
-/// What calls are given to end in.
+/// How long running calls may take when the queue ends.
 const DRAIN: Duration = Duration::from_secs(25);
-/// What the server is then given to hear of it.
+/// How long the server may then take to receive the outcomes.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
 pub struct Queue {
@@ -34,16 +34,16 @@ pub struct Queue {
     pub hand: Hand,
     caller: Arc<Caller>,
     source: Source,
-    /// For what must not wait behind a fetch.
+    /// A connection for commands that must not wait behind a fetch.
     control: Mutex<Option<Wire>>,
     own: Arc<Semaphore>,
     host: Host,
-    /// There is something to tell.
+    /// There are outcomes to send.
     bell: Notify,
-    /// Something was told.
+    /// Outcomes were sent.
     told: Notify,
     stop: Arc<Stop>,
-    /// Troubles since the server last answered to a fetch.
+    /// Troubles reported since the server last answered a fetch.
     reported: std::sync::Mutex<Vec<String>>,
 }
 
@@ -72,14 +72,14 @@ impl Queue {
         }
     }
 
-    /// Until it is stopped, and all calls have ended or were given back.
+    /// Runs until it is stopped, and all calls have ended or their jobs were given back.
     pub async fn run(self: Arc<Queue>) {
         let telling = tokio::spawn(Arc::clone(&self).keep_telling());
         let beating = tokio::spawn(Arc::clone(&self).keep_beating());
         let fetching = tokio::spawn(Arc::clone(&self).keep_fetching());
         self.stop.wait().await;
         let calls_ended = async {
-            // A fetch that is withdrawn may still bring jobs; all places free: no call goes on.
+            // A withdrawn fetch may still bring jobs. When all places are free, no call is running.
             let _ = fetching.await;
             tokio::select! {
                 _ = self.own.acquire_many(self.config.concurrency as u32) => {}
@@ -103,13 +103,13 @@ impl Queue {
         beating.abort();
     }
 
-    /// A server that is away does not answer to a withdrawn fetch.
+    /// The second limit of the drain: an unreachable server does not answer a withdrawn fetch.
     async fn hurried_and_late(&self) {
         self.stop.hurried().await;
         sleep(FAREWELL).await;
     }
 
-    /// On one line, and without what a terminal would obey.
+    /// The queue's name on one line, without what a terminal would interpret.
     pub fn shown_name(&self) -> String {
         escape::name(self.config.name.as_bytes())
     }
@@ -134,7 +134,7 @@ impl Queue {
                 queue.metrics.held.store(queue.host.pace.is_open(), Relaxed);
                 drop(running);
                 queue.ended(number, verdict, begun.elapsed());
-                // After its end is known: the fetch that takes the place tells it.
+                // After the outcome is known: the fetch that takes the place sends it.
                 drop(place);
             };
             tokio::spawn(call).abort_handle()
@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// The connection beside the one that fetches.
+    /// The connection besides the one that fetches.
     async fn control(&self) -> Result<Wire, Trouble> {
         let mut control = self.control.lock().await;
         if let Some(wire) = &*control {
@@ -159,7 +159,7 @@ impl Queue {
         Ok(wire)
     }
 
-    /// Each trouble once, until the server answers again.
+    /// Reports each trouble once, until the server answers again.
     fn report(&self, why: String, then: &str) {
         let mut reported = self.reported();
         if !reported.contains(&why) {
@@ -180,7 +180,7 @@ impl Queue {
         self.reported().clear();
     }
 
-    /// Whether it is worth trying again; then after a pause.
+    /// Whether to try again; returns after a pause.
     async fn goes_on(&self, trouble: Trouble, troubles: &mut u32) -> bool {
         *troubles += 1;
         let is_own = matches!(trouble, Trouble::OfQueue(_));

@@ -1,4 +1,4 @@
-//! Telling the server: what came of the calls, and that those in hand go on.
+//! Tells the server the outcomes of calls, and renews the leases of jobs in hand.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::call::Job;
 use crate::hand::{End, Outcome};
 use crate::link::{pause, Trouble, Wire};
 
-/// Ends of calls wait so long, or until so many are there, for a fetch that takes them along.
+/// Outcomes wait so long, or until there are so many, for a fetch that takes them along.
 const GATHER_FOR: Duration = Duration::from_millis(1);
 const GATHER: usize = 100;
 const AT_ONCE: usize = 1000;
@@ -52,7 +52,7 @@ impl Queue {
         self.tell(&wire, self.hand.take_outcomes(AT_ONCE)).await
     }
 
-    /// What could not be told is kept for the next time.
+    /// Sends outcomes. Those that cannot be sent are kept for the next time.
     pub(super) async fn tell(&self, wire: &Wire, outcomes: Vec<Outcome>) -> Result<(), Trouble> {
         if outcomes.is_empty() {
             return Ok(());
@@ -94,7 +94,7 @@ impl Queue {
         let resent = done.iter().any(|outcome| outcome.resent);
         let count = done.len() as i64;
         match self.settle(heard, done)? {
-            // What was acknowledged the first time is not there the second time.
+            // What was acknowledged the first time no longer exists the second time.
             Value::Int(acked) if !resent => self.count_lost((count - acked).max(0) as u64),
             _ => {}
         }
@@ -153,7 +153,7 @@ impl Queue {
         self.source.ask(wire, &nack).await
     }
 
-    /// Whether the job, or its queue when it was added, says how long to wait: only the server knows.
+    /// Whether the job has a BACKOFF, its own or its queue's when it was added: only the server knows.
     async fn has_ladder(&self, wire: &Wire, job: &Job) -> Result<bool, Trouble> {
         let backoff = self.field(wire, job, "backoff").await?;
         Ok(backoff.as_sequence().is_some_and(|steps| !steps.is_empty()))
@@ -170,7 +170,8 @@ impl Queue {
         Ok(found.map_or(Value::Nil, |pair| pair[1].clone()))
     }
 
-    /// Asked for only where it matters, until the server tells it: what has become of the job meanwhile ends the call.
+    /// The job's group; the server is asked only if the configuration has groups, until it answers. If the job is lost
+    /// meanwhile, the call is aborted.
     pub(super) async fn group(&self, job: &Job) -> Option<Vec<u8>> {
         let mut troubles = 0;
         while !self.config.groups.is_empty() {
@@ -198,7 +199,7 @@ impl Queue {
         }
     }
 
-    /// What the server has answered to needs no telling any more.
+    /// Removes the outcomes that the server has answered.
     fn settle(
         &self,
         heard: Result<Value, Trouble>,
@@ -221,7 +222,7 @@ impl Queue {
         self.metrics.lost.fetch_add(count, Relaxed);
     }
 
-    /// One heartbeat for all jobs in hand.
+    /// One heartbeat for all jobs in hand, again and again.
     pub(super) async fn keep_beating(self: Arc<Queue>) {
         let beat = self.config.lease / 3;
         let mut next = Instant::now() + beat;
@@ -271,8 +272,8 @@ fn for_all<'a>(name: &str, queue: &str, jobs: impl ExactSizeIterator<Item = &'a 
     command
 }
 
-/// From a second, doubling to an hour, and by up to a quarter less: so that what failed together does not come
-/// back together.
+/// From a second, doubling to an hour, less up to a quarter at random: so jobs that failed together do not come back
+/// together.
 fn exponential_ms(attempt: u64, random: u32) -> u64 {
     let doublings = attempt.saturating_sub(1).min(12);
     let wait = (FIRST_WAIT_MS << doublings).min(LONGEST_WAIT_MS);

@@ -1,4 +1,4 @@
-//! What follows from a key.
+//! The effect of each key.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -68,7 +68,7 @@ impl App {
         self.chosen = to > 0;
     }
 
-    /// The next column to the right by so many; left of the first is the order that begins with trouble.
+    /// Sorts by the column that is `by` places further right; left of the first is the order that begins with trouble.
     fn sort_by(&mut self, by: usize) {
         let orders: Vec<Option<Column>> = ALL
             .into_iter()
@@ -114,7 +114,7 @@ impl App {
         }
     }
 
-    /// Lower case is about one job, upper case about all; `p` about the queue.
+    /// Lower case is about one job, upper case about all jobs; `p` about the queue.
     fn key_of_acts(&mut self, code: KeyCode) {
         let KeyCode::Char(letter) = code else {
             return;

@@ -1,5 +1,5 @@
-//! What the monitor knows and shows, and what follows from a report or a key. It neither talks to
-//! servers nor to the terminal: what is to be sent lies in `outbox`.
+//! What the monitor knows and shows, and how it handles reports and keys. It uses neither servers
+//! nor the terminal: what is to be sent is put into `outbox`.
 
 mod keys;
 pub mod prompt;
@@ -26,9 +26,10 @@ pub struct App {
     pub servers: Servers,
     pub order: Order,
     pub view: View,
-    /// The selected queue of the table, and the first that is shown.
+    /// The selected queue of the table.
     pub selected: Option<QueueKey>,
-    /// Somebody has selected it. Until then the first one is, whichever that is.
+    /// Whether the user has selected it. Until then the first row is selected, whichever queue it
+    /// shows.
     chosen: bool,
     pub top: usize,
     pub prompt: Option<Prompt>,
@@ -40,11 +41,11 @@ pub struct App {
     pub size: (u16, u16),
     /// What each node was last told to watch.
     watches: HashMap<String, Watch>,
-    /// An act that was sent on to another node: it is sent on only once.
+    /// An action that was passed on to another node: that happens only once.
     sent_on: Option<(QueueKey, Act)>,
 }
 
-/// A line about what happened.
+/// A line about something that happened.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub text: String,
@@ -98,7 +99,8 @@ impl App {
             .filter(|message| message.at.elapsed() < MESSAGE_SHOWN)
     }
 
-    /// Keeps the selection in sight, and tells the nodes what is. After every key and report.
+    /// Keeps the selection in sight, and tells the nodes what is on the screen. Called after every
+    /// key and report.
     pub fn settle(&mut self) {
         let rows = self.rows();
         let keys: Vec<QueueKey> = rows.iter().map(|row| row.key.clone()).collect();

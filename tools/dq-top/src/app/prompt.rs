@@ -1,4 +1,4 @@
-//! Questions: what is asked before anything is changed, and what is typed.
+//! Prompts: confirmation before anything is changed, and typed input.
 
 use crate::model::QueueKey;
 use crate::read::acts::Act;
@@ -7,30 +7,30 @@ use crate::text::{escape, units};
 
 pub struct Prompt {
     pub title: &'static str,
-    /// What happens if the answer is yes.
+    /// What happens if the user confirms.
     pub lines: Vec<String>,
     pub kind: Kind,
     pub typed: String,
 }
 
 pub enum Kind {
-    /// `y` does it.
+    /// `y` confirms.
     Confirm {
         key: QueueKey,
         act: Act,
     },
-    /// This word, typed, does it.
+    /// Typing this word confirms.
     ConfirmWord {
         word: &'static str,
         key: QueueKey,
         act: Act,
     },
-    /// How long until the job is due.
+    /// Asks how long until the job is due.
     Delay {
         key: QueueKey,
         id: Vec<u8>,
     },
-    /// How long the pause is; nothing typed: until resumed.
+    /// Asks how long the pause is; empty: until resumed.
     Pause {
         key: QueueKey,
     },
@@ -136,7 +136,7 @@ impl Prompt {
         )
     }
 
-    /// `count` as far as known.
+    /// `count`: how many jobs there are, as far as known.
     pub fn purge(key: QueueKey, state: Option<State>, count: u64) -> Prompt {
         let which = state.map_or(String::new(), |state| format!("{} ", state.word()));
         let lines = vec![
@@ -153,7 +153,7 @@ impl Prompt {
         Prompt::new("Purge a queue", lines, kind)
     }
 
-    /// How to answer.
+    /// How the prompt is answered.
     pub fn hint(&self) -> String {
         match &self.kind {
             Kind::Confirm { .. } => "y  do it     any other key  cancel".to_owned(),
@@ -170,7 +170,7 @@ impl Prompt {
         !matches!(self.kind, Kind::Confirm { .. })
     }
 
-    /// What Enter does, if what was typed fits.
+    /// The action of Enter, if the typed text is valid.
     pub fn entered(&self) -> Result<(QueueKey, Act), String> {
         let typed = self.typed.trim();
         match &self.kind {

@@ -1,4 +1,4 @@
-//! What follows from what a node tells.
+//! How the monitor handles a node's report.
 
 use super::App;
 use crate::fleet::Out;

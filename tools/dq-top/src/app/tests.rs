@@ -52,7 +52,7 @@ fn type_in(app: &mut App, text: &str) {
     press(app, &text.chars().map(KeyCode::Char).collect::<Vec<_>>());
 }
 
-/// What is to be done to queues, and where.
+/// The actions that are to be sent, and to which node.
 fn acts(app: &mut App) -> Vec<(String, Act)> {
     let act = |out| match out {
         Out::To(node, Request::Act { act, .. }) => Some((node, act)),

@@ -1,4 +1,4 @@
-//! Where one is: in the table, in a queue, at a job.
+//! The current view: the table, a queue, or a job.
 
 use crate::model::QueueKey;
 use crate::read::detail::{
@@ -19,11 +19,11 @@ pub struct QueueView {
     /// The pages from the first to the one shown.
     pages: Vec<Page>,
     pub jobs: Option<Vec<PeekedJob>>,
-    /// There is another page behind this one.
+    /// The next page, if there is one.
     pub more: Option<Page>,
     pub selected: usize,
     pub job: Option<JobView>,
-    /// What the server said instead.
+    /// The server's refusal.
     pub refusal: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// The payload, and the result of a done job, as they are shown on a screen of that width.
+    /// The payload, and the result of a done job, as lines for a screen of this width.
     pub fn body(&self, width: usize) -> [Vec<String>; 2] {
         let width = width.saturating_sub(2);
         let lines = |cut: &Cut| match self.hex {
@@ -51,7 +51,7 @@ impl JobView {
         [lines(&job.payload), result.unwrap_or_default()]
     }
 
-    /// Not further than to the last line; the result has a title above it.
+    /// Scrolls, at most to the last line; the result has a title above it.
     pub fn scroll_to(&mut self, line: usize, width: usize) {
         let lines = self.body(width).iter().map(Vec::len).sum::<usize>();
         self.scroll = line.min(lines);
@@ -132,7 +132,7 @@ impl QueueView {
         self.forget_jobs();
     }
 
-    /// The job that is looked at, or selected.
+    /// The id of the job that is open or selected.
     pub fn job_id(&self) -> Option<&[u8]> {
         match &self.job {
             Some(view) => Some(&view.id),
@@ -167,7 +167,7 @@ impl QueueView {
         });
     }
 
-    /// The answer to `detail(count)`; an answer to what was asked before is not taken.
+    /// Takes the reply to `detail(count)`; a reply to an earlier question is ignored.
     pub fn take(&mut self, detail: &Detail, found: Found) {
         let Part::Jobs { count, .. } = detail.part else {
             return self.take_other(found);
@@ -176,7 +176,7 @@ impl QueueView {
             Found::Jobs(jobs) => {
                 let state = self.state().unwrap_or(State::Delayed);
                 self.more = self.page().next(state, &jobs, count);
-                // The selection stays with its job as long as that is on the page.
+                // The selection stays with its job as long as the job is on the page.
                 let id = self.job_id().map(<[u8]>::to_vec);
                 let place = id.and_then(|id| jobs.iter().position(|job| job.id == id));
                 self.jobs = Some(jobs);

@@ -31,7 +31,8 @@ pub fn draw_bar(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     frame.render_widget(Paragraph::new(line), area);
 }
 
-/// Who on the left, how it is on the right; what does not fit is left out from the middle.
+/// The server's name on the left, its state on the right; what does not fit is left out from the
+/// middle.
 fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     let width = width as usize;
     let first = app.servers.nodes.iter().next();
@@ -97,7 +98,7 @@ fn jobs<'a>(overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
             "delayed" => part(state, number, Tone::Note),
             "ready" => part(state, number, Tone::Good),
             "dead" => part(state, number, Tone::Bad),
-            // The line is full without these, and many servers have none.
+            // Most servers have none of these, and the line is full without them.
             "blocked" | "done" if number == 0 => {}
             _ => part(state, number, Tone::Plain),
         }
@@ -167,7 +168,7 @@ fn punctuality<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Li
     line
 }
 
-/// Closer together where the screen is narrow.
+/// Closer together on a narrow screen.
 fn spread<'a>(parts: &[(&str, String, Tone)], width: u16, theme: Theme) -> Line<'a> {
     let words = |(label, text, _): &(&str, String, Tone)| label.width() + 1 + text.width();
     let needed = parts.iter().map(words).sum::<usize>() + 3 * parts.len();

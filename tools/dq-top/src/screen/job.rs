@@ -113,7 +113,7 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
     flow(pairs, width, theme)
 }
 
-/// What it has got done.
+/// The job's steps.
 fn of_steps(steps: &[Step]) -> Option<String> {
     let text = |step: &Step| {
         let more = if step.value.is_cut() { "…" } else { "" };
@@ -130,7 +130,7 @@ fn of_after(after: &After) -> String {
     }
 }
 
-/// Those that it waited for, with their outcomes.
+/// The jobs that it waited for, with their outcomes.
 fn of_results(results: &[Ended]) -> Option<String> {
     let text = |ended: &Ended| {
         let outcome = ended.outcome.as_ref()?;
@@ -155,7 +155,7 @@ fn of_rule(rule: &Rule, instant: &dyn Fn(i64) -> String) -> Vec<(&'static str, O
     ]
 }
 
-/// As many to a line as fit.
+/// Puts as many pairs on a line as fit.
 fn flow<'a>(pairs: Vec<(&str, String, Tone)>, width: usize, theme: Theme) -> Vec<Line<'a>> {
     let mut lines: Vec<Line> = Vec::new();
     for (label, text, tone) in pairs {

@@ -47,7 +47,7 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: T
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// At most a third of the screen; the payload has the rest.
+/// The width of ids: at most a third of the screen; the payload gets the rest.
 fn id_width(jobs: &[PeekedJob], width: usize) -> usize {
     use unicode_width::UnicodeWidthStr;
     let longest = jobs.iter().map(|job| escape::name(&job.id).width()).max();

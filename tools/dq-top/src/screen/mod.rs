@@ -1,4 +1,4 @@
-//! Draws what the monitor knows. Text of the server comes through `text::escape` only.
+//! Draws what the monitor knows. Text from the server passes through `text::escape` only.
 
 mod header;
 mod job;
@@ -25,7 +25,7 @@ use crate::model::column::Tone;
 use crate::text::escape;
 use theme::Theme;
 
-/// Smaller than this there is no room for anything that could be told.
+/// On a smaller screen there is no room for anything useful.
 const LEAST: (u16, u16) = (40, 10);
 
 pub fn draw(frame: &mut Frame, app: &App, theme: Theme) {
@@ -91,7 +91,8 @@ fn draw_view(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     }
 }
 
-/// Whether all that is shown may have changed long ago. (In a cluster each queue's line tells.)
+/// Whether all figures on the screen may be outdated. (In a cluster each queue's line shows whether
+/// its own are.)
 fn is_stale(app: &App) -> bool {
     match &app.view {
         View::Table => app
@@ -107,7 +108,7 @@ fn is_stale(app: &App) -> bool {
     }
 }
 
-/// What is wrong.
+/// What is wrong, if anything.
 fn trouble(app: &App) -> Option<(String, Tone)> {
     app.servers
         .nodes
@@ -122,7 +123,7 @@ fn trouble(app: &App) -> Option<(String, Tone)> {
         })
 }
 
-/// What was done last, else what is wrong, unless the table's place tells that.
+/// The last message, else what is wrong, unless the table's place shows that already.
 fn draw_message(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let told_above = matches!(app.view, View::Table) && app.rows().is_empty();
     let trouble = trouble(app).filter(|_| !told_above);
@@ -132,7 +133,7 @@ fn draw_message(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let Some((text, tone)) = message.or(trouble) else {
         return;
     };
-    // What comes from a server or a library is shown as carefully as a job.
+    // Text from a server or a library is escaped like that of a job.
     let text = escape::fit(&escape::line(text.as_bytes()), area.width as usize - 1);
     let line = Line::from(vec![Span::raw(" "), Span::styled(text, theme.tone(tone))]);
     frame.render_widget(Paragraph::new(line), area);
@@ -195,7 +196,7 @@ fn labelled<'a>(theme: Theme, label: &str, value: String, tone: Tone) -> [Span<'
     ]
 }
 
-/// Quiet where it is zero.
+/// Quiet if the number is zero.
 fn unless_zero(number: u64, tone: Tone) -> Tone {
     match number {
         0 => Tone::Quiet,

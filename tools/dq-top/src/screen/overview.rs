@@ -1,4 +1,4 @@
-//! The overview of one queue: totals and rates, settings, lateness, and how the rates went.
+//! The overview of one queue: totals and rates, settings, lateness, and the course of the rates.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -84,7 +84,7 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
     };
     let us = |us: Option<u64>| us.map_or("-".to_owned(), units::micros);
     let max = (stats.lateness_count > 0).then_some(stats.lateness_max_us);
-    // What was ahead when it was read may have come meanwhile.
+    // An instant that was in the future when it was read may have come by now.
     let until = |due: i64| units::relative(due.max(now.server_ms), now.server_ms);
     let next = stats.next_due.map_or("-".to_owned(), until);
     let (p50, p50_tone) = late(row.percentile(0.50, now.here));
@@ -139,7 +139,7 @@ fn settings_list<'a>(view: &QueueView, stats: &Stats, theme: Theme) -> Vec<Line<
     lines
 }
 
-/// None: no such limit. Those of groups and done jobs are only there where they are set.
+/// None: no such limit. Limits of groups and done jobs are only shown if they are set.
 fn named(settings: &Settings, stats: &Stats) -> Vec<(&'static str, Option<String>)> {
     let number = |number: u64| (number > 0).then(|| units::count(number));
     let millis = |ms: u64| (ms > 0).then(|| units::millis(ms));
@@ -188,7 +188,7 @@ fn named(settings: &Settings, stats: &Stats) -> Vec<(&'static str, Option<String
     all
 }
 
-/// Two columns for each bucket; three where there is room.
+/// Two columns for each bucket, or three if there is room.
 fn histogram_width(width: u16) -> u16 {
     match width {
         0..70 => width,
@@ -234,7 +234,7 @@ fn draw_lateness(frame: &mut Frame, area: Rect, stats: &Stats, theme: Theme) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// The bound of every third bucket, under it; the last bucket has none.
+/// The bound of every third bucket, below it; the last bucket has none.
 fn axis(buckets: &[(Option<u64>, u64)], per_bucket: usize) -> String {
     let labels = buckets.chunks(3).map(|chunk| {
         let text = chunk[0].0.map_or(">".to_owned(), units::micros);
@@ -276,7 +276,7 @@ fn draw_rates(frame: &mut Frame, area: Rect, row: &Row, theme: Theme) {
             height: area.height.saturating_sub(1),
             ..area
         };
-        // The widget takes integers; thousandths lose nothing to be seen.
+        // The widget takes integers: in thousandths no visible difference is lost.
         let data: Vec<u64> = shown.iter().map(|rate| (rate * 1000.0) as u64).collect();
         let lead = usize::from(area.width).saturating_sub(data.len());
         let data: Vec<u64> = std::iter::repeat_n(0, lead).chain(data).collect();

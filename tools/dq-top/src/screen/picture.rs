@@ -1,4 +1,4 @@
-//! The picture in the README: a shop, as it is drawn.
+//! The picture in the README: the queues of a shop, as the monitor draws them.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::model::stats::{Jobs, Stats};
 use crate::model::QueueKey;
 use crate::read::{Heard, News};
 
-/// Queues of a shop, with a reading each second; far ahead, so that no time passes for them meanwhile.
+/// Queues of a shop, with a reading each second, an hour in the future, so that no time passes for them meanwhile.
 fn shop() -> App {
     let mut app = App::new(NODE, Order::default(), Duration::from_secs(1), false);
     let start = Instant::now() + Duration::from_secs(3600);
@@ -114,7 +114,7 @@ fn shop() -> App {
     app
 }
 
-/// With DQ_TOP_PICTURE=write it is written anew.
+/// DQ_TOP_PICTURE=write writes the picture anew.
 #[test]
 fn the_picture_in_the_readme_is_what_is_drawn() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");

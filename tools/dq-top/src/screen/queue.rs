@@ -1,4 +1,4 @@
-//! One queue: its name, the tabs, and what the open tab shows.
+//! One queue: its name, the tabs, and the open tab.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -74,7 +74,7 @@ fn title<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a
     ])
 }
 
-/// With their keys and counts; on a narrow screen without the keys, or without the counts.
+/// The tabs with their keys and counts; on a narrow screen without the keys, or without the counts.
 fn tabs<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a> {
     let row = app.servers.board.row(&view.key);
     let titles = |keys: bool, counts: bool| -> Vec<String> {

@@ -1,4 +1,5 @@
-//! The table of queues. The most important columns that fit, and in any case the one sorted by.
+//! The table of queues: the most important columns that fit, and always the one that it is sorted
+//! by.
 
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -14,10 +15,10 @@ use crate::model::column::{Column, Now, Tone, ALL};
 use crate::model::row::Row;
 use crate::text::{escape, units};
 
-/// A name is not shown wider than this while the trend could have the room.
+/// A name gets at most this width, as long as the trend can use the rest.
 const WIDEST_NAME: usize = 48;
 
-/// A column and how wide it is here.
+/// Columns, each with its width.
 type Layout = Vec<(Column, usize)>;
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
@@ -31,7 +32,7 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// In the middle, where one looks: above all what is wrong.
+/// Why there is no row, in the middle of the table's place: above all what is wrong.
 pub fn draw_why_empty(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let (text, style) = match trouble(app) {
         Some((text, tone)) => (text, theme.tone(tone)),
@@ -39,7 +40,7 @@ pub fn draw_why_empty(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     };
     let text = escape::line(text.as_bytes());
     let width = area.width.saturating_sub(8).clamp(1, 72);
-    // As many lines as there can be at most; a word is broken only where it has no room at all.
+    // As many lines as can be needed at most; a word is broken only if it is wider than a line.
     let height = (text.width() as u16 / (width / 2).max(1) + 1).min(area.height.saturating_sub(1));
     let middle = Rect {
         x: area.x + (area.width - width) / 2,
@@ -61,7 +62,7 @@ fn why_empty(app: &App) -> &'static str {
     }
 }
 
-/// Room for one space between two columns, and one at the left edge.
+/// Leaves room for one space between two columns, and one at the left edge.
 fn layout(width: usize, rows: &[&Row], app: &App) -> Layout {
     let mut by_importance = ALL.to_vec();
     by_importance.sort_by_key(|column| match *column {
@@ -69,7 +70,8 @@ fn layout(width: usize, rows: &[&Row], app: &App) -> Layout {
         sorted if Some(sorted) == app.order.column => 1,
         other => 100 - other.importance(),
     });
-    // On a wide screen names come before the less important columns, on a narrow one behind them.
+    // On a wide screen names get their width before the less important columns, on a narrow one
+    // after them.
     let longest = rows
         .iter()
         .map(|row| name_width(row, app))
@@ -107,7 +109,7 @@ fn name_width(row: &Row, app: &App) -> usize {
     name(row, app).width()
 }
 
-/// With its database where there are several.
+/// The queue's name, with its database if there are several.
 fn name(row: &Row, app: &App) -> String {
     let name = escape::name(&row.key.name);
     match app.servers.board.several_dbs() {
@@ -137,7 +139,7 @@ fn titles<'a>(layout: &Layout, app: &App, theme: Theme) -> Line<'a> {
     Line::from(spans)
 }
 
-/// The text, and what fills its column: an underline is for the text alone.
+/// The text, and what fills its column: only the text is underlined.
 fn aligned<'a>(text: &str, width: usize, left: bool, style: Style) -> [Span<'a>; 2] {
     let text = escape::fit(text, width);
     let fill = " ".repeat(width.saturating_sub(text.width()));
@@ -181,7 +183,7 @@ fn line<'a>(row: &Row, layout: &Layout, app: &App, now: Now, theme: Theme) -> Li
         spans.push(Span::styled(" ", style(Tone::Plain)));
     }
     if let Some(refusal) = &row.refusal {
-        // In place of figures that there are not.
+        // The error, in place of the missing figures.
         let (_, name_width) = layout[0];
         spans.truncate(4);
         let width = layout.iter().map(|(_, width)| width + 1).sum::<usize>() - name_width - 1;

@@ -1,4 +1,4 @@
-//! What is drawn, on a terminal in memory.
+//! What is drawn, checked on a terminal in memory.
 
 use std::time::{Duration, Instant};
 
@@ -90,7 +90,7 @@ fn app(size: (u16, u16)) -> App {
     app
 }
 
-/// Answers what the open view asks for.
+/// Answers the question of the open view.
 fn answer(app: &mut App) {
     let Some(detail) = app
         .queue_view()
@@ -199,7 +199,7 @@ pub fn lines(buffer: &Buffer) -> Vec<String> {
         .collect()
 }
 
-/// Whether a terminal would obey something in it.
+/// Whether a terminal would interpret something in it.
 fn is_dangerous(buffer: &Buffer) -> bool {
     let bad = |letter: char| letter.is_control() || letter == '\u{202e}';
     buffer
@@ -208,7 +208,7 @@ fn is_dangerous(buffer: &Buffer) -> bool {
         .any(|cell| cell.symbol().chars().any(bad))
 }
 
-/// The views, each with what it asks for answered.
+/// The views, each with the keys that open it.
 fn views() -> Vec<(&'static str, Vec<KeyCode>)> {
     use KeyCode::{Char, Down, Enter, Right};
     vec![
@@ -423,7 +423,7 @@ fn a_queue_and_a_job_at_80_by_24() {
     );
 }
 
-/// The colours of a line's letters.
+/// The colours of a line's characters.
 fn colours_of(buffer: &Buffer, line: u16) -> Vec<Color> {
     let cells = (0..buffer.area.width).filter_map(|x| buffer.cell((x, line)));
     let mut colours: Vec<Color> = cells

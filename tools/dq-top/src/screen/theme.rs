@@ -59,12 +59,12 @@ impl Theme {
         }
     }
 
-    /// What cannot be as fresh as the rest: the node is lost, or the queue gone.
+    /// What may be outdated: its node is lost, or its queue gone.
     pub fn stale(self) -> Style {
         self.tone(Tone::Quiet)
     }
 
-    /// The same for what is drawn already.
+    /// Marks an area that is already drawn as outdated.
     pub fn grey_out(self, frame: &mut Frame, area: Rect) {
         let style = self
             .stale()

@@ -1,4 +1,4 @@
-//! What an operator does, and what asks before.
+//! An operator's actions, and the prompts before them.
 
 use crate::cmd;
 use crate::monitor::{address, Monitor};
@@ -163,7 +163,8 @@ fn a_user_who_may_only_look_is_told_so_and_goes_on_looking() {
     assert_eq!(count(&mut client, "DEAD"), 5);
     cmd!(client, "DQ.KICK", "q", "COUNT", 1);
     monitor.wait_for_row("q", |row| row[4] == "4");
-    // Not even that: it says so, and sees it again when it may.
+    // Now the user may not even read it: the row says so, and shows figures again once reading is
+    // allowed.
     cmd!(client, "ACL", "SETUSER", "viewer", "-dq.stats");
     monitor.wait_for_row("q", |row| row.contains(&"NOPERM"));
     cmd!(client, "ACL", "SETUSER", "viewer", "+dq.stats");

@@ -6,7 +6,7 @@ use crate::support::cluster::Cluster;
 use crate::support::{wait_until, Server, PATIENCE};
 use crate::{ENTER, ESCAPE};
 
-/// A queue's name that is at home on that node.
+/// A queue's name whose slot is on this node.
 fn name_on(cluster: &Cluster, node: usize) -> String {
     let names = (0..).map(|number| format!("queue{number}"));
     names
@@ -28,7 +28,7 @@ fn queues_of_all_masters_are_seen_and_acted_on_where_they_are() {
         monitor.wait_for_row(name, |row| row[2] == "1");
     }
     monitor.wait_for("queues 3");
-    // The last node's queue, though it was the first node that was named.
+    // The queue is on the last node, though the first one was named.
     monitor.press(&format!("/{}\r", names[2]));
     monitor.wait("only that one", |screen| !screen.contains(&names[0]));
     monitor.press(ENTER);

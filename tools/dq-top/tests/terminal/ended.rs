@@ -5,7 +5,7 @@ use crate::monitor::{address, Monitor};
 use crate::support::{Client, Server};
 use crate::{ENTER, ESCAPE, RIGHT};
 
-/// `first` is done, with a result that a terminal would obey; `second` waits for `third`.
+/// `first` is done, with a result that a terminal would interpret; `second` waits for `third`.
 fn a_workflow(client: &mut Client) {
     cmd!(
         client,

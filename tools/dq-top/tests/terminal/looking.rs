@@ -365,7 +365,7 @@ fn the_terminal_may_have_any_size() {
     assert!(monitor.ended_well());
 }
 
-/// What it asks is bounded, whatever there is: no command that looks at all jobs or keys at once.
+/// The cost of what it asks is bounded: no command looks at all jobs or keys at once.
 #[test]
 fn a_thousand_queues_cost_no_more_than_a_bounded_number_of_questions() {
     let server = Server::start();
@@ -389,7 +389,8 @@ fn a_thousand_queues_cost_no_more_than_a_bounded_number_of_questions() {
         asked_by_us += 1;
         calls(&text, "dq.stats") >= 2000
     });
-    // It asks for INFO once in a round; the last of ours is not among those counted.
+    // The monitor sends one INFO in a round. Ours count, too, but for the last one, which is not in
+    // its own reply.
     let rounds = calls(&text, "info") + 1 - asked_by_us;
     let stats = calls(&text, "dq.stats");
     assert!(stats <= 200 * (rounds + 1), "{stats} in {rounds} rounds");
@@ -406,7 +407,7 @@ fn a_thousand_queues_cost_no_more_than_a_bounded_number_of_questions() {
     }
 }
 
-/// Of INFO commandstats.
+/// The calls of a command, from INFO commandstats.
 fn calls(text: &str, command: &str) -> u64 {
     let prefix = format!("cmdstat_{command}:calls=");
     let line = text.lines().find_map(|line| line.strip_prefix(&prefix));

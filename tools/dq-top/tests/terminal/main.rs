@@ -8,7 +8,7 @@ mod monitor;
 mod once;
 mod trouble;
 
-/// Servers and clients are those of the module's tests, of which these use a part.
+/// Servers and clients of the module's tests, of which these tests use a part.
 #[allow(unused_imports)]
 #[path = "../../../../tests/support/mod.rs"]
 mod support;

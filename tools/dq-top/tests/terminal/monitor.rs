@@ -1,4 +1,4 @@
-//! dq-top in a terminal of its own, as a person would see it.
+//! dq-top in a pseudo-terminal, as a user would see it.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output};
@@ -13,7 +13,7 @@ use crate::support::{poll, Server, PATIENCE};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_dq-top");
 
-/// Short, so that the tests are.
+/// Short, so that the tests are fast.
 const INTERVAL: [&str; 2] = ["--interval", "0.2"];
 
 pub struct Monitor {
@@ -24,7 +24,7 @@ pub struct Monitor {
 
 struct Seen {
     parser: Parser,
-    /// Everything that was sent to the terminal.
+    /// Everything that was written to the terminal.
     raw: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ pub fn address(server: &Server) -> Vec<String> {
     vec!["-p".into(), server.port().to_string()]
 }
 
-/// Runs it to its end, without a terminal.
+/// Runs the program to its end, without a terminal.
 pub fn run(arguments: &[String], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).env_remove("REDISCLI_AUTH");
@@ -41,7 +41,7 @@ pub fn run(arguments: &[String], environment: &[(&str, &str)]) -> Output {
 }
 
 impl Monitor {
-    /// In the order of names, so that nothing moves.
+    /// Sorted by name, so that no row moves.
     pub fn of(server: &Server) -> Monitor {
         let by_name = ["--sort".into(), "queue".into()];
         Monitor::start(&[&address(server)[..], &by_name].concat(), &[])
@@ -71,7 +71,7 @@ impl Monitor {
         self.child.id()
     }
 
-    /// Letters, or the escape sequence of a key.
+    /// Types letters, or the escape sequence of a key.
     pub fn press(&self, keys: &str) {
         (&*self.pty)
             .write_all(keys.as_bytes())
@@ -115,7 +115,7 @@ impl Monitor {
             .hide_cursor()
     }
 
-    /// Waits until the screen is so; the screen that was.
+    /// Waits until the screen satisfies `is_so`; returns that screen.
     #[track_caller]
     pub fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let seen = poll(PATIENCE, || {
@@ -132,7 +132,7 @@ impl Monitor {
         self.wait(text, |screen| screen.contains(text))
     }
 
-    /// Waits until a line begins so (behind the mark of the selection) and fits.
+    /// Waits until the row of this name (after the mark of the selection) fits.
     #[track_caller]
     pub fn wait_for_row(&self, name: &str, fits: impl Fn(&[&str]) -> bool) {
         self.wait(&format!("the row of {name}"), |screen| {
@@ -142,7 +142,7 @@ impl Monitor {
         });
     }
 
-    /// Whether it ended well, once it has ended.
+    /// Waits until it has ended, and returns whether it ended well.
     #[track_caller]
     pub fn ended_well(&mut self) -> bool {
         let status = poll(PATIENCE, || self.child.try_wait().expect("our child"));
@@ -161,8 +161,8 @@ impl Drop for Monitor {
     }
 }
 
-/// What stands between these is drawn at once, by terminals that know them: a picture half drawn
-/// is not looked at.
+/// The marks of a synchronized update, which terminals draw at once: half an update is not looked
+/// at.
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 
@@ -170,7 +170,7 @@ fn follow(pty: Arc<Pty>, seen: Arc<Mutex<Seen>>) {
     thread::spawn(move || {
         let mut bytes = [0; 65536];
         let mut pending = Vec::new();
-        // The terminal is gone when the program is.
+        // Reading fails once the program has ended.
         while let Ok(length @ 1..) = (&*pty).read(&mut bytes) {
             pending.extend_from_slice(&bytes[..length]);
             let last = |mark: &[u8]| pending.windows(mark.len()).rposition(|part| part == mark);

@@ -1,4 +1,4 @@
-//! What goes wrong is said, and nothing dies of it.
+//! Failures are shown, and end neither the monitor nor its connection for good.
 
 use crate::cmd;
 use crate::monitor::{address, run, Monitor};
@@ -65,7 +65,7 @@ fn signals_give_the_terminal_back() {
     let mut monitor = Monitor::of(&server);
     monitor.wait_for("No queues.");
     assert!(monitor.shows_alternate_screen() && monitor.hides_cursor());
-    // The shell's own: not every machine has the program.
+    // The shell's own `kill`: not every machine has the program.
     let kill = format!("kill {}", monitor.pid());
     let sent = std::process::Command::new("sh")
         .args(["-c", &kill])

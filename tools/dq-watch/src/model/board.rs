@@ -1,4 +1,4 @@
-//! All queues that are known, and which of them are shown in which order.
+//! All known queues, and which of them are shown in which order.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ pub struct Board {
     rows: HashMap<QueueKey, Row>,
 }
 
-/// What of the board is shown.
+/// Which queues of the board are shown, and in which order.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
-    /// None: what is worst first.
+    /// None: the queues in most trouble first.
     pub column: Option<Column>,
     pub reversed: bool,
-    /// A part of the name; with `*` or `?` a pattern of the whole.
+    /// A part of the name; with `*` or `?` a pattern that the whole name must match.
     pub filter: String,
 }
 
@@ -49,7 +49,7 @@ impl Board {
         dbs.any(|db| Some(db) != first)
     }
 
-    /// A node has these queues.
+    /// Records that this node has the queue.
     pub fn found(&mut self, key: QueueKey, node: &str) {
         let row = self.rows.entry(key);
         row.or_insert_with_key(|key| Row::new(key.clone(), node))
@@ -70,7 +70,7 @@ impl Board {
         }
     }
 
-    /// A word about a queue counts only from the node that has it.
+    /// The row of a queue if this node has it: what other nodes report about it does not count.
     fn of(&mut self, key: &QueueKey, node: &str) -> Option<&mut Row> {
         self.rows.get_mut(key).filter(|row| row.node == node)
     }
@@ -97,7 +97,7 @@ impl Board {
         self.rows.retain(|_, row| row.node != node);
     }
 
-    /// Those that the filter lets through, in order.
+    /// The queues that the filter lets through, in order.
     pub fn ordered(&self, order: &Order, now: Now) -> Vec<&Row> {
         let matches = matcher(&order.filter);
         let mut rows: Vec<&Row> = self
@@ -125,7 +125,7 @@ impl Board {
     }
 }
 
-/// Compares with the name as it is shown, without regard to case.
+/// Compares with the name as it is shown, ignoring case.
 fn matcher(filter: &str) -> impl Fn(&[u8]) -> bool {
     let pattern = match filter {
         part if !part.contains(['*', '?']) => format!("*{part}*"),

@@ -40,7 +40,7 @@ pub const ALL: [Column; 17] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Plain,
-    /// Nothing there: to be overlooked.
+    /// Nothing there: shown so that the eye passes over it.
     Quiet,
     Good,
     Note,
@@ -48,7 +48,7 @@ pub enum Tone {
     Bad,
 }
 
-/// By which clocks ages are told: this machine's, and the servers'.
+/// The clocks by which ages are computed: this machine's, and the servers'.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     pub here: Instant,
@@ -56,7 +56,7 @@ pub struct Now {
     pub server_ms: i64,
 }
 
-/// A ready job that waits longer than this, or a lateness beyond, is worth a look; ten times it is bad.
+/// A ready job that waits longer, or a greater lateness, is a warning; ten times as much is bad.
 const OLD_MS: u64 = 5_000;
 const LATE_US: u64 = 100_000;
 
@@ -83,7 +83,7 @@ impl Column {
         }
     }
 
-    /// As `--sort` takes it.
+    /// The name that `--sort` takes.
     pub fn name(self) -> &'static str {
         match self {
             Queue => "queue",
@@ -110,7 +110,7 @@ impl Column {
         ALL.into_iter().find(|column| column.name() == name)
     }
 
-    /// The name and the trend take what the others leave.
+    /// The least width. The name and the trend also take what the other columns leave.
     pub fn width(self) -> usize {
         match self {
             Queue => 16,
@@ -121,7 +121,7 @@ impl Column {
         }
     }
 
-    /// Which go first where the screen is narrow: the smallest.
+    /// On a narrow screen the columns of least importance are left out first.
     pub fn importance(self) -> u8 {
         match self {
             Queue => 17,
@@ -178,7 +178,7 @@ impl Column {
         }
     }
 
-    /// What is most worth a look comes first: the largest, but the first name and the earliest due time.
+    /// The queue most worth a look comes first: the largest value, but the first name and the earliest due time.
     pub fn compare(self, a: &Row, b: &Row, now: Now) -> Ordering {
         let largest = |of: &dyn Fn(&Row) -> f64| of(b).total_cmp(&of(a));
         match self {

@@ -9,7 +9,7 @@ pub struct Histogram {
     pub buckets: Vec<(Option<u64>, u64)>,
 }
 
-/// What a percentile is known to be. The buckets tell no more than between which bounds it lies.
+/// What is known of a percentile: the buckets only say between which bounds it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Late {
     AtMost(u64),
@@ -17,8 +17,8 @@ pub enum Late {
 }
 
 impl Histogram {
-    /// What came between two readings. If the figures fell, or the bounds are others, the queue began
-    /// anew in between: then all of it is new.
+    /// The deliveries between two readings. If the counts fell, or the bounds differ, the queue was made anew in
+    /// between: then all deliveries are new.
     pub fn between(old: &Cumulative, new: &Cumulative) -> Histogram {
         let goes_on = old.len() == new.len()
             && old
@@ -40,7 +40,7 @@ impl Histogram {
         self.buckets.iter().map(|&(_, count)| count).sum()
     }
 
-    /// The bound below which that share (0 to 1) of the deliveries lies; None if there were none.
+    /// The bound below which `share` (0 to 1) of the deliveries lies; None without deliveries.
     pub fn percentile(&self, share: f64) -> Option<Late> {
         let count = self.count();
         let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_what_came_between() {
-        // 1000 early ones that must not count, then 98 up to 20 us and 2 up to 50.
+        // 1000 early deliveries that must not count, then 98 up to 20 us and 2 up to 50.
         let old = cumulative([1000, 1000, 1000, 1000]);
         let new = cumulative([1000, 1098, 1100, 1100]);
         let between = Histogram::between(&old, &new);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::row::Row;
 use super::stats::{rates, Jobs, Rates, Totals, STATES, TOTALS};
 
-/// Of one INFO.
+/// What one INFO says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerInfo {
     /// `Redis 7.0.15`.
@@ -26,7 +26,7 @@ pub struct ServerInfo {
     pub dq: Option<DqInfo>,
 }
 
-/// INFO dq.
+/// The section of dq in INFO.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DqInfo {
     pub queues: u64,
@@ -120,7 +120,7 @@ impl DqInfo {
     }
 }
 
-/// A server's readings.
+/// What is known from the readings of one server.
 #[derive(Clone, Debug)]
 pub struct Figures {
     pub info: ServerInfo,
@@ -167,14 +167,14 @@ impl Figures {
         self.read_at = at;
     }
 
-    /// The server's clock at this moment, if it told.
+    /// The server's clock at this moment, if it reports one.
     pub fn clock_ms(&self, now: Instant) -> Option<i64> {
         let (clock, at) = self.clock_read_at?;
         Some(clock + now.saturating_duration_since(at).as_millis() as i64)
     }
 }
 
-/// Over several servers.
+/// Sums over several servers.
 #[derive(Clone, Debug, Default)]
 pub struct Overall {
     pub servers: usize,
@@ -186,12 +186,12 @@ pub struct Overall {
     pub max_memory: u64,
     pub clients: u64,
     pub ops_per_s: u64,
-    /// Of the server that was started last.
+    /// Of the server that started last.
     pub uptime: Duration,
 }
 
 impl Overall {
-    /// Of these queues alone; how late deliveries are on the whole is not known of them.
+    /// The sums of these queues alone. Their lateness as a whole is not known.
     pub fn of_queues<'a>(rows: impl Iterator<Item = &'a Row>) -> Overall {
         let mut sum = Overall::default();
         for row in rows.filter(|row| !row.gone) {

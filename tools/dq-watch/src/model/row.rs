@@ -1,4 +1,4 @@
-//! One queue in the table: its last reading and what the readings before tell.
+//! One queue in the table: its last reading, and what follows from earlier ones.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ pub struct Row {
     pub stats: Option<Stats>,
     pub rates: Rates,
     pub history: History,
-    /// Of the last readings between which there were deliveries, and when that was.
+    /// The lateness between the last two readings with deliveries in between, and when that was.
     pub late: Option<(Histogram, Instant)>,
     read_at: Option<Instant>,
-    /// Its key is gone: it is shown a little longer, in case it comes back.
+    /// Its key is gone: the row is shown a little longer, in case the queue comes back.
     pub gone: bool,
-    /// What the server said instead of figures.
+    /// The server's error, if it refuses to give figures.
     pub refusal: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct Measured {
     pub ms: f64,
 }
 
-/// Fewer acknowledgements tell no mean.
+/// With fewer acknowledgements a mean says nothing.
 const MEASURED_FROM: f64 = 5.0;
 
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ impl Row {
         self.refusal = None;
         if let (Some(old), Some(old_at)) = (&self.stats, self.read_at) {
             let elapsed = at.saturating_duration_since(old_at);
-            // Two readings in one breath (after an act) tell no rate.
+            // Two readings close together (after an action) give no rate.
             if elapsed < interval / 4 {
                 self.stats = Some(Stats {
                     totals: old.totals,
@@ -131,7 +131,7 @@ impl Row {
         self.rates = Rates::default();
     }
 
-    /// Of the last deliveries, unless they are long ago.
+    /// The lateness of the last deliveries; None if they are long ago.
     pub fn percentile(&self, share: f64, now: Instant) -> Option<Late> {
         let (histogram, at) = self.late.as_ref()?;
         if now.saturating_duration_since(*at) > LATENESS_SHOWN {
@@ -140,7 +140,8 @@ impl Row {
         histogram.percentile(share)
     }
 
-    /// By Little's law: so many were at work on average, while so many were done a second.
+    /// By Little's law: the mean number of reserved jobs, and that number divided by the
+    /// acknowledgements per second.
     pub fn measured(&self) -> Option<Measured> {
         let sum = |series: &Series| series.values().iter().sum::<f64>();
         let (reserved, acked) = (sum(&self.history.reserved), sum(&self.history.acked));
@@ -164,7 +165,7 @@ impl Row {
         self.stats.as_ref().map_or(0, |stats| stats.jobs[state])
     }
 
-    /// How much of it is worth a look: 2 where a figure is bad, 1 where one is a warning.
+    /// How much the queue needs a look: 2 where a figure is bad, 1 where one is a warning.
     pub fn trouble(&self, now: Now) -> u8 {
         let cells = ALL
             .into_iter()
@@ -217,7 +218,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let start = Instant::now();
         let mut row = Row::new(QueueKey::new(0, "q"), "node");
-        // Ten are done each second, and four at work: 400 ms a job.
+        // Ten jobs are done each second, and four are reserved: 400 ms a job.
         let after = |seconds: u64| {
             let mut stats = stats(0);
             (stats.totals[ACKED], stats.jobs[RESERVED]) = (10 * seconds, 4);

@@ -46,12 +46,12 @@ pub struct Stats {
     pub recurring: u64,
     /// Groups that hold jobs which are not dead.
     pub groups: u64,
-    /// What the deliveries in the window of RATE count.
+    /// The cost of the deliveries in the window of RATE.
     pub rate_used: u64,
     pub bytes: u64,
-    /// Of done jobs, as DONEBYTES counts them.
+    /// Bytes of done jobs, as DONEBYTES counts them.
     pub done_bytes: u64,
-    /// 0 no, -1 until resumed, otherwise the instant at which it ends.
+    /// 0: not paused. -1: until resumed. Otherwise the instant at which the pause ends.
     pub paused: i64,
     pub totals: Totals,
     pub lateness_count: u64,
@@ -60,7 +60,7 @@ pub struct Stats {
     pub lateness: Vec<(Option<u64>, u64)>,
 }
 
-/// Per second. A total that fell began anew in between, so all of it is new.
+/// Growth per second. A total that fell was reset in between, so all of it is new.
 pub fn rates(old: &Totals, new: &Totals, seconds: f64) -> Rates {
     let mut rates = Rates::default();
     for (rate, (old, new)) in rates.iter_mut().zip(old.iter().zip(new)) {

@@ -1,4 +1,4 @@
-//! What an operator does to a queue or a job.
+//! The actions of an operator on a queue or a job.
 
 use super::cli;
 use super::detail::State;
@@ -7,7 +7,7 @@ use super::reply;
 use crate::model::QueueKey;
 use crate::text::units;
 
-/// Jobs kicked in one step, so that other clients have their turn in between.
+/// Jobs kicked by one command, so that other clients are served in between.
 const KICK_STEP: u64 = 1000;
 const CLI_LINES: usize = 2000;
 
@@ -16,7 +16,7 @@ pub enum Act {
     Kick {
         id: Vec<u8>,
     },
-    /// The longest dead, as many as there were when it was asked.
+    /// Kicks the jobs that died first: as many as were dead when the user asked.
     KickDead {
         count: u64,
     },
@@ -27,7 +27,7 @@ pub enum Act {
     Delete {
         id: Vec<u8>,
     },
-    /// As Delete, but not while somebody works on it.
+    /// As `Delete`, but not while the job is reserved.
     Cancel {
         id: Vec<u8>,
     },
@@ -36,15 +36,15 @@ pub enum Act {
         payload: Vec<u8>,
         delay_ms: u64,
     },
-    /// With all its options, to another queue of its database.
+    /// Moves the job with all its options to another queue of its database.
     Move {
         id: Vec<u8>,
         to: Vec<u8>,
     },
-    /// A job that comes again: another rule for one that is there, or a new one.
+    /// Gives a recurring job another rule, or adds a new recurring job.
     Rule {
         id: Vec<u8>,
-        /// None: of the one that is there.
+        /// None: the payload of the existing job.
         payload: Option<Vec<u8>>,
         rule: NewRule,
     },
@@ -56,11 +56,11 @@ pub enum Act {
     Purge {
         state: Option<State>,
     },
-    /// The same to several jobs.
+    /// Actions on several jobs of the queue.
     Many(Vec<Act>),
 }
 
-/// When a job comes again.
+/// The rule of a recurring job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewRule {
     Every(u64),
@@ -83,19 +83,19 @@ impl NewRule {
     }
 }
 
-/// Looks the job up and adds it once more in one step.
+/// Reads the job and adds it once more, atomically.
 const AGAIN: &str = include_str!("again.lua");
 
 /// What an action did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Jobs that it changed; of one about the queue 1.
+    /// Jobs that the action changed; 1 if it was about the queue.
     pub changed: u64,
     pub said: String,
 }
 
 impl Act {
-    /// One after the other: of very many jobs it is many steps.
+    /// The commands, in order: an action on very many jobs takes many.
     fn commands<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = redis::Cmd> + 'a> {
         let of = move |name: &str| {
             let mut command = redis::cmd(name);
@@ -109,7 +109,8 @@ impl Act {
                 .arg(delay_ms)
                 .arg(id)
                 .to_owned(),
-            // As the first word it would be the option; no job has the empty id.
+            // As the first id it would be read as the option, so an empty id, which no job has,
+            // comes before it.
             Act::Delete { id } if id.eq_ignore_ascii_case(b"UNRESERVED") => {
                 of("DQ.DEL").arg("").arg(id).to_owned()
             }
@@ -160,7 +161,7 @@ impl Act {
         Box::new(std::iter::once(one))
     }
 
-    /// Several jobs that are treated alike, in few commands; None where this is not about jobs.
+    /// The few commands that treat several jobs alike; None if this action is not about jobs.
     pub fn of_jobs(&self, key: &[u8], ids: &[Vec<u8>]) -> Option<Vec<redis::Cmd>> {
         let all = |command: redis::Cmd| Some(vec![command.clone().arg(ids).to_owned()]);
         let one = |act: Act| act.commands(key).collect::<Vec<_>>();
@@ -182,7 +183,7 @@ impl Act {
         match self {
             Act::Kick { .. } => all(command.arg("IDS").arg(ids.len()).to_owned()),
             Act::Cancel { .. } => all(command.arg("UNRESERVED").to_owned()),
-            // As the first word it would be the option; no job has the empty id.
+            // As the first id `UNRESERVED` would be read as the option; no job has the empty id.
             Act::Delete { .. } => all(command.arg("").to_owned()),
             Act::Reschedule { delay_ms, .. } => {
                 let plain = |id: &&Vec<u8>| !is_option(id);
@@ -204,7 +205,7 @@ impl Act {
         }
     }
 
-    /// As lines for the prompt of redis-cli; only the first of very many.
+    /// The commands as lines for the prompt of redis-cli; of very many only the first.
     pub fn for_cli(&self, key: &QueueKey) -> String {
         let mut lines = Vec::new();
         if key.db != 0 {
@@ -218,7 +219,7 @@ impl Act {
         lines.join("\n")
     }
 
-    /// Does it. The outer `Err` is a lost connection; the inner one the server's refusal.
+    /// Carries it out. The outer `Err` is a lost connection, the inner one the server's refusal.
     pub fn carry_out(
         &self,
         link: &mut Link,
@@ -232,9 +233,9 @@ impl Act {
                 (Some(error), _) => {
                     return Ok(Err(format!("{error} ({changed} jobs before that)")))
                 }
-                // One of several may be gone already.
+                // One of several jobs may be gone already.
                 (None, Some(0)) if !matches!(self, Act::Many(_)) => break,
-                // DQ.ADD: there is a job of that id.
+                // DQ.ADD: the job exists already.
                 (None, None) if value == redis::Value::Nil => break,
                 (None, number) => changed += number.unwrap_or(1),
             }
@@ -288,7 +289,7 @@ fn again(from: &[u8], to: &[u8]) -> redis::Cmd {
     script
 }
 
-/// A word that DQ.RESCHEDULE may read otherwise.
+/// Whether DQ.RESCHEDULE may read this id as an option.
 fn is_option(id: &[u8]) -> bool {
     let words: [&[u8]; 3] = [b"DELAY", b"AT", b"PRIORITY"];
     words.iter().any(|word| id.eq_ignore_ascii_case(word))

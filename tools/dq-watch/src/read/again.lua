@@ -1,5 +1,5 @@
--- Adds a job once more, with all the options that it has: to another queue, or with another rule.
--- KEYS: where it is, where it goes. ARGV: its id, then the words of another rule. 1 where that was done.
+-- Adds a job once more, with all its options: to another queue, or with another rule.
+-- KEYS: its queue, the target queue. ARGV: its id, then the words of another rule. Returns 1 if it was added.
 local reply = redis.call('DQ.GET', KEYS[1], ARGV[1])
 if not reply then return 0 end
 local job = {}

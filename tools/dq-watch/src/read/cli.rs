@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use redis::{Arg, Cmd};
 
-/// In quotes all but harmless letters are escaped: pasted into a shell by mistake, an id runs nothing there.
+/// Quotes words, and escapes in them all but harmless letters: an id pasted into a shell by mistake runs nothing there.
 pub fn line(command: &Cmd) -> String {
     let words = command.args_iter().map(|word| match word {
         Arg::Simple(bytes) => quoted(bytes),

@@ -1,9 +1,9 @@
-//! CLUSTER NODES: which nodes are masters, and who we are among them.
+//! CLUSTER NODES: which nodes are masters, and which of them was asked.
 
-/// As one node sees it.
+/// The cluster as one node sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// The address of the node that was asked, by the cluster's word.
+    /// The address of the node that was asked, as the cluster has it.
     pub me: String,
     pub i_am_master: bool,
     /// Addresses of all masters that are not known to have failed.
@@ -11,7 +11,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// `asked` is the host by which the node was reached: it does not always know its own.
+    /// `asked` is the host by which the node was reached: a node does not always know its own.
     pub fn parse(text: &str, asked: &str) -> Topology {
         let mut topology = Topology::default();
         for line in text.lines() {

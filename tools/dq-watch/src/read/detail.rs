@@ -6,18 +6,18 @@ use super::reply;
 use crate::model::{stats, QueueKey};
 use crate::text::{escape, units};
 
-/// Of a payload in a list; of one that is looked at.
+/// Bytes of a payload that are shown: in a list, and of one job.
 pub const IN_LIST: usize = 300;
 const IN_VIEW: usize = 64 * 1024;
 
 /// Runs of a recurring job that are shown ahead.
 const NEXT_RUNS: usize = 5;
 
-/// How far into the ready and the blocked jobs one can look: they are in the order of delivery or of adding,
-/// in which no instant says where to go on, so each page is asked for with all those before it.
+/// How many ready or blocked jobs can be paged through. They are in the order of delivery or of adding, where no
+/// instant says where to continue: each page is read with all those before it.
 pub const IN_LINE_MAX: usize = 1000;
 
-/// Jobs due in one millisecond that are passed over at most, to go on behind them.
+/// Of the jobs due in one millisecond, at most so many are skipped to continue after them.
 const SAME_INSTANT_MAX: usize = 2000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum State {
     Done,
 }
 
-/// As `stats::STATES`.
+/// In the order of `stats::STATES`.
 pub const STATES: [State; 6] = [
     State::Delayed,
     State::Ready,
@@ -49,7 +49,7 @@ impl State {
         stats::STATES[self as usize]
     }
 
-    /// Not in the order of an instant.
+    /// Whether its jobs are not in the order of an instant.
     fn is_in_line(self) -> bool {
         matches!(self, State::Ready | State::Blocked)
     }
@@ -72,7 +72,7 @@ pub enum Part {
     Job(Vec<u8>),
 }
 
-/// Where a page of jobs begins: at that instant, behind so many jobs of it.
+/// Where a page of jobs begins: at `from_ms`, after `skip` jobs of that instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     pub from_ms: i64,
@@ -89,7 +89,7 @@ pub enum Found {
     Refused(String),
 }
 
-/// DQ.CFGGET, without what DQ.STATS has too.
+/// What DQ.CFGGET says and DQ.STATS does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     pub ttr_ms: u64,
@@ -109,11 +109,11 @@ pub struct Settings {
     pub donebytes: u64,
 }
 
-/// Of DQ.GROUPS.
+/// A group as DQ.GROUPS lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub name: Vec<u8>,
-    /// Blocked, delayed or ready.
+    /// Jobs that are blocked, delayed or ready.
     pub waiting: u64,
     pub reserved: u64,
 }
@@ -143,30 +143,30 @@ pub struct Job {
     pub backoff_ms: Vec<u64>,
     pub expires_ms: Option<i64>,
     pub token: Option<String>,
-    /// Of the last failure: when, and why.
+    /// When the last failure was, and its reason.
     pub failed_ms: Option<i64>,
     pub reason: Option<Vec<u8>>,
     pub group: Option<Vec<u8>>,
-    /// What runs once more when this run is over.
+    /// The payload of the successor: it runs when this run has ended.
     pub successor: Option<Cut>,
     pub rule: Option<Rule>,
-    /// Of the last delivery, while the job is reserved or done.
+    /// When the last delivery began, while the job is reserved or done.
     pub started_ms: Option<i64>,
-    /// Of a done job: when, and with what result.
+    /// When the job was done, and its result.
     pub finished_ms: Option<i64>,
     pub result: Option<Cut>,
     pub progress: Option<Vec<u8>>,
     /// The signal it waits for.
     pub awaits: Option<Vec<u8>>,
-    /// How long it is kept once it is done, where not as its queue's others.
+    /// How long it is kept once it is done; None: as its queue keeps the others.
     pub keep_ms: Option<u64>,
     /// What it waits for, while it is blocked.
     pub after: Option<After>,
-    /// How those ended that it was told to wait for.
+    /// How the jobs ended that it was told to wait for.
     pub results: Vec<Ended>,
-    /// What it has got done, in the order of first writing.
+    /// Its steps, in the order of first writing.
     pub steps: Vec<Step>,
-    /// What a delivery of it counts in RATE and GROUPRATE.
+    /// What one delivery counts in RATE and GROUPRATE.
     pub cost: u64,
 }
 
@@ -178,14 +178,14 @@ pub struct Step {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
-    /// Those that are not over.
+    /// The jobs that have not ended yet.
     Jobs { ids: Vec<Vec<u8>>, on_dead: String },
     /// Until the group is empty.
     Group(Vec<u8>),
 }
 
 impl After {
-    /// Of many ids only the first few.
+    /// As text; of many ids only the first few.
     pub fn text(&self) -> String {
         match self {
             After::Jobs { ids, .. } => first_few(ids.iter().map(|id| escape::name(id))),
@@ -209,13 +209,13 @@ pub fn first_few(all: impl ExactSizeIterator<Item = String>) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub id: Vec<u8>,
-    /// None: not over when last looked at.
+    /// None: the job had not ended when it was last read.
     pub outcome: Option<String>,
-    /// The result of a done one, the reason of a dead one.
+    /// The result of a done job, the reason of a dead one.
     pub value: Option<Cut>,
 }
 
-/// What makes a job come again, and how often it has come.
+/// The rule of a recurring job, and how often it has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub when: When,
@@ -225,7 +225,7 @@ pub struct Rule {
     pub jitter_ms: Option<u64>,
     pub occurrence_ms: i64,
     pub runs: u64,
-    /// The instants at which it will be due; empty where the user may not ask.
+    /// The next instants at which it will be due; empty if the user may not ask.
     pub next_ms: Vec<i64>,
 }
 
@@ -236,7 +236,7 @@ pub enum When {
 }
 
 impl When {
-    /// As the options of DQ.ADD, but with a unit.
+    /// The rule as options of DQ.ADD, but with a unit.
     pub fn text(&self) -> String {
         match self {
             When::Every(ms) => format!("every {}", units::millis(*ms)),
@@ -266,7 +266,7 @@ impl Cut {
 }
 
 impl Detail {
-    /// One packet, one answer to each.
+    /// The commands that this asks in one packet.
     pub fn commands(&self) -> Vec<Cmd> {
         let key = &self.key.name;
         match &self.part {
@@ -287,7 +287,7 @@ impl Detail {
         }
     }
 
-    /// What the answers to its commands say.
+    /// What the replies to its commands say.
     pub fn found(&self, values: &[Value]) -> Found {
         let Some(value) = values.first() else {
             return Found::Nothing;
@@ -298,7 +298,7 @@ impl Detail {
         let found = match &self.part {
             Part::Settings => reply::settings(value).map(Found::Settings),
             Part::Job(_) => reply::job(value, IN_VIEW).map(|mut job| {
-                // Older modules, and users who may not, are told without.
+                // Without DQ.NEXT (older modules, users who may not call it) the next runs are left out.
                 let next = values.get(1).and_then(reply::instants);
                 if let (Some(rule), Some(next)) = (&mut job.rule, next) {
                     rule.next_ms = next;
@@ -319,7 +319,7 @@ impl Detail {
 }
 
 impl Found {
-    /// How much of the server's answer was payloads and results: what is heavy is not asked for every second.
+    /// Bytes of payloads and results in the server's reply: what is heavy is not asked for every second.
     pub fn weight(&self) -> usize {
         match self {
             Found::Jobs(jobs) => jobs.iter().map(|job| job.payload.length).sum(),
@@ -337,7 +337,7 @@ impl Job {
         self.payload.length + results.map(|cut| cut.length).sum::<usize>()
     }
 
-    /// The instant by which its state's jobs are listed.
+    /// The instant by which jobs of its state are listed.
     pub fn at_ms(&self) -> Option<i64> {
         match self.state.as_str() {
             "dead" => self.failed_ms.or(self.due_ms),
@@ -347,7 +347,7 @@ impl Job {
         }
     }
 
-    /// Since when it has been in its state; of one that is not due yet an instant that is to come.
+    /// Since when it has been in its state; a future instant if it is not due yet.
     pub fn since_ms(&self) -> Option<i64> {
         match self.state.as_str() {
             "reserved" => self.started_ms,
@@ -355,7 +355,7 @@ impl Job {
         }
     }
 
-    /// How long the delivery took of which it is done.
+    /// How long the delivery took that ended with the job done.
     pub fn ran_ms(&self) -> Option<u64> {
         let ran = self.finished_ms? - self.started_ms?;
         Some(ran.max(0) as u64)
@@ -363,7 +363,7 @@ impl Job {
 }
 
 impl Page {
-    /// The page behind this one, of which these are the jobs; None where there can be none.
+    /// The page after this one, whose jobs are `jobs`; None if there can be none.
     pub fn next(self, state: State, jobs: &[PeekedJob], count: usize) -> Option<Page> {
         let last = jobs.last()?;
         if jobs.len() < count {
@@ -410,7 +410,7 @@ mod tests {
         }
     }
 
-    /// What DQ.PEEK with FROM and COUNT answers, without those that the page skips.
+    /// What DQ.PEEK replies with FROM and COUNT, without the jobs that the page skips.
     fn peek(all: &[PeekedJob], page: Page, count: usize) -> Vec<PeekedJob> {
         let from = all.iter().filter(|job| job.at_ms >= Some(page.from_ms));
         from.take(page.skip + count)

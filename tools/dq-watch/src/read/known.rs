@@ -1,4 +1,4 @@
-//! The queues of a node that are known, whose turn it is to be read, and the search for more.
+//! The known queues of a node, which of them are read next, and the search for more.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ pub const AT_ONCE: usize = 200;
 /// are far from its caches.
 pub const SCAN_COUNT: usize = 500;
 
-/// Steps in one round: while the databases have not been looked through, then while queues are missing.
+/// Steps in one round: until all databases have been searched once, then while queues are missing.
 const STEPS_AT_FIRST: usize = 20;
 const STEPS_MISSING: usize = 3;
 
-/// How long after its key went a queue is still asked for.
+/// How long a queue is still asked for after its key disappeared.
 const KEPT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -24,12 +24,12 @@ pub struct Known {
     list: Vec<QueueKey>,
     places: HashMap<QueueKey, usize>,
     gone_since: HashMap<QueueKey, Instant>,
-    /// Where the turn stands.
+    /// The place of the queue that was last read in turn.
     next: usize,
 }
 
 impl Known {
-    /// Whether it is new.
+    /// Adds a queue; returns whether it is new.
     pub fn add(&mut self, key: QueueKey) -> bool {
         if self.places.contains_key(&key) {
             return false;
@@ -54,7 +54,7 @@ impl Known {
         self.gone_since.remove(key);
     }
 
-    /// Its key is not there. Whether it has been gone for so long that it is forgotten.
+    /// Records that the key is missing; returns whether that lasted so long that the queue is forgotten.
     pub fn is_gone(&mut self, key: &QueueKey, now: Instant) -> bool {
         let since = *self.gone_since.entry(key.clone()).or_insert(now);
         let forgotten = now.saturating_duration_since(since) > KEPT;
@@ -72,12 +72,12 @@ impl Known {
         self.list.is_empty()
     }
 
-    /// Those whose keys are there, as far as known.
+    /// How many queues have a key, as far as known.
     pub fn there(&self) -> usize {
         self.list.len() - self.gone_since.len()
     }
 
-    /// Those that are looked at, and some of the others in turn; by database, so that few SELECTs do.
+    /// The queues to read: those on the screen, and some of the others in turn. By database, so that few SELECTs do.
     pub fn round(&mut self, visible: &[QueueKey]) -> Vec<QueueKey> {
         let mut chosen = HashSet::new();
         let mut round = Vec::new();
@@ -127,14 +127,14 @@ impl Search {
         }
     }
 
-    /// Another database that has keys.
+    /// Adds a database that has keys.
     pub fn add(&mut self, db: u32) {
         if !self.dbs.iter().any(|walk| walk.db == db) {
             self.dbs.extend(Search::new([db]).dbs);
         }
     }
 
-    /// All databases have been looked through once.
+    /// Whether all databases have been searched once.
     pub fn complete(&self) -> bool {
         self.dbs.iter().all(|walk| walk.rounds > 0)
     }
@@ -148,7 +148,7 @@ impl Search {
         }
     }
 
-    /// The next step: (db, cursor). First where nobody has been yet.
+    /// The next step: (db, cursor). Databases that were never searched come first.
     pub fn step(&mut self) -> Option<(u32, Vec<u8>)> {
         if self.dbs.is_empty() {
             return None;

@@ -6,7 +6,7 @@ use redis::{Client, Cmd, Connection, ConnectionInfo, ErrorKind, RedisError, Valu
 
 use super::reply;
 
-/// A server that says nothing for so long is taken for lost.
+/// A server that does not answer for so long is taken for lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub struct Link {
@@ -26,7 +26,8 @@ impl Link {
         Ok(Link { connection, db: 0 })
     }
 
-    /// One packet, one reply for each command. `Err` is a lost connection: nothing more can be read.
+    /// Sends all commands in one packet, and reads one reply for each. `Err` is a lost connection: nothing more can be
+    /// read.
     fn exchange(&mut self, commands: &[Cmd]) -> Result<Vec<Value>, String> {
         let mut packet = Vec::new();
         for command in commands {
@@ -42,7 +43,7 @@ impl Link {
         commands.iter().map(receive).collect()
     }
 
-    /// A command that is to happen in that database and in no other.
+    /// Runs a command in this database and in no other.
     pub fn call(&mut self, db: u32, command: Cmd) -> Result<Value, String> {
         if db != self.db {
             let mut select = redis::cmd("SELECT");
@@ -55,7 +56,7 @@ impl Link {
         Ok(self.exchange(&[command])?.remove(0))
     }
 
-    /// Commands that only look, each in its database, in one packet.
+    /// Read-only commands, each in its database, in one packet.
     pub fn look(&mut self, commands: Vec<(u32, Cmd)>) -> Result<Vec<Value>, String> {
         let mut packet = Vec::with_capacity(commands.len() + 2);
         let mut selects = Vec::with_capacity(packet.capacity());
@@ -69,7 +70,7 @@ impl Link {
             packet.push(command);
             selects.push(None);
         }
-        // Until the replies are there it is not known which database is selected.
+        // Until the replies are there, it is unknown which database is selected.
         let before = std::mem::replace(&mut self.db, u32::MAX);
         let replies = self.exchange(&packet)?;
         let (selected, values) = sort_out(before, selects, replies);
@@ -78,8 +79,8 @@ impl Link {
     }
 }
 
-/// Takes out the replies to SELECT. Where one was refused, what follows was answered from another
-/// database: the refusal stands in the place of those answers.
+/// Takes out the replies to SELECT. Where one was refused, the commands after it ran in another database: the refusal
+/// replaces their replies.
 fn sort_out(before: u32, selects: Vec<Option<u32>>, replies: Vec<Value>) -> (u32, Vec<Value>) {
     let mut selected = before;
     let mut refused: Option<Value> = None;

@@ -1,5 +1,5 @@
-//! Reads the servers: a thread for each node, which asks in one pipeline per interval and tells what
-//! it heard. The screen never waits for a server.
+//! Reads the servers: a thread for each node, which sends one pipeline per interval and reports the replies. The screen
+//! never waits for a server.
 
 pub mod acts;
 mod cli;
@@ -21,11 +21,11 @@ use cluster::Topology;
 use detail::{Detail, Found};
 use target::Target;
 
-/// Which databases are looked through for queues.
+/// Which databases are searched for queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dbs {
     These(Vec<u32>),
-    /// Those in which there are keys.
+    /// Those that have keys.
     All,
 }
 
@@ -34,9 +34,9 @@ pub enum Dbs {
 pub struct Scope {
     pub dbs: Dbs,
     pub interval: Duration,
-    /// None: if the server says so.
+    /// None: as the server says.
     pub cluster: Option<bool>,
-    /// If there are some, only these are looked at, and nothing is searched for.
+    /// If not empty, only these are read, and nothing is searched for.
     pub queues: Vec<Vec<u8>>,
 }
 
@@ -50,7 +50,7 @@ impl Scope {
         of_db && (self.queues.is_empty() || self.queues.contains(&key.name))
     }
 
-    /// Whether these databases may have queues that are not read.
+    /// Whether one of these databases may have queues that are not read.
     pub fn leaves_out(&self, mut dbs: impl Iterator<Item = u32>) -> bool {
         let is_left_out = |db| match &self.dbs {
             Dbs::All => false,
@@ -71,7 +71,7 @@ impl Default for Scope {
     }
 }
 
-/// What the screen wants of a node.
+/// What the screen asks of a node.
 #[derive(Clone, Debug)]
 pub enum Request {
     Watch(Watch),
@@ -79,23 +79,23 @@ pub enum Request {
         key: QueueKey,
         act: Act,
     },
-    /// This queue is said to be here now.
+    /// This queue is said to be on this node now.
     Adopt(QueueKey),
-    /// From now on so long between two readings.
+    /// The time between two readings, from now on.
     Pace(Duration),
-    /// The node is reached in this way from now on.
+    /// How the node is reached from now on.
     Target(Box<Target>),
     Stop,
 }
 
-/// What is on the screen of what this node has.
+/// What the screen shows of this node's queues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watch {
     pub visible: Vec<QueueKey>,
     pub detail: Option<Detail>,
 }
 
-/// What a node tells, with its name.
+/// A node's report, with its name.
 #[derive(Debug)]
 pub struct Report {
     pub node: String,
@@ -105,7 +105,7 @@ pub struct Report {
 #[derive(Debug)]
 pub enum News {
     Down(String),
-    /// Connected, but the server refuses to be looked at (loading, wrong user); empty when it no more does.
+    /// Connected, but the server refuses to be read (loading, wrong user); empty once it no longer does.
     Trouble(String),
     Info {
         info: Box<ServerInfo>,
@@ -115,7 +115,7 @@ pub enum News {
         read: Vec<(QueueKey, Heard)>,
         at: Instant,
     },
-    /// New ones, and whether all databases have been looked through.
+    /// Newly found queues, and whether all databases have been searched once.
     Scanned {
         found: Vec<QueueKey>,
         complete: bool,
@@ -124,7 +124,7 @@ pub enum News {
         detail: Detail,
         found: Found,
     },
-    /// The answer to an act; `moved` where another node has the queue and nothing was done.
+    /// The result of an action; `moved` if another node has the queue and nothing was done.
     Acted {
         key: QueueKey,
         act: Act,
@@ -134,7 +134,7 @@ pub enum News {
     Topology(Topology),
 }
 
-/// What a node said about a queue.
+/// What a node reports of a queue.
 #[derive(Debug)]
 pub enum Heard {
     Figures(Box<Stats>),

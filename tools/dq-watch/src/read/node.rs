@@ -1,5 +1,5 @@
-//! The thread of one node: connects, reads once per interval, does what it is asked to, and when the
-//! connection is lost tries again.
+//! The thread of one node: connects, reads once per interval, serves requests, and reconnects when the connection is
+//! lost.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -28,17 +28,17 @@ const SECTIONS: [&str; 9] = [
     "dq",
 ];
 
-/// Between two attempts to connect: the first, and at most.
+/// The first and the longest pause between two attempts to connect.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 
 /// How often a node is asked which nodes there are.
 const TOPOLOGY_EVERY: Duration = Duration::from_secs(5);
 
-/// An INFO looks at up to 5000 queues: where there are many it is asked for less often.
+/// An INFO looks at up to 5000 queues: where there are many, it is asked for less often.
 const MANY_QUEUES: u64 = 1000;
 const INFO_EVERY_WITH_MANY: Duration = Duration::from_secs(5);
 
-/// Answers with more payload than this are not asked for again every second.
+/// A reply with more bytes of payload is not asked for again every second.
 const HEAVY: usize = 256 * 1024;
 const HEAVY_EVERY: Duration = Duration::from_secs(30);
 
@@ -52,17 +52,17 @@ pub struct Node {
     search: Search,
     watch: Watch,
     info: Option<(ServerInfo, Instant)>,
-    /// What the server refuses: figures of itself, the search, word of the cluster.
+    /// What the server refuses, by `OF_INFO`, `OF_SEARCH` and `OF_CLUSTER`.
     troubles: [String; 3],
     topology_at: Option<Instant>,
-    /// When the detail was last asked for, and how heavy its answer was.
+    /// When the detail was last asked for, and how many bytes of payload the reply had.
     detail_at: Option<(Instant, usize)>,
-    /// In a cluster: this node is a replica, whose queues its master tells.
+    /// In a cluster: this node is a replica, and its master reports the queues.
     silent: bool,
 }
 
-/// For how long a round may search: so for most of the time others have the server, also where its
-/// keys are many and SCAN is slow.
+/// How long a round may search: most of the time is left to other clients, even where there are many keys and SCAN is
+/// slow.
 const SEARCH_AT_ONCE: Duration = Duration::from_millis(10);
 
 const LOADING: &str = "The server is loading its data. Totals cover what is loaded so far; queues show their last figures.";
@@ -73,7 +73,7 @@ const OF_CLUSTER: usize = 2;
 /// Why a connection is no longer served.
 enum End {
     Stopped,
-    /// It is reached in another way now.
+    /// The node is reached in another way now.
     Again,
     Lost(String),
 }
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Until it is stopped.
+    /// Runs until the node is stopped.
     pub fn run(mut self) {
         let mut pause = RETRY.0;
         self.know_named_queues();
@@ -210,7 +210,7 @@ impl Node {
         }
     }
 
-    /// Does what the screen wants, until the next round is due.
+    /// Serves requests of the screen until the next round is due.
     fn wait(&mut self, link: &mut Link, until: Instant) -> Result<(), End> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -228,7 +228,7 @@ impl Node {
                     return Err(End::Again);
                 }
                 Ok(Request::Pace(interval)) => {
-                    // Sooner at once, later after the round that is due.
+                    // A shorter interval counts at once, a longer one after the round that is due.
                     let sooner = interval < self.scope.interval;
                     self.scope.interval = interval;
                     if sooner {
@@ -270,8 +270,8 @@ impl Node {
         Ok(())
     }
 
-    /// One packet: figures of the server, of the queues whose turn it is, what is looked at, and a step
-    /// of the search. Whether new queues were found.
+    /// One round in one packet: figures of the server and of the queues whose turn it is, the detail on the screen, and
+    /// a step of the search. Returns whether new queues were found.
     fn round(&mut self, link: &mut Link) -> Result<bool, String> {
         if self.wants_topology() {
             self.ask_topology(link)?;
@@ -321,7 +321,7 @@ impl Node {
         Ok(new)
     }
 
-    /// The other steps of the search that this round may take.
+    /// Takes the other steps of the search that this round may take.
     fn search_on(&mut self, link: &mut Link) -> Result<Vec<QueueKey>, String> {
         let mut found = Vec::new();
         let told = self.info.as_ref().and_then(|(info, _)| info.dq.as_ref());
@@ -377,7 +377,7 @@ impl Node {
     }
 }
 
-/// What the answers mean.
+/// What the replies mean.
 impl Node {
     fn hear_info(&mut self, value: &Value) {
         let at = Instant::now();
@@ -408,7 +408,7 @@ impl Node {
         });
     }
 
-    /// Told once, until it changes.
+    /// Reports a trouble once, until it changes.
     fn in_trouble(&mut self, of: usize, trouble: String) {
         if trouble == self.troubles[of] {
             return;
@@ -457,7 +457,7 @@ impl Node {
             self.topology_at = None;
             return Heard::Moved(node);
         }
-        // Another type has taken the name.
+        // A key of another type has the name now.
         if error.starts_with("WRONGTYPE") {
             self.known.remove(key);
             return Heard::Forgotten;

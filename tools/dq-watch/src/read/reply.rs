@@ -18,7 +18,7 @@ pub fn error(value: &Value) -> Option<String> {
     })
 }
 
-/// Where a cluster's node says that the key is: `MOVED 3999 127.0.0.1:6381`.
+/// Where the key is, as a cluster's node says: `MOVED 3999 127.0.0.1:6381`.
 pub fn moved_to(error: &str) -> Option<&str> {
     error.strip_prefix("MOVED ")?.split(' ').nth(1)
 }
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         int(self.get(name)?)
     }
 
-    /// Of an array of integers.
+    /// The value of this name, an array of integers.
     fn naturals(&self, name: &str) -> Option<Vec<u64>> {
         array(self.get(name)?)?.iter().map(natural).collect()
     }
@@ -101,7 +101,7 @@ pub fn stats(value: &Value) -> Option<Stats> {
     let mut jobs = Jobs::default();
     for (count, state) in jobs.iter_mut().zip(STATES) {
         *count = match state {
-            // Older modules do not know these.
+            // Older modules do not have these states.
             "blocked" | "done" => fields.natural(state).unwrap_or_default(),
             _ => fields.natural(state)?,
         };
@@ -161,7 +161,7 @@ pub fn settings(value: &Value) -> Option<Settings> {
     })
 }
 
-/// DQ.GROUPS: the cursor to go on with, and the groups.
+/// DQ.GROUPS: the next cursor, and the groups.
 pub fn groups(value: &Value) -> Option<(String, Vec<Group>)> {
     let [cursor, groups] = array(value)? else {
         return None;

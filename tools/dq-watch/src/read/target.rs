@@ -1,4 +1,4 @@
-//! Where to connect, and as whom. A cluster's other nodes are reached in the same way.
+//! Where to connect, and as which user. A cluster's other nodes are reached in the same way.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub struct Target {
     sentinels: Option<Sentinels>,
 }
 
-/// Who knows which server is the master.
+/// The sentinels that know which server is the master.
 #[derive(Clone, Debug)]
 pub struct Sentinels {
     pub addresses: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Sentinels {
 }
 
 impl Target {
-    /// Under a name by which the server's log and CLIENT LIST show who is there.
+    /// Connects under a name by which the server's log and CLIENT LIST show the program.
     pub fn new(info: ConnectionInfo, user: Option<&str>, password: Option<&str>) -> Target {
         let given = info.redis_settings();
         let mut login = RedisConnectionInfo::default()
@@ -41,7 +41,7 @@ impl Target {
         }
     }
 
-    /// The server is whichever these call the master, with the same login.
+    /// The server is the one that these sentinels call the master, with the same login.
     pub fn told_by(self, sentinels: Sentinels) -> Target {
         Target {
             sentinels: Some(sentinels),
@@ -53,7 +53,7 @@ impl Target {
         Link::connect(&self.server()?)
     }
 
-    /// Where the server is now. Asks the sentinels, where there are any, and waits for their answer.
+    /// Where the server is now. If there are sentinels, asks them and waits for their answer.
     pub fn server(&self) -> Result<ConnectionInfo, String> {
         let Some(sentinels) = &self.sentinels else {
             return Ok(self.info.clone());
@@ -112,7 +112,7 @@ impl Target {
         }
     }
 
-    /// The server's certificate must be signed by that one, or by one that the system trusts.
+    /// The server's certificate must be signed by `cacert`, or by one that the system trusts.
     pub fn encrypted(self, cacert: Option<&Path>) -> Result<Target, String> {
         let told = |error: &dyn std::fmt::Display| format!("--cacert: {error}");
         let root_cert = cacert
@@ -131,7 +131,7 @@ impl Target {
         })
     }
 
-    /// Another node of the cluster.
+    /// The target of another node of the cluster.
     pub fn at(&self, address: &str) -> Option<Target> {
         let (to_host, to_port) = host_and_port(address)?;
         let address = match self.info.addr() {

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as text that is safe to show: nothing that a terminal would obey, and nothing
-//! that hides or turns round what stands beside it.
+//! Arbitrary bytes as text that is safe to show: nothing that a terminal would interpret, and
+//! nothing that hides or reverses the text beside it.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -70,8 +70,8 @@ fn escaped(bytes: &[u8], double_backslash: bool) -> String {
     text
 }
 
-/// Controls, what has no width of its own (joiners, variation selectors, marks), what turns the
-/// direction of writing, and private characters, of which nobody knows the width.
+/// Control characters, what has no width of its own (joiners, variation selectors, marks), what
+/// changes the direction of writing, and private characters, whose width is unknown.
 fn is_unfit(letter: char) -> bool {
     letter.is_control()
         || letter.width().unwrap_or(0) == 0

@@ -1,4 +1,4 @@
-//! What is said.
+//! An alert, as text and as JSON.
 
 use dq_watch::model::QueueKey;
 use dq_watch::text::{escape, units};
@@ -38,7 +38,7 @@ pub struct Alert {
     pub at_ms: i64,
 }
 
-/// A queue as addresses name it: a name need not be text.
+/// A queue as web addresses name it: a queue's name need not be text.
 mod key {
     use super::{wire, Deserialize, QueueKey};
     use serde::de::Error;
@@ -63,7 +63,7 @@ mod key {
 }
 
 impl Alert {
-    /// By which a later one takes its place.
+    /// What the alert is about: a later one with the same key replaces it.
     pub fn about(&self) -> String {
         let kind = self.kind;
         match &self.queue {
@@ -72,7 +72,7 @@ impl Alert {
         }
     }
 
-    /// For people.
+    /// The alert as people read it.
     pub fn text(&self) -> String {
         let what = match &self.queue {
             Some(key) => escape::name(&key.name),
@@ -96,7 +96,7 @@ impl Alert {
         }
     }
 
-    /// `board`: under which address its pages are, if that was said.
+    /// `board`: the address of the board's pages, if it is known.
     pub fn json(&self, board: Option<&str>) -> Value {
         let mut shown = json!({
             "state": self.state,
