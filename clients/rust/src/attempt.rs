@@ -43,6 +43,11 @@ impl Attempt {
         }
         Ok(self.kept.get(name).cloned())
     }
+
+    /// Whether the name was not used in this attempt. It is from now on.
+    pub fn claim(&mut self, name: String) -> bool {
+        self.used.insert(name)
+    }
 }
 
 /// What a job does if a job that it is after dies.

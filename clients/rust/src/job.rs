@@ -6,9 +6,8 @@ use crate::core::{Delivered, Event, Serial, Why};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
 use crate::guard::Kept;
-use crate::keys::Shards;
 use crate::result::{encode, Before};
-use crate::server::Server;
+use crate::source::Source;
 use crate::values::at_ms;
 use crate::verdict::{named, Told};
 use serde::de::DeserializeOwned;
@@ -53,8 +52,7 @@ pub(crate) enum Desk {
     Worker {
         serial: Serial,
         events: UnboundedSender<Event>,
-        server: Server,
-        shards: Shards,
+        source: Arc<dyn Source>,
     },
     /// A test without a server.
     Inline,

@@ -64,13 +64,13 @@ impl Shards {
     }
 
     /// An id of that key: the given one, or the first of `id~1`, `id~2`, ... that belongs there.
-    pub fn id_like(&self, key: &[u8], id: &str) -> Vec<u8> {
-        let mut made = id.as_bytes().to_vec();
+    pub fn id_like(&self, key: &[u8], id: &[u8]) -> Vec<u8> {
+        let mut made = id.to_vec();
         let mut n = 0;
         let is_ours = self.0.iter().any(|known| **known == *key);
         while is_ours && !self.has(key, &made) {
             n += 1;
-            made = format!("{id}~{n}").into_bytes();
+            made = [id, format!("~{n}").as_bytes()].concat();
         }
         made
     }

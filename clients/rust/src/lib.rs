@@ -24,6 +24,7 @@ mod result;
 mod rim;
 mod run;
 mod server;
+mod source;
 mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,8 +1,8 @@
 //! Executes the core's actions, in a thread of its own: heartbeats go on whatever handlers do to their threads.
 
 use crate::core::{
-    Action, BySerial, Core, Event, JobKey, Line, Member, Name, Owner, Running, Said, Serial,
-    Settings,
+    Action, BySerial, Core, Delivered, Event, JobKey, Line, Member, Name, Owner, Running, Said,
+    Serial, Settings,
 };
 use crate::error::Error;
 use crate::guard::{door, log};
@@ -13,6 +13,7 @@ use crate::line::{Connection, Order};
 use crate::queue::Queue;
 use crate::run::{Begin, Work};
 use crate::server::Server;
+use crate::source::Source;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,11 +37,29 @@ fn workers() -> std::sync::MutexGuard<'static, HashMap<u64, UnboundedSender<Even
     WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A server, its name among places, and the keys that one `DQ.BPOP` there waits for.
+pub(crate) type Place = (Server, String, Vec<Member>);
+
+/// For each place, the queue of each of its keys.
+pub(crate) fn sources(queues: &[(Queue, f64)], places: &[Place]) -> Vec<Vec<Arc<dyn Source>>> {
+    let of = |place: &str, key: &Arc<[u8]>| {
+        let is_its = |it: &&Queue| it.keys().contains(key) && it.server().place_of(key) == place;
+        let mut all = queues.iter().map(|(queue, _)| queue);
+        Arc::new(all.find(is_its).unwrap_or(&queues[0].0).clone()) as Arc<dyn Source>
+    };
+    let of_place = |(_, place, members): &Place| {
+        let sources = members.iter().map(|member| of(place, &member.key));
+        sources.collect()
+    };
+    places.iter().map(of_place).collect()
+}
+
 /// What a worker is made of.
 pub(crate) struct Plan {
     pub settings: Settings,
-    pub queues: Vec<Queue>,
-    pub places: Vec<(Server, String, Vec<Member>)>,
+    /// For each place, the queue of each member.
+    pub sources: Vec<Vec<Arc<dyn Source>>>,
+    pub places: Vec<Place>,
     pub is_weighted: bool,
     pub works: Vec<Arc<Work>>,
     pub health: Health,
@@ -262,16 +281,14 @@ impl Rim {
         None
     }
 
-    fn start_handler(&mut self, handler: usize, jobs: Vec<(Serial, Arc<crate::core::Delivered>)>) {
+    fn start_handler(&mut self, handler: usize, jobs: Vec<(Serial, usize, Arc<Delivered>)>) {
         let attempts = self.plan.settings.shapes[handler].attempts;
         let mut inners = Vec::with_capacity(jobs.len());
-        for (serial, delivered) in jobs {
-            let queue = self.queue_of(&delivered.job);
+        for (serial, link, delivered) in jobs {
             let desk = Desk::Worker {
                 serial,
                 events: self.sender.clone(),
-                server: queue.server().clone(),
-                shards: queue.shards_of_keys().clone(),
+                source: self.source_of(link, &delivered.job),
             };
             let inner = Inner::new(delivered, attempts, desk);
             self.jobs.insert(serial, inner.clone());
@@ -299,13 +316,11 @@ impl Rim {
         }
     }
 
-    fn queue_of(&self, job: &JobKey) -> &Queue {
-        let found = self
-            .plan
-            .queues
-            .iter()
-            .find(|queue| queue.keys().contains(&job.key));
-        found.unwrap_or(&self.plan.queues[0])
+    /// The queue of a job that came by that link: other servers may have a queue of that name, too.
+    fn source_of(&self, link: usize, job: &JobKey) -> Arc<dyn Source> {
+        let members = &self.plan.places[link].2;
+        let at = members.iter().position(|member| member.key == job.key);
+        self.plan.sources[link][at.unwrap_or(0)].clone()
     }
 
     fn line(&mut self, line: Line) -> &UnboundedSender<Order> {

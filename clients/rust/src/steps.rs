@@ -1,7 +1,7 @@
 //! Steps, signals and children of a job: what a handler keeps, so that its next attempt goes on from there.
 
 use crate::attempt::{read_results, write_results, OnDead, WaitFor};
-use crate::core::{Event, Suspension, Why};
+use crate::core::{Event, JobKey, Suspension, Why};
 use crate::error::Suspended;
 use crate::error::{BoxError, Error};
 use crate::guard::guarded;
@@ -133,7 +133,10 @@ impl<T> Job<T> {
         }
         let key = &self.inner.delivered.job.key;
         let mut commands = Vec::with_capacity(jobs.len() + 1);
-        for (job, id) in jobs.into_iter().zip(&ids) {
+        for (mut job, id) in jobs.into_iter().zip(&ids) {
+            if let Desk::Worker { source, .. } = &self.inner.desk {
+                source.adding(job.headers_mut());
+            }
             commands.push(job.command(key, id)?);
         }
         commands.push(self.nack_after(&ids, options.on_dead));
@@ -157,7 +160,7 @@ impl<T> Job<T> {
         if self.inner.attempt().enter(name)?.as_deref() == Some(ENDED) {
             return Ok(None);
         }
-        let Desk::Worker { server, .. } = &self.inner.desk else {
+        let Desk::Worker { source, .. } = &self.inner.desk else {
             return Err(needs_server("once"));
         };
         let delivered = &self.inner.delivered;
@@ -170,7 +173,8 @@ impl<T> Job<T> {
             .arg(&delivered.token)
             .arg(name)
             .arg(args);
-        let mut reply = values::list(server.ask(&delivered.job.key, &eval).await?).into_iter();
+        let mut reply =
+            values::list(source.server().ask(&delivered.job.key, &eval).await?).into_iter();
         match reply.next() {
             Some(Value::Int(1)) => {
                 self.inner
@@ -193,14 +197,14 @@ impl<T> Job<T> {
     /// delivery.
     pub async fn set_cost(&self, cost: u32) -> Result<(), Error> {
         self.still_ours()?;
-        let Desk::Worker { server, .. } = &self.inner.desk else {
+        let Desk::Worker { source, .. } = &self.inner.desk else {
             return Ok(()); // without a server there are no rates
         };
         let of = &self.inner.delivered;
         let mut touch = cmd("DQ.TOUCH");
         touch.arg(&*of.job.key).arg(&*of.job.id);
         touch.arg("TOKEN").arg(&of.token).arg("COST").arg(cost);
-        match server.ask(&of.job.key, &touch).await? {
+        match source.server().ask(&of.job.key, &touch).await? {
             Value::Nil => Err(self.gone()),
             _ => Ok(()),
         }
@@ -255,10 +259,10 @@ impl<T> Job<T> {
     }
 
     async fn keep(&self, name: &str, value: Vec<u8>) -> Result<(), Error> {
-        if let Desk::Worker { server, .. } = &self.inner.desk {
+        if let Desk::Worker { source, .. } = &self.inner.desk {
             let key = &self.inner.delivered.job.key;
             let step = self.step_command(name, &value);
-            let reply = server.ask(key, &step).await?;
+            let reply = source.server().ask(key, &step).await?;
             if reply == Value::Nil {
                 return Err(self.gone());
             }
@@ -281,26 +285,33 @@ impl<T> Job<T> {
         }
         let mut attempt = self.inner.attempt();
         attempt.waits += 1;
-        Ok(options
-            .name
-            .clone()
-            .unwrap_or_else(|| attempt.waits.to_string()))
+        let name = options.name.clone();
+        let name = name.unwrap_or_else(|| attempt.waits.to_string());
+        if !attempt.claim(format!("dq:after:{name}")) {
+            return Err(Error::Usage(format!(
+                "the wait {name:?} was used before in this attempt: give each its own name"
+            )));
+        }
+        Ok(name)
     }
 
     /// The id of the n-th job that a wait spawns: the given one, or the same one in each attempt. It belongs to this
     /// job's shard.
     fn id_of_child(&self, wait: &str, n: usize, job: &NewJob) -> Result<Vec<u8>, Error> {
-        let Desk::Worker { shards, .. } = &self.inner.desk else {
+        let Desk::Worker { source, .. } = &self.inner.desk else {
             return Err(needs_server("spawn"));
         };
-        let key = &self.inner.delivered.job.key;
+        let JobKey { key, id: parent } = &self.inner.delivered.job;
         match job.given_id() {
-            Some(id) if shards.has(key, &id) => Ok(id),
+            Some(id) if source.shards().has(key, &id) => Ok(id),
             Some(id) => Err(Error::Usage(format!(
                 "job {} must be in the shard of the job that spawns it: leave its id out",
                 values::lossy(id)
             ))),
-            None => Ok(shards.id_like(key, &format!("{}/{wait}/{n}", self.id()))),
+            None => {
+                let like = [parent, format!("/{wait}/{n}").as_bytes()].concat();
+                Ok(source.shards().id_like(key, &like))
+            }
         }
     }
 

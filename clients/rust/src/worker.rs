@@ -7,9 +7,8 @@ use crate::health::{Health, Probe};
 use crate::hooks::Hooks;
 use crate::middleware::{Call, Next, Returned};
 use crate::queue::Queue;
-use crate::rim::{Plan, Rim};
+use crate::rim::{sources, Place, Plan, Rim};
 use crate::run::Work;
-use crate::server::Server;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -286,7 +285,7 @@ impl Worker {
         let (places, is_weighted) = self.places();
         let plan = Plan {
             settings,
-            queues: self.queues.iter().map(|(queue, _)| queue.clone()).collect(),
+            sources: sources(&self.queues, &places),
             places,
             is_weighted,
             works: self
@@ -334,8 +333,8 @@ impl Worker {
     }
 
     /// Groups the keys that one `DQ.BPOP` can wait for: in a cluster, those of one slot.
-    fn places(&self) -> (Vec<(Server, String, Vec<Member>)>, bool) {
-        let mut places: Vec<(Server, String, Vec<Member>)> = Vec::new();
+    fn places(&self) -> (Vec<Place>, bool) {
+        let mut places: Vec<Place> = Vec::new();
         let mut is_weighted = self.is_weighted;
         for (queue, weight) in &self.queues {
             is_weighted |= queue.is_sharded(); // the shards take turns: none is always first

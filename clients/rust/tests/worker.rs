@@ -481,6 +481,77 @@ async fn flows_of_a_sharded_queue_stay_in_their_shard() -> Result<(), Error> {
     Ok(())
 }
 
+/// Each job's own commands go to the server that it came from.
+#[tokio::test]
+async fn two_servers_have_queues_of_one_name() -> Result<(), Error> {
+    let ((_first, one), (_second, two)) = (server().await, server().await);
+    let handler = |job: Job<Order>| async move {
+        let number = job.data.number;
+        let kept: u32 = job
+            .step("kept", move || async move { Ok::<_, Error>(number) })
+            .await?;
+        if number < 10 {
+            let child = NewJob::new(&Order {
+                number: number + 10,
+            })
+            .kind("child")
+            .keep(DAY);
+            job.spawn(vec![child], WaitFor::new()).await?;
+        }
+        Ok::<_, BoxError>(kept)
+    };
+    let worker = Worker::of([&one, &two])?
+        .handler(Handler::new(handler))
+        .handler(Handler::new(handler).kind("child"));
+    for (number, queue) in [&one, &two].into_iter().enumerate() {
+        let number = number as u32;
+        queue.add(&Order { number }).id("j").keep(DAY).await?;
+    }
+    worker.drain().await?;
+    for (number, queue) in [&one, &two].into_iter().enumerate() {
+        let number = number as u32;
+        assert_eq!(queue.result("j").await?, Some(number));
+        assert_eq!(queue.result("j/1/0").await?, Some(number + 10));
+    }
+    Ok(())
+}
+
+/// Ids of children are bytes, as their parents' are; a name is for one wait; hooks see children.
+#[tokio::test]
+async fn what_a_handler_spawns_is_told_apart() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let hooked = Arc::new(AtomicUsize::new(0));
+    let counter = hooked.clone();
+    let queue = queue
+        .hooks(Hooks::new().on_adding(move |_, _| _ = counter.fetch_add(1, Ordering::Relaxed)));
+    let handler = |job: Job<Order>| async move {
+        if job.kind().is_none() {
+            let child = || NewJob::new(&Order { number: 1 }).kind("child").keep(DAY);
+            job.spawn(vec![child()], WaitFor::new().name("x")).await?;
+            let again = job
+                .spawn(vec![child(), child()], WaitFor::new().name("x"))
+                .await;
+            assert!(matches!(again, Err(Error::Usage(_))), "{again:?}");
+        }
+        Ok::<_, BoxError>(())
+    };
+    let worker = Worker::new(&queue)
+        .handler(Handler::new(handler))
+        .handler(Handler::new(handler).kind("child"));
+    for id in [b"\xff1", b"\xfe1"] {
+        queue.add(&Order { number: 0 }).id(id).await?;
+    }
+    assert_eq!(worker.drain().await?, 6);
+    assert_eq!(
+        (
+            queue.len_of(State::Done).await?,
+            hooked.load(Ordering::Relaxed)
+        ),
+        (2, 4)
+    );
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_request_has_its_reply() -> Result<(), Error> {
     let (_server, queue) = server().await;

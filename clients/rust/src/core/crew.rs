@@ -265,19 +265,17 @@ impl Core {
             else {
                 return;
             };
-            let batch = self.take(handler);
-            let jobs: Vec<_> = batch
-                .into_iter()
-                .filter(|serial| self.begin(*serial, now))
-                .collect();
+            let mut jobs = Vec::new();
+            for serial in self.take(handler) {
+                if self.begin(serial, now) {
+                    let held = &self.held[&serial];
+                    jobs.push((serial, held.link, held.of.clone()));
+                }
+            }
             if jobs.is_empty() {
                 continue;
             }
             self.at_work += 1;
-            let jobs = jobs
-                .into_iter()
-                .map(|serial| (serial, self.held[&serial].of.clone()))
-                .collect();
             self.actions.push_back(Action::Start { handler, jobs });
         }
     }

@@ -121,7 +121,8 @@ pub(crate) enum Action {
     Close(Line),
     Start {
         handler: usize,
-        jobs: Vec<(Serial, Arc<Delivered>)>,
+        /// Each with its link.
+        jobs: Vec<(Serial, usize, Arc<Delivered>)>,
     },
     Tell(Serial, Why),
     /// A job was lost: for the hooks and the log.

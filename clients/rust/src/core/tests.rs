@@ -143,7 +143,7 @@ impl World {
                     self.sent.push((line.name, turn, all));
                 }
                 Action::Start { jobs, .. } => {
-                    self.started.extend(jobs.iter().map(|(serial, _)| *serial))
+                    self.started.extend(jobs.iter().map(|(serial, ..)| *serial))
                 }
                 Action::Tell(serial, why) => self.told.push((serial, why)),
                 Action::Lost(_, of) => self.lost.push(String::from_utf8_lossy(&of.job.id).into()),

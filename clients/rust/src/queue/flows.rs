@@ -104,6 +104,11 @@ impl Queue {
         job: &mut NewJob,
         mut make: impl FnMut() -> Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
+        if job.options.is_after_group() && self.keys().len() > 1 {
+            let why =
+                "after_group does not work in a sharded queue: each shard has a group of that name";
+            return Err(Error::usage(why));
+        }
         let after = &job.options.after;
         let is_beside = |id: &Vec<u8>| after.iter().all(|other| self.key(other) == self.key(id));
         match job.options.id.take() {
@@ -282,7 +287,7 @@ fn alike(key: &[u8], group: &[Placed]) -> Result<Vec<Cmd>, Error> {
 }
 
 fn is_flow(group: &[Placed]) -> bool {
-    group.iter().any(|each| !each.options.after.is_empty())
+    group.iter().any(|each| each.options.is_of_flow())
 }
 
 /// Whether one `DQ.MADD` can add all: it has one set of options. Kinds and headers are part of the payload.

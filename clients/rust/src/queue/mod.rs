@@ -23,10 +23,12 @@ pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};
 
 use crate::codec::Codec;
+use crate::envelope::Headers;
 use crate::error::Error;
 use crate::hooks::Hooks;
 use crate::keys::{new_id, Shards};
 use crate::server::{answer, Server};
+use crate::source::Source;
 use crate::values;
 use new_job::Rule;
 use redis::{cmd, Cmd, Value};
@@ -119,10 +121,6 @@ impl Queue {
         self.0.shards > 0
     }
 
-    pub(crate) fn shards_of_keys(&self) -> &Shards {
-        &self.0.keys
-    }
-
     fn key(&self, id: &[u8]) -> &Arc<[u8]> {
         self.0.keys.key(id)
     }
@@ -202,9 +200,7 @@ impl Queue {
     }
 
     fn adding(&self, job: &mut NewJob) {
-        for hooks in &self.0.hooks {
-            hooks.adding(&self.0.name, job.headers_mut());
-        }
+        Source::adding(self, job.headers_mut());
     }
 
     // --- Asking
@@ -315,5 +311,21 @@ fn instant(to: &mut Cmd, name: &str, at: Option<SystemTime>) {
 fn duration(to: &mut Cmd, name: &str, length: Option<Duration>) {
     if let Some(length) = length {
         to.arg(name).arg(values::ms(length));
+    }
+}
+
+impl Source for Queue {
+    fn server(&self) -> &Server {
+        &self.0.server
+    }
+
+    fn shards(&self) -> &Shards {
+        &self.0.keys
+    }
+
+    fn adding(&self, headers: &mut Headers) {
+        for hooks in &self.0.hooks {
+            hooks.adding(&self.0.name, headers);
+        }
     }
 }

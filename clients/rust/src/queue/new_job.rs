@@ -236,7 +236,7 @@ impl NewJob {
         self.options.id.clone()
     }
 
-    pub(super) fn headers_mut(&mut self) -> &mut Headers {
+    pub(crate) fn headers_mut(&mut self) -> &mut Headers {
         &mut self.options.headers
     }
 
@@ -381,6 +381,16 @@ impl<'a> IntoFuture for Adding<'a> {
 }
 
 impl Options {
+    /// Whether the job waits for others.
+    pub fn is_of_flow(&self) -> bool {
+        !self.after.is_empty() || self.after_group.is_some()
+    }
+
+    /// Whether the job waits for a group.
+    pub fn is_after_group(&self) -> bool {
+        self.after_group.is_some()
+    }
+
     /// Whether the library makes the id. Such a job cannot be refused: a nil reply means that an earlier sending
     /// added it.
     pub fn is_own(&self) -> bool {
