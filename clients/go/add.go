@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"time"
@@ -176,10 +177,34 @@ func (q *Queue) made(ctx context.Context, data any, o *JobOptions) (string, []by
 	if err != nil {
 		return "", nil, err
 	}
-	if o.ID != "" {
-		return o.ID, payload, nil
+	id, err := q.idFor(o)
+	return id, payload, err
+}
+
+// idFor returns the job's id, or makes one. A job is in the shard of the jobs that it is after.
+func (q *Queue) idFor(o *JobOptions) (string, error) {
+	if o.AfterGroup != "" && q.shards > 1 {
+		return "", &ConfigurationError{What: "AfterGroup does not work in a sharded queue: each shard has a group of that name"}
 	}
-	return newID(), payload, nil
+	if len(o.After) == 0 || q.shards <= 1 {
+		return or(o.ID, newID()), nil
+	}
+	id := o.ID
+	if id == "" {
+		id = q.idIn(q.key(o.After[0]), newID())
+	}
+	for _, other := range o.After {
+		if q.key(other) == q.key(id) {
+			continue
+		}
+		if o.ID == "" {
+			return "", &ConfigurationError{What: "a job cannot be after jobs of different shards"}
+		}
+		return "", &ConfigurationError{
+			What: fmt.Sprintf("job %s must be in the shard of the jobs that it is after: leave its id out", id),
+		}
+	}
+	return id, nil
 }
 
 // words appends the options to a call.

@@ -351,3 +351,33 @@ func TestThousandsOfJobsInTheirOrderOrNoneForAMistake(t *testing.T) {
 	expect(t, strings.Contains(err.Error(), "(8000 of 9500 jobs were added)"), true)
 	expect(t, []bool{ids[7999] != "", ids[8000] == ""}, []bool{true, true})
 }
+
+// Jobs that wait for others are in their shard.
+func TestJobsAfterOthersInAShardedQueue(t *testing.T) {
+	server := dqtest.Start(t)
+	ctx := t.Context()
+	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{Shards: 7})
+	add := func(data any, options *dq.JobOptions) string {
+		id, err := queue.Add(ctx, data, options)
+		expect(t, err, nil)
+		return id
+	}
+	for n := range 9 {
+		first := add(1, &dq.JobOptions{ID: fmt.Sprint(n)})
+		after := add(2, &dq.JobOptions{After: []string{first}})
+		chain, err := queue.Chain(ctx, []dq.NewJob{{Data: 3, JobOptions: dq.JobOptions{After: []string{after}}}, {Data: 4}})
+		expect(t, err, nil)
+		for _, id := range append(chain, after) {
+			job, err := queue.Get(ctx, id)
+			expect(t, err, nil)
+			expect(t, job.State, dq.Blocked)
+		}
+	}
+	for _, options := range []dq.JobOptions{
+		{After: []string{"0", "1", "2", "3", "4"}}, {ID: "5", After: []string{"0", "1", "2", "3", "4"}}, {AfterGroup: "g"},
+	} {
+		_, err := queue.Add(ctx, 1, &options)
+		var mistake *dq.ConfigurationError
+		expect(t, errors.As(err, &mistake), true)
+	}
+}

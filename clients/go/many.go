@@ -110,7 +110,11 @@ func (q *Queue) Chain(ctx context.Context, jobs []NewJob) ([]string, error) {
 	chain := slices.Clone(jobs)
 	for at := range chain {
 		if at == 0 {
-			chain[at].ID = or(chain[at].ID, newID())
+			id, err := q.idFor(&chain[at].JobOptions)
+			if err != nil {
+				return nil, err
+			}
+			chain[at].ID = id
 			continue
 		}
 		if chain[at].After != nil || chain[at].AfterGroup != "" {

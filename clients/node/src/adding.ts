@@ -79,8 +79,9 @@ export class Adding<T = any> extends Keys {
     let last: Bytes | null = null;
     const links = jobs.map((job) => {
       const { id, ...rest } = takes('a job of chain', job, ADD_MANY);
-      const own: Bytes = id ?? this.newId(last === null ? null : this.key(last));
-      const link = { ...rest, id: own, after: last === null ? [] : [last] };
+      const before: Bytes | undefined = last ?? (rest as AddOptions).after?.[0];
+      const own: Bytes = id ?? this.newId(before === undefined ? null : this.key(before));
+      const link = { ...rest, id: own, after: last === null ? (rest as AddOptions).after : [last] };
       last = own;
       return link;
     });
@@ -116,6 +117,9 @@ export class Adding<T = any> extends Keys {
 
   private addition(data: T, id: Bytes, options: AddOptions, headers: JobOptions['headers']): Addition {
     const key = this.key(id);
+    if (this.shards > 1 && options.afterGroup !== undefined) {
+      throw new TypeError('afterGroup does not work in a sharded queue: each shard has a group of that name');
+    }
     if (this.shards > 0 && options.after?.some((other) => this.key(other) !== key)) {
       throw new TypeError(
         `job ${toText(toBytes(id))} must be in the shard of the jobs that it is after: leave its id out`,

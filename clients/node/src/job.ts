@@ -248,6 +248,7 @@ export class Job<T = any> {
       const made = id === undefined ? delivery.desk.idLike(delivery, `${delivery.name}/${name}/${n}`) : toBytes(id);
       return { id: made, data, options };
     });
+    if (parts.length === 0) return [];
     const ids = idsOf(parts.map(({ id }) => id));
     const adds = this.#attempt.hasEnded(name, ids) ? [] : await delivery.desk.adding(delivery, parts);
     this.#attempt.check();

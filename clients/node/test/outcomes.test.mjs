@@ -333,3 +333,18 @@ test('without a server a worker is not healthy, and says why', { timeout: 120_00
   assert.deepEqual([(await asked(port))[0], worker.isHealthy], [503, false]);
   await worker.stop();
 });
+
+test('a sharded queue has no groups to wait for; a chain keeps what its first job is after; no children are no wait', async () => {
+  const queue = new Queue(dq.url, 'q', { shards: 5 });
+  await assert.rejects(queue.add(1, { afterGroup: 'g' }), /afterGroup does not work in a sharded queue/);
+  for (let n = 0; n < 5; n++) {
+    await queue.add(0, { id: `a${n}` });
+    const [first] = await queue.chain([{ data: 1, after: [`a${n}`] }, { data: 2 }]);
+    assert.equal((await queue.get(first)).state, 'blocked');
+  }
+  const single = new Queue(dq.url, 's');
+  await single.add(1, { id: 'j', keep: 60_000 });
+  await new Worker(single, (job) => job.spawn([]).then((found) => found.length)).drain();
+  assert.equal(await single.result('j'), 0);
+  await Promise.all([queue.close(), single.close()]);
+});

@@ -201,6 +201,27 @@ def test_children_of_a_sharded_queue_are_where_their_ids_say(dq_url, clock):
         assert [queue.get(id).state for id in children] == ["done"] * 9
 
 
+def test_jobs_after_others_are_in_their_shard(dq_url):
+    queue = dq.Queue(dq_url, "q", shards=7)
+    for n in range(9):
+        queue.add(1, id=f"a{n}")
+        made = queue.add(2, after=[f"a{n}"])
+        first, last = queue.chain([{"data": 3, "after": [made]}, {"data": 4}])
+        *_, many = queue.add_many([{"data": 5, "id": f"b{n}"}, {"data": 6, "after": [f"b{n}"]}])
+        assert [queue.get(id).state for id in (made, first, last, many)] == ["blocked"] * 4
+    count = queue.len()
+    elsewhere = next(id for id in map(str, range(99)) if queue._key(id.encode()) != queue._key(b"a0"))
+    with pytest.raises(ValueError, match="must be in the shard of the jobs that it is after: leave its id out"):
+        queue.add(1, id=elsewhere, after=["a0"])
+    with pytest.raises(ValueError, match="must be in the shard of the jobs that it is after"):
+        queue.chain([{"data": 1, "id": "a0"}, {"data": 2, "id": elsewhere}])
+    with pytest.raises(ValueError, match="cannot be after jobs of different shards"):
+        queue.add(1, after=["a0", elsewhere])
+    with pytest.raises(ValueError, match="after_group does not work in a sharded queue"):
+        queue.add(1, after_group="g")
+    assert queue.len() == count, "nothing was added"
+
+
 def test_hooks_that_raise_change_nothing(dq_url):
     class Broken(dq.Hooks):
         def before(self, job):

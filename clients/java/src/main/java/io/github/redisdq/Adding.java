@@ -13,6 +13,7 @@ final class Adding {
     private final byte[] payload;
     private final Words options;
     private final List<String> after;
+    private final boolean isAfterGroup;
     private final boolean isPlain;
 
     Adding(DqQueue queue, Object data, JobOptions options) {
@@ -26,6 +27,14 @@ final class Adding {
             throw new IllegalArgumentException("what replaces a job needs that job's id: JobOptions.withId(\"close:17\")");
         }
         after = options.after();
+        isAfterGroup = options.isAfterGroup();
+        if (isAfterGroup && queue.shards.keys.size() > 1) {
+            throw new IllegalArgumentException(
+                    "afterGroup does not work in a sharded queue: each shard has a group of that name");
+        }
+        if (after.stream().anyMatch(other -> !Arrays.equals(queue.key(other), queue.key(after.get(0))))) {
+            throw new IllegalArgumentException("a job cannot be after jobs of different shards");
+        }
         byte[] shard = key == null && !after.isEmpty() ? queue.key(after.get(0)) : key;
         id = isOurId ? Ids.next(it -> shard == null || Arrays.equals(queue.key(it), shard)) : options.id();
         this.key = queue.key(id);
@@ -38,9 +47,13 @@ final class Adding {
     }
 
     /** A job that is added by its parent, on the parent's key. */
-    static Words child(byte[] key, String id, DqQueue.NewJob child, Codec codec, List<Hooks> hooks) {
+    static Words child(byte[] key, String id, DqQueue.NewJob child, DqQueue queue) {
+        return child(key, id, child, queue.name(), queue.codec(), queue.hooks());
+    }
+
+    static Words child(byte[] key, String id, DqQueue.NewJob child, String queue, Codec codec, List<Hooks> hooks) {
         JobOptions options = child.options();
-        byte[] payload = payload(Bytes.text(key), codec, hooks, child.data(), options);
+        byte[] payload = payload(queue, codec, hooks, child.data(), options);
         return new Words("DQ.ADD").add(key).add(id).add(payload).add(options.words());
     }
 
@@ -50,6 +63,10 @@ final class Adding {
 
     byte[] key() {
         return key;
+    }
+
+    boolean isAfterGroup() {
+        return isAfterGroup;
     }
 
     List<String> after() {

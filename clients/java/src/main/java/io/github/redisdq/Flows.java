@@ -45,8 +45,11 @@ final class Flows {
         return answered(all, shards.all(all.stream().map(Adding::words).toList(), null));
     }
 
-    /** Whether some jobs are after others of the list. */
+    /** Whether some jobs are after others of the list, or after a group, which may be theirs. */
     private static boolean isFlow(List<Adding> all) {
+        if (all.size() > 1 && all.stream().anyMatch(Adding::isAfterGroup)) {
+            return true;
+        }
         if (all.stream().allMatch(each -> each.after().isEmpty())) {
             return false;
         }

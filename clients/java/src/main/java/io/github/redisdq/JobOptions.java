@@ -196,6 +196,10 @@ public class JobOptions {
         return after.isEmpty() && afterGroup == null && ifExists != IfExists.RUN_AGAIN;
     }
 
+    boolean isAfterGroup() {
+        return afterGroup != null;
+    }
+
     Map<String, String> headers() {
         return headers;
     }

@@ -183,7 +183,7 @@ final class Link implements Rim {
 
     @Override
     public Words adding(Job parent, String id, DqQueue.NewJob child) {
-        return Adding.child(parent.rawKey, id, child, queue(parent).codec(), queue(parent).hooks());
+        return Adding.child(parent.rawKey, id, child, queue(parent));
     }
 
     // --- The supplier

@@ -183,6 +183,8 @@ class FlowsTest {
         assertEquals(Bytes.text(sharded.key(ids.get(2))), Bytes.text(sharded.key(after)));
         String elsewhere = Ids.next(id -> !Arrays.equals(sharded.key(id), sharded.key(after)));
         assertThrows(IllegalArgumentException.class, () -> sharded.add(5, JobOptions.withId(elsewhere).after(after)));
+        assertThrows(IllegalArgumentException.class, () -> sharded.add(5, JobOptions.create().after(after, elsewhere)));
+        assertThrows(IllegalArgumentException.class, () -> sharded.add(5, JobOptions.create().afterGroup("g")));
         assertEquals(4, Worker.on(sharded).handler(Handler.of(job -> {})).build().drain());
     }
 

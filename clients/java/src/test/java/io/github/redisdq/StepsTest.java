@@ -54,7 +54,7 @@ class StepsTest {
 
         @Override
         public Words adding(Job parent, String id, DqQueue.NewJob child) {
-            return Adding.child(parent.rawKey, id, child, Codec.json(), List.of());
+            return Adding.child(parent.rawKey, id, child, parent.queue(), Codec.json(), List.of());
         }
     }
 
