@@ -78,12 +78,10 @@ export class Adding<T = any> extends Keys {
   async chain(jobs: readonly ({ data: T } & Omit<AddOptions, 'after' | 'afterGroup'>)[]): Promise<string[]> {
     let last: Bytes | null = null;
     const links = jobs.map((job) => {
-      const { id, ...rest } = takes('a job of chain', job, ADD_MANY);
-      const before: Bytes | undefined = last ?? (rest as AddOptions).after?.[0];
-      const own: Bytes = id ?? this.newId(before === undefined ? null : this.key(before));
-      const link = { ...rest, id: own, after: last === null ? (rest as AddOptions).after : [last] };
-      last = own;
-      return link;
+      const { id, after: given, ...rest }: AddOptions = takes('a job of chain', job, ADD_MANY);
+      const after: readonly Bytes[] | undefined = last === null ? given : [last];
+      last = id ?? this.newId(after?.length ? this.key(after[0]!) : null);
+      return { ...rest, id: last, after };
     });
     await this.addMany(links as ({ data: T } & AddOptions)[]);
     return links.map(({ id }) => toText(toBytes(id)));

@@ -52,7 +52,7 @@ pub(crate) enum Desk {
     Worker {
         serial: Serial,
         events: UnboundedSender<Event>,
-        source: Arc<dyn Source>,
+        source: Arc<Source>,
     },
     /// A test without a server.
     Inline,

@@ -41,11 +41,11 @@ fn workers() -> std::sync::MutexGuard<'static, HashMap<u64, UnboundedSender<Even
 pub(crate) type Place = (Server, String, Vec<Member>);
 
 /// For each place, the queue of each of its keys.
-pub(crate) fn sources(queues: &[(Queue, f64)], places: &[Place]) -> Vec<Vec<Arc<dyn Source>>> {
+pub(crate) fn sources(queues: &[(Queue, f64)], places: &[Place]) -> Vec<Vec<Arc<Source>>> {
     let of = |place: &str, key: &Arc<[u8]>| {
         let is_its = |it: &&Queue| it.keys().contains(key) && it.server().place_of(key) == place;
         let mut all = queues.iter().map(|(queue, _)| queue);
-        Arc::new(all.find(is_its).unwrap_or(&queues[0].0).clone()) as Arc<dyn Source>
+        Arc::new(all.find(is_its).unwrap_or(&queues[0].0).source())
     };
     let of_place = |(_, place, members): &Place| {
         let sources = members.iter().map(|member| of(place, &member.key));
@@ -58,7 +58,7 @@ pub(crate) fn sources(queues: &[(Queue, f64)], places: &[Place]) -> Vec<Vec<Arc<
 pub(crate) struct Plan {
     pub settings: Settings,
     /// For each place, the queue of each member.
-    pub sources: Vec<Vec<Arc<dyn Source>>>,
+    pub sources: Vec<Vec<Arc<Source>>>,
     pub places: Vec<Place>,
     pub is_weighted: bool,
     pub works: Vec<Arc<Work>>,
@@ -317,7 +317,7 @@ impl Rim {
     }
 
     /// The queue of a job that came by that link: other servers may have a queue of that name, too.
-    fn source_of(&self, link: usize, job: &JobKey) -> Arc<dyn Source> {
+    fn source_of(&self, link: usize, job: &JobKey) -> Arc<Source> {
         let members = &self.plan.places[link].2;
         let at = members.iter().position(|member| member.key == job.key);
         self.plan.sources[link][at.unwrap_or(0)].clone()

@@ -4,10 +4,10 @@ use crate::envelope::Headers;
 use crate::keys::Shards;
 use crate::server::Server;
 
-/// A queue, as its jobs see it: [`crate::Queue`] names the job's module, which therefore cannot name it.
-pub(crate) trait Source: Send + Sync {
-    fn server(&self) -> &Server;
-    fn shards(&self) -> &Shards;
+/// A queue's server, keys and hooks. The queue itself names the job's module, which therefore cannot name it.
+pub(crate) struct Source {
+    pub server: Server,
+    pub shards: Shards,
     /// Calls the hooks for a job that is about to be added.
-    fn adding(&self, headers: &mut Headers);
+    pub adding: Box<dyn Fn(&mut Headers) + Send + Sync>,
 }

@@ -135,7 +135,7 @@ impl<T> Job<T> {
         let mut commands = Vec::with_capacity(jobs.len() + 1);
         for (mut job, id) in jobs.into_iter().zip(&ids) {
             if let Desk::Worker { source, .. } = &self.inner.desk {
-                source.adding(job.headers_mut());
+                (source.adding)(job.headers_mut());
             }
             commands.push(job.command(key, id)?);
         }
@@ -174,7 +174,7 @@ impl<T> Job<T> {
             .arg(name)
             .arg(args);
         let mut reply =
-            values::list(source.server().ask(&delivered.job.key, &eval).await?).into_iter();
+            values::list(source.server.ask(&delivered.job.key, &eval).await?).into_iter();
         match reply.next() {
             Some(Value::Int(1)) => {
                 self.inner
@@ -204,7 +204,7 @@ impl<T> Job<T> {
         let mut touch = cmd("DQ.TOUCH");
         touch.arg(&*of.job.key).arg(&*of.job.id);
         touch.arg("TOKEN").arg(&of.token).arg("COST").arg(cost);
-        match source.server().ask(&of.job.key, &touch).await? {
+        match source.server.ask(&of.job.key, &touch).await? {
             Value::Nil => Err(self.gone()),
             _ => Ok(()),
         }
@@ -262,7 +262,7 @@ impl<T> Job<T> {
         if let Desk::Worker { source, .. } = &self.inner.desk {
             let key = &self.inner.delivered.job.key;
             let step = self.step_command(name, &value);
-            let reply = source.server().ask(key, &step).await?;
+            let reply = source.server.ask(key, &step).await?;
             if reply == Value::Nil {
                 return Err(self.gone());
             }
@@ -303,14 +303,14 @@ impl<T> Job<T> {
         };
         let JobKey { key, id: parent } = &self.inner.delivered.job;
         match job.given_id() {
-            Some(id) if source.shards().has(key, &id) => Ok(id),
+            Some(id) if source.shards.has(key, &id) => Ok(id),
             Some(id) => Err(Error::Usage(format!(
                 "job {} must be in the shard of the job that spawns it: leave its id out",
                 values::lossy(id)
             ))),
             None => {
                 let like = [parent, format!("/{wait}/{n}").as_bytes()].concat();
-                Ok(source.shards().id_like(key, &like))
+                Ok(source.shards.id_like(key, &like))
             }
         }
     }

@@ -192,10 +192,7 @@ class Adds:
         """
         options = words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost)
         options += words.condition(if_exists) + words.due(delay, at) + words.after(after, after_group, on_dead)
-        if after or after_group is not None:
-            made = self._id_in_flow(id, after, after_group)
-        else:
-            made = new_id() if id is None else words.bytes_of(id)
+        made = self._id_for(id, after, after_group)
         # If a generated id exists already, an earlier sending added it, and its reply was lost.
         known = made if id is None and if_exists != "only-replace" else None
         call = self._add(data, made, kind, headers, options)
@@ -210,10 +207,7 @@ class Adds:
         if not (type(job) is dict or isinstance(job, Mapping)) or "data" not in job:
             raise TypeError(f'a job is a mapping of what add takes, as {{"data": ..., "delay": 60}}, not {job!r}')
         data, id, kind, headers = job["data"], job.get("id"), job.get("kind"), job.get("headers")
-        if job.get("after") or job.get("after_group") is not None:
-            made = self._id_in_flow(id, job.get("after"), job.get("after_group"))
-        else:
-            made = new_id() if id is None else words.bytes_of(id)
+        made = self._id_for(id, job.get("after"), job.get("after_group"))
         like = (_Like() if before is None else before).or_of_job(job)
         known = made if id is None and like.if_exists != "only-replace" else None
         if not self.hooks and kind is None and not headers and key is None:
@@ -234,20 +228,17 @@ class Adds:
         made: list[Added] = []
         before: Optional[bytes] = None
         for job in jobs:
-            id = words.bytes_of(job["id"]) if isinstance(job, Mapping) and job.get("id") is not None else None
             chained = {**job} if before is None else {**job, "after": [*(job.get("after") or ()), before]}
-            if before is None and not id and isinstance(job, Mapping):
-                before = self._id_in_flow(None, job.get("after"), job.get("after_group"))
-            else:
-                before = id or self._id_beside(before)
+            id = chained.get("id")
+            before = self._id_for(id, chained.get("after"), chained.get("after_group"))
             added = self._added({**chained, "id": before})
-            if not id:
+            if id is None:
                 added.known = before
             made.append(added)
         return self._run_many(made)
 
-    def _child(self, key: bytes, job: Mapping[str, Any], like: str) -> Added:
-        """A job of ``spawn``, in the shard of the job that spawns it.
+    def _child(self, key: bytes, job: Mapping[str, Any], like: str) -> Any:
+        """The command (or the steps to it) that adds a job of ``spawn``, in the shard of the job that spawns it.
 
         like: its id if it names none; ``like~1``, ``like~2``, ... where that is of another shard.
         """
@@ -259,28 +250,23 @@ class Adds:
         while self._key(id) != key:
             n += 1
             id = words.bytes_of(f"{like}~{n}")
-        return self._added({**job, "id": id}, key)
+        return self._added({**job, "id": id}, key).call
 
-    def _id_in_flow(self, id: Optional[Bytes], after: Optional[Sequence[Bytes]], after_group: Optional[str]) -> bytes:
-        """The id of a job that waits for others: of their shard."""
+    def _id_for(self, id: Optional[Bytes], after: Optional[Sequence[Bytes]], after_group: Optional[str]) -> bytes:
+        """The job's id, or a new one. A job that waits for others is in their shard."""
         if after_group is not None and len(self.keys) > 1:
             raise ValueError("after_group does not work in a sharded queue: each shard has a group of that name")
         if not after or isinstance(after, (str, bytes)) or len(self.keys) == 1:
             return new_id() if id is None else words.bytes_of(id)
-        others = [words.bytes_of(other) for other in after]
-        made = self._id_beside(others[0]) if id is None else words.bytes_of(id)
-        if any(self._key(other) != self._key(made) for other in others):
-            if id is None:
-                raise ValueError("a job cannot be after jobs of different shards")
+        shards = {self._key(other) for other in after}
+        if id is None and len(shards) > 1:
+            raise ValueError("a job cannot be after jobs of different shards")
+        made = new_id() if id is None else words.bytes_of(id)
+        while id is None and self._key(made) not in shards:
+            made = new_id()
+        if shards != {self._key(made)}:
             raise ValueError(f"job {id!r} must be in the shard of the jobs that it is after: leave its id out")
         return made
-
-    def _id_beside(self, other: Optional[bytes]) -> bytes:
-        """A new id in the same shard as ``other``."""
-        while True:
-            made = new_id()
-            if other is None or self._key(made) == self._key(other):
-                return made
 
     def _run_many(self, made: Sequence[Added]) -> list[Optional[str]]:
         grouped = Grouped(made)

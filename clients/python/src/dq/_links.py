@@ -330,7 +330,7 @@ class BaseLink:
 
     def child(self, key: bytes, job: Mapping[str, Any], like: str) -> Any:
         """The command (or the steps to it) that adds a job to this key, which ``like`` names if the job does not."""
-        return self._queues[key]._child(key, job, like).call
+        return self._queues[key]._child(key, job, like)
 
     def _take_errand(self) -> Optional[Errand]:
         return self._errands.popleft() if self._errands else None

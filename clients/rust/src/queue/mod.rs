@@ -199,8 +199,18 @@ impl Queue {
         self.add_all(jobs).await
     }
 
+    /// What its jobs ask of it.
+    pub(crate) fn source(&self) -> Source {
+        let (name, hooks) = (self.0.name.clone(), self.0.hooks.clone());
+        Source {
+            server: self.0.server.clone(),
+            shards: self.0.keys.clone(),
+            adding: Box::new(move |headers| call_adding(&name, &hooks, headers)),
+        }
+    }
+
     fn adding(&self, job: &mut NewJob) {
-        Source::adding(self, job.headers_mut());
+        call_adding(&self.0.name, &self.0.hooks, job.headers_mut());
     }
 
     // --- Asking
@@ -314,18 +324,8 @@ fn duration(to: &mut Cmd, name: &str, length: Option<Duration>) {
     }
 }
 
-impl Source for Queue {
-    fn server(&self) -> &Server {
-        &self.0.server
-    }
-
-    fn shards(&self) -> &Shards {
-        &self.0.keys
-    }
-
-    fn adding(&self, headers: &mut Headers) {
-        for hooks in &self.0.hooks {
-            hooks.adding(&self.0.name, headers);
-        }
+fn call_adding(name: &str, hooks: &[Hooks], headers: &mut Headers) {
+    for hooks in hooks {
+        hooks.adding(name, headers);
     }
 }

@@ -44,8 +44,7 @@ class _Inline(Commands):
     ) -> None:
         self._init(name, 0, codec, ())
         made = Handlers(each if isinstance(each, Handler) else Handler(each) for each in handlers)
-        child = lambda *job: self._child(*job).call  # noqa: E731
-        self._memory = self._links(self.keys[0], self.codec, made, self._jobs, child)
+        self._memory = self._links(self.keys[0], self.codec, made, self._jobs, self._child)
         self.jobs: list[Any] = self._memory.jobs
         """The jobs that were run: one for each attempt."""
 

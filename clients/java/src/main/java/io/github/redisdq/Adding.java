@@ -28,13 +28,7 @@ final class Adding {
         }
         after = options.after();
         isAfterGroup = options.isAfterGroup();
-        if (isAfterGroup && queue.shards.keys.size() > 1) {
-            throw new IllegalArgumentException(
-                    "afterGroup does not work in a sharded queue: each shard has a group of that name");
-        }
-        if (after.stream().anyMatch(other -> !Arrays.equals(queue.key(other), queue.key(after.get(0))))) {
-            throw new IllegalArgumentException("a job cannot be after jobs of different shards");
-        }
+        queue.shards.checkFlow(after, isAfterGroup);
         byte[] shard = key == null && !after.isEmpty() ? queue.key(after.get(0)) : key;
         id = isOurId ? Ids.next(it -> shard == null || Arrays.equals(queue.key(it), shard)) : options.id();
         this.key = queue.key(id);

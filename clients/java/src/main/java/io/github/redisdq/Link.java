@@ -100,9 +100,7 @@ final class Link implements Rim {
         }
     }
 
-    /** Loses jobs with expired leases, and fails those whose handlers' timeouts are over. Returns when to look again, at
-     * the latest {@code otherwise}.
-     */
+    /** Loses jobs with expired leases, fails overdue handlers; returns when to look again, at most {@code otherwise}. */
     long look(long now, long otherwise) {
         held.over(now).forEach(this::lose);
         held.outOfTime(now).forEach(job -> {

@@ -41,6 +41,17 @@ final class Shards {
         return keys.get((int) (crc.getValue() % count));
     }
 
+    /** Refuses what a sharded queue cannot do: a job waits in one shard. */
+    void checkFlow(List<String> after, boolean isAfterGroup) {
+        if (isAfterGroup && keys.size() > 1) {
+            throw new IllegalArgumentException(
+                    "afterGroup does not work in a sharded queue: each shard has a group of that name");
+        }
+        if (after.stream().map(this::key).distinct().count() > 1) {
+            throw new IllegalArgumentException("a job cannot be after jobs of different shards");
+        }
+    }
+
     /** An id of that key: the given one; without one {@code like}, or the first of {@code like~1}, ... that belongs there. */
     String idLike(byte[] key, String given, String like) {
         if (given != null && !Arrays.equals(key(given), key)) {
