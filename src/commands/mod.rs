@@ -36,6 +36,7 @@ pub mod table;
 pub mod test_clock;
 mod timeout;
 pub mod touch;
+pub mod unblock;
 
 use crate::queue::after::Ended;
 use crate::queue::budget::EXPIRE_BUDGET;

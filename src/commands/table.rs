@@ -9,13 +9,14 @@ use super::syntax::{self, AT, COUNT, DELAY, ID, IDS, KEY, PRIORITY, STATES};
 use super::{
     ack, add, apply, awaits, bpop, btouch, configure, del, forecast, get, groups, kick, len, madd,
     nack, next, peek, pop, purge, reschedule, scan, signal, stats, step, test_clock, touch,
+    unblock,
 };
 use crate::server::api::command_info::{About, Access, Arg};
 use crate::server::api::entry;
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-static COMMANDS: [About; 28] = [
+static COMMANDS: [About; 29] = [
     About {
         name: c"dq.add",
         run: entry!(add::run),
@@ -156,6 +157,18 @@ static COMMANDS: [About; 28] = [
         key: Some(Access::Read),
         categories: c"read slow blocking",
         args: syntax::AWAIT,
+    },
+    About {
+        name: c"dq.unblock",
+        run: entry!(unblock::run),
+        flags: c"fast allow-stale",
+        summary: c"Ends waits of connections of the same user.",
+        complexity: c"O(M log N) with N clients that wait and M ids of clients",
+        tips: c"",
+        arity: -2,
+        key: None,
+        categories: c"fast connection",
+        args: &[Arg::integer(c"client-id").multiple()],
     },
     About {
         name: c"dq.step",

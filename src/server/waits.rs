@@ -11,7 +11,7 @@
 //! ```text
 //!   BPOP, AWAIT ─► Wait in the registry ──────────► taken out to be answered ─► reply ─► free_privdata
 //!                    │   (ticket, until)                                      (reply)
-//!                    └─ disconnect, UNBLOCK, demotion ─────────────────────────────────► free_privdata
+//!                    └─ disconnect, CLIENT UNBLOCK, demotion ──────────────────────────► free_privdata
 //! ```
 
 use super::api::acl::{self, Call};
@@ -163,6 +163,8 @@ struct Wait {
     id: u64,
     /// Real unix-ms at which the wait ends, or u64::MAX.
     until: u64,
+    /// Where the client waited, if DQ.UNBLOCK has ended that: only its reply is to come.
+    left: Option<Place>,
 }
 
 #[derive(Default)]
@@ -170,12 +172,15 @@ struct Registry {
     last_ticket: u64,
     waits: ByTicket<Wait>,
     by_until: BTreeSet<(u64, u64)>,
+    /// The tickets of clients that wait, by the client's id.
+    by_client: ByTicket<u64>,
 }
 
 /// The capacity to shrink to once most entries are gone.
 const SHRUNK: usize = 64;
 
-/// A map by ticket. With thousands of entries far apart in memory, finding one reads few places.
+/// A map by ticket, or by the id of a client. With thousands of entries far apart in memory, finding
+/// one reads few places.
 pub struct ByTicket<T>(HashMap<u64, T, BuildHasherDefault<OfTicket>>);
 
 impl<T> ByTicket<T> {
@@ -211,7 +216,8 @@ impl<T> Default for ByTicket<T> {
     }
 }
 
-/// Tickets are counted up here; no client can choose them, so a simple hash is safe.
+/// Tickets are counted up here, and ids by the server; no client can choose them, so a simple hash is
+/// safe.
 #[derive(Default)]
 struct OfTicket(u64);
 
@@ -238,6 +244,7 @@ impl Registry {
         if wait.until != u64::MAX {
             self.by_until.insert((wait.until, ticket));
         }
+        self.by_client.insert(wait.id, ticket);
         self.waits.insert(ticket, wait);
     }
 
@@ -246,6 +253,7 @@ impl Registry {
         if wait.until != u64::MAX {
             self.by_until.remove(&(wait.until, ticket));
         }
+        self.by_client.remove(wait.id);
         Some(wait)
     }
 }
@@ -291,6 +299,7 @@ pub fn block(ctx: Ctx<'_>, key: &[u8], until: u64, kind: &'static Kind, nothing:
         kind,
         id: ctx.client_id(),
         until,
+        left: None,
     };
     REGISTRY.with_borrow_mut(|registry| registry.add(ticket, wait));
     if until != u64::MAX {
@@ -333,6 +342,43 @@ pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, call: Call, key: KeyName<'_>) -> bo
     id.is_none_or(|id| acl::may_call(ctx, id, call, key))
 }
 
+/// Ends the waits of these clients, as far as they are of the caller's user. Returns how many.
+///
+/// Only the timer answers them. A client that a command has answered counts as blocked until the turn of the
+/// event loop ends: if CLIENT UNBLOCK, REPLICAOF or another came in the same turn, it would get two replies.
+pub fn unblock(ctx: Ctx<'_>, clients: &[u64]) -> usize {
+    let ticket_of = |id| REGISTRY.with_borrow(|registry| registry.by_client.get(id).copied());
+    if clients.iter().all(|&id| ticket_of(id).is_none()) {
+        return 0;
+    }
+    let caller = acl::Caller::of(ctx);
+    let ends = |&&id: &&u64| {
+        ticket_of(id).is_some_and(|ticket| caller.is_user_of(ctx, id) && leave(ticket))
+    };
+    let ended = clients.iter().filter(ends).count();
+    if ended > 0 {
+        timer::arm(0);
+    }
+    ended
+}
+
+/// Has a client wait for nothing any more. The next thing that the timer does for it is to reply.
+fn leave(ticket: u64) -> bool {
+    let kind = REGISTRY.with_borrow(|registry| Some(registry.waits.get(ticket)?.kind));
+    let Some((kind, place)) = kind.and_then(|kind| Some((kind, (kind.place)(ticket)?))) else {
+        return false;
+    };
+    (kind.leave)(ticket, None);
+    postpone(ticket, 0);
+    REGISTRY.with_borrow_mut(|registry| {
+        if let Some(wait) = registry.waits.get_mut(ticket) {
+            wait.left = Some(place);
+            registry.by_client.remove(wait.id);
+        }
+    });
+    true
+}
+
 /// The earliest end of a wait.
 pub fn next_until() -> Option<u64> {
     REGISTRY.with_borrow(|registry| registry.by_until.first().map(|&(until, _)| until))
@@ -340,12 +386,12 @@ pub fn next_until() -> Option<u64> {
 
 /// A client whose wait has expired, and one of its keys.
 pub fn first_expired(now_ms: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
-    let (ticket, kind) = REGISTRY.with_borrow(|registry| {
+    let (ticket, kind, left) = REGISTRY.with_borrow(|registry| {
         let &(until, ticket) = registry.by_until.first()?;
         let wait = registry.waits.get(ticket)?;
-        (until <= now_ms).then_some((ticket, wait.kind))
+        (until <= now_ms).then(|| (ticket, wait.kind, wait.left.clone()))
     })?;
-    let (db, key) = (kind.place)(ticket)?;
+    let (db, key) = left.or_else(|| (kind.place)(ticket))?;
     Some((ticket, db, key))
 }
 

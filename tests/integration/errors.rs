@@ -33,7 +33,7 @@ const COMMANDS: [&str; 23] = [
 ];
 
 /// The fewest and the most words of each command (0: any number).
-const ARITY: [(&str, usize, usize); 23] = [
+const ARITY: [(&str, usize, usize); 24] = [
     ("DQ.ADD", 4, 0),
     ("DQ.DEL", 3, 0),
     ("DQ.POP", 2, 0),
@@ -57,6 +57,7 @@ const ARITY: [(&str, usize, usize); 23] = [
     ("DQ.PAUSE", 2, 3),
     ("DQ.RESUME", 2, 2),
     ("DQ.PURGE", 3, 3),
+    ("DQ.UNBLOCK", 2, 0),
 ];
 
 #[test]

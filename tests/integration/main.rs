@@ -81,6 +81,7 @@ mod timer;
 mod traffic;
 mod trusted;
 mod turned;
+mod unblock;
 mod under;
 mod waiting;
 mod waiting_in_clusters;

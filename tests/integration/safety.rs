@@ -18,6 +18,7 @@ const COMMANDS: &[&str] = &[
     "DQ.TOUCH",
     "DQ.BTOUCH",
     "DQ.AWAIT",
+    "DQ.UNBLOCK",
     "DQ.RESCHEDULE",
     "DQ.KICK",
     "DQ.MADD",

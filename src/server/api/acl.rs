@@ -94,6 +94,30 @@ pub fn deny(ctx: Ctx<'_>, key: &[u8]) {
     ctx.reply_error(&refusal(ctx).0);
 }
 
+/// The user who runs the command; `None` if it is the server or a module itself, to which all is allowed.
+pub struct Caller(Option<Vec<u8>>);
+
+impl Caller {
+    pub fn of(ctx: Ctx<'_>) -> Self {
+        Caller(current_user(ctx).map(|name| own(ctx, name)))
+    }
+
+    pub fn is_user_of(&self, ctx: Ctx<'_>, client: u64) -> bool {
+        let user = user_of_client(ctx, client).map(|name| own(ctx, name));
+        self.0.is_none() || self.0 == user
+    }
+}
+
+/// The text of a string that was made for us, which is freed.
+fn own(ctx: Ctx<'_>, text: RawString) -> Vec<u8> {
+    // SAFETY: a live string, read before it is freed, once.
+    unsafe {
+        let bytes = bytes_of(text).to_vec();
+        api!(RedisModule_FreeString, ctx.raw(), text);
+        bytes
+    }
+}
+
 /// The client's user. None if the client is gone, or has no user: then all is allowed.
 fn user_of_client(ctx: Ctx<'_>, client: u64) -> Option<RawString> {
     // SAFETY: live context; the server looks the client up.
