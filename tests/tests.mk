@@ -238,6 +238,10 @@ ready-libraries: ## the libraries of other languages, and what they are tested w
 	@tests/blocks/web/prepare.sh
 	$(REAL)
 
+golden: ## files of today's version of the format, tests/integration/encodings/1, written by Redis 7.0
+	$(call module,server cli)
+	@DQ_GOLDEN='$(CURDIR)/tests/integration/encodings/1' $(ON) $(TEST) --test integration -- encodings::files_of_today
+
 # --- Tests that take long, or servers built for them
 
 soak: ## crashes, the simulation and forged payloads with new seeds, for SECONDS=600

@@ -1,23 +1,12 @@
 //! Effects as bytes: in the replication stream, in an AOF and in snapshots.
 
-use super::effect::{Effect, OfDone};
+use super::effect::Effect;
 use super::error::QueueError;
-use super::job::State;
-use super::note::Note;
 use serde::{Deserialize, Serialize};
 
-/// The newest version: the first byte of every encoded sequence of effects. Only variants are ever appended. With one
-/// more field in a variant, or in a struct inside, older effects would be misread (`golden.rs` holds the bytes of
-/// each). What cannot be expressed so gets the next version, and the older ones stay readable.
-/// Each version knows more variants than the one before, and is read in the same way.
-pub const EFFECTS_VERSION: u8 = 6;
-/// The version of a sequence that contains nothing newer: modules of that version can read it.
-pub const BASE_VERSION: u8 = 4;
-/// The first version that knows notes, done jobs, and jobs that are after others.
-pub const NOTES_VERSION: u8 = 5;
-/// The first version that knows costs, and windows that allow more than [`OLD_RATE_MAX`] or [`OLD_GROUP_RATE_MAX`].
-const COSTS_VERSION: u8 = 6;
-const OLDEST_VERSION: u8 = 1;
+/// The version: the first byte of every encoded sequence of effects. Until 0.1.0 is released it stays 1, whatever changes.
+/// From then on a variant keeps its fields, as the encoding names none (`golden.rs` holds the bytes of each).
+pub const EFFECTS_VERSION: u8 = 1;
 
 /// Appends to a Vec directly, instead of through an iterator of bytes.
 struct Append<'a>(&'a mut Vec<u8>);
@@ -47,7 +36,7 @@ pub fn own_version() -> u8 {
     if crate::storage::broken::is_planted("newer") {
         return EFFECTS_VERSION + 1;
     }
-    BASE_VERSION
+    EFFECTS_VERSION
 }
 
 /// Begins a sequence of effects.
@@ -61,94 +50,13 @@ pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
     append(effect, bytes);
 }
 
-/// Appends one effect to the sequence that begins at `start`, or begins it. The sequence's version becomes one that
-/// knows the effect.
+/// Appends one effect to the sequence that begins at `start`, or begins it.
 #[inline]
 pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
     if bytes.len() == start {
         begin(bytes);
     }
     append(effect, bytes);
-    if is_newer(effect) {
-        require(version_of(effect), &mut bytes[start]);
-    }
-}
-
-/// Raises the first byte of a sequence to `version`, so that older modules refuse all of it.
-pub(super) fn require(version: u8, first: &mut u8) {
-    *first = version.max(*first);
-}
-
-/// Whether modules that read only [`BASE_VERSION`] do not know the effect.
-#[inline]
-fn is_newer(effect: &Effect<'_>) -> bool {
-    matches!(
-        effect,
-        Effect::Noted { .. }
-            | Effect::PurgedOverdue { .. }
-            | Effect::Done(_)
-            | Effect::AddedTogether { .. }
-            | Effect::Purged {
-                state: Some(State::Blocked),
-                ..
-            }
-    ) || effect.is_of_flows()
-        || lets_more_go(effect)
-}
-
-/// The most that the windows of RATE and GROUPRATE allow in modules that do not know costs.
-const OLD_RATE_MAX: u32 = 100_000;
-const OLD_GROUP_RATE_MAX: u32 = 1000;
-
-/// Whether it sets a window that allows more than [`OLD_RATE_MAX`] or [`OLD_GROUP_RATE_MAX`].
-#[inline]
-fn lets_more_go(effect: &Effect<'_>) -> bool {
-    let (rate, most) = match effect {
-        Effect::Configured(settings) => (settings.rate, OLD_RATE_MAX),
-        Effect::GroupLimits(limits) => (limits.rate, OLD_GROUP_RATE_MAX),
-        _ => return false,
-    };
-    rate.is_some_and(|rate| rate.count > most)
-}
-
-/// The first version that knows an effect that [`is_newer`].
-fn version_of(effect: &Effect<'_>) -> u8 {
-    match effect {
-        Effect::Noted { note, .. } => version_of_note(note),
-        Effect::AddedTogether { notes, .. } => {
-            let versions = notes.iter().map(version_of_note);
-            versions.fold(NOTES_VERSION, u8::max)
-        }
-        Effect::Done(of_done) => version_of_done(of_done),
-        other if lets_more_go(other) => COSTS_VERSION,
-        _ => NOTES_VERSION,
-    }
-}
-
-// Without a wildcard in either: whoever appends a variant must say its version.
-
-fn version_of_note(note: &Note<'_>) -> u8 {
-    match note {
-        Note::Progress { .. } | Note::Keep { .. } | Note::Step { .. } | Note::Awaits { .. } => {
-            NOTES_VERSION
-        }
-        Note::Cost { .. } => COSTS_VERSION,
-    }
-}
-
-fn version_of_done(of_done: &OfDone<'_>) -> u8 {
-    match of_done {
-        OfDone::Kept { .. }
-        | OfDone::OccurrenceKept { .. }
-        | OfDone::Stored(_)
-        | OfDone::Gone { .. }
-        | OfDone::Deleted { .. }
-        | OfDone::Trimmed { .. }
-        | OfDone::Purged
-        | OfDone::Kicked { .. }
-        | OfDone::Limits(_) => NOTES_VERSION,
-        OfDone::StoredCosting { .. } => COSTS_VERSION,
-    }
 }
 
 pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {
@@ -170,7 +78,7 @@ pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueErro
         None => (None, bytes),
     };
     let mut refused = match version {
-        Some(OLDEST_VERSION..=EFFECTS_VERSION) => None,
+        Some(EFFECTS_VERSION) => None,
         Some(0) => Some(QueueError::Malformed("effects of no version")),
         Some(_) => Some(QueueError::Newer),
         None => Some(QueueError::Malformed("no effects at all")),

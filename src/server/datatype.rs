@@ -17,8 +17,8 @@ use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// The encoding version of every dump; dumps of older versions stay readable.
-const ENCODING_VERSION: c_int = 5;
+/// The encoding version of every dump.
+const ENCODING_VERSION: c_int = 1;
 
 pub static DQ_QUEUE: RedisType = RedisType::new("dq-queue1", ENCODING_VERSION, METHODS);
 

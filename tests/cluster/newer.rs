@@ -1,12 +1,10 @@
 //! A cluster half upgraded: slots that hold what a node does not know do not come to it, by none of the ways to move
-//! them. They stay where they are with all that they hold, and both nodes go on. What an older node sends is taken.
-
-use std::fs;
+//! them. They stay where they are with all that they hold, and both nodes go on.
 
 use crate::resharding::digest;
 use crate::scene::Lines;
 use crate::support::cluster::Cluster;
-use crate::support::{root, wait_until, Raw, Server, PATIENCE};
+use crate::support::{wait_until, Raw, Server, PATIENCE};
 
 /// Tries to move the slot from node 0 to node 1.
 type Try = fn(&Cluster, &str, &mut Raw, &mut Raw);
@@ -74,35 +72,5 @@ fn slots_of_a_newer_node_stay_there() {
         assert_eq!(cluster.node_of(&queue), 0);
         let after = (digest(&mut here, &queue), digest(&mut there, &other));
         assert_eq!(after, before);
-    }
-}
-
-/// As MIGRATE of a node that has an older module sends it.
-#[test]
-fn queues_of_an_older_node_come_over() {
-    let cluster = Cluster::start(2);
-    let lone = Server::start();
-    let root = root().join("tests/integration/encodings");
-    let mut names = (0..).map(|number| format!("q{number}"));
-    for version in ["2-effects-1", "3-effects-2", "4-effects-3", "5-effects-4"] {
-        let dump = fs::read(root.join(version).join("full.dump")).expect("a DUMP");
-        let queue = names
-            .find(|name| cluster.node_of(name) == 0)
-            .expect("names without end");
-        let key = queue.as_bytes();
-        let (slot, mut there) = (cluster.slot_of(&queue), cluster.nodes[1].raw());
-        cluster.begin_move(slot, 0, 1);
-        there.says("ASKING", "+OK");
-        let reply = there.call(&[b"RESTORE-ASKING", key, b"0", &dump]);
-        assert_eq!(crate::probe::show(&reply), "+OK", "{version}");
-        cluster.finish_move(slot, 0, 1);
-        let mut of_lone = lone.raw();
-        of_lone.call(&[b"RESTORE", key, b"0", &dump]);
-        // Both end the leases that are over by now.
-        wait_until("both hold the same", PATIENCE, || {
-            digest(&mut there, &queue) == digest(&mut of_lone, &queue)
-        });
-        there.says(&format!("DQ.ADD {queue} new x GROUP tenant"), "'new'");
-        there.says(&format!("DQ.DEL {queue} new"), "1");
     }
 }

@@ -1,11 +1,11 @@
-//! A replica of an older master. The test plays the master with files that builds of each earlier effects version
-//! wrote: the base of their AOF as the file of a full sync, the increment as the stream after it.
+//! A replica of an older master. The test plays the master with files that builds of each version of the format
+//! wrote: the base of their AOF as the file of a full sync, the increment as the stream after it. Today's is one of them.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use crate::encodings::folder_of;
+use crate::encodings::{folder_of, VERSIONS};
 use crate::probe::plain;
 use crate::scene::{Lines, Scene};
 use crate::support::raw::encode;
@@ -13,15 +13,6 @@ use crate::support::{poll, Raw, Reply, Server, Socket, PATIENCE};
 
 /// An RDB file without a key, and without a checksum.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
-
-/// Builds whose files are kept: encoding and version of the effects.
-const VERSIONS: [&str; 5] = [
-    "2-effects-1",
-    "3-effects-2",
-    "4-effects-3",
-    "5-effects-4",
-    "5-effects-5",
-];
 
 /// The bytes of the AOF's file with that ending; empty if there is none.
 fn part(folder: &Path, end: &str) -> Vec<u8> {

@@ -76,7 +76,6 @@ impl<T, R> Default for Before<'_, T, R> {
 pub struct Rows<'a> {
     bytes: Vec<u8>,
     count: usize,
-    has_blocked: bool,
     before: Before<'a, &'a Terms<'a>, Rule<'a>>,
 }
 
@@ -104,7 +103,6 @@ impl<'a> Rows<'a> {
             | part(LIFE, job.life != Life::default())
             | part(MORE, has_more(job));
         bytes.push(head);
-        self.has_blocked |= head & BLOCKED != 0;
         append(&difference(job.due, before.due), bytes);
         append(&difference(job.seq, before.seq), bytes);
         if head & ID_LEN != 0 {
@@ -140,11 +138,6 @@ impl<'a> Rows<'a> {
         &self.bytes
     }
 
-    /// Whether there are blocked jobs, which older modules do not read.
-    pub fn has_blocked(&self) -> bool {
-        self.has_blocked
-    }
-
     /// Whether there may be no room for another job with its successor.
     pub fn is_full(&self) -> bool {
         self.count + 1 >= ROWS_MAX
@@ -155,7 +148,6 @@ impl<'a> Rows<'a> {
         self.bytes.clear();
         self.bytes.shrink_to(64 * 1024);
         self.count = 0;
-        self.has_blocked = false;
         self.before = Before::default();
     }
 }

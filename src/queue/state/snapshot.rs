@@ -15,7 +15,7 @@ use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
-use crate::queue::codec::{encode, push, require, NOTES_VERSION};
+use crate::queue::codec::{encode, push};
 use crate::queue::effect::{Change, Effect, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
@@ -63,9 +63,6 @@ impl<'a> Chunks<'a> {
         if !self.rows.bytes().is_empty() {
             let rows = self.rows.bytes();
             push(&Effect::Rows { rows }, &mut self.bytes, self.start);
-            if self.rows.has_blocked() {
-                require(NOTES_VERSION, &mut self.bytes[self.start]);
-            }
             self.rows.clear();
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 use crate::lzf;
 
 /// The version that the module's `datatype.rs` writes. Older versions are read, too.
-const ENCODING_VERSION: u64 = 5;
+const ENCODING_VERSION: u64 = 1;
 const TYPE_NAME: &str = "dq-queue1";
 
 const STRING_MAX: u64 = 1 << 32;
