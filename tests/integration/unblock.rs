@@ -2,6 +2,7 @@
 
 use crate::probe::{fits, packed, Probe};
 use crate::scene::{pair, Delivery, Lines, Scene};
+use crate::support::cluster::Cluster;
 use crate::support::{wait_until, Raw, Server, PATIENCE};
 
 const NIL: &str = "nil*";
@@ -321,6 +322,33 @@ fn on_a_replica_that_has_lost_its_master_too() {
     });
     there.says(&format!("DQ.UNBLOCK {}", waiting.id), "1");
     assert_eq!(waiting.client.reply(), NIL);
+}
+
+/// The server's cron redirects those who wait in a slot that has gone.
+#[test]
+fn one_reply_when_the_slot_goes_away() {
+    let cluster = Cluster::start(2);
+    let slot = cluster.slot_of("{x}q");
+    for round in 0..12 {
+        let owner = cluster.node_of("{x}q");
+        let (server, other) = (&cluster.nodes[owner], 1 - owner);
+        let mut waiting = Waiter::new(server, "DQ.BPOP {x}q 0");
+        waiting.waits(server);
+        cluster.tell_owner(slot, other, [other]);
+        let unblock = format!("DQ.UNBLOCK {}", waiting.id);
+        let give_away = format!("CLUSTER SETSLOT {slot} NODE {}", cluster.id(other));
+        let (lines, expected) = match round % 2 {
+            0 => ([&unblock, &give_away], "1 +OK"),
+            _ => ([&give_away, &unblock], "+OK 1"),
+        };
+        let mut client = server.raw();
+        client.send(&lines.map(|line| packed(line)).concat());
+        assert_eq!([client.reply(), client.reply()].join(" "), expected);
+        let reply = waiting.client.reply();
+        assert!(reply == NIL || reply.starts_with("-MOVED "), "{reply}");
+        waiting.client.says("PING", "+PONG");
+        cluster.wait_until_ok();
+    }
 }
 
 /// An empty queue that is kept only for those who wait is gone when they have their reply.
