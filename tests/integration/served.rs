@@ -97,3 +97,38 @@ fn alike_on_a_replica_and_after_a_restart() {
     // The commands did the work: each is one line of the AOF with everything that followed from it.
     assert_eq!(master.count_in_aof("DQ.APPLY"), 20);
 }
+
+/// Until its turn ends, the server counts a client as blocked that a command has answered: another command may end its
+/// wait again. Redis 7 then replies twice to `CLIENT UNBLOCK ... ERROR` (docs/operations.md).
+#[test]
+fn one_reply_if_another_command_ends_the_wait_too() {
+    let server = Server::start();
+    let mut client = server.raw();
+    for (wait, cause) in [
+        ("DQ.BPOP q 0", "DQ.ADD q j x"),
+        ("DQ.BPOP q 0 NOACK WITHDUE WITHRESULTS", "DQ.ADD q j x"),
+        ("DQ.AWAIT r 0 j", "DQ.DEL r j"),
+    ] {
+        for how in ["", " ERROR"] {
+            if how == " ERROR" && !server.version().at_least(7, 4) {
+                continue;
+            }
+            client.run("DQ.ADD r j x");
+            let mut waiting = server.raw();
+            let id = waiting.int("CLIENT ID");
+            waiting.begin(wait);
+            server.wait_for_blocked(1);
+            let unblock = format!("CLIENT UNBLOCK {id}{how}");
+            at_once(&mut client, &[cause, &unblock]);
+            let reply = waiting.reply();
+            let is_error = reply.starts_with("-UNBLOCKED ");
+            assert!(
+                is_error || reply.contains("'j'"),
+                "{wait}, {unblock}: {reply}"
+            );
+            waiting.says("PING", "+PONG");
+            client.run("DEL q r");
+        }
+    }
+    server.wait_for_blocked(0);
+}
