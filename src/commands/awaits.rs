@@ -1,7 +1,7 @@
-//! DQ.AWAIT key timeout id [id ...]
+//! DQ.AWAIT key timeout id [id ...] | IDS n id [id ...]
 
 use super::look_at_jobs;
-use super::parse::at_least;
+use super::parse::{at_least, Ids};
 use super::timeout::end_of_wait;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::awaits::{block_for_ends, report_of, AwaitedId, Report};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
     let until = end_of_wait(args.get(2).unwrap_or_default(), real())?;
-    let ids = distinct(args);
+    let ids = distinct(&Ids::read(args, 3, 1)?);
     let mut reports = Vec::new();
     look_at_jobs(ctx, args, &ids, |queue, _| {
         let known = |id: &&[u8]| match queue {
@@ -33,10 +33,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// The distinct ids, in the order in which they are first named.
-fn distinct<'a>(args: Args<'a>) -> Vec<&'a [u8]> {
+fn distinct<'a>(ids: &Ids<'a>) -> Vec<&'a [u8]> {
     let mut seen = BTreeSet::new();
-    let ids = (3..args.len()).filter_map(|at| args.get(at));
-    ids.filter(|&id| seen.insert(id)).collect()
+    ids.iter().filter(|&id| seen.insert(id)).collect()
 }
 
 /// Replies `[id, outcome, value, at, attempts]` for each.

@@ -1,6 +1,7 @@
-//! The deliveries that DQ.TOUCH and DQ.NACK name: `id [TOKEN t]`, or `IDS n id token [id token ...]`.
+//! The deliveries that DQ.TOUCH and DQ.NACK name: `id [TOKEN t]`, or `IDS n id token [id token ...]`. Without a
+//! number behind it, IDS is an id.
 
-use super::parse::{at_least, positive, syntax_error};
+use super::parse::{at_least, is_ids, positive, syntax_error};
 use crate::queue::claim::Claim;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
@@ -25,9 +26,11 @@ impl<'a> Deliveries<'a> {
         at_least(args, first + 1)?;
         let word = args.get(first).unwrap_or_default();
         let mut pairs = None;
-        if word.eq_ignore_ascii_case(b"IDS") {
-            at_least(args, first + 2)?;
-            let count = positive(args.get(first + 1).unwrap_or_default())?;
+        if let Some(count) = args
+            .get(first + 1)
+            .filter(|count| is_ids(word) && is_number(count))
+        {
+            let count = positive(count)?;
             if count > (args.len() - first - 2) as u64 / 2 {
                 return Err(syntax_error(format_args!(
                     "IDS {count} needs {count} pairs of id and token"
@@ -84,4 +87,10 @@ impl<'a> Deliveries<'a> {
         let _reply = self.begin_reply(ctx);
         (0..self.pairs.unwrap_or(1)).for_each(|_| ctx.reply_null());
     }
+}
+
+/// Whether these are digits, perhaps after a minus sign, be it in bounds or not.
+fn is_number(bytes: &[u8]) -> bool {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }

@@ -49,6 +49,75 @@ pub fn exactly(args: Args<'_>, len: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The ids that end a command, each with the arguments that belong to it; or `IDS n` and then these, so that no id can
+/// be taken for a word.
+pub struct Ids<'a> {
+    args: Args<'a>,
+    first: usize,
+    /// How many arguments there are for each id, itself included.
+    step: usize,
+    /// The `n` of IDS.
+    count: Option<usize>,
+}
+
+impl<'a> Ids<'a> {
+    pub fn read(args: Args<'a>, first: usize, step: usize) -> Result<Self, Refusal> {
+        if is_ids(args.get(first).unwrap_or_default()) {
+            return Self::counted(args, first + 1, step);
+        }
+        at_least(args, first + step)?;
+        Ok(Ids {
+            args,
+            first,
+            step,
+            count: None,
+        })
+    }
+
+    /// After the word IDS, with the index of `n`.
+    pub fn counted(args: Args<'a>, number: usize, step: usize) -> Result<Self, Refusal> {
+        at_least(args, number + 1)?;
+        let count = positive(args.get(number).unwrap_or_default())?;
+        let first = number + 1;
+        let follow = args.len() - first;
+        if count.checked_mul(step as u64) != Some(follow as u64) {
+            return Err(do_not_fit(count, follow, step));
+        }
+        Ok(Ids {
+            args,
+            first,
+            step,
+            count: Some(follow / step),
+        })
+    }
+
+    pub fn count(&self) -> Option<usize> {
+        self.count
+    }
+
+    /// The index of each id.
+    pub fn indices(&self) -> impl ExactSizeIterator<Item = usize> {
+        (self.first..self.args.len()).step_by(self.step)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
+        self.indices().filter_map(|at| self.args.get(at))
+    }
+}
+
+pub fn is_ids(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"IDS")
+}
+
+#[cold]
+fn do_not_fit(count: u64, follow: usize, step: usize) -> Refusal {
+    syntax_error(match step {
+        1 => format!("IDS {count} needs {count} ids, not {follow}"),
+        2 => format!("IDS {count} needs {count} pairs of id and token, and nothing after them"),
+        _ => format!("IDS {count} needs {count} ids with token and result, and nothing after them"),
+    })
+}
+
 /// A decimal integer as the server itself takes one: no plus sign, no spaces, no leading zeros.
 pub fn integer(bytes: &[u8]) -> Result<i64, Refusal> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);

@@ -1,7 +1,7 @@
-//! DQ.RESCHEDULE key [DELAY ms | AT unix-ms] [PRIORITY n] id [id ...]
+//! DQ.RESCHEDULE key [DELAY ms | AT unix-ms] [PRIORITY n] id [id ...] | IDS n id [id ...]
 
 use super::change;
-use super::parse::{at_least, millis, priority, syntax_error, unexpected};
+use super::parse::{at_least, millis, priority, syntax_error, unexpected, Ids};
 use crate::queue::reschedule::Reschedule;
 use crate::queue::when::When;
 use crate::server::api::{Args, Ctx, Refusal};
@@ -24,11 +24,12 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         due: asked.when.map(|when| when.instant(now())).transpose()?,
         priority: asked.priority,
     };
+    let ids = Ids::read(args, asked.first_id, 1)?;
     let found = change(ctx, args, |queue, now, effects| {
-        let ids = (asked.first_id..args.len()).filter_map(|at| args.get(at));
         // An id that is named twice counts once.
-        let (mut named, is_only) = (HashSet::new(), args.len() == asked.first_id + 1);
-        ids.filter(|&id| is_only || named.insert(id))
+        let (mut named, is_only) = (HashSet::new(), ids.indices().len() == 1);
+        ids.iter()
+            .filter(|&id| is_only || named.insert(id))
             .filter(|id| queue.reschedule(id, new, now, effects))
             .count()
     })?;

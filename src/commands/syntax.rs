@@ -75,6 +75,21 @@ const fn instant(name: &'static CStr, word: &'static CStr) -> Arg {
 pub const KEY: Arg = Arg::key(c"key");
 pub const ID: Arg = Arg::string(c"id");
 pub const IDS: Arg = ID.multiple();
+/// Ids behind their number, so that none is read as a word.
+pub const COUNTED_IDS: Arg = Arg::block(c"ids", &[Arg::integer(c"numids"), IDS])
+    .after(c"IDS")
+    .in_place();
+/// Ids, or their number and then ids.
+pub const JOBS: Arg = Arg::one_of(c"jobs", &[IDS, COUNTED_IDS]);
+const DELIVERY: Arg = Arg::block(c"delivery", &[ID, Arg::string(c"token")]).multiple();
+const COUNTED_DELIVERIES: Arg = Arg::block(c"ids", &[Arg::integer(c"numids"), DELIVERY])
+    .after(c"IDS")
+    .in_place();
+const OUTCOME: Arg = Arg::block(
+    c"outcome",
+    &[ID, Arg::string(c"token"), Arg::string(c"result")],
+)
+.multiple();
 pub const TTR: Arg = number(c"ttr", c"TTR", c"ms");
 /// The length of a delivery's lease.
 pub const LEASE: Arg = Arg::one_of(
@@ -101,17 +116,28 @@ pub const DELIVERIES: Arg = Arg::one_of(
             c"job",
             &[ID, Arg::string(c"token").after(c"TOKEN").optional()],
         ),
-        Arg::block(
-            c"ids",
-            &[
-                Arg::integer(c"numids"),
-                Arg::block(c"delivery", &[ID, Arg::string(c"token")]).multiple(),
-            ],
-        )
-        .after(c"IDS")
-        .in_place(),
+        COUNTED_DELIVERIES,
     ],
 );
+pub const ACK: &[Arg] = &[
+    KEY,
+    Arg::one_of(
+        c"jobs",
+        &[
+            IDS,
+            COUNTED_IDS,
+            Arg::one_of(c"deliveries", &[DELIVERY, COUNTED_DELIVERIES]).after(c"WITHTOKENS"),
+            Arg::one_of(
+                c"outcomes",
+                &[
+                    OUTCOME,
+                    Arg::block(c"ids", &[Arg::integer(c"numids"), OUTCOME]).after(c"IDS"),
+                ],
+            )
+            .after(c"RESULTS"),
+        ],
+    ),
+];
 pub const PRIORITY: Arg = Arg::integer(c"priority").after(c"PRIORITY").optional();
 pub const ATTEMPTS: Arg = number(c"attempts", c"ATTEMPTS", c"count");
 pub const DELAY: Arg = Arg::integer(c"delay").shown(c"ms").after(c"DELAY");
@@ -264,19 +290,11 @@ pub const BPOP: &[Arg] = &[
     WITHSTEPS,
     WITHTERMS,
 ];
-pub const AWAIT: &[Arg] = &[KEY, Arg::double(c"timeout").shown(c"seconds"), IDS];
+pub const AWAIT: &[Arg] = &[KEY, Arg::double(c"timeout").shown(c"seconds"), JOBS];
 pub const BTOUCH: &[Arg] = &[
     KEY,
     Arg::double(c"timeout").shown(c"seconds"),
-    Arg::block(
-        c"ids",
-        &[
-            Arg::integer(c"numids"),
-            Arg::block(c"delivery", &[ID, Arg::string(c"token")]).multiple(),
-        ],
-    )
-    .after(c"IDS")
-    .in_place(),
+    COUNTED_DELIVERIES,
     TTR,
 ];
 pub const NACK: &[Arg] = &[

@@ -5,7 +5,7 @@
 //! docs/commands.md has the full description. Options, and arguments that commands share, are in
 //! [`super::syntax`].
 
-use super::syntax::{self, AT, COUNT, DELAY, ID, IDS, KEY, PRIORITY, STATES};
+use super::syntax::{self, AT, COUNT, COUNTED_IDS, DELAY, ID, JOBS, KEY, PRIORITY, STATES};
 use super::{
     ack, add, apply, awaits, bpop, btouch, configure, del, forecast, get, groups, kick, len, madd,
     nack, next, peek, pop, purge, reschedule, scan, signal, stats, step, test_clock, touch,
@@ -75,24 +75,7 @@ static COMMANDS: [About; 29] = [
         arity: -3,
         key: Some(Access::Delete),
         categories: c"write fast",
-        args: &[
-            KEY,
-            Arg::one_of(
-                c"jobs",
-                &[
-                    IDS,
-                    Arg::block(c"delivery", &[ID, Arg::string(c"token")])
-                        .after(c"WITHTOKENS")
-                        .multiple(),
-                    Arg::block(
-                        c"outcome",
-                        &[ID, Arg::string(c"token"), Arg::string(c"result")],
-                    )
-                    .after(c"RESULTS")
-                    .multiple(),
-                ],
-            ),
-        ],
+        args: syntax::ACK,
     },
     About {
         name: c"dq.del",
@@ -107,7 +90,7 @@ static COMMANDS: [About; 29] = [
         args: &[
             KEY,
             Arg::word(c"unreserved", c"UNRESERVED").optional(),
-            IDS,
+            JOBS,
         ],
     },
     About {
@@ -208,7 +191,7 @@ static COMMANDS: [About; 29] = [
             KEY,
             Arg::one_of(c"due", &[DELAY, AT]).optional(),
             PRIORITY,
-            IDS,
+            JOBS,
         ],
     },
     About {
@@ -227,7 +210,7 @@ static COMMANDS: [About; 29] = [
                 c"which",
                 &[
                     COUNT,
-                    Arg::block(c"ids", &[Arg::integer(c"numids"), IDS]).after(c"IDS"),
+                    COUNTED_IDS,
                 ],
             ),
         ],

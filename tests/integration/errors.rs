@@ -149,6 +149,7 @@ fn empty_and_not_there_are_never_errors() {
         DQ.BPOP q 0.01 COUNT 5 -> nil*
         DQ.ACK q a -> 0
         DQ.ACK q WITHTOKENS a 5 -> 0
+        DQ.ACK q WITHTOKENS IDS 2 a 5 b 6 -> [ 0 0 ]
         DQ.NACK q a -> nil$
         DQ.TOUCH q a -> nil$
         DQ.BTOUCH q 0 IDS 1 a 1 -> [ nil$ ]

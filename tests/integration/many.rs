@@ -1,4 +1,4 @@
-//! DQ.TOUCH and DQ.NACK of many deliveries at once; WITHDUE.
+//! Many jobs in one command, and ids that read as its words; WITHDUE.
 
 use crate::probe::Probe;
 use crate::scene::Scene;
@@ -85,17 +85,21 @@ fn pairs_that_do_not_fit_are_refused_and_nothing_is_done() {
                 "-ERR syntax error, ...",
             );
         }
-        for count in ["0", "-1", "x", "9223372036854775808", "TOKEN"] {
+        for count in ["0", "-1", "007", "9223372036854775808"] {
             p.unseen(
                 &format!("DQ.{command} q IDS {count}{pairs}"),
                 "-ERR value is not an integer or out of range",
             );
         }
-        let name = command.to_lowercase();
-        p.unseen(
-            &format!("DQ.{command} q IDS"),
-            &format!("-ERR wrong number of arguments for 'dq.{name}' command"),
-        );
+        // Without a number behind it, it is an id.
+        for rest in ["x", "-", "1x", "\"\""] {
+            p.unseen(
+                &format!("DQ.{command} q IDS {rest}{pairs}"),
+                "-ERR syntax error, ...",
+            );
+        }
+        p.unseen(&format!("DQ.{command} q IDS"), "nil$");
+        p.unseen(&format!("DQ.{command} q ids TOKEN 1"), "nil$");
     }
     let range = "-ERR value is not an integer or out of range";
     p.unseen(
@@ -108,6 +112,127 @@ fn pairs_that_do_not_fit_are_refused_and_nothing_is_done() {
         "DQ.TOUCH s IDS 1 a 1",
         "-WRONGTYPE Operation against a key holding the wrong kind of value",
     );
+}
+
+/// Ids that read as words of the commands, or as numbers of them.
+const HOSTILE: [&str; 12] = [
+    "IDS",
+    "ids",
+    "UNRESERVED",
+    "WITHTOKENS",
+    "RESULTS",
+    "PRIORITY",
+    "DELAY",
+    "TOKEN",
+    "1",
+    "12",
+    "-1",
+    "\x00",
+];
+
+fn add_hostile(p: &mut Probe) {
+    for id in HOSTILE {
+        p.run(&format!("DQ.ADD q {id} x"));
+    }
+}
+
+#[test]
+fn no_id_behind_ids_is_a_word() {
+    let mut p = Probe::start();
+    // No job can be added as `*`; here it is an id like any other.
+    let all = format!("13 {} *", HOSTILE.join(" "));
+    for ids in ["IDS", "ids"] {
+        add_hostile(&mut p);
+        p.seen(&format!("DQ.RESCHEDULE q DELAY 100000 {ids} {all}"), "12");
+        p.seen(
+            &format!("DQ.RESCHEDULE q PRIORITY 7 AT 5 {ids} {all}"),
+            "12",
+        );
+        p.says("DQ.LEN q READY", "12");
+        p.unseen(&format!("DQ.ACK q {ids} {all}"), "0");
+        p.unseen(
+            &format!("DQ.AWAIT q 0.001 {ids} {all}"),
+            "[ [ '*' 'unknown' nil$ nil$ nil$ ] ]",
+        );
+        p.run("DQ.POP q COUNT 99");
+        p.unseen(&format!("DQ.DEL q UNRESERVED {ids} {all}"), "0");
+        p.seen(&format!("DQ.ACK q {ids} {all}"), "12");
+        for form in ["unreserved ", ""] {
+            add_hostile(&mut p);
+            p.seen(&format!("DQ.DEL q {form}{ids} {all}"), "12");
+        }
+    }
+}
+
+#[test]
+fn each_acknowledged_delivery_is_answered() {
+    let mut p = Probe::start();
+    for (word, result) in [("WITHTOKENS", ""), ("RESULTS", " a\x00b")] {
+        let ack = format!("DQ.ACK q {word} IDS");
+        p.unseen(&format!("{ack} 2 IDS 1{result} b 2{result}"), "[ 0 0 ]");
+        p.run("DQ.CFGSET q DONELEN 100");
+        add_hostile(&mut p);
+        let held = HOSTILE.map(|id| {
+            let token = p.pop_token(&format!("DQ.POP q ID {id}"));
+            format!(" {id} {token}{result}")
+        });
+        p.run("DQ.DEL q IDS 1 ids");
+        p.unseen(
+            &format!("{ack} 2 IDS 1{result} RESULTS x{result}"),
+            "[ 0 0 ]",
+        );
+        p.says3(&format!("{ack} 1{}", held[5]), "[ 1 ]");
+        p.seen(
+            &format!("{ack} 14{}{} nobody 1{result}", held.concat(), held[0]),
+            "[ 1 0 1 1 1 0 1 1 1 1 1 1 0 0 ]",
+        );
+        let kept = p.field_text("DQ.GET q WITHTOKENS", "result");
+        assert_eq!(kept == "nil", result.is_empty(), "{kept}");
+        p.run("DEL q");
+    }
+}
+
+#[test]
+fn ids_that_do_not_fit_their_number_are_refused() {
+    let mut p = Probe::start();
+    let plain = [
+        "DEL q",
+        "DEL q UNRESERVED",
+        "ACK q",
+        "AWAIT q 0",
+        "RESCHEDULE q DELAY 5",
+    ];
+    let forms = plain
+        .map(|form| (form, ""))
+        .into_iter()
+        .chain([("ACK q WITHTOKENS", " 1"), ("ACK q RESULTS", " 1 r")]);
+    p.run("DQ.ADD q a x");
+    p.run("DQ.POP q");
+    for (form, rest) in forms {
+        let (name, _) = form.split_once(' ').expect("a key");
+        p.unseen(
+            &format!("DQ.{form} IDS"),
+            &format!(
+                "-ERR wrong number of arguments for 'dq.{}' command",
+                name.to_lowercase()
+            ),
+        );
+        for number in ["0", "-1", "x", "01", "9223372036854775808"] {
+            p.unseen(
+                &format!("DQ.{form} IDS {number} a{rest}"),
+                "-ERR value is not an integer or out of range",
+            );
+        }
+        for ids in [
+            "1".into(),
+            format!("2 a{rest}"),
+            format!("1 a{rest} b{rest}"),
+            format!("1 a{rest} b"),
+            format!("9223372036854775807 a{rest}"),
+        ] {
+            p.unseen(&format!("DQ.{form} IDS {ids}"), "-ERR syntax error, ...");
+        }
+    }
 }
 
 #[test]

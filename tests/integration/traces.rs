@@ -3,7 +3,7 @@
 use crate::probe::Probe;
 use crate::scene::{Dice, WORDS};
 
-const IDS: [&str; 5] = ["a", "b", "c", "WITHTOKENS", "\\x00"];
+const IDS: [&str; 6] = ["a", "b", "c", "WITHTOKENS", "IDS", "\\x00"];
 /// Durations are very long or invalid, so that time changes nothing meanwhile.
 const NUMBERS: [&str; 9] = [
     "0",
@@ -64,6 +64,8 @@ fn line(dice: &mut Dice) -> String {
         format!("DQ.TOUCH q {id}"),
         format!("DQ.DEL q {id}"),
         format!("DQ.DEL q UNRESERVED {id}"),
+        format!("DQ.DEL q IDS 2 {id} a"),
+        format!("DQ.ACK q WITHTOKENS IDS 1 {id} 5"),
         format!("DQ.RESCHEDULE q DELAY 200000 {id}"),
         format!("DQ.RESCHEDULE q AT 1000 {id}"),
         "DQ.KICK q COUNT 1".into(),

@@ -38,6 +38,16 @@ impl Words {
         }
     }
 
+    /// The only id; `counted`: behind IDS.
+    fn id(self, id: &[u8], counted: bool) -> Words {
+        let words = if counted {
+            self.word("IDS").word("1")
+        } else {
+            self
+        };
+        words.word(id)
+    }
+
     fn when(self, when: Option<When>) -> Words {
         match when {
             Some(When::Delay(ms)) => self.word("DELAY").word(ms.to_string()),
@@ -102,18 +112,17 @@ pub fn words(op: &Op, many: bool) -> Words {
         Op::Add(add) => words_of_add(add),
         Op::AddMany(add, jobs) => words_of_many(add, jobs),
         Op::Pop(pop) => words_of_pop(pop),
-        Op::Ack { id, token, result } => match (token, result) {
-            (Some(token), Some(result)) => Words::of("DQ.ACK")
-                .word("RESULTS")
-                .word(id.clone())
-                .word(token.clone())
-                .word(result.clone()),
-            (Some(token), None) => Words::of("DQ.ACK")
-                .word("WITHTOKENS")
-                .word(id.clone())
-                .word(token.clone()),
-            (None, _) => Words::of("DQ.ACK").word(id.clone()),
-        },
+        Op::Ack { id, token, result } => {
+            let words = Words::of("DQ.ACK");
+            let words = match (token, result) {
+                (Some(_), Some(_)) => words.word("RESULTS"),
+                (Some(_), None) => words.word("WITHTOKENS"),
+                (None, _) => words,
+            };
+            let result = token.as_ref().and(result.as_ref());
+            let more = token.iter().chain(result);
+            more.fold(words.id(id, many), |words, it| words.word(it.clone()))
+        }
         Op::Nack(nack) => words_of_nack(nack, many),
         Op::Touch(touch) => {
             let many = many && touch.progress.is_none() && touch.cost.is_none();
@@ -139,8 +148,8 @@ pub fn words(op: &Op, many: bool) -> Words {
         Op::Reschedule { id, when, priority } => Words::of("DQ.RESCHEDULE")
             .when(*when)
             .option("PRIORITY", *priority)
-            .word(id.clone()),
-        Op::Kick(id) => Words::of("DQ.KICK").word("IDS").word("1").word(id.clone()),
+            .id(id, many),
+        Op::Kick(id) => Words::of("DQ.KICK").id(id, true),
         Op::KickOldest(count) => Words::of("DQ.KICK").option("COUNT", Some(count)),
         Op::Del { id, unreserved } => {
             let words = Words::of("DQ.DEL");
@@ -149,7 +158,7 @@ pub fn words(op: &Op, many: bool) -> Words {
             } else {
                 words
             };
-            words.word(id.clone())
+            words.id(id, many)
         }
         Op::Purge(state) => Words::of("DQ.PURGE").word(state.map_or("ALL", State::name)),
         Op::Expire(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => {
@@ -160,7 +169,7 @@ pub fn words(op: &Op, many: bool) -> Words {
 
 fn claim(words: Words, id: &[u8], token: &Option<Vec<u8>>, many: bool) -> Words {
     match token {
-        Some(token) if many => words.word("IDS").word("1").word(id).word(token.clone()),
+        Some(token) if many => words.id(id, true).word(token.clone()),
         Some(token) => words.word(id).word("TOKEN").word(token.clone()),
         None => words.word(id),
     }
@@ -283,7 +292,9 @@ fn words_of_nack(nack: &NackOp, many: bool) -> Words {
 pub fn reply(op: &Op, many: bool, wire: Wire) -> Result<Reply, String> {
     let wire = match (op, wire) {
         (
-            Op::Nack(NackOp { token, .. }) | Op::Touch(TouchOp { token, .. }),
+            Op::Ack { token, .. }
+            | Op::Nack(NackOp { token, .. })
+            | Op::Touch(TouchOp { token, .. }),
             Wire::Array(mut all),
         ) if many && token.is_some() && all.len() == 1 => all.remove(0),
         (_, wire) => wire,
