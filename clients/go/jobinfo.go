@@ -64,6 +64,8 @@ type JobInfo struct {
 	OnDead OnDead
 	// How the jobs ended that it is after, or was.
 	Results []JobResult
+	// The payload's whole length, where `payload` is cut too.
+	PayloadBytes int64
 	// Fields are all as the server gave them, also those that this library does not know.
 	Fields map[string]any
 }
@@ -99,5 +101,6 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
 	info.AfterGroup = asText(fields["after-group"])
 	info.OnDead = onDeadOf(fields["on-dead"])
 	info.Results = resultsOf(endingsOf(fields["results"]), codec)
+	info.PayloadBytes = asInt(fields["payload-bytes"])
 	return info
 }

@@ -1,31 +1,42 @@
-//! DQ.GET key id
+//! DQ.GET key id [PREFIX n]
 
 use super::fields::Fields;
-use super::parse::exactly;
-use super::{look_at, reply_results, reply_steps, reply_token};
+use super::parse::{at_least, prefix, Options};
+use super::syntax::options;
+use super::{cut, look_at, reply_results, reply_steps, reply_token};
 use crate::queue::job::{JobView, State};
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::server::api::{Args, Ctx, Refusal};
 
+options! { GET: PREFIX }
+
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    exactly(args, 3)?;
+    at_least(args, 3)?;
+    let mut most = usize::MAX;
+    let mut options = Options::new(args, 3);
+    while let Some(word) = options.word()? {
+        match word {
+            Word::PREFIX => most = prefix(options.value()?)?,
+        }
+    }
     let id = args.get(2).unwrap_or_default();
     look_at(ctx, args, id, |queue, at| {
         match queue.and_then(|queue| queue.get(id, at.now)) {
-            Some(job) => reply(ctx, &job),
+            Some(job) => reply(ctx, &job, most),
             None => ctx.reply_null(),
         }
     })
 }
 
-fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
+/// Payloads, results and values of steps are cut to `most` bytes.
+fn reply(ctx: Ctx<'_>, job: &JobView<'_>, most: usize) {
     Fields::reply(ctx, |fields| {
         fields.bytes_or_null("id", Some(job.id));
-        fields.bytes_or_null("payload", Some(job.payload));
+        fields.bytes_or_null("payload", Some(cut(job.payload, most)));
         fields.bytes_or_null("state", Some(job.state.name().as_bytes()));
         terms(fields, job);
         fields.bytes_or_null("group", job.group);
-        fields.bytes_or_null("next", job.next);
+        fields.bytes_or_null("next", job.next.map(|next| cut(next, most)));
         rule(fields, job);
         fields.bytes_or_null("progress", job.notes.progress());
         fields.integer_or_null("keep", job.notes.keep_ms());
@@ -33,13 +44,15 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
         let waits = job.state == State::Delayed;
         fields.bytes_or_null("awaits", job.notes.awaits().filter(|_| waits));
         fields.with("steps", |ctx| match job.notes.steps().next() {
-            Some(_) => reply_steps(ctx, job.notes),
+            Some(_) => reply_steps(ctx, job.notes, most),
             None => ctx.reply_null(),
         });
         fields.integer_or_null("started", job.started);
         fields.integer_or_null("finished", job.done.map(|finish| finish.finished));
-        fields.bytes_or_null("result", job.done.and_then(|finish| finish.result));
-        waits_for(fields, job);
+        let result = job.done.and_then(|finish| finish.result);
+        fields.bytes_or_null("result", result.map(|result| cut(result, most)));
+        waits_for(fields, job, most);
+        fields.integer("payload-bytes", job.payload.len() as i64);
     });
 }
 
@@ -84,7 +97,7 @@ fn rule(fields: &Fields<'_>, job: &JobView<'_>) {
 }
 
 /// What the job is after, while it is blocked, and how those jobs ended.
-fn waits_for(fields: &Fields<'_>, job: &JobView<'_>) {
+fn waits_for(fields: &Fields<'_>, job: &JobView<'_>, most: usize) {
     let is_blocked = job.state == State::Blocked;
     let waits = job.waits.as_ref();
     let blocked = waits.filter(|_| is_blocked);
@@ -101,7 +114,7 @@ fn waits_for(fields: &Fields<'_>, job: &JobView<'_>) {
     fields.bytes_or_null("on-dead", on_dead);
     let results = waits.filter(|waits| !waits.results.is_empty());
     fields.with("results", |ctx| match results {
-        Some(waits) => reply_results(ctx, &waits.results),
+        Some(waits) => reply_results(ctx, &waits.results, most),
         None => ctx.reply_null(),
     });
 }

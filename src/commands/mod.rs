@@ -246,10 +246,10 @@ fn extras_len(extras: &Extras<'_>) -> usize {
 #[cold]
 fn reply_extras(ctx: Ctx<'_>, extras: &Extras<'_>) {
     if let Some(results) = &extras.results {
-        reply_results(ctx, results);
+        reply_results(ctx, results, usize::MAX);
     }
     if let Some(notes) = extras.steps {
-        reply_steps(ctx, notes);
+        reply_steps(ctx, notes, usize::MAX);
     }
     if let Some(terms) = extras.terms {
         ctx.reply_array(3);
@@ -263,22 +263,27 @@ fn reply_extras(ctx: Ctx<'_>, extras: &Extras<'_>) {
 }
 
 /// Replies a map of steps, in the order in which they were first written.
-fn reply_steps(ctx: Ctx<'_>, notes: Notes<'_>) {
+fn reply_steps(ctx: Ctx<'_>, notes: Notes<'_>, most: usize) {
     ctx.reply_map(notes.steps().count());
     for (name, value) in notes.steps() {
         ctx.reply_bytes(name);
-        ctx.reply_bytes(value);
+        ctx.reply_bytes(cut(value, most));
     }
 }
 
+/// The first bytes of a value.
+fn cut(value: &[u8], most: usize) -> &[u8] {
+    value.get(..most).unwrap_or(value)
+}
+
 /// Replies `[id, outcome, value]` for each result.
-fn reply_results(ctx: Ctx<'_>, results: &[Ended<'_>]) {
+fn reply_results(ctx: Ctx<'_>, results: &[Ended<'_>], most: usize) {
     ctx.reply_array(results.len());
     for ended in results {
         ctx.reply_array(3);
         ctx.reply_bytes(ended.id);
         let outcome = ended.outcome.map(|outcome| outcome.name().as_bytes());
-        for text in [outcome, ended.value] {
+        for text in [outcome, ended.value.map(|value| cut(value, most))] {
             text.map_or_else(|| ctx.reply_null(), |text| ctx.reply_bytes(text));
         }
     }

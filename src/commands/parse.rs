@@ -156,6 +156,11 @@ pub fn positive(bytes: &[u8]) -> Result<u64, Refusal> {
     natural(bytes).and_then(|n| if n == 0 { Err(out_of_range()) } else { Ok(n) })
 }
 
+/// How many bytes of a value are shown.
+pub fn prefix(bytes: &[u8]) -> Result<usize, Refusal> {
+    natural(bytes).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+}
+
 pub fn natural_u32(bytes: &[u8]) -> Result<u32, Refusal> {
     u32::try_from(natural(bytes)?).map_err(|_| out_of_range())
 }

@@ -103,6 +103,8 @@ pub const LEASE: Arg = Arg::one_of(
 /// How much a delivery counts in RATE and GROUPRATE.
 pub const COST: Arg = number(c"cost", c"COST", c"units");
 pub const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
+/// How many bytes are shown of each payload.
+const PREFIX: Arg = number(c"prefix", c"PREFIX", c"bytes");
 pub const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
 pub const WITHDUE: Arg = Arg::word(c"withdue", c"WITHDUE").optional();
 pub const WITHRESULTS: Arg = Arg::word(c"withresults", c"WITHRESULTS").optional();
@@ -353,7 +355,9 @@ pub const PEEK: &[Arg] = &[
     instant(c"from", c"FROM").optional(),
     instant(c"to", c"TO").optional(),
     COUNT.optional(),
+    PREFIX,
 ];
+pub const GET: &[Arg] = &[KEY, ID, PREFIX];
 pub const FORECAST: &[Arg] = &[
     KEY,
     instant(c"from", c"FROM"),

@@ -5,7 +5,7 @@
 //! docs/commands.md has the full description. Options, and arguments that commands share, are in
 //! [`super::syntax`].
 
-use super::syntax::{self, AT, COUNT, COUNTED_IDS, DELAY, ID, JOBS, KEY, PRIORITY, STATES};
+use super::syntax::{self, AT, COUNT, COUNTED_IDS, DELAY, JOBS, KEY, PRIORITY, STATES};
 use super::{
     ack, add, apply, awaits, bpop, btouch, configure, del, forecast, get, groups, kick, len, madd,
     nack, next, peek, pop, purge, reschedule, scan, signal, stats, step, test_clock, touch,
@@ -247,10 +247,10 @@ static COMMANDS: [About; 29] = [
         summary: c"Shows a job with all its fields.",
         complexity: c"O(1)",
         tips: TIME_MATTERS,
-        arity: 3,
+        arity: -3,
         key: Some(Access::Read),
         categories: c"read fast",
-        args: &[KEY, ID],
+        args: syntax::GET,
     },
     About {
         name: c"dq.next",

@@ -13,7 +13,7 @@ pub const STEPS_OF_OCCURRENCE: usize = 4;
 pub const OUT_OF_TURN: usize = 10_000;
 /// What it takes of [`OUT_OF_TURN`] to pass over a group whose window has no room for the cost of its first job.
 pub const STEPS_OF_GROUP: usize = OUT_OF_TURN / 1000;
-/// A command delivers no more jobs after this many bytes of payloads, whatever COUNT says: copying them into the
+/// A command delivers or shows no more jobs after this many bytes of payloads, whatever COUNT says: copying them into the
 /// reply takes a few milliseconds.
 pub const DELIVERED_BYTES: usize = 16 * 1024 * 1024;
 /// Work that a command does, at most, for jobs that were after those that it ended, counted in ends of leases. The

@@ -1,5 +1,6 @@
 //! Read-only access to a queue.
 
+use super::budget::DELIVERED_BYTES;
 use super::clock::Now;
 use super::job::{Finish, Handle, JobView, Life, Place, State};
 use super::overdue::At;
@@ -32,8 +33,24 @@ pub struct Peek {
     pub from: u64,
     pub to: u64,
     pub count: u64,
+    /// How much of each payload is shown, in bytes.
+    pub prefix: usize,
     /// FROM or TO was given: then blocked jobs without an instant are not shown.
     pub is_bounded: bool,
+}
+
+impl Peek {
+    /// Shows the first ones, until COUNT or the bytes of an answer are reached.
+    fn show<'q>(&self, jobs: impl Iterator<Item = JobView<'q>>, mut each: impl FnMut(JobView<'q>)) {
+        let (count, mut bytes) = (usize::try_from(self.count), 0);
+        for job in jobs.take(count.unwrap_or(usize::MAX)) {
+            bytes += job.payload.len().min(self.prefix);
+            each(job);
+            if bytes >= DELIVERED_BYTES {
+                break;
+            }
+        }
+    }
 }
 
 /// A period in equal parts: TO lies after FROM, and is not part of it.
@@ -177,7 +194,6 @@ impl Queue {
     pub fn peek(&self, peek: &Peek, at: impl Into<At>, mut each: impl FnMut(JobView<'_>)) {
         let at = at.into();
         let Peek { from, to, .. } = *peek;
-        let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
         if peek.state == State::Done {
             return self.peek_done(peek, at, each);
         }
@@ -186,8 +202,7 @@ impl Queue {
         let seq = |handle| self.jobs().job(handle).seq();
         let mut show = |handles: &mut dyn Iterator<Item = Handle>| {
             let are_so = handles.filter(|&it| self.seen_state(it, at) == Some(peek.state));
-            let shown = are_so.take(count);
-            shown.for_each(|it| each(self.view_in(it, peek.state)));
+            peek.show(are_so.map(|it| self.view_in(it, peek.state)), &mut each);
         };
         let now_ms = at.now.ms();
         match peek.state {
@@ -198,6 +213,7 @@ impl Queue {
             State::Ready => {
                 let dues = from..=now_ms.min(to);
                 let ready = self.schedule().by_rank(dues.clone(), seq);
+                let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
                 let back = self.overdue_by_rank(dues, count, at);
                 let rank = |&handle: &Handle| self.rank(handle);
                 show(&mut merge(ready, back.into_iter(), |a, b| {
@@ -229,12 +245,10 @@ impl Queue {
     }
 
     fn peek_done(&self, peek: &Peek, at: At, show: impl FnMut(JobView<'_>)) {
-        let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
         let done = self.done().iter_from(peek.from);
         let done = done.filter(|&it| !self.is_done_over(it, at));
         let done = done.map(|it| self.view_done(it));
-        let within = done.take_while(|job| job.at() <= peek.to);
-        within.take(count).for_each(show);
+        peek.show(done.take_while(|job| job.at() <= peek.to), show);
     }
 
     /// Whether its time is over, though its removal has not been carried out.

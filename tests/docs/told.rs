@@ -194,7 +194,6 @@ fn wrong_numbers_of_arguments() {
         assert_eq!(try_cmd!(client, &upper).unwrap_err(), text(&name));
     }
     for (name, too_many) in [
-        ("dq.get", 3),
         ("dq.purge", 3),
         ("dq.stats", 2),
         ("dq.cfgget", 2),

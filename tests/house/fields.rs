@@ -46,7 +46,7 @@ type Kind = (&'static str, &'static str);
 
 /// The type of each kind in Python, Node.js, Go, Java, Rust.
 #[rustfmt::skip]
-const KINDS: [(&str, [Kind; 5]); 18] = [
+const KINDS: [(&str, [Kind; 5]); 19] = [
     ("id", [("str", "id_from(fields[{}])"), ("string", "toText(get({}))"), ("string", "asText(fields[{}])"),
         ("String", "Reply.text(fields.get({}))"), ("String", "it.text({}).unwrap_or_default()")]),
     ("id?", [("Optional[str]", "maybe_id(fields.get({}))"), ("string | null", "maybeId(get({}))"), ("string", "asText(fields[{}])"),
@@ -65,6 +65,8 @@ const KINDS: [(&str, [Kind; 5]); 18] = [
         ("int", "(int) Reply.number(fields.get({}))"), ("i32", "it.int({}) as i32")]),
     ("count", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(asInt(fields[{}]))"),
         ("int", "(int) Reply.number(fields.get({}))"), ("u32", "it.int({}) as u32")]),
+    ("size", [("int", "fields.get({}, 0)"), ("number", "Number(get({}) ?? 0)"), ("int64", "asInt(fields[{}])"),
+        ("long", "Reply.number(fields.get({}))"), ("u64", "it.int({}) as u64")]),
     ("cost", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "costOf(fields[{}])"),
         ("int", "fields.containsKey({}) ? (int) Reply.number(fields.get({})) : 1"), ("u32", "it.maybe_int({}).unwrap_or(1) as u32")]),
     ("instant?", [("Optional[datetime]", "maybe_from_ms(fields.get({}))"), ("Date | null", "maybeFromMs(get({}))"),

@@ -45,7 +45,7 @@ const ARITY: [(&str, usize, usize); 24] = [
     ("DQ.AWAIT", 4, 0),
     ("DQ.RESCHEDULE", 5, 0),
     ("DQ.KICK", 4, 0),
-    ("DQ.GET", 3, 3),
+    ("DQ.GET", 3, 0),
     ("DQ.PEEK", 3, 0),
     ("DQ.SCAN", 3, 0),
     ("DQ.GROUPS", 3, 0),

@@ -83,6 +83,141 @@ fn looking_changes_nothing() {
 }
 
 #[test]
+fn values_are_cut_to_a_prefix() {
+    let mut p = Probe::start();
+    for line in [
+        "DQ.CFGSET q DONELEN 9",
+        "DQ.ADD q first abc",
+        "DQ.POP q",
+        "DQ.ADD q a pay\\x00load AFTER 1 first",
+    ] {
+        p.run(line);
+    }
+    let mut raw = p.server.raw();
+    let token = p.field("DQ.GET q first", "token");
+    let Reply::Bulk(token) = token else {
+        panic!("no token")
+    };
+    raw.call(&[b"DQ.ACK", b"q", b"RESULTS", b"first", &token[..], b"result"]);
+    let token = p.pop_token("DQ.POP q");
+    p.run(&format!("DQ.STEP q a {token} step value empty \"\""));
+    p.run("DQ.ADD q a later NEXT");
+    for (prefix, payload, bytes, next, steps, results) in [
+        ("", "pay\\x00load", 8, "later", "value", "result"),
+        ("PREFIX 0", "", 8, "", "", ""),
+        ("PREFIX 4", "pay\\x00", 8, "late", "valu", "resu"),
+        ("prefix 5", "pay\\x00l", 8, "later", "value", "resul"),
+        (
+            "PREFIX 9223372036854775807",
+            "pay\\x00load",
+            8,
+            "later",
+            "value",
+            "result",
+        ),
+    ] {
+        let line = format!("DQ.GET q a {prefix}");
+        assert_eq!(p.field_text(&line, "payload"), format!("'{payload}'"));
+        assert_eq!(p.field_int(&line, "payload-bytes"), bytes);
+        assert_eq!(p.field_text(&line, "next"), format!("'{next}'"));
+        let steps = format!("{{ 'step' '{steps}' 'empty' '' }}");
+        assert_eq!(p.field_text(&line, "steps"), steps);
+        let results = format!("[ [ 'first' 'done' '{results}' ] ]");
+        assert_eq!(p.field_text(&line, "results"), results);
+        // Not cut: other texts, and what others ask for.
+        assert_eq!(p.field_text(&line, "id"), "'a'");
+        assert_eq!(p.field_text(&line, "state"), "'reserved'");
+    }
+    p.says3(
+        "DQ.GET q first PREFIX 2",
+        "{ 'id' 'first' 'payload' 'ab' 'state' 'done' ...",
+    );
+    assert_eq!(p.field_text("DQ.GET q first PREFIX 2", "result"), "'re'");
+    p.all_unseen(
+        "DQ.PEEK q DONE PREFIX 2 -> [ [ 'first' 'ab' ? 1 0 3 ] ]
+        DQ.PEEK q RESERVED COUNT 2 prefix 0 FROM 0 -> [ [ 'a' '' ? 1 0 8 ] ]
+        DQ.PEEK q RESERVED PREFIX 8 -> [ [ 'a' ? ? 1 0 8 ] ]
+        DQ.PEEK q RESERVED -> [ [ 'a' ? ? 1 0 ] ]
+        DQ.GET q nobody PREFIX 3 -> nil$
+        DQ.PEEK none READY PREFIX 3 -> [ ]",
+    );
+    let (syntax, range) = (
+        "-ERR syntax error, ...",
+        "-ERR value is not an integer or out of range",
+    );
+    for command in ["DQ.GET q a", "DQ.PEEK q READY"] {
+        for rest in ["PREFIX", "PREFIX 1 PREFIX 1", "1", "PREFIXES 1"] {
+            p.unseen(&format!("{command} {rest}"), syntax);
+        }
+        for number in ["-1", "x", "1.5", "\"\"", "9223372036854775808"] {
+            p.unseen(&format!("{command} PREFIX {number}"), range);
+        }
+    }
+}
+
+/// Six jobs with 2^22 bytes of payload each: DQ.PEEK ends with 2^24.
+#[test]
+fn peek_is_bounded_in_bytes() {
+    let mut p = Probe::start();
+    let mut raw = p.server.raw();
+    let payload = vec![b'x'; 1 << 22];
+    let mut ids = String::new();
+    for id in 0..6 {
+        let id = format!("j{id}");
+        raw.call(&[
+            b"DQ.ADD",
+            b"q",
+            id.as_bytes(),
+            &payload,
+            b"AT",
+            b"4000000000000",
+        ]);
+        raw.call(&[
+            b"DQ.ADD",
+            b"q",
+            format!("b{id}").as_bytes(),
+            &payload,
+            b"AFTER",
+            b"1",
+            id.as_bytes(),
+        ]);
+        ids.push_str(&format!(" {id}"));
+    }
+    let shown = |p: &mut Probe, state: &str| {
+        for (options, count) in [
+            ("COUNT 9", 4),
+            ("COUNT 3", 3),
+            ("COUNT 9 PREFIX 4194304", 4),
+            ("COUNT 9 PREFIX 4194303", 5),
+            ("COUNT 9 PREFIX 0", 6),
+        ] {
+            let Reply::Array(jobs) = p.run(&format!("DQ.PEEK q {state} {options}")) else {
+                panic!("no jobs")
+            };
+            assert_eq!(jobs.len(), count, "{state} {options}");
+        }
+    };
+    shown(&mut p, "BLOCKED");
+    shown(&mut p, "DELAYED");
+    p.run("DQ.PURGE q BLOCKED");
+    p.run(&format!("DQ.RESCHEDULE q AT 5{ids}"));
+    shown(&mut p, "READY");
+    p.run("DQ.POP q COUNT 6");
+    p.run("DQ.POP q COUNT 6");
+    shown(&mut p, "RESERVED");
+    for id in ids.split_whitespace() {
+        p.says(&format!("DQ.NACK q {id} FATAL"), "'dead'");
+    }
+    shown(&mut p, "DEAD");
+    p.run("DQ.KICK q COUNT 6");
+    p.run("DQ.CFGSET q DONELEN 9");
+    p.run("DQ.POP q COUNT 6");
+    p.run("DQ.POP q COUNT 6");
+    p.says(&format!("DQ.ACK q{ids}"), "6");
+    shown(&mut p, "DONE");
+}
+
+#[test]
 fn peek_shows_as_many_as_are_asked_for() {
     let mut p = Probe::start();
     for i in 0..12_000 {

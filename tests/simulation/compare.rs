@@ -142,6 +142,7 @@ impl Comparison<'_> {
             from: 0,
             to: LAST,
             count: u64::MAX,
+            prefix: usize::MAX,
             is_bounded: false,
         };
         self.queue.peek(&all, self.now, |view| {
@@ -202,6 +203,7 @@ impl Comparison<'_> {
             } else {
                 rng.within(1, 4)
             },
+            prefix: usize::MAX,
             is_bounded: true,
         };
         let mut shown = Vec::new();

@@ -291,6 +291,7 @@ fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
         from: 0,
         to: u64::MAX,
         count: 9,
+        prefix: usize::MAX,
         is_bounded: false,
     };
     let mut dead = Vec::new();
@@ -380,6 +381,7 @@ fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
         from: 0,
         to: u64::MAX,
         count: 9,
+        prefix: usize::MAX,
         is_bounded: false,
     };
     queue.peek(&peek, now, |job| peeked.push(job.id.to_vec()));

@@ -69,6 +69,8 @@ export interface JobInfo {
   onDead: string | null;
   /** How the jobs ended that it is after, or was. */
   results: JobResult[];
+  /** The payload's whole length, where `payload` is cut too. */
+  payloadBytes: number;
   /** All fields as the server gave them, also those that this library does not know. */
   fields: ReadonlyMap<string, unknown>;
 }
@@ -106,6 +108,7 @@ export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobI
     afterGroup: maybeId(get('after-group')),
     onDead: maybeText(get('on-dead')),
     results: results(endedOf(get('results') ?? []), codec),
+    payloadBytes: Number(get('payload-bytes') ?? 0),
     fields,
   };
 }

@@ -163,6 +163,7 @@ fn shown(queue: &Queue, state: State, now: Now) -> [Vec<Vec<u8>>; 2] {
         from: 0,
         to: u64::MAX,
         count: u64::MAX,
+        prefix: usize::MAX,
         is_bounded: false,
     };
     // Occurrences die out of turn, which shows where others die at the same instant.

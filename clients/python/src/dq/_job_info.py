@@ -78,6 +78,8 @@ class JobInfo:
     """What it does if a job that it is after dies: `wait`, `run` or `die`."""
     results: list[tuple[str, Optional[str], Optional[bytes]]]
     """How the jobs ended that it is after, or was."""
+    payload_bytes: int
+    """The payload's whole length, where `payload` is cut too."""
     fields: Mapping[str, Any]
     """All fields as the server gave them, also those that this library does not know."""
 
@@ -116,5 +118,6 @@ class JobInfo:
             after_group=maybe_id(fields.get("after-group")),
             on_dead=prose(fields.get("on-dead")),
             results=results_of(fields.get("results")),
+            payload_bytes=fields.get("payload-bytes", 0),
             fields=fields,
         )

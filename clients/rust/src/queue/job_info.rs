@@ -72,6 +72,8 @@ pub struct JobInfo {
     pub on_dead: Option<String>,
     /// How the jobs ended that it is after, or was.
     pub results: Vec<Before>,
+    /// The payload's whole length, where `payload` is cut too.
+    pub payload_bytes: u64,
     /// All fields as the server gave them, also those that this library does not know.
     pub fields: BTreeMap<String, Value>,
 }
@@ -110,6 +112,7 @@ impl JobInfo {
             after_group: it.text("after-group"),
             on_dead: it.text("on-dead"),
             results: it.results("results"),
+            payload_bytes: it.int("payload-bytes") as u64,
             fields: it.0,
         }
     }

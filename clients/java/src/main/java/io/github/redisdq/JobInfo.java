@@ -39,6 +39,7 @@ import java.util.Map;
  * @param afterGroup The group that it waits for.
  * @param onDead What it does if a job that it is after dies: {@code wait}, {@code run} or {@code die}.
  * @param results How the jobs ended that it is after, or was.
+ * @param payloadBytes The payload's whole length, where {@code payload} is cut too.
  * @param fields All fields as the server gave them, also those that this library does not know.
  */
 public record JobInfo(
@@ -71,6 +72,7 @@ public record JobInfo(
         String afterGroup,
         String onDead,
         List<JobResult> results,
+        long payloadBytes,
         Map<String, Object> fields) {
     static JobInfo of(Map<String, Object> fields, Codec codec) {
         if (fields == null) {
@@ -106,6 +108,7 @@ public record JobInfo(
                 Reply.text(fields.get("after-group")),
                 Reply.text(fields.get("on-dead")),
                 JobResult.all(fields.get("results"), codec),
+                Reply.number(fields.get("payload-bytes")),
                 fields);
     }
 }
