@@ -15,20 +15,33 @@ mod module {
     use crate::commands::table;
     use crate::server::allocator::ServerAlloc;
     use crate::server::api::{self, command_info, Ctx};
-    use crate::server::datatype::{self, DQ_QUEUE};
-    use crate::server::{config, events, info, reclaim, timer, worker};
-    use redis_module::configuration::ConfigurationFlags;
-    use redis_module::{redis_module, Context, RedisString, Status};
+    use crate::server::{config, datatype, events, info, load, reclaim, timer, worker};
+    use redis_module::{raw, RedisString};
+    use std::ffi::c_int;
 
-    fn load(context: &Context, args: &[RedisString]) -> Status {
-        if !config::are_arguments_sound(args) {
-            return Status::Err;
+    #[global_allocator]
+    static ALLOCATOR: ServerAlloc = ServerAlloc;
+
+    /// # Safety
+    /// The server calls it, once for each load.
+    #[no_mangle]
+    #[allow(non_snake_case, reason = "the name that the server looks for")]
+    pub unsafe extern "C" fn RedisModule_OnLoad(
+        ctx: *mut raw::RedisModuleCtx,
+        argv: *mut *mut raw::RedisModuleString,
+        argc: c_int,
+    ) -> c_int {
+        // SAFETY: the arguments are the server's own.
+        unsafe { load::on_load(ctx, argv, argc, start) }
+    }
+
+    fn start(ctx: Ctx<'_>, args: &[RedisString]) -> bool {
+        if !config::are_arguments_sound(args) || !datatype::register(ctx) {
+            return false;
         }
-        // SAFETY: the context that the server passed to the load, which is running.
-        let ctx = unsafe { Ctx::new(context.ctx) };
+        config::register(ctx, args);
         ctx.set_module_options();
         api::log_panics();
-        datatype::start();
         let has_test_clock = config::wants_test_clock(args);
         let commands = || table::commands(has_test_clock);
         if !commands().all(|about| command_info::register(ctx, about)) || !events::subscribe(ctx) {
@@ -36,7 +49,7 @@ mod module {
                 c"warning",
                 "the server refuses a command or an event that the module needs",
             );
-            return Status::Err;
+            return false;
         }
         command_info::describe_all(ctx, commands());
         if has_test_clock {
@@ -46,27 +59,6 @@ mod module {
         timer::start(ctx, worker::run);
         reclaim::start();
         worker::role_is(ctx.flags().is_master());
-        Status::Ok
-    }
-
-    redis_module! {
-        name: "dq",
-        version: 100,
-        allocator: (ServerAlloc, ServerAlloc),
-        data_types: [DQ_QUEUE],
-        init: load,
-        commands: [],
-        configurations: [
-            i64: [
-                ["timer-steps", &*config::TIMER_STEPS_SETTING, config::TIMER_STEPS.0,
-                    config::TIMER_STEPS.1, config::TIMER_STEPS.2, ConfigurationFlags::DEFAULT, None],
-                ["default-ttr", &*config::DEFAULT_TTR_SETTING, config::DEFAULT_TTR.0,
-                    config::DEFAULT_TTR.1, config::DEFAULT_TTR.2, ConfigurationFlags::DEFAULT, None],
-            ],
-            string: [],
-            bool: [],
-            enum: [],
-            module_args_as_configuration: true,
-        ]
+        true
     }
 }

@@ -20,7 +20,7 @@ use std::ptr::null_mut;
 /// The encoding version of every dump.
 const ENCODING_VERSION: c_int = 1;
 
-pub static DQ_QUEUE: RedisType = RedisType::new("dq-queue1", ENCODING_VERSION, METHODS);
+static DQ_QUEUE: RedisType = RedisType::new("dq-queue1", ENCODING_VERSION, METHODS);
 
 const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
     // The newest version that Redis 7.0 knows.
@@ -45,9 +45,11 @@ const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
     aux_save2: None,
 };
 
-/// Called once, at load, when the type is registered.
-pub fn start() {
+/// Called once, at load.
+pub fn register(ctx: Ctx<'_>) -> bool {
+    let is_registered = DQ_QUEUE.create_data_type(ctx.raw()).is_ok();
     queue_value::set_data_type(*DQ_QUEUE.raw_type.borrow());
+    is_registered
 }
 
 /// # Safety

@@ -20,6 +20,7 @@ mod idle;
 pub mod imports;
 pub mod info;
 pub mod key;
+pub mod load;
 mod notify;
 mod order;
 mod purged;

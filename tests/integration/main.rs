@@ -44,6 +44,7 @@ mod guest;
 mod io_threads;
 mod leaving;
 mod listeners;
+mod load;
 mod loaded;
 mod look;
 mod madd;

@@ -19,7 +19,7 @@ pub struct Builder {
     pub(super) unix_socket: bool,
     pub(super) files: Option<PathBuf>,
     pub(super) patience: Duration,
-    pub(super) sentinel: bool,
+    pub(super) words: Vec<String>,
     pub(super) environment: Vec<(&'static str, PathBuf)>,
     pub(super) has_bugs: bool,
 }
@@ -35,7 +35,7 @@ impl Builder {
             unix_socket: false,
             files: None,
             patience: PATIENCE,
-            sentinel: false,
+            words: Vec::new(),
             environment: Vec::new(),
             has_bugs: false,
         }
@@ -105,8 +105,13 @@ impl Builder {
     }
 
     /// Starts as a Sentinel, without the module.
-    pub fn sentinel(mut self) -> Builder {
-        self.sentinel = true;
+    pub fn sentinel(self) -> Builder {
+        self.words("--sentinel")
+    }
+
+    /// Words of the command line, after the configuration file.
+    pub fn words(mut self, words: &str) -> Builder {
+        self.words.extend(words.split(' ').map(str::to_owned));
         self
     }
 

@@ -129,7 +129,7 @@ impl Server {
             // Developers often set this: it must make no difference.
             .env("RUST_BACKTRACE", "full")
             .arg("server.conf")
-            .args(self.builder.sentinel.then_some("--sentinel"))
+            .args(&self.builder.words)
             .current_dir(&self.folder)
             .envs(self.builder.environment.iter().cloned())
             .stdin(Stdio::null())

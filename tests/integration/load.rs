@@ -1,0 +1,222 @@
+//! The module's load: more than once when the server starts, and never once it has started.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::scene::{Lines, Scene};
+use crate::support::{locate, Raw, Server};
+
+fn module() -> String {
+    locate::module_path().display().to_string()
+}
+
+fn copy_to(from: &str, to: &Path) {
+    fs::copy(from, to).expect("room for a copy");
+}
+
+/// The lines of the configuration file that load modules.
+fn lines_of(server: &Server) -> Vec<String> {
+    let text = fs::read_to_string(server.folder().join("server.conf")).unwrap();
+    let lines = text.lines().filter(|line| line.starts_with("loadmodule "));
+    lines.map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn has_one_dq(server: &Server) -> Raw {
+    let mut client = server.raw();
+    let modules = client.ask("MODULE LIST");
+    assert_eq!(modules.matches("'name' 'dq' ").count(), 1, "{modules}");
+    assert_eq!(modules.matches("libdq.so'").count(), 1, "{modules}");
+    client
+}
+
+/// A file beside the configuration, for what the server is to find there before its first start.
+fn folder_with(name: &str, make: impl Fn(&Path)) -> std::path::PathBuf {
+    let folder = crate::support::place::new_folder();
+    make(&folder.join(name));
+    folder
+}
+
+/// Twenty rounds of a start and a CONFIG REWRITE, as Sentinel sends it at each failover.
+#[test]
+fn again_at_the_start() {
+    let module = module();
+    let library = |make: fn(&str, &Path)| folder_with("libdq.so", |to| make(&self::module(), to));
+    let link = library(|from, to| std::os::unix::fs::symlink(from, to).unwrap());
+    let copy = library(copy_to);
+    let included = folder_with("more.conf", |file| {
+        fs::write(file, format!("loadmodule {module}\n")).unwrap();
+    });
+    let named = |folder: &Path| format!("--loadmodule {}/libdq.so", folder.display());
+    let builder = || Server::builder().module_arguments("timer-steps 700").aof();
+    for (kind, rounds, builder) in [
+        (
+            "command line",
+            20,
+            builder().words(&format!("--loadmodule {module}")),
+        ),
+        ("same file", 3, builder().config("loadmodule", &module)),
+        (
+            "included",
+            3,
+            builder().config("include", included.join("more.conf").display()),
+        ),
+        ("symlink", 3, builder().words(&named(&link))),
+        ("copy", 3, builder().words(&named(&copy))),
+        (
+            "alone, and twice",
+            3,
+            Server::plain()
+                .aof()
+                .words(&format!("{0} {0}", named(&copy))),
+        ),
+    ] {
+        let mut server = builder.start();
+        for round in 1..=rounds {
+            let mut client = has_one_dq(&server);
+            client.says(
+                &format!("DQ.ADD q {round} x DELAY 1"),
+                &format!("'{round}'"),
+            );
+            client.begin("DQ.BPOP q 0 NOACK");
+            assert_eq!(client.delivery().id, round.to_string());
+            client.says(&format!("DQ.ADD kept {round} x"), &format!("'{round}'"));
+            assert_eq!(client.int("DQ.LEN kept"), round);
+            client.says("CONFIG REWRITE", "+OK");
+            assert_eq!(lines_of(&server).len(), 1, "{kind}");
+            let log = server.log();
+            assert!(log.contains("dq is loaded already"), "{kind}: {log}");
+            server.restart();
+        }
+        server.assert_no_crash();
+    }
+}
+
+#[test]
+fn the_first_arguments_count() {
+    let more = "timer-steps 700 default-ttr 4000 test-clock no";
+    let copy = folder_with("libdq.so", |to| copy_to(&module(), to));
+    for path in [module(), copy.join("libdq.so").display().to_string()] {
+        let mut server = Server::builder()
+            .module_arguments("timer-steps 600 test-clock no")
+            .words(&format!("--loadmodule {path} {more}"))
+            .start();
+        let warning = "Ignored here: timer-steps 700, default-ttr 4000\n";
+        for _ in 0..3 {
+            let mut client = has_one_dq(&server);
+            assert!(server.log().contains(warning), "{}", server.log());
+            let settings = "[ 'dq.timer-steps' '600' ]";
+            client.says("CONFIG GET dq.timer-steps", settings);
+            client.says("CONFIG GET dq.default-ttr", "[ 'dq.default-ttr' '60000' ]");
+            client.says("CONFIG REWRITE", "+OK");
+            server.restart();
+        }
+    }
+}
+
+/// Every argument and setting is the same after a CONFIG REWRITE, however it was given.
+#[test]
+fn arguments_survive_config_rewrite() {
+    let settings = |client: &mut Raw| {
+        let of = |name| client.ask(&format!("CONFIG GET dq.{name}"));
+        ["timer-steps", "default-ttr"].map(of)
+    };
+    let arguments = "default-ttr 5000 test-clock yes timer-steps 700";
+    let mut server = Server::builder().module_arguments(arguments).start();
+    let changes = [
+        "",
+        "timer-steps 900",
+        "timer-steps 1000",
+        "timer-steps 700",
+        "default-ttr 60000",
+    ];
+    for change in changes {
+        let mut client = has_one_dq(&server);
+        if !change.is_empty() {
+            client.says(&format!("CONFIG SET dq.{change}"), "+OK");
+        }
+        let before = settings(&mut client);
+        client.says("CONFIG REWRITE", "+OK");
+        server.restart();
+        assert_eq!(settings(&mut server.raw()), before, "{change}");
+        assert_eq!(server.number("dq", "dq_test_clock"), 1);
+    }
+    let mut server = Server::plain().start();
+    let loadex =
+        "MODULE LOADEX PATH CONFIG dq.timer-steps 800 ARGS default-ttr 4000 test-clock yes";
+    let loadex = loadex.replace("PATH", &module());
+    server.raw().says(&loadex, "+OK");
+    let before = settings(&mut server.raw());
+    server.raw().says("CONFIG REWRITE", "+OK");
+    server.restart();
+    assert_eq!(settings(&mut server.raw()), before);
+    assert_eq!(server.number("dq", "dq_test_clock"), 1);
+}
+
+#[test]
+fn refused_once_the_server_has_started() {
+    let copy = folder_with("libdq.so", |to| copy_to(&module(), to));
+    let copy = copy.join("libdq.so").display().to_string();
+    // A server that has just loaded it by a command, in the same turn of its event loop, too.
+    let server = Server::plain().start();
+    let mut client = server.raw();
+    let first = format!("MODULE LOAD {}", module());
+    let again = [module(), copy].map(|path| {
+        [
+            format!("MODULE LOAD {path}"),
+            format!("MODULE LOAD {path} timer-steps 500"),
+            format!("MODULE LOADEX {path}"),
+            format!("MODULE LOADEX {path} CONFIG dq.timer-steps 500"),
+        ]
+    });
+    let again = again.concat();
+    let all = [vec![first], again.clone()].concat();
+    client.send(
+        &all.iter()
+            .flat_map(|line| crate::probe::packed(line))
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(client.reply(), "+OK");
+    for line in all[1..].iter().map(|_| None).chain(again.iter().map(Some)) {
+        line.iter().for_each(|line| client.begin(line));
+        let refused = client.reply();
+        assert!(
+            refused.starts_with("-ERR Error loading the extension"),
+            "{line:?}: {refused}"
+        );
+    }
+    has_one_dq(&server).says("DQ.ADD q a x", "'a'");
+    client.says("CONFIG GET dq.timer-steps", "[ 'dq.timer-steps' '1000' ]");
+    server.assert_no_crash();
+}
+
+/// Another module that is called dq.
+const FOREIGN: &str = "
+int RedisModule_OnLoad(void *ctx, void **argv, int argc) {
+    int (*api)(const char *, void *) = *(int (**)(const char *, void *))ctx;
+    void (*name)(void *, const char *, int, int);
+    api(\"RedisModule_SetModuleAttribs\", &name);
+    name(ctx, \"dq\", 1, 1);
+    return 0;
+}";
+
+#[test]
+fn a_foreign_module_of_this_name_is_refused() {
+    let folder = folder_with("foreign.c", |file| fs::write(file, FOREIGN).unwrap());
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o", "foreign.so", "foreign.c"])
+        .current_dir(&folder)
+        .status();
+    assert!(compiled.expect("a C compiler").success());
+    let foreign = folder.join("foreign.so").display().to_string();
+    let log = Server::plain()
+        .config("loadmodule", &foreign)
+        .words(&format!("--loadmodule {}", module()))
+        .try_start();
+    let log = log.err().expect("the server does not start");
+    assert!(log.contains("another module with the name dq"), "{log}");
+    let server = Server::plain().config("loadmodule", &foreign).start();
+    let refused = server.raw().ask(&format!("MODULE LOAD {}", module()));
+    assert!(refused.starts_with("-ERR Error loading"), "{refused}");
+}
