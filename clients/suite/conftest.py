@@ -22,7 +22,7 @@ class Scenario:
     """Made by ``@scenario``: for each language a test that must pass, and one that must fail with the canary."""
 
     def __init__(self, play, number, canary, gate, only):
-        self.play, self.number, self.canary, self.gate, self.only = play, number, canary, gate, only
+        self.play, self.number, self.canary, self.gate, self.only = (play, number, canary, gate, only)
 
 
 def scenario(number, canary, *, gate=False, only=None):
@@ -94,7 +94,8 @@ class Play(pytest.Item):
         self.user_properties += [("broken", broken)]
 
     def runtest(self):
-        world = World(languages.PROBES[self.language], self.language)
+        is_gate = self.config.getoption("--gate")
+        world = World(languages.PROBES[self.language], self.language, is_gate=is_gate)
         try:
             if not self.broken:
                 self.found.play(world)

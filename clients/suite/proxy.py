@@ -170,10 +170,7 @@ class Proxy:
         upstream.transport.abort()
 
     async def _one(self, number, command, raw, reader, upstream, writer):
-        verdict = next(
-            (said for said in (rule(command) for rule in self.rules) if said is not None),
-            None,
-        )
+        verdict = next((said for said in (rule(command) for rule in self.rules) if said is not None), None)
         while isinstance(verdict, Held) and not verdict.until.is_set():
             await asyncio.sleep(0.005)
         if isinstance(verdict, Cut):
@@ -253,6 +250,24 @@ async def read_reply(reader):
 def swallow(name, raw):
     """A rule: this command never reaches the server, which seems to answer ``raw``."""
     return lambda command: Reply(raw(command) if callable(raw) else raw) if command[0].upper() == name else None
+
+
+def acks(count):
+    """A rule: ACKs never reach the server, which seems to have found each of their jobs (1), or none (0)."""
+    return swallow(b"DQ.ACK", lambda command: ack_reply(command, count))
+
+
+def ack_reply(command, count):
+    if command[3].upper() != b"IDS":
+        return b":%d\r\n" % count
+    return b"*%d\r\n" % int(command[4]) + b":%d\r\n" % count * int(command[4])
+
+
+def ack_rows(command):
+    """The jobs of an ACK: id, token, and its result, if it has some."""
+    size = 3 if command[2].upper() == b"RESULTS" else 2
+    words = command[5:] if command[3].upper() == b"IDS" else command[3:]
+    return [words[at : at + size] for at in range(0, len(words), size)]
 
 
 def held(name):

@@ -16,9 +16,10 @@ KEY = "q"
 
 
 class World:
-    def __init__(self, start_probe, language):
+    def __init__(self, start_probe, language, *, is_gate=False):
         self._start_probe = start_probe
         self.language = language
+        self.is_gate = is_gate
         self.patience_s = 30
         self.folder = Path(tempfile.mkdtemp(prefix="dq-suite-log-"))
         self._server = None

@@ -36,19 +36,19 @@ def said(error, **rest):
 
 def test_success_is_acknowledged_with_the_token():
     outcome = after(None)
-    assert outcome.command == (b"DQ.ACK", b"q", b"WITHTOKENS", b"id", TOKEN)
-    assert outcome.answered(1) and outcome.verdict == "done"
+    assert outcome.command == (b"DQ.ACK", b"q", b"WITHTOKENS", b"IDS", 1, b"id", TOKEN)
+    assert outcome.answered([1]) and outcome.verdict == "done"
 
 
 def test_an_ack_that_finds_nothing_is_lost():
     outcome = after(None)
-    assert outcome.answered(0) and outcome.verdict == "lost"
+    assert outcome.answered([0]) and outcome.verdict == "lost"
 
 
 def test_an_ack_that_was_sent_before_and_finds_nothing_is_done():
     outcome = after(None)
     outcome.is_repeated = True
-    assert outcome.answered(0) and outcome.verdict == "answer lost"
+    assert outcome.answered([0]) and outcome.verdict == "answer lost"
 
 
 def test_the_ladder_of_the_job_goes_first():
@@ -68,11 +68,12 @@ def test_without_a_ladder_the_wait_doubles_to_an_hour():
         assert seconds <= delay <= seconds * 1.25
 
 
-def test_attempts_of_the_handler_end_a_job_without_its_own():
+def test_attempts_of_the_handler_end_a_job():
     handler = dq.Handler(lambda job: None, attempts=2)
     assert said(ValueError(), handler=handler, attempt=1)[0] == b"DELAY"
     assert said(ValueError(), handler=handler, attempt=2)[0] == b"FATAL"
-    assert said(ValueError(), max_attempts=9, handler=handler, attempt=2)[0] == b"DELAY"
+    assert said(ValueError(), max_attempts=9, handler=handler, attempt=2)[0] == b"FATAL"
+    assert said(ValueError(), max_attempts=1, handler=handler, attempt=1)[0] == b"DELAY"  # the server knows that limit
 
 
 def test_a_job_knows_its_last_attempt():
@@ -81,7 +82,7 @@ def test_a_job_knows_its_last_attempt():
         ({}, (0, False)),
         ({"handler": handler}, (2, False)),
         ({"handler": handler, "attempt": 2}, (2, True)),
-        ({"handler": handler, "max_attempts": 9, "attempt": 2}, (9, False)),
+        ({"handler": handler, "max_attempts": 9, "attempt": 2}, (2, True)),
         ({"max_attempts": 1}, (1, True)),
     ):
         job = delivery(**rest).job

@@ -1,4 +1,4 @@
-"""4, 5: failures, and what a handler may return or raise."""
+"""4, 5, 24: failures, what a handler may return or raise, and handlers that end their process."""
 
 from conftest import EACH, scenario
 from proxy import Instead, swallow, without
@@ -118,3 +118,31 @@ def no_answer_of_a_handler_makes_a_hot_loop(world):
         dues = [event["due"] for event in probe.events("started", job=id)]
         waits = [later - earlier for earlier, later in zip(dues, dues[1:])]
         assert min(waits) >= 100, f"a hot loop: {waits}"
+
+
+def no_limit(world):
+    world.settings["worker"] = {"handlers": [{"lease_ms": 1500}]}
+
+
+@scenario(24, no_limit, gate=EACH)
+def a_killer_takes_nobody_along(world):
+    """Its handler ends the process, so that no failure is heard of; each time another worker is started."""
+    count = 100 if world.is_gate else 1000
+    for n in range(count):
+        world.add(f"j{n}", {"do": "sleep", "ms": 5})
+        if n == 15:
+            world.add("killer", {"do": "exit"})
+    deaths = 0
+    while world.state("killer") != "dead":
+        probe = world.worker(concurrency=10, handlers=[{"attempts": 3, "lease_ms": 1500}])
+        is_dead = lambda probe=probe: probe.process.poll() is not None  # noqa: E731
+        world.until(lambda is_dead=is_dead: is_dead() or world.state("killer") == "dead", "it kills, or is dead")
+        deaths += is_dead()
+        assert deaths <= 3, "its attempts are used up"
+        assert deaths < 3 or world.len("RESERVED") <= 1, "the last attempt took others along"
+    assert world.get("killer")["reason"] == "attempts used up; its workers were lost", world.get("killer")["reason"]
+    assert deaths == 3, deaths
+    world.until(lambda: world.len() == 0, "all others are done")
+    assert world.len("DEAD") == 1, world.len("DEAD")
+    probe.finish()
+    assert not probe.events("error"), probe.events("error")

@@ -3,7 +3,7 @@
 import json
 
 from conftest import EACH, breaks, scenario
-from proxy import Instead, swallow, with_value, without
+from proxy import Instead, acks, with_value, without
 from servers import Server
 from world import payload_of
 
@@ -32,8 +32,8 @@ def runs_as_many_at_a_time_as_it_may(world):
 
 
 def withdraws_no_fetch(command):
-    """Changes CLIENT UNBLOCK so that it names a client that does not exist."""
-    return Instead([*command[:2], b"0"]) if command[:2] == [b"CLIENT", b"UNBLOCK"] else None
+    """Changes DQ.UNBLOCK so that it names a client that does not exist."""
+    return Instead([command[0], b"0"]) if command[0].upper() == b"DQ.UNBLOCK" else None
 
 
 @scenario(1, breaks(withdraws_no_fetch), gate=EACH)
@@ -55,7 +55,7 @@ def a_free_handler_waits_for_no_other_connection(world):
 
 
 def never_acks(world):
-    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n")))
+    world.prepare(lambda proxy: proxy.rules.append(acks(1)))
 
 
 @scenario(7, never_acks, gate=EACH)

@@ -4,7 +4,7 @@ import json
 
 from conftest import EACH, scenario
 from places import printed
-from proxy import CutAfterTwo, CutBeforeReply, Instead, held, once, swallow, when, with_value
+from proxy import CutAfterTwo, CutBeforeReply, Instead, acks, held, once, swallow, when, with_value
 from servers import Cluster, wait_until
 
 HAVE = {
@@ -27,10 +27,7 @@ HAVE = {
     "hoarding": {"go", "java", "node", "python", "rust"},
     "no get": {"go", "java", "node", "python", "rust"},
 }
-BESIDES = {
-    "java-lettuce": ["+cluster|nodes"],
-    "java-redisson": ["+cluster|nodes"],
-}
+BESIDES = {"java-lettuce": ["+cluster|nodes"], "java-redisson": ["+cluster|nodes"]}
 CENTURY_MS = 3_155_760_000_000
 
 
@@ -44,7 +41,7 @@ def touched(command):
 
 
 no_nack = rule(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
-no_ack = rule(swallow(b"DQ.ACK", b":1\r\n"))
+no_ack = rule(acks(1))
 
 
 def no_touch(world):
@@ -154,9 +151,9 @@ def seems_to_ask(command):
 
 @scenario(4, rule(seems_to_ask), gate=EACH, only=HAVE["no get"])
 def a_failure_asks_for_nothing(world):
-    world.add("own", {"do": "throw"}, "BACKOFF", 1, 600_000, "ATTEMPTS", 9)
-    world.add("last", {"do": "throw"})
-    world.worker(handlers=[{"lease_ms": 60_000, "attempts": 1}])
+    for id in ("own", "last"):
+        world.add(id, {"dq": 1, "kind": id, "data": {"do": "throw"}}, "BACKOFF", 1, 600_000, "ATTEMPTS", 9)
+    world.worker(handlers=[{"kind": "own", "lease_ms": 60_000}, {"kind": "last", "lease_ms": 60_000, "attempts": 1}])
     world.until(lambda: world.state("own") == "delayed", "it waits for its retry")
     world.until(lambda: world.state("last") == "dead", "its handler allows one attempt")
     assert not world.proxy.commands(b"DQ.GET")
@@ -199,10 +196,7 @@ def the_ttr_of_a_job_or_its_queue_holds(world):
 def the_lease_that_is_said_for_a_kind_holds_for_it(world):
     for id, kind in ("long", "slow"), ("short", "fast"):
         world.add(id, {"dq": 1, "kind": kind, "data": {"do": "sleep", "ms": 60_000}})
-    probe = world.worker(
-        concurrency=2,
-        handlers=[{"kind": "slow", "lease_ms": 600_000}, {"kind": "fast"}],
-    )
+    probe = world.worker(concurrency=2, handlers=[{"kind": "slow", "lease_ms": 600_000}, {"kind": "fast"}])
     probe.wait("started", count=2)
     world.until(lambda: lease(world, "long") > 300_000, "it has the lease of its kind")
     assert lease(world, "short") <= 60_000
@@ -263,13 +257,7 @@ def a_job_that_another_worker_of_the_process_runs_is_not_begun_again(world):
     probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
     probe.ask("queue", "made", queue="other", name="q", url=world.url)
-    world.start(
-        probe,
-        queues=["other"],
-        concurrency=1,
-        hooks=True,
-        handlers=[{"lease_ms": 60_000}],
-    )
+    world.start(probe, queues=["other"], concurrency=1, hooks=True, handlers=[{"lease_ms": 60_000}])
     world.until(world.waiting, "the other worker waits")
     world.db.execute_command("DQ.NACK", "q", "j", "TOKEN", world.get("j")["token"], "SILENT")
     probe.wait("started", count=2, job="j", patience_s=world.patience_s)
@@ -281,7 +269,7 @@ def a_job_that_another_worker_of_the_process_runs_is_not_begun_again(world):
 # --- 3, 23: commands that are sent twice
 
 
-@scenario(3, rule(swallow(b"DQ.ACK", b":0\r\n")), gate=EACH, only=HAVE["lost ack"])
+@scenario(3, rule(acks(0)), gate=EACH, only=HAVE["lost ack"])
 def an_ack_that_is_sent_again_and_finds_nothing_is_no_loss(world):
     world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", CutBeforeReply())))
     world.add("j", {})
@@ -313,11 +301,7 @@ def an_add_whose_answer_was_lost_adds_one_job(world):
         probe = world.probe()
         probe.ask("queue", "made", queue="q", name=f"q{n}", url=world.url, own=True)
         probe.order("call", queue="q", method="add", args={"data": 1})
-        answer = probe._await(
-            lambda p=probe: p._first(("answer", "refused"), {}),
-            "an answer to add",
-            world.patience_s,
-        )
+        answer = probe._await(lambda p=probe: p._first(("answer", "refused"), {}), "an answer to add", world.patience_s)
         assert world.len(key=f"q{n}") == 1, f"{world.len(key=f'q{n}')} jobs"
         if answer["event"] == "answer":
             assert world.get(answer["value"], f"q{n}"), answer
@@ -370,13 +354,7 @@ def without_bpop(world):
 def the_rights_of_the_docs_are_enough_in_a_cluster(world):
     """Lines of docs/operations.md, with what a cluster needs besides."""
     cluster = world.keep(Cluster())
-    besides = [
-        "+cluster|slots",
-        "+cluster|shards",
-        "+command",
-        "+asking",
-        *BESIDES.get(world.language, []),
-    ]
+    besides = ["+cluster|slots", "+cluster|shards", "+command", "+asking", *BESIDES.get(world.language, [])]
     rights = [word.replace("~orders*", "~q*") for word in printed("library-worker")] + besides
     rights = [word for word in rights if word not in getattr(world, "withheld", ())]
     for node in cluster.nodes:
@@ -424,17 +402,11 @@ def hoards(world):
 def no_job_waits_for_a_handler_that_another_kind_has(world):
     def add(kind, count):
         for n in range(count):
-            world.add(
-                f"{kind}{n}",
-                {"dq": 1, "kind": kind, "data": {"do": "sleep", "ms": 60_000}},
-            )
+            world.add(f"{kind}{n}", {"dq": 1, "kind": kind, "data": {"do": "sleep", "ms": 60_000}})
 
     add("batch", 200)
     add("plain", 5)
-    handlers = [
-        {"kind": "batch", "batch": 100, "lease_ms": 60_000},
-        {"kind": "plain", "lease_ms": 60_000},
-    ]
+    handlers = [{"kind": "batch", "batch": 100, "lease_ms": 60_000}, {"kind": "plain", "lease_ms": 60_000}]
     probe = world.worker(concurrency=2, handlers=handlers)
     probe.wait("started", count=2, patience_s=world.patience_s)
     # While two handlers run, the worker holds only their jobs. A job just fetched starts in a moment.

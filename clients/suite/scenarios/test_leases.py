@@ -5,7 +5,21 @@ import time
 from functools import partial
 
 from conftest import EACH, scenario
-from proxy import Cut, CutBeforeReply, Reply, held, once, swallow, when, with_value, without
+from proxy import (
+    Cut,
+    CutBeforeReply,
+    Instead,
+    Reply,
+    ack_reply,
+    ack_rows,
+    acks,
+    held,
+    once,
+    swallow,
+    when,
+    with_value,
+    without,
+)
 
 
 def no_heartbeats(world):
@@ -55,10 +69,8 @@ def a_lost_job_is_told_and_not_acknowledged(world):
 
 def acks_whoever_has_it(world):
     def rule(command):
-        from proxy import Instead
-
         if command[0].upper() == b"DQ.ACK" and command[2].upper() == b"WITHTOKENS":
-            return Instead([*command[:2], command[3]])
+            return Instead([*command[:2], *(row[0] for row in ack_rows(command))])
         return None
 
     no_heartbeats(world)
@@ -116,7 +128,7 @@ def refuse_acks_of(world, id):
     """Applies as long as the id is in the set that it returns."""
     refused = {id.encode()}
     busy = Reply(b"-BUSY try again\r\n")
-    world.proxy.rules.append(when(lambda command: command[0].upper() == b"DQ.ACK" and command[3] in refused, busy))
+    world.proxy.rules.append(when(lambda command: command[0].upper() == b"DQ.ACK" and refused & {*command[3:]}, busy))
     return refused
 
 
@@ -160,7 +172,7 @@ def an_end_that_the_server_refuses_costs_no_other_job_its_lease(world):
 
 
 def never_acks(world):
-    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n")))
+    world.prepare(lambda proxy: proxy.rules.append(acks(1)))
 
 
 SLACK_MS = 5000
@@ -197,13 +209,15 @@ def acknowledges_with_the_token(world):
     world.worker()
     world.gone("j")
     (ack,) = world.proxy.commands(b"DQ.ACK")
-    assert ack[2].upper() == b"WITHTOKENS" and ack[3] == b"j" and ack[4].isdigit()
+    assert ack[2].upper() == b"WITHTOKENS", ack
+    ((id, token),) = ack_rows(ack)
+    assert id == b"j" and token.isdigit(), ack
 
 
 def acks_without_token(command):
     """The proxy's record is checked, so it forgets the token."""
     if command[0].upper() == b"DQ.ACK":
-        command[:] = [*command[:2], command[3]]
+        command[:] = [*command[:2], b"j"]
     return None
 
 
@@ -215,7 +229,7 @@ def acks_only_once(world):
         if command[0].upper() != b"DQ.ACK":
             return None
         seen.append(command)
-        return Reply(b":1\r\n") if len(seen) > 1 else None
+        return Reply(ack_reply(command, 1)) if len(seen) > 1 else None
 
     world.prepare(lambda proxy: proxy.rules.append(rule))
 
@@ -230,7 +244,7 @@ def an_ack_that_the_connection_lost_is_sent_again(world):
     assert len(probe.events("started")) == 1
 
 
-@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.insert(0, swallow(b"DQ.ACK", b":0\r\n"))), gate=True)
+@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.insert(0, acks(0))), gate=True)
 def an_ack_whose_answer_the_connection_lost_does_no_harm(world):
     world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", CutBeforeReply())))
     world.add("j", {})
@@ -254,7 +268,7 @@ def an_ack_that_finds_nothing_is_reported_as_lost(world):
 
 
 def acked_anyway(command, reply):
-    return b":1\r\n" if command[0].upper() == b"DQ.ACK" else None
+    return ack_reply(command, 1) if command[0].upper() == b"DQ.ACK" else None
 
 
 def long_lease(world):
@@ -284,7 +298,7 @@ def a_handler_that_exits_the_process_costs_only_a_lease(world):
     other.close()
 
 
-@scenario(2, lambda world: world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n"))))
+@scenario(2, lambda world: world.prepare(lambda proxy: proxy.rules.append(acks(1))))
 def a_lease_shorter_than_the_round_trip(world):
     """The job may be delivered more than once; the worker neither spins nor ends, and continues with the next job."""
     world.proxy.delay_s = 0.1

@@ -4,7 +4,7 @@ import json
 import threading
 
 from conftest import EACH, breaks, scenario
-from proxy import Cut, Held, Instead, Reply, held, once, swallow, when, without
+from proxy import Cut, Held, Instead, Reply, ack_rows, acks, held, once, swallow, when, without
 
 HAVE = {
     "results": {"go", "java", "node", "python", "rust"},
@@ -21,8 +21,11 @@ def without_results(command):
     """Changes the ACK to one without results."""
     if command[0].upper() != b"DQ.ACK" or command[2].upper() != b"RESULTS":
         return None
-    rows = [command[at : at + 2] for at in range(3, len(command), 3)]
-    return Instead([*command[:2], b"WITHTOKENS", *(word for row in rows for word in row)])
+    rows = ack_rows(command)
+    words = [word for row in rows for word in row[:2]]
+    return Instead(
+        [*command[:2], b"WITHTOKENS", *([b"IDS", b"%d" % len(rows)] if command[3] == b"IDS" else []), *words]
+    )
 
 
 no_results = breaks(without_results)
@@ -87,21 +90,27 @@ def each_job_of_a_batch_has_a_result_of_its_own(world):
     assert [result_of(world, f"j{n}") for n in (0, 1, 2, 4)] == [0, 1, 2, 4]
 
 
-@scenario(16, no_reason, gate=True, only=HAVE["unencodable"])
-def a_result_that_cannot_be_encoded_fails_its_job(world):
-    world.add("bad", {"do": "unencodable"}, "BACKOFF", 1, 600_000)
+def not_fatal(command):
+    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
+
+
+@scenario(25, breaks(not_fatal), gate=EACH, only=HAVE["unencodable"])
+def a_result_that_cannot_be_encoded_ends_its_job(world):
+    """Its handler has done its work: no other attempt would help."""
+    world.add("bad", {"do": "unencodable"}, "ATTEMPTS", 9, "BACKOFF", 1, 600_000)
     world.add("good", returns(1), *KEPT)
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.done("good")
-    world.until(lambda: world.state("bad") == "delayed", "it waits for its retry")
-    assert (world.get("bad")["reason"] or "").startswith("result cannot be encoded: "), world.get("bad")["reason"]
+    world.until(lambda: world.state("bad") == "dead", "it is dead")
+    assert world.get("bad")["reason"].startswith("result cannot be encoded: "), world.get("bad")["reason"]
+    assert world.get("bad")["attempts"] == 1
     probe.finish()
     assert not probe.events("error"), probe.events("error")
 
 
 def acks_only_once(world):
     seen = []
-    lost = swallow(b"DQ.ACK", b":1\r\n")
+    lost = acks(1)
 
     def later(command):
         seen.extend([command] if command[0].upper() == b"DQ.ACK" else [])
@@ -301,6 +310,25 @@ def progress_that_the_connection_lost_is_sent_again(world):
     world.add("j", {"do": "progress", "steps": [[0.5, "half"]], "ms": 600_000})
     world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.until(lambda: world.get("j")["progress"] == "0.5 half", "it is sent again")
+
+
+def lengthens(command):
+    """The proxy's record is checked, not the server."""
+    if is_progress(command):
+        command[-1] *= 100
+
+
+@scenario(20, breaks(lengthens), gate=EACH, only=HAVE["progress"])
+def progress_that_is_too_long_is_cut(world):
+    world.add("j", {"do": "progress", "steps": [[0.5, "\u00fc" * 50_000]], "ms": 600_000})
+    probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
+    world.until(lambda: world.get("j")["progress"], "it is shown")
+    (sent,) = [each[-1] for each in world.proxy.commands(b"DQ.TOUCH") if is_progress(each)]
+    assert 1000 < len(sent) <= 1024 and sent.decode() == "0.5 " + "\u00fc" * ((len(sent) - 4) // 2), sent[:100]
+    world.add("next", {})
+    world.gone("next")
+    probe.finish()
+    assert not probe.events("error"), probe.events("error")
 
 
 def not_with_the_end(world):

@@ -107,9 +107,90 @@ def an_unknown_kind_is_given_back(world):
     world.gone("known")
     for id in ("j", "future"):
         world.until(lambda id=id: world.state(id) == "delayed", "it waits for a worker that knows it")
-        assert world.get(id)["attempts"] == 0
+        assert world.get(id)["attempts"] == 1
     probe.finish()
     assert [event["job"] for event in probe.events("started")] == ["known"]
+
+
+def is_delayed(world, id, kind):
+    world.until(lambda: world.state(id) == "delayed", f"{id} waits for a worker that knows it")
+    job = world.get(id)
+    assert job["reason"] == f'unknown kind "{kind}"', job
+    return job["due"] - world.now_ms()
+
+
+@scenario(25, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))), gate=EACH)
+def a_deploy_with_old_and_new_workers_side_by_side(world):
+    """An old worker gives back what only a new one knows: each time for a minute longer, and at last for good."""
+    both = [{"kind": "known", "lease_ms": 60_000}, {"kind": "new", "lease_ms": 60_000}]
+    world.add("nobodys", {"dq": 1, "kind": "gone", "data": {}})
+    for _ in range(13):
+        token = world.db.execute_command("DQ.POP", "q", "ID", "nobodys")[2]
+        world.db.execute_command("DQ.NACK", "q", "nobodys", "TOKEN", token, "DELAY", 0)
+    ids = [f"new{n}" for n in range(4)]
+    for n, id in enumerate(ids):
+        world.add(id, {"dq": 1, "kind": "new", "data": {}})
+        world.add(f"known{n}", {"dq": 1, "kind": "known", "data": {}})
+    old = world.worker(handlers=both[:1])
+    world.gone(*[f"known{n}" for n in range(4)])
+    for id in ids:
+        assert 40_000 < is_delayed(world, id, "new") <= 60_000
+    world.until(lambda: world.state("nobodys") == "dead", "no worker is expected any more that knows it")
+    assert world.get("nobodys")["reason"] == 'unknown kind "gone"'
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, ids[0])
+    world.until(lambda: world.get(ids[0])["attempts"] == 2, "the old worker has it again")
+    assert 100_000 < is_delayed(world, ids[0], "new") <= 120_000
+    new = world.worker(handlers=both)
+
+    def all_are_gone():  # a minute later, each goes to whichever worker is free
+        world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, *ids)
+        return all(world.get(id) is None for id in ids)
+
+    world.until(all_are_gone, "the new worker has them all")
+    for probe in (old, new):
+        probe.finish()
+        assert not probe.events("error"), probe.events("error")
+    assert {event["job"] for event in old.events("started")} <= {f"known{n}" for n in range(4)}
+
+
+WORDS = ["IDS", "ids", "WITHTOKENS", "RESULTS", "UNRESERVED", "PRIORITY", "DELAY", "TOKEN", "FATAL", "NX", "7"]
+
+
+def as_words(command):
+    """As libraries once sent it."""
+    if command[0].upper() != b"DQ.RESCHEDULE" or b"IDS" not in command[2:]:
+        return None
+    at = command.index(b"IDS", 2)
+    return Instead([*command[:at], *command[at + 2 :]])
+
+
+@scenario(26, lambda world: world.prepare(lambda proxy: proxy.rules.append(as_words)), gate=EACH)
+def ids_that_read_as_words_are_ids(world):
+    asking = world.producer()
+    call = lambda method, **args: asking.call("q", method, **args)  # noqa: E731
+    for id in (*WORDS, "zz"):
+        world.add(id, {"do": "return", "value": id}, "DELAY", 600_000, "KEEP", 600_000)
+    assert call("reschedule", ids=["PRIORITY", "7", "zz"], delay=500_000) == 3
+    assert call("reschedule", ids=["zz"], priority=9) == 1
+    assert call("reschedule", ids=["IDS", "DELAY", "7"], priority=3) == 3
+    found = {id: world.get(id)["priority"] for id in ("zz", "IDS", "DELAY", "7", "PRIORITY")}
+    assert found == {"zz": 9, "IDS": 3, "DELAY": 3, "7": 3, "PRIORITY": 0}, found
+    assert call("delete", ids=["UNRESERVED", "NX"]) == 2 and call("cancel", id="FATAL") is True
+    assert call("reschedule", ids=["IDS", "TOKEN"], delay=0) == 2
+    tokens = {job["id"]: job["token"] for job in call("pop", count=2)}
+    assert all((call("touch_many", tokens=tokens) or {}).values())
+    assert (call("touch", id="IDS", token=tokens["IDS"]) or 0) > 0
+    assert call("nack", id="IDS", token=tokens["IDS"], delay=0, mode="silent") == "ready"
+    assert call("ack", id="TOKEN", token=tokens["TOKEN"]) is True
+    for method, args in {"add": {"data": 1}, "every": {"interval": 60_000}}.items():
+        said = asking.ask("call", "refused", queue="q", method=method, args={"id": "*", **args})["error"]
+        assert "*" in said, said
+    left = [id for id in WORDS if id not in ("UNRESERVED", "NX", "FATAL", "TOKEN")]
+    world.worker(concurrency=4)
+    assert call("reschedule", ids=left, delay=0) == len(left)
+    world.done(*left)
+    for id in left:
+        assert call("wait", id=id, timeout=10_000) == id
 
 
 def rewritten(world):

@@ -5,12 +5,12 @@ import time
 
 import redis
 from conftest import EACH, scenario
-from proxy import Held, swallow, when
+from proxy import Held, acks, when
 from servers import PATIENCE_S, Sentinels, wait_until
 
 
 def never_acks(world):
-    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n")))
+    world.prepare(lambda proxy: proxy.rules.append(acks(1)))
 
 
 def seems_transient(world):

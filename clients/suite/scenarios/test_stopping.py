@@ -5,8 +5,9 @@ import socket
 import threading
 import time
 
+import redis
 from conftest import EACH, scenario
-from proxy import Reply, swallow
+from proxy import Instead, Reply, swallow
 
 
 def no_nack(world):
@@ -72,7 +73,7 @@ def a_waiting_fetch_is_withdrawn_at_once(world):
 
 
 def fetches_on(world):
-    """Neither CLIENT UNBLOCK nor closing the connection has an effect: jobs go to a client that no longer waits."""
+    """Neither DQ.UNBLOCK nor closing the connection has an effect: jobs go to a client that no longer waits."""
     world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", given_back)))
 
 
@@ -199,6 +200,90 @@ def a_second_stop_ends_the_drain(world):
     took = stopped_within(world, probe, min(15, world.patience_s))
     assert took <= 2.5, took
     assert world.state("j") == "ready"
+
+
+@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)), gate=EACH)
+def a_second_sigterm_ends_it_at_once(world):
+    world.add("j", {"do": "hang"})
+    probe = world.worker(concurrency=2, drain_ms=60_000, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    world.until(world.waiting, "it waits for more")
+    probe.signal(signal.SIGTERM)
+    world.until(lambda: not world.waiting(), "it fetches no more")
+    probe.signal(signal.SIGTERM)
+    begin = time.monotonic()
+    probe.exit_code()
+    assert time.monotonic() - begin <= 3
+    assert world.state("j") == "ready" and world.get("j")["attempts"] == 0
+
+
+def with_client_unblock(command):
+    return Instead([b"CLIENT", b"UNBLOCK", *command[1:]]) if command[0].upper() == b"DQ.UNBLOCK" else None
+
+
+@scenario(32, lambda world: world.prepare(lambda proxy: proxy.rules.append(with_client_unblock)), gate=EACH)
+def pauses_under_load_and_at_the_stop_harm_nobody(world):
+    """CLIENT UNBLOCK of a client whose command CLIENT PAUSE holds back ends Redis up to 8.0 and Valkey up to 8.1."""
+
+    def ask(*command, **options):
+        try:
+            return world.server.client(**options).execute_command(*command)
+        except redis.ConnectionError as error:
+            raise AssertionError("the server ended") from error
+
+    stop, ended = threading.Event(), []
+
+    def produce():
+        n = 0
+        while not stop.is_set() and not ended:
+            try:
+                for key, options in ("q", {}), ("r", {"db": 1}):
+                    ask("DQ.ADD", key, f"j{n}", b'{"do":"sleep","ms":60}', **options)
+            except AssertionError as error:
+                ended.append(error)
+            n += 1
+            time.sleep(0.02)
+
+    probe = world.worker(start=False)
+    probe.ask("queue", "made", queue="r", name="r", url=f"{world.url}/1")
+    world.start(probe, queues=["q", "r"], concurrency=6, drain_ms=20_000, handlers=[{"lease_ms": 60_000}])
+    producer = threading.Thread(target=produce)
+    producer.start()
+    try:
+        for pause_ms in (300, 300, 1000):
+            probe.wait("started", count=len(probe.events("started")) + 20, patience_s=world.patience_s)
+            ask("CLIENT", "PAUSE", pause_ms, "WRITE")
+        took = stopped_within(world, probe, min(15, world.patience_s))
+    finally:
+        stop.set()
+        producer.join()
+    assert not ended and took < 10, (ended, took)
+    sent = ask("INFO", "commandstats")
+    assert "cmdstat_dq.unblock" in sent and "cmdstat_client|unblock" not in sent, sorted(sent)
+    for key, options in ("q", {}), ("r", {"db": 1}):
+        assert ask("DQ.LEN", key, "RESERVED", **options) == 0, "jobs wait for the ends of their leases"
+
+
+def may_unblock(world):
+    world.withheld = []
+
+
+@scenario(32, may_unblock, gate=EACH)
+def without_the_right_to_end_waits_a_worker_closes_its_own(world):
+    withheld = getattr(world, "withheld", ["-dq.unblock", "-client|unblock"])
+    rights = ["on", ">pw", "~*", "&*", "+@all", *withheld]
+    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
+    place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
+    probe = world.worker(place=place, concurrency=2, drain_ms=20_000, wait_ms=15_000, handlers=[{"lease_ms": 60_000}])
+    for n in range(5):
+        world.add(f"j{n}", {"do": "sleep", "ms": 100})
+    world.gone(*[f"j{n}" for n in range(5)])
+    world.until(world.waiting, "it waits")
+    took = stopped_within(world, probe, min(10, world.patience_s))
+    assert took < 3, took
+    said = [line for line in world.log_text().splitlines() if "UNBLOCK" in line.upper()]
+    assert len(said) == 1, said
+    assert not probe.events("error"), probe.events("error")
 
 
 def kept_from_the_server(command):

@@ -254,14 +254,15 @@ class Adds:
 
     def _id_for(self, id: Optional[Bytes], after: Optional[Sequence[Bytes]], after_group: Optional[str]) -> bytes:
         """The job's id, or a new one. A job that waits for others is in their shard."""
+        raw = None if id is None else words.new(id)
         if after_group is not None and len(self.keys) > 1:
             raise ValueError("after_group does not work in a sharded queue: each shard has a group of that name")
         if not after or isinstance(after, (str, bytes)) or len(self.keys) == 1:
-            return new_id() if id is None else words.bytes_of(id)
+            return new_id() if raw is None else raw
         shards = {self._key(other) for other in after}
         if id is None and len(shards) > 1:
             raise ValueError("a job cannot be after jobs of different shards")
-        made = new_id() if id is None else words.bytes_of(id)
+        made = new_id() if raw is None else raw
         while id is None and self._key(made) not in shards:
             made = new_id()
         if shards != {self._key(made)}:
@@ -313,7 +314,7 @@ class Adds:
             + words.due(None, first)
         )
         return self._run(
-            [self._add(data, words.bytes_of(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
+            [self._add(data, words.new(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
         )
 
     def cron(
@@ -342,5 +343,5 @@ class Adds:
         rule = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
         options = rule + words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost) + ["REPLACE"]
         return self._run(
-            [self._add(data, words.bytes_of(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
+            [self._add(data, words.new(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
         )

@@ -21,6 +21,14 @@ def bytes_of(text: Bytes) -> bytes:
     raise TypeError(f"an id must be text or bytes, such as '17', not {text!r}")
 
 
+def new(id: Bytes) -> bytes:
+    """The id of a job to be added."""
+    raw = bytes_of(id)
+    if raw == b"*":
+        raise ValueError('id: "*" is not an id; leave it out for a new one')
+    return raw
+
+
 def value(name: str, value: Any) -> list[Any]:
     return [] if value is None else [name, value]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from typing import Any, Optional
@@ -29,9 +28,10 @@ class Waiter:
 
 class Awaiting:
     def __init__(self, client: Client, key: bytes) -> None:
-        self._client: Any = client
         self._waits: Waits[Waiter] = Waits(key, Waiter.tell)
         self._line = Line(client, key, _core.WAIT_S + _core.SLACK_S)
+        self._control = Line(client, key, _core.ANSWER_S)
+        self._withdrawing = threading.Lock()
         self._lock = threading.Lock()
         self._news = threading.Condition(self._lock)
         self._thread: Optional[threading.Thread] = None
@@ -65,18 +65,15 @@ class Awaiting:
         return left if id in self._waits.covered else min(left, AGAIN_S)
 
     def _withdraw(self) -> None:
-        """Unblocks the waiting command, so that it is sent again with all ids."""
-        waiting = self._line.client_id
-        if waiting is None or not self._waits.covered:
-            return
-        # If that is not permitted or the server is away, the command ends by itself.
-        with contextlib.suppress(Exception):
-            where = {"target_nodes": self._client.get_node_from_key(self._waits.key)} if self._is_cluster else {}
-            self._client.execute_command("CLIENT UNBLOCK", waiting, **where)
-
-    @property
-    def _is_cluster(self) -> bool:
-        return hasattr(self._client, "get_node_from_key")
+        """Ends the waiting command, so that it is sent again with all ids. If that fails, it ends by itself."""
+        with self._withdrawing:
+            try:
+                self._control.open()
+                unblock = self._waits.unblock(self._line, self._control)
+                if unblock is not None:
+                    self._waits.unblocked(*self._control.ask([unblock]))
+            except Exception:
+                self._control.close()
 
     def _run(self) -> None:
         troubles = 0
@@ -108,3 +105,5 @@ class Awaiting:
             self._waits.failed(DqError("the queue was closed"))
             self._news.notify()
         self._line.cut()
+        with self._withdrawing:
+            self._control.close()

@@ -53,6 +53,8 @@ class BaseConsumer(Generic[Q]):
         self._lease = Choice(self._lease_s)
         self._trouble_said: Optional[str] = None
         self._given_back: list[str] = []
+        self._without: set[str] = set()
+        """The features that the server does not permit."""
 
     def _check_queue(self, queue: Q) -> None:
         made = type(self)._queues
@@ -93,8 +95,19 @@ class BaseConsumer(Generic[Q]):
             text = "job %r: the server refused %s (%s): the attempt failed"
             return self._log.say(logging.ERROR, text, outcome.delivery.job.id, outcome.what, why)
         words = " ".join(_guard.show(word) for word in outcome.command[5:])
+        if outcome.command[0] == b"DQ.ACK":
+            words = f"its result of {len(outcome.command[-1])} bytes" if outcome.command[2] == b"RESULTS" else ""
         id = outcome.delivery.job.id
         self._log.say(logging.ERROR, "job %r: the server refused %s (%s): sent without it", id, words or "its end", why)
+
+    def _told_all(self) -> None:
+        """Called when the server has confirmed all ends of a link."""
+
+    def _off(self, feature: str, why: Any) -> None:
+        """Logs, once, that the server does not permit what a feature needs. Everything else goes on."""
+        if feature not in self._without:
+            self._without.add(feature)
+            self._log.say(logging.WARNING, "%s (%s)", feature, why)
 
     def _left(self, deliveries: Iterable[Delivery]) -> None:
         """Notes jobs that are given back because the worker or consumer stops."""

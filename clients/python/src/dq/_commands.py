@@ -67,12 +67,12 @@ class Commands(Outcomes):
     def _each(self, command: str, *rest: Any, read: Callable[[list[Any]], T]) -> T:
         return self._run([(command, key, *rest) for key in self.keys], read)
 
-    def _count_by_key(self, command: str, ids: Iterable[Bytes], *before: Any, counted: bool = False) -> int:
+    def _count_by_key(self, command: str, ids: Iterable[Bytes], *before: Any) -> int:
         """For commands that take many ids and reply with how many they found."""
         groups: dict[bytes, list[bytes]] = {}
         for id in ids:
             groups.setdefault(self._key(id), []).append(words.bytes_of(id))
-        calls = [(command, key, *before, *([len(group)] if counted else []), *group) for key, group in groups.items()]
+        calls = [(command, key, *before, "IDS", len(group), *group) for key, group in groups.items()]
         return self._run(calls, sum)
 
     # --- Deliveries: a Worker sends these commands by itself
@@ -136,8 +136,11 @@ class Commands(Outcomes):
                 groups.setdefault(("WITHTOKENS", self._key(id)), []).extend(row)
             else:
                 groups.setdefault(("RESULTS", self._key(id)), []).extend([*row, self.codec.encode(results[id])])
-        calls = [("DQ.ACK", key, form, *rows) for (form, key), rows in groups.items()]
-        return self._run(calls, lambda replies: read(sum(replies)))
+        calls = [
+            ("DQ.ACK", key, form, "IDS", len(rows) // (2 + (form == "RESULTS")), *rows)
+            for (form, key), rows in groups.items()
+        ]
+        return self._run(calls, lambda replies: read(sum(map(sum, replies))))
 
     def nack(
         self,
@@ -230,7 +233,7 @@ class Commands(Outcomes):
 
     def kick(self, *ids: Bytes) -> int:
         """Makes jobs ready that are dead or done, or blocked and should wait no longer. Returns how many."""
-        return self._count_by_key("DQ.KICK", ids, "IDS", counted=True)
+        return self._count_by_key("DQ.KICK", ids)
 
     def kick_oldest(self, count: int) -> int:
         """Makes the jobs ready again that have been dead longest, up to ``count`` of each shard. Returns how many."""

@@ -31,6 +31,12 @@ ANSWER_S = 5.0
 """How long all other replies may take."""
 
 SHORTEST_ANSWER_S = 0.2
+LONGEST_TIMEOUT_S = 2_000_000.0
+"""Of a socket: the system counts its milliseconds in 31 bits."""
+
+UNBLOCK_EVERY_S = 0.05
+"""How often a worker that stops asks the server to end a wait that it does not find."""
+
 NO_WAIT_S = 0.001
 FLUSH_AFTER_S = 0.001
 FLUSH_COUNT = 100

@@ -75,6 +75,12 @@ class Delivery:
         self.job: Any = None
 
     @property
+    def limit(self) -> int:
+        """The deliveries that the job may have: the least number that is said; 0: no limit."""
+        own, handlers = self.max_attempts, self.handler.attempts if self.handler else 0
+        return min(own, handlers) if own and handlers else own or handlers
+
+    @property
     def name(self) -> tuple[str, bytes, bytes]:
         """Identifies the job among those of all servers."""
         return self.owner.place, self.key, self.id

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from ._delivery import Command, Delivery
-from ._guard import SHORTEST_DELAY_S, Verdict
+from ._guard import SHORTEST_DELAY_S, Verdict, cut
 from .handler import FIRST_DELAY_S, LONGEST_DELAY_S, exponential_s
-from .times import to_ms
+from .times import LARGEST_BYTES, to_ms
 
-UNKNOWN_KIND_DELAY_S = 5.0
+UNKNOWN_KIND_DELAY_S = 60.0
+"""After the first delivery; twice that after the second, ..."""
+
+UNKNOWN_KIND_ATTEMPTS = 14
+"""After so many deliveries no worker is expected any more that knows the kind."""
+
+MOST_CUTS = 2
+"""What has cut the connection this often is not sent again."""
+
+USED_UP = b"attempts used up; its workers were lost"
 STILL_RUNS_DELAY_S = 1.0
 
 
@@ -21,7 +29,7 @@ class Outcome:
     ahead: commands before it in the same write, whose replies do not matter. what: the user's word for the command.
     """
 
-    __slots__ = ("_next", "_refused", "ahead", "command", "delivery", "is_repeated", "verdict", "what")
+    __slots__ = ("_cut", "_next", "_refused", "ahead", "command", "cuts", "delivery", "is_repeated", "verdict", "what")
 
     def __init__(
         self,
@@ -30,6 +38,7 @@ class Outcome:
         next: Callable[[Any], Union[Outcome, str]],
         refused: Callable[[bytes], Optional[Outcome]] = lambda _: None,
         what: Optional[str] = None,
+        cut: Optional[Callable[[], Outcome]] = None,
     ) -> None:
         self.delivery = delivery
         self.command = command
@@ -38,8 +47,11 @@ class Outcome:
         self.is_repeated = False
         """It was sent before, and the reply was lost."""
         self.verdict: Optional[str] = None
+        self.cuts = 0
+        """How often the connection was closed while this was the first command without a reply."""
         self._next = next
         self._refused = refused
+        self._cut = cut
 
     def prepend(self, commands: Sequence[Command]) -> None:
         """Adds commands whose effect must be seen before the end."""
@@ -64,19 +76,38 @@ class Outcome:
         self._become(then)
         return False
 
+    @property
+    def size(self) -> int:
+        return sum(len(word) for word in self.command if isinstance(word, bytes))
+
+    def again(self) -> bool:
+        """Prepares to be sent again. Returns whether something else is sent now, as this has cut the connection."""
+        self.is_repeated = True
+        if self.cuts < MOST_CUTS:
+            return False
+        then = self._cut() if self._cut is not None else self._refused(b"%d bytes cut the connection" % self.size)
+        if then is None:  # nothing smaller can be sent
+            return False
+        self._become(then)
+        self.is_repeated = True
+        return True
+
     def _become(self, other: Outcome) -> None:
-        self.command, self._next, self._refused = other.command, other._next, other._refused
-        self.ahead, self.what, self.is_repeated = other.ahead, other.what, False
+        self.command, self._next, self._refused, self._cut = other.command, other._next, other._refused, other._cut
+        self.ahead, self.what, self.is_repeated, self.cuts = other.ahead, other.what, False, 0
 
 
 def done(delivery: Delivery) -> Outcome:
-    return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", delivery.id, delivery.token), _acked)
+    return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", b"IDS", 1, delivery.id, delivery.token), _acked)
 
 
 def succeeded(delivery: Delivery, result: bytes) -> Outcome:
-    """Done, with a result; without it if the server does not take it."""
-    command = (b"DQ.ACK", delivery.key, b"RESULTS", delivery.id, delivery.token, result)
-    return Outcome(delivery, command, _acked, lambda _: done(delivery))
+    """Done, with a result; without it if the server does not take it. Dead if it is too large to be sent."""
+    command = (b"DQ.ACK", delivery.key, b"RESULTS", b"IDS", 1, delivery.id, delivery.token, result)
+    too_large = Back(delivery, b"FATAL", reason=b"result cannot be stored: %d bytes" % len(result)).outcome
+    if len(result) > LARGEST_BYTES:
+        return too_large()
+    return Outcome(delivery, command, _acked, lambda _: done(delivery), cut=too_large)
 
 
 _ALL = """
@@ -109,7 +140,7 @@ def timed_out(delivery: Delivery, reason: bytes) -> Outcome:
 
 
 def _acked(reply: Any) -> str:
-    return "done" if reply else "lost"
+    return "done" if reply[0] else "lost"
 
 
 def _state(reply: Any) -> str:
@@ -164,9 +195,9 @@ class Back(NamedTuple):
 
 
 def failure(delivery: Delivery, reason: Optional[bytes], wait_ms: Optional[int] = None) -> Back:
-    """The job's own limit and ladder take precedence over the handler's."""
+    """The least limit holds, the job's (which the server knows) or the handler's. The job's own ladder comes first."""
     handler = delivery.handler
-    if not delivery.max_attempts and handler and 0 < handler.attempts <= delivery.attempt:
+    if handler and 0 < handler.attempts <= delivery.attempt:
         return Back(delivery, b"FATAL", reason=reason)
     if wait_ms is not None:
         return Back(delivery, b"", wait_ms, reason)
@@ -185,9 +216,18 @@ def returned(delivery: Delivery) -> Outcome:
     return Back(delivery, b"SILENT").outcome()
 
 
-def unknown(delivery: Delivery) -> Outcome:
-    """The job is of a kind that this worker does not know: given back for another worker, a little later."""
-    return Back(delivery, b"SILENT", to_ms(UNKNOWN_KIND_DELAY_S * (1 + random.random())), whose=OWN).outcome()
+def unknown(delivery: Delivery, kind: str) -> Outcome:
+    """The job is of a kind that this worker does not know: another worker may, at the latest after a deploy."""
+    reason = cut(f'unknown kind "{kind}"'.encode("utf-8", "replace"))
+    if delivery.attempt >= UNKNOWN_KIND_ATTEMPTS:
+        return Back(delivery, b"FATAL", reason=reason).outcome()
+    wait_s = min(UNKNOWN_KIND_DELAY_S * delivery.attempt, LONGEST_DELAY_S)
+    return Back(delivery, b"", to_ms(wait_s), reason, whose=OWN).outcome()
+
+
+def used_up(delivery: Delivery) -> Outcome:
+    """The job was delivered as often as it may be, and nothing was heard of the last time."""
+    return Back(delivery, b"FATAL", reason=USED_UP).outcome()
 
 
 def later(delivery: Delivery) -> Outcome:

@@ -210,7 +210,7 @@ def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
 
 
 def done(codec: Any, value: Any) -> Verdict:
-    """The verdict on a handler that is done; a failure if the codec cannot encode its result."""
+    """The verdict on a handler that is done. If the codec cannot encode its result, no other attempt would help."""
     if value is None:
         return DONE
     try:
@@ -219,7 +219,7 @@ def done(codec: Any, value: Any) -> Verdict:
             raise TypeError(f"the codec made {name(type(raw)).decode()} of it, not bytes")
         return Verdict("done", result=bytes(raw))
     except BaseException as error:
-        return Verdict("fail", cut(b"result cannot be encoded: " + reason(error)))
+        return Verdict("give up", cut(b"result cannot be encoded: " + reason(error)))
 
 
 def is_final(error: Any, retry_on: tuple[type, ...], give_up_on: tuple[type, ...]) -> bool:

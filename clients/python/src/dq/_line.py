@@ -12,8 +12,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ._client import Client
-from ._core import NOT_YET, READ_BYTES, need, pack, reader
+from ._core import LONGEST_TIMEOUT_S, NOT_YET, READ_BYTES, need, pack, reader
 from ._delivery import Command
+from ._trouble import lacks_resp3
 
 
 class Line:
@@ -31,6 +32,8 @@ class Line:
         self._reader: Any = None
         self._is_cut = False
         self.client_id: Optional[int] = None
+        self.peer: Any = None
+        """The address of the server that said ``client_id``."""
 
     def open(self) -> None:
         if self._socket is None:
@@ -40,7 +43,7 @@ class Line:
         """timeout_s: of this write and of the reads after it, instead of the line's own."""
         sock = self._socket or self._connect()
         if timeout_s is not None:
-            sock.settimeout(timeout_s)
+            sock.settimeout(min(timeout_s, LONGEST_TIMEOUT_S))
         try:  # noqa: SIM105, which takes three calls, for each job
             sock.sendall(packed)
         except (ConnectionResetError, BrokenPipeError):
@@ -63,9 +66,7 @@ class Line:
         return [self.read() for _ in commands]
 
     def _connect(self) -> Any:
-        pool = self._pool()
-        connection = pool.connection_class(**{**pool.connection_kwargs, **self._overrides()})
-        connection.connect()  # with TLS, AUTH, SELECT, Sentinel; from then on we read and write
+        connection = self._made()
         need(connection, "_sock")
         self._connection = connection
         self._reader = reader()
@@ -74,8 +75,23 @@ class Line:
             self.cut()
         # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
         (reply,) = self.ask([(b"CLIENT", b"ID")])
-        self.client_id = reply if isinstance(reply, int) else None
+        self.client_id, self.peer = reply if isinstance(reply, int) else None, self._socket.getpeername()
         return self._socket
+
+    def _made(self) -> Any:
+        """A connection, with TLS, AUTH, SELECT, Sentinel; from then on we read and write."""
+        pool = self._pool()
+        settings = {**pool.connection_kwargs, **self._overrides()}
+        connection = pool.connection_class(**settings)
+        try:
+            connection.connect()
+        except Exception as error:
+            connection.disconnect()
+            if not lacks_resp3(error):
+                raise
+            connection = pool.connection_class(**{**settings, "protocol": 2})
+            connection.connect()
+        return connection
 
     def _overrides(self) -> dict[str, Any]:
         return {
@@ -96,7 +112,7 @@ class Line:
 
     def close(self) -> None:
         connection, self._connection, self._socket = self._connection, None, None
-        self.client_id = None
+        self.client_id = self.peer = None
         if connection is not None:
             connection.disconnect()
 

@@ -35,6 +35,8 @@ class Link(BaseLink):
         self._bell = threading.Event()
         self._pause = threading.Event()
         self._finish_by: Optional[float] = None
+        self._patience = 0.0
+        """When the waiting fetch of a worker that stops is cut, if nothing is heard of the server until then."""
         self.watch: Optional[Watch] = None
         self._listeners: dict[Ear, Listener] = {}
         self.courier = threading.Thread(target=self._carry, name="dq-courier", daemon=True)
@@ -108,9 +110,13 @@ class Link(BaseLink):
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
-            for _ in outcome.ahead:
-                line.read()
-            reply = line.read()
+            try:
+                for _ in outcome.ahead:
+                    line.read()
+                reply = line.read()
+            except OSError as error:
+                outcome.cuts += _trouble.is_cut(error)
+                raise
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()
@@ -135,13 +141,13 @@ class Link(BaseLink):
     # --- The courier
 
     def _carry(self) -> None:
-        troubles = 0
+        troubles, withdraw_at = 0, math.inf
         while self._finish_by is None:
             try:
-                self._bell.wait(wait_s(min(self._leases.beat_at, self._notes.next_at)))
+                self._bell.wait(wait_s(min(self._leases.beat_at, self._notes.next_at, withdraw_at)))
                 self._bell.clear()
                 if self._worker.draining:
-                    self._withdraw()
+                    withdraw_at = self._withdraw()
                 self._let_gather()
                 # Heartbeats first, so that a command that the server refuses does not keep leases from being renewed.
                 self._beat()
@@ -195,6 +201,9 @@ class Link(BaseLink):
         self._wake_ears()
 
     def _recall(self) -> None:
+        if not self._is_unblocking:
+            return
+        self._control.open()
         unblock = self._unblock()
         if unblock is not None:
             self._unblocked(self._control.ask([unblock], self._answer_s)[0])
@@ -203,8 +212,8 @@ class Link(BaseLink):
         while (errand := self._take_errand()) is not None:
             try:
                 self._done(errand, self._control.ask(list(errand.commands), self._answer_s))
-            except Exception:
-                self._put_off(errand)
+            except Exception as error:
+                self._put_off(errand, error)
                 raise
 
     def ask(self, delivery: Delivery, commands: list[Command]) -> list[Any]:
@@ -234,28 +243,43 @@ class Link(BaseLink):
             listener = self._listeners[ear] = Listener(self, ear, Line(queue.client, key, _core.ANSWER_S))
             listener.start()
         listener.wanted.set()
-        waiting = listener.line.client_id
-        if ear.covered and waiting is not None:
-            self._errands.append(Errand([(b"CLIENT", b"UNBLOCK", waiting)]))
-            self._bell.set()
+        if ear.covered:
+            self._wake_ear(listener.line)
 
-    def _withdraw(self) -> None:
-        """Ends the waiting fetch. A job that is handed out at that moment is read, and given back."""
-        patience = time.monotonic() + _core.TELLING_S
-        while self._fetching and time.monotonic() < patience:
-            waiting = self._waiting.client_id
-            if waiting is None or not isinstance(self._control.ask([(b"CLIENT", b"UNBLOCK", waiting)])[0], int):
-                break
-            time.sleep(0.005)
-        if self._fetching:
-            self._waiting.cut()
+    def _withdraw(self) -> float:
+        """Ends the waiting fetch, which may be for the next call to do. Returns when that must come.
+
+        A job that is handed out at that moment is read, and given back. Without that right, or where the connection is
+        to another server than the command would be, the connection is closed.
+        """
+        if not self._fetching:
+            return math.inf
+        self._patience = self._patience or time.monotonic() + _core.TELLING_S
+        try:
+            self._control.open()
+            unblock = self._unblock(self._waiting)
+            if unblock is None:
+                self._waiting.cut()
+                return time.monotonic() + _core.UNBLOCK_EVERY_S
+            ended = self._unblocked(self._control.ask([unblock], min(self._answer_s, _core.TELLING_S))[0])
+        except Exception:
+            if time.monotonic() >= self._patience:  # nothing is heard of the server
+                self._waiting.cut()
+            raise
+        self._patience = time.monotonic() + _core.TELLING_S
+        if not ended:
+            return time.monotonic() + _core.UNBLOCK_EVERY_S  # perhaps CLIENT PAUSE holds it back
+        return time.monotonic() + 0.005
 
     def _end_fetch(self, finish_by: float) -> None:
         """Waits for the last fetch: it may return jobs, and puts back outcomes that got no reply."""
+        patience = (time.monotonic() + finish_by) / 2
         try:
-            self._withdraw()
+            while self._fetching and time.monotonic() < patience:
+                time.sleep(max(0.0, min(self._withdraw(), patience) - time.monotonic()))
         except Exception:
             self._control.close()
+        if self._fetching:
             self._waiting.cut()
         while self._fetching and time.monotonic() < finish_by:
             time.sleep(0.005)

@@ -13,9 +13,9 @@ from redis.exceptions import ResponseError
 
 from . import _trouble
 from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
-from ._delivery import Command, Delivery
+from ._delivery import Command, Delivery, as_map
 from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
-from ._ends import Outcome, suspended
+from ._ends import MOST_CUTS, Outcome, suspended
 from ._leases import Choice, Leases, give_back
 from ._notes import Notes
 from ._turns import TURN_S
@@ -41,6 +41,8 @@ class Base(Protocol):
     def _lost(self, delivery: Delivery) -> None: ...
     def _left(self, deliveries: Iterable[Delivery]) -> None: ...
     def _refused(self, outcome: Outcome, why: str) -> None: ...
+    def _off(self, feature: str, why: Any) -> None: ...
+    def _told_all(self) -> None: ...
     def _trouble(self, error: Exception) -> None: ...
     def _rest(self, duration_s: float) -> Any: ...
 
@@ -50,6 +52,7 @@ class Errand:
 
     def __init__(self, commands: Sequence[Command], done: Optional[Callable[[], Any]] = None) -> None:
         self.commands = commands
+        self.cuts = 0
         self.replies: Optional[list[Any]] = None
         self.is_repeatable = done is not None
         self._done = done
@@ -96,6 +99,8 @@ class BaseLink:
 
     _waiting: Any
     """The connection of its fetches."""
+    _control: Any
+    """The connection for everything else."""
 
     def __init__(self, worker: Base, members: Members, fetches: Fetches) -> None:
         self._base = worker
@@ -119,7 +124,9 @@ class BaseLink:
         """The last exchange with the server succeeded."""
         self._is_recalled = False
         """The waiting fetch should end."""
-        self._is_recallable = True
+        self._late_ears: set[Any] = set()
+        """Connections whose waits should end, to cover more jobs."""
+        self._may_unblock = True
         self.is_kept = False
         """Someone renews the leases."""
         self.trouble: Optional[Exception] = None
@@ -148,23 +155,48 @@ class BaseLink:
 
     def recall(self) -> None:
         """Has the waiting fetch end soon."""
-        if self._is_recallable:
+        if self._may_unblock:
             self._is_recalled = True
             self._wake_courier()
 
-    def _unblock(self) -> Optional[Command]:
-        """The command that ends a recalled fetch, if there is one. Its reply goes to ``_unblocked``."""
-        is_recalled, self._is_recalled = self._is_recalled, False
-        waiting = self._waiting.client_id
-        return (b"CLIENT", b"UNBLOCK", waiting) if is_recalled and self._fetching and waiting is not None else None
+    def _wake_ear(self, line: Any) -> None:
+        """Has the wait of a listener end soon."""
+        if self._may_unblock:
+            self._late_ears.add(line)
+            self._wake_courier()
 
-    def _unblocked(self, reply: Any) -> None:
-        if isinstance(reply, ResponseError) and str(reply).startswith("NOPERM"):
-            self._is_recallable = False
+    @property
+    def is_telling(self) -> bool:
+        """The server has not confirmed yet how all deliveries ended."""
+        return bool(self._leases.unanswered)
+
+    @property
+    def _is_unblocking(self) -> bool:
+        return bool(self._late_ears) or (self._is_recalled and self._fetching)
+
+    def _unblock(self, *lines: Any) -> Optional[Command]:
+        """The command that ends the waits of these connections; of those that should end, if none is given.
+
+        Only of those to the server that would get the command: elsewhere the numbers are others'. Its reply goes to
+        ``_unblocked``.
+        """
+        if not lines:
+            late, self._late_ears = self._late_ears, set()
+            lines = (*late, self._waiting) if self._is_recalled and self._fetching else (*late,)
+            self._is_recalled = False
+        ids = [each.client_id for each in lines if each.client_id is not None and each.peer == self._control.peer]
+        return (b"DQ.UNBLOCK", *ids) if ids and self._may_unblock else None
+
+    def _unblocked(self, reply: Any) -> int:
+        if isinstance(reply, ResponseError):
+            self._may_unblock = False
+            self._base._off("the server refuses DQ.UNBLOCK: waits end by themselves, or with their connections", reply)
+            return 0
+        return int(reply)
 
     def waits_s(self) -> float:
         """How long a fetch may wait while other links may need its places."""
-        is_recallable = self._is_recallable and self._waiting.client_id is not None
+        is_recallable = self._may_unblock and self._waiting.client_id is not None
         return self._base.wait_s if is_recallable else min(self._base.wait_s, TURN_S)
 
     def _take_outcomes(self, count: float = math.inf) -> deque[Outcome]:
@@ -177,13 +209,18 @@ class BaseLink:
     def _put_back(self, told: deque[Outcome]) -> None:
         """Puts back outcomes that were sent and got no reply."""
         for outcome in told:
-            outcome.is_repeated = True
+            size = outcome.size
+            if outcome.again():
+                text = "job %r: what it sent, %d bytes, cut the connection twice: not sent again"
+                self._base._log.say(logging.ERROR, text, outcome.delivery.job.id, size)
         self._outcomes.extendleft(reversed(told))
 
     def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
         """Takes an outcome's reply. Returns an error that passes, or that ends the worker."""
         if isinstance(reply, ResponseError):
-            if not _trouble.is_refusal(reply):
+            # Results may find no memory; without one, an ACK frees some.
+            is_result = outcome.command[2] == b"RESULTS" and str(reply).startswith("OOM")
+            if not is_result and not _trouble.is_refusal(reply, outcome.command[0]):
                 self._outcomes.append(outcome)
                 return reply
             self._base._refused(outcome, str(reply))
@@ -194,6 +231,8 @@ class BaseLink:
             self._outcomes.append(outcome)
             return None
         self._leases.unanswered.pop(outcome.delivery, None)
+        if not self._leases.unanswered:
+            self._base._told_all()
         if outcome.verdict in ("lost", "refused"):
             self._base._lost(outcome.delivery)
         return None
@@ -309,9 +348,7 @@ class BaseLink:
     def _deaf(self, ear: Ear, error: Exception) -> None:
         ear.stumbled()
         if ear.is_off:
-            self._base._log.say(
-                logging.WARNING, "the server refuses DQ.BTOUCH (%s): a cancel is heard at the next heartbeat", error
-            )
+            self._base._off("the server refuses DQ.BTOUCH: a cancel is heard at the next heartbeat", error)
 
     # --- Progress, and what handlers ask
 
@@ -321,12 +358,26 @@ class BaseLink:
 
     def _noted(self, delivery: Delivery, text: bytes, reply: Any) -> None:
         if isinstance(reply, ResponseError):
-            if not _trouble.is_refusal(reply):
+            if not _trouble.is_refusal(reply, b"DQ.TOUCH"):
                 raise reply
             self._base._log.say(logging.ERROR, "job %r: the server refused its progress: %s", delivery.job.id, reply)
         self._notes.confirmed(delivery, text)
         if reply is None:
             self.lose([delivery])
+
+    def look_up(self, delivery: Delivery, then: Callable[[Delivery, bool], None]) -> None:
+        """Asks how the job's last attempt ended. Whether its worker was lost, is told to ``then``, by the courier."""
+
+        def answered() -> None:
+            (reply,) = errand.replies or (None,)
+            if isinstance(reply, ResponseError):
+                self._base._off("the server refuses DQ.GET: jobs that may have ended a worker do not run alone", reply)
+                reply = None
+            then(delivery, (as_map(reply) or {}).get(b"reason") == b"lease ended")
+
+        errand = Errand([(b"DQ.GET", delivery.key, delivery.id, b"PREFIX", 0)], answered)
+        self._errands.append(errand)
+        self._wake_courier()
 
     def child(self, key: bytes, job: Mapping[str, Any], like: str) -> Any:
         """The command (or the steps to it) that adds a job to this key, which ``like`` names if the job does not."""
@@ -335,9 +386,12 @@ class BaseLink:
     def _take_errand(self) -> Optional[Errand]:
         return self._errands.popleft() if self._errands else None
 
-    def _put_off(self, errand: Errand) -> None:
-        """Keeps an errand whose connection was lost, if it may be sent again."""
-        if errand.is_repeatable:
+    def _put_off(self, errand: Errand, error: BaseException) -> None:
+        """Keeps an errand whose connection was lost, if it may be sent again and did not cut the connection twice."""
+        errand.cuts += _trouble.is_cut(error)
+        if errand.cuts >= MOST_CUTS:
+            errand.end([ResponseError("ERR the commands cut the connection twice: they may be too large")])
+        elif errand.is_repeatable:
             self._errands.appendleft(errand)
 
     def _done(self, errand: Errand, replies: list[Any]) -> None:

@@ -37,7 +37,7 @@ class Outcomes(Adds):
 
     def cancel(self, id: Bytes) -> bool:
         """Deletes the job; a handler that runs it is told at once. Returns False if there was no such job."""
-        return self._run([("DQ.DEL", self._key(id), words.bytes_of(id))], lambda replies: bool(replies[0]))
+        return self._run([("DQ.DEL", self._key(id), "IDS", 1, words.bytes_of(id))], lambda replies: bool(replies[0]))
 
     def signal(self, id: Bytes, name: str, value: Any = None) -> Optional[bool]:
         """Wakes the job that waits for the signal ``name``, or will.

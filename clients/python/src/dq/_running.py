@@ -109,6 +109,12 @@ class BaseWorker(BaseConsumer[Q]):
         """How many jobs are being fetched."""
         self._turns = Turns(1)
         self._backlog: deque[Delivery] = deque()
+        self._suspects: dict[Delivery, None] = {}
+        """Jobs at their last attempt. The server is asked how the one before ended."""
+        self._killer: Optional[Delivery] = None
+        """A job that may have ended its worker. It will run with nothing else in hand."""
+        self._alone: Optional[Delivery] = None
+        """Such a job that runs."""
         self._started = False
         self._prepare()
         _workers.add(self)
@@ -184,6 +190,8 @@ class BaseWorker(BaseConsumer[Q]):
 
     def _free(self) -> int:
         """How many more jobs may be in hand: those that can begin, and those that are fetched ahead."""
+        if self._suspects or self._killer or self._alone:
+            return 0
         used = self._busy + len(self._backlog) if self._handlers.mixed else self._in_hand
         return self._capacity() - used - self._claimed
 
@@ -209,9 +217,14 @@ class BaseWorker(BaseConsumer[Q]):
     def _is_for_us(self, delivery: Delivery) -> bool:
         delivery.handler = self._handlers.choose(delivery.job)
         if delivery.handler is None:
-            kind = delivery.job.kind
+            kind = delivery.job.kind or ""
             self._log.say(logging.WARNING, "no handler for kind %r: gave back job %r", kind, delivery.job.id)
-            delivery.owner.settle(delivery, _ends.unknown)
+            delivery.owner.settle(delivery, _ends.unknown, kind)
+            delivery.owner.told_soon()
+            return False
+        if delivery.attempt > 1 and 0 < delivery.limit < delivery.attempt:
+            self._log.say(logging.ERROR, "job %r is dead: %s", delivery.job.id, _ends.USED_UP.decode())
+            delivery.owner.settle(delivery, _ends.used_up)
             delivery.owner.told_soon()
             return False
         if self._runs_already(delivery):
@@ -242,9 +255,46 @@ class BaseWorker(BaseConsumer[Q]):
         for delivery in found:
             if self.draining:
                 self._put_back(delivery)
+                continue
+            self._in_hand += 1
+            if delivery.attempt > 1 and delivery.attempt == delivery.limit and delivery.owner.is_kept:
+                self._suspects[delivery] = None
+                delivery.owner.look_up(delivery, self._looked_up)
             else:
                 self._backlog.append(delivery)
-                self._in_hand += 1
+
+    def _looked_up(self, delivery: Delivery, is_killer: bool) -> None:
+        """Takes what the server said of a suspect."""
+        if self._suspects.pop(delivery, self) is self:  # it was given back meanwhile
+            return
+        if not is_killer:
+            self._backlog.append(delivery)
+            return
+        if self._killer is None and self._alone is None:
+            text = "job %r may have ended its workers: its last attempt runs alone"
+            self._log.say(logging.WARNING, text, delivery.job.id)
+            self._killer = delivery
+            return
+        self._in_hand -= 1  # it would be lost along with the other one
+        self._forget(delivery)
+        delivery.owner.settle(delivery, _ends.returned)
+        delivery.owner.told_soon()
+
+    def _has_next(self) -> bool:
+        """Whether ``_take`` has a job to begin with."""
+        if self._backlog:
+            return True
+        if self._killer is None or self._busy:
+            return False
+        for link in self._links:
+            link.recall()
+        return not (self._claimed or self._suspects or any(link.is_telling for link in self._links))
+
+    def _finished(self, batch: Sequence[Delivery]) -> None:
+        self._busy -= bool(batch)
+        self._in_hand -= len(batch)
+        if self._alone in batch:
+            self._alone = None
 
     def _put_back(self, delivery: Delivery) -> None:
         """Gives back a delivery that was not begun."""
@@ -262,6 +312,9 @@ class BaseWorker(BaseConsumer[Q]):
 
     def _take(self) -> list[Delivery]:
         """Takes one job from the backlog, or as many as its handler takes at a time."""
+        if not self._backlog:
+            self._alone, self._killer = self._killer, None
+            return [self._alone] if self._alone else []
         first = self._backlog.popleft()
         size = first.handler.size if first.handler else 1
         if size == 1:
@@ -272,10 +325,15 @@ class BaseWorker(BaseConsumer[Q]):
         return batch
 
     def _return_backlog(self) -> None:
-        for delivery in self._backlog:
+        waiting = [*self._backlog, *self._suspects]
+        if self._killer is not None:
+            waiting.append(self._killer)
+            self._killer = None
+        for delivery in waiting:
             self._put_back(delivery)
-        self._in_hand -= len(self._backlog)
+        self._in_hand -= len(waiting)
         self._backlog.clear()
+        self._suspects.clear()
 
     def _ours(self, batch: list[Delivery], now: float) -> list[Delivery]:
         """Deliveries that may begin: a lease may have expired while its job waited for a handler."""

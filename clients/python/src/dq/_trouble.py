@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Optional
+import socket
+from typing import Any, Optional
 
 import hiredis
 from redis.exceptions import (
@@ -32,13 +33,29 @@ def refused(error: ResponseError) -> Exception:
     text = str(error)
     if text.startswith(("MAXLEN", "MAXBYTES")):
         return QueueFull(text)
-    if text.startswith("unknown command"):
+    if text.startswith("unknown command") or lacks_resp3(error):
         return fatal(error) or error
     return error
 
 
 PASSES = (RedisError, OSError, hiredis.HiredisError, asyncio.TimeoutError)
 """Errors that pass, unless their text says otherwise. The last one is an OSError from Python 3.11 on."""
+
+
+def lacks_resp3(error: BaseException) -> bool:
+    """The server, or a proxy before it, refuses HELLO or its version 3."""
+    text = str(error).lower()
+    return "noproto" in text or ("hello" in text and ("unknown" in text or "unsupported" in text))
+
+
+def may_not(error: ResponseError) -> bool:
+    """The ACL denies this user the command."""
+    return isinstance(error, NoPermissionError) or str(error).startswith("NOPERM")
+
+
+def is_cut(error: BaseException) -> bool:
+    """The connection was closed, perhaps because of what was sent."""
+    return isinstance(error, OSError) and not isinstance(error, (socket.timeout, asyncio.TimeoutError))
 
 
 def _said(error: BaseException) -> str:
@@ -58,6 +75,8 @@ def fatal(error: BaseException) -> Optional[ConfigurationError]:
         return error
     if not isinstance(error, PASSES):
         return ConfigurationError(repr(error))
+    if lacks_resp3(error):
+        return ConfigurationError(f"the server does not speak RESP3: give its client protocol=2 ({error})")
     said = _said(error) if isinstance(error, RedisError) else ""
     for words, is_first, what in FATALITIES:
         if said.startswith(words) if is_first else words in said:
@@ -65,9 +84,15 @@ def fatal(error: BaseException) -> Optional[ConfigurationError]:
     return None
 
 
-def is_refusal(error: ResponseError) -> bool:
+_NEEDED = {b"DQ.BPOP", b"DQ.ACK", b"DQ.NACK", b"DQ.TOUCH"}
+"""A worker without these cannot work. Without any other command, what needs it fails alone."""
+
+
+def is_refusal(error: ResponseError, command: Any = b"") -> bool:
     """The server will never carry out this command as it was sent."""
     text = str(error)
+    if may_not(error):
+        return command not in _NEEDED
     return text.startswith(("ERR ", "MAXLEN ", "MAXBYTES ")) and "unknown command" not in text
 
 

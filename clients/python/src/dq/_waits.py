@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar
 
@@ -9,11 +10,14 @@ from redis.exceptions import ResponseError
 
 from ._core import WAIT_S
 from ._delivery import Command
+from ._guard import Log
 from ._trouble import is_final, refused
+from ._turns import TURN_S
 from .codec import Codec, decoded, id_from
 from .errors import JobFailed
 
 W = TypeVar("W")
+_log = Log(logging.getLogger("dq"))
 KEEP_S = 60.0
 """How long the result of a request is kept for the client that asked."""
 
@@ -44,6 +48,7 @@ class Waits(Generic[W]):
         self.covered: frozenset[bytes] = frozenset()
         """The ids of the command that waits now."""
         self._tell = tell
+        self._wait_s = WAIT_S
         self._waiters: dict[bytes, list[W]] = {}
 
     def __bool__(self) -> bool:
@@ -62,7 +67,19 @@ class Waits(Generic[W]):
     def command(self) -> Command:
         ids = list(self._waiters)
         self.covered = frozenset(ids)
-        return (b"DQ.AWAIT", self.key, WAIT_S, *ids)
+        return (b"DQ.AWAIT", self.key, self._wait_s, b"IDS", len(ids), *ids)
+
+    def unblock(self, line: Any, control: Any) -> Optional[Command]:
+        """The command that ends the wait of ``line``, unless that is to another server than ``control``."""
+        if line.client_id is None or line.peer != control.peer or not self.covered or self._wait_s < WAIT_S:
+            return None
+        return (b"DQ.UNBLOCK", line.client_id)
+
+    def unblocked(self, reply: Any) -> None:
+        if isinstance(reply, ResponseError):
+            self._wait_s = TURN_S
+            text = "the server refuses DQ.UNBLOCK (%s): a new wait for a job begins up to %g s late"
+            _log.say(logging.WARNING, text, reply, TURN_S)
 
     def answered(self, reply: Any) -> None:
         """Takes the reply of DQ.AWAIT. Raises an error that passes."""

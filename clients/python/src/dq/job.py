@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, TypeVar
 
 from . import _steps
 from ._delivery import Delivery
-from ._guard import text
+from ._guard import cut, text
 from ._options import near_misses
 from .codec import Codec, Envelope, decoded, id_from
 from .errors import Cancelled, PayloadError
@@ -90,9 +90,8 @@ class BaseJob:
 
     @property
     def max_attempts(self) -> int:
-        """The job is dead after this many deliveries, by its own limit or else its handler's; 0: no limit."""
-        handler = self._delivery.handler
-        return self._delivery.max_attempts or (handler.attempts if handler else 0)
+        """The job is dead after this many deliveries: the lesser of its own limit and its handler's; 0: no limit."""
+        return self._delivery.limit
 
     @property
     def is_last_attempt(self) -> bool:
@@ -214,7 +213,7 @@ def _progress(fraction: float, said: str) -> bytes:
     if not isinstance(said, str):
         raise TypeError(f"the text of progress is text, not {said!r}")
     shown = f"{float(fraction):.3f}".rstrip("0").rstrip(".")
-    return shown.encode() + (b" " + text(said) if said else b"")
+    return cut(shown.encode() + (b" " + text(said) if said else b""))
 
 
 class Job(BaseJob):

@@ -10,6 +10,9 @@ from typing import Optional, Union
 Duration = Union[timedelta, int, float]
 """A timedelta, or a number of seconds."""
 
+LARGEST_BYTES = 512 * 1024 * 1024
+"""The longest argument of a command, as servers are set up."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MS = timedelta(milliseconds=1)
 

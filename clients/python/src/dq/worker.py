@@ -180,18 +180,17 @@ class Worker(BaseWorker[Queue]):
         """The next jobs to handle. A thread that finds none leads, or waits. None: the thread must end."""
         lone = len(self._links) == 1
         with self._lock:
-            self._busy -= bool(finished)
-            self._in_hand -= len(finished)
+            self._finished(finished)
             if finished and not lone:
                 self._room.notify_all()
             while not self.draining:
-                if self._backlog:
+                if self._has_next() and not self._is_leading_alone():
                     batch = self._take()
                     self._busy += 1
                     self._wake_another()
                     self._tell_soon()
                     return batch
-                if lone and not self._leading:
+                if lone and not self._leading and self._free() > 0:
                     self._lead()
                     continue
                 self._tell_soon()
@@ -212,6 +211,21 @@ class Worker(BaseWorker[Queue]):
         if self._idle and not self._waking:
             self._waking = True
             self._ready.notify()
+
+    def _is_leading_alone(self) -> bool:
+        """The next job must run alone, and a fetch that may return others is on its way."""
+        return self._leading and not self._backlog
+
+    def _looked_up(self, delivery: Delivery, is_killer: bool) -> None:
+        with self._lock:
+            super()._looked_up(delivery, is_killer)
+            self._ready.notify_all()
+            self._room.notify_all()
+
+    def _told_all(self) -> None:
+        if self._killer is not None:
+            with self._lock:
+                self._ready.notify_all()
 
     def _lead(self) -> None:
         """Fetches, with the lock released."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from typing import Any, Optional
 
@@ -26,9 +25,10 @@ def tell(waiter: asyncio.Future[End], end: Any) -> None:
 
 class Awaiting:
     def __init__(self, client: Client, key: bytes) -> None:
-        self._client: Any = client
         self._waits: Waits[asyncio.Future[End]] = Waits(key, tell)
         self._line = Line(client, key, _core.ANSWER_S)
+        self._control = Line(client, key, _core.ANSWER_S)
+        self._withdrawing: Optional[asyncio.Lock] = None
         self._task: Optional[asyncio.Task[None]] = None
 
     async def wait(self, id: bytes, until: Optional[float]) -> End:
@@ -54,15 +54,18 @@ class Awaiting:
         return left if id in self._waits.covered else min(left, AGAIN_S)
 
     async def _withdraw(self) -> None:
-        """Unblocks the waiting command, so that it is sent again with all ids."""
-        waiting = self._line.client_id
-        if waiting is None or not self._waits.covered:
-            return
-        # If that is not permitted or the server is away, the command ends by itself.
-        with contextlib.suppress(Exception):
-            is_cluster = hasattr(self._client, "get_node_from_key")
-            where = {"target_nodes": self._client.get_node_from_key(self._waits.key)} if is_cluster else {}
-            await self._client.execute_command("CLIENT UNBLOCK", waiting, **where)
+        """Ends the waiting command, so that it is sent again with all ids. If that fails, it ends by itself."""
+        self._withdrawing = self._withdrawing or asyncio.Lock()
+        async with self._withdrawing:
+            try:
+                await self._control.open()
+                unblock = self._waits.unblock(self._line, self._control)
+                if unblock is not None:
+                    self._waits.unblocked(*await within(self._control.ask([unblock]), _core.ANSWER_S))
+            except BaseException as error:  # also where the waiter is cancelled: the reply is unread
+                await self._control.close()
+                if not isinstance(error, Exception):
+                    raise
 
     async def _run(self) -> None:
         """Runs as long as something waits. Then the connection is kept for the next wait."""
@@ -88,3 +91,4 @@ class Awaiting:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._line.close()
+        await self._control.close()

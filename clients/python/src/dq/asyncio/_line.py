@@ -12,6 +12,7 @@ from redis.backoff import NoBackoff
 
 from .._core import NOT_YET, READ_BYTES, need, pack, reader
 from .._delivery import Command
+from .._trouble import lacks_resp3
 from ._client import Client
 from ._within import within
 
@@ -26,6 +27,8 @@ class Line:
         self._connection: Any = None
         self._reader: Any = reader()
         self.client_id: Optional[int] = None
+        self.peer: Any = None
+        """The address of the server that said ``client_id``."""
 
     async def open(self) -> None:
         if self._connection is None:
@@ -77,13 +80,21 @@ class Line:
             "decode_responses": False,
         }
         connection = made(**{**settings, **overrides})
-        await connection.connect()  # with TLS, AUTH, SELECT, Sentinel; from then on we read and write
+        try:
+            await connection.connect()  # with TLS, AUTH, SELECT, Sentinel; from then on we read and write
+        except Exception as error:
+            await connection.disconnect(nowait=True)
+            if not lacks_resp3(error):
+                raise
+            connection = made(**{**settings, **overrides, "protocol": 2})
+            await connection.connect()
         need(connection, "_reader", "_writer")
         self._connection = connection
         self._reader = reader()
         # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
         (reply,) = await self.ask([(b"CLIENT", b"ID")])
         self.client_id = reply if isinstance(reply, int) else None
+        self.peer = connection._writer.get_extra_info("peername")
         return connection
 
     async def _reach(self) -> tuple[Any, dict[str, Any]]:
@@ -97,6 +108,6 @@ class Line:
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
-        self.client_id = None
+        self.client_id = self.peer = None
         if connection is not None:
             await connection.disconnect(nowait=True)

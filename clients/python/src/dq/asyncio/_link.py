@@ -141,9 +141,13 @@ class Link(BaseLink):
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
-            for _ in outcome.ahead:
-                await line.read()
-            reply = await line.read()
+            try:
+                for _ in outcome.ahead:
+                    await line.read()
+                reply = await line.read()
+            except OSError as error:
+                outcome.cuts += _trouble.is_cut(error)
+                raise
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()
@@ -191,9 +195,8 @@ class Link(BaseLink):
                 self._bell.set()
 
     async def _recall(self) -> None:
-        unblock = self._unblock()
-        if unblock is not None:
-            self._unblocked((await self._ask([unblock]))[0])
+        if self._is_unblocking:
+            await self._unblocking()
 
     async def _tell_some(self) -> None:
         told = self._take_outcomes(_core.TELL_AT_ONCE)
@@ -231,8 +234,8 @@ class Link(BaseLink):
         while (errand := self._take_errand()) is not None:
             try:
                 self._done(errand, await self._ask(errand.commands))
-            except BaseException:
-                self._put_off(errand)
+            except BaseException as error:
+                self._put_off(errand, error)
                 raise
 
     async def ask(self, delivery: Delivery, commands: Sequence[Command]) -> list[Any]:
@@ -263,25 +266,40 @@ class Link(BaseLink):
             queue, key = self._queues[ear.key], ear.key
             listener = self._listeners[ear] = Listener(self, ear, Line(queue.client, key, _core.ANSWER_S))
         listener.wanted.set()
-        waiting = listener.line.client_id
-        if ear.covered and waiting is not None:
-            self._errands.append(Errand([(b"CLIENT", b"UNBLOCK", waiting)]))
-            self._bell.set()
+        if ear.covered:
+            self._wake_ear(listener.line)
 
     async def withdraw(self) -> None:
-        """Ends the waiting fetch. A job that is handed out at that moment is read, and given back."""
-        with contextlib.suppress(Exception):
-            while self._fetching:
-                waiting = self._waiting.client_id
-                if waiting is None or not isinstance((await self._ask([(b"CLIENT", b"UNBLOCK", waiting)]))[0], int):
-                    break
-                await asyncio.sleep(0.005)
+        """Ends the waiting fetch. A job that is handed out at that moment is read, and given back.
 
-    async def end_fetch(self) -> None:
-        """Waits for the last fetch: it may return jobs, and puts back outcomes that got no reply."""
+        Without that right, or where the connection is to another server than the command would be, the connection is
+        closed.
+        """
+        troubles, patience = 0, time.monotonic() + _core.TELLING_S
         while self._fetching:
-            await self.withdraw()
-            await asyncio.sleep(0.005)
+            try:
+                reply = await self._unblocking(self._waiting)
+                if reply is None:
+                    await self._waiting.close()
+                # At 0, perhaps CLIENT PAUSE holds the fetch back.
+                await asyncio.sleep(_core.UNBLOCK_EVERY_S if reply == 0 else 0.005)
+                troubles, patience = 0, time.monotonic() + _core.TELLING_S
+            except Exception:
+                await self._control.close()
+                if time.monotonic() >= patience:  # nothing is heard of the server
+                    await self._waiting.close()
+                troubles += 1
+                await asyncio.sleep(_trouble.trouble_s(troubles))
+
+    async def _unblocking(self, *lines: Line) -> Optional[int]:
+        """Ends the waits of these connections, and returns how many were ended; None if that cannot be asked for."""
+        async with self._one_at_a_time:
+            await self._control.open()
+            command = self._unblock(*lines)
+            if command is None:
+                return None
+            answer_s = min(self._answer_s, _core.TELLING_S)
+            return self._unblocked((await within(self._control.ask([command]), answer_s))[0])
 
     async def finish(self) -> None:
         """Sends all outcomes that are left, and gives back all jobs that are left."""

@@ -74,7 +74,7 @@ class Consumer(JobConsumer[Queue]):
     async def _end(self, courier: asyncio.Task[None]) -> None:
         if self._leaving:
             await asyncio.wait(set(self._leaving))
-        await self._link.end_fetch()
+        await self._link.withdraw()
         courier.cancel()
         await asyncio.wait([courier])
         await self._link.finish()

@@ -41,6 +41,7 @@ class Worker(BaseWorker[Queue]):
         self._couriers: list[asyncio.Task[None]] = []
         self._hooking: set[asyncio.Task[None]] = set()
         self._hears_signals = False
+        self._heard: list[signal.Signals] = []
         self._stops = 0
         self._failure: Optional[ConfigurationError] = None
         self._pid = os.getpid()
@@ -56,11 +57,16 @@ class Worker(BaseWorker[Queue]):
     async def run(self, *, signals: bool = True) -> None:
         """Works until it is stopped, by ``stop``, SIGTERM or SIGINT. A second stop or signal ends the drain.
 
+        If handlers then take no notice of their cancellation, the second signal ends the process.
+
         Raises ConfigurationError where waiting would not help.
         """
         with self._signals() if signals else contextlib.nullcontext():
             await self.start()
             await self.join()
+        if len(self._heard) > 1 and self._tasks:  # asyncio.run would wait for them for ever
+            signal.signal(self._heard[-1], signal.SIG_DFL)
+            signal.raise_signal(self._heard[-1])
 
     async def start(self) -> None:
         """Starts the worker's tasks. ``stop`` and ``join`` must follow."""
@@ -104,8 +110,6 @@ class Worker(BaseWorker[Queue]):
         self._stopping_line(len(self._tasks), drain_s)
         self._stopping.clear()
         withdrawing = [asyncio.create_task(link.withdraw()) for link in self._links]
-        for fetcher in self._fetchers:
-            asyncio.get_running_loop().call_later(_core.TELLING_S, fetcher.cancel)
         await self._wait_idle(drain_s)
         for task, batch in list(self._tasks.items()):
             self._cancel(task, batch, "stopping")
@@ -143,7 +147,7 @@ class Worker(BaseWorker[Queue]):
         numbers: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT)
         try:
             for number in numbers:
-                loop.add_signal_handler(number, self.stop)
+                loop.add_signal_handler(number, self._hear, number)
             self._hears_signals = True
         except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not in the main thread
             numbers = ()
@@ -152,6 +156,10 @@ class Worker(BaseWorker[Queue]):
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
+
+    def _hear(self, number: signal.Signals) -> None:
+        self._heard.append(number)
+        self.stop()
 
     def _make_links(self) -> None:
         self._stopping = asyncio.Event()
@@ -197,7 +205,7 @@ class Worker(BaseWorker[Queue]):
     def _take_on(self, claim: int, found: list[Delivery]) -> None:
         self._claimed -= claim
         self._accept(found)
-        while self._backlog and len(self._tasks) < self.concurrency:
+        while len(self._tasks) < self.concurrency and self._has_next():
             batch = self._take()
             task = asyncio.create_task(self._handle(batch))
             self._tasks[task] = batch
@@ -205,13 +213,20 @@ class Worker(BaseWorker[Queue]):
             task.add_done_callback(self._ended)
         self._room.set()
 
+    def _looked_up(self, delivery: Delivery, is_killer: bool) -> None:
+        super()._looked_up(delivery, is_killer)
+        self._take_on(0, [])
+
+    def _told_all(self) -> None:
+        if self._killer is not None:
+            self._take_on(0, [])
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         batch = self._tasks.pop(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, KeyboardInterrupt):
             self._unforeseen(batch, error)
-        self._in_hand -= len(batch)
-        self._busy -= 1
+        self._finished(batch)
         self._take_on(0, [])
 
     async def _handle(self, taken: list[Delivery]) -> None:
