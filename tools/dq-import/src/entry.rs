@@ -29,6 +29,10 @@ pub struct JobOptions {
     pub attempts: Option<u64>,
     pub backoff_ms: Vec<u64>,
     pub rule: Option<Rule>,
+    /// Further words of DQ.ADD.
+    pub words: Vec<Vec<u8>>,
+    /// It is blocked until other jobs end: it may have no due time yet.
+    pub waits: bool,
 }
 
 /// The rule of a recurring job.

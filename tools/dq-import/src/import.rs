@@ -84,6 +84,10 @@ impl Import<'_> {
     }
 
     pub fn copy(&mut self) -> Result<()> {
+        let settings = self.source.settings()?;
+        if !settings.is_empty() && self.target.configure(&settings)? {
+            line("The queue's settings come along, its pause too.")?;
+        }
         let mut tally = Tally::default();
         let mut ids = Ids::default();
         self.pass(

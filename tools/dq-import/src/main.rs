@@ -12,6 +12,7 @@ mod progress;
 mod source;
 mod tally;
 mod target;
+mod whole;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,16 @@ fn run(options: &Options) -> Result<bool> {
         let became = if had { "removed" } else { "not there" };
         output::line(format_args!("{ledger}: {became}"))?;
         return Ok(true);
+    }
+    if let SourceOptions::Dq { key, by_commands } = &options.source {
+        // What was begun job by job goes on so.
+        if !by_commands && !target.has_ledger()? {
+            match whole::run(options, key)? {
+                whole::Outcome::Settled(in_order) => return Ok(in_order),
+                whole::Outcome::ByCommands(why) => output::line(why)?,
+            }
+        }
+        output::line(whole::NOT_BROUGHT)?;
     }
     let writes_no_source = matches!(options.source, SourceOptions::Crontab { .. });
     if writes_no_source && options.mode.delete_source {

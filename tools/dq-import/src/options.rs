@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Imports the delayed jobs of another queue into a dq queue, with their due times.
+/// Imports the delayed jobs of another queue into a dq queue, with their due times, or moves a dq queue.
 ///
 /// Run it as often as you like: a ledger beside the queue lists the imported jobs, and none is imported
 /// twice, even if workers have finished it. The source is only read, unless you give
@@ -99,6 +99,13 @@ pub struct IdOptions {
 
 #[derive(Subcommand, Debug)]
 pub enum SourceOptions {
+    /// A dq queue, whole: by DUMP and RESTORE, also between Redis and Valkey, and to older servers
+    Dq {
+        key: String,
+        /// Job by job, as other sources; also where a dump would be larger than the target's proto-max-bulk-len
+        #[arg(long)]
+        by_commands: bool,
+    },
     /// A polled sorted set: the score is the due time, the member is the payload
     Zset {
         key: String,
@@ -194,6 +201,7 @@ impl SourceOptions {
     /// Names the source among those that go into one queue.
     pub fn name(&self) -> String {
         match self {
+            SourceOptions::Dq { key, .. } => format!("dq {key}"),
             SourceOptions::Zset { key, .. } => format!("zset {key}"),
             SourceOptions::Ids { key, .. } => format!("ids {key}"),
             SourceOptions::Redisson { name, .. } => format!("redisson {name}"),

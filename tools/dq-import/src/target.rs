@@ -14,25 +14,27 @@ use crate::entry::{Entry, Seen};
 /// The end of a line while the import is deleting this job from the source.
 const DELETING: &str = " deleting";
 
-/// How the reply about a job begins whose rule the server does not accept.
+/// How the reply about a job begins whose rule or AFTER the server does not accept.
 const REFUSED: &str = "refused ";
 
 /// KEYS: the queue, the ledger. ARGV, for each job: id, mark, due, payload, number of options, options ...
-/// Replies with one of `Written` for each. If it fails, the jobs before the error have been added. A rule, which comes
-/// first among the options, may be one that this server does not accept: that is no error.
+/// Replies with one of `Written` for each. If it fails, the jobs before the error have been added. What comes
+/// first among the options may not be acceptable here: a rule, or an AFTER of jobs that were not imported. That is no
+/// error.
 const ADD: &str = r"
 local answers, at = {}, 1
 while at <= #ARGV do
   local id, mark, due = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local options = tonumber(ARGV[at + 4])
-  local recurring = ARGV[at + 5] == 'CRON' or ARGV[at + 5] == 'EVERY'
+  local first = options > 0 and ARGV[at + 5]
+  local refusable = first == 'CRON' or first == 'EVERY' or first == 'AFTER'
   local line = redis.call('HGET', KEYS[2], id)
   local answer
   if not line then
     local added = redis.pcall('DQ.ADD', KEYS[1], id, ARGV[at + 3], 'NX',
       unpack(ARGV, at + 5, at + 4 + options))
     if type(added) == 'table' and added.err then
-      if not recurring or string.sub(added.err, 1, 4) ~= 'ERR ' then return added end
+      if not refusable or string.sub(added.err, 1, 4) ~= 'ERR ' then return added end
       answer = 'refused ' .. string.sub(added.err, 5)
     elseif added then
       redis.call('HSET', KEYS[2], id, mark .. ' ' .. due)
@@ -73,7 +75,7 @@ pub enum Written {
     Before,
     Duplicate,
     Changed,
-    /// This server does not accept the job's rule.
+    /// This server does not accept the job's rule, or its AFTER.
     Refused(String),
 }
 
@@ -221,9 +223,28 @@ impl Target {
         let gone: u64 = redis::cmd("DQ.DEL")
             .arg(&self.queue)
             .arg("UNRESERVED")
+            .arg("IDS")
+            .arg(1)
             .arg(id)
             .query(&mut self.server)?;
         Ok(gone > 0)
+    }
+
+    /// Gives the queue its settings, unless it is there already; returns whether it did.
+    pub fn configure(&mut self, settings: &[(&str, Vec<String>)]) -> Result<bool> {
+        let there: u64 = redis::cmd("EXISTS")
+            .arg(&self.queue)
+            .query(&mut self.server)?;
+        if there > 0 {
+            return Ok(false);
+        }
+        for (command, words) in settings {
+            redis::cmd(command)
+                .arg(&self.queue)
+                .arg(words)
+                .exec(&mut self.server)?;
+        }
+        Ok(true)
     }
 
     pub fn forget(&mut self) -> Result<bool> {
@@ -236,37 +257,48 @@ impl Target {
 
 /// The ledger's key, in the queue's slot of a cluster.
 fn ledger_of(queue: &str, source: &str) -> String {
-    let tagged = queue
+    format!("dq-import:{}:{source}", tagged(queue))
+}
+
+/// The queue's name with a hash tag.
+pub fn tagged(queue: &str) -> String {
+    let has_tag = queue
         .split_once('{')
         .and_then(|(_, rest)| rest.split_once('}'))
         .is_some_and(|(tag, _)| !tag.is_empty());
-    if tagged {
-        format!("dq-import:{queue}:{source}")
-    } else {
-        format!("dq-import:{{{queue}}}:{source}")
+    match has_tag {
+        true => queue.to_owned(),
+        false => format!("{{{queue}}}"),
     }
 }
 
-fn options_of(entry: &Entry) -> Vec<String> {
+fn options_of(entry: &Entry) -> Vec<Vec<u8>> {
     let options = &entry.options;
     let rule = options.rule.as_ref();
-    let mut words = rule.map_or_else(Vec::new, |rule| rule.words.clone());
+    let mut words = rule.map_or_else(Vec::new, |rule| bytes(&rule.words));
+    words.extend_from_slice(&options.words);
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            words.extend([name.to_owned(), value]);
+            words.extend(bytes(&[name.to_owned(), value]));
         }
     };
     let starts = rule.map_or(Some(entry.due_ms), |rule| rule.starts_ms);
+    let starts = starts.filter(|due| *due > 0 || !options.waits);
     option("AT", starts.map(|value| value.to_string()));
     option("PRIORITY", options.priority.map(|value| value.to_string()));
     option("TTR", options.ttr_ms.map(|value| value.to_string()));
     option("ATTEMPTS", options.attempts.map(|value| value.to_string()));
     if !options.backoff_ms.is_empty() {
-        words.push("BACKOFF".to_owned());
-        words.push(options.backoff_ms.len().to_string());
-        words.extend(options.backoff_ms.iter().map(u64::to_string));
+        option("BACKOFF", Some(options.backoff_ms.len().to_string()));
+        let steps: Vec<String> = options.backoff_ms.iter().map(u64::to_string).collect();
+        words.extend(bytes(&steps));
     }
     words
+}
+
+fn bytes(words: &[String]) -> Vec<Vec<u8>> {
+    let bytes = words.iter().map(|word| word.clone().into_bytes());
+    bytes.collect()
 }
 
 fn written(answer: &str) -> Result<Written> {
@@ -306,10 +338,10 @@ fn found(
     let mut field = |name: &str| job.remove(name).context("a field of DQ.GET");
     let payload: Vec<u8> = redis::from_redis_value(field("payload")?)?;
     let attempts: u64 = redis::from_redis_value(field("attempts")?)?;
-    let its_due: u64 = redis::from_redis_value(field("due")?)?;
-    // A job that was delivered may have another due time: that of its retry, or of its next run.
-    let moves = attempts > 0 || entry.options.rule.is_some();
-    let same = payload == entry.payload && (moves || its_due == due.parse::<u64>()?);
+    let its_due: Option<u64> = redis::from_redis_value(field("due")?)?;
+    // A job that was delivered, or unblocked, may have another due time: that of its retry, or of its next run.
+    let moves = attempts > 0 || entry.options.rule.is_some() || entry.options.waits;
+    let same = payload == entry.payload && (moves || its_due == Some(due.parse::<u64>()?));
     Ok(if same { Found::There } else { Found::Differs })
 }
 

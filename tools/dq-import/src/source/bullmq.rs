@@ -206,7 +206,7 @@ pub fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str
         ttr_ms: None,
         attempts: Some(remaining),
         backoff_ms: backoff(&opts["backoff"], made, remaining),
-        rule: None,
+        ..JobOptions::default()
     }
 }
 

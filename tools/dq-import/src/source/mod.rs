@@ -6,6 +6,7 @@ mod both;
 mod bullmq;
 mod bullmq_due;
 mod crontab;
+mod dq;
 mod ids;
 mod redisson;
 mod redisson_due;
@@ -48,6 +49,11 @@ pub trait Source {
     /// whether it was deleted.
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>>;
 
+    /// Commands that give the target's queue its settings, without their key.
+    fn settings(&mut self) -> Result<Vec<(&'static str, Vec<String>)>> {
+        Ok(Vec::new())
+    }
+
     /// What the user should know about the jobs that stay, if anything.
     fn remark(&mut self) -> Result<Option<String>> {
         Ok(None)
@@ -66,6 +72,7 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
         SourceOptions::Crontab { file, tz, system } => {
             Box::new(crontab::Crontab::open(file, tz.as_deref(), *system)?)
         }
+        SourceOptions::Dq { key, .. } => Box::new(dq::Queue::new(connect()?, key, batch)),
         SourceOptions::Zset { key, unit, id } => {
             let id = IdRule::new(&id.id_json, &id.id_text)?;
             Box::new(zset::Zset::new(connect()?, key, *unit, id, batch))

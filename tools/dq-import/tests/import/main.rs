@@ -14,4 +14,5 @@ mod recurring;
 #[allow(unused_imports)] // its other users take the rest
 #[path = "../../../../tests/support/mod.rs"]
 mod support;
+mod whole;
 mod world;
