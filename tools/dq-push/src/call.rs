@@ -9,15 +9,18 @@ use hyper::body::Incoming;
 use hyper::header::{
     HeaderMap, HeaderValue, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT,
 };
-use hyper::{Method, Request};
-use hyper_util::client::legacy::connect::capture_connection;
-use hyper_util::client::legacy::Client;
+use hyper::http::Extensions;
+use hyper::{Method, Request, Response};
+use hyper_util::client::legacy::connect::{capture_connection, CaptureConnection, Connect};
+use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{timeout_at, Instant};
 
 use crate::answer::Verdict;
 use crate::config::{Config, QueueConfig, Receiver};
-use crate::connect::Connector;
+use crate::connect::{Connector, Written};
+use crate::hand::{Count, Counted};
 use crate::names::Names;
 use crate::proxy::Proxy;
 use dq_watch::sign::{signatures, Secret};
@@ -47,6 +50,11 @@ pub struct Caller {
     /// Speaks HTTP/2 without asking which protocol the receiver speaks.
     http2: Http,
     proxy: Option<Arc<Proxy>>,
+    /// The jobs in hand, of all queues, but those that run alone.
+    pub others: Count,
+    /// The jobs that run alone, and those that wait for it.
+    pub alone: Count,
+    one: Mutex<()>,
 }
 
 /// The result of a call, and whether its receiver works: it answered with a status below 500.
@@ -74,7 +82,17 @@ impl Caller {
             http: client(false)?,
             http2: client(true)?,
             proxy,
+            others: Count::default(),
+            alone: Count::default(),
+            one: Mutex::default(),
         })
+    }
+
+    /// Waits until no other job is in hand; meanwhile nothing is fetched.
+    pub async fn turn_alone(&self) -> (Counted, MutexGuard<'_, ()>) {
+        let counted = self.alone.one();
+        self.others.none().await;
+        (counted, self.one.lock().await)
     }
 
     pub async fn call(&self, queue: &QueueConfig, to: &Receiver, job: &Job) -> Called {
@@ -93,18 +111,11 @@ impl Caller {
             }
         };
         self.tell_proxy(&mut request);
-        let connection = capture_connection(&mut request);
         let client = if queue.http2 { &self.http2 } else { &self.http };
-        let answer = match timeout_at(deadline, client.request(request)).await {
-            Err(_) => {
-                // With HTTP/2 other calls would continue to use the connection, though the receiver may be gone.
-                if let Some(connected) = &*connection.connection_metadata() {
-                    connected.poison();
-                }
-                return again(format!("no answer within {:?}", queue.timeout));
-            }
-            Ok(Err(error)) => return again(innermost(&error)),
-            Ok(Ok(answer)) => answer,
+        let answer = match answer(client, request, deadline).await {
+            Ok(answer) => answer,
+            Err(Some(error)) => return again(innermost(&error)),
+            Err(None) => return again(format!("no answer within {:?}", queue.timeout)),
         };
         let (head, body) = answer.into_parts();
         let mut text = Vec::new();
@@ -230,6 +241,39 @@ async fn read(mut body: Incoming, text: &mut Vec<u8>) -> Result<(), hyper::Error
     Ok(())
 }
 
+/// Sends the request until there is an answer or an error, None at the deadline. If the receiver had reset a connection
+/// that was kept, it is sent again on the next one.
+async fn answer(
+    client: &Client<impl Connect + Clone + Send + Sync + 'static, Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+    deadline: Instant,
+) -> Result<Response<Incoming>, Option<legacy::Error>> {
+    loop {
+        let mut request = request.clone();
+        let connection = capture_connection(&mut request);
+        match timeout_at(deadline, client.request(request)).await {
+            Err(_) => {
+                // With HTTP/2 other calls would continue to use the connection, though the receiver may be gone.
+                if let Some(connected) = &*connection.connection_metadata() {
+                    connected.poison();
+                }
+                return Err(None);
+            }
+            Ok(Err(_)) if nothing_went_out(&connection) => {}
+            Ok(answer) => return answer.map_err(Some),
+        }
+    }
+}
+
+/// Whether the failed call was on a connection that had served others, and nothing of it was written.
+fn nothing_went_out(connection: &CaptureConnection) -> bool {
+    let mut extras = Extensions::new();
+    if let Some(connected) = &*connection.connection_metadata() {
+        connected.get_extras(&mut extras);
+    }
+    extras.get::<Written>().is_some_and(Written::is_nothing_new)
+}
+
 /// The outermost error only says that there was one.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
@@ -241,8 +285,21 @@ fn innermost(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{ready, Ready};
+    use std::io;
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::{Context, Poll};
+
+    use hyper::Uri;
+    use hyper_util::client::legacy::connect::{Connected, Connection};
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+    use tower_service::Service;
+
     use super::*;
     use crate::config::Config;
+    use crate::connect::Watched;
 
     fn headers(lines: &str, payload: &'static str) -> HeaderMap {
         let file = format!("[[queue]]\nname = \"q é\"\nurl = \"http://example.com/a\"\n{lines}\n");
@@ -295,6 +352,114 @@ mod tests {
             ("content-type = \"text/plain\"", "{}", "text/plain"),
         ] {
             assert_eq!(headers(lines, payload)["content-type"], is, "{payload}");
+        }
+    }
+
+    /// A connection whose first request is answered, and whose second fails: it is not written, or not answered.
+    #[derive(Default)]
+    struct Reset {
+        writes: usize,
+        answered: bool,
+        second_goes_out: bool,
+    }
+
+    fn reset<T>() -> Poll<io::Result<T>> {
+        Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+    }
+
+    impl AsyncRead for Reset {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            match self.writes {
+                1 if !self.answered => {
+                    self.answered = true;
+                    buf.put_slice(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+                    Poll::Ready(Ok(()))
+                }
+                2 => reset(),
+                _ => Poll::Pending,
+            }
+        }
+    }
+
+    impl AsyncWrite for Reset {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buf: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.writes += 1;
+            // There is something to read now.
+            cx.waker().wake_by_ref();
+            match self.writes == 1 || self.second_goes_out {
+                true => Poll::Ready(Ok(buf.len())),
+                false => reset(),
+            }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Connection for Watched<Reset> {
+        fn connected(&self) -> Connected {
+            Connected::new().extra(self.written())
+        }
+    }
+
+    #[derive(Clone)]
+    struct Resetting {
+        second_goes_out: bool,
+        connections: Arc<AtomicUsize>,
+    }
+
+    impl Service<Uri> for Resetting {
+        type Response = TokioIo<Watched<Reset>>;
+        type Error = io::Error;
+        type Future = Ready<io::Result<Self::Response>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Uri) -> Self::Future {
+            self.connections.fetch_add(1, SeqCst);
+            let stream = Reset {
+                second_goes_out: self.second_goes_out,
+                ..Reset::default()
+            };
+            ready(Ok(TokioIo::new(Watched::new(stream))))
+        }
+    }
+
+    #[tokio::test]
+    async fn only_what_did_not_go_out_is_sent_again() {
+        for second_goes_out in [false, true] {
+            let connector = Resetting {
+                second_goes_out,
+                connections: Arc::default(),
+            };
+            let client = Client::builder(TokioExecutor::new()).build(connector.clone());
+            let mut answered = Vec::new();
+            for _ in 0..2 {
+                let request = Request::post("http://a/").body(Full::from("x")).unwrap();
+                let deadline = Instant::now() + Duration::from_secs(60);
+                answered.push(answer(&client, request, deadline).await.is_ok());
+            }
+            let connections = connector.connections.load(SeqCst);
+            let expected = match second_goes_out {
+                false => (vec![true, true], 2),
+                true => (vec![true, false], 1),
+            };
+            assert_eq!((answered, connections), expected);
         }
     }
 }

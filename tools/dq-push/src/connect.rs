@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_rustls::client::TlsStream;
@@ -90,12 +92,14 @@ impl Connector {
         };
         stream.set_nodelay(true)?;
         if !encrypted {
-            return Ok(Stream::Plain(TokioIo::new(stream), self.proxy.is_some()));
+            let stream = TokioIo::new(Watched::new(stream));
+            return Ok(Stream::Plain(stream, self.proxy.is_some()));
         }
         let server = ServerName::try_from(name)
             .map_err(|_| wrong("not a name that a certificate can have"))?;
         let stream = self.tls.connect(server, stream).await?;
-        Ok(Stream::Encrypted(Box::new(TokioIo::new(stream))))
+        let stream = TokioIo::new(Watched::new(stream));
+        Ok(Stream::Encrypted(Box::new(stream)))
     }
 
     /// Connects to the proxy, at any address: the configuration names it. It resolves the receivers' names.
@@ -194,21 +198,123 @@ impl Service<Uri> for Connector {
 
 pub enum Stream {
     /// The flag: whether it leads to a proxy.
-    Plain(TokioIo<TcpStream>, bool),
-    Encrypted(Box<TokioIo<TlsStream<TcpStream>>>),
+    Plain(TokioIo<Watched<TcpStream>>, bool),
+    Encrypted(Box<TokioIo<Watched<TlsStream<TcpStream>>>>),
 }
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
+        let connected = Connected::new();
         match self {
+            // It carries several calls: what was written may be of any.
             Stream::Encrypted(stream)
-                if stream.inner().get_ref().1.alpn_protocol() == Some(b"h2") =>
+                if stream.inner().stream.get_ref().1.alpn_protocol() == Some(b"h2") =>
             {
-                Connected::new().negotiated_h2()
+                connected.negotiated_h2()
             }
-            Stream::Encrypted(_) => Connected::new(),
-            Stream::Plain(_, to_proxy) => Connected::new().proxy(*to_proxy),
+            Stream::Encrypted(stream) => connected.extra(stream.inner().written()),
+            Stream::Plain(stream, to_proxy) => {
+                connected.extra(stream.inner().written()).proxy(*to_proxy)
+            }
         }
+    }
+}
+
+/// How many bytes were written to a connection. A clone also keeps how many there were when it was made from the
+/// connection's own: hyper-util does that when a call gets the connection, before the call's first byte.
+pub struct Written {
+    now: Arc<AtomicU64>,
+    before: Option<u64>,
+}
+
+impl Clone for Written {
+    fn clone(&self) -> Written {
+        Written {
+            now: Arc::clone(&self.now),
+            before: self.before.or_else(|| Some(self.now.load(SeqCst))),
+        }
+    }
+}
+
+impl Written {
+    /// Whether other calls were written before, and nothing of this one.
+    pub fn is_nothing_new(&self) -> bool {
+        let now = self.now.load(SeqCst);
+        self.before
+            .is_some_and(|before| before > 0 && before == now)
+    }
+}
+
+/// A stream that counts what is written to it.
+pub struct Watched<S> {
+    stream: S,
+    written: Arc<AtomicU64>,
+}
+
+impl<S> Watched<S> {
+    pub fn new(stream: S) -> Watched<S> {
+        Watched {
+            stream,
+            written: Arc::default(),
+        }
+    }
+
+    pub fn written(&self) -> Written {
+        Written {
+            now: Arc::clone(&self.written),
+            before: None,
+        }
+    }
+
+    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.written.fetch_add(bytes as u64, SeqCst);
+        }
+        written
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let watched = self.get_mut();
+        let written = Pin::new(&mut watched.stream).poll_write(cx, buf);
+        watched.wrote(written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let watched = self.get_mut();
+        let written = Pin::new(&mut watched.stream).poll_write_vectored(cx, bufs);
+        watched.wrote(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }
 

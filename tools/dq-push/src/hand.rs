@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::answer::Verdict;
@@ -25,6 +26,35 @@ pub enum End {
     Back,
 }
 
+/// How many there are, for those who wait until there is none.
+#[derive(Default)]
+pub struct Count(watch::Sender<usize>);
+
+/// Counts as one until it is dropped.
+pub struct Counted(watch::Sender<usize>);
+
+impl Count {
+    pub fn one(&self) -> Counted {
+        self.0.send_modify(|count| *count += 1);
+        Counted(self.0.clone())
+    }
+
+    pub fn is_none(&self) -> bool {
+        *self.0.borrow() == 0
+    }
+
+    pub async fn none(&self) {
+        // An error would mean that the sender is gone, but it is in self.
+        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
 #[derive(Default)]
 pub struct Hand(Mutex<State>);
 
@@ -39,6 +69,7 @@ struct Held {
     job: Arc<Job>,
     /// The running call; None once it has ended.
     call: Option<AbortHandle>,
+    counted: Option<Counted>,
 }
 
 impl Hand {
@@ -47,12 +78,27 @@ impl Hand {
     }
 
     /// Starts the call under the lock, for which its end waits: so the job is held before the call ends.
-    pub fn begin(&self, job: Arc<Job>, call: impl FnOnce(u64) -> AbortHandle) {
+    pub fn begin(&self, job: Arc<Job>, counted: Counted, call: impl FnOnce(u64) -> AbortHandle) {
         let mut state = self.state();
         state.last += 1;
         let number = state.last;
         let call = Some(call(number));
-        state.jobs.insert(number, Held { job, call });
+        let held = Held {
+            job,
+            call,
+            counted: Some(counted),
+        };
+        state.jobs.insert(number, held);
+    }
+
+    /// From now on it is none of those that a job that runs alone waits for.
+    pub fn uncount(&self, number: u64) {
+        let held = self
+            .state()
+            .jobs
+            .get_mut(&number)
+            .map(|it| it.counted.take());
+        drop(held);
     }
 
     /// Records the end of a call. False if the job was lost meanwhile: then there is no outcome.
@@ -77,7 +123,12 @@ impl Hand {
         let mut state = self.state();
         state.last += 1;
         let number = state.last;
-        state.jobs.insert(number, Held { job, call: None });
+        let held = Held {
+            job,
+            call: None,
+            counted: None,
+        };
+        state.jobs.insert(number, held);
         state.give_back(number);
     }
 
@@ -198,7 +249,7 @@ mod tests {
 
     fn begin(hand: &Hand) -> u64 {
         let mut number = 0;
-        hand.begin(job(), |it| {
+        hand.begin(job(), Count::default().one(), |it| {
             number = it;
             tokio::spawn(std::future::pending::<()>()).abort_handle()
         });
@@ -274,7 +325,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_broke_off_is_not_renewed() {
         let hand = Hand::default();
-        hand.begin(job(), |_| {
+        hand.begin(job(), Count::default().one(), |_| {
             tokio::spawn(async { panic!("a fault of ours") }).abort_handle()
         });
         while !hand.all().is_empty() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq_watch::read::target::Target;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, RedisError, Value};
 use tokio::time::timeout;
 
 pub type Wire = MultiplexedConnection;
@@ -20,6 +20,8 @@ pub enum Trouble {
     /// Concerns this queue alone, but all of it.
     OfQueue(String),
     Passing(String),
+    /// The server does not carry out this command.
+    Refused(String),
 }
 
 pub struct Source {
@@ -38,23 +40,32 @@ impl Source {
         }
     }
 
-    pub async fn connect(&self) -> Result<Wire, Trouble> {
+    /// Connects to the server that has the queue now; also returns where that is.
+    pub async fn connect(&self) -> Result<(Wire, ConnectionInfo), Trouble> {
         let moved = self.moved().clone();
-        let connected = self.connect_to(moved).await;
+        let connected = async {
+            let server = self.server(moved).await?;
+            Ok((self.connect_to(&server).await?, server))
+        };
+        let connected = connected.await;
         if connected.is_err() {
             *self.moved() = None;
         }
         connected
     }
 
-    async fn connect_to(&self, moved: Option<String>) -> Result<Wire, Trouble> {
+    async fn server(&self, moved: Option<String>) -> Result<ConnectionInfo, Trouble> {
         let there = moved.and_then(|address| self.target.at(&address));
         let target = there.unwrap_or_else(|| self.target.clone());
         let asked = tokio::task::spawn_blocking(move || target.server()).await;
         let info = asked.map_err(|error| Trouble::Passing(error.to_string()))?;
         let info = info.map_err(Trouble::Passing)?;
         let login = info.redis_settings().clone().set_db(self.db);
-        let client = Client::open(info.set_redis_settings(login));
+        Ok(info.set_redis_settings(login))
+    }
+
+    pub async fn connect_to(&self, server: &ConnectionInfo) -> Result<Wire, Trouble> {
+        let client = Client::open(server.clone());
         let client = client.map_err(|error| Trouble::Final(error.to_string()))?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(PATIENCE))
@@ -103,6 +114,7 @@ fn trouble(error: &RedisError) -> Trouble {
             "the server has not loaded the dq module (loadmodule /path/to/libdq.so)".to_owned(),
         ),
         "" => Trouble::Passing(error.to_string()),
+        code @ ("ERR" | "OOM" | "MAXBYTES") => Trouble::Refused(format!("{code} {detail}")),
         code => Trouble::Passing(format!("{code} {detail}")),
     }
 }
@@ -142,9 +154,10 @@ mod tests {
             "-MOVED 1 127.0.0.1:7001\r\n",
             "-CLUSTERDOWN Hash slot not served\r\n",
             "-MISCONF Errors writing to the AOF file\r\n",
-            "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
         ] {
             assert!(matches!(of(passing), Trouble::Passing(_)), "{passing}");
         }
+        let full = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+        assert!(matches!(of(full), Trouble::Refused(_)));
     }
 }

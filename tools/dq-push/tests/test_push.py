@@ -169,6 +169,46 @@ class Answers(PushTest):
         self.assertIn(b"refused", job(server, "a")["reason"])
 
 
+class Attempts(PushTest):
+    def lose(self, server, id):
+        """A worker takes the job and is lost."""
+        server.client.execute_command("DQ.POP", "q", "ID", id, "TTR", 1)
+        wait_until("its lease has ended", lambda: job(server, id)["state"] == b"ready")
+
+    def test_one_whose_workers_were_lost_runs_alone_at_its_last_attempt(self):
+        seen = {}
+
+        def answer(request):
+            seen[request.id] = receiver.now
+            if request.id == "killer":
+                others.wait(1)
+            return 200
+
+        server, others = self.server(), threading.Event()
+        receiver = self.receiver(answer)
+        add(server, "killer", "ATTEMPTS", 2)
+        self.lose(server, "killer")
+        for number in range(200):
+            add(server, f"a{number}")
+        self.push(server, config(receiver.url, "concurrency = 10"))
+        wait_until("all are done", lambda: length(server) == 0)
+        self.assertEqual((seen["killer"], len(seen)), (1, 201))
+        self.assertEqual(length(server, "DEAD"), 0)
+
+    def test_more_attempts_than_allowed(self):
+        server, receiver = self.server(), self.receiver()
+        rule = ("REPLACE", "EVERY", 3_600_000)
+        add(server, "a", *rule, "ATTEMPTS", 9, "AT", 1)
+        for _ in range(3):
+            self.lose(server, "a")
+        add(server, "a", *rule, "ATTEMPTS", 2)
+        self.push(server, config(receiver.url))
+        wait_until("dead", lambda: length(server, "DEAD") == 1)
+        self.assertEqual(receiver.requests.qsize(), 0)
+        dead = server.client.execute_command("DQ.PEEK", "q", "DEAD")[0][0].decode()
+        self.assertEqual(job(server, dead)["reason"], b"attempts used up; its workers were lost")
+
+
 class Addresses(PushTest):
     def test_own_network_is_refused_after_the_name_was_resolved(self):
         server, receiver = self.server(), self.receiver()
@@ -293,6 +333,30 @@ class Ends(PushTest):
         self.assertEqual(push.ended(), (0, ""))
         add(server, "a")
         self.assertEqual((length(server, "READY"), receiver.requests.qsize()), (1, 0))
+
+    def test_a_stop_while_writes_are_paused(self):
+        server, receiver = self.server(), self.receiver()
+        push = self.push(server, config(receiver.url))
+        wait_until("it waits", lambda: server.client.info("dq")["dq_waiting_clients"] == 1)
+        # The next fetch is held back: CLIENT UNBLOCK of it would end servers up to Redis 8.0 and Valkey 8.1.
+        server.client.client_pause(60_000, all=False)
+        server.client.execute_command("DQ.UNBLOCK", *[client["id"] for client in server.client.client_list()])
+        wait_until("it is held back", lambda: server.client.info("dq")["dq_waiting_clients"] == 0)
+        push.terminate()
+        self.assertEqual(push.ended()[0], 0)
+        server.client.client_unpause()
+        add(server, "a")
+        self.assertEqual((length(server, "READY"), receiver.requests.qsize()), (1, 0))
+
+    def test_a_user_that_may_not_end_waits(self):
+        server, receiver = self.server(), self.receiver()
+        server.client.execute_command("ACL", "SETUSER", "push", "on", ">secret", "~*", "+@all", "-dq.unblock")
+        push = self.push(server, config(receiver.url), "--user", "push", "-a", "secret")
+        wait_until("it waits", lambda: server.client.info("dq")["dq_waiting_clients"] == 1)
+        push.terminate()
+        code, said = push.ended()
+        self.assertEqual((code, said.count("dq.unblock")), (0, 1), said)
+        wait_until("its connection is closed", lambda: server.client.info("dq")["dq_waiting_clients"] == 0)
 
     def test_a_lost_job_is_cut_off(self):
         server, receiver, push, request, go = self.holding("lease = 6", jobs=1)

@@ -26,7 +26,7 @@ class OneOfMany(SettingsTest):
         server, receiver = self.server(), self.receiver()
         client = server.client
         client.set("text", "x")
-        words = "on >secret ~q ~text +client|id +client|unblock +dq.bpop +dq.pop +dq.ack +dq.nack +dq.touch +dq.get"
+        words = "on >secret ~q ~text +client|id +dq.unblock +dq.bpop +dq.pop +dq.ack +dq.nack +dq.touch +dq.get"
         client.execute_command("ACL", "SETUSER", "push", *words.split())
         lines = config(receiver.url) + config(receiver.url, name="text", top="") + config(receiver.url, name="denied", top="")
         push = self.push(server, lines, "--user", "push", "-a", "secret")

@@ -311,7 +311,12 @@ fn a_queue_is_not_moved_onto_itself() {
     let url = url_of(&server);
     for options in [&[][..], &["--delete-source"]] {
         let run = Command::new(env!("CARGO_BIN_EXE_dq-import"))
-            .args(["--from", &url, "--to", &url.replace("127.0.0.1", "localhost")])
+            .args([
+                "--from",
+                &url,
+                "--to",
+                &url.replace("127.0.0.1", "localhost"),
+            ])
             .args(["--queue", QUEUE, "dq", QUEUE])
             .args(options)
             .output();

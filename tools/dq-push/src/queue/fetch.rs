@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{cmd, Cmd, RedisResult, Value};
+use redis::{cmd, Cmd, ConnectionInfo, RedisResult, Value};
 use tokio::time::{sleep, timeout};
 
 use super::Queue;
@@ -20,6 +20,13 @@ const PROBE: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 1000;
 const WITHDRAWAL: Duration = Duration::from_secs(2);
 const BETWEEN_WITHDRAWALS: Duration = Duration::from_millis(50);
+
+/// The connection that fetches, with its number on its server.
+struct Line {
+    wire: Wire,
+    server: ConnectionInfo,
+    client: i64,
+}
 
 impl Queue {
     pub(super) async fn keep_fetching(self: Arc<Queue>) {
@@ -36,8 +43,8 @@ impl Queue {
     }
 
     async fn fetch_by_one_connection(self: &Arc<Queue>, troubles: &mut u32) -> Result<(), Trouble> {
-        let wire = tokio::select! {
-            wire = self.source.connect() => wire?,
+        let (wire, server) = tokio::select! {
+            connected = self.source.connect() => connected?,
             () = self.stop.wait() => return Ok(()),
         };
         let Value::Int(client) = self.source.ask(&wire, cmd("CLIENT").arg("ID")).await? else {
@@ -45,10 +52,16 @@ impl Queue {
                 "unexpected answer to CLIENT ID".to_owned(),
             ));
         };
+        let line = Line {
+            wire,
+            server,
+            client,
+        };
         self.metrics.up.store(true, Relaxed);
         loop {
             self.metrics.held.store(self.host.pace.is_open(), Relaxed);
             let taken = async {
+                self.caller.alone.none().await;
                 let most = self.host.pace.ready().await;
                 let mut places = Places::take(&self.own, &self.host).await.ok()?;
                 places.keep(most);
@@ -60,26 +73,20 @@ impl Queue {
                 places = taken => places,
             };
             let Some(places) = places else { return Ok(()) };
-            self.fetch(&wire, client, places).await?;
+            self.fetch(&line, places).await?;
             self.is_well();
             *troubles = 0;
         }
     }
 
     /// Fetches jobs; acknowledgements go in the same write.
-    async fn fetch(
-        self: &Arc<Queue>,
-        wire: &Wire,
-        client: i64,
-        mut places: Places,
-    ) -> Result<(), Trouble> {
+    async fn fetch(self: &Arc<Queue>, line: &Line, mut places: Places) -> Result<(), Trouble> {
+        let wire = &line.wire;
         let count = places.count().min(AT_ONCE);
         let ends = self.tell(wire, self.hand.take_done(AT_ONCE));
         let Some(turn) = self.host.turn() else {
-            let (told, answer) = tokio::join!(
-                ends,
-                self.wait_for(wire, client, self.bpop(count, self.wait()))
-            );
+            let (told, answer) =
+                tokio::join!(ends, self.wait_for(line, self.bpop(count, self.wait())));
             self.start_all(answer?, places)?;
             return told;
         };
@@ -95,7 +102,7 @@ impl Queue {
             return Ok(());
         };
         drop(places);
-        let answer = self.wait_for(wire, client, self.bpop(1, turn)).await?;
+        let answer = self.wait_for(line, self.bpop(1, turn)).await?;
         self.start_all(answer, place)
     }
 
@@ -125,8 +132,8 @@ impl Queue {
         command
     }
 
-    async fn wait_for(&self, wire: &Wire, client: i64, command: Cmd) -> Result<Value, Trouble> {
-        let mut wire = wire.clone();
+    async fn wait_for(&self, line: &Line, command: Cmd) -> Result<Value, Trouble> {
+        let mut wire = line.wire.clone();
         let mut asked = pin!(command.query_async(&mut wire));
         let told = |answer: RedisResult<Value>| answer.map_err(|error| self.source.trouble(&error));
         tokio::select! {
@@ -137,7 +144,7 @@ impl Queue {
                 let answered = async {
                     tokio::select! {
                         answer = &mut asked => told(answer),
-                        never = self.withdraw(client) => never,
+                        why = self.withdraw(line) => Err(Trouble::Passing(why)),
                     }
                 };
                 let late = |_| Trouble::Passing("no answer to a fetch that was cancelled".to_owned());
@@ -146,13 +153,30 @@ impl Queue {
         }
     }
 
-    /// Repeats it: the first time the server may not have seen the fetch yet.
-    async fn withdraw(&self, client: i64) -> Result<Value, Trouble> {
-        let mut unblock = cmd("CLIENT");
-        unblock.arg("UNBLOCK").arg(client);
+    /// Repeats it until the fetch answers: the server may not have seen the fetch yet, or holds it back during a
+    /// failover. It goes to the server that numbered the connection: on another one the number is another client's.
+    /// Returns why it is of no use; then the connection is closed.
+    async fn withdraw(&self, line: &Line) -> String {
+        let mut unblock = cmd("DQ.UNBLOCK");
+        unblock.arg(line.client);
+        let mut control = None;
         loop {
-            let control = self.control().await?;
-            self.source.ask(&control, &unblock).await?;
+            let asked = async {
+                let wire = match control.take() {
+                    Some(wire) => wire,
+                    None => self.source.connect_to(&line.server).await?,
+                };
+                self.source.ask(&wire, &unblock).await?;
+                Ok(wire)
+            };
+            match asked.await {
+                Ok(wire) => control = Some(wire),
+                Err(Trouble::Passing(_) | Trouble::Refused(_)) => {}
+                Err(Trouble::Final(why) | Trouble::OfQueue(why)) => {
+                    self.report(format!("DQ.UNBLOCK: {why}"), "the fetch is cut off");
+                    return why;
+                }
+            }
             sleep(BETWEEN_WITHDRAWALS).await;
         }
     }
@@ -162,7 +186,9 @@ impl Queue {
             .ok_or_else(|| Trouble::Passing("unexpected answer to a fetch".to_owned()))?;
         for job in jobs {
             match places.one() {
-                Some(place) if !self.stop.is_set() => self.start(job, place),
+                Some(place) if !self.stop.is_set() && self.caller.alone.is_none() => {
+                    self.start(job, place)
+                }
                 _ => {
                     self.hand.refuse(Arc::new(job));
                     self.bell.notify_one();

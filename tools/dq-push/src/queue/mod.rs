@@ -122,27 +122,42 @@ impl Queue {
         let job = Arc::new(job);
         let (queue, called) = (Arc::clone(self), Arc::clone(&job));
         self.host.pace.spend();
-        self.hand.begin(job, |number| {
+        let counted = self.caller.others.one();
+        self.hand.begin(job, counted, |number| {
             let call = async move {
+                let about = queue.about(&called).await;
+                if about.is_over(called.attempt) {
+                    let lost = Verdict::Fatal("attempts used up; its workers were lost".to_owned());
+                    queue.ended(number, lost);
+                    return;
+                }
+                let alone = match about.runs_alone(called.attempt) {
+                    true => Some(queue.alone(number).await),
+                    false => None,
+                };
                 let running = Running::new(&queue.metrics);
-                let group = queue.group(&called).await;
-                let receiver = queue.config.receiver(group.as_deref());
+                let receiver = queue.config.receiver(about.group.as_deref());
                 let begun = Instant::now();
                 let call = queue.caller.call(&queue.config, receiver, &called);
                 let Called { verdict, well } = call.await;
                 queue.host.pace.ended(well);
                 queue.metrics.held.store(queue.host.pace.is_open(), Relaxed);
                 drop(running);
-                queue.ended(number, verdict, begun.elapsed());
+                queue.metrics.called(&verdict, begun.elapsed());
+                queue.ended(number, verdict);
                 // After the outcome is known: the fetch that takes the place sends it.
-                drop(place);
+                drop((alone, place));
             };
             tokio::spawn(call).abort_handle()
         });
     }
 
-    fn ended(&self, number: u64, verdict: Verdict, took: Duration) {
-        self.metrics.called(&verdict, took);
+    async fn alone(&self, number: u64) -> impl Sized + '_ {
+        self.hand.uncount(number);
+        self.caller.turn_alone().await
+    }
+
+    fn ended(&self, number: u64, verdict: Verdict) {
         if self.hand.end(number, verdict) {
             self.bell.notify_one();
         }
@@ -154,7 +169,7 @@ impl Queue {
         if let Some(wire) = &*control {
             return Ok(wire.clone());
         }
-        let wire = self.source.connect().await?;
+        let (wire, _) = self.source.connect().await?;
         *control = Some(wire.clone());
         Ok(wire)
     }
@@ -197,7 +212,7 @@ impl Queue {
                 sleep(STOPPED).await;
                 true
             }
-            Trouble::Passing(why) => {
+            Trouble::Passing(why) | Trouble::Refused(why) => {
                 self.report(why, "trying again");
                 sleep(pause(*troubles)).await;
                 true

@@ -22,6 +22,27 @@ const AT_ONCE: usize = 1000;
 const FIRST_WAIT_MS: u64 = 1000;
 const LONGEST_WAIT_MS: u64 = 3_600_000;
 
+/// What the server knows of a job besides its delivery.
+#[derive(Default)]
+pub(super) struct About {
+    pub(super) group: Option<Vec<u8>>,
+    /// 0: none.
+    limit: u64,
+    lease_ended: bool,
+}
+
+impl About {
+    /// Its attempts were lowered, or its workers died too often.
+    pub(super) fn is_over(&self, attempt: u64) -> bool {
+        self.limit > 0 && attempt > self.limit
+    }
+
+    /// Its last worker may have died of it: at its last attempt it takes no other job along.
+    pub(super) fn runs_alone(&self, attempt: u64) -> bool {
+        attempt > 1 && attempt == self.limit && self.lease_ended
+    }
+}
+
 impl Queue {
     pub(super) async fn keep_telling(self: Arc<Queue>) {
         let mut troubles = 0;
@@ -80,25 +101,40 @@ impl Queue {
         if done.is_empty() {
             return Ok(());
         }
+        let mut heard = Ok(Value::Nil);
+        for keeps in [self.config.rules.keep_answers, false] {
+            heard = self.source.ask(wire, &self.ack(&done, keeps)).await;
+            match &heard {
+                // The work is done, whether its result can be kept or not.
+                Err(Trouble::Refused(why)) if keeps => self.report(
+                    format!("results are not kept: {why}"),
+                    "acknowledged without them",
+                ),
+                _ => break,
+            }
+        }
+        let resent: Vec<bool> = done.iter().map(|outcome| outcome.resent).collect();
+        let answers = self.settle(heard, done)?;
+        let answers = answers.as_sequence().unwrap_or_default().iter().zip(resent);
+        // What was acknowledged the first time no longer exists the second time.
+        let lost = answers.filter(|(answer, resent)| **answer == Value::Int(0) && !resent);
+        self.count_lost(lost.count() as u64);
+        Ok(())
+    }
+
+    fn ack(&self, done: &[Outcome], keeps: bool) -> Cmd {
         let mut ack = cmd("DQ.ACK");
-        let keeps = self.config.rules.keep_answers;
         ack.arg(&self.config.name)
-            .arg(if keeps { "RESULTS" } else { "WITHTOKENS" });
-        for Outcome { job, end, .. } in &done {
+            .arg(if keeps { "RESULTS" } else { "WITHTOKENS" })
+            .arg("IDS")
+            .arg(done.len());
+        for Outcome { job, end, .. } in done {
             ack.arg(&job.id).arg(&job.token);
             if let (true, End::Judged(Verdict::Done(answer))) = (keeps, end) {
                 ack.arg(answer.as_deref().unwrap_or_default());
             }
         }
-        let heard = self.source.ask(wire, &ack).await;
-        let resent = done.iter().any(|outcome| outcome.resent);
-        let count = done.len() as i64;
-        match self.settle(heard, done)? {
-            // What was acknowledged the first time no longer exists the second time.
-            Value::Int(acked) if !resent => self.count_lost((count - acked).max(0) as u64),
-            _ => {}
-        }
-        Ok(())
+        ack
     }
 
     async fn tell_back(&self, wire: &Wire, back: Vec<Outcome>) -> Result<(), Trouble> {
@@ -121,20 +157,16 @@ impl Queue {
     async fn tell_failure(&self, wire: &Wire, outcome: Outcome) -> Result<(), Trouble> {
         let heard = self.failure(wire, &outcome).await;
         let resent = outcome.resent;
-        match self.settle(heard, vec![outcome])? {
-            Value::Nil if !resent => self.count_lost(1),
-            _ => {}
+        let heard = self.settle(heard, vec![outcome])?;
+        if heard.as_sequence() == Some(&[Value::Nil]) && !resent {
+            self.count_lost(1);
         }
         Ok(())
     }
 
     async fn failure(&self, wire: &Wire, outcome: &Outcome) -> Result<Value, Trouble> {
         let job = &outcome.job;
-        let mut nack = cmd("DQ.NACK");
-        nack.arg(&self.config.name)
-            .arg(&job.id)
-            .arg("TOKEN")
-            .arg(&job.token);
+        let mut nack = for_all("DQ.NACK", &self.config.name, [job].into_iter());
         match &outcome.end {
             End::Judged(Verdict::Fatal(reason)) => nack.arg("FATAL").arg("REASON").arg(reason),
             End::Judged(Verdict::Again(Some(wait), reason)) => nack
@@ -155,36 +187,57 @@ impl Queue {
 
     /// Whether the job has a BACKOFF, its own or its queue's when it was added: only the server knows.
     async fn has_ladder(&self, wire: &Wire, job: &Job) -> Result<bool, Trouble> {
-        let backoff = self.field(wire, job, "backoff").await?;
-        Ok(backoff.as_sequence().is_some_and(|steps| !steps.is_empty()))
+        let fields = self.fields(wire, job).await?;
+        Ok(fields("backoff")
+            .as_sequence()
+            .is_some_and(|steps| !steps.is_empty()))
     }
 
-    async fn field(&self, wire: &Wire, job: &Job, name: &str) -> Result<Value, Trouble> {
+    /// The job's fields, by name.
+    async fn fields(
+        &self,
+        wire: &Wire,
+        job: &Job,
+    ) -> Result<impl Fn(&str) -> Value + use<>, Trouble> {
         let mut get = cmd("DQ.GET");
-        get.arg(&self.config.name).arg(&job.id);
+        get.arg(&self.config.name).arg(&job.id).arg("PREFIX").arg(0);
         let answer = self.source.ask(wire, &get).await?;
-        let fields = answer.as_sequence().unwrap_or_default();
-        let is_it =
-            |pair: &&[Value]| matches!(&pair[0], Value::BulkString(it) if it == name.as_bytes());
-        let found = fields.chunks_exact(2).find(is_it);
-        Ok(found.map_or(Value::Nil, |pair| pair[1].clone()))
+        Ok(move |name: &str| {
+            let fields = answer.as_sequence().unwrap_or_default();
+            let is_it = |pair: &&[Value]| matches!(&pair[0], Value::BulkString(it) if it == name.as_bytes());
+            let found = fields.chunks_exact(2).find(is_it);
+            found.map_or(Value::Nil, |pair| pair[1].clone())
+        })
     }
 
-    /// The job's group; the server is asked only if the configuration has groups, until it answers. If the job is lost
-    /// meanwhile, the call is aborted.
-    pub(super) async fn group(&self, job: &Job) -> Option<Vec<u8>> {
+    /// What the call needs to know of the job; the server is asked only about later attempts, and if the configuration
+    /// has groups, until it answers. If the job is lost meanwhile, the call is aborted.
+    pub(super) async fn about(&self, job: &Job) -> About {
         let mut troubles = 0;
-        while !self.config.groups.is_empty() {
-            let asked = async { self.field(&self.control().await?, job, "group").await };
-            match asked.await {
-                Ok(Value::BulkString(group)) => return Some(group),
-                Ok(_) => return None,
+        while job.attempt > 1 || !self.config.groups.is_empty() {
+            match self.ask_about(job).await {
+                Ok(about) => return about,
                 Err(_) => *self.control.lock().await = None,
             }
             troubles += 1;
             sleep(pause(troubles)).await;
         }
-        None
+        About::default()
+    }
+
+    async fn ask_about(&self, job: &Job) -> Result<About, Trouble> {
+        let fields = self.fields(&self.control().await?, job).await?;
+        Ok(About {
+            group: match fields("group") {
+                Value::BulkString(group) => Some(group),
+                _ => None,
+            },
+            limit: match fields("max-attempts") {
+                Value::Int(limit) => u64::try_from(limit).unwrap_or(0),
+                _ => 0,
+            },
+            lease_ended: fields("reason") == Value::BulkString(b"lease ended".to_vec()),
+        })
     }
 
     fn wait_ms(&self, attempt: u64) -> u64 {
