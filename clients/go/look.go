@@ -23,7 +23,17 @@ const (
 
 // Get returns everything about a job. The error is [ErrNotFound] if it does not exist.
 func (q *Queue) Get(ctx context.Context, id string) (*JobInfo, error) {
-	reply, err := found(q.do(ctx, words{"DQ.GET", q.key(id), id}))
+	return q.get(ctx, words{"DQ.GET", q.key(id), id})
+}
+
+// GetPrefix is as [Queue.Get], with only so many bytes of the payload, the next one, the result, and values of results
+// and steps.
+func (q *Queue) GetPrefix(ctx context.Context, id string, bytes int) (*JobInfo, error) {
+	return q.get(ctx, words{"DQ.GET", q.key(id), id, "PREFIX", bytes})
+}
+
+func (q *Queue) get(ctx context.Context, words words) (*JobInfo, error) {
+	reply, err := found(q.do(ctx, words))
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +52,17 @@ func found(reply any, err error) (any, error) {
 type PeekOptions struct {
 	Count        int // default: 1
 	Since, Until time.Time
+	Prefix       *int // how many bytes of each payload; nil: all
 }
 
-// Peek returns the first jobs of each shard that are in a state, in that state's order. It changes nothing.
+// Peek returns the first jobs of each shard that are in a state, in that state's order. It changes nothing. A shard ends
+// its answer after 16 MB of payloads: fewer than Count are not always all, unless Prefix is 0.
 func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]Peeked, error) {
 	o := or(options, &PeekOptions{})
 	rest := words{string(state)}.instant("FROM", o.Since).instant("TO", o.Until).add("COUNT", max(1, o.Count))
+	if o.Prefix != nil {
+		rest = rest.add("PREFIX", *o.Prefix)
+	}
 	replies, err := q.each(ctx, "DQ.PEEK", rest...)
 	var found []Peeked
 	for _, reply := range replies {

@@ -68,16 +68,25 @@ type Peeked struct {
 	At       time.Time
 	Attempts int
 	Priority int
+	// PayloadBytes is the payload's whole length, where Payload is cut too.
+	PayloadBytes int64
 }
 
 func peekedOf(rows []any) []Peeked {
 	var found []Peeked
 	for _, each := range rows {
-		if row := asList(each); len(row) == 5 {
-			found = append(found, Peeked{
-				asText(row[0]), asBytes(row[1]), asTime(row[2]), int(asInt(row[3])), int(asInt(row[4])),
-			})
+		row := asList(each)
+		if len(row) < 5 {
+			continue
 		}
+		job := Peeked{
+			asText(row[0]), asBytes(row[1]), asTime(row[2]), int(asInt(row[3])), int(asInt(row[4])), 0,
+		}
+		job.PayloadBytes = int64(len(job.Payload))
+		if len(row) > 5 {
+			job.PayloadBytes = asInt(row[5])
+		}
+		found = append(found, job)
 	}
 	return found
 }

@@ -26,7 +26,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     // With tokens and IDS each id has an answer of its own.
     let each = ids.count().filter(|_| step > 1);
     let acked = change(ctx, args, |queue, now, effects| {
-        let mut replies = Elements::begin_fixed(ctx, each);
+        let mut replies = each.map(|count| Elements::begin_fixed(ctx, Some(count)));
         let acks = ids.indices().filter(|&at| {
             let id = args.get(at).unwrap_or_default();
             let claim = if step > 1 {
@@ -36,7 +36,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             };
             let result = if step == 3 { args.get(at + 2) } else { None };
             let is_acked = queue.ack(id, claim, result, now, effects);
-            if each.is_some() {
+            if let Some(replies) = &mut replies {
                 ctx.reply_integer(is_acked.into());
                 replies.count();
             }

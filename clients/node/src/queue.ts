@@ -218,16 +218,31 @@ export class Queue<T = any> extends Outcomes<T> {
 
   // --- Queries
 
-  /** Everything about one job; null if there is no such job. */
-  async get(id: Bytes): Promise<JobInfo | null> {
-    return jobInfo(asMap(await this.one(id, 'DQ.GET')), this.codec);
+  /**
+   * Everything about one job; null if there is no such job. With `prefix`, only so many bytes of the payload, the next
+   * one, the result, and values of results and steps.
+   */
+  async get(id: Bytes, options: { prefix?: number } = {}): Promise<JobInfo | null> {
+    const { prefix } = takes('get', options, { prefix: 1 });
+    return jobInfo(asMap(await this.one(id, 'DQ.GET', ...words.value('PREFIX', prefix))), this.codec);
   }
 
-  /** The first jobs of a state, in that state's order (of each shard). */
-  async peek(state: State, options: { count?: number; since?: Date; until?: Date } = {}): Promise<Peeked[]> {
-    const { count: most = 1, since, until } = takes('peek', options, { count: 1, since: 1, until: 1 });
-    const span = [...words.instant('FROM', since), ...words.instant('TO', until)];
-    const replies = (await this.each('DQ.PEEK', state, ...span, 'COUNT', most)) as any[][][];
+  /**
+   * The first jobs of a state, in that state's order (of each shard). With `prefix`, only so many bytes of each payload.
+   * A shard ends its answer after 16 MB of payloads: fewer than `count` are not always all, unless `prefix` is 0.
+   */
+  async peek(
+    state: State,
+    options: { count?: number; since?: Date; until?: Date; prefix?: number } = {},
+  ): Promise<Peeked[]> {
+    const {
+      count: most = 1,
+      since,
+      until,
+      prefix,
+    } = takes('peek', options, { count: 1, since: 1, until: 1, prefix: 1 });
+    const rest = [...words.instant('FROM', since), ...words.instant('TO', until), ...words.value('PREFIX', prefix)];
+    const replies = (await this.each('DQ.PEEK', state, ...rest, 'COUNT', most)) as any[][][];
     return replies.flat().map(peeked);
   }
 

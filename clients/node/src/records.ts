@@ -30,6 +30,8 @@ export interface Peeked {
   at: Date | null;
   attempts: number;
   priority: number;
+  /** The payload's whole length, where `payload` is cut too. */
+  payloadBytes: number;
 }
 
 /** A group that holds jobs. */
@@ -84,8 +86,15 @@ export function reserved(key: Buffer, row: any[], codec: Codec): ReservedJob {
   };
 }
 
-export function peeked([id, payload, at, attempts, priority]: any[]): Peeked {
-  return { id: toText(id), payload, at: maybeFromMs(at), attempts: Number(attempts), priority: Number(priority) };
+export function peeked([id, payload, at, attempts, priority, length = payload.length]: any[]): Peeked {
+  return {
+    id: toText(id),
+    payload,
+    at: maybeFromMs(at),
+    attempts: Number(attempts),
+    priority: Number(priority),
+    payloadBytes: Number(length),
+  };
 }
 
 export function group([name, waiting, held]: any[]): Group {

@@ -259,6 +259,11 @@ def every_command_is_a_method(world):
     assert call("get", id="nobody") is None
     assert call("len") == 2 and call("len", state="delayed") == 1
     assert [it["id"] for it in call("peek", state="delayed", count=5)] == ["later"]
+    whole = call("get", id="a")
+    (cut,) = call("peek", state="ready", prefix=0)
+    assert cut["id"] == "a" and cut["payload_bytes"] == whole["payload_bytes"] > 2
+    cut = call("get", id="a", prefix=2)
+    assert cut["payload"] != whole["payload"] and cut["payload_bytes"] == whole["payload_bytes"]
     assert sorted(call("scan")[1]) == ["a", "later"]
     assert call("reschedule", ids=["later"], delay=60_000) == 1
     (popped,) = call("pop", count=5, ttr=30_000)

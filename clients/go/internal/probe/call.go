@@ -49,6 +49,7 @@ type args struct {
 	Grace      int64
 	Jitter     int64
 	Buckets    int
+	Prefix     *int
 	Duration   int64
 	Repeat     int
 	MaxLen     *int
@@ -293,7 +294,11 @@ func totals(t dq.Totals) fields {
 func look(ctx context.Context, q *dq.Queue, method string, a args) (any, error) {
 	switch method {
 	case "get":
-		job, err := q.Get(ctx, a.ID)
+		get := q.Get
+		if a.Prefix != nil {
+			get = func(ctx context.Context, id string) (*dq.JobInfo, error) { return q.GetPrefix(ctx, id, *a.Prefix) }
+		}
+		job, err := get(ctx, a.ID)
 		if err != nil {
 			return orNothing(err)
 		}
@@ -302,12 +307,18 @@ func look(ctx context.Context, q *dq.Queue, method string, a args) (any, error) 
 			"id": job.ID, "payload": base64.StdEncoding.EncodeToString(job.Payload), "state": job.State,
 			"priority": job.Priority, "due": msOf(job.Due), "deadline": msOf(job.Deadline), "ttr": job.TTR.Milliseconds(),
 			"attempts": job.Attempts, "max_attempts": job.MaxAttempts, "token": token, "reason": job.Reason,
+			"payload_bytes": job.PayloadBytes,
 		}, err
 	case "peek":
-		found, err := q.Peek(ctx, dq.State(a.State), &dq.PeekOptions{Count: a.Count, Since: instant(a.Since), Until: instant(a.Until)})
+		found, err := q.Peek(ctx, dq.State(a.State), &dq.PeekOptions{
+			Count: a.Count, Since: instant(a.Since), Until: instant(a.Until), Prefix: a.Prefix,
+		})
 		out := []any{}
 		for _, job := range found {
-			out = append(out, fields{"id": job.ID, "at": msOf(job.At), "attempts": job.Attempts, "priority": job.Priority})
+			out = append(out, fields{
+				"id": job.ID, "at": msOf(job.At), "attempts": job.Attempts, "priority": job.Priority,
+				"payload_bytes": job.PayloadBytes,
+			})
 		}
 		return out, err
 	case "scan":

@@ -241,9 +241,13 @@ class Commands(Outcomes):
 
     # --- Queries
 
-    def get(self, id: Bytes) -> Optional[JobInfo]:
-        """Everything about one job; None if there is no such job."""
-        return self._one(id, "DQ.GET", words.bytes_of(id), read=lambda reply: JobInfo.read(as_map(reply)))
+    def get(self, id: Bytes, *, prefix: Optional[int] = None) -> Optional[JobInfo]:
+        """Everything about one job; None if there is no such job.
+
+        With ``prefix``, only so many bytes of the payload, the next one, the result, and values of results and steps.
+        """
+        options = words.value("PREFIX", prefix)
+        return self._one(id, "DQ.GET", words.bytes_of(id), *options, read=lambda reply: JobInfo.read(as_map(reply)))
 
     def peek(
         self,
@@ -252,11 +256,19 @@ class Commands(Outcomes):
         count: int = 1,
         since: Optional[datetime] = None,
         until: Optional[datetime] = None,
+        prefix: Optional[int] = None,
     ) -> list[Peeked]:
-        """The first jobs of a state ("delayed", "ready", "blocked", "done", ...), in its order (of each shard)."""
+        """The first jobs of a state ("delayed", "ready", "blocked", "done", ...), in its order (of each shard).
+
+        With ``prefix``, only so many bytes of each payload. A shard ends its answer after 16 MB of payloads: fewer than
+        ``count`` are not always all, unless ``prefix`` is 0.
+        """
         options = [state, *words.instant("FROM", since), *words.instant("TO", until), "COUNT", count]
         return self._each(
-            "DQ.PEEK", *options, read=lambda replies: [Peeked.read(row) for all in replies for row in all]
+            "DQ.PEEK",
+            *options,
+            *words.value("PREFIX", prefix),
+            read=lambda replies: [Peeked.read(row) for all in replies for row in all],
         )
 
     def scan(

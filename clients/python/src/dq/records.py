@@ -54,11 +54,13 @@ class Peeked:
     """When the job is due, its lease ends, or it died, depending on the state that was asked for."""
     attempts: int
     priority: int
+    payload_bytes: int
+    """The payload's whole length, where ``payload`` is cut too."""
 
     @staticmethod
     def read(row: list[Any]) -> Peeked:
-        id, payload, at, attempts, priority = row
-        return Peeked(id_from(id), payload, from_ms(at), attempts, priority)
+        id, payload, at, attempts, priority, *length = row
+        return Peeked(id_from(id), payload, from_ms(at), attempts, priority, *(length or [len(payload)]))
 
 
 @dataclass(frozen=True)

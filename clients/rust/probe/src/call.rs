@@ -234,17 +234,19 @@ fn shown(job: &JobInfo) -> Value {
         "id": job.id, "payload": STANDARD.encode(&job.payload), "state": job.state.word(), "priority": job.priority,
         "due": ms(job.due), "deadline": ms(job.deadline), "ttr": job.ttr.as_millis() as u64, "attempts": job.attempts,
         "max_attempts": job.max_attempts, "token": job.token, "reason": job.reason, "progress": job.progress,
-        "group": job.group,
+        "group": job.group, "payload_bytes": job.payload_bytes,
     })
 }
 
 async fn look(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>, Error> {
     Ok(Some(match method {
-        "get" => queue
-            .get(a.text("id"))
-            .await?
-            .as_ref()
-            .map_or(Value::Null, shown),
+        "get" => {
+            let found = match a.number("prefix") {
+                Some(bytes) => queue.get_prefix(a.text("id"), bytes as usize).await?,
+                None => queue.get(a.text("id")).await?,
+            };
+            found.as_ref().map_or(Value::Null, shown)
+        }
         "peek" => {
             let mut peek = Peek::new().count(a.number("count").unwrap_or(1) as usize);
             if let Some(from) = a.instant("since") {
@@ -253,8 +255,16 @@ async fn look(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>
             if let Some(to) = a.instant("until") {
                 peek = peek.to(to);
             }
+            if let Some(bytes) = a.number("prefix") {
+                peek = peek.prefix(bytes as usize);
+            }
             let found = queue.peek(a.state().unwrap_or(State::Ready), peek).await?;
-            let row = |job: &dq_redis::Peeked| json!({ "id": job.id, "at": ms(job.at), "attempts": job.attempts, "priority": job.priority });
+            let row = |job: &dq_redis::Peeked| {
+                json!({
+                    "id": job.id, "at": ms(job.at), "attempts": job.attempts, "priority": job.priority,
+                    "payload_bytes": job.payload_bytes,
+                })
+            };
             found.iter().map(row).collect()
         }
         "scan" => {

@@ -18,6 +18,7 @@ pub struct Peek {
     count: Option<usize>,
     from: Option<SystemTime>,
     to: Option<SystemTime>,
+    prefix: Option<usize>,
 }
 
 impl Peek {
@@ -41,6 +42,12 @@ impl Peek {
     /// No job after this instant.
     pub fn to(mut self, to: SystemTime) -> Self {
         self.to = Some(to);
+        self
+    }
+
+    /// Only so many bytes of each payload.
+    pub fn prefix(mut self, bytes: usize) -> Self {
+        self.prefix = Some(bytes);
         self
     }
 }
@@ -101,9 +108,25 @@ impl Scan {
 impl Queue {
     /// Everything about a job; `None` if it does not exist.
     pub async fn get(&self, id: impl AsRef<[u8]>) -> Result<Option<JobInfo>, Error> {
-        let id = id.as_ref();
+        self.get_of(id.as_ref(), None).await
+    }
+
+    /// As [`Queue::get`], with only so many bytes of the payload, the next one, the result, and values of results and
+    /// steps.
+    pub async fn get_prefix(
+        &self,
+        id: impl AsRef<[u8]>,
+        bytes: usize,
+    ) -> Result<Option<JobInfo>, Error> {
+        self.get_of(id.as_ref(), Some(bytes)).await
+    }
+
+    async fn get_of(&self, id: &[u8], prefix: Option<usize>) -> Result<Option<JobInfo>, Error> {
         let mut get = cmd("DQ.GET");
         get.arg(&**self.key(id)).arg(id);
+        if let Some(bytes) = prefix {
+            get.arg("PREFIX").arg(bytes);
+        }
         match self.ask(id, &get).await? {
             Value::Nil => Ok(None),
             fields => Ok(Some(JobInfo::of(fields))),
@@ -130,13 +153,17 @@ impl Queue {
         }
     }
 
-    /// The first jobs of each shard that are in a state, in that state's order. Changes nothing.
+    /// The first jobs of each shard that are in a state, in that state's order. Changes nothing. A shard ends its answer
+    /// after 16 MB of payloads: fewer than `count` are not always all, unless [`Peek::prefix`] is 0.
     pub async fn peek(&self, state: State, options: Peek) -> Result<Vec<Peeked>, Error> {
         let replies = self.each("DQ.PEEK", |words| {
             words.arg(state.word());
             instant(words, "FROM", options.from);
             instant(words, "TO", options.to);
             words.arg("COUNT").arg(options.count.unwrap_or(1).max(1));
+            if let Some(bytes) = options.prefix {
+                words.arg("PREFIX").arg(bytes);
+            }
         });
         Ok(replies
             .await?

@@ -132,15 +132,20 @@ pub struct Peeked {
     pub attempts: u32,
     /// Smaller is delivered first.
     pub priority: i32,
+    /// The payload's whole length, where `payload` is cut too.
+    pub payload_bytes: u64,
 }
 
 impl Peeked {
     pub(super) fn of(row: Value) -> Option<Self> {
-        let [id, payload, at, attempts, priority] =
-            <[Value; 5]>::try_from(values::list(row)).ok()?;
+        let mut row = values::list(row);
+        let length = (row.len() > 5).then(|| row.pop()).flatten();
+        let [id, payload, at, attempts, priority] = <[Value; 5]>::try_from(row).ok()?;
+        let payload = values::bytes(payload)?;
         Some(Peeked {
             id: values::text(id)?,
-            payload: values::bytes(payload)?,
+            payload_bytes: length.map_or(payload.len() as u64, |it| values::int(&it) as u64),
+            payload,
             at: values::instant(&at),
             attempts: values::int(&attempts) as u32,
             priority: values::int(&priority) as i32,

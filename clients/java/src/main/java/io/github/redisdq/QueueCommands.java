@@ -226,7 +226,16 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** Everything about a job; null if it does not exist. */
     public JobInfo get(String id) {
-        return JobInfo.of(Reply.map(shards.one(new Words("DQ.GET").add(shards.key(id)).add(id))), codec());
+        return get(id, null);
+    }
+
+    /**
+     * As {@link #get(String)}, with only so many bytes of the payload, the next one, the result, and values of results
+     * and steps; null: all.
+     */
+    public JobInfo get(String id, Integer prefix) {
+        Words words = new Words("DQ.GET").add(shards.key(id)).add(id).value("PREFIX", prefix);
+        return JobInfo.of(Reply.map(shards.one(words)), codec());
     }
 
     /** The first jobs of each shard that are in a state, in that state's order. Changes nothing. */
@@ -236,7 +245,16 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** As {@link #peek(State, int)}, from {@code since} to {@code until}; either may be null. */
     public List<Peeked> peek(State state, int count, Instant since, Instant until) {
-        Words rest = new Words(state.name()).value("FROM", since).value("TO", until).value("COUNT", count);
+        return peek(state, count, since, until, null);
+    }
+
+    /**
+     * As {@link #peek(State, int, Instant, Instant)}, with only so many bytes of each payload; null: all. A shard ends
+     * its answer after 16 MB of payloads: fewer than {@code count} are not always all, unless {@code prefix} is 0.
+     */
+    public List<Peeked> peek(State state, int count, Instant since, Instant until, Integer prefix) {
+        Words rest = new Words(state.name()).value("FROM", since).value("TO", until);
+        rest.value("COUNT", count).value("PREFIX", prefix);
         List<Peeked> found = new ArrayList<>();
         shards.each("DQ.PEEK", rest).forEach(rows -> Reply.list(rows).forEach(row -> found.add(Peeked.of(Reply.list(row)))));
         return found;

@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -212,11 +213,14 @@ final class Calls {
 
     private static Object look(DqQueue queue, String method, JsonNode args) {
         Integer count = args.hasNonNull("count") ? args.get("count").asInt() : null;
+        Integer prefix = args.hasNonNull("prefix") ? args.get("prefix").asInt() : null;
         switch (method) {
             case "get":
-                return info(queue.get(args.get("id").asText()));
+                return info(queue.get(args.get("id").asText(), prefix));
             case "peek":
-                return queue.peek(state(args), count == null ? 1 : count).stream().map(job -> Map.of("id", job.id())).toList();
+                return queue.peek(state(args), count == null ? 1 : count, null, null, prefix).stream()
+                        .map(job -> Map.of("id", job.id(), "payload_bytes", job.payloadBytes()))
+                        .toList();
             case "scan":
                 Page<String> page = queue.scan(args.path("cursor").asText("0"), 0, state(args), null, count);
                 return Arrays.asList(page.cursor(), page.found());
@@ -270,6 +274,8 @@ final class Calls {
         out.put("token", job.token());
         out.put("attempts", job.attempts());
         out.put("reason", job.reason());
+        out.put("payload", Base64.getEncoder().encodeToString(job.payload()));
+        out.put("payload_bytes", job.payloadBytes());
         return out;
     }
 
