@@ -15,7 +15,9 @@ mod module {
     use crate::commands::table;
     use crate::server::allocator::ServerAlloc;
     use crate::server::api::{self, command_info, Ctx};
-    use crate::server::{config, datatype, events, info, load, reclaim, timer, worker};
+    use crate::server::{
+        client_eviction, config, datatype, events, info, load, reclaim, timer, worker,
+    };
     use redis_module::{raw, RedisString};
     use std::ffi::c_int;
 
@@ -59,6 +61,7 @@ mod module {
         timer::start(ctx, worker::run);
         reclaim::start();
         worker::role_is(ctx.flags().is_master());
+        client_eviction::warn(ctx);
         true
     }
 }

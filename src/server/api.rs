@@ -187,9 +187,15 @@ impl<'a> Ctx<'a> {
         Flags(unsafe { api!(RedisModule_GetContextFlags, self.raw) })
     }
 
-    pub fn is_older_than_7_2(self) -> bool {
+    /// As the server tells modules: of Valkey a Redis that it is compatible with.
+    pub fn redis_version(self) -> (u32, u32, u32) {
         // SAFETY: takes no arguments.
-        unsafe { api!(RedisModule_GetServerVersion) < 0x0007_0200 }
+        let packed = unsafe { api!(RedisModule_GetServerVersion) } as u32;
+        (packed >> 16, packed >> 8 & 0xff, packed & 0xff)
+    }
+
+    pub fn is_older_than_7_2(self) -> bool {
+        self.redis_version() < (7, 2, 0)
     }
 
     pub fn selected_db(self) -> c_int {

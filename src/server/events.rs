@@ -3,8 +3,8 @@
 
 use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
-    agenda, async_load, awaits, blocked, imports, reclaim, renamed, replicate, replication_needed,
-    sleep, timer, trimmed, unowned_slots, worker,
+    agenda, async_load, awaits, blocked, client_eviction, imports, reclaim, renamed, replicate,
+    replication_needed, sleep, timer, trimmed, unowned_slots, worker,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -24,7 +24,7 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
             Some(on_role_change),
         ),
         (raw::REDISMODULE_EVENT_FORK_CHILD, Some(on_news)),
-        (raw::REDISMODULE_EVENT_CONFIG, Some(on_news)),
+        (raw::REDISMODULE_EVENT_CONFIG, Some(on_config)),
         (raw::REDISMODULE_EVENT_REPLICA_CHANGE, Some(on_news)),
         (raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, Some(on_async_load)),
         (raw::REDISMODULE_EVENT_CRON_LOOP, Some(on_cron)),
@@ -204,6 +204,20 @@ unsafe extern "C" fn on_news(
     guarded("an event", (), || {
         replication_needed::may_have_begun();
         note_new_subscribers();
+    });
+}
+
+unsafe extern "C" fn on_config(
+    ctx: *mut raw::RedisModuleCtx,
+    event: raw::RedisModuleEvent,
+    sub: u64,
+    data: *mut c_void,
+) {
+    // SAFETY: as the server has called this.
+    unsafe { on_news(ctx, event, sub, data) };
+    guarded("the config event", (), || {
+        // SAFETY: the server passes a live context, and with this event the changes.
+        unsafe { client_eviction::warn_if_changed(Ctx::new(ctx), &*data.cast()) };
     });
 }
 

@@ -10,6 +10,7 @@ pub mod arrival;
 pub mod async_load;
 pub mod awaits;
 pub mod blocked;
+pub mod client_eviction;
 pub mod clock;
 pub mod config;
 pub mod datatype;

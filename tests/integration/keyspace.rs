@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::probe::show;
-use crate::scene::{let_pass, now_ms, pair, Delivery, Lines, Scene};
+use crate::scene::{let_pass, now_ms, pair, Delivery, Dice, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 
 /// A queue with every kind of deadline, in `soon_ms`; ids say what each job is for. Returns the first instant at which
@@ -310,6 +310,33 @@ fn migrate_takes_leases_and_deadlines_along() {
     assert_eq!(left_behind.try_read(Duration::ZERO), None);
     client.says("DQ.ADD q late x", "'late'");
     assert_eq!(left_behind.delivery().id, "late");
+}
+
+/// As docs/cluster.md says.
+#[test]
+fn migrate_of_more_than_the_target_takes_leaves_the_queue() {
+    let source = Server::start();
+    let target = Server::builder()
+        .config("proto-max-bulk-len", "1mb")
+        .start();
+    let mut client = source.raw();
+    // The server compresses what repeats.
+    let mut dice = Dice::new(1);
+    let payload: Vec<u8> = (0..1 << 20).map(|_| dice.next() as u8).collect();
+    client.call(&[b"DQ.ADD", b"big", b"a", &payload]);
+    client.says("DQ.ADD first a x", "'a'");
+    let migrate = |keys: &str| format!("MIGRATE 127.0.0.1 {} {keys}", target.port());
+    for line in ["big 0 10000", "\"\" 0 10000 KEYS first big"] {
+        let refused = client.ask(&migrate(line));
+        let is_refused = refused.starts_with("-IOERR ") || refused.contains("invalid bulk length");
+        assert!(is_refused, "{refused}");
+        client.says("EXISTS big", "1");
+    }
+    let mut there = target.raw();
+    there.says("EXISTS big", "0");
+    there.says("CONFIG SET proto-max-bulk-len 2mb", "+OK");
+    client.says(&migrate("\"\" 0 10000 REPLACE KEYS first big"), "+OK");
+    there.says("EXISTS first big", "2");
 }
 
 #[test]

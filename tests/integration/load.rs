@@ -220,3 +220,32 @@ fn a_foreign_module_of_this_name_is_refused() {
     let refused = server.raw().ask(&format!("MODULE LOAD {}", module()));
     assert!(refused.starts_with("-ERR Error loading"), "{refused}");
 }
+
+/// All servers here are older than the patched versions.
+#[test]
+fn warns_of_evicted_clients() {
+    const WARNING: &str = "maxmemory-clients is not 0";
+    let count = |server: &Server| server.log().matches(WARNING).count();
+    for (value, warnings) in [("0", 0), ("0%", 0), ("5%", 1), ("100mb", 1)] {
+        let builder = Server::builder();
+        let server = match value {
+            "0" => builder,
+            value => builder.config("maxmemory-clients", value),
+        };
+        let server = server.start();
+        assert_eq!(count(&server), warnings, "{value}");
+    }
+    let server = Server::start();
+    let mut client = server.raw();
+    for (line, warnings) in [
+        ("hz 20", 0),
+        ("maxmemory-clients 5%", 1),
+        ("hz 20", 1),
+        ("hz 10 maxmemory-clients 200mb", 2),
+        ("maxmemory-clients 0", 2),
+        ("maxmemory 1gb", 2),
+    ] {
+        client.says(&format!("CONFIG SET {line}"), "+OK");
+        assert_eq!(count(&server), warnings, "{line}");
+    }
+}

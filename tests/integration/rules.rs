@@ -29,6 +29,10 @@ fn acl_sees_every_key() {
     ] {
         is_refused(&mut worker, line);
     }
+    // The server knows of the first key only.
+    admin.says("ACL DRYRUN worker DQ.BPOP q x 0", "+OK");
+    let refused = admin.ask("ACL DRYRUN worker DQ.BPOP x q 0");
+    assert!(refused.contains("permissions"), "{refused}");
     worker.begin("DQ.BPOP q2 q 0 COUNT 1");
     assert!(worker.reply().contains("'a'"));
     let mut reader = login(&server, "reader");
