@@ -5,7 +5,8 @@
 CARGO ?= $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
 HOST ?= 127.0.0.1
 PORT ?= 6379
-PREFIX ?= /usr/local
+# Where the system's server can load the module from.
+PREFIX ?= $(if $(DESTDIR),/usr/local,$(shell tools/install/install.sh --prefix))
 MODULE_FOLDER ?= $(PREFIX)/lib/redis/modules
 BOARD ?= 127.0.0.1:6390
 

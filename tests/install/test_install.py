@@ -76,6 +76,33 @@ class Install(unittest.TestCase):
                 db.execute_command("DQ.PEEK", "q", "READY")
         wait_until("the server's end", lambda: server.process.poll() is not None)
 
+    def test_the_systems_unit_is_looked_at(self):
+        """Debian's executes files in /usr/lib and /lib alone."""
+        units, rest = f"{self.root}/units", f"{self.root}/rest"
+        os.makedirs(f"{rest}/valkey-server.service.d")
+        os.mkdir(units)
+        environment = {**os.environ, "DQ_UNITS": f"{units} {rest}"}
+
+        def told(*arguments):
+            return subprocess.run([TOOL, *arguments], capture_output=True, text=True, check=True, env=environment)
+
+        def write(file, *lines):
+            with open(file, "w") as unit:
+                unit.write("\n".join(["[Service]", *lines, ""]))
+
+        folder = f"{self.root}/modules"
+        self.assertEqual(told("--prefix").stdout, "/usr/local\n")
+        self.assertEqual(told(MODULE, folder).stderr, "")
+        write(f"{rest}/valkey-server.service", "NoExecPaths=/", "ExecPaths=/usr/bin/valkey-server /usr/lib /lib")
+        self.assertEqual(told("--prefix").stdout, "/usr\n")
+        self.assertIn("valkey-server.service executes no files there", told(MODULE, folder).stderr)
+        self.assertEqual(told(MODULE, folder, f"{self.root}/package").stderr, "", "for another machine")
+        write(f"{rest}/valkey-server.service.d/own.conf", f"ExecPaths={folder} -/usr/local/lib/")
+        self.assertEqual(told("--prefix").stdout, "/usr/local\n")
+        self.assertEqual(told(MODULE, folder).stderr, "")
+        write(f"{units}/valkey-server.service", "ExecStart=/usr/bin/valkey-server", "NoExecPaths=/opt")
+        self.assertEqual(told("--prefix").stdout, "/usr/local\n")
+
     def test_a_relative_prefix_is_refused(self):
         run = tool(MODULE, "modules", self.root, check=False)
         self.assertNotEqual(run.returncode, 0)
