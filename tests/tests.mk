@@ -98,7 +98,8 @@ test-blocks: ## the programs in README.md and docs/clients, and those of web fra
 packages: ## wheels, sdists, npm tarball, Go module, jars, crate, into target/packages; LANGUAGES=python. Nothing is published
 	@mkdir -p '$(TARGET)/packages'
 	@for language in $(or $(LANGUAGES),celery dramatiq go java node python rust taskiq); do \
-		tools/packages/$$language.sh build '$(TARGET)/packages' || exit; \
+		case $$language in node) need=node20 ;; go | java) need=$$language ;; rust) need="cargo cc" ;; *) need=fetch ;; esac; \
+		tools/install/setup.sh $$need && tools/packages/$$language.sh build '$(TARGET)/packages' || exit; \
 	done
 	@ls '$(TARGET)/packages'
 

@@ -129,6 +129,38 @@ class Setup(unittest.TestCase):
         self.assertIn("That failed. All that was said is in target/servers.log; at last:\n  ERROR: no network\n"
                       "  Could not get valkey-9.1.\n", said)
 
+    def test_a_half_made_environment_is_made_anew(self):
+        shutil.copy(os.path.join(ROOT, "tools/install/python.sh"), os.path.join(self.root, "tools/install"))
+        os.symlink(shutil.which("chmod"), os.path.join(self.programs, "chmod"))
+        os.makedirs(os.path.join(self.root, "target/venv/bin"))
+        made = os.path.join(self.root, "target/venv/bin/python")
+        # It has no pip yet, and so no module.
+        os.symlink(self.program("half", "exit 1"), made)
+        self.program("python3", f"""case $* in
+            *'-m venv'*) rm {made}; echo '#!/bin/sh' >{made}; chmod +x {made} ;;
+            *'import ensurepip'*) ;;
+            *) exit 1 ;;
+        esac""")
+        self.assertEqual(self.setup("--check", "python"), (0, ""))
+        run = subprocess.run([os.path.join(self.root, "tools/install/python.sh"), "redis"], capture_output=True, text=True,
+                             env={"PATH": self.programs})
+        self.assertEqual((run.returncode, run.stdout), (0, made + "\n"), run.stderr)
+
+    def test_packages_get_what_they_lack(self):
+        for name in "Makefile", "tests/tests.mk", "benches/bench.mk":
+            os.makedirs(os.path.join(self.root, os.path.dirname(name)), exist_ok=True)
+            shutil.copy(os.path.join(ROOT, name), os.path.join(self.root, name))
+        os.mkdir(os.path.join(self.root, "tools/packages"))
+        for name in "install/setup.sh", "packages/node.sh", "packages/celery.sh", "packages/rust.sh":
+            with open(os.path.join(self.root, "tools", name), "w") as file:
+                file.write('#!/bin/sh\necho "${0##*/} $1 $2" >>called\n')
+            os.chmod(file.name, 0o755)
+        run = subprocess.run(["make", "-s", "packages", "LANGUAGES=node celery rust"], cwd=self.root, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with open(os.path.join(self.root, "called")) as called:
+            self.assertEqual([" ".join(line.split()[:3]) for line in called if line.startswith("setup.sh")],
+                             ["setup.sh node20", "setup.sh fetch", "setup.sh cargo cc"])
+
     def test_what_to_get_on_macos_is_named_only_there(self):
         os.unlink(os.path.join(self.programs, "uname"))
         for system in "Linux", "Darwin":

@@ -13,6 +13,7 @@ echo "Getting $module into target/venv ..." >&2
 mkdir -p target
 exec 9>>target/venv.lock
 ! command -v flock >/dev/null || flock 9
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2
+# One whose making was interrupted has no pip.
+"$venv/bin/python" -c 'import pip' 2>/dev/null || python3 -m venv --clear "$venv" >&2
 [ "$module" = pip ] || "$venv/bin/python" -m pip -q --disable-pip-version-check install "$module" >&2
 echo "$venv/bin/python"

@@ -56,7 +56,7 @@ has_lint() { "$CARGO" clippy --version >/dev/null 2>&1 && "$CARGO" fmt --version
 
 has_python() { # with redis-py, or able to get it (see python.sh)
     command -v python3 >/dev/null || return 1
-    python3 -c 'import redis' 2>/dev/null || [ -x target/venv/bin/python ] ||
+    python3 -c 'import redis' 2>/dev/null || target/venv/bin/python -c 'import pip' 2>/dev/null ||
         python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 

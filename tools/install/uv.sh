@@ -8,7 +8,7 @@ folder=$PWD/target/tools/uv
 mkdir -p "$folder"
 exec 9>>"$folder.lock"
 ! command -v flock >/dev/null || flock 9
-if [ ! -x "$folder/bin/uv" ]; then
+if ! "$folder/bin/uv" --version >/dev/null 2>&1; then
     python=$(tools/install/python.sh pip)
     "$python" -m pip -q --disable-pip-version-check --no-input install --root-user-action ignore --upgrade --target "$folder" uv==0.13.9 >&2
 fi

@@ -24,7 +24,7 @@ exec 9>>"$folder/lock"
 # For a package that is installed from a folder of this project, its pyproject.toml counts, too.
 # shellcheck disable=SC2046 # a list of words
 new=$(cat "$wanted" $(sed -n 's|^-e \([^[]*\).*|\1/pyproject.toml|p' "$wanted"))
-if [ "$new" != "$(cat "$folder/installed" 2>/dev/null)" ]; then
+if [ "$new" != "$(cat "$folder/installed" 2>/dev/null)" ] || ! "$folder/bin/python" -c '' 2>/dev/null; then
     with_uv || with_pip
     printf '%s\n' "$new" >"$folder/installed"
 fi
