@@ -49,10 +49,16 @@ LIBRARY = @$(ON) tools/testing/library.sh
 
 help: ## this list
 	@sed -n 's/^\([a-z -]*\):.*## /  make \1\t/p; s/^# --- \(.*\)/\n\1:/p' $(MAKEFILE_LIST) | \
-	awk -F '\t' 'NF < 2 { print; next } { printf "%-24s %s\n", $$1, $$2 }'
+	awk -F '\t' -v wide=$(or $(COLUMNS),80) 'NF < 2 { print; next } \
+	{ line = sprintf("%-24s", $$1); if (length($$1) > 24) { print line; line = sprintf("%24s", "") } \
+	  count = split($$2, words, " "); \
+	  for (i = 1; i <= count; i++) { \
+	    if (length(line " " words[i]) > wide && line !~ /^ *$$/) { print line; line = sprintf("%24s", "") } line = line " " words[i] } \
+	  print line }'
 	@echo
-	@echo "Settings: DQ_SERVER=path/to/redis-server (all that starts one), SERVERS='paths' (test-all), HOST=, PORT= (run, top, board, shop),"
-	@echo "PREFIX=/usr/local (install, uninstall), SECONDS= (soak, fuzz)"
+	@echo 'Settings: DQ_SERVER=path/to/redis-server (all that starts one),'
+	@echo "SERVERS='paths' (test-all), HOST=, PORT= (run, top, board, shop),"
+	@echo 'PREFIX=/usr/local (install, uninstall), SECONDS= (soak, fuzz)'
 
 # --- Using it
 

@@ -1,9 +1,8 @@
 # What tests dq. `need`, `module` and `program` are defined in the Makefile, which includes this file.
 
 # The server's allocator, which the module uses, does not exist in a test: so tests are built without the module, and
-# those that need a server start one that loads $(MODULE). Most tests spend their time waiting, so more run at once than
-# there are cores.
-TEST = $(CHECKED) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} tools/testing/test.sh $(CARGO) test --no-default-features --no-fail-fast
+# those that need a server start one that loads $(MODULE).
+TEST = $(CHECKED) tools/testing/test.sh $(CARGO) test --no-default-features --no-fail-fast
 # The module that tests/integration/broken.rs breaks: built before the tests, so that it delays none of them.
 BREAKABLE = @$(CHECKED) $(CARGO) build -q --release -p dq-breakable --target-dir target
 TESTS_IN_RUST = $(CHECKED) $(CARGO) test --no-default-features --no-run --all-targets

@@ -195,6 +195,17 @@ class Sum(unittest.TestCase):
         limit, most = run.stdout.split()[:2]
         self.assertEqual(limit, most)
 
+    def test_memory_bounds_how_many_tests_run_at_once(self):
+        environment = {name: value for name, value in os.environ.items() if name != "RUST_TEST_THREADS"}
+        for megabytes, given, bounds in [(100, {}, (1, 1)), (1200, {}, (1, 2)), (1_000_000, {}, (1, 6)), (100, {"RUST_TEST_THREADS": "9"}, (9, 9))]:
+            with tempfile.NamedTemporaryFile("w") as file:
+                file.write(f"MemTotal: 1 kB\nMemAvailable:   {megabytes * 1024} kB\n")
+                file.flush()
+                run = subprocess.run(
+                    [os.path.join(ROOT, "tools/testing/test.sh"), "sh", "-c", "echo $RUST_TEST_THREADS"], capture_output=True, text=True,
+                    env={**environment, "DQ_SERVER": "", "MEMINFO": file.name, **given}, check=True)
+            self.assertTrue(bounds[0] <= int(run.stdout.split()[0]) <= bounds[1], run.stdout)
+
     def test_a_line_is_shown_when_it_is_said(self):
         """What runs ends when its first line has come out."""
         with subprocess.Popen(
@@ -206,6 +217,11 @@ class Sum(unittest.TestCase):
             first = run.stdout.readline()
             end.cancel()
         self.assertEqual((first, late.is_set()), ("Compiling\n", False), "it came only when all was over")
+
+    def test_help_fits_a_terminal(self):
+        said = subprocess.run(["make", "-s", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("\n  make test-top ", said)
+        self.assertEqual([line for line in said.splitlines() if len(line) > 80], [])
 
     def test_make_test_goes_on(self):
         for target in "test", "test-all", "test-clients":

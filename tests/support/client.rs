@@ -28,6 +28,8 @@ macro_rules! try_cmd {
 pub struct Client {
     socket: Socket,
     parser: Parser,
+    /// What was sent last without waiting, for the message if no reply comes.
+    sent: String,
 }
 
 impl Client {
@@ -36,6 +38,7 @@ impl Client {
         Client {
             socket,
             parser: Parser::new(),
+            sent: String::new(),
         }
     }
 
@@ -81,6 +84,7 @@ impl Client {
 
     /// Sends without waiting: for blocking commands. The reply comes with `receive`.
     pub fn send(&mut self, command: &redis::Cmd) {
+        self.sent = printable(command);
         self.socket
             .write_all(&command.get_packed_command())
             .expect("connection is open");
@@ -88,7 +92,10 @@ impl Client {
 
     #[track_caller]
     pub fn receive(&mut self) -> Result<Value, String> {
-        refused(self.read().expect("a reply"))
+        match self.read() {
+            Ok(reply) => refused(reply),
+            Err(error) => panic!("no reply to {}: {error}", self.sent),
+        }
     }
 
     fn read(&mut self) -> RedisResult<Value> {

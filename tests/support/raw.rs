@@ -164,6 +164,8 @@ pub struct Raw {
     socket: Socket,
     received: Vec<u8>,
     whole: Whole,
+    /// The beginning of what was sent last, for the message if no reply comes.
+    sent: Vec<u8>,
 }
 
 impl Raw {
@@ -172,16 +174,18 @@ impl Raw {
             socket,
             received: Vec::new(),
             whole: Whole::NONE,
+            sent: Vec::new(),
         }
     }
 
+    #[track_caller]
     pub fn send(&mut self, bytes: &[u8]) {
-        let sent = self.socket.write_all(bytes);
-        sent.expect("the server takes the bytes");
+        assert!(self.try_send(bytes), "the server takes the bytes");
     }
 
     /// Sends bytes; returns whether the server could take them.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.sent = bytes[..bytes.len().min(200)].to_vec();
         self.socket.write_all(bytes).is_ok()
     }
 
@@ -199,7 +203,8 @@ impl Raw {
             None => {
                 let begin = &self.received[..self.received.len().min(1000)];
                 let (length, begin) = (self.received.len(), begin.escape_ascii());
-                panic!("no reply within {PATIENCE:?}; so far {length} bytes: {begin}")
+                let sent = self.sent.escape_ascii();
+                panic!("no reply within {PATIENCE:?} to {sent}; so far {length} bytes: {begin}")
             }
         }
     }

@@ -5,6 +5,21 @@ set -eu
 [ -z "${DQ_SERVER:-}" ] || echo "Tests against $("$DQ_SERVER" --version)"
 # A login has a limit of 1024 open files; some tests have thousands of connections.
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
+# How many tests run at once: most of them wait most of the time, so three for each processor, up to six; and one for each
+# 512 MB that this machine, or container, has left, as each starts servers.
+at_once() {
+    cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+    free=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' "${MEMINFO:-/proc/meminfo}" 2>/dev/null)
+    limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
+    [ "$limit" = max ] || limit=$(((limit - $(sed -n 's/^anon //p' /sys/fs/cgroup/memory.stat)) / 1048576))
+    echo "$((3 * cores)) ${free:-max} $limit" | awk '{
+        most = 6
+        if ($1 < most) most = $1
+        for (i = 2; i <= 3; i++) if ($i != "max" && int($i / 512) < most) most = int($i / 512)
+        print most < 1 ? 1 : most
+    }'
+}
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(at_once)}"
 output=$(mktemp)
 trap 'rm -f "$output" "$output.status"' EXIT
 # mawk, Debian's default, buffers 4096 bytes of lines: minutes of silence while tests are built.
