@@ -140,7 +140,13 @@ fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
         end -= 1 + usize::from(option.takes_value);
         first = Some(option);
     }
-    if end < 3 || !is_like_number(args.get(end - 1).unwrap_or_default()) {
+    let has_timeout =
+        |end: usize| end >= 3 && is_like_number(args.get(end - 1).unwrap_or_default());
+    let is_lease = first.is_some_and(|option| option.text == "LEASE");
+    if is_lease && !has_timeout(end) && has_timeout(end + 2) {
+        // No option: a key of this name. COUNT and TTR are refused, as the timeout is often forgotten.
+        end += 2;
+    } else if !has_timeout(end) {
         // An option without its value is where the timeout should be.
         if let Some(option) = option_at(args, end - 1, true).or(first) {
             return Err(no_timeout(option.text));

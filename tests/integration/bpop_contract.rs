@@ -192,7 +192,7 @@ fn a_forgotten_timeout() {
         ("none q COUNT 5", "COUNT"),
         ("none q p NOACK TTR 5", "NOACK"),
         ("q withterms", "WITHTERMS"),
-        ("q LEASE 5000", "LEASE"),
+        ("q LEASE x", "LEASE"),
         ("q none LEASE", "LEASE"),
     ] {
         p.unseen(
@@ -200,6 +200,24 @@ fn a_forgotten_timeout() {
             &format!("-ERR timeout is missing before {word}"),
         );
     }
+    // LEASE is a key where it would leave no timeout.
+    p.run("DEL q");
+    p.run("DQ.ADD lease a x");
+    for line in [
+        "lease 0.01",
+        "q lease 0.01",
+        "q none lease 0.01 NOACK",
+        "q lease 0 COUNT 1",
+        "7 lease 0 COUNT 1",
+        "q lease lease 0.01 LEASE 5000",
+        "q lease 0.01 lease 5000",
+    ] {
+        let reply = p.ask(&format!("DQ.BPOP {line}"));
+        assert!(reply.contains("'lease'"), "{line}: {reply}");
+        p.run("DQ.DEL lease a");
+        p.run("DQ.ADD lease a x");
+    }
+    p.says("DQ.BPOP q 0.01 LEASE 5000", "nil*");
     // What looks like a number is a wrong one.
     for wrong in ["1s", "nan", ".", "-inf", "\"\""] {
         let reply = p.ask(&format!("DQ.BPOP none {wrong} COUNT 5"));
