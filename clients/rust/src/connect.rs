@@ -2,7 +2,9 @@
 
 use redis::aio::MultiplexedConnection;
 use redis::{cmd, AsyncConnectionConfig, Client, Cmd, RedisConnectionInfo, RedisError, Value};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -37,6 +39,60 @@ pub(crate) async fn connect(client: &Client) -> Result<MultiplexedConnection, Re
     match tokio::time::timeout(2 * CONNECT, made).await {
         Ok(made) => made,
         Err(_) => Err(silent()),
+    }
+}
+
+/// A connection on which a command waits, and which server that is.
+#[derive(Clone)]
+pub(crate) struct Waiter {
+    pub connection: MultiplexedConnection,
+    /// The server's number of the connection; `None`: `CLIENT ID` or `DQ.UNBLOCK` is refused.
+    pub number: Option<i64>,
+    server: Client,
+    other: Arc<Mutex<Option<MultiplexedConnection>>>,
+}
+
+impl Waiter {
+    pub async fn new((mut connection, server): (MultiplexedConnection, Client)) -> Self {
+        let number = match connection
+            .send_packed_command(cmd("CLIENT").arg("ID"))
+            .await
+        {
+            Ok(Value::Int(number)) => Some(number),
+            _ => None,
+        };
+        Waiter {
+            connection,
+            number,
+            server,
+            other: Arc::default(),
+        }
+    }
+
+    /// Ends what waits on the connection, by another one to the same server. False: the server refuses that.
+    pub async fn unblock(&self) -> bool {
+        let Some(number) = self.number else {
+            return false;
+        };
+        let mut other = self.other.lock().await;
+        let mut open = match other.take() {
+            Some(open) => open,
+            None => match connect(&self.server).await {
+                Ok(made) => made,
+                Err(_) => return true, // the connection that waits meets the same trouble
+            },
+        };
+        match open
+            .send_packed_command(cmd("DQ.UNBLOCK").arg(number))
+            .await
+        {
+            Ok(Value::ServerError(_)) => false,
+            Ok(_) => {
+                *other = Some(open);
+                true
+            }
+            Err(_) => true,
+        }
     }
 }
 

@@ -33,6 +33,7 @@ struct Read {
     dq: Option<Value>,
     #[serde(default, deserialize_with = "given")]
     kind: Option<Value>,
+    #[serde(default, deserialize_with = "raw")]
     data: Option<Box<RawValue>>,
     #[serde(default, deserialize_with = "given")]
     headers: Option<Value>,
@@ -41,6 +42,11 @@ struct Read {
 /// `Some` also if the value is null.
 fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
+}
+
+/// `Some` also if the value is null: a job of a kind may have no data.
+fn raw<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    <Box<RawValue>>::deserialize(from).map(Some)
 }
 
 impl Envelope {

@@ -12,7 +12,7 @@ use std::task::Poll;
 
 /// Errors that are each other's sources, perhaps in a circle.
 const MOST_SOURCES: usize = 100;
-const LONGEST_TEXT: usize = 1 << 14;
+const LONGEST_TEXT: usize = crate::core::LONGEST_REASON;
 
 /// What a panic said.
 #[derive(Debug, thiserror::Error)]

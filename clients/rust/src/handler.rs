@@ -142,7 +142,8 @@ impl Handler {
         self
     }
 
-    /// After how many failed deliveries a job is dead (0: no limit). The job's own limit goes first.
+    /// After how many deliveries a job is dead (0: no limit). The least of this, the job's own limit and its queue's
+    /// counts.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.shape.attempts = attempts;
         self

@@ -2,10 +2,10 @@
 
 use crate::attempt::Attempt;
 use crate::codec::{decoded, Codec, Json};
-use crate::core::{Delivered, Event, Serial, Why};
+use crate::core::{limit, Delivered, Event, Serial, Why, LONGEST_REASON};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
-use crate::guard::Kept;
+use crate::guard::{clean, Kept};
 use crate::result::{encode, Before};
 use crate::source::Source;
 use crate::values::at_ms;
@@ -88,11 +88,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Inner {
     pub fn new(delivered: Arc<Delivered>, attempts: u32, desk: Desk) -> Arc<Self> {
-        let max_attempts = if delivered.terms.max_attempts > 0 {
-            delivered.terms.max_attempts
-        } else {
-            attempts
-        };
+        let max_attempts = limit(&delivered, attempts);
         let attempt = Mutex::new(Attempt::of(&delivered.steps));
         Arc::new(Inner {
             delivered,
@@ -227,7 +223,7 @@ impl<T> Job<T> {
         self.inner.delivered.attempt
     }
 
-    /// The limit of the job, else of its handler; 0: no limit.
+    /// The least of the limits of the job, its queue and its handler; 0: no limit.
     pub fn max_attempts(&self) -> u32 {
         self.inner.max_attempts
     }
@@ -331,6 +327,7 @@ impl<T> Job<T> {
         } else {
             format!("{fraction} {text}")
         };
+        let text = clean(text, LONGEST_REASON);
         self.inner.send(|serial| Event::Progress(serial, text));
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use serde::ser::{self, Error, Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::cell::Cell;
 
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Strict(value))
@@ -16,7 +17,36 @@ struct Strict<T>(T);
 
 impl<T: Serialize + ?Sized> Serialize for Strict<&T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let _level = Level::enter()?;
         self.0.serialize(Strict(to))
+    }
+}
+
+/// Deeper data is refused: it would use up the thread's stack.
+const DEEPEST: usize = 500;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How deep the value is that is serialized on this thread.
+struct Level;
+
+impl Level {
+    fn enter<E: Error>() -> Result<Self, E> {
+        if DEPTH.get() == DEEPEST {
+            return Err(E::custom(format_args!(
+                "it is nested deeper than {DEEPEST}"
+            )));
+        }
+        DEPTH.set(DEPTH.get() + 1);
+        Ok(Level)
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 

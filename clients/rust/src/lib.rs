@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod attempt;
+mod bounds;
 mod cluster;
 mod codec;
 mod connect;

@@ -104,12 +104,13 @@ impl Connection {
     }
 
     async fn open(&self, turn: Turn) -> Result<MultiplexedConnection, RedisError> {
-        let mut made = self.server.connect(&self.key).await?;
+        let (mut made, server) = self.server.connect(&self.key).await?;
+        let mut number = None;
         if self.line.name != Name::Control {
             let mut ask = cmd("CLIENT");
             ask.arg("ID");
             // If `CLIENT ID` is forbidden, the connection is closed to end a wait.
-            let number = match made.send_packed_command(&ask).await {
+            number = match made.send_packed_command(&ask).await {
                 Ok(Value::Int(number)) => Some(number as u64),
                 Ok(Value::ServerError(error)) if error.code() != "NOPERM" => {
                     return Err(error.into())
@@ -117,8 +118,9 @@ impl Connection {
                 Err(error) => return Err(error),
                 _ => None,
             };
-            self.tell(Event::Opened(self.line, turn, number));
         }
+        let server = server.get_connection_info().addr().to_string().into();
+        self.tell(Event::Opened(self.line, turn, number, server));
         Ok(made)
     }
 

@@ -37,6 +37,13 @@ fn workers() -> std::sync::MutexGuard<'static, HashMap<u64, UnboundedSender<Even
     WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Stops the workers of this process; those that stop already end their drain.
+pub(crate) fn stop_all() {
+    workers()
+        .values()
+        .for_each(|worker| _ = worker.send(Event::Stop));
+}
+
 /// A server, its name among places, and the keys that one `DQ.BPOP` there waits for.
 pub(crate) type Place = (Server, String, Vec<Member>);
 
@@ -367,7 +374,7 @@ fn say(said: &Said) {
                 warn,
                 job = named(job).0,
                 kind,
-                "no handler for this kind, gave the job back"
+                "no handler for this kind, the attempt failed"
             );
         }
         Said::RunsHere(job) => {
@@ -379,6 +386,25 @@ fn say(said: &Said) {
                 "a job that still runs here was delivered again, gave it back"
             );
         }
+        Said::UsedUp(job) => {
+            let (id, queue) = named(job);
+            log!(
+                warn,
+                job = id,
+                queue,
+                "the attempts of a job are used up, and its workers were lost: it is dead"
+            );
+        }
+        Said::NoUnblock(error) => log!(
+            warn,
+            error,
+            "DQ.UNBLOCK is refused: connections that wait are closed at the stop"
+        ),
+        Said::NoReasons(error) => log!(
+            warn,
+            error,
+            "DQ.GET is refused: a job that may have killed its worker is not run alone"
+        ),
         Said::Deaf(error) => log!(
             info,
             error,

@@ -107,8 +107,13 @@ impl Server {
         master: &str,
         url: &str,
     ) -> Result<Self, Error> {
-        let sentinels: Vec<&str> = sentinels.into_iter().collect();
-        let name = format!("{master} of {}", sentinels.join(" "));
+        let sentinels: Result<Vec<ConnectionInfo>, _> = sentinels
+            .into_iter()
+            .map(IntoConnectionInfo::into_connection_info)
+            .collect();
+        let sentinels = sentinels.map_err(unfit)?;
+        let places: Vec<String> = sentinels.iter().map(|one| one.addr().to_string()).collect();
+        let name = format!("{master} of {}", places.join(" ")); // their URLs may have passwords
         let info = url.into_connection_info().map_err(unfit)?;
         let node = SentinelNodeConnectionInfo::default()
             .set_redis_connection_info(info.redis_settings().clone());
@@ -145,27 +150,27 @@ impl Server {
 
     // --- Connections
 
-    /// Opens a separate connection to the server that has the key.
-    pub(crate) async fn connect(&self, key: &[u8]) -> Result<MultiplexedConnection, RedisError> {
-        match &self.0.place {
-            Place::One(client) => connect(client).await,
+    /// Opens a separate connection to the server that has the key, and says which one that is.
+    pub(crate) async fn connect(
+        &self,
+        key: &[u8],
+    ) -> Result<(MultiplexedConnection, Client), RedisError> {
+        let client = match &self.0.place {
+            Place::One(client) => client.clone(),
             Place::Sentinel {
                 sentinel,
                 master,
                 node,
             } => {
-                let client = sentinel
-                    .lock()
-                    .await
-                    .async_master_for(master, Some(node))
-                    .await?;
-                connect(&client).await
+                let mut sentinel = sentinel.lock().await;
+                sentinel.async_master_for(master, Some(node)).await?
             }
             Place::Cluster { .. } => {
                 let node = self.0.node_of(slot_of(key), true).await?;
-                connect(&Client::open(node)?).await
+                Client::open(node)?
             }
-        }
+        };
+        Ok((connect(&client).await?, client))
     }
 
     async fn shared(
@@ -179,7 +184,7 @@ impl Server {
         }
         let made = match node {
             Some(node) => connect(&Client::open(node.clone())?).await?,
-            None => self.connect(key).await?,
+            None => self.connect(key).await?.0,
         };
         self.opened().insert(name.clone(), made.clone());
         Ok((name, made))

@@ -1,6 +1,7 @@
 //! Steps, signals and children of a job: what a handler keeps, so that its next attempt goes on from there.
 
 use crate::attempt::{read_results, write_results, OnDead, WaitFor};
+use crate::bounds;
 use crate::core::{Event, JobKey, Suspension, Why};
 use crate::error::Suspended;
 use crate::error::{BoxError, Error};
@@ -58,6 +59,7 @@ impl<T> Job<T> {
         if self.inner.attempt().enter(name)?.is_some() {
             return Ok(());
         }
+        bounds::lengths([("duration", Some(duration), 0)])?;
         if let Desk::Inline = self.inner.desk {
             return self.keep(name, Vec::new()).await;
         }
@@ -86,6 +88,7 @@ impl<T> Job<T> {
         timeout: Duration,
     ) -> Result<Option<R>, Error> {
         self.still_ours()?;
+        bounds::lengths([("timeout", Some(timeout), 0)])?;
         let marker = format!("dq:wait:{name}");
         let (value, state) = {
             let mut attempt = self.inner.attempt();
@@ -197,6 +200,7 @@ impl<T> Job<T> {
     /// delivery.
     pub async fn set_cost(&self, cost: u32) -> Result<(), Error> {
         self.still_ours()?;
+        bounds::between("cost", cost.into(), "", 1, 1_000_000)?;
         let Desk::Worker { source, .. } = &self.inner.desk else {
             return Ok(()); // without a server there are no rates
         };
@@ -302,7 +306,11 @@ impl<T> Job<T> {
             return Err(needs_server("spawn"));
         };
         let JobKey { key, id: parent } = &self.inner.delivered.job;
-        match job.given_id() {
+        let given = job.given_id();
+        if let Some(id) = &given {
+            bounds::id(id)?;
+        }
+        match given {
             Some(id) if source.shards.has(key, &id) => Ok(id),
             Some(id) => Err(Error::Usage(format!(
                 "job {} must be in the shard of the job that spawns it: leave its id out",

@@ -227,8 +227,9 @@ pub(crate) fn judge(error: &BoxError, sorts: &Sorts, one_waits: bool) -> Verdict
             _ => {}
         }
         if each.is::<Unencodable>() {
+            let reason = clean(text_of(*each), LONGEST_REASON);
             return Verdict {
-                end: sorts.failed(&all, text_of(*each)),
+                end: End::GaveUp { reason }, // the work is done: no other attempt can help
                 is_meant: false,
             };
         }

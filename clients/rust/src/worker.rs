@@ -363,7 +363,7 @@ impl Drop for OnDrop {
     }
 }
 
-/// Waits for SIGINT or SIGTERM.
+/// Waits for SIGINT or SIGTERM. A second one ends the drain of all workers of this process.
 pub async fn shutdown() {
     #[cfg(unix)]
     {
@@ -372,10 +372,17 @@ pub async fn shutdown() {
             signal(SignalKind::interrupt()),
             signal(SignalKind::terminate()),
         ) {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
+            let mut next = async move || {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+            };
+            next().await;
+            tokio::spawn(async move {
+                next().await;
+                crate::rim::stop_all();
+            });
             return;
         }
     }

@@ -15,7 +15,7 @@ pub(super) const GATHER_FOR: Duration = Duration::from_millis(1);
 const GATHER_UP_TO: usize = 100;
 /// Outcomes in one write, after which a heartbeat may be due.
 const TELL_AT_ONCE: usize = 500;
-const UNBLOCK_AGAIN: Duration = Duration::from_millis(5);
+pub(super) const UNBLOCK_AGAIN: Duration = Duration::from_millis(50);
 const PROGRESS_EACH: Duration = Duration::from_secs(1);
 
 pub(super) fn progress(of: &Delivered, text: &str) -> Cmd {
@@ -35,11 +35,15 @@ impl Core {
         if !self.links[link].control.is_free(now) {
             return;
         }
+        if self.links[link].control.server.is_none() && self.wants_unblock(link, now) {
+            return self.open_control(link);
+        }
         let mut commands = Vec::new();
         let beats = self.due_for_beat(link, now);
         self.touch(link, beats, None, now, &mut commands);
         self.relet(link, now, &mut commands);
         self.unblock(link, now, &mut commands);
+        self.ask_reasons(link, &mut commands);
         self.return_all(link, &mut commands);
         if self.may_tell(link, now) {
             for outcome in self.take_outcomes(link, TELL_AT_ONCE, now) {
@@ -47,9 +51,19 @@ impl Core {
             }
         }
         self.send_progress(link, now, &mut commands);
-        if commands.is_empty() {
-            return;
+        if !commands.is_empty() {
+            self.send_control(link, commands);
         }
+    }
+
+    /// Opens the connection, as it must be known to which server it leads.
+    fn open_control(&mut self, link: usize) {
+        let asked = &mut self.links[link].control.asked;
+        asked.push_back(Asked::Opening);
+        self.send_control(link, Vec::new());
+    }
+
+    fn send_control(&mut self, link: usize, commands: Vec<Cmd>) {
         let link_of = &mut self.links[link];
         link_of.control.rests_until = None;
         let line = Line {
@@ -128,60 +142,6 @@ impl Core {
                 into,
             );
             relets = rest;
-        }
-    }
-
-    // --- Withdrawing what waits
-
-    fn unblock(&mut self, link: usize, now: Instant, into: &mut Vec<Cmd>) {
-        let is_recalled = std::mem::take(&mut self.links[link].is_recalled);
-        if let (true, Some(number)) = (is_recalled, self.links[link].waiting.number) {
-            self.ask_unblock(link, number, into);
-        }
-        let is_due = self.links[link].unblocks_at.is_none_or(|at| at <= now);
-        if !self.is_working() && is_due && self.links[link].waiting.is_fetching() {
-            self.links[link].unblocks_at = Some(now + UNBLOCK_AGAIN);
-            let waiting = Line {
-                link,
-                name: Name::Waiting,
-            };
-            match self.links[link].waiting.number {
-                Some(number) => self.ask_unblock(link, number, into),
-                None => self.close(waiting, "withdrawn", now),
-            }
-        }
-        for at in 0..self.links[link].ears.len() {
-            let ear = &mut self.links[link].ears[at];
-            if let (true, Some(number)) = (ear.takes_unblock(now), ear.state.number) {
-                self.ask_unblock(link, number, into);
-            }
-        }
-    }
-
-    fn ask_unblock(&mut self, link: usize, number: u64, into: &mut Vec<Cmd>) {
-        let mut unblock = cmd("CLIENT");
-        unblock.arg("UNBLOCK").arg(number);
-        into.push(unblock);
-        self.links[link].control.asked.push_back(Asked::Unblock);
-    }
-
-    /// If `CLIENT UNBLOCK` is forbidden, the connection is closed instead.
-    pub(super) fn unblocked(&mut self, link: usize, reply: &Value, now: Instant) {
-        let Value::ServerError(error) = reply else {
-            return;
-        };
-        if error.code() == "NOPERM" {
-            self.links[link].is_recallable = false;
-        }
-        if !self.is_working() && self.links[link].waiting.is_fetching() {
-            self.close(
-                Line {
-                    link,
-                    name: Name::Waiting,
-                },
-                "withdrawn",
-                now,
-            );
         }
     }
 
@@ -315,14 +275,13 @@ impl Core {
             let ready =
                 |outcome: &Outcome| outcome.not_before.max(link.gathers_until).unwrap_or(now);
             let outcome = link.outcomes.iter().map(ready).min();
-            let unblock = if !self.is_working() && link.waiting.is_fetching() {
-                link.unblocks_at
-            } else {
-                None
-            };
+            let withdraws = !self.is_working() || self.alone.is_some() && link.is_recallable;
+            let is_fetching = link.waiting.is_fetching();
+            let unblock = link.unblocks_at.filter(|_| withdraws && is_fetching);
             let ears = link.ears.iter().filter_map(|ear| ear.unblocks_at).min();
-            let at_once = (link.is_recalled || !link.relets.is_empty() || !link.returns.is_empty())
-                .then_some(now);
+            let has_more =
+                !(link.relets.is_empty() && link.returns.is_empty() && link.suspects.is_empty());
+            let at_once = (link.is_recalled || has_more).then_some(now);
             let first = [
                 beat,
                 outcome,

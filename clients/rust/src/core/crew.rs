@@ -35,12 +35,15 @@ impl Core {
 
     /// How many jobs can start, whatever their kinds, plus how many may be fetched ahead.
     fn free(&self) -> usize {
+        if self.alone.is_some() {
+            return 0;
+        }
         let doubtful: usize = self.links.iter().map(|link| link.doubtful.len()).sum();
         let idle = self.settings.concurrency - self.at_work;
         let room = idle
             .saturating_mul(self.size)
             .saturating_add(self.settings.prefetch);
-        room.saturating_sub(self.backlog.len() + doubtful + self.claimed)
+        room.saturating_sub(self.backlog.len() + doubtful + self.suspects + self.claimed)
             .min(AT_ONCE)
     }
 
@@ -194,9 +197,15 @@ impl Core {
         let Some(handler) = handler else {
             self.actions
                 .push_back(Action::Say(Said::UnknownKind(of.clone())));
-            let outcome = Outcome::unknown(serial, &of, self.rng.unit());
+            let outcome = Outcome::unknown(serial, &of);
             return self.close_with(serial, outcome, now);
         };
+        let limit = self.settings.shapes[handler].limit(&of);
+        if 0 < limit && limit < of.attempt {
+            self.actions
+                .push_back(Action::Say(Said::UsedUp(of.clone())));
+            return self.close_with(serial, Outcome::used_up(serial, &of), now);
+        }
         if !self.is_working() {
             return self.give_back(serial);
         }
@@ -210,7 +219,9 @@ impl Core {
             link.relets.push((serial, wanted));
         }
         link.schedule.ear.get_or_insert(now + super::ear::OLD);
-        if self.is_over(serial, now) {
+        if 1 < limit && limit == of.attempt && !self.settings.is_drained {
+            self.suspect(serial);
+        } else if self.is_over(serial, now) {
             let link = &mut self.links[self.held[&serial].link];
             link.doubtful.push(serial);
             link.schedule.is_asked = true;
@@ -257,6 +268,7 @@ impl Core {
         if std::mem::take(&mut self.has_lost_backlog) {
             self.backlog.retain(|serial| self.held.contains_key(serial));
         }
+        self.start_alone(now);
         while self.is_working() && self.at_work < self.settings.concurrency {
             let Some(handler) = self
                 .backlog
@@ -298,7 +310,7 @@ impl Core {
         batch
     }
 
-    fn begin(&mut self, serial: Serial, now: Instant) -> bool {
+    pub(super) fn begin(&mut self, serial: Serial, now: Instant) -> bool {
         if self.is_over(serial, now) {
             self.lose(serial);
         }

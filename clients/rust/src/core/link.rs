@@ -5,7 +5,7 @@ use super::fetch::Fetches;
 use super::leases::Schedule;
 use super::outcome::Outcome;
 use super::state::{Core, Place};
-use super::trouble::{fatal, is_elsewhere, is_for_good, trouble_wait};
+use super::trouble::{fatal, is_elsewhere, trouble_wait};
 use super::{Action, Delivered, Event, JobKey, Line, Name, Said, Serial, Turn};
 use crate::values::server_error;
 use redis::Value;
@@ -30,7 +30,11 @@ pub(super) enum Asked {
     },
     GiveBack(Vec<Serial>),
     Progress(Serial),
+    /// Why the last delivery ended.
+    Reason(Serial),
     Unblock,
+    /// Nothing: the connection is only opened.
+    Opening,
     Listen {
         all: Vec<Serial>,
         sent: Instant,
@@ -46,6 +50,8 @@ pub(super) struct State {
     pub troubles: u32,
     /// The server's number of the connection.
     pub number: Option<u64>,
+    /// The server's address; `None`: it is not connected.
+    pub server: Option<Arc<str>>,
     pub turn: Turn,
 }
 
@@ -79,10 +85,12 @@ pub(super) struct Link {
     pub returns: Vec<Serial>,
     /// Deliveries whose reply may have lain unread as long as their leases: the server is asked before they begin.
     pub doubtful: Vec<Serial>,
+    /// Deliveries that may have killed a worker: the server is asked before they begin.
+    pub suspects: Vec<Serial>,
     /// The fetch is to be ended, as another link wants its places.
     pub is_recalled: bool,
     pub is_recallable: bool,
-    /// When `CLIENT UNBLOCK` may be sent for the fetch again.
+    /// When `DQ.UNBLOCK` may be sent for the fetch again.
     pub unblocks_at: Option<Instant>,
     /// The last fetch returned nothing; for a drained worker.
     pub is_empty: bool,
@@ -105,6 +113,7 @@ impl Link {
             relets: Vec::new(),
             returns: Vec::new(),
             doubtful: Vec::new(),
+            suspects: Vec::new(),
             is_recalled: false,
             is_recallable: true,
             unblocks_at: None,
@@ -140,10 +149,13 @@ impl Core {
                     }
                 }
             }
-            Event::Opened(line, turn, number) => {
+            Event::Opened(line, turn, number, server) => {
                 let state = self.links[line.link].state(line.name);
                 if state.turn == turn {
-                    state.number = number;
+                    (state.number, state.server) = (number, Some(server));
+                    if matches!(state.asked.front(), Some(Asked::Opening)) {
+                        state.asked.pop_front();
+                    }
                 }
             }
             Event::Broken(line, turn, text, was_sent) => {
@@ -164,7 +176,8 @@ impl Core {
             return;
         };
         match asked {
-            Asked::Part => {}
+            Asked::Part | Asked::Opening => {}
+            Asked::Reason(serial) => self.reason_heard(serial, value),
             Asked::Outcome(outcome) => self.answered(line, outcome, &value, now),
             Asked::Fetch { claim } => self.fetched(line, claim, value, now),
             Asked::Touch { all, sent, length } => self.touched(line, all, value, sent, length, now),
@@ -227,7 +240,7 @@ impl Core {
         };
         let text = server_error(error);
         let ended = fatal(&text);
-        if ended.is_none() && is_for_good(&text) {
+        if outcome.is_refused_by(&text) && (ended.is_none() || outcome.is_wait()) {
             return self.refused(line.link, outcome, &text);
         }
         outcome.troubles += 1;
@@ -277,7 +290,7 @@ impl Core {
         let jitter = self.rng.unit();
         let state = self.links[line.link].state(line.name);
         let asked = std::mem::take(&mut state.asked);
-        state.number = None;
+        (state.number, state.server) = (None, None);
         state.turn += 1;
         state.troubles += 1;
         let wait = trouble_wait(state.troubles, jitter);
@@ -311,7 +324,8 @@ impl Core {
                 Asked::Listen { all, .. } => self.stop_listening(&all),
                 Asked::GiveBack(all) => self.links[line.link].returns.extend(all),
                 Asked::Progress(serial) => self.progress_again(serial, now),
-                Asked::Part | Asked::Unblock => {}
+                Asked::Reason(serial) => self.links[line.link].suspects.push(serial),
+                Asked::Part | Asked::Unblock | Asked::Opening => {}
             }
         }
         // A heartbeat at once: the server then says which jobs are still ours.

@@ -1,6 +1,7 @@
 //! What a worker decides, without I/O, threads or a clock. Replies, ticks and the ends of handlers go in; commands,
 //! handlers to start and jobs to tell come out. `rim.rs` executes them.
 
+mod alone;
 mod control;
 mod crew;
 mod delivery;
@@ -17,6 +18,7 @@ mod tests;
 pub(crate) mod trouble;
 mod turns;
 
+pub(crate) use alone::limit;
 pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
 pub(crate) use fetch::Member;
 pub(crate) use leases::SERVER_TTR;
@@ -39,7 +41,7 @@ pub(crate) type Serial = u64;
 pub(crate) enum Name {
     /// Waits in `DQ.BPOP`.
     Waiting,
-    /// Sends acknowledgements that no fetch takes along, heartbeats and `CLIENT UNBLOCK`.
+    /// Sends acknowledgements that no fetch takes along, heartbeats and `DQ.UNBLOCK`.
     Control,
     /// Waits in `DQ.BTOUCH`, to notice lost jobs of one key.
     Ear(usize),
@@ -92,8 +94,8 @@ pub(crate) struct Suspension(pub Vec<Cmd>);
 pub(crate) enum Event {
     /// The next replies on a connection, and its turn.
     Replies(Line, Turn, Vec<Value>),
-    /// A connection is up; with the server's number of it, unless `CLIENT ID` is forbidden.
-    Opened(Line, Turn, Option<u64>),
+    /// A connection is up; with the server's number of it, unless `CLIENT ID` is forbidden, and the server's address.
+    Opened(Line, Turn, Option<u64>, Arc<str>),
     /// A connection ended, or a reply did not come in time. With the error's text, and whether anything may have been
     /// sent.
     Broken(Line, Turn, String, bool),
@@ -145,7 +147,10 @@ pub(crate) enum Said {
     },
     UnknownKind(Arc<Delivered>),
     RunsHere(Arc<Delivered>),
+    UsedUp(Arc<Delivered>),
     Deaf(String),
+    NoUnblock(String),
+    NoReasons(String),
     Stopping {
         jobs: usize,
     },

@@ -2,7 +2,9 @@
 
 use super::delivery::Delivered;
 use super::state::Shape;
+use super::trouble::is_for_good;
 use super::{End, Serial, Suspension};
+use crate::guard::clean;
 use crate::values::ms;
 use redis::{cmd, Arg, Cmd, Value};
 use std::collections::VecDeque;
@@ -15,9 +17,13 @@ pub(crate) const LONGEST_REASON: usize = 1024;
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 const IN_HAND_DELAY: Duration = Duration::from_secs(1);
-const UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(5);
+const UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(60);
+const UNKNOWN_KIND_ATTEMPTS: u32 = 14;
+/// Servers close connections on a word longer than their `proto-max-bulk-len`, which is at least this.
 const LARGE: usize = 1 << 20;
-const MOST_BREAKS: u32 = 3;
+/// What no server takes as one word by default.
+const LARGEST: usize = 512 << 20;
+const MOST_BREAKS: u32 = 2;
 
 /// A command. An acknowledgement is built only when it is sent, as most are sent once.
 #[derive(Debug)]
@@ -66,19 +72,33 @@ impl Outcome {
 
     /// Gives a job back whose earlier delivery still runs in this process.
     pub fn still_running(of: &Arc<Delivered>) -> Self {
-        Outcome::returned_for(0, of, IN_HAND_DELAY)
+        Outcome::new(
+            0,
+            of,
+            [Way::Other(nack(of, "SILENT", Some(IN_HAND_DELAY), None))],
+        )
     }
 
-    /// Gives a job back, for a worker that has a handler for its kind, after a while. `jitter`: from 0 to 1.
-    pub fn unknown(serial: Serial, of: &Arc<Delivered>, jitter: f64) -> Self {
-        Outcome::returned_for(serial, of, UNKNOWN_KIND_DELAY.mul_f64(1.0 + jitter))
+    /// Fails a job for a worker that has a handler for its kind: a new one may come with the next deploy.
+    pub fn unknown(serial: Serial, of: &Arc<Delivered>) -> Self {
+        let kind = of.envelope().and_then(|envelope| envelope.kind.as_deref());
+        let reason = format!("unknown kind \"{}\"", kind.unwrap_or_default());
+        let reason = clean(reason, LONGEST_REASON);
+        if of.attempt >= UNKNOWN_KIND_ATTEMPTS {
+            return Outcome::new(serial, of, dead(of, &reason));
+        }
+        let wait = (UNKNOWN_KIND_DELAY * of.attempt).min(LONGEST_DELAY);
+        let ways = [Some(reason.as_str()), None]
+            .map(|reason| Way::Other(nack(of, "FAIL", Some(wait), reason)));
+        Outcome::new(serial, of, ways)
     }
 
-    fn returned_for(serial: Serial, of: &Arc<Delivered>, wait: Duration) -> Self {
+    /// Ends a job whose attempts were used up by workers that were lost.
+    pub fn used_up(serial: Serial, of: &Arc<Delivered>) -> Self {
         Outcome::new(
             serial,
             of,
-            [Way::Other(nack(of, "SILENT", Some(wait), None))],
+            dead(of, "attempts used up; its workers were lost"),
         )
     }
 
@@ -92,6 +112,7 @@ impl Outcome {
     ) -> Self {
         let ways = match end {
             End::Done(None) => vec![Way::Ack(None)],
+            End::Done(Some(result)) if result.len() > LARGEST => too_large(of, result.len()),
             End::Done(result) => vec![Way::Ack(result), Way::Ack(None)],
             End::Failed { reason, wait } => failed(of, shape, &reason, wait, jitter),
             End::Snoozed { reason, wait } => {
@@ -152,16 +173,29 @@ impl Outcome {
         !self.was_sent && says_nothing(reply)
     }
 
-    /// Counts a connection that ended after this was sent. True if this may be the cause: the server closes
-    /// connections on a word longer than its `proto-max-bulk-len`, which is at least 1 MB.
+    /// Counts a connection that ended after this was sent. True if this may be the cause: it is not sent again.
     pub fn broke(&mut self) -> bool {
         self.breaks += 1;
-        let length = match self.ways.front() {
-            Some(Way::Ack(result)) => result.as_ref().map_or(0, Vec::len),
-            Some(Way::Other(command)) => command.get_packed_command().len(),
-            None => 0,
-        };
-        self.breaks >= MOST_BREAKS && length > LARGE
+        if self.breaks < MOST_BREAKS {
+            return false;
+        }
+        match self.ways.front() {
+            Some(Way::Ack(Some(result))) if result.len() > LARGE => {
+                let dead = too_large(&self.of, result.len());
+                self.ways = std::iter::once(Way::Ack(None)).chain(dead).collect();
+                true
+            }
+            Some(Way::Other(command)) => command.get_packed_command().len() > LARGE,
+            _ => false,
+        }
+    }
+
+    /// Whether the server refuses this for what it is, although it takes other commands.
+    pub fn is_refused_by(&self, text: &str) -> bool {
+        let is_result = matches!(self.ways.front(), Some(Way::Ack(Some(_))));
+        is_for_good(text)
+            || is_result && text.starts_with("OOM")
+            || self.is_wait() && text.starts_with("NOPERM")
     }
 
     /// Goes on to the next way. False: none is left.
@@ -176,7 +210,10 @@ impl Outcome {
 }
 
 fn says_nothing(reply: &Value) -> bool {
-    matches!(reply, Value::Nil | Value::Int(0))
+    match reply {
+        Value::Array(each) => each.first().is_some_and(says_nothing),
+        reply => matches!(reply, Value::Nil | Value::Int(0)),
+    }
 }
 
 const ALL: &str = "
@@ -214,11 +251,11 @@ const WITH: &str = "WITHTOKENS";
 fn ack(of: &Delivered, result: Option<&[u8]>) -> Cmd {
     let length =
         of.job.key.len() + of.job.id.len() + of.token.len() + result.map_or(0, <[u8]>::len);
-    let mut ack = Cmd::with_capacity(6, ACK.len() + WITH.len() + length);
+    let mut ack = Cmd::with_capacity(8, ACK.len() + WITH.len() + 4 + length);
     ack.arg(ACK)
         .arg(&*of.job.key)
         .arg(if result.is_some() { "RESULTS" } else { WITH });
-    ack.arg(&*of.job.id).arg(&of.token);
+    ack.arg("IDS").arg("1").arg(&*of.job.id).arg(&of.token);
     if let Some(result) = result {
         ack.arg(result);
     }
@@ -246,6 +283,10 @@ pub(crate) fn nack(
     nack
 }
 
+fn too_large(of: &Delivered, bytes: usize) -> Vec<Way> {
+    dead(of, &format!("result cannot be stored: {bytes} bytes"))
+}
+
 fn dead(of: &Delivered, reason: &str) -> Vec<Way> {
     vec![
         Way::Other(nack(of, "FATAL", None, Some(reason))),
@@ -261,7 +302,8 @@ fn failed(
     asked: Option<Duration>,
     jitter: f64,
 ) -> Vec<Way> {
-    if of.terms.max_attempts == 0 && 0 < shape.attempts && shape.attempts <= of.attempt {
+    let limit = shape.limit(of);
+    if 0 < limit && limit <= of.attempt {
         return dead(of, reason);
     }
     let usual = match of.terms.wait {

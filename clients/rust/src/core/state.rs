@@ -184,6 +184,12 @@ pub(crate) struct Core {
     pub(super) error: Option<crate::error::Error>,
     pub(super) gave_back: usize,
     pub(super) said: String,
+    /// What is said once.
+    pub(super) said_once: Vec<std::mem::Discriminant<super::Said>>,
+    /// How many deliveries wait for the reason of the last one's end.
+    pub(super) suspects: usize,
+    /// The job that waits until nothing else is in hand, or that runs alone: nothing is fetched.
+    pub(super) alone: Option<Serial>,
     /// When this program was last known to run: later replies arrived after that.
     pub(super) awake: Instant,
     /// When a fetch or a heartbeat was last answered.
@@ -232,6 +238,9 @@ impl Core {
             error: None,
             gave_back: 0,
             said: String::new(),
+            said_once: Vec::new(),
+            suspects: 0,
+            alone: None,
             awake: now,
             heard: None,
             next_limit: None,

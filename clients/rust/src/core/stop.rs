@@ -23,6 +23,7 @@ impl Core {
         match self.phase {
             Phase::Working => self.drain(self.settings.drain, now),
             Phase::Draining { .. } => self.tell_all(now),
+            Phase::Telling { .. } => self.phase = Phase::Telling { until: now },
             _ => {}
         }
     }

@@ -5,6 +5,10 @@ use super::*;
 use redis::Value;
 use std::time::Instant;
 
+const WAITING: Line = Line {
+    link: 0,
+    name: Name::Waiting,
+};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn bulk(text: &str) -> Value {
@@ -139,7 +143,12 @@ impl World {
                     last,
                     ..
                 } => {
-                    let all = commands.iter().chain(&last).map(words).collect();
+                    let all: Vec<String> = commands.iter().chain(&last).map(words).collect();
+                    if all.is_empty() {
+                        let opened = Event::Opened(line, turn, None, "here".into());
+                        self.core.on(opened, self.now);
+                        self.core.advance(self.now);
+                    }
                     self.sent.push((line.name, turn, all));
                 }
                 Action::Start { jobs, .. } => {
@@ -176,6 +185,12 @@ impl World {
         self.on(Event::Replies(Line { link: 0, name }, turn, values));
     }
 
+    /// The connection that waits is client 7 of that server.
+    fn opened(&mut self, server: &str) {
+        let (line, turn) = (WAITING, self.core.links[0].waiting.turn);
+        self.on(Event::Opened(line, turn, Some(7), server.into()));
+    }
+
     fn deliver(&mut self, ids: &[&str]) {
         self.reply(Name::Waiting, vec![jobs(ids)]);
     }
@@ -198,13 +213,13 @@ fn an_end_and_the_next_fetch_are_one_write() {
     let one = BPOP.replace("COUNT 2", "COUNT 1");
     assert_eq!(
         world.take(Name::Waiting),
-        ["DQ.ACK q WITHTOKENS a 77".to_owned(), one]
+        ["DQ.ACK q WITHTOKENS IDS 1 a 77".to_owned(), one]
     );
     // While the fetch waits, the other job's end is sent by itself, a millisecond later.
     world.ends(2, End::Done(Some(b"7".to_vec())));
     assert!(world.take(Name::Control).is_empty());
     world.advance(Duration::from_millis(1));
-    assert_eq!(world.take(Name::Control), ["DQ.ACK q RESULTS b 77 7"]);
+    assert_eq!(world.take(Name::Control), ["DQ.ACK q RESULTS IDS 1 b 77 7"]);
 }
 
 #[test]
@@ -228,7 +243,12 @@ fn each_end_has_its_command() {
         wait: SECOND,
     };
     for (shape, wait, end, command) in [
-        (&plain, None, End::Done(None), "DQ.ACK q WITHTOKENS j 77"),
+        (
+            &plain,
+            None,
+            End::Done(None),
+            "DQ.ACK q WITHTOKENS IDS 1 j 77",
+        ),
         (
             &plain,
             None,
@@ -354,7 +374,9 @@ fn an_ack_whose_answer_was_lost_is_no_loss() {
     };
     asked.extend(world.take(Name::Waiting));
     assert!(
-        asked.iter().any(|each| each == "DQ.ACK q WITHTOKENS b 77"),
+        asked
+            .iter()
+            .any(|each| each == "DQ.ACK q WITHTOKENS IDS 1 b 77"),
         "{asked:?}"
     );
     world.reply(name, vec![Value::Int(0)]);
@@ -476,7 +498,7 @@ fn progress_goes_once_a_second_and_with_the_end() {
         .iter()
         .position(|each| each.ends_with("PROGRESS 0.3"))
         .expect("the last one");
-    assert_eq!(asked[at + 1], "DQ.ACK q WITHTOKENS a 77");
+    assert_eq!(asked[at + 1], "DQ.ACK q WITHTOKENS IDS 1 a 77");
 }
 
 #[test]
@@ -531,4 +553,146 @@ fn a_word_of_an_old_connection_does_not_count() {
     world.on(Event::Broken(waiting, 0, "cut".into(), true));
     world.on(Event::Replies(waiting, 0, vec![jobs(&["a"])]));
     assert!(world.started.is_empty());
+}
+
+/// A row of a delivery by a number.
+fn attempt(id: &str, number: i64, limit: i64) -> Value {
+    let Value::Array(mut fields) = row(id, 60_000, limit, None) else {
+        unreachable!("a row is an array")
+    };
+    fields[3] = Value::Int(number);
+    Value::Array(fields)
+}
+
+const GET: &str = "DQ.GET q k PREFIX 0";
+
+#[test]
+fn a_delivery_over_the_limit_does_not_run() {
+    let three = Shape {
+        attempts: 3,
+        ..Shape::default()
+    };
+    for (shape, limit) in [(Shape::default(), 3), (three.clone(), 0), (three, 9)] {
+        let mut world = World::new(settings(shape));
+        world.reply(Name::Waiting, vec![found(vec![attempt("k", 4, limit)])]);
+        world.advance(Duration::from_millis(1));
+        let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
+        let dead = "DQ.NACK q k TOKEN 77 FATAL REASON attempts used up; its workers were lost";
+        assert!(asked.iter().any(|each| each == dead), "{asked:?}");
+        assert!(world.started.is_empty());
+    }
+}
+
+#[test]
+fn what_may_have_killed_its_worker_runs_alone() {
+    let lease_ended = Value::Array(vec![bulk("reason"), bulk("lease ended")]);
+    let mut world = World::usual();
+    world.opened("here");
+    world.reply(
+        Name::Waiting,
+        vec![found(vec![attempt("k", 3, 3), row("a", 60_000, 0, None)])],
+    );
+    assert_eq!(world.started, [2], "k waits for its reason");
+    assert_eq!(world.take(Name::Control), [GET]);
+    world.ends(2, End::Done(None));
+    world.take(Name::Waiting);
+    world.reply(Name::Control, vec![lease_ended]);
+    assert_eq!(world.started, [2], "a fetch waits, and would bring others");
+    let asked = world.take(Name::Control);
+    assert!(asked.contains(&"DQ.UNBLOCK 7".to_owned()), "{asked:?}");
+    world.reply(Name::Control, vec![Value::Int(1)]);
+    world.reply(
+        Name::Waiting,
+        vec![Value::Array(vec![Value::Int(1)]), Value::Nil],
+    );
+    world.advance(SECOND);
+    assert_eq!(world.started, [2, 1]);
+    assert!(
+        world.take(Name::Waiting).is_empty(),
+        "nothing is fetched meanwhile"
+    );
+    world.ends(1, End::Done(None));
+    let fetch = world.take(Name::Waiting);
+    assert_eq!(fetch.len(), 2, "its end, and the next fetch: {fetch:?}");
+}
+
+#[test]
+fn what_failed_by_itself_runs_among_others() {
+    for reply in [
+        Value::Array(vec![bulk("reason"), bulk("Boom: no")]),
+        error("NOPERM this user has no permissions to run the 'dq.get' command"),
+    ] {
+        let mut world = World::usual();
+        world.reply(Name::Waiting, vec![found(vec![attempt("k", 3, 3)])]);
+        assert_eq!(world.take(Name::Control), [GET]);
+        world.reply(Name::Control, vec![reply]);
+        assert_eq!(world.started, [1]);
+        assert!(world.core.alone.is_none());
+    }
+}
+
+#[test]
+fn a_stop_ends_the_fetch_by_unblock_on_its_own_server() {
+    let mut world = World::usual();
+    world.opened("here");
+    world.on(Event::Stop);
+    for _ in 0..3 {
+        assert_eq!(world.take(Name::Control), ["DQ.UNBLOCK 7"]);
+        world.reply(Name::Control, vec![Value::Int(0)]);
+        world.advance(Duration::from_millis(49));
+        assert!(world.take(Name::Control).is_empty());
+        world.advance(Duration::from_millis(1));
+    }
+    world.reply(Name::Waiting, vec![Value::Nil]);
+    world.advance(Duration::ZERO);
+    assert_eq!(world.finished, Some(Ok(())));
+
+    // After a failover, the number is another client's.
+    let mut world = World::usual();
+    world.opened("elsewhere");
+    world.on(Event::Stop);
+    assert!(world.take(Name::Control).is_empty());
+    assert_eq!(world.core.links[0].waiting.turn, 1, "it was closed");
+}
+
+#[test]
+fn a_kind_that_nobody_knows_is_tried_by_later_workers() {
+    let shape = Shape {
+        kind: Some("x".into()),
+        ..Shape::default()
+    };
+    let unknown = |number: i64| {
+        let mut world = World::new(settings(shape.clone()));
+        let Value::Array(mut fields) = attempt("k", number, 0) else {
+            unreachable!("a row is an array")
+        };
+        fields[1] = bulk(r#"{"dq":1,"kind":"y","data":null}"#);
+        world.reply(Name::Waiting, vec![found(vec![Value::Array(fields)])]);
+        world.advance(Duration::from_millis(1));
+        [world.take(Name::Control), world.take(Name::Waiting)].concat()
+    };
+    for (number, rest) in [
+        (2, "FAIL DELAY 120000 REASON unknown kind \"y\""),
+        (13, "FAIL DELAY 780000 REASON unknown kind \"y\""),
+        (14, "FATAL REASON unknown kind \"y\""),
+    ] {
+        let asked = unknown(number);
+        let nack = format!("DQ.NACK q k TOKEN 77 {rest}");
+        assert!(asked.contains(&nack), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_result_that_ends_connections_is_not_sent_a_third_time() {
+    let mut world = World::usual();
+    world.deliver(&["a"]);
+    let of = world.core.held[&1].of.clone();
+    let done = End::Done(Some(vec![b'x'; (1 << 20) + 1]));
+    let mut outcome = Outcome::ended(1, &of, &Shape::default(), done, 0.0);
+    assert!(!outcome.broke() && outcome.broke());
+    assert!(outcome.refused("the connection ended"));
+    let mut sent = Vec::new();
+    outcome.write(&mut sent);
+    let reason = "DQ.NACK q a TOKEN 77 FATAL REASON result cannot be stored: 1048577 bytes";
+    assert_eq!(words(&sent[0]), reason);
 }

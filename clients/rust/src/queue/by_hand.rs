@@ -3,12 +3,12 @@
 use super::options::{Nack, Pop, Reschedule};
 use super::records::{Reserved, State};
 use super::{duration, instant, Queue};
-use crate::connect::silent;
+use crate::bounds;
+use crate::connect::{silent, Waiter};
 use crate::error::Error;
 use crate::result::encode;
 use crate::server::{answer, Server};
 use crate::values::{self, seconds};
-use redis::aio::MultiplexedConnection;
 use redis::{cmd, Cmd, Pipeline, RedisError, Value};
 use serde::Serialize;
 use std::pin::pin;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
+const UNBLOCK_AGAIN: Duration = Duration::from_millis(50);
 const SLACK: Duration = Duration::from_secs(5);
 
 /// The parts of a command for many jobs of one key: ids, tokens, values.
@@ -24,6 +25,7 @@ type Tokens<'a, T> = Vec<(&'a [u8], &'a str, T)>;
 impl Queue {
     /// Takes up to `count` ready jobs of each shard, without waiting.
     pub async fn pop(&self, options: Pop) -> Result<Vec<Reserved>, Error> {
+        options.check()?;
         let keys: Vec<Arc<[u8]>> = match &options.id {
             Some(id) => vec![self.key(id).clone()],
             None => self.keys().to_vec(),
@@ -48,6 +50,7 @@ impl Queue {
     /// dropped meanwhile, a job that was just delivered is given back. It does not work with a sharded queue in a
     /// cluster.
     pub async fn bpop(&self, timeout: Duration, options: Pop) -> Result<Vec<Reserved>, Error> {
+        options.check()?;
         let mut bpop = cmd("DQ.BPOP");
         self.keys().iter().for_each(|key| _ = bpop.arg(&**key));
         options.words(bpop.arg(seconds(timeout)));
@@ -59,8 +62,8 @@ impl Queue {
             timeout + SLACK
         };
         tokio::spawn(wait_for_jobs(
-            (self.server().clone(), self.keys()[0].clone()),
-            connection,
+            self.server().clone(),
+            Waiter::new(connection).await,
             bpop,
             patience,
             answers,
@@ -88,10 +91,12 @@ impl Queue {
         let mut ack = cmd("DQ.ACK");
         ack.arg(&**self.key(id))
             .arg("RESULTS")
+            .arg("IDS")
+            .arg(1)
             .arg(id)
             .arg(token)
             .arg(encode(result)?.unwrap_or_default());
-        Ok(values::int(&self.ask(id, &ack).await?) == 1)
+        Ok(acked(self.ask(id, &ack).await?) == 1)
     }
 
     /// Marks jobs as done, by their ids and tokens, and returns how many were.
@@ -102,17 +107,14 @@ impl Queue {
         let jobs: Vec<(I, &str)> = jobs.into_iter().collect();
         let commands = self.tokens(&jobs).into_iter().map(|(key, group)| {
             let mut ack = cmd("DQ.ACK");
-            ack.arg(&*key).arg("WITHTOKENS");
+            ack.arg(&*key).arg("WITHTOKENS").arg("IDS").arg(group.len());
             group
                 .iter()
                 .for_each(|(id, token, _)| _ = ack.arg(id).arg(token));
             (key, ack)
         });
         let replies = self.all(commands.collect()).await?;
-        Ok(replies
-            .iter()
-            .map(|reply| values::int(reply).max(0) as u64)
-            .sum())
+        Ok(replies.into_iter().map(acked).sum())
     }
 
     /// Gives a job back, and returns its new state; `None` if the token is not the job's current one.
@@ -122,6 +124,7 @@ impl Queue {
         token: &str,
         options: Nack,
     ) -> Result<Option<State>, Error> {
+        options.check()?;
         let id = id.as_ref();
         let mut nack = cmd("DQ.NACK");
         options.words(nack.arg(&**self.key(id)).arg(id).arg("TOKEN").arg(token));
@@ -134,6 +137,7 @@ impl Queue {
         jobs: impl IntoIterator<Item = (I, &str)>,
         options: Nack,
     ) -> Result<Vec<Option<State>>, Error> {
+        options.check()?;
         let replies = self
             .many("DQ.NACK", jobs, |words| options.words(words))
             .await?;
@@ -148,6 +152,7 @@ impl Queue {
         token: &str,
         ttr: Option<Duration>,
     ) -> Result<Option<SystemTime>, Error> {
+        bounds::lengths([("ttr", ttr, 1)])?;
         let id = id.as_ref();
         let mut touch = cmd("DQ.TOUCH");
         duration(
@@ -166,6 +171,7 @@ impl Queue {
         token: &str,
         cost: u32,
     ) -> Result<bool, Error> {
+        bounds::between("cost", cost.into(), "", 1, 1_000_000)?;
         let id = id.as_ref();
         let mut touch = cmd("DQ.TOUCH");
         touch.arg(&**self.key(id)).arg(id);
@@ -180,6 +186,7 @@ impl Queue {
         jobs: impl IntoIterator<Item = (I, &str)>,
         ttr: Option<Duration>,
     ) -> Result<Vec<Option<SystemTime>>, Error> {
+        bounds::lengths([("ttr", ttr, 1)])?;
         let replies = self
             .many("DQ.TOUCH", jobs, |words| duration(words, "TTR", ttr))
             .await?;
@@ -273,7 +280,7 @@ impl Queue {
         &self,
         ids: impl IntoIterator<Item = I>,
     ) -> Result<u64, Error> {
-        self.count("DQ.DEL", ids, |_, _| {}).await
+        self.count("DQ.DEL", ids, |_| {}).await
     }
 
     /// Removes jobs that no worker has: reserved jobs stay. Returns how many it removed.
@@ -281,7 +288,7 @@ impl Queue {
         &self,
         ids: impl IntoIterator<Item = I>,
     ) -> Result<u64, Error> {
-        self.count("DQ.DEL", ids, |words, _| _ = words.arg("UNRESERVED"))
+        self.count("DQ.DEL", ids, |words| _ = words.arg("UNRESERVED"))
             .await
     }
 
@@ -291,7 +298,8 @@ impl Queue {
         ids: impl IntoIterator<Item = I>,
         change: Reschedule,
     ) -> Result<u64, Error> {
-        let before = |words: &mut Cmd, _| {
+        change.check()?;
+        let before = |words: &mut Cmd| {
             duration(words, "DELAY", change.delay);
             instant(words, "AT", change.at);
             if let Some(priority) = change.priority {
@@ -306,10 +314,7 @@ impl Queue {
         &self,
         ids: impl IntoIterator<Item = I>,
     ) -> Result<u64, Error> {
-        self.count("DQ.KICK", ids, |words, count| {
-            _ = words.arg("IDS").arg(count)
-        })
-        .await
+        self.count("DQ.KICK", ids, |_| {}).await
     }
 
     /// Makes the `count` jobs of each shard that have been dead longest ready again, and returns how many.
@@ -326,6 +331,7 @@ impl Queue {
 
     /// Stops deliveries for a time, or (`None`) until [`Queue::resume`].
     pub async fn pause(&self, length: Option<Duration>) -> Result<(), Error> {
+        bounds::lengths([("length", length, 1)])?;
         let pause = |words: &mut Cmd| {
             if let Some(length) = length {
                 words.arg(values::ms(length));
@@ -334,10 +340,29 @@ impl Queue {
         self.each("DQ.PAUSE", pause).await.map(|_| ())
     }
 
+    /// Ends the waits of these connections of the same user, by their `CLIENT ID` on the server that has the queue (the
+    /// first shard of it), and returns how many it ended.
+    pub async fn unblock(&self, clients: impl IntoIterator<Item = u64>) -> Result<u64, Error> {
+        let mut unblock = cmd("DQ.UNBLOCK");
+        clients
+            .into_iter()
+            .for_each(|client| _ = unblock.arg(client));
+        let reply = self.server().ask(&self.keys()[0], &unblock).await?;
+        Ok(values::int(&reply).max(0) as u64)
+    }
+
     /// Ends a pause.
     pub async fn resume(&self) -> Result<(), Error> {
         self.each("DQ.RESUME", |_| {}).await.map(|_| ())
     }
+}
+
+/// How many jobs the reply says were acknowledged.
+fn acked(reply: Value) -> u64 {
+    values::list(reply)
+        .iter()
+        .map(|each| values::int(each).max(0) as u64)
+        .sum()
 }
 
 fn state(reply: Value) -> Option<State> {
@@ -355,14 +380,13 @@ fn reserved(reply: Value) -> Vec<Reserved> {
 
 /// Waits for jobs. If the caller drops its future, the wait is ended, and jobs that were delivered are given back.
 async fn wait_for_jobs(
-    (server, key): (Server, Arc<[u8]>),
-    mut connection: MultiplexedConnection,
+    server: Server,
+    waiter: Waiter,
     bpop: Cmd,
     patience: Duration,
     mut answers: oneshot::Sender<Result<Value, RedisError>>,
 ) {
-    let mut id = cmd("CLIENT");
-    let number = connection.send_packed_command(id.arg("ID")).await;
+    let mut connection = waiter.connection.clone();
     let mut pipe = Pipeline::with_capacity(1);
     pipe.add_command(bpop);
     let mut waiting = pin!(async {
@@ -375,12 +399,16 @@ async fn wait_for_jobs(
         biased;
         reply = &mut waiting => reply,
         () = answers.closed() => {
-            if let Ok(Value::Int(number)) = number {
-                let mut unblock = cmd("CLIENT");
-                unblock.arg("UNBLOCK").arg(number);
-                _ = server.ask(&key, &unblock).await;
-            }
-            tokio::time::timeout(SLACK, waiting).await.unwrap_or_else(|_| Err(silent()))
+            let unblocking = async {
+                while waiter.unblock().await {
+                    tokio::time::sleep(UNBLOCK_AGAIN).await;
+                }
+                Err(silent())
+            };
+            let ended = async {
+                tokio::select! { reply = &mut waiting => reply, refused = unblocking => refused }
+            };
+            tokio::time::timeout(SLACK, ended).await.unwrap_or_else(|_| Err(silent()))
         }
     };
     let Err(Ok(unread)) = answers.send(reply) else {

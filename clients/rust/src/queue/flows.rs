@@ -2,6 +2,7 @@
 
 use super::new_job::Options;
 use super::{added, IfExists, NewJob, Queue};
+use crate::bounds;
 use crate::error::Error;
 use crate::keys::{new_id, Ids};
 use crate::server::answer;
@@ -111,6 +112,9 @@ impl Queue {
         }
         let after = &job.options.after;
         let is_beside = |id: &Vec<u8>| after.iter().all(|other| self.key(other) == self.key(id));
+        if let Some(id) = &job.options.id {
+            bounds::id(id)?;
+        }
         match job.options.id.take() {
             Some(id) if is_beside(&id) => Ok(id),
             Some(id) => Err(Error::Usage(format!(

@@ -158,8 +158,8 @@ impl Queue {
         }
     }
 
-    /// Adds a job that recurs at an interval; it first comes after one interval, unless `at` or `delay` say when. It
-    /// needs an id. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
+    /// Adds a job that recurs at an interval; it first comes after one interval. It needs an id, and takes neither
+    /// `delay` nor `at`. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
     pub fn every<T: Serialize + ?Sized>(&self, interval: Duration, data: &T) -> Adding<'_> {
         self.rule(Rule::Every(interval), data)
     }
@@ -283,12 +283,13 @@ impl Queue {
         &self,
         command: &str,
         ids: impl IntoIterator<Item = I>,
-        before: impl Fn(&mut Cmd, usize),
+        options: impl Fn(&mut Cmd),
     ) -> Result<u64, Error> {
         let commands = self.by_key(ids).into_iter().map(|(key, group)| {
             let mut words = cmd(command);
             words.arg(&*key);
-            before(&mut words, group.len());
+            options(&mut words);
+            words.arg("IDS").arg(group.len());
             group.iter().for_each(|(_, id)| _ = words.arg(id));
             (key, words)
         });

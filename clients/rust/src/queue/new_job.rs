@@ -2,6 +2,7 @@
 
 use super::Queue;
 use crate::attempt::OnDead;
+use crate::bounds;
 use crate::codec::{encoded, Codec};
 use crate::envelope::{Envelope, Headers};
 use crate::error::Error;
@@ -279,9 +280,7 @@ impl NewJob {
 
 impl Options {
     pub(super) fn words(&self, to: &mut Cmd) -> Result<(), Error> {
-        if self.delay.is_some() && self.at.is_some() {
-            return Err(Error::usage("delay or at, not both"));
-        }
+        self.check()?;
         match self.if_exists {
             IfExists::Refuse => {}
             IfExists::Replace => _ = to.arg("REPLACE"),
@@ -324,6 +323,36 @@ impl Options {
         number(to, "GRACE", self.grace.map(ms));
         number(to, "JITTER", self.jitter.map(ms));
         Ok(())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.delay.is_some() && self.at.is_some() {
+            return Err(Error::usage("delay or at, not both"));
+        }
+        if self.rule.is_some() && (self.delay.is_some() || self.at.is_some()) {
+            let why = "a recurring job comes by its rule: leave out delay and at";
+            return Err(Error::usage(why));
+        }
+        let every = match self.rule {
+            Some(Rule::Every(interval)) => Some(interval),
+            _ => None,
+        };
+        bounds::lengths([
+            ("delay", self.delay, 0),
+            ("ttr", self.ttr, 1),
+            ("ttl", self.ttl, 1),
+            ("keep", self.keep, 0),
+            ("every", every, 1),
+            ("grace", self.grace, 0),
+            ("jitter", self.jitter, 0),
+        ])?;
+        bounds::instants([("at", self.at), ("until", self.until)])?;
+        bounds::backoff(self.backoff.as_ref())?;
+        bounds::name("group", self.group.as_ref())?;
+        bounds::name("after_group", self.after_group.as_ref())?;
+        bounds::between("after", self.after.len() as u64, " jobs", 0, 1000)?;
+        bounds::between("cost", self.cost.unwrap_or(1).into(), "", 1, 1_000_000)?;
+        bounds::between("times", self.times.unwrap_or(1), "", 1, i64::MAX as u64)
     }
 
     fn flow_words(&self, to: &mut Cmd) {

@@ -1,6 +1,10 @@
 //! Options of the commands for programs that handle jobs without a worker.
 
 use super::duration;
+use crate::bounds;
+use crate::core::LONGEST_REASON;
+use crate::error::Error;
+use crate::guard::clean;
 use redis::Cmd;
 use std::time::{Duration, SystemTime};
 
@@ -49,6 +53,10 @@ impl Pop {
     pub fn no_ack(mut self) -> Self {
         self.no_ack = true;
         self
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        bounds::lengths([("ttr", self.ttr, 1), ("lease", self.lease, 1)])
     }
 
     pub(super) fn words(&self, to: &mut Cmd) {
@@ -114,10 +122,14 @@ impl Nack {
         self
     }
 
-    /// Why the attempt failed: the job's reason.
+    /// Why the attempt failed: the job's reason, of which the first 1024 bytes are kept.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
-        self.reason = Some(reason.into());
+        self.reason = Some(clean(reason.into(), LONGEST_REASON));
         self
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        bounds::lengths([("delay", self.delay, 0)])
     }
 
     pub(super) fn words(&self, to: &mut Cmd) {
@@ -160,6 +172,11 @@ impl Reschedule {
             at: Some(at),
             ..Reschedule::default()
         }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        bounds::lengths([("delay", self.delay, 0)])?;
+        bounds::instants([("at", self.at)])
     }
 
     /// Only a new priority.

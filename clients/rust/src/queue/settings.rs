@@ -1,6 +1,7 @@
 //! A queue's settings.
 
 use super::{duration, Queue};
+use crate::bounds;
 use crate::error::Error;
 use crate::values;
 use redis::{cmd, Cmd, Value};
@@ -39,6 +40,17 @@ pub struct QueueSettings {
 }
 
 impl QueueSettings {
+    fn check(&self) -> Result<(), Error> {
+        bounds::lengths([
+            ("ttr", self.ttr, 1),
+            ("dedupe", self.dedupe, 0),
+            ("donettl", self.donettl, 0),
+            ("rate", self.rate.map(|rate| rate.window), 0),
+            ("grouprate", self.grouprate.map(|rate| rate.window), 0),
+        ])?;
+        bounds::backoff(self.backoff.as_ref())
+    }
+
     fn words(&self, to: &mut Cmd) {
         duration(to, "TTR", self.ttr);
         duration(to, "DEDUPE", self.dedupe);
@@ -109,6 +121,7 @@ impl QueueSettings {
 impl Queue {
     /// Sets the settings that are not `None`, on each shard. Creates the queue if it does not exist.
     pub async fn configure(&self, settings: QueueSettings) -> Result<(), Error> {
+        settings.check()?;
         self.each("DQ.CFGSET", |words| settings.words(words))
             .await
             .map(|_| ())

@@ -1,13 +1,12 @@
 //! Waits for the ends of jobs: all of one key share one `DQ.AWAIT`, on a connection of their own.
 
 use super::Queue;
-use crate::connect::silent;
+use crate::connect::{silent, Waiter};
 use crate::core::trouble::{fatal, trouble_wait};
 use crate::error::{Error, Outcome};
 use crate::result::decode;
 use crate::server::Server;
 use crate::values::{self, server_error};
-use redis::aio::MultiplexedConnection;
 use redis::{cmd, Cmd, Pipeline, RedisError, Value};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -18,6 +17,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// `DQ.AWAIT` is then sent again, so that a connection that hangs is noticed.
+const UNBLOCK_AGAIN: Duration = Duration::from_millis(50);
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Outcome and value.
@@ -83,7 +83,7 @@ struct Waiting {
     server: Server,
     key: Arc<[u8]>,
     wanted: HashMap<Vec<u8>, Vec<oneshot::Sender<Ended>>>,
-    open: Option<(MultiplexedConnection, Option<i64>)>,
+    open: Option<Waiter>,
     troubles: u32,
 }
 
@@ -91,7 +91,7 @@ struct Waiting {
 enum News {
     Reply(Result<Value, RedisError>),
     Wanted(Option<Wanted>),
-    Unblocked,
+    Unblocked(bool),
 }
 
 impl Waiting {
@@ -148,6 +148,7 @@ impl Waiting {
     fn words(&self) -> Cmd {
         let mut words = cmd("DQ.AWAIT");
         words.arg(&*self.key).arg(values::seconds(WAIT));
+        words.arg("IDS").arg(self.wanted.len());
         self.wanted.keys().for_each(|id| _ = words.arg(id));
         words
     }
@@ -157,13 +158,16 @@ impl Waiting {
         &mut self,
         receiver: &mut mpsc::UnboundedReceiver<Wanted>,
     ) -> Result<bool, String> {
-        let (mut connection, number) = match &self.open {
-            Some((connection, number)) => (connection.clone(), *number),
-            None => self
-                .connect()
-                .await
-                .map_err(|error| values::error_text(&error))?,
+        let waiter = match &self.open {
+            Some(open) => open.clone(),
+            None => {
+                let made = self.server.connect(&self.key).await;
+                let made = made.map_err(|error| values::error_text(&error))?;
+                let made = Waiter::new(made).await;
+                self.open.insert(made).clone()
+            }
         };
+        let mut connection = waiter.connection.clone();
         let mut pipe = Pipeline::with_capacity(1);
         pipe.add_command(self.words());
         let mut waiting = pin!(async move {
@@ -173,14 +177,14 @@ impl Waiting {
                 .map_err(|_| silent())??;
             Ok(replies.into_iter().next().unwrap_or(Value::Nil))
         });
-        let mut unblocking: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(pending());
+        let mut unblocking: Pin<Box<dyn Future<Output = bool> + Send>> = Box::pin(pending());
         let mut is_unblocking = false;
         let reply = loop {
             let news = tokio::select! {
                 biased;
                 reply = &mut waiting => News::Reply(reply),
                 wanted = receiver.recv() => News::Wanted(wanted),
-                () = &mut unblocking => News::Unblocked,
+                goes_on = &mut unblocking => News::Unblocked(goes_on),
             };
             match news {
                 News::Reply(reply) => break reply.map_err(|error| values::error_text(&error))?,
@@ -188,13 +192,22 @@ impl Waiting {
                 News::Wanted(Some(wanted)) => {
                     let is_new = !self.wanted.contains_key(&wanted.0);
                     self.add(wanted);
-                    if let (true, false, Some(number)) = (is_new, is_unblocking, number) {
-                        unblocking =
-                            Box::pin(unblock(self.server.clone(), self.key.clone(), number));
+                    if is_new && !is_unblocking && waiter.number.is_some() {
+                        unblocking = Box::pin(unblock(waiter.clone(), Duration::ZERO));
                         is_unblocking = true;
                     }
                 }
-                News::Unblocked => (unblocking, is_unblocking) = (Box::pin(pending()), false),
+                // It may not have arrived, or the server holds it back.
+                News::Unblocked(true) => {
+                    unblocking = Box::pin(unblock(waiter.clone(), UNBLOCK_AGAIN));
+                }
+                News::Unblocked(false) => {
+                    // Refused: new ids wait for the next round.
+                    (unblocking, is_unblocking) = (Box::pin(pending()), false);
+                    if let Some(open) = &mut self.open {
+                        open.number = None;
+                    }
+                }
             }
         };
         if is_unblocking {
@@ -213,17 +226,6 @@ impl Waiting {
         }
     }
 
-    async fn connect(&mut self) -> Result<(MultiplexedConnection, Option<i64>), RedisError> {
-        let mut made = self.server.connect(&self.key).await?;
-        let mut id = cmd("CLIENT");
-        let number = match made.send_packed_command(id.arg("ID")).await {
-            Ok(Value::Int(number)) => Some(number),
-            _ => None, // CLIENT ID is forbidden: new ids wait for the next round
-        };
-        self.open = Some((made.clone(), number));
-        Ok((made, number))
-    }
-
     fn ended(&mut self, row: Value) {
         let mut row = values::list(row).into_iter();
         let (Some(id), Some(outcome)) = (
@@ -239,7 +241,7 @@ impl Waiting {
     }
 }
 
-async fn unblock(server: Server, key: Arc<[u8]>, number: i64) {
-    let mut unblock = cmd("CLIENT");
-    _ = server.ask(&key, unblock.arg("UNBLOCK").arg(number)).await;
+async fn unblock(waiter: Waiter, after: Duration) -> bool {
+    tokio::time::sleep(after).await;
+    waiter.unblock().await
 }
