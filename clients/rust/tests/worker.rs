@@ -2,8 +2,8 @@
 
 use dq_redis::testing::TestServer;
 use dq_redis::{
-    give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Pop,
-    Queue, QueueSettings, Rate, Scan, State, Suspended, WaitFor, Worker,
+    give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Peek,
+    Pop, Queue, QueueSettings, Rate, Reschedule, Scan, Server, State, Suspended, WaitFor, Worker,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -661,4 +661,158 @@ async fn what_is_configured_wrongly_is_said() -> Result<(), Error> {
     let strict = Worker::of(&[] as &[Queue]);
     assert!(strict.is_err());
     Ok(())
+}
+
+fn refusal<T>(said: Result<T, Error>) -> String {
+    said.map(|_| ()).expect_err("it is refused").to_string()
+}
+
+#[tokio::test]
+async fn what_is_out_of_bounds_is_refused_by_its_name() -> Result<(), Error> {
+    let queue = Queue::open("redis://127.0.0.1:1", "nowhere")?;
+    let centuries = Duration::from_millis(6_311_390_400_000);
+    let far = std::time::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
+    for (said, name) in [
+        (
+            refusal(queue.add("").delay(centuries).await),
+            "delay: 6311390400000 ms is not between 0 and 4398046511103",
+        ),
+        (
+            refusal(queue.add("").at(far).await),
+            "at: 253402300800000 ms",
+        ),
+        (
+            refusal(queue.add("").ttr(Duration::ZERO).await),
+            "ttr: 0 ms is not between 1",
+        ),
+        (
+            refusal(queue.add("").cost(0).await),
+            "cost: 0 is not between 1 and 1000000",
+        ),
+        (
+            refusal(queue.add("").group("").await),
+            "group: 0 bytes is not",
+        ),
+        (
+            refusal(queue.add("").id([b'x'; 1025]).await),
+            "id: 1025 bytes is not",
+        ),
+        (
+            refusal(queue.add("").id("*").await),
+            "id: \"*\" is not an id",
+        ),
+        (
+            refusal(
+                queue
+                    .add_many([NewJob::new("").id("*"), NewJob::new("")])
+                    .await,
+            ),
+            "id: \"*\" is not an id",
+        ),
+        (
+            refusal(queue.every(MINUTE, "").id("r").delay(MINUTE).await),
+            "leave out delay and at",
+        ),
+        (
+            refusal(queue.pop(Pop::new().ttr(centuries)).await),
+            "ttr: 6311390400000 ms",
+        ),
+    ] {
+        assert!(said.contains(name), "{said}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn ids_are_data() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    for id in [
+        "IDS",
+        "UNRESERVED",
+        "PRIORITY",
+        "7",
+        "WITHTOKENS",
+        "RESULTS",
+    ] {
+        queue.add("").id(id).await?;
+    }
+    let late = Reschedule::delay(DAY);
+    assert_eq!(queue.reschedule(["PRIORITY", "7", "zz"], late).await?, 2);
+    assert_eq!(queue.get("7").await?.map(|job| job.priority), Some(0));
+    let pop = |id: &'static str| queue.pop(Pop::new().id(id));
+    let token = pop("IDS").await?.remove(0).token.unwrap_or_default();
+    assert!(queue.ack("IDS", &token).await? && !queue.ack("IDS", &token).await?);
+    let token = pop("RESULTS").await?.remove(0).token.unwrap_or_default();
+    assert!(queue.ack_with("RESULTS", &token, &1).await?);
+    assert_eq!(queue.delete(["UNRESERVED", "7"]).await?, 2);
+    assert_eq!(queue.delete_unreserved(["IDS", "WITHTOKENS"]).await?, 1);
+    assert_eq!(queue.unblock([1, 2]).await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_job_after_one_that_is_gone_names_it() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let many = [NewJob::new("").after(["gone"]), NewJob::new("")];
+    for said in [
+        refusal(queue.add("").after(["gone"]).await),
+        refusal(queue.add_many(many).await),
+    ] {
+        assert!(
+            said.contains("does not hold: gone (") && said.contains("add_many"),
+            "{said}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kind_needs_no_data_and_payloads_may_be_cut() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let handler = |job: Job<()>| async move { Ok::<_, Error>(job.kind().map(str::to_owned)) };
+    let worker = Worker::new(&queue).handler(Handler::new(handler).kind("report"));
+    queue.add(&()).kind("report").id("r").keep(DAY).await?;
+    assert_eq!(worker.drain().await?, 1);
+    assert_eq!(queue.result("r").await?, Some("report".to_owned()));
+    queue.add_bytes([b'x'; 100]).id("long").await?;
+    let job = queue.get_prefix("long", 3).await?.expect("it is there");
+    assert_eq!((job.payload.len(), job.payload_bytes), (3, 100));
+    let peeked = queue.peek(State::Ready, Peek::new().prefix(0)).await?;
+    assert_eq!((peeked[0].payload.len(), peeked[0].payload_bytes), (0, 100));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_encoded_ends_the_job() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let deep = |_: Job| async move {
+        let one = |value, _| serde_json::Value::Array(vec![value]);
+        Ok::<_, Error>((0..3000).fold(serde_json::Value::Null, one))
+    };
+    let worker = Worker::new(&queue).handler(Handler::new(deep));
+    queue.add("").id("deep").await?;
+    assert_eq!(worker.drain().await?, 1);
+    let job = queue.get("deep").await?.expect("it is dead");
+    assert_eq!((job.state, job.attempts), (State::Dead, 1));
+    let reason = job.reason.unwrap_or_default();
+    let why = "result cannot be encoded: it is nested deeper";
+    assert!(reason.starts_with(why), "{reason}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_printed_form_shows_a_password() {
+    let url = "redis://user:s3cret@127.0.0.1:1/0";
+    let server = Server::open(url).expect("a URL");
+    let queue = Queue::on(&server, "q");
+    let sentinel = Server::sentinel([url, url], "master", url).expect("URLs");
+    let cluster = Server::cluster([url]).expect("URLs");
+    let wrong = Server::open("redis://user:s3cret@host:port/0").map(|_| ());
+    let broken = queue.add("").await;
+    let printed = format!(
+        "{server:?} {queue:?} {sentinel:?} {cluster:?} {wrong:?} {broken:?} {:?} {:?}",
+        Worker::new(&queue),
+        NewJob::new("")
+    );
+    assert!(!printed.contains("s3cret"), "{printed}");
 }

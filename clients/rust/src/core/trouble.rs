@@ -53,6 +53,27 @@ impl Error {
     }
 }
 
+const AFTER_UNKNOWN: &str = "ERR AFTER names a job that the queue does not hold";
+
+impl Error {
+    /// Names the jobs of an `AFTER` of which the queue does not hold one, and what to do.
+    pub(crate) fn of_after<'a>(self, after: impl IntoIterator<Item = &'a Vec<u8>>) -> Self {
+        match self {
+            Error::Refused(text) if text == AFTER_UNKNOWN => {
+                let ids: Vec<_> = after
+                    .into_iter()
+                    .map(|id| String::from_utf8_lossy(id))
+                    .collect();
+                Error::Refused(format!(
+                    "{text}: {} (it may have ended before: keep it for a while with keep, or add it in the same add_many)",
+                    ids.join(", ")
+                ))
+            }
+            other => other,
+        }
+    }
+}
+
 impl From<redis::RedisError> for Error {
     fn from(error: redis::RedisError) -> Self {
         match error.code() {

@@ -71,7 +71,9 @@ impl Queue {
         let batches = shards.iter().map(|(key, group)| Batch::of(key, group));
         let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
         for (batch, (key, group)) in batches.into_iter().zip(shards) {
-            let replies = self.send(&key, batch).await?;
+            let replies = self.send(&key, batch).await;
+            let after = || group.iter().flat_map(|each| &each.options.after);
+            let replies = replies.map_err(|error| error.of_after(after()))?;
             for (each, reply) in group.into_iter().zip(replies) {
                 ids[each.at] = added(each.is_own, each.id, reply);
             }

@@ -186,7 +186,8 @@ impl Queue {
         let is_own = job.options.is_own();
         let id = self.id_for(&mut job, new_id)?;
         let key = self.key(&id).clone();
-        let reply = self.0.server.ask(&key, &job.command(&key, &id)?).await?;
+        let reply = self.0.server.ask(&key, &job.command(&key, &id)?).await;
+        let reply = reply.map_err(|error| error.of_after(&job.options.after))?;
         Ok(added(is_own, id, reply))
     }
 

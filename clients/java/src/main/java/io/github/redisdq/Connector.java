@@ -46,6 +46,11 @@ public interface Connector extends AutoCloseable {
         /** The next reply; see {@link Connector#call}. */
         Object read();
 
+        /** The server that the connection leads to: equal for connections to the same one; null: not known. */
+        default Object server() {
+            return null;
+        }
+
         /** Closes the connection at once: a thread that reads from it gets an exception. */
         void cut();
     }

@@ -17,6 +17,7 @@ final class Courier {
     private static final int GATHER_UP_TO = 100;
     private static final int TELL_AT_ONCE = 500; // outcomes in one write, after which a heartbeat may be due
     private static final long TELLING_NS = 1_000_000_000;
+    private static final long AGAIN_NS = 50_000_000;
     private static final int TICKS = 50; // without a new job, after which it sleeps until there is one
 
     private final Worker worker;
@@ -47,6 +48,10 @@ final class Courier {
 
     void start() {
         thread.start();
+    }
+
+    boolean isUnblockRefused() {
+        return control.isUnblockRefused;
     }
 
     void ring() {
@@ -237,7 +242,10 @@ final class Courier {
                 if (!link.unblock(control)) {
                     break;
                 }
-                Thread.sleep(5);
+                long again = System.nanoTime() + AGAIN_NS; // it has not arrived yet, or is held back
+                while (link.isFetching() && System.nanoTime() - again < 0) {
+                    Thread.sleep(2);
+                }
             }
         } finally {
             link.cutFetch();

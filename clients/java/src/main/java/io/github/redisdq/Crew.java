@@ -12,6 +12,7 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 final class Crew {
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
+    private static final long AGAIN_NS = 50_000_000;
 
     private final Worker worker;
     private final Handlers handlers;
@@ -25,6 +26,8 @@ final class Crew {
     private final Turns<Link> turns;
     private final Deque<Link> unconnected = new ArrayDeque<>(); // links that are not connected, and that no thread connects
     private Deque<Job> backlog = new ArrayDeque<>();
+    private Job alone; // it waits until nothing else is in hand, or runs: nothing is fetched; or null
+    private boolean isAloneRunning;
     private int running;
     private int inHand;
     private int claimed;
@@ -85,6 +88,10 @@ final class Crew {
             if (!ended.isEmpty()) {
                 inHand -= ended.size();
                 running--;
+                if (ended.get(0) == alone) {
+                    alone = null;
+                    isAloneRunning = false;
+                }
                 boolean fetchFollows = links.size() == 1 && turns.first(now) != null && !worker.isDraining();
                 if (!fetchFollows) {
                     ended.forEach(job -> job.link.ring());
@@ -109,6 +116,11 @@ final class Crew {
 
     /** Waits until there may be something to do. For what comes with time, it is enough that one thread looks out. */
     private void rest(long now) {
+        if (alone != null && !isAloneRunning) {
+            links.forEach(Link::recall);
+            restFor(AGAIN_NS);
+            return;
+        }
         Link late = turns.recall(now);
         if (late != null) {
             late.recall();
@@ -120,6 +132,13 @@ final class Crew {
         } else {
             news.awaitUninterruptibly();
         }
+        idle--;
+        isWaking = false;
+    }
+
+    private void restFor(long ns) {
+        idle++;
+        Guard.call(() -> news.awaitNanos(ns));
         idle--;
         isWaking = false;
     }
@@ -144,11 +163,16 @@ final class Crew {
     }
 
     private boolean mayHandle() {
-        return !backlog.isEmpty() && running < concurrency;
+        return !backlog.isEmpty() && running < concurrency || mayHandleAlone();
+    }
+
+    /** Whether nothing but the job that runs alone is in hand, on its way, or without an answer to its end. */
+    private boolean mayHandleAlone() {
+        return alone != null && inHand == 1 && claimed == 0 && running == 0 && links.stream().allMatch(Link::hasToldAll);
     }
 
     private boolean mayFetch(long now) {
-        return !unconnected.isEmpty() || free() > 0 && turns.first(now) != null;
+        return !unconnected.isEmpty() || alone == null && free() > 0 && turns.first(now) != null;
     }
 
     /**
@@ -194,14 +218,20 @@ final class Crew {
 
     private void fetch(Turn turn, List<Job> found) {
         turn.link.fetch(turn.claim, worker.wait).stream().filter(this::isToBeHandled).forEach(found::add);
+        found.forEach(job -> job.mayKill = turn.link.mayKill(job));
         turn.link.correct(found);
     }
 
     /** Whether the job has a handler, and does not run in this process. */
     private boolean isToBeHandled(Job job) {
         if (Guard.call(() -> job.handler = handlers.choose(job)) != null || job.handler == null) {
-            Guard.warn("no handler for kind " + job.kind() + ": gave back " + job);
+            Guard.warn("no handler for kind " + job.kind() + ": " + job + " failed");
             job.link.giveBack(job, Outcome::unknown);
+            return false;
+        }
+        if (0 < job.maxAttempts() && job.maxAttempts() < job.attempt()) {
+            Guard.warn("the attempts of " + job + " are used up, and its workers were lost: it is dead");
+            job.link.giveBack(job, Outcome::usedUp);
             return false;
         }
         return !handling.isAtItAlready(job);
@@ -214,8 +244,11 @@ final class Crew {
             long now = System.nanoTime();
             claimed -= turn.claim;
             for (Job job : found) {
-                if (worker.isDraining()) {
+                if (worker.isDraining() || job.mayKill && alone != null) { // another worker may run it meanwhile
                     job.link.giveBack(job, Outcome::returned);
+                } else if (job.mayKill) {
+                    alone = job;
+                    inHand++;
                 } else {
                     backlog.addLast(job);
                     inHand++;
@@ -234,6 +267,10 @@ final class Crew {
 
     /** Takes one job off the backlog, or as many as its handler takes at a time. */
     private List<Job> take() {
+        if (backlog.isEmpty()) {
+            isAloneRunning = true;
+            return List.of(alone);
+        }
         Job first = backlog.peekFirst();
         int size = first.handler.size();
         if (size == 1) {
@@ -260,6 +297,10 @@ final class Crew {
         try {
             drain.run();
             List<Job> left = new ArrayList<>(backlog);
+            if (alone != null && !isAloneRunning) {
+                left.add(alone);
+                alone = null;
+            }
             backlog.clear();
             inHand -= left.size();
             news.signalAll();

@@ -23,6 +23,8 @@ abstract sealed class Delivery permits Job {
     final Link link;
     final Terms terms;
     Handler<?> handler;
+    /** It is to run with nothing else in hand. */
+    boolean mayKill;
 
     /** How long its lease is, and when it expires, by System.nanoTime, as far as this process knows. */
     volatile long leaseMs;
@@ -79,10 +81,11 @@ abstract sealed class Delivery permits Job {
         return attempt;
     }
 
-    /** How often the job may be delivered: its own limit, else the handler's; 0: no limit. */
+    /** How often the job may be delivered: the least of its own limit, its queue's and the handler's; 0: no limit. */
     public int maxAttempts() {
         int ofHandler = handler == null ? 0 : handler.attempts();
-        return terms.maxAttempts() > 0 ? terms.maxAttempts() : ofHandler;
+        int ofJob = terms.maxAttempts();
+        return ofJob == 0 || ofHandler == 0 ? ofJob + ofHandler : Math.min(ofJob, ofHandler);
     }
 
     /** Whether the job is dead if this attempt fails. */

@@ -107,7 +107,11 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     }
 
     String send(Adding adding) {
-        return adding.answered(shards.one(adding.words()));
+        try {
+            return adding.answered(shards.one(adding.words()));
+        } catch (ServerException said) {
+            throw Adding.explained(said, adding.after());
+        }
     }
 
     /**
@@ -133,14 +137,16 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
 
     /**
      * Adds a recurring job. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
-     * The options need an id; their delay, at and ifExists are not for recurring jobs.
+     * The options need an id. Their ifExists does not count, and delay and at are refused: the rule says when.
      */
     public String recur(Rule rule, Object data, JobOptions options) {
         if (options.id() == null) {
             throw new IllegalArgumentException("a recurring job needs an id: JobOptions.withId(\"report\")");
         }
-        options.ifExists(JobOptions.IfExists.REPLACE);
-        Adding adding = new Adding(this, data, options);
+        if (options.saysWhen()) {
+            throw new IllegalArgumentException("a recurring job comes by its rule: leave out delay and at");
+        }
+        Adding adding = new Adding(this, data, options.copy().ifExists(JobOptions.IfExists.REPLACE));
         return adding.answered(shards.one(adding.words().add(rule.words())));
     }
 
@@ -215,15 +221,15 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     /** As {@link #addAndWait(Object, JobOptions, Class, Duration)}, for a type with parameters. */
     public <T> T addAndWait(Object data, JobOptions options, Type type, Duration timeout)
             throws TimeoutException, InterruptedException {
-        Adding adding = new Adding(this, data, options.isKept() ? options : options.keep(KEEP));
+        Adding adding = new Adding(this, data, options.isKept() ? options : options.copy().keep(KEEP));
         send(adding);
         return waitFor(adding.id(), type, timeout);
     }
 
     /** Marks a job as done, with a result. False as for {@link #ack(String, String)}. */
     public boolean ack(String id, String token, Object result) {
-        Words words = new Words("DQ.ACK").add(key(id)).add("RESULTS").add(id).add(token);
-        return Reply.number(shards.one(words.add(Values.encode(codec, result)))) == 1;
+        Words words = acking(key(id), "RESULTS", id, token);
+        return isAcked(shards.one(words.add(Values.encode(codec, result))));
     }
 
     /** Sends a signal without a value to a job, as {@link #signal(String, String, Object)}. */

@@ -41,7 +41,7 @@ final class Ear {
         if (thread.getState() == Thread.State.NEW) {
             thread.start();
         } else if (plan.isWaiting()) {
-            wire.unblock(control);
+            wire.unblockOrClose(control);
         }
         bell.release();
     }

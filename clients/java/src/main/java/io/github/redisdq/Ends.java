@@ -47,7 +47,8 @@ class Ends {
         while (!untold.isEmpty()) {
             Outcome last = untold.removeLast();
             if (last.endsConnections()) {
-                refused(last, new ServerException("the connection ended each time it was sent"));
+                var said = new ServerException("the connection ended each time it was sent");
+                refused(last, said, last.cut(said));
             } else {
                 outcomes.addFirst(last);
             }
@@ -84,7 +85,7 @@ class Ends {
                     lost.accept(each.job);
                 }
             } else if (each.isRefused(said)) {
-                refused(each, said);
+                refused(each, said, each.weaken(said));
             } else {
                 trouble = said;
                 put(each);
@@ -94,8 +95,7 @@ class Ends {
     }
 
     /** Handles an outcome that the server refuses for good: it is not sent again unchanged. */
-    private void refused(Outcome outcome, ServerException said) {
-        String part = outcome.weaken(said);
+    private void refused(Outcome outcome, ServerException said, String part) {
         if (part == null) {
             forget(outcome.job);
             Guard.warn("the server refuses the end of " + outcome.job + " (" + said.getMessage() + "): it comes again when its lease ends");

@@ -42,7 +42,11 @@ final class Flows {
         if (all.size() > 1 && all.stream().allMatch(each -> each.isLike(all.get(0)))) {
             return alike(all);
         }
-        return answered(all, shards.all(all.stream().map(Adding::words).toList(), null));
+        try {
+            return answered(all, shards.all(all.stream().map(Adding::words).toList(), null));
+        } catch (ServerException said) {
+            throw Adding.explained(said, all.stream().flatMap(each -> each.after().stream()).distinct().toList());
+        }
     }
 
     /** Whether some jobs are after others of the list, or after a group, which may be theirs. */

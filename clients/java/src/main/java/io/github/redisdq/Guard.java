@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory;
  */
 final class Guard {
     private static final Logger LOG = LoggerFactory.getLogger(Worker.class);
-    private static final int LONGEST_TEXT = 4096; // the server keeps 1024 bytes of a reason
+    private static final int LONGEST_TEXT = 1024; // the server keeps that many bytes of a reason
     private static final Duration LONGEST_DELAY = Duration.ofMillis((1L << 42) - 1); // the bound of the server's instants
 
     private Guard() {}
@@ -62,7 +62,7 @@ final class Guard {
         if (error == null) {
             return Verdict.DONE;
         }
-        if (error instanceof GiveUpException) {
+        if (error instanceof GiveUpException || error instanceof UnencodableException) { // the work of the latter is done
             return new Verdict(End.GIVEN_UP, null, text(error));
         }
         if (error instanceof PayloadException) {

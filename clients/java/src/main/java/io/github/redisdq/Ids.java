@@ -45,6 +45,15 @@ final class Ids {
         return id;
     }
 
+    /** The id of a job to be added, as it was given. */
+    static String checked(String id) {
+        if (id.equals("*")) {
+            throw new IllegalArgumentException("id: \"*\" is not an id; leave it out for a new one");
+        }
+        Words.check("id", Bytes.of(id).length, " bytes", 1, 1024);
+        return id;
+    }
+
     /** Whether the library made this id: it grows with the others. */
     static boolean isOurs(String id) {
         return OURS.matcher(id).matches();

@@ -178,10 +178,11 @@ public final class JedisConnector implements Connector {
             }
         }
         try {
-            Connection connection = new Connection(address.apply(key), config);
+            HostAndPort server = address.apply(key);
+            Connection connection = new Connection(server, config);
             connection.connect();
             connection.setSoTimeout((int) patience.toMillis());
-            return new JedisLine(connection);
+            return new JedisLine(connection, server);
         } catch (JedisException error) {
             throw unreachable(error);
         }
@@ -242,7 +243,7 @@ public final class JedisConnector implements Connector {
         }
     }
 
-    private record JedisLine(Connection connection) implements Line {
+    private record JedisLine(Connection connection, HostAndPort server) implements Line {
         @Override
         public void send(List<byte[][]> commands) {
             try {

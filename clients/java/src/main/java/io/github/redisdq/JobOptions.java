@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 
 /** Options of a job. What is not set is decided by the queue's settings or the worker's handler. */
-public class JobOptions {
+public class JobOptions implements Cloneable {
     private String id;
     private IfExists ifExists = IfExists.REFUSE;
     private Duration delay;
@@ -28,6 +28,15 @@ public class JobOptions {
     private final Map<String, String> headers = new LinkedHashMap<>();
 
     JobOptions() {}
+
+    /** Whose changes the caller does not see. */
+    JobOptions copy() {
+        try {
+            return (JobOptions) clone();
+        } catch (CloneNotSupportedException never) {
+            throw new AssertionError(never);
+        }
+    }
 
     /** What happens if a job with this id exists. */
     public enum IfExists {
@@ -187,6 +196,10 @@ public class JobOptions {
         return after;
     }
 
+    boolean saysWhen() {
+        return delay != null || at != null;
+    }
+
     boolean isKept() {
         return keep != null;
     }
@@ -208,6 +221,9 @@ public class JobOptions {
         if (delay != null && at != null) {
             throw new IllegalArgumentException("delay and at cannot be combined");
         }
+        Words.checkName("group", group);
+        Words.checkName("afterGroup", afterGroup);
+        Words.check("after", after.size(), " jobs", 0, 1000);
         Words words = new Words().value("PRIORITY", priority).value("TTR", ttr).value("ATTEMPTS", attempts);
         words.ladder(backoff).value("TTL", ttl).value("GROUP", group).value("KEEP", keep).value("COST", cost);
         words.flag(ifExists.word, ifExists != IfExists.REFUSE);

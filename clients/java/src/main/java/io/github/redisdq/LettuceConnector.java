@@ -2,8 +2,10 @@ package io.github.redisdq;
 
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.ConnectionFuture;
+import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisConnectionStateListener;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.TimeoutOptions;
@@ -19,6 +21,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.ProtocolKeyword;
 import io.lettuce.core.protocol.ProtocolVersion;
 import java.lang.reflect.Method;
+import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -28,7 +31,9 @@ import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
+import java.util.WeakHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -46,6 +51,7 @@ public final class LettuceConnector implements Connector {
     private final Function<byte[], RedisURI> address;
     private final Function<byte[], Object> place;
     private final Supplier<StatefulConnection<byte[], byte[]>> open;
+    private final Map<Object, SocketAddress> servers = Collections.synchronizedMap(new WeakHashMap<>()); // by connection
     private StatefulConnection<byte[], byte[]> shared;
 
     private LettuceConnector(
@@ -57,6 +63,12 @@ public final class LettuceConnector implements Connector {
         this.address = address;
         this.place = place;
         this.open = open;
+        lines.addListener(new RedisConnectionStateListener() {
+            @Override
+            public void onRedisConnected(RedisChannelHandler<?, ?> connection, SocketAddress server) {
+                servers.put(connection, server);
+            }
+        });
     }
 
     /** A single server, or the master that the Sentinels of a URI name. */
@@ -283,7 +295,7 @@ public final class LettuceConnector implements Connector {
         }
     }
 
-    private static final class LettuceLine implements Line {
+    private final class LettuceLine implements Line {
         private final StatefulConnection<byte[], byte[]> connection;
         private final Duration patience;
         private final Deque<AsyncCommand<byte[], byte[], Object>> asked = new ArrayDeque<>();
@@ -307,6 +319,11 @@ public final class LettuceConnector implements Connector {
         @Override
         public Object read() {
             return Await.answer(asked.removeFirst(), patience, LettuceConnector::saidOrThrown);
+        }
+
+        @Override
+        public Object server() {
+            return servers.get(connection);
         }
 
         @Override

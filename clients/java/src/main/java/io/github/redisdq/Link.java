@@ -29,7 +29,6 @@ final class Link implements Rim {
     private final Pulse pulse = new Pulse();
     private volatile boolean isFetching;
     private volatile boolean isRecalled;
-    private volatile boolean isUnblockRefused;
     private int troubles; // of the supplier
 
     Link(Worker worker, Fetches fetches, Ends ends, boolean isOneOfSeveral) {
@@ -81,11 +80,22 @@ final class Link implements Rim {
 
     // --- What becomes of jobs
 
+    /** {@code decide} may take its time, as it reads the texts of errors: the lease is kept meanwhile. */
     void settle(Job job, Function<Job, Outcome> decide) {
+        Outcome waits = job.suspension;
+        Outcome outcome = !held.has(job) || waits != null ? waits : decide.apply(job);
         if (held.release(job)) {
-            Outcome waits = job.suspension;
-            ends.put(waits == null ? decide.apply(job) : waits);
+            ends.put(outcome);
         }
+    }
+
+    boolean mayKill(Job job) {
+        return worker.mayKill(job, queue(job).connector());
+    }
+
+    /** Whether the server has been told how each job that is not in hand any longer ended. */
+    boolean hasToldAll() {
+        return ends.unanswered().isEmpty();
     }
 
     void giveBack(Job job, Function<Job, Outcome> how) {
@@ -259,7 +269,7 @@ final class Link implements Rim {
 
     /** A fetch that cannot be recalled must not hold for long what other links may need. */
     Duration limited(Duration wait) {
-        boolean isRecallable = waiting.clientId > 0 && !isUnblockRefused;
+        boolean isRecallable = waiting.clientId > 0 && !courier.isUnblockRefused();
         return isOneOfSeveral && !isRecallable ? Times.min(wait, Turns.TURN) : wait;
     }
 
@@ -338,7 +348,7 @@ final class Link implements Rim {
 
     /** Asks the courier to end the fetch that waits, as another link needs its places. */
     void recall() {
-        if (!isUnblockRefused) {
+        if (isFetching && !courier.isUnblockRefused()) {
             isRecalled = true;
             ring();
         }
@@ -356,16 +366,7 @@ final class Link implements Rim {
 
     /** Ends the wait of the fetch; false if that cannot be done. */
     boolean unblock(Wire control) {
-        long id = waiting.clientId;
-        if (id <= 0) {
-            return false;
-        }
-        byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
-        if (control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException said) {
-            isUnblockRefused |= said.getMessage().startsWith("NOPERM");
-            return false;
-        }
-        return true;
+        return waiting.unblock(control);
     }
 
     void cutFetch() {

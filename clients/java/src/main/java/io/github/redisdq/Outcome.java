@@ -4,16 +4,18 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.ThreadLocalRandom;
 
 /** What the server is to be told of a delivery that ended, and what its reply means. */
 final class Outcome {
     private static final Duration SHORTEST_DELAY = Duration.ofMillis(100); // handlers cannot make their jobs come back faster
-    private static final Duration UNKNOWN_KIND_DELAY = Duration.ofSeconds(5);
+    private static final Duration UNKNOWN_KIND_DELAY = Duration.ofMinutes(1);
+    private static final Duration LONGEST_UNKNOWN_KIND_DELAY = Duration.ofHours(1);
+    private static final int UNKNOWN_KIND_ATTEMPTS = 14;
     private static final Duration RUNNING_DELAY = Duration.ofSeconds(1);
     private static final int REASON_BYTES = 1024;
-    private static final int MOST_LOST = 3;
-    private static final int LARGE = 1 << 20;
+    private static final int MOST_LOST = 2;
+    private static final int LARGE = 1 << 20; // proto-max-bulk-len is at least that
+    private static final int LARGEST = 512 << 20; // what no server takes as one word by default
 
     /** Returned by {@link #weaken} for a suspension that the server refused: the attempt has failed instead. */
     static final String WAIT = "the wait";
@@ -62,10 +64,21 @@ final class Outcome {
         return new Outcome(job, Mode.SILENT, null, null);
     }
 
-    /** Gives the job back after a while, for a worker that has a handler for its kind. */
+    /** Fails the job, for a worker that has a handler for its kind: one may come with the next deploy. */
     static Outcome unknown(Job job) {
-        long delay = (long) (UNKNOWN_KIND_DELAY.toMillis() * (1 + ThreadLocalRandom.current().nextDouble()));
-        return new Outcome(job, Mode.SILENT, Duration.ofMillis(delay), null);
+        String reason = "unknown kind \"" + (job.kind() == null ? "" : job.kind()) + "\"";
+        if (job.attempt() >= UNKNOWN_KIND_ATTEMPTS) {
+            return new Outcome(job, Mode.FATAL, null, reason);
+        }
+        Duration delay = Times.min(UNKNOWN_KIND_DELAY.multipliedBy(job.attempt()), LONGEST_UNKNOWN_KIND_DELAY);
+        Outcome unknown = new Outcome(job, Mode.FAIL, delay, reason);
+        unknown.wait = Wait.DEFAULT; // there is no other
+        return unknown;
+    }
+
+    /** Ends a job whose attempts were used up by workers that were lost. */
+    static Outcome usedUp(Job job) {
+        return new Outcome(job, Mode.FATAL, null, "attempts used up; its workers were lost");
     }
 
     /** Gives the job back, as an older delivery of it still runs in this process. */
@@ -101,7 +114,16 @@ final class Outcome {
     private static Outcome done(Job job) {
         Outcome done = new Outcome(job, Mode.ACK, null, null);
         done.result = job.result;
+        if (job.result != null && job.result.length > LARGEST) {
+            done.dieOfResult();
+        }
         return done;
+    }
+
+    private void dieOfResult() {
+        mode = Mode.FATAL;
+        reason = Bytes.of("result cannot be stored: " + result.length + " bytes");
+        result = null;
     }
 
     private static Outcome failed(Job job, Guard.Verdict verdict) {
@@ -125,8 +147,7 @@ final class Outcome {
     }
 
     private static boolean isLast(Job job) {
-        int attempts = job.handler.attempts();
-        return job.terms.maxAttempts() == 0 && 0 < attempts && attempts <= job.attempt(); // else the server counts
+        return job.isLastAttempt(); // the server does not know the handler's limit
     }
 
     private static Duration atLeast(Duration delay) {
@@ -173,10 +194,10 @@ final class Outcome {
 
     private byte[][] command() {
         if (mode == Mode.ACK && result == null) {
-            return new Words("DQ.ACK").add(job.rawKey).add("WITHTOKENS").add(job.rawId).add(job.rawToken).all();
+            return new Words("DQ.ACK").add(job.rawKey).add("WITHTOKENS").deliveries(List.of(job)).all();
         }
         if (mode == Mode.ACK) {
-            return new Words("DQ.ACK").add(job.rawKey).add("RESULTS").add(job.rawId).add(job.rawToken).add(result).all();
+            return new Words("DQ.ACK").add(job.rawKey).add("RESULTS").deliveries(List.of(job)).add(result).all();
         }
         if (suspended != null) {
             return suspending().all();
@@ -214,13 +235,23 @@ final class Outcome {
 
     /** What a reply means. If the command was sent twice, the first sending may have been executed. */
     Answer answered(Object reply) {
-        boolean isThere = mode == Mode.ACK ? Reply.number(reply) != 0 : reply != null;
+        boolean isThere = mode == Mode.ACK ? Reply.list(reply).contains(1L) : reply != null;
         return isThere || unanswered > 0 ? Answer.SETTLED : Answer.LOST;
     }
 
     /** Whether the server will refuse it again unchanged; if not, it is sent again. */
     boolean isRefused(ServerException said) {
-        return Trouble.isRefusal(said) || suspended != null && Trouble.isFull(said);
+        boolean isOptional = suspended != null && said.begins("NOPERM") || result != null && said.begins("OOM");
+        return isOptional || Trouble.isRefusal(said) || (suspended != null || result != null) && Trouble.isFull(said);
+    }
+
+    /** Leaves out what connections may have ended for. */
+    String cut(ServerException said) {
+        if (result == null) {
+            return weaken(said);
+        }
+        dieOfResult();
+        return "the result";
     }
 
     /** Leaves out what the server may have refused. Returns what that was; null: nothing is left to leave out. */

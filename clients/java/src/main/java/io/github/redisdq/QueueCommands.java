@@ -32,7 +32,7 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** Removes jobs, in any state. Returns how many it removed. */
     public int delete(String... ids) {
-        return shards.count("DQ.DEL", size -> new Words(), ids);
+        return shards.count("DQ.DEL", new Words(), ids);
     }
 
     /** Removes a job, in any state; a handler that works on it is told at once. False if the job did not exist. */
@@ -42,7 +42,7 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** As {@link #delete}, for jobs that no worker has: reserved jobs stay. */
     public int deleteUnreserved(String... ids) {
-        return shards.count("DQ.DEL", size -> new Words("UNRESERVED"), ids);
+        return shards.count("DQ.DEL", new Words("UNRESERVED"), ids);
     }
 
     /**
@@ -106,9 +106,18 @@ abstract sealed class QueueCommands permits DqQueue {
     /** {@link #ack} for jobs of any queues: its result for each. */
     List<Boolean> ackEach(List<Reserved> jobs) {
         List<Words> calls = jobs.stream()
-                .map(job -> new Words("DQ.ACK").add(job.queue()).add("WITHTOKENS").add(job.id()).add(job.token()))
+                .map(job -> acking(Bytes.of(job.queue()), "WITHTOKENS", job.id(), job.token()))
                 .toList();
-        return shards.all(calls, null).stream().map(reply -> Reply.number(reply) == 1).toList();
+        return shards.all(calls, null).stream().map(QueueCommands::isAcked).toList();
+    }
+
+    /** The acknowledgement of one job; {@link #isAcked} reads its reply. */
+    static Words acking(byte[] key, String form, String id, String token) {
+        return new Words("DQ.ACK").add(key).add(form).add("IDS").add(1).add(id).add(token);
+    }
+
+    static boolean isAcked(Object reply) {
+        return Reply.list(reply).contains(1L);
     }
 
     private List<Reserved> reserved(byte[] key, Object rows) {
@@ -119,12 +128,13 @@ abstract sealed class QueueCommands permits DqQueue {
      * Marks a job as done. False if the token is not the job's current one: another worker has the job, or it is gone.
      */
     public boolean ack(String id, String token) {
-        return Reply.number(shards.one(new Words("DQ.ACK").add(shards.key(id)).add("WITHTOKENS").add(id).add(token))) == 1;
+        return isAcked(shards.one(acking(shards.key(id), "WITHTOKENS", id, token)));
     }
 
     /** {@link #ack} for many jobs: tokens by ids. Returns how many were acknowledged. */
     public int ackAll(Map<String, String> tokens) {
-        return Shards.sum(shards.all(shards.withTokens("DQ.ACK", size -> new Words("WITHTOKENS"), tokens, new Words()), null));
+        List<Words> calls = shards.withTokens("DQ.ACK", new Words("WITHTOKENS"), tokens, new Words());
+        return shards.all(calls, null).stream().mapToInt(reply -> Shards.sum(Reply.list(reply))).sum();
     }
 
     /** Gives a job back. Returns its new state; null if the token is not the job's current one. */
@@ -195,12 +205,12 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** Gives delayed or ready jobs another due time, {@code delay} from now. Returns how many jobs it found. */
     public int reschedule(Duration delay, String... ids) {
-        return shards.count("DQ.RESCHEDULE", size -> new Words().value("DELAY", given(delay)), ids);
+        return shards.count("DQ.RESCHEDULE", new Words().value("DELAY", given(delay)), ids);
     }
 
     /** Gives delayed or ready jobs another due time. Returns how many jobs it found. */
     public int reschedule(Instant at, String... ids) {
-        return shards.count("DQ.RESCHEDULE", size -> new Words().value("AT", given(at)), ids);
+        return shards.count("DQ.RESCHEDULE", new Words().value("AT", given(at)), ids);
     }
 
     private static <T> T given(T due) {
@@ -209,12 +219,12 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** Gives delayed or ready jobs another priority. Returns how many jobs it found. */
     public int reprioritize(int priority, String... ids) {
-        return shards.count("DQ.RESCHEDULE", size -> new Words().value("PRIORITY", priority), ids);
+        return shards.count("DQ.RESCHEDULE", new Words().value("PRIORITY", priority), ids);
     }
 
     /** Makes dead, done or blocked jobs ready again, and returns how many. A done job loses its result. */
     public int kick(String... ids) {
-        return shards.count("DQ.KICK", size -> new Words().value("IDS", size), ids);
+        return shards.count("DQ.KICK", new Words(), ids);
     }
 
     /** Makes the {@code count} jobs of each shard that have been dead longest ready again. Returns how many. */
@@ -236,6 +246,23 @@ abstract sealed class QueueCommands permits DqQueue {
     public JobInfo get(String id, Integer prefix) {
         Words words = new Words("DQ.GET").add(shards.key(id)).add(id).value("PREFIX", prefix);
         return JobInfo.of(Reply.map(shards.one(words)), codec());
+    }
+
+    /**
+     * Ends the waits of these connections of the same user, by their CLIENT ID on the server that has the queue (the
+     * first shard of it), and returns how many it ended.
+     */
+    public int unblock(long... clients) {
+        Words words = new Words("DQ.UNBLOCK");
+        for (long client : clients) {
+            words.add(client);
+        }
+        Wire wire = new Wire(shards.connector, shards.keys.get(0), SLACK, () -> {}); // its words have no key
+        try {
+            return (int) Reply.number(wire.ask(words));
+        } finally {
+            wire.close();
+        }
     }
 
     /** The first jobs of each shard that are in a state, in that state's order. Changes nothing. */

@@ -8,7 +8,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
-import java.util.function.IntFunction;
 import java.util.zip.CRC32;
 
 /** The keys of a queue, and commands on them. */
@@ -58,7 +57,7 @@ final class Shards {
             throw new IllegalArgumentException(
                     "job " + given + " must be in the shard of the job that spawns it: leave its id out");
         }
-        String id = given == null ? like : given;
+        String id = given == null ? like : Ids.checked(given);
         for (int n = 1; !Arrays.equals(key(id), key); n++) {
             id = like + "~" + n;
         }
@@ -122,18 +121,17 @@ final class Shards {
     }
 
     /** Sends a command that takes many ids, and returns how many of them it found. */
-    int count(String command, IntFunction<Words> before, String... ids) {
+    int count(String command, Words options, String... ids) {
         List<Words> calls = new ArrayList<>();
-        byKey(List.of(ids)).forEach((key, group) ->
-                calls.add(new Words(command).add(key).add(before.apply(group.size())).ids(group)));
+        byKey(List.of(ids)).forEach((key, group) -> calls.add(new Words(command).add(key).add(options).counted(group)));
         return sum(all(calls, null));
     }
 
     /** Makes the commands for many ids with their tokens, one for each key. */
-    List<Words> withTokens(String command, IntFunction<Words> before, Map<String, String> tokens, Words options) {
+    List<Words> withTokens(String command, Words first, Map<String, String> tokens, Words options) {
         List<Words> calls = new ArrayList<>();
         byKey(tokens.keySet()).forEach((key, ids) -> {
-            Words words = new Words(command).add(key).add(before.apply(ids.size()));
+            Words words = new Words(command).add(key).add(first).add("IDS").add(ids.size());
             ids.forEach(id -> words.add(id).add(tokens.get(id)));
             calls.add(words.add(options));
         });
@@ -142,7 +140,7 @@ final class Shards {
 
     /** The replies for many ids, by the ids. */
     <T> Map<String, T> many(String command, Map<String, String> tokens, Words options, Function<Object, T> read) {
-        List<Words> calls = withTokens(command, size -> new Words().value("IDS", size), tokens, options);
+        List<Words> calls = withTokens(command, new Words(), tokens, options);
         List<String> order = byKey(tokens.keySet()).values().stream().flatMap(List::stream).toList();
         Map<String, T> found = new LinkedHashMap<>();
         int at = 0;

@@ -12,7 +12,7 @@ final class Waits {
     private static final Duration WAIT = Duration.ofSeconds(15);
     private static final Duration SLACK = Duration.ofSeconds(5);
     private static final long IDLE_MS = 60_000; // after which its connections and threads end
-    private static final long AGAIN_MS = 2; // how soon to try again to end a wait that has not reached the server yet
+    private static final long AGAIN_MS = 50; // how soon to try again to end a wait that the server does not have yet
 
     private final Connector connector;
     private final Codec codec;
@@ -95,7 +95,7 @@ final class Waits {
         /** Sends one DQ.AWAIT. False: it is to be tried again. */
         private boolean ask(List<String> ids) {
             try {
-                Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).ids(ids);
+                Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).counted(ids);
                 list.answered(JobResult.all(waiting.ask(words), codec));
                 return true;
             } catch (RuntimeException error) {
@@ -112,7 +112,7 @@ final class Waits {
         private void withdraw() throws InterruptedException {
             while (list.awaitMissing()) {
                 try {
-                    waiting.unblock(control);
+                    waiting.unblockOrClose(control);
                     list.pause(AGAIN_MS);
                 } catch (RuntimeException error) {
                     control.close();

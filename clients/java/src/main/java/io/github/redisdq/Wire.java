@@ -16,6 +16,9 @@ final class Wire {
     private boolean hasConnected;
     private volatile Connector.Line line;
     private volatile boolean isCut;
+    private volatile Object server;
+    /** The server refuses DQ.UNBLOCK on this connection. */
+    volatile boolean isUnblockRefused;
     /** The server's number of this connection; 0: it is not connected. */
     volatile long clientId;
 
@@ -79,13 +82,33 @@ final class Wire {
     }
 
     /**
-     * Ends the command that waits on this connection; if that is forbidden, by closing it. {@code control} is another
-     * connection.
+     * Ends the command that waits on this connection, if it waits by now, by DQ.UNBLOCK on {@code control}. False: that
+     * is refused, or cannot be asked, for elsewhere its number may be another client's.
      */
-    void unblock(Wire control) {
-        long id = clientId;
-        byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
-        if (id == NOT_TOLD || id > 0 && control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException) {
+    boolean unblock(Wire control) {
+        control.open();
+        if (clientId <= 0 || !isBeside(control) || control.isUnblockRefused) {
+            return false;
+        }
+        Object reply = control.ask(Collections.singletonList(new Words("DQ.UNBLOCK").add(clientId).all())).get(0);
+        if (!(reply instanceof ServerException said)) {
+            return true;
+        }
+        if (said.begins("NOPERM")) {
+            control.isUnblockRefused = true;
+            Guard.warn("DQ.UNBLOCK is refused (" + said.getMessage() + "): connections that wait are closed at the stop");
+        }
+        return false;
+    }
+
+    /** Whether both lead to the same server. */
+    private boolean isBeside(Wire other) {
+        return server != null && server.equals(other.server);
+    }
+
+    /** As {@link #unblock}; if that cannot be done, the connection is closed. */
+    void unblockOrClose(Wire control) {
+        if (clientId != 0 && !unblock(control)) {
             close();
         }
     }
@@ -93,6 +116,7 @@ final class Wire {
     private void connect() {
         Connector.Line made = connector.connect(key, patience);
         line = made;
+        server = made.server();
         if (isCut) { // cut came first
             made.cut();
         }

@@ -7,9 +7,19 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
 
 /** One command: its words, the second of which is the key. */
 final class Words {
+    private static final long LATEST = (1L << 42) - 1; // the bound of the server's instants
+    private static final Set<String> NOT_ZERO = Set.of("TTR", "TTL", "LEASE", "EVERY");
+    private static final Map<String, long[]> NUMBERS = Map.of(
+            "COST", new long[] {1, 1_000_000},
+            "ATTEMPTS", new long[] {0, (1L << 32) - 1},
+            "COUNT", new long[] {1, Long.MAX_VALUE},
+            "TIMES", new long[] {1, Long.MAX_VALUE});
+
     private final List<byte[]> words;
 
     Words(String command) {
@@ -45,6 +55,11 @@ final class Words {
         return this;
     }
 
+    /** Ids, none of which is read as a word. */
+    Words counted(Collection<String> ids) {
+        return add("IDS").add(ids.size()).ids(ids);
+    }
+
     Words ids(Collection<String> ids) {
         ids.forEach(this::add);
         return this;
@@ -57,22 +72,39 @@ final class Words {
         return this;
     }
 
+    /** Appends an option, if it is given. What is out of its bounds is refused, by its name. */
     Words value(String name, Object value) {
         if (value instanceof Duration duration) {
-            add(name).add(duration.isNegative() ? wait(name.toLowerCase(Locale.ROOT), duration) : Times.ms(duration));
+            long least = NOT_ZERO.contains(name) ? 1 : 0;
+            add(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(duration), " ms", least, LATEST));
         } else if (value instanceof Instant instant) {
-            add(name).add(Times.ms(instant));
+            add(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(instant), " ms", 0, LATEST));
         } else if (value != null) {
+            long[] bounds = NUMBERS.get(name);
+            if (bounds != null) {
+                check(name.toLowerCase(Locale.ROOT), ((Number) value).longValue(), "", bounds[0], bounds[1]);
+            }
             add(name).add(value.toString());
         }
         return this;
     }
 
-    static long wait(String name, Duration duration) {
-        if (duration.isNegative()) {
-            throw new IllegalArgumentException(name + " must be 0 or more, not " + duration);
+    static long check(String name, long value, String unit, long first, long last) {
+        if (value < first || last < value) {
+            throw new IllegalArgumentException(name + ": " + value + unit + " is not between " + first + " and " + last);
         }
-        return Times.ms(duration);
+        return value;
+    }
+
+    /** A name that is kept with jobs; null: none. */
+    static void checkName(String what, String name) {
+        if (name != null) {
+            check(what, Bytes.of(name).length, " bytes", 1, 256);
+        }
+    }
+
+    static long wait(String name, Duration duration) {
+        return check(name, Times.ms(duration), " ms", 0, LATEST);
     }
 
     Words flag(String name, boolean isSet) {
@@ -82,8 +114,8 @@ final class Words {
     /** Appends BACKOFF. Null: the option is not sent; empty: no backoff. */
     Words ladder(List<Duration> steps) {
         if (steps != null) {
-            add("BACKOFF").add(steps.size());
-            steps.forEach(step -> add(wait("a step of backoff", step)));
+            add("BACKOFF").add(check("backoff", steps.size(), " steps", 0, 1024));
+            steps.forEach(step -> add(wait("backoff", step)));
         }
         return this;
     }

@@ -1,7 +1,9 @@
 package io.github.redisdq;
 
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -27,6 +29,7 @@ public final class Worker implements AutoCloseable {
     private static final Duration SHORTEST_ANSWER = Duration.ofMillis(200);
     private static final Duration NO_WAIT = Duration.ofMillis(1);
     private static final long TELLING_NS = 1_000_000_000;
+    private static final String LEASE_ENDED = "lease ended";
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
 
     final Leases leases;
@@ -44,6 +47,7 @@ public final class Worker implements AutoCloseable {
     private final CountDownLatch stopped = new CountDownLatch(1);
     private boolean hasStarted;
     private volatile String troubleSaid;
+    private volatile boolean wasForbidden;
     private volatile ConfigurationException failure;
 
     Worker(WorkerBuilder from) {
@@ -190,10 +194,24 @@ public final class Worker implements AutoCloseable {
 
     /**
      * Makes SIGTERM and SIGINT stop the worker, and the process wait until it has stopped: by a shutdown hook of the
-     * JVM.
+     * JVM. A second one ends the drain.
      */
     public void stopOnShutdown() {
-        Runtime.getRuntime().addShutdownHook(new Thread(this::close, "dq-shutdown"));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            List.of("TERM", "INT").forEach(each -> Guard.call(() -> onSignal(each, this::stop)));
+            close();
+        }, "dq-shutdown"));
+    }
+
+    /** By sun.misc.Signal, whose name is a warning of the compiler. */
+    private static void onSignal(String name, Runnable then) throws ReflectiveOperationException {
+        Class<?> signal = Class.forName("sun.misc.Signal");
+        Class<?> handler = Class.forName("sun.misc.SignalHandler");
+        Object handling = Proxy.newProxyInstance(Worker.class.getClassLoader(), new Class<?>[] {handler}, (self, method, args) -> {
+            then.run();
+            return null;
+        });
+        signal.getMethod("handle", signal, handler).invoke(null, signal.getConstructor(String.class).newInstance(name), handling);
     }
 
     // --- The watch, which keeps time whatever hangs
@@ -273,6 +291,33 @@ public final class Worker implements AutoCloseable {
 
     boolean isDraining() {
         return draining.getCount() == 0;
+    }
+
+    /** Whether the job may have killed its worker, and has no other attempt to show that it does not. */
+    boolean mayKill(Job job, Connector connector) {
+        if (job.attempt() < 2 || job.attempt() != job.maxAttempts()) {
+            return false;
+        }
+        try {
+            byte[][] get = job.about("DQ.GET").add("PREFIX").add(0).all();
+            Object reply = connector.call(Collections.singletonList(get), null).get(0);
+            if (reply instanceof ServerException said) {
+                return !isForbidden(said);
+            }
+            return reply != null && LEASE_ENDED.equals(Reply.text(Reply.map(reply).get("reason")));
+        } catch (RuntimeException error) {
+            return true;
+        }
+    }
+
+    /** Whether the server forbids what only this needs: it is then off, and that is said once. */
+    private boolean isForbidden(ServerException said) {
+        boolean isForbidden = said.begins("NOPERM");
+        if (isForbidden && !wasForbidden) {
+            wasForbidden = true;
+            Guard.warn("DQ.GET is refused (" + said.getMessage() + "): a job that may have killed its worker is not run alone");
+        }
+        return isForbidden;
     }
 
     // --- What links report

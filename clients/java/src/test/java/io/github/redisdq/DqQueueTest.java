@@ -270,26 +270,89 @@ class DqQueueTest {
         try (DqQueue nowhere = DqQueue.connect("redis://127.0.0.1:1", "q")) {
             Duration wrong = Duration.ofSeconds(-5);
             Map<String, Runnable> mistakes = Map.ofEntries(
-                    Map.entry("delay must be 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().delay(wrong))),
-                    Map.entry("ttr must be 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().ttr(wrong))),
+                    Map.entry("delay: -5000 ms is not between 0 and 4398046511103", () -> nowhere.add(1, JobOptions.create().delay(wrong))),
+                    Map.entry("ttr: -5000 ms is not between 1 and", () -> nowhere.add(1, JobOptions.create().ttr(wrong))),
                     Map.entry("delay and at cannot be combined",
                             () -> nowhere.add(1, JobOptions.create().delay(MINUTE).at(Instant.EPOCH))),
-                    Map.entry("a step of backoff must be 0 or more", () -> nowhere.add(1, JobOptions.create().backoff(wrong))),
-                    Map.entry("every must be 0 or more", () -> Rule.every(wrong)),
+                    Map.entry("backoff: -5000 ms is not between 0", () -> nowhere.add(1, JobOptions.create().backoff(wrong))),
+                    Map.entry("every: -5000 ms is not between 1 and", () -> Rule.every(wrong)),
                     Map.entry("a recurring job needs an id: JobOptions.withId(",
                             () -> nowhere.recur(Rule.every(MINUTE), 1, JobOptions.create())),
                     Map.entry("reschedule needs a new due time", () -> nowhere.reschedule((Instant) null, "a")),
-                    Map.entry("timeout must be 0 or more", () -> nowhere.bpop(wrong, 1, null)),
-                    Map.entry("a pause must be 0 or more", () -> nowhere.pause(wrong)),
-                    Map.entry("the window of rate must be 0 or more", () -> new Settings().rate(1, wrong)),
-                    Map.entry("a step of backoff must be 0 or more, not PT-5S",
+                    Map.entry("timeout: -5000 ms is not between 0 and", () -> nowhere.bpop(wrong, 1, null)),
+                    Map.entry("a pause: -5000 ms is not between 0 and", () -> nowhere.pause(wrong)),
+                    Map.entry("the window of rate: -5000 ms is not between 0 and", () -> new Settings().rate(1, wrong)),
+                    Map.entry("backoff: -5000 ms is not between 0 and 4",
                             () -> Handler.of(job -> {}).backoff(MINUTE, wrong)),
+                    Map.entry("delay: 6311390400000 ms is not between 0 and 4398046511103",
+                            () -> nowhere.add(1, JobOptions.create().delay(Duration.ofMillis(6_311_390_400_000L)))),
+                    Map.entry("at: 253402300800000 ms is not", () -> nowhere.add(1, JobOptions.create().at(Instant.parse("+10000-01-01T00:00:00Z")))),
+                    Map.entry("cost: 0 is not between 1 and 1000000", () -> nowhere.add(1, JobOptions.create().cost(0))),
+                    Map.entry("group: 0 bytes is not between 1 and 256", () -> nowhere.add(1, JobOptions.create().group(""))),
+                    Map.entry("id: 1025 bytes is not between 1 and 1024", () -> nowhere.add(1, JobOptions.withId("x".repeat(1025)))),
+                    Map.entry("id: \"*\" is not an id; leave it out for a new one", () -> nowhere.add(1, JobOptions.withId("*"))),
+                    Map.entry("a recurring job comes by its rule: leave out delay and at",
+                            () -> nowhere.recur(Rule.every(MINUTE), 1, JobOptions.withId("r").delay(MINUTE))),
                     Map.entry("a lease must be longer than 0", () -> Handler.of(job -> {}).lease(Duration.ZERO)));
             mistakes.forEach((said, mistake) -> {
                 RuntimeException found = assertThrows(RuntimeException.class, mistake::run, said);
                 assertFalse(found instanceof DqException, said);
                 assertTrue(found.getMessage().startsWith(said), found.getMessage() + ", not " + said);
             });
+        }
+    }
+
+    @Test
+    void idsAreData() {
+        for (String id : List.of("IDS", "UNRESERVED", "PRIORITY", "7", "WITHTOKENS", "RESULTS", "DELAY")) {
+            assertEquals(id, queue.add(1, JobOptions.withId(id)));
+        }
+        assertEquals(0, queue.delete("UNRESERVED ", "none"));
+        assertEquals(2, queue.reschedule(MINUTE, "PRIORITY", "7", "zz"));
+        assertEquals(0, queue.get("7").priority());
+        Reserved popped = queue.popId("IDS", null);
+        assertEquals(State.READY, queue.nack("IDS", popped.token(), NackOptions.silent()));
+        popped = queue.popId("IDS", null);
+        assertTrue(queue.ack("IDS", popped.token()) && !queue.ack("IDS", popped.token()));
+        popped = queue.popId("WITHTOKENS", null);
+        assertTrue(queue.ack("WITHTOKENS", popped.token(), "done"));
+        popped = queue.popId("RESULTS", null);
+        assertEquals(1, queue.ackAll(Map.of("RESULTS", popped.token(), "none", popped.token())));
+        assertEquals(2, queue.delete("UNRESERVED", "7"));
+        assertEquals(2, queue.size());
+    }
+
+    @Test
+    void optionsOfTheCallerStayAsTheyAre() throws Exception {
+        JobOptions options = JobOptions.withId("nightly");
+        queue.recur(Rule.every(MINUTE), 1, options);
+        assertNull(queue.add(2, options), "it replaces nothing");
+        JobOptions shared = JobOptions.withId("once");
+        assertThrows(java.util.concurrent.TimeoutException.class, () -> queue.addAndWait(1, shared, Integer.class, Duration.ofMillis(1)));
+        queue.delete("once");
+        queue.add(1, shared);
+        assertNull(queue.get("once").keep());
+    }
+
+    @Test
+    void prefixesAndLengths() {
+        queue.add("x".repeat(100), JobOptions.withId("long"));
+        assertEquals(102, queue.get("long", 3).payloadBytes());
+        assertEquals(3, queue.get("long", 3).payload().length);
+        Peeked peeked = queue.peek(State.READY, 1, null, null, 0).get(0);
+        assertEquals(102, peeked.payloadBytes());
+        assertEquals(0, peeked.payload().length);
+        assertEquals(0, queue.unblock(1, 2));
+    }
+
+    @Test
+    void aJobAfterOneThatIsGoneNamesIt() {
+        JobOptions after = JobOptions.create().after("gone");
+        for (Runnable each : List.<Runnable>of(
+                () -> queue.add(1, after),
+                () -> queue.addMany(List.of(new DqQueue.NewJob(1, after), new DqQueue.NewJob(2))))) {
+            String said = assertThrows(ServerException.class, each::run).getMessage();
+            assertTrue(said.contains("does not hold: gone (") && said.contains("addMany"), said);
         }
     }
 }

@@ -112,7 +112,7 @@ class LinksTest {
 
     @Test
     void norWhereItMayNotEndAWait() throws Exception {
-        withoutTheRight("client|unblock", worker -> {
+        withoutTheRight("dq.unblock", worker -> {
             Set<Link> known = new HashSet<>();
             while (known.size() < 2) { // each learns it by its first fetch, whichever has the place first
                 Predicate<Link> learns = link -> !known.contains(link) && !link.limited(LONG).equals(LONG);

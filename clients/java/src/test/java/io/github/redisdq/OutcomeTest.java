@@ -41,9 +41,9 @@ class OutcomeTest {
 
     @Test
     void successIsAcknowledgedWithTheToken() {
-        assertEquals("DQ.ACK q WITHTOKENS id 1882361448423751680", text(command(Outcome.ended(job(""), null)), 0));
-        assertEquals(Outcome.Answer.SETTLED, Outcome.ended(job(""), null).answered(1L));
-        assertEquals(Outcome.Answer.LOST, Outcome.ended(job(""), null).answered(0L));
+        assertEquals("DQ.ACK q WITHTOKENS IDS 1 id 1882361448423751680", text(command(Outcome.ended(job(""), null)), 0));
+        assertEquals(Outcome.Answer.SETTLED, Outcome.ended(job(""), null).answered(List.of(1L)));
+        assertEquals(Outcome.Answer.LOST, Outcome.ended(job(""), null).answered(List.of(0L)));
         assertEquals(Outcome.Answer.LOST, Outcome.ended(job(""), new Error()).answered(null));
     }
 
@@ -54,13 +54,13 @@ class OutcomeTest {
             outcome.sending(); // and the connection was lost
             outcome.sending();
             outcome.heard();
-            assertEquals(Outcome.Answer.SETTLED, outcome.answered(end == null ? 0L : null));
+            assertEquals(Outcome.Answer.SETTLED, outcome.answered(end == null ? List.of(0L) : null));
             Outcome refusedFirst = Outcome.ended(job(""), end);
             refusedFirst.sending();
             refusedFirst.heard(); // READONLY, say
             refusedFirst.sending();
             refusedFirst.heard();
-            assertEquals(Outcome.Answer.LOST, refusedFirst.answered(end == null ? 0L : null));
+            assertEquals(Outcome.Answer.LOST, refusedFirst.answered(end == null ? List.of(0L) : null));
         }
     }
 
@@ -86,13 +86,15 @@ class OutcomeTest {
     }
 
     @Test
-    void attemptsOfTheHandlerEndAJobWithoutItsOwn() {
+    void theLeastOfTheLimitsEndsAJob() {
         Handler<Void> handler = plain().attempts(2);
         assertTrue(ended(job(handler, 1, ""), new Error()).startsWith("DELAY"));
         assertTrue(ended(job(handler, 2, ""), new Error()).startsWith("FATAL"));
-        assertTrue(ended(job(handler, 2, "", terms(9, null)), new Error()).startsWith("DELAY"));
+        assertTrue(ended(job(handler, 2, "", terms(9, null)), new Error()).startsWith("FATAL"));
         assertTrue(job(handler, 2, "").isLastAttempt() && !job(handler, 1, "").isLastAttempt());
-        assertEquals(9, job(handler, 2, "", terms(9, null)).maxAttempts());
+        assertEquals(2, job(handler, 2, "", terms(9, null)).maxAttempts());
+        assertEquals(1, job(handler, 2, "", terms(1, null)).maxAttempts());
+        assertEquals(9, job(plain(), 2, "", terms(9, null)).maxAttempts());
         assertFalse(job("").isLastAttempt());
     }
 
@@ -115,6 +117,14 @@ class OutcomeTest {
             assertEquals("REASON busy", ended(job(handler, 1, "", terms(0, 1L)), new RetryException(wrong, "busy")));
             assertEquals("DELAY 7000 REASON busy", ended(job(handler, 1, ""), new SnoozeException(wrong, "busy")), "it counts");
         }
+    }
+
+    @Test
+    void whatNoHandlerTakesOrNoWorkerSurvives() {
+        String kind = "{\"dq\":1,\"kind\":\"y\",\"data\":1}";
+        assertEquals("DELAY 120000 REASON unknown kind \"y\"", text(command(Outcome.unknown(job(plain(), 2, kind))), 5));
+        assertEquals("FATAL REASON unknown kind \"y\"", text(command(Outcome.unknown(job(plain(), 14, kind))), 5));
+        assertEquals("FATAL REASON attempts used up; its workers were lost", text(command(Outcome.usedUp(job(""))), 5));
     }
 
     /** Each step leaves out one thing, until nothing is left. */

@@ -154,12 +154,18 @@ class PlansTest {
         job.succeed(List.of(1, 2));
         job.encode();
         Outcome done = Outcome.ended(job, null);
-        assertTrue(texts(done).get(0).endsWith("RESULTS id 1882361448423751680 [1,2]"));
+        assertTrue(texts(done).get(0).endsWith("RESULTS IDS 1 id 1882361448423751680 [1,2]"));
         assertEquals("the result", done.weaken(new ServerException("ERR too large")));
         assertTrue(texts(done).get(0).startsWith("DQ.ACK q WITHTOKENS"));
         job.succeed(Double.NaN);
         String said = texts(Outcome.ended(job, new UnencodableException(Guard.call(job::encode)))).get(0);
-        assertTrue(said.contains("REASON result cannot be encoded: DqException: "), said);
+        assertTrue(said.contains("FATAL REASON result cannot be encoded: DqException: "), said);
+        job.succeed("x");
+        job.encode();
+        Outcome cut = Outcome.ended(job, null);
+        assertEquals("the result", cut.cut(new ServerException("the connection ended")));
+        assertTrue(texts(cut).get(0).endsWith("FATAL REASON result cannot be stored: 3 bytes"), texts(cut).get(0));
+        assertTrue(Outcome.ended(job, null).isRefused(new ServerException("OOM command not allowed")));
     }
 
     @Test

@@ -219,7 +219,7 @@ class StepsTest {
         job.progress(0.25, "a");
         job.progress(1, "all");
         Outcome end = Outcome.ended(job, null);
-        assertEquals(List.of("DQ.TOUCH q id TOKEN T PROGRESS 1 all", "DQ.ACK q WITHTOKENS id T"),
+        assertEquals(List.of("DQ.TOUCH q id TOKEN T PROGRESS 1 all", "DQ.ACK q WITHTOKENS IDS 1 id T"),
                 texts(end).stream().map(each -> each.replace(Bytes.text(TOKEN), "T")).toList());
         assertEquals(1L, end.answer(List.of(new ServerException("ERR whatever"), 1L)));
         assertNotNull(end.answer(Arrays.asList(null, 1L)));

@@ -142,7 +142,7 @@ class RightsTest {
 
     /** Connections that wait are closed instead. */
     @ParameterizedTest
-    @ValueSource(strings = {"+client|id", "+client|unblock"})
+    @ValueSource(strings = {"+client|id", "+dq.unblock"})
     void withoutTheRightToEndWaitsAllGoesOn(String right, DqServer server) throws Exception {
         List<String> producing = new ArrayList<>(printed("library-producer"));
         List<String> working = new ArrayList<>(printed("library-worker"));

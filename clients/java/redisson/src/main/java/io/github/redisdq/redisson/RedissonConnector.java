@@ -336,6 +336,11 @@ public final class RedissonConnector implements Connector {
         }
 
         @Override
+        public Object server() {
+            return own.client.getAddr();
+        }
+
+        @Override
         public Object read() {
             return ours(Internals.answer(asked.removeFirst(), patience, RedissonConnector::saidOrThrown));
         }
