@@ -67,7 +67,8 @@ impl Queue {
         } = admitted;
         let plan = self.plan_of(add, old)?;
         self.check_counts(place, follows)?;
-        let name = self.name(add, old, (follows, is_renewed), now, mint, out)?;
+        let replaced = (old, plan.as_ref());
+        let name = self.name(add, replaced, (follows, is_renewed), now, mint, out)?;
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
         if self.has_flows() {
             self.note_moment(Moment::from(now));
@@ -124,7 +125,7 @@ impl Queue {
     fn name<'a>(
         &self,
         add: &Add<'a>,
-        old: Option<Handle>,
+        replaced: (Option<Handle>, Option<&Plan>),
         how: (bool, bool),
         now: Now,
         mint: &mut Mint,
@@ -137,7 +138,7 @@ impl Queue {
         };
         if self.settings().max_bytes != 0 {
             let len = (name.len() + add.payload.len()) as u64;
-            self.check_bytes(len, add.group, old, how)?;
+            self.check_bytes(len, add.group, replaced, how)?;
         }
         if add.id.is_none() {
             *mint = drawn;
@@ -273,7 +274,7 @@ impl Queue {
         &self,
         len: u64,
         group: Option<&[u8]>,
-        old: Option<Handle>,
+        (old, plan): (Option<Handle>, Option<&Plan>),
         (follows, renewed): (bool, bool),
     ) -> Result<(), QueueError> {
         let successor = old.and_then(|old| self.jobs().successor(old));
@@ -288,7 +289,8 @@ impl Queue {
             false => old.into_iter().chain(successor).collect(),
         };
         let names = self.group_growth(group, &going);
-        let grown = (len as i64 - freed as i64).saturating_add(names);
+        let results = self.results_growth(old.filter(|_| !follows), plan);
+        let grown = (len as i64 - freed as i64).saturating_add(names + results);
         let after = self.bytes().saturating_add_signed(grown);
         if grown > 0 && after > self.settings().max_bytes {
             return Err(QueueError::FullOfBytes);

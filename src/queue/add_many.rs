@@ -235,11 +235,11 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
         self.len += u64::from(grows);
         let replaced = come.map_or(0, |payload| id.len() + payload) as i64;
         let grown = (id.len() + job.payload.len()) as i64 - replaced + self.grown_by_replacing(old);
+        let grown = grown - self.results_freed(old) as i64;
         self.bytes += grown;
         if settings.max_bytes != 0 && grown > 0 && self.bytes as u64 > settings.max_bytes {
             return Err(QueueError::FullOfBytes);
         }
-        self.bytes -= self.results_freed(old) as i64;
         self.come.insert(id, job.payload.len());
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! What a job is after: other jobs, or a group; and how those end.
 
+use super::error::QueueError;
+use super::job::GROUP_MAX;
 pub use super::outcome::Outcome;
 use crate::storage::few::Few;
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,18 @@ pub enum For<'a> {
     Jobs(#[serde(borrow)] Few<&'a serde_bytes::Bytes>, OnDead),
     /// That no job is left in this group but dead ones.
     Group(#[serde(with = "serde_bytes", borrow)] &'a [u8]),
+}
+
+impl For<'_> {
+    /// An error if it names a group by what no group can be called.
+    pub(in crate::queue) fn check_name(&self) -> Result<(), QueueError> {
+        match self {
+            For::Group(name) if !(1..=GROUP_MAX).contains(&name.len()) => {
+                Err(QueueError::GroupLength)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What AFTER says, and when it was said.

@@ -58,6 +58,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Result<Option<State>, QueueError> {
+        until.check_name()?;
         self.expire_some(EXPIRE_BUDGET, now, out);
         let Some(handle) = self.find_unexpired(self.jobs().hashed(nack.id), now, out) else {
             return Ok(None);
@@ -88,16 +89,23 @@ impl Queue {
             Some(failure) => self.commit_failed(handle, change, failure, now, out),
             None => self.commit_job(handle, change, now, out),
         }
+        self.note_claimed(nack.claim.is_token());
+        let dies = plan.dies();
         let after = AfterThat {
             until,
             at: Moment::from(now),
             is_timed: true,
-            dies: plan.dies(),
+            dies,
         };
         self.commit_waits(handle, (plan, &after), now, out);
         out.hold_back();
-        let state = self.find(self.jobs().hashed(nack.id));
-        let state = state.map(|handle| self.state_of(handle, now));
+        // Its successor may have taken its place.
+        let state = match dies {
+            true => Some(State::Dead),
+            false => self
+                .find(self.jobs().hashed(nack.id))
+                .map(|it| self.state_of(it, now)),
+        };
         self.trim_dead_after(now.ms(), 1, now, out);
         Ok(state)
     }

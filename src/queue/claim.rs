@@ -44,7 +44,7 @@ impl Claim {
         }
     }
 
-    fn is_token(self) -> bool {
+    pub(super) fn is_token(self) -> bool {
         matches!(self, Claim::Token(_))
     }
 

@@ -38,6 +38,7 @@ fn noticed(sabotage: Sabotage) -> Option<String> {
 fn late(sabotage: Sabotage) -> Option<Shape> {
     match sabotage {
         Sabotage::Model(Fault::CostlyArePassed) => Some(shapes::COSTS),
+        Sabotage::Model(Fault::DeathAnswersSuccessor) => Some(shapes::FLOWS),
         Sabotage::Model(Fault::DedupeShortens) => Some(shapes::STEPS_BACK),
         Sabotage::Model(Fault::KeepOutlivesRenewal) => Some(shapes::RECURRING_STEPS),
         Sabotage::Model(Fault::RateOneUsShort) => Some(shapes::RECURRING),

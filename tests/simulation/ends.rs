@@ -1,15 +1,26 @@
 //! How jobs end, as waiting clients are told: by the queue, and by the model.
 
 use crate::compare::equal;
-use crate::model::{Ended, Model, Outcome};
+use crate::model::{Ended, Fault, Model, Outcome, Phase};
+use crate::op::{Id, Op, Reply};
 use dq::queue::outcome::{self, Departure};
 use dq::queue::Queue;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub struct Ends {
     heard: Vec<Ended>,
     expected: Vec<Ended>,
+    held: BTreeMap<(Id, u64), Held>,
+}
+
+/// A delivery of which its worker may hear: until when it is held, and once it is not, whether its own worker gave it
+/// up, by an ACK or NACK with its token.
+#[derive(Default)]
+struct Held {
+    until: u64,
+    heard: Option<bool>,
+    expected: Option<bool>,
 }
 
 /// A dead occurrence that is kept gets a new id, for which nobody could wait before.
@@ -41,6 +52,13 @@ fn without_instant_of_deletion(mut ended: Ended) -> Ended {
     ended
 }
 
+fn reserved(model: &Model) -> impl Iterator<Item = ((Id, u64), u64)> + '_ {
+    model.jobs.iter().filter_map(|job| match job.phase {
+        Phase::Reserved { deadline, .. } => Some(((job.id.clone(), job.token?), deadline)),
+        _ => None,
+    })
+}
+
 impl Ends {
     /// Listens for every job that has not ended, or whose end the queue has not noticed yet.
     pub fn listen(&self, queue: &mut Queue, model: &Model) {
@@ -54,9 +72,42 @@ impl Ends {
     /// Records what one operation has ended; `misses_one` (a canary) leaves one out.
     pub fn hear(&mut self, queue: &mut Queue, now_ms: u64, misses_one: bool) {
         let departures = queue.take_departures().map_or(Vec::new(), |it| it.noted());
+        for departure in &departures {
+            let delivery = (departure.id.clone(), departure.token);
+            if let Some(held) = self.held.get_mut(&delivery) {
+                held.heard.get_or_insert(departure.is_claimed);
+            }
+        }
         let ends = departures.into_iter();
         let ends = ends.filter_map(|departure| ended(departure, now_ms));
         self.heard.extend(ends.skip(misses_one.into()));
+    }
+
+    /// Notes which deliveries are held no more, after the model has executed the operation, too.
+    pub fn lose(&mut self, op: &Op, reply: &Reply, (model, now_ms): (&Model, u64)) {
+        let reserved: BTreeMap<_, _> = reserved(model).collect();
+        for (delivery, &until) in &reserved {
+            self.held.entry(delivery.clone()).or_default().until = until;
+        }
+        let gone = self.held.iter_mut();
+        let gone = gone
+            .filter(|(delivery, held)| held.expected.is_none() && !reserved.contains_key(delivery));
+        for ((id, token), held) in gone {
+            let is_own = |of: &Id, named: &Option<Vec<u8>>| {
+                of == id && named.as_deref() == Some(token.to_string().as_bytes())
+            };
+            let is_claimed = match op {
+                Op::Ack { id, token, .. } => is_own(id, token),
+                Op::Nack(nack) if nack.after.is_some() && model.fault == Fault::GivenBackIsLost => {
+                    false
+                }
+                Op::Nack(nack) => is_own(&nack.id, &nack.token),
+                _ => false,
+            };
+            held.expected = Some(
+                is_claimed && !matches!(reply, Reply::Nil | Reply::Count(0)) && held.until > now_ms,
+            );
+        }
     }
 
     /// Unless something is overdue that the queue has not noticed yet, it has reported every end that the model knows.
@@ -71,6 +122,12 @@ impl Ends {
             ends.sort();
             ends
         });
-        equal("the ends", heard, expected)
+        equal("the ends", heard, expected)?;
+        let (lost, held): (BTreeMap<_, _>, _) =
+            (std::mem::take(&mut self.held).into_iter()).partition(|(_, it)| it.expected.is_some());
+        self.held = held;
+        let [heard, expected] = [|it: &Held| it.heard, |it: &Held| it.expected]
+            .map(|told| Vec::from_iter(lost.iter().map(|(of, it)| (of, told(it)))));
+        equal("the lost deliveries", heard, expected)
     }
 }

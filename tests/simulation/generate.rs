@@ -49,18 +49,35 @@ pub struct Shape {
 pub struct Recent {
     deliveries: Vec<(Id, u64)>,
     next: usize,
+    /// The job that died last of a NACK.
+    dead: Option<Id>,
+    /// The job that was delivered last, and the one that got a successor last.
+    delivered: Option<Id>,
+    followed: Option<Id>,
 }
 
 impl Recent {
     const KEPT: usize = 24;
 
-    pub fn note(&mut self, reply: &Reply) {
+    pub fn note(&mut self, op: &Op, reply: &Reply) {
         match reply {
+            Reply::State(State::Dead) => {
+                if let Op::Nack(nack) = op {
+                    self.dead = Some(nack.id.clone());
+                }
+            }
+            Reply::Added(id) if matches!(op, Op::Add(add) if add.condition == Condition::Next) => {
+                self.followed = Some(id.clone());
+                self.keep(id.clone(), 0);
+            }
             Reply::Added(id) => self.keep(id.clone(), 0),
             Reply::AddedMany(ids) => ids.iter().flatten().for_each(|id| self.keep(id.clone(), 0)),
-            Reply::Jobs(jobs) => jobs
-                .iter()
-                .for_each(|job| self.keep(job.id.clone(), job.lease.map_or(0, |lease| lease.0))),
+            Reply::Jobs(jobs) => {
+                self.delivered = jobs.last().map(|job| job.id.clone());
+                for job in jobs {
+                    self.keep(job.id.clone(), job.lease.map_or(0, |lease| lease.0));
+                }
+            }
             _ => {}
         }
     }
@@ -305,6 +322,9 @@ impl Generator {
             }
             return Op::Add(add);
         }
+        if self.shape.afters > 0 && add.condition == Condition::Next && self.rng.one_in(2) {
+            add.id = self.recent.delivered.take().or(add.id);
+        }
         if self.shape.steps_every != 0 {
             add.keep = self.rng.maybe(4, |_| ()).map(|()| self.span().min(LAST));
         }
@@ -344,14 +364,20 @@ impl Generator {
     /// There are few ids, so most of those named exist.
     fn after(&mut self) -> AfterOp {
         if self.shape.groups > 0 && self.rng.one_in(5) {
-            return AfterOp::Group(
-                format!("g{}", self.rng.within(1, self.shape.groups)).into_bytes(),
-            );
+            let name = format!("g{}", self.rng.within(1, self.shape.groups));
+            return AfterOp::Group(match self.rng.below(60) {
+                0 => vec![b'g'; *self.rng.pick(&[0, 256, 257])],
+                _ => name.into_bytes(),
+            });
         }
         let on_dead = *self.rng.pick(&OnDead::ALL);
         let count = *self.rng.pick(&[1, 1, 1, 2, 3]);
         let ids = (0..count).map(|_| format!("{}", self.rng.below(self.shape.ids)).into_bytes());
-        AfterOp::Jobs(ids.collect(), on_dead)
+        let mut ids = Vec::from_iter(ids);
+        if let Some(dead) = self.recent.dead.clone().filter(|_| self.rng.one_in(4)) {
+            ids[0] = dead;
+        }
+        AfterOp::Jobs(ids, on_dead)
     }
 
     fn group(&mut self) -> Option<Vec<u8>> {
@@ -458,6 +484,8 @@ impl Generator {
             NackKind::Fatal,
         ];
         if self.shape.afters > 0 && self.rng.one_in(3) {
+            let followed = self.recent.followed.take();
+            let (id, token) = followed.map_or((id, token), |id| (id, None));
             return Op::Nack(NackOp {
                 id,
                 token,

@@ -200,12 +200,13 @@ impl Run {
         self.ends.hear(&mut self.queue, now.ms(), misses_one);
         self.tamper(&mut reply);
         self.audit.see(op, &reply, &dues, now.us())?;
-        self.generator.recent.note(&reply);
+        self.generator.recent.note(op, &reply);
         if !self.wild {
             let expected = self.model.execute(op, now.us(), &reply);
             equal("the reply", &reply, &expected)?;
             // At the last instant a lease ends as soon as it begins.
             self.past += self.model.advance(now.us());
+            self.ends.lose(op, &reply, (&self.model, now.ms()));
             let is_expired = self.queue.next_event().is_none_or(|at| at > now.ms());
             self.ends.compare(&mut self.model, is_expired)?;
         }

@@ -82,7 +82,7 @@ impl<'a> Add<'a> {
         if (self.group).is_some_and(|name| !(1..=GROUP_MAX).contains(&name.len())) {
             return Err(QueueError::GroupLength);
         }
-        Ok(())
+        self.after.as_ref().map_or(Ok(()), For::check_name)
     }
 }
 

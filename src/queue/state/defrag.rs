@@ -17,7 +17,7 @@ use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 
-const PARTS: u64 = 46;
+const PARTS: u64 = 48;
 /// The bits of a cursor that hold its part.
 const PART_BITS: u32 = 6;
 
@@ -64,7 +64,7 @@ impl Queue {
             32 => self.cold.made()?.late.relocate(from, mover),
             33 => relocate(&mut self.done, from, mover, |_, _, _| None),
             34..=38 => self.done.made()?.relocate(part - 34, from, mover),
-            39..=44 => self.flows.as_mut()?.relocate(part - 39, from, mover),
+            39..=46 => self.flows.as_mut()?.relocate(part - 39, from, mover),
             _ => {
                 self.totals.lateness.relocate(mover);
                 None

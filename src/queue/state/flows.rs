@@ -6,7 +6,7 @@
 //!   job or group ──► of_job, of_group ──► awaited[number] ◄────────────┘   what, for which ONDEAD, how many links
 //!                                              │ ▲
 //!                      overs[number] ◄─────────┘ └── edges (number, waiter): still open for this one
-//!                      id, outcome, instant, value
+//!                      id, outcome, instant ──► values[number]: one for all ends of the id with the same value
 //!
 //!   line:  [end] [end] [end] ...      an end, and the numbers of the jobs that it concerns
 //! ```
@@ -28,6 +28,7 @@ mod keep;
 mod snapshot;
 mod step;
 mod stuck;
+mod values;
 
 use super::groups::GroupNumber;
 use super::store::allocated;
@@ -45,6 +46,7 @@ pub(in crate::queue) use keep::Released;
 pub use snapshot::Restoring;
 use std::collections::{BTreeMap, VecDeque};
 pub use step::Stepped;
+use values::Values;
 
 /// Names what is awaited, or an end.
 type Number = u32;
@@ -77,19 +79,9 @@ struct Over {
     /// None if it had not ended when its waiter stopped waiting for it.
     outcome: Option<Outcome>,
     at: Moment,
-    value: Option<Box<[u8]>>,
+    /// Its number among the values; [`NONE`] without one.
+    value: Number,
     users: u32,
-}
-
-impl Over {
-    fn value_len(&self) -> u64 {
-        self.value.as_ref().map_or(0, |value| value.len() as u64)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let value = self.value.as_ref().map_or(0, |it| allocated(it.len()));
-        allocated(self.id.len()) + value
-    }
 }
 
 /// What a job is after, in the order of its AFTER.
@@ -155,6 +147,7 @@ pub struct Flows {
     edges: Skiplist<u32>,
     awaited: Slab<Awaited>,
     overs: Slab<Over>,
+    values: Values,
     records: Slab<Record>,
     waiters: IdTable,
     of_job: IdTable,
@@ -166,8 +159,6 @@ pub struct Flows {
     emptied: BTreeMap<GroupNumber, Moment>,
     /// When the jobs that a rule is ending now ended.
     moment: Moment,
-    /// Bytes of the values of all ends that are kept.
-    value_bytes: u64,
     heap_bytes: usize,
     restoring: Option<Box<Restoring>>,
     /// Parts of a snapshot have come: it is still to be checked that no job would stay blocked for ever.
@@ -238,7 +229,11 @@ impl Flows {
     }
 
     pub(in crate::queue) fn value_bytes(&self) -> u64 {
-        self.value_bytes
+        self.values.len()
+    }
+
+    fn value_of(&self, over: &Over) -> Option<&[u8]> {
+        (over.value != NONE).then(|| self.values.get(over.value))
     }
 
     /// Whether it holds nothing that anybody could ask for.
@@ -260,6 +255,7 @@ impl Flows {
             || self.records.free_some(count)
             || self.awaited.free_some(count)
             || self.overs.free_some(count)
+            || self.values.free_some(count)
             || (0..count).any(|_| self.of_group.pop_first().is_some())
     }
 
@@ -278,10 +274,8 @@ impl Flows {
             4 => self.members.relocate(from, mover),
             5 => self.overs.relocate(from, mover, |over, mover| {
                 move_boxed(&mut over.id, mover);
-                if let Some(value) = &mut over.value {
-                    move_boxed(value, mover);
-                }
             }),
+            6 | 7 => self.values.relocate(part - 6, from, mover),
             _ => None,
         }
     }
@@ -294,6 +288,7 @@ impl Flows {
             + self.edges.memory_bytes()
             + self.awaited.memory_bytes()
             + self.overs.memory_bytes()
+            + self.values.memory_bytes()
             + self.records.memory_bytes()
             + self.waiters.memory_bytes()
             + self.of_job.memory_bytes()

@@ -96,7 +96,8 @@ impl Model {
         }
         let follows = there.filter(|&at| self.is_followed_by(at, add));
         let renews = self.renews(there, add);
-        if self.exceeds_bytes(add, actual, there, follows, now) {
+        let replaced = (there, plan.as_ref());
+        if self.exceeds_bytes(add, actual, replaced, follows, now) {
             return Reply::Error("MAXBYTES queue is full");
         }
         let id = match &add.id {
@@ -181,7 +182,7 @@ impl Model {
         &self,
         add: &AddOp,
         actual: &Reply,
-        there: Option<usize>,
+        (there, plan): (Option<usize>, Option<&Plan>),
         follows: Option<usize>,
         now: u64,
     ) -> bool {
@@ -202,7 +203,11 @@ impl Model {
             (None, None) => 0,
         };
         let new = (id_len + add.payload.len()) as i64 + stays as i64;
-        let grown = new - old as i64 + names;
+        let values = match self.has(Fault::ResultsOutliveReplaced) {
+            true => 0,
+            false => self.values_grow(there.filter(|_| follows.is_none()), plan),
+        };
+        let grown = new - old as i64 + names + values;
         limit != 0 && grown > 0 && self.bytes() as i64 + grown > limit.min(1 << 60) as i64
     }
 
@@ -547,6 +552,9 @@ impl Model {
         if named == 0 || named > 256 {
             return Reply::Error("ERR step name must be 1 to 256 bytes long");
         }
+        if let Err(error) = check_group(nack.after.as_ref().and_then(group_of)) {
+            return error;
+        }
         let asked = nack.delay.map(|ms| after(now, ms));
         if asked == Some(None) {
             return OUT_OF_RANGE;
@@ -643,6 +651,9 @@ impl Model {
         job.waits = waits;
         if let Some(Some(reason)) = dies_of {
             self.dies_of(index, reason, now);
+            if !self.has(Fault::DeathAnswersSuccessor) {
+                return Reply::State(State::Dead);
+            }
         }
         let left = self.find(&id).map(|index| self.jobs[index].state(now));
         left.map_or(Reply::Nil, Reply::State)
@@ -882,10 +893,8 @@ fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
     if id_len == 0 || id_len > 1024 {
         return Err(Reply::Error("ERR id must be 1 to 1024 bytes long"));
     }
-    let group_len = add.group.as_ref().map_or(1, Vec::len);
-    if group_len == 0 || group_len > 256 {
-        return Err(Reply::Error("ERR GROUP must be 1 to 256 bytes long"));
-    }
+    check_group(add.group.as_ref())?;
+    check_group(add.after.as_ref().and_then(group_of))?;
     check_terms(add.ttr, add.backoff.as_deref())?;
     Ok((due, expires))
 }
@@ -895,6 +904,20 @@ fn terms_of(job: &Job, pop: &PopOp, attempts: u32) -> Option<(u64, u32, Option<u
     let step = (attempts as usize).min(job.backoff.len()).checked_sub(1);
     let wait = step.map(|step| job.backoff[step]);
     pop.with_terms.then_some((job.ttr, job.max_attempts, wait))
+}
+
+fn group_of(after: &AfterOp) -> Option<&Vec<u8>> {
+    match after {
+        AfterOp::Group(name) => Some(name),
+        AfterOp::Jobs(..) => None,
+    }
+}
+
+fn check_group(name: Option<&Vec<u8>>) -> Result<(), Reply> {
+    match name.is_none_or(|name| (1..=256).contains(&name.len())) {
+        true => Ok(()),
+        false => Err(Reply::Error("ERR GROUP must be 1 to 256 bytes long")),
+    }
 }
 
 fn check_terms(ttr: Option<u64>, backoff: Option<&[u64]>) -> Result<(), Reply> {

@@ -4,7 +4,7 @@ use super::{Fault, Job, Model, Phase, LAST};
 use crate::op::{AfterOp, Id, Reply};
 use dq::queue::after::{OnDead, Outcome};
 use dq::queue::when::When;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// One of the jobs that a job is after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,17 +96,31 @@ impl Model {
 
     /// Bytes of results and reasons of ended jobs, each counted once.
     pub fn values_len(&self) -> u64 {
-        let links = self.jobs.iter().filter_map(|job| job.waits.as_ref());
-        let links = links.flat_map(|waits| &waits.links);
-        let values = links.filter_map(|(_, link)| match link {
-            Link::Over(_, Some(value), number) => Some((*number, value.len() as u64)),
+        self.values_of(self.jobs.iter().filter_map(|job| job.waits.as_ref()))
+    }
+
+    /// By how many bytes these grow with a job that has such a plan in the place of another one.
+    pub fn values_grow(&self, replaced: Option<usize>, plan: Option<&Plan>) -> i64 {
+        let jobs = self.jobs.iter().enumerate();
+        let others = jobs.filter(|&(index, _)| Some(index) != replaced);
+        let others = others.filter_map(|(_, job)| job.waits.as_ref());
+        let new = plan.map(|(waits, _)| waits);
+        self.values_of(others.chain(new)) as i64 - self.values_len() as i64
+    }
+
+    fn values_of<'a>(&'a self, waits: impl Iterator<Item = &'a Waits>) -> u64 {
+        let links = waits.flat_map(|waits| &waits.links);
+        let values = links.filter_map(|(id, link)| match link {
+            Link::Over(_, Some(value), number) => Some((id, value, *number)),
             _ => None,
         });
         let waiting = self.line.iter().filter(|end| !end.waiters.is_empty());
-        let waiting =
-            waiting.map(|end| (end.number, end.value.as_ref().map_or(0, Vec::len) as u64));
-        let all: BTreeMap<u64, u64> = values.chain(waiting).collect();
-        all.values().sum()
+        let waiting = waiting.filter_map(|end| Some((&end.id, end.value.as_ref()?, end.number)));
+        let again = self.has(Fault::ResultsOfLateWeighAgain);
+        let all: BTreeSet<_> = (values.chain(waiting))
+            .map(|(id, value, number)| (id, value, if again { number } else { 0 }))
+            .collect();
+        all.iter().map(|(_, value, _)| value.len() as u64).sum()
     }
 
     fn holds(&self, group: &[u8]) -> bool {

@@ -2,17 +2,18 @@
 
 use super::blocked::reason_of;
 use super::circles::{Before, Plan, Waiter};
-use super::keep::EndOf;
+use super::keep::{EndOf, Released};
 use super::step::Stepped;
-use super::{Links, Record, What, NONE, OF_GROUP, TIMED};
+use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place, Terms};
 use crate::queue::settings::check_terms;
 use crate::queue::state::apply::{check_id, check_instant, malformed};
+use crate::queue::state::done::Done;
 use crate::queue::state::groups::check_name;
-use crate::queue::state::store::{Id, NewJob};
+use crate::queue::state::store::{Id, NewJob, Store};
 use crate::queue::state::Queue;
 use crate::storage::few::Few;
 
@@ -69,7 +70,7 @@ impl Queue {
                     id,
                     outcome: Some(outcome),
                     at,
-                    value,
+                    value: value.map(|value| self.jobs.told(id, value)),
                 };
                 if let Some(flows) = &mut self.flows {
                     flows.end_job(handle, end);
@@ -233,32 +234,30 @@ impl Queue {
     /// waiting job dies at once.
     fn link_to(&mut self, job: Before, on_dead: OnDead, dies: bool) -> u32 {
         let flows = self.flows.get_or_insert_default();
-        let job = match job {
-            Before::Held(job) => job,
-            Before::Done(job) => {
-                let job = self.done.get(job);
-                let over = flows.add_over(EndOf {
-                    id: job.id,
-                    outcome: Some(Outcome::Done),
-                    at: Moment::default(),
-                    value: job.result,
-                });
-                return flows.link_to_over(over, on_dead);
-            }
+        let end = match (end_of(&self.jobs, &self.done, job, on_dead), job) {
+            (Some(end), _) => end,
+            (None, Before::Held(job)) if !dies => return flows.link_to_job(job, on_dead),
+            (None, Before::Held(job)) => EndOf::unknown(self.jobs.job(job).id()),
+            (None, Before::Done(job)) => EndOf::unknown(self.done.get(job).id),
         };
-        let found = self.jobs.job(job);
-        let is_over = on_dead != OnDead::Wait && found.place() == Place::Dead;
-        if !is_over && !dies {
-            return flows.link_to_job(job, on_dead);
-        }
-        let failure = found.failure().filter(|_| is_over);
-        let over = flows.add_over(EndOf {
-            id: found.id(),
-            outcome: is_over.then_some(Outcome::Dead),
-            at: Moment::default(),
-            value: failure.and_then(|failure| failure.reason),
-        });
+        let over = flows.add_over(end);
         flows.link_to_over(over, on_dead)
+    }
+
+    /// By how many bytes of results the queue grows with a job of this plan in the place of `old`.
+    pub(in crate::queue) fn results_growth(&self, old: Option<Handle>, plan: Option<&Plan>) -> i64 {
+        if self.flows.is_none() && plan.is_none() {
+            return 0;
+        }
+        let (none, mut released) = (Flows::default(), Released::default());
+        let flows = self.flows.as_deref().unwrap_or(&none);
+        let freed = old.map_or(0, |old| flows.values_freed(old, &mut released));
+        let Some(Plan::Jobs { jobs, on_dead, .. }) = plan else {
+            return -(freed as i64);
+        };
+        let end = |&job| end_of(&self.jobs, &self.done, job, *on_dead);
+        let ends = jobs.get().iter().filter_map(end);
+        flows.values_coming(ends, &released) as i64 - freed as i64
     }
 
     fn link_all(
@@ -340,6 +339,29 @@ impl Queue {
         }
         self.unblock(handle, due);
     }
+}
+
+/// How a job ended that another one is to be after: done, or dead where that counts.
+fn end_of<'q>(jobs: &'q Store, done: &'q Done, job: Before, on_dead: OnDead) -> Option<EndOf<'q>> {
+    let (id, outcome, value) = match job {
+        Before::Done(job) => {
+            let job = done.get(job);
+            (job.id, Outcome::Done, job.result)
+        }
+        Before::Held(job) => {
+            let job = jobs.job(job);
+            if on_dead == OnDead::Wait || job.place() != Place::Dead {
+                return None;
+            }
+            let reason = job.failure().and_then(|it| it.reason);
+            (job.id(), Outcome::Dead, reason)
+        }
+    };
+    Some(EndOf {
+        outcome: Some(outcome),
+        value: value.map(|value| jobs.told(id, value)),
+        ..EndOf::unknown(id)
+    })
 }
 
 /// A plan whose numbers are acquired.

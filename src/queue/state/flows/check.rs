@@ -140,16 +140,18 @@ fn check_line(flows: &Flows, found: &mut Found) -> Result<(), String> {
 }
 
 fn check_overs(flows: &Flows, found: &Found) -> Result<(), String> {
-    let mut bytes = 0;
+    let mut values = HashMap::new();
     for (over, &count) in &found.overs {
         let over = flows.over(*over);
-        bytes += over.value_len();
+        if over.value != super::NONE {
+            *values.entry(over.value).or_default() += 1;
+        }
         if over.users != count {
             return Err(format!("{over:?} has {count} users"));
         }
     }
-    if found.overs.len() != flows.overs.len() || bytes != flows.value_bytes {
-        return Err("ends that nobody has".into());
+    match found.overs.len() == flows.overs.len() {
+        true => flows.values.check(&values),
+        false => Err("ends that nobody has".into()),
     }
-    Ok(())
 }

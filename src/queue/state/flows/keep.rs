@@ -1,7 +1,8 @@
 //! Numbers, ends and records: who uses them. Each is removed with its last user.
 
+use super::values::Told;
+use super::{allocated, NONE, NO_NUMBER, NO_RECORD};
 use super::{scattered, Awaited, Flows, Number, Over, Pending, Record, What};
-use super::{NONE, NO_NUMBER, NO_RECORD};
 use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
 use crate::queue::job::Handle;
 use crate::queue::state::groups::GroupNumber;
@@ -16,7 +17,19 @@ pub struct EndOf<'a> {
     pub id: &'a [u8],
     pub outcome: Option<Outcome>,
     pub at: Moment,
-    pub value: Option<&'a [u8]>,
+    pub value: Option<Told<'a>>,
+}
+
+impl<'a> EndOf<'a> {
+    /// Nothing is known of how it ended.
+    pub fn unknown(id: &'a [u8]) -> Self {
+        EndOf {
+            id,
+            outcome: None,
+            at: Moment::default(),
+            value: None,
+        }
+    }
 }
 
 /// How many users links and ends would lose, before anything is changed.
@@ -24,6 +37,7 @@ pub struct EndOf<'a> {
 pub struct Released {
     awaited: Lost,
     overs: Lost,
+    values: Lost,
 }
 
 #[derive(Default)]
@@ -44,11 +58,10 @@ impl Flows {
             id: end.id.into(),
             outcome: end.outcome,
             at: end.at,
-            value: end.value.map(Into::into),
+            value: (end.value).map_or(NONE, |told| self.values.acquire(&told)),
             users: 0,
         };
-        self.value_bytes += over.value_len();
-        self.heap_bytes += over.heap_bytes();
+        self.heap_bytes += allocated(over.id.len());
         self.overs.insert(over)
     }
 
@@ -61,8 +74,10 @@ impl Flows {
         over.users -= 1;
         if over.users == 0 {
             let over = there(self.overs.remove(number), NO_NUMBER);
-            self.value_bytes -= over.value_len();
-            self.heap_bytes -= over.heap_bytes();
+            self.heap_bytes -= allocated(over.id.len());
+            if over.value != NONE {
+                self.values.release(over.value);
+            }
         }
     }
 
@@ -150,11 +165,29 @@ impl Flows {
             if released.awaited.lose(number) < awaited.users {
                 continue;
             }
-            if released.overs.lose(over) == self.over(over).users {
-                freed += self.over(over).value_len();
+            let Over { users, value, .. } = *self.over(over);
+            if released.overs.lose(over) < users || value == NONE {
+                continue;
+            }
+            if released.values.lose(value) == self.values.users(value) {
+                freed += self.values.get(value).len() as u64;
             }
         }
         freed
+    }
+
+    /// Bytes of the values that come with new links to these ends, once those that `released` counts are gone.
+    pub(super) fn values_coming<'a>(
+        &self,
+        ends: impl Iterator<Item = EndOf<'a>>,
+        released: &Released,
+    ) -> u64 {
+        let comes = |told: &Told<'_>| {
+            let known = self.values.find(told);
+            known.is_none_or(|it| released.values.0.get(&it) == Some(&self.values.users(it)))
+        };
+        let all = ends.filter_map(|end| end.value);
+        all.filter(comes).map(|told| told.len()).sum()
     }
 
     pub(super) fn add_record(&mut self, record: Record) {
@@ -308,10 +341,8 @@ impl Queue {
             if flows.is_awaited(job) {
                 // With forged effects alone.
                 let end = EndOf {
-                    id: self.jobs.job(job).id(),
                     outcome: Some(Outcome::Deleted),
-                    at: Moment::default(),
-                    value: None,
+                    ..EndOf::unknown(self.jobs.job(job).id())
                 };
                 flows.end_job(job, end);
             }
@@ -354,12 +385,7 @@ impl Queue {
                 What::Group(group) => groups.map_or(&[][..], |groups| groups.name(group)),
                 What::Over(_) => continue,
             };
-            let over = flows.add_over(EndOf {
-                id,
-                outcome: None,
-                at: Moment::default(),
-                value: None,
-            });
+            let over = flows.add_over(EndOf::unknown(id));
             left.push(*number);
             *number = flows.link_to_over(over, record.on_dead);
         }

@@ -2,7 +2,7 @@
 //! what it is after.
 
 use super::keep::EndOf;
-use super::{Flows, Number, Pending, Record, What, NONE, OF_GROUP, TIMED};
+use super::{Flows, Number, Over, Pending, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{Ended, Link, Moment, OnDead, Verdict, Waits, AFTER_MAX};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
@@ -24,7 +24,7 @@ pub struct Restoring {
 
 impl Flows {
     /// All ends that are still needed, and the number of each in the snapshot. Those of the line come first, in its
-    /// order.
+    /// order. Of the others one stands for all that tell the same value: their instants do not matter any more.
     fn ends_in_order(&self, jobs: &[Handle], store: &Store) -> (Vec<Number>, HashMap<Number, u64>) {
         let is_kept = |pending: &&Pending| self.first_of(pending, store).is_some();
         let line = self.line.iter().filter(is_kept).map(|pending| pending.over);
@@ -34,11 +34,24 @@ impl Flows {
             What::Over(over) => Some(over),
             What::Job(_) | What::Group(_) => None,
         });
-        let (mut ends, mut numbers) = (Vec::new(), HashMap::new());
-        for over in line.chain(linked) {
-            numbers.entry(over).or_insert_with(|| {
-                ends.push(over);
-                ends.len() as u64 - 1
+        let (mut ends, mut numbers, mut alike) = (Vec::new(), HashMap::new(), HashMap::new());
+        let mut enter = |over| {
+            ends.push(over);
+            ends.len() as u64 - 1
+        };
+        let kind = |over| {
+            let Over { value, outcome, .. } = *self.over(over);
+            (value != NONE).then_some((value, outcome))
+        };
+        for over in line {
+            let number = enter(over);
+            numbers.insert(over, number);
+            kind(over).map(|kind| *alike.entry(kind).or_insert(number));
+        }
+        for over in linked {
+            numbers.entry(over).or_insert_with(|| match kind(over) {
+                Some(kind) => *alike.entry(kind).or_insert_with(|| enter(over)),
+                None => enter(over),
             });
         }
         (ends, numbers)
@@ -63,7 +76,7 @@ impl Queue {
                 id: &over.id,
                 outcome: over.outcome,
                 at: over.at,
-                value: over.value.as_deref(),
+                value: flows.value_of(over),
             });
         }
         for job in jobs {
@@ -117,14 +130,16 @@ impl Queue {
             };
             push(effect);
             for link in links {
-                let (Link::Over(number) | Link::Pending(number)) = *link else {
-                    continue;
+                let (number, is_pending) = match *link {
+                    Link::Over(number) => (number, false),
+                    Link::Pending(number) => (number, true),
+                    Link::Held(_) | Link::Group(_) => continue,
                 };
                 let (id, outcome, at, value) = &ends[number as usize];
                 push(&Effect::End {
                     id,
                     outcome: *outcome,
-                    at: *at,
+                    at: if is_pending { *at } else { Moment::default() },
                     value: value.as_deref(),
                 });
             }
@@ -141,6 +156,7 @@ impl Queue {
             } => {
                 check_id(id)?;
                 check_instant(at.ms)?;
+                let value = value.map(|value| self.jobs.told(id, value));
                 let flows = self.flows_mut();
                 let over = flows.add_over(EndOf {
                     id,
@@ -441,7 +457,7 @@ impl Queue {
             Ended {
                 id: self.id_of_link(number),
                 outcome: over.and_then(|over| over.outcome),
-                value: over.and_then(|over| over.value.as_deref()),
+                value: over.and_then(|over| flows?.value_of(over)),
             }
         })
     }

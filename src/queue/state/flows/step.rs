@@ -152,7 +152,7 @@ impl Queue {
                 id: self.jobs.job(waiter).id(),
                 outcome: Some(Outcome::Dead),
                 at,
-                value: Some(reason),
+                value: Some(self.jobs.told(self.jobs.job(waiter).id(), reason)),
             };
             flows.end_job(waiter, end);
         }
