@@ -17,15 +17,19 @@ const STEP: usize = 256;
 /// Jobs and ids that a command frees for each job it adds, which makes a few of them. So memory is
 /// freed faster than it can be taken, even where the timer does not run (in a script, in a load).
 const SHARE: usize = 16;
+/// Where so many bytes wait, a command that adds to them frees as many at once. Without that, memory
+/// would only be bounded by how fast a script can take it.
+const BYTES_MAX: usize = 64 << 20;
 
-/// Removed jobs and ids that are not freed yet. An atomic, which is cheaper to read than a
-/// thread-local: each command reads it.
+/// Removed jobs and ids that are not freed yet.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// Their bytes. An atomic, which is cheaper to read than a thread-local: each command reads it.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// Set on the main thread only. A queue may be freed on other threads, which have no timer.
     static IS_MAIN_THREAD: Cell<bool> = const { Cell::new(false) };
-    static GARBAGE: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
+    static GARBAGE: RefCell<Vec<(Garbage, usize)>> = const { RefCell::new(Vec::new()) };
     /// Keys whose queues may have purged jobs.
     static WITH_PURGED: RefCell<BTreeSet<(c_int, Box<[u8]>)>> = const { RefCell::new(BTreeSet::new()) };
 }
@@ -45,9 +49,18 @@ pub fn free_later(queue: Queue) {
 
 /// Has this garbage freed step by step.
 pub fn add(garbage: Vec<Garbage>) {
-    let count: usize = garbage.iter().map(Garbage::left).sum();
+    let (count, before): (usize, _) = (garbage.iter().map(Garbage::left).sum(), bytes());
+    let sized = garbage.into_iter().map(|it| {
+        let bytes = it.memory_bytes().max(1);
+        (it, bytes)
+    });
+    let sized = Vec::from_iter(sized);
     WAITING.fetch_add(count, Ordering::Relaxed);
-    GARBAGE.with_borrow_mut(|all| all.extend(garbage));
+    BYTES.fetch_add(sized.iter().map(|it| it.1).sum(), Ordering::Relaxed);
+    GARBAGE.with_borrow_mut(|all| all.extend(sized));
+    while before > BYTES_MAX && bytes() > before {
+        free_some(STEP);
+    }
     timer::arm(0);
 }
 
@@ -56,10 +69,15 @@ pub fn waiting() -> usize {
     WAITING.load(Ordering::Relaxed)
 }
 
+/// Bytes of what was removed and is not freed yet, without purged jobs.
+pub fn bytes() -> usize {
+    BYTES.load(Ordering::Relaxed)
+}
+
 /// What a caller must free that has added so many jobs.
 #[inline]
 pub fn pay_for(jobs: usize) {
-    if waiting() > 0 && IS_MAIN_THREAD.get() {
+    if bytes() > 0 && IS_MAIN_THREAD.get() {
         free_some(SHARE * jobs);
     }
 }
@@ -93,7 +111,7 @@ pub fn free_some(steps: usize) {
     GARBAGE.with_borrow_mut(|garbage| {
         let mut left = steps;
         while left > 0 {
-            let Some(first) = garbage.last_mut() else {
+            let Some((first, bytes)) = garbage.last_mut() else {
                 break;
             };
             let (step, before) = (STEP.min(left), first.left());
@@ -101,6 +119,13 @@ pub fn free_some(steps: usize) {
             // Lists are freed by whole nodes, and some count their entries until they are gone.
             let after = if is_left { first.left() } else { 0 };
             WAITING.store(waiting() + after - before, Ordering::Relaxed);
+            let kept = if is_left {
+                first.memory_bytes().clamp(1, *bytes)
+            } else {
+                0
+            };
+            BYTES.fetch_sub(*bytes - kept, Ordering::Relaxed);
+            *bytes = kept;
             if !is_left {
                 garbage.pop();
             }

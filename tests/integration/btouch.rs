@@ -140,6 +140,18 @@ fn what_its_worker_gives_back() {
     client.run("DQ.ADD q a again");
     client.run("DQ.POP q ID a");
     client.says("DQ.DEL q a", "1");
+    // Nor does one that waits for others, whatever becomes of it.
+    client.run("DQ.ADD q k x");
+    client.run("DQ.POP q ID k");
+    let d = add(&mut client, "d");
+    let mut given_back = holding(&server, &[&jobs[2], &d]);
+    client.run("DQ.NACK q k FATAL");
+    client.run("DQ.ADD q d y NEXT");
+    client.says(
+        &format!("DQ.NACK q d TOKEN {} SILENT AFTER 1 k ONDEAD DIE", d.token),
+        "'dead'",
+    );
+    assert_eq!(given_back.try_read(Duration::from_millis(20)), None);
     // Nor is a longer lease, or another job.
     client.run(&format!("DQ.TOUCH q c TOKEN {} TTR 2000000", jobs[2].token));
     client.run("DQ.ADD q c y NEXT");

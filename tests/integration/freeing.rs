@@ -255,6 +255,36 @@ fn what_waits_to_be_freed_goes_faster_than_it_comes() {
     wait_until("all is freed", PATIENCE, || pending(&server) == 0);
 }
 
+/// What many purges in scripts leave is bounded by bytes: by what one leaves, and 64 MB.
+#[test]
+fn what_waits_to_be_freed_is_bounded() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let (by_adds, by_madd, large) = (
+        "for j = 1, 5000 do redis.call('DQ.ADD', 'q', j, 'x') end",
+        "local line = {} for j = 1, 3000 do line[2 * j - 1] = j line[2 * j] = 'x' end
+        redis.call('DQ.MADD', 'q', 3000, unpack(line))",
+        "for j = 1, 300 do redis.call('DQ.ADD', 'q', j, string.rep('x', 100000)) end",
+    );
+    const ROUNDS: u64 = 120;
+    // Rounds, and how much of each may be left on average, in KB.
+    for (fill, kept) in [(by_adds, 20), (by_madd, 1000), (large, 1000)] {
+        let before = used(&server);
+        let mut most = 0;
+        for _ in 0..ROUNDS {
+            let script = format!("{fill} redis.call('DQ.PURGE', 'q', 'ALL') collectgarbage()");
+            client.call(&[b"EVAL", script.as_bytes(), b"0"]);
+            most = most.max(used(&server).saturating_sub(before));
+            let told = server.number("dq", "dq_lazyfree_pending_bytes");
+            assert!(told <= (64 << 20) + (31 << 20), "{told}");
+        }
+        assert!(most < kept * 1024 * ROUNDS, "{most} by {fill}");
+        wait_until("all is freed", PATIENCE, || {
+            pending(&server) + server.number("dq", "dq_lazyfree_pending_bytes") == 0
+        });
+    }
+}
+
 /// Purged jobs beside others are counted until they are freed.
 #[test]
 fn purged_jobs_are_counted_until_they_are_freed() {

@@ -87,6 +87,55 @@ fn purged_jobs_weigh_nothing() {
     assert_eq!(bytes(&mut p), 7);
 }
 
+/// A result counts once for all jobs after that one, whenever they came, and goes with the last of them.
+#[test]
+fn results_weigh_once_and_go_with_the_last() {
+    let mut p = Probe::start();
+    p.run("DQ.CFGSET q DONELEN 10");
+    p.run("DQ.ADD q a x");
+    for id in 0..2 {
+        p.run(&format!("DQ.ADD q early{id} x AFTER 1 a"));
+    }
+    let token = p.pop_token("DQ.POP q ID a");
+    p.says(&format!("DQ.ACK q RESULTS a {token} 0123456789"), "1");
+    for id in 0..3 {
+        p.run(&format!("DQ.ADD q later{id} x AFTER 1 a"));
+    }
+    let after = |p: &mut Probe| {
+        let all = bytes(p);
+        (all, p.server.digest())
+    };
+    let before = after(&mut p);
+    assert_eq!(before.0, 5 * 7 + 10);
+    p.run("DEBUG RELOAD");
+    assert_eq!(after(&mut p), before);
+    p.says("DQ.DEL q early0 early1 later1 later2", "4");
+    // What a replaced job held is taken off first, unless the new one holds it, too.
+    p.run("DQ.CFGSET q MAXBYTES 5");
+    p.unseen("DQ.ADD q later0 1234567890123456789 REPLACE", FULL);
+    p.unseen("DQ.ADD q later0 12 REPLACE AFTER 1 a", FULL);
+    p.unseen("DQ.ADD q b x AFTER 1 a", FULL);
+    p.says("DQ.ADD q later0 12345678901 REPLACE", "'later0'");
+    assert_eq!(bytes(&mut p), 17);
+    for line in [
+        "DQ.ADD q j 1234567890 XX",
+        "DQ.MADD q 1 j 1234567890 REPLACE",
+        "DQ.ADD q j 1234567890",
+    ] {
+        p.run("DQ.CFGSET q MAXBYTES 0");
+        p.run("DQ.PURGE q BLOCKED");
+        p.run("DQ.ADD q j x REPLACE AFTER 1 a");
+        if !line.contains("REPLACE") && !line.contains("XX") {
+            p.run("DQ.POP q ID j");
+            p.run("DQ.NACK q j FATAL");
+        }
+        p.run("DQ.CFGSET q MAXBYTES 1");
+        let reply = p.ask(line);
+        assert!(reply.contains("'j'"), "{line}: {reply}");
+        assert_eq!(bytes(&mut p), 17 + 11);
+    }
+}
+
 /// A job whose TTL, or whose last lease, has ended makes room, though the timer has not fired.
 #[test]
 fn what_is_over_makes_room() {

@@ -76,7 +76,7 @@ impl Run {
         let many = self.generator.rng.one_in(2);
         self.client.send(&wire::words(&op, many).bytes());
         let reply = wire::reply(&op, many, self.client.read())?;
-        self.generator.recent.note(&reply);
+        self.generator.recent.note(&op, &reply);
         let now_ms = self.now_ms();
         let wanted = execute(&mut self.model, &op, &reply, now_ms);
         let both_refuse = matches!((&reply, &wanted), (Reply::Error(_), Reply::Error(_)));

@@ -11,7 +11,7 @@ use super::rate::group::GroupRates;
 use super::schedule::Schedule;
 use super::split::Split;
 use super::store::Store;
-use super::{Cold, Queue};
+use super::{list_bytes, Cold, Queue};
 use crate::storage::lazy::Lazy;
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
@@ -56,12 +56,33 @@ impl Garbage {
         }
     }
 
-    /// How many jobs and ids are left.
+    /// How many jobs and ids are left. A job is gone once the lists that it stood in are, too.
     pub fn left(&self) -> usize {
         let older: usize = self.older.iter().map(Garbage::left).sum();
         let windows = self.group_rates.as_ref().map_or(0, |rates| rates.len());
         let flows = self.flows.as_ref().map_or(0, |flows| flows.left());
-        self.jobs.len() + self.dedupe.len() + self.done.len() + windows + flows + older
+        let listed = self.schedule.len() + self.reserved.len() + self.dead.len();
+        let jobs = self.jobs.len().max(listed).max(self.expiring.len());
+        jobs + self.dedupe.len() + self.done.len() + windows + flows + older
+    }
+
+    /// Heap bytes that are left.
+    pub fn memory_bytes(&self) -> usize {
+        let purged = self.purged_jobs.iter().map(PurgedJobs::memory_bytes);
+        self.jobs.memory_bytes()
+            + self.schedule.memory_bytes()
+            + self.reserved.memory_bytes()
+            + list_bytes(&self.dead)
+            + self.expiring.memory_bytes()
+            + self.late.memory_bytes()
+            + self.followed.memory_bytes()
+            + DedupeWindow::memory_bytes(&self.dedupe)
+            + Done::memory_bytes(&self.done)
+            + self.groups.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.group_rates.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.flows.as_ref().map_or(0, |it| it.memory_bytes())
+            + purged.sum::<usize>()
+            + self.older.iter().map(Garbage::memory_bytes).sum::<usize>()
     }
 
     /// Frees about `count` things; false once nothing is left.
