@@ -91,6 +91,7 @@ fn give_back_after(
             "AFTER goes with SILENT, TOKEN and REASON alone",
         ));
     };
+    until.check_name()?;
     let nack = Nack { id, claim, ..*nack };
     let state = change(ctx, args, |queue, now, effects| {
         queue.nack_after(&nack, until, now, effects)

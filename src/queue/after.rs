@@ -1,11 +1,12 @@
 //! What a job is after: other jobs, or a group; and how those end.
 
 use super::error::QueueError;
-use super::job::GROUP_MAX;
 pub use super::outcome::Outcome;
 use crate::storage::few::Few;
 use serde::{Deserialize, Serialize};
 
+/// Bytes in a group's name, at most; at least one.
+pub const GROUP_MAX: usize = 256;
 /// Ids behind one AFTER, at most.
 pub const AFTER_MAX: usize = 1000;
 /// Blocked jobs that the search for a circle reads, at most.
@@ -86,8 +87,8 @@ pub enum For<'a> {
 }
 
 impl For<'_> {
-    /// An error if it names a group by what no group can be called.
-    pub(in crate::queue) fn check_name(&self) -> Result<(), QueueError> {
+    /// An error if it names a group by what no group can be called: known before any job is looked at.
+    pub fn check_name(&self) -> Result<(), QueueError> {
         match self {
             For::Group(name) if !(1..=GROUP_MAX).contains(&name.len()) => {
                 Err(QueueError::GroupLength)

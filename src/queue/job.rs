@@ -20,6 +20,7 @@
 //! from `due <= now` and is never stored.
 
 use super::after::Waits;
+pub use super::after::GROUP_MAX;
 pub use super::instant::INSTANT_MAX;
 use super::note::Notes;
 pub use super::note::STEP_NAME_MAX;
@@ -35,8 +36,6 @@ pub const LADDER_MAX: usize = 1024;
 pub const RATE_MAX: u64 = u32::MAX as u64;
 /// What one delivery may count in a RATE or a GROUPRATE, at most.
 pub const COST_MAX: u32 = 1_000_000;
-/// Bytes in a group's name, at most; at least one.
-pub const GROUP_MAX: usize = 256;
 /// A token contains the clock's milliseconds, shifted by this many bits.
 pub const TOKEN_MS_SHIFT: u32 = 20;
 /// A token also contains the microseconds within the millisecond, shifted by this many bits: the bits below number

@@ -120,7 +120,6 @@ fn groups_are_told_of() {
     client.says(&format!("DQ.ADD q a x GROUP {long}"), error);
     client.says("DQ.ADD q a x AFTER GROUP \"\"", error);
     client.says(&format!("DQ.ADD q a x AFTER GROUP {long}"), error);
-    client.says("DQ.NACK q a SILENT AFTER GROUP \"\"", error);
     client.says("EXISTS q", "0");
     client.says("DQ.GROUPS q 0", "[ '0' [ ] ]");
     client.says("DQ.LEN q GROUP a", "0");
