@@ -585,29 +585,3 @@ fn progress_and_keep_are_shown() {
         ("nil".into(), "nil".into())
     );
 }
-
-/// Without notes nothing needs version 5: an older replica can read it.
-#[test]
-fn what_is_not_used_is_written_as_before() {
-    let server = Server::builder()
-        .aof()
-        .config("aof-use-rdb-preamble", "no")
-        .start();
-    let mut client = server.raw();
-    client.run("DQ.ADD q a x");
-    client.run("DQ.POP q");
-    let versions = |server: &Server| {
-        let commands = server.aof().into_iter();
-        let applied = commands.filter(|command| command[0] == b"DQ.APPLY");
-        applied.map(|command| command[2][0]).collect::<Vec<_>>()
-    };
-    assert_eq!(versions(&server), [4, 4]);
-    client.run("DQ.SIGNAL q a n");
-    client.run("DQ.NACK q a");
-    assert_eq!(versions(&server), [4, 4, 5, 4]);
-    client.run("BGREWRITEAOF");
-    wait_until("a rewrite", PATIENCE, || {
-        versions(&server).first() == Some(&5)
-    });
-    client.run("DQ.PURGE q ALL");
-}
