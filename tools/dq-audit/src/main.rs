@@ -43,7 +43,7 @@ fn run(options: &Options) -> Result<u8, String> {
         }
         return print(&trace.written()).map(|()| 0);
     }
-    print(&report::text(&audit, &parts, options.limit))?;
+    print(&report::text(&audit, &parts, options.limit, read.is_ok()))?;
     read?;
     Ok(u8::from(audit.judge.total() > 0))
 }

@@ -8,7 +8,7 @@ use crate::parts::Parts;
 use crate::rule::Rule;
 
 /// A line for each fault, up to a limit; then what was read, and what was found.
-pub fn text(audit: &Audit, parts: &Parts, limit: usize) -> String {
+pub fn text(audit: &Audit, parts: &Parts, limit: usize, is_whole: bool) -> String {
     let mut text = String::new();
     for fault in audit.judge.faults().iter().take(limit) {
         line(&mut text, fault, parts);
@@ -16,7 +16,7 @@ pub fn text(audit: &Audit, parts: &Parts, limit: usize) -> String {
     for note in &audit.notes {
         let _ = writeln!(text, "note: {note}");
     }
-    summary(&mut text, audit);
+    summary(&mut text, audit, is_whole);
     text
 }
 
@@ -42,7 +42,7 @@ fn line(text: &mut String, fault: &Fault, parts: &Parts) {
     let _ = writeln!(text, ": {}", fault.text);
 }
 
-fn summary(text: &mut String, audit: &Audit) {
+fn summary(text: &mut String, audit: &Audit, is_whole: bool) {
     let (tally, keyspace) = (audit.judge.tally, &audit.keyspace);
     let _ = writeln!(
         text,
@@ -69,7 +69,8 @@ fn summary(text: &mut String, audit: &Audit) {
         .map(|(rule, count)| format!("{rule} {count}"))
         .collect();
     let _ = match found.is_empty() {
-        true => writeln!(text, "no faults"),
+        true if is_whole => writeln!(text, "no faults"),
+        true => writeln!(text, "not read to the end: nothing is known of the rest"),
         false => writeln!(text, "faults: {}", found.join(", ")),
     };
 }

@@ -185,13 +185,12 @@ fn printed(rows: &[&Row], several_dbs: bool, now: Now) -> String {
                 .collect(),
         );
     }
+    // A longer name shifts its own line; the others are not filled up to it.
+    const WIDEST: usize = 64;
     let width_of = |column: usize| {
         use unicode_width::UnicodeWidthStr;
-        table
-            .iter()
-            .map(|line| line[column].width())
-            .max()
-            .unwrap_or(0)
+        let widths = table.iter().map(|line| line[column].width());
+        widths.filter(|&width| width <= WIDEST).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table[0].len()).map(width_of).collect();
     let mut text = String::new();

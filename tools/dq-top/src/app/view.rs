@@ -1,5 +1,7 @@
 //! The current view: the table, a queue, or a job.
 
+use std::collections::HashMap;
+
 use crate::model::QueueKey;
 use crate::read::detail::{
     Cut, Detail, Found, Job, Page, Part, PeekedJob, Settings, State, STATES,
@@ -19,6 +21,8 @@ pub struct QueueView {
     /// The pages from the first to the one shown.
     pages: Vec<Page>,
     pub jobs: Option<Vec<PeekedJob>>,
+    /// Why dead ones died, by id.
+    pub reasons: HashMap<Vec<u8>, Vec<u8>>,
     /// The next page, if there is one.
     pub more: Option<Page>,
     pub selected: usize,
@@ -66,6 +70,7 @@ impl QueueView {
             settings: None,
             pages: vec![Page::default()],
             jobs: None,
+            reasons: HashMap::new(),
             more: None,
             selected: 0,
             job: None,
@@ -90,6 +95,11 @@ impl QueueView {
         let part = match (&self.job, self.state()) {
             (Some(view), _) => Part::Job(view.id.clone()),
             (None, None) => Part::Settings,
+            (None, Some(State::Dead)) => Part::Dead {
+                page: self.page(),
+                count,
+                known: self.ids(),
+            },
             (None, Some(state)) => Part::Jobs {
                 state,
                 page: self.page(),
@@ -100,6 +110,11 @@ impl QueueView {
             key: self.key.clone(),
             part,
         })
+    }
+
+    fn ids(&self) -> Vec<Vec<u8>> {
+        let jobs = self.jobs.iter().flatten();
+        jobs.map(|job| job.id.clone()).collect()
     }
 
     pub fn open_tab(&mut self, tab: usize) {
@@ -169,11 +184,16 @@ impl QueueView {
 
     /// Takes the reply to `detail(count)`; a reply to an earlier question is ignored.
     pub fn take(&mut self, detail: &Detail, found: Found) {
-        let Part::Jobs { count, .. } = detail.part else {
+        let (Part::Jobs { count, .. } | Part::Dead { count, .. }) = detail.part else {
             return self.take_other(found);
+        };
+        let (found, reasons) = match found {
+            Found::Dead(jobs, reasons) => (Found::Jobs(jobs), reasons),
+            found => (found, HashMap::new()),
         };
         match found {
             Found::Jobs(jobs) => {
+                self.reasons = reasons;
                 let state = self.state().unwrap_or(State::Delayed);
                 self.more = self.page().next(state, &jobs, count);
                 // The selection stays with its job as long as the job is on the page.
@@ -195,7 +215,7 @@ impl QueueView {
             (Found::Job(job), Some(view)) => (view.job, view.gone) = (Some(*job), false),
             (Found::Nothing, Some(view)) => view.gone = true,
             (Found::Nothing, None) => self.settings = None,
-            (Found::Job(_) | Found::Jobs(_), _) => {}
+            (Found::Job(_) | Found::Jobs(_) | Found::Dead(..), _) => {}
         }
     }
 }

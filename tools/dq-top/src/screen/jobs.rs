@@ -16,6 +16,8 @@ const AT: usize = 12;
 const ATTEMPTS: usize = 5;
 const PRIORITY: usize = 6;
 const SIZE: usize = 6;
+/// Below this width reasons are all that fits.
+const NARROW: usize = 60;
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
     let width = area.width as usize;
@@ -54,6 +56,11 @@ fn id_width(jobs: &[PeekedJob], width: usize) -> usize {
     longest.unwrap_or(0).clamp(8, (width / 3).max(8))
 }
 
+/// What it died of matters more than its figures.
+fn is_dead(view: &QueueView) -> bool {
+    view.state() == Some(State::Dead)
+}
+
 fn titles<'a>(view: &QueueView, id_width: usize, width: usize, theme: Theme) -> Line<'a> {
     let at = match view.state() {
         Some(State::Reserved) => "LEASE ENDS",
@@ -61,13 +68,15 @@ fn titles<'a>(view: &QueueView, id_width: usize, width: usize, theme: Theme) -> 
         Some(State::Done) => "FINISHED",
         _ => "DUE",
     };
-    let left = format!(
-        " {} {at:<AT$} {:>ATTEMPTS$} {:>PRIORITY$} {:>SIZE$} PAYLOAD",
-        escape::pad("ID", id_width),
-        "TRIES",
-        "PRIO",
-        "BYTES"
-    );
+    let first = format!(" {} {at:<AT$}", escape::pad("ID", id_width));
+    let left = match is_dead(view) {
+        true if width < NARROW => format!("{first} WHY"),
+        true => format!("{first} {:>ATTEMPTS$} REASON, PAYLOAD", "TRIES"),
+        false => format!(
+            "{first} {:>ATTEMPTS$} {:>PRIORITY$} {:>SIZE$} PAYLOAD",
+            "TRIES", "PRIO", "BYTES"
+        ),
+    };
     let page = match (view.page_number(), view.more) {
         (1, None) => String::new(),
         (number, None) => format!("page {number}, the last "),
@@ -100,9 +109,16 @@ fn line<'a>(
     };
     let (attempts, priority) = (job.attempts, job.priority);
     let size = units::count(job.payload.length as u64);
-    let figures = format!(" {attempts:>ATTEMPTS$} {priority:>PRIORITY$} {size:>SIZE$} ");
+    let figures = match is_dead(view) {
+        true if width < NARROW => " ".to_owned(),
+        true => format!(" {attempts:>ATTEMPTS$} "),
+        false => format!(" {attempts:>ATTEMPTS$} {priority:>PRIORITY$} {size:>SIZE$} "),
+    };
     let used = 1 + id_width + 1 + AT + figures.len();
     let mut payload = escape::line(&job.payload.bytes);
+    if let Some(reason) = view.reasons.get(&job.id) {
+        payload = format!("{}, {payload}", escape::line(reason));
+    }
     if job.payload.is_cut() {
         payload.push('…');
     }

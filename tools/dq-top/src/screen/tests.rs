@@ -163,15 +163,29 @@ fn answer(app: &mut App) {
             steps: vec![step; 1000],
             cost: 1,
         })),
-        Part::Jobs { state, count, .. } => {
+        part @ (Part::Jobs { count, .. } | Part::Dead { count, .. }) => {
+            let is_blocked = matches!(
+                part,
+                Part::Jobs {
+                    state: State::Blocked,
+                    ..
+                }
+            );
             let job = |number: usize| PeekedJob {
                 id: [EVIL, number.to_string().as_bytes()].concat(),
                 payload: Cut::of(&payload, 50),
-                at_ms: (*state != State::Blocked).then_some(NOW_MS + number as i64),
+                at_ms: (!is_blocked).then_some(NOW_MS + number as i64),
                 attempts: u64::from(u32::MAX),
                 priority: i64::from(i32::MIN),
             };
-            Found::Jobs((0..*count).map(job).collect())
+            let jobs = (0..*count).map(job).collect();
+            match part {
+                Part::Dead { known, .. } => {
+                    let reason = |id: &Vec<u8>| (id.clone(), EVIL.repeat(100));
+                    Found::Dead(jobs, known.iter().map(reason).collect())
+                }
+                _ => Found::Jobs(jobs),
+            }
         }
     };
     hear(app, News::Detail { detail, found });
@@ -389,7 +403,7 @@ fn a_queue_and_a_job_at_80_by_24() {
         &keys("evil overview")[1..],
         &[r"evil\x1b[2J\x00\xff\u{202e}\u{9b} "],
     );
-    has(&keys("dead"), &["DIED", "page 1", "-2147483648"]);
+    has(&keys("dead"), &["DIED", "page 1"]);
     has(
         &keys("kick"),
         &["Kick a job", r#"The dead job "evil"#, "y  do it"],
@@ -516,6 +530,22 @@ fn counts_or_keys_of_the_tabs_go_where_the_screen_is_narrow() {
     ] {
         let shown = lines(&drawn(&mut open(keys, (width, 24)), (width, 24), true))[2].clone();
         assert!(shown.starts_with(tabs), "{shown}");
+    }
+}
+
+#[test]
+fn at_40_columns_the_dead_are_there_and_why() {
+    let rows = lines(&drawn(&mut app((40, 24)), (40, 24), true)).join("\n");
+    assert!(rows.contains("DEAD") && !rows.contains("RESVD"), "{rows}");
+    let keys = keys_to("dead");
+    for (width, title) in [(40, "WHY"), (200, "REASON, PAYLOAD")] {
+        let mut app = open(&keys, (width, 24));
+        answer(&mut app);
+        let screen = lines(&drawn(&mut app, (width, 24), true));
+        assert!(screen[3].contains(title), "{}", screen[3]);
+        let view = app.queue_view().expect("a queue");
+        assert!(!view.reasons.is_empty());
+
     }
 }
 

@@ -14,7 +14,7 @@ fn five_dead(client: &mut Client) {
     for id in ["a", "b", "c", "d", "e"] {
         cmd!(client, "DQ.ADD", "q", id, "x");
         cmd!(client, "DQ.POP", "q");
-        cmd!(client, "DQ.NACK", "q", id, "FATAL");
+        cmd!(client, "DQ.NACK", "q", id, "FATAL", "REASON", "HTTP 500");
     }
 }
 
@@ -34,6 +34,7 @@ fn dead_jobs_are_kicked_after_a_yes_and_only_then() {
     let monitor = open_queue(&server);
     monitor.press("5");
     monitor.wait_for("DIED");
+    monitor.wait_for("HTTP 500");
     monitor.press("K");
     monitor.wait_for("All 5 dead jobs of queue \"q\"");
     assert_eq!(count(&mut client, "DEAD"), 5, "nothing yet");

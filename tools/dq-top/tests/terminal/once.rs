@@ -98,3 +98,20 @@ fn more_queues_than_are_asked_for_at_once() {
     assert_eq!(table.len(), 451);
     assert!(table[1..].iter().all(|line| line[2] == "1"));
 }
+
+#[test]
+fn a_long_name_widens_its_own_line_only() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for name in ["a", "b", &"x".repeat(1 << 20)] {
+        cmd!(client, "DQ.ADD", name, "a", "x");
+    }
+    let once = ["--once", "--interval", "0.1"].map(str::to_owned);
+    let output = run(&[&address(&server)[..], &once].concat(), &[]);
+    assert!(output.status.success());
+    assert!(
+        output.stdout.len() < (1 << 20) + 2000,
+        "{}",
+        output.stdout.len()
+    );
+}

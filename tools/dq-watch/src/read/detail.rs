@@ -1,5 +1,7 @@
 //! What is asked for while one queue, or one job, is on the screen.
 
+use std::collections::HashMap;
+
 use redis::{Cmd, Value};
 
 use super::reply;
@@ -69,6 +71,12 @@ pub enum Part {
         page: Page,
         count: usize,
     },
+    /// As `Jobs`, with the reasons of those that were on the page before.
+    Dead {
+        page: Page,
+        count: usize,
+        known: Vec<Vec<u8>>,
+    },
     Job(Vec<u8>),
 }
 
@@ -83,6 +91,8 @@ pub struct Page {
 pub enum Found {
     Settings(Settings),
     Jobs(Vec<PeekedJob>),
+    /// With the reasons by id.
+    Dead(Vec<PeekedJob>, HashMap<Vec<u8>, Vec<u8>>),
     Job(Box<Job>),
     /// There is no such queue or job.
     Nothing,
@@ -276,15 +286,25 @@ impl Detail {
                 next.arg(key).arg(id).arg("COUNT").arg(NEXT_RUNS);
                 vec![redis::cmd("DQ.GET").arg(key).arg(id).to_owned(), next]
             }
-            Part::Jobs { state, page, count } => {
-                let mut peek = redis::cmd("DQ.PEEK");
-                peek.arg(key).arg(state.word());
-                if page.from_ms > 0 {
-                    peek.arg("FROM").arg(page.from_ms);
-                }
-                vec![peek.arg("COUNT").arg(page.skip + count).to_owned()]
+            Part::Jobs { state, page, count } => vec![self.peek(*state, *page, *count)],
+            Part::Dead { page, count, known } => {
+                let get = |id: &Vec<u8>| {
+                    let mut get = redis::cmd("DQ.GET");
+                    get.arg(key).arg(id).arg("PREFIX").arg(0).to_owned()
+                };
+                let peek = self.peek(State::Dead, *page, *count);
+                std::iter::once(peek).chain(known.iter().map(get)).collect()
             }
         }
+    }
+
+    fn peek(&self, state: State, page: Page, count: usize) -> Cmd {
+        let mut peek = redis::cmd("DQ.PEEK");
+        peek.arg(&self.key.name).arg(state.word());
+        if page.from_ms > 0 {
+            peek.arg("FROM").arg(page.from_ms);
+        }
+        peek.arg("COUNT").arg(page.skip + count).to_owned()
     }
 
     /// What the replies to its commands say.
@@ -307,6 +327,14 @@ impl Detail {
             }),
             Part::Jobs { page, .. } => reply::peeked(value, IN_LIST)
                 .map(|jobs| Found::Jobs(jobs.into_iter().skip(page.skip).collect())),
+            Part::Dead { page, known, .. } => reply::peeked(value, IN_LIST).map(|jobs| {
+                let reason = |(id, value): (&Vec<u8>, &Value)| {
+                    Some((id.clone(), reply::job(value, 0)?.reason?))
+                };
+                let reasons = known.iter().zip(&values[1..]).filter_map(reason);
+                let jobs = jobs.into_iter().skip(page.skip);
+                Found::Dead(jobs.collect(), reasons.collect())
+            }),
         };
         match (found, value) {
             (Some(found), _) => found,
@@ -322,7 +350,9 @@ impl Found {
     /// Bytes of payloads and results in the server's reply: what is heavy is not asked for every second.
     pub fn weight(&self) -> usize {
         match self {
-            Found::Jobs(jobs) => jobs.iter().map(|job| job.payload.length).sum(),
+            Found::Jobs(jobs) | Found::Dead(jobs, _) => {
+                jobs.iter().map(|job| job.payload.length).sum()
+            }
             Found::Job(job) => job.weight(),
             _ => 0,
         }
