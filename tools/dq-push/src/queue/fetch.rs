@@ -144,7 +144,7 @@ impl Queue {
                 let answered = async {
                     tokio::select! {
                         answer = &mut asked => told(answer),
-                        why = self.withdraw(line) => Err(Trouble::Passing(why)),
+                        () = self.withdraw(line) => Ok(Value::Nil),
                     }
                 };
                 let late = |_| Trouble::Passing("no answer to a fetch that was cancelled".to_owned());
@@ -155,8 +155,8 @@ impl Queue {
 
     /// Repeats it until the fetch answers: the server may not have seen the fetch yet, or holds it back during a
     /// failover. It goes to the server that numbered the connection: on another one the number is another client's.
-    /// Returns why it is of no use; then the connection is closed.
-    async fn withdraw(&self, line: &Line) -> String {
+    /// Returns if it is of no use; then the connection is closed.
+    async fn withdraw(&self, line: &Line) {
         let mut unblock = cmd("DQ.UNBLOCK");
         unblock.arg(line.client);
         let mut control = None;
@@ -174,7 +174,7 @@ impl Queue {
                 Err(Trouble::Passing(_) | Trouble::Refused(_)) => {}
                 Err(Trouble::Final(why) | Trouble::OfQueue(why)) => {
                     self.report(format!("DQ.UNBLOCK: {why}"), "the fetch is cut off");
-                    return why;
+                    return;
                 }
             }
             sleep(BETWEEN_WITHDRAWALS).await;

@@ -545,7 +545,6 @@ fn at_40_columns_the_dead_are_there_and_why() {
         assert!(screen[3].contains(title), "{}", screen[3]);
         let view = app.queue_view().expect("a queue");
         assert!(!view.reasons.is_empty());
-
     }
 }
 
