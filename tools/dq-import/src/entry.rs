@@ -29,10 +29,15 @@ pub struct JobOptions {
     pub attempts: Option<u64>,
     pub backoff_ms: Vec<u64>,
     pub rule: Option<Rule>,
-    /// Further words of DQ.ADD.
+    /// Further words of DQ.ADD, AFTER before all others.
     pub words: Vec<Vec<u8>>,
-    /// It is blocked until other jobs end: it may have no due time yet.
-    pub waits: bool,
+}
+
+impl JobOptions {
+    /// Whether it is blocked until other jobs end: it may have no due time yet.
+    pub fn waits(&self) -> bool {
+        self.words.first().is_some_and(|word| word == b"AFTER")
+    }
 }
 
 /// The rule of a recurring job.

@@ -283,7 +283,7 @@ fn options_of(entry: &Entry) -> Vec<Vec<u8>> {
         }
     };
     let starts = rule.map_or(Some(entry.due_ms), |rule| rule.starts_ms);
-    let starts = starts.filter(|due| *due > 0 || !options.waits);
+    let starts = starts.filter(|due| *due > 0 || !options.waits());
     option("AT", starts.map(|value| value.to_string()));
     option("PRIORITY", options.priority.map(|value| value.to_string()));
     option("TTR", options.ttr_ms.map(|value| value.to_string()));
@@ -340,7 +340,7 @@ fn found(
     let attempts: u64 = redis::from_redis_value(field("attempts")?)?;
     let its_due: Option<u64> = redis::from_redis_value(field("due")?)?;
     // A job that was delivered, or unblocked, may have another due time: that of its retry, or of its next run.
-    let moves = attempts > 0 || entry.options.rule.is_some() || entry.options.waits;
+    let moves = attempts > 0 || entry.options.rule.is_some() || entry.options.waits();
     let same = payload == entry.payload && (moves || its_due == Some(due.parse::<u64>()?));
     Ok(if same { Found::There } else { Found::Differs })
 }

@@ -386,7 +386,7 @@ fn with_footer(mut dump: Vec<u8>) -> Result<Vec<u8>> {
 /// The checksum of dumps: Jones' polynomial, bits reflected.
 fn crc64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |crc: u64, byte| {
-        crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)]
+        (crc >> 8) ^ TABLE[usize::from(crc as u8 ^ byte)]
     })
 }
 
@@ -397,7 +397,7 @@ const TABLE: [u64; 256] = {
         let mut crc = at as u64;
         let mut bit = 0;
         while bit < 8 {
-            crc = crc >> 1 ^ (crc & 1) * 0x95ac_9329_ac4b_c9b5;
+            crc = (crc >> 1) ^ ((crc & 1) * 0x95ac_9329_ac4b_c9b5);
             bit += 1;
         }
         table[at] = crc;

@@ -319,7 +319,6 @@ impl Job {
             backoff_ms,
             rule: self.rule(due)?,
             words: self.words()?,
-            waits: self.text("state")? == "blocked",
         })
     }
 
