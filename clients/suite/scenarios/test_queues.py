@@ -141,6 +141,7 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
     world.until(lambda: world.get(ids[0])["attempts"] == 2, "the old worker has it again")
     assert 100_000 < is_delayed(world, ids[0], "new") <= 120_000
     new = world.worker(handlers=both)
+    world.until(lambda: world.waiting() == 2, "both wait")
 
     def all_are_gone():  # a minute later, each goes to whichever worker is free
         world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, *ids)

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
 import java.io.IOException;
@@ -20,8 +21,11 @@ import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
@@ -263,5 +267,51 @@ class WorkerTest {
         } catch (IOException error) {
             throw new IllegalStateException(error);
         }
+    }
+
+    /** Its last lease ended, and it has one attempt left: perhaps it killed its worker. */
+    @Test
+    void whatMayKillItsWorkerRunsAlone(Clock clock) throws Exception {
+        queue.add("k", JobOptions.withId("k").attempts(2));
+        queue.add("over", JobOptions.withId("over").attempts(1));
+        for (int n = 0; n < 9; n++) {
+            queue.add("k", JobOptions.create().attempts(2));
+        }
+        assertEquals(11, queue.pop(11, LONG).size());
+        clock.advance(LONG);
+        assertEquals(State.DEAD, queue.get("over").state());
+        for (int n = 0; n < 50; n++) {
+            queue.add(n);
+        }
+        List<Integer> beside = new CopyOnWriteArrayList<>();
+        Worker worker = Worker.on(queue)
+                .handler(Handler.of(job -> {
+                    if (job.attempt() == 2) {
+                        beside.add(queue.size(State.RESERVED));
+                    }
+                }))
+                .concurrency(10)
+                .prefetch(3)
+                .build();
+        try (worker) {
+            worker.start();
+            until(() -> queue.size() == 0);
+        }
+        assertEquals(Collections.nCopies(10, 1), beside);
+    }
+
+    @Test
+    void aDeliveryOverTheLimitDoesNotRun(Clock clock) throws Exception {
+        queue.add("k", JobOptions.withId("k"));
+        for (int n = 0; n < 3; n++) {
+            assertEquals(1, queue.pop(1, LONG).size());
+            clock.advance(LONG);
+        }
+        Worker worker = Worker.on(queue).handler(Handler.of(job -> {
+            throw new AssertionError("it runs");
+        }).attempts(3)).build();
+        worker.drain();
+        assertEquals("attempts used up; its workers were lost", queue.get("k").reason());
+        assertEquals(State.DEAD, queue.get("k").state());
     }
 }

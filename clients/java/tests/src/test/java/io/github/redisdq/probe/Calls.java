@@ -170,7 +170,8 @@ final class Calls {
             }
             case "reschedule" -> args.hasNonNull("at")
                     ? queue.reschedule(instant(args, "at"), ids(args))
-                    : queue.reschedule(duration(args, "delay"), ids(args));
+                    : args.hasNonNull("delay") ? queue.reschedule(duration(args, "delay"), ids(args))
+                    : queue.reprioritize(args.get("priority").asInt(), ids(args));
             case "kick" -> queue.kick(ids(args));
             case "kick_oldest" -> queue.kickOldest(args.get("count").asInt());
             case "result" -> queue.result(id, JsonNode.class);

@@ -95,7 +95,9 @@ final class Connectors {
             order.get("sentinels").forEach(each -> sentinel.addSentinelAddress("redis://" + each.asText()));
             sentinel.setCheckSentinelsList(false);
         } else {
-            SingleServerConfig single = config.useSingleServer().setAddress(order.get("url").asText()).setTimeout(30_000);
+            String[] url = order.get("url").asText().split("(?<=\\d)/"); // the database is no part of Redisson's addresses
+            SingleServerConfig single = config.useSingleServer().setAddress(url[0]).setTimeout(30_000);
+            single.setDatabase(url.length == 1 ? 0 : Integer.parseInt(url[1]));
             // when it connects, Redisson waits for one connection after the other
             single.setConnectTimeout(1000).setConnectionMinimumIdleSize(1).setConnectionPoolSize(4);
         }

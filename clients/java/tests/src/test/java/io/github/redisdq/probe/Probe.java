@@ -144,6 +144,7 @@ public final class Probe {
         }
         around(order.path("around").asText("")).ifPresent(builder::around);
         worker = builder.build();
+        worker.stopOnShutdown();
         emit("running");
         Worker made = worker;
         new Thread(() -> run(made), "probe").start();
@@ -176,10 +177,9 @@ public final class Probe {
         stopped.countDown();
     }
 
-    /** As {@link Worker#stopOnShutdown}; but a JVM that a signal ends has another exit code than 0. */
+    /** Beside {@link Worker#stopOnShutdown}, as a JVM that a signal ends has another exit code than 0. */
     private void terminate() {
         if (worker != null) {
-            worker.stop();
             try {
                 stopped.await();
             } catch (InterruptedException error) {
