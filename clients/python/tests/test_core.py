@@ -7,7 +7,7 @@ import pytest
 from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermissionError, ResponseError
 
 import dq
-from dq import _core, _ends, _guard, _trouble
+from dq import _core, _ends, _guard, _texts, _trouble
 from dq._delivery import Delivery
 from dq._leases import Choice, Leases, give_back
 from dq.codec import Envelope, id_from, id_to
@@ -146,10 +146,10 @@ def test_an_end_whose_successor_is_refused_is_a_failure():
 
 
 def test_reasons_are_cut_and_are_utf8():
-    assert _guard.reason(ValueError("x" * 5000)) == b"ValueError: " + b"x" * 1012
-    assert _guard.reason(ValueError("\ud800")) == b"ValueError: ?"
-    assert _guard.reason(ValueError("ä" * 1000)).decode().startswith("ValueError: ä")
-    assert _guard.reason(KeyError()) == b"KeyError"
+    assert _texts.reason(ValueError("x" * 5000)) == b"ValueError: " + b"x" * 1012
+    assert _texts.reason(ValueError("\ud800")) == b"ValueError: ?"
+    assert _texts.reason(ValueError("ä" * 1000)).decode().startswith("ValueError: ä")
+    assert _texts.reason(KeyError()) == b"KeyError"
 
 
 # --- Leases

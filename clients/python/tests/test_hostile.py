@@ -417,7 +417,7 @@ def test_what_a_handler_says_and_cannot_be_is_said_in_the_log(dq_url, caplog):
 
 def test_a_delay_that_the_server_refuses_is_said_and_left_out(dq_url, caplog):
     queue = dq.Queue(dq_url, "q")
-    for id, said in ("snooze", dq.Snooze(1e10)), ("retry", dq.Retry(1e10)):
+    for id, said in ("snooze", dq.Snooze(4e9)), ("retry", dq.Retry(4e9)):
         queue.add(1, id=id, backoff=[60])
         dq.Worker(queue, raising(said)).drain()
         found = queue.get(id)

@@ -16,6 +16,7 @@ from .errors import (
     Snooze,
     Suspended,
     TimedOut,
+    UnknownJob,
 )
 from .handler import Handler, handler
 from .hooks import Hooks
@@ -54,6 +55,7 @@ __all__ = [
     "Stats",
     "Suspended",
     "TimedOut",
+    "UnknownJob",
     "Worker",
     "handler",
 ]

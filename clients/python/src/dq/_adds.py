@@ -135,7 +135,7 @@ class Adds:
                 yield adding
             headers = adding.headers
         payload = Envelope.write(data, kind, headers) if kind is not None or headers else self.codec.encode(data)
-        return ("DQ.ADD", key or self._key(id), id, payload, *options)
+        return ("DQ.ADD", key or self._key(id), id, words.payload(payload), *options)
 
     def _now(self, steps: Any) -> Command:
         """The command, where hooks cannot be awaited."""
@@ -211,7 +211,8 @@ class Adds:
         like = (_Like() if before is None else before).or_of_job(job)
         known = made if id is None and like.if_exists != "only-replace" else None
         if not self.hooks and kind is None and not headers and key is None:
-            return Added(("DQ.ADD", self._key(made), made, self.codec.encode(data), *like.words), known, *like.is_how)
+            payload = words.payload(self.codec.encode(data))
+            return Added(("DQ.ADD", self._key(made), made, payload, *like.words), known, *like.is_how)
         return Added(self._add(data, made, kind, headers, like.words, key), known, *like.is_how)
 
     def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
@@ -306,7 +307,7 @@ class Adds:
         grace: an occurrence that is this late is skipped.
         jitter: each occurrence is due up to this much later.
         """
-        rule = ["EVERY", to_ms(interval, "interval"), *words.rule(until, times, grace, jitter)]
+        rule = ["EVERY", to_ms(interval, "interval", 1000), *words.rule(until, times, grace, jitter)]
         options = (
             rule
             + words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost)

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Optional, Union
 
+from redis.exceptions import ResponseError
+
+from ._delivery import Command
 from .codec import id_from, id_to
-from .times import Duration, from_ms, instant_to_ms, to_ms, waits
+from .times import LARGEST_BYTES, Duration, between, from_ms, instant_to_ms, to_ms, waits
 
 Ladder = Sequence[Duration]
 Bytes = Union[str, bytes]
+PRIORITIES = (-(1 << 31), (1 << 31) - 1)
+RATE_MOST = (1 << 32) - 1
+DEAREST = 1_000_000
+MOST = (1 << 63) - 1
 
 
 def bytes_of(text: Bytes) -> bytes:
@@ -24,6 +31,7 @@ def bytes_of(text: Bytes) -> bytes:
 def new(id: Bytes) -> bytes:
     """The id of a job to be added."""
     raw = bytes_of(id)
+    between("id", len(raw), 1, 1024, " bytes")
     if raw == b"*":
         raise ValueError('id: "*" is not an id; leave it out for a new one')
     return raw
@@ -33,8 +41,22 @@ def value(name: str, value: Any) -> list[Any]:
     return [] if value is None else [name, value]
 
 
-def ms(name: str, duration: Optional[Duration]) -> list[Any]:
-    return [] if duration is None else [name, to_ms(duration, name.lower())]
+def number(name: str, value: Optional[int], least: int, most: int = MOST) -> list[Any]:
+    if value is None:
+        return []
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{name.lower()}: {value!r} is not a whole number between {least} and {most}")
+    return [name, between(name.lower(), value, least, most)]
+
+
+def payload(raw: bytes) -> bytes:
+    if len(raw) > LARGEST_BYTES:
+        between("data", len(raw), 0, LARGEST_BYTES, " bytes")
+    return raw
+
+
+def ms(name: str, duration: Optional[Duration], least: int = 0) -> list[Any]:
+    return [] if duration is None else [name, to_ms(duration, name.lower(), least)]
 
 
 def instant(name: str, instant: Optional[datetime]) -> list[Any]:
@@ -54,11 +76,15 @@ def due(delay: Optional[Duration], at: Optional[datetime]) -> list[Any]:
 def ladder(backoff: Optional[Ladder]) -> list[Any]:
     if backoff is None:
         return []
-    return ["BACKOFF", len(waits(backoff)), *(to_ms(step, "a step of backoff") for step in backoff)]
+    between("backoff", len(waits(backoff)), 0, 1024, " steps")
+    return ["BACKOFF", len(backoff), *(to_ms(step, "a step of backoff", 1) for step in backoff)]
 
 
 def rate(name: str, rate: Optional[tuple[int, Duration]]) -> list[Any]:
-    return [] if rate is None else [name, rate[0], to_ms(rate[1])]
+    if rate is None:
+        return []
+    least = 1 if any(rate) else 0
+    return [*number(name, rate[0], least, RATE_MOST), to_ms(rate[1], f"the window of {name.lower()}", least)]
 
 
 _CONDITIONS = {"replace": "REPLACE", "only-replace": "XX", "next": "NEXT"}
@@ -83,15 +109,22 @@ def job_options(
     cost: Optional[int] = None,
 ) -> list[Any]:
     return [
-        *value("PRIORITY", priority),
-        *ms("TTR", ttr),
-        *value("ATTEMPTS", attempts),
+        *number("PRIORITY", priority, *PRIORITIES),
+        *ms("TTR", ttr, 1),
+        *number("ATTEMPTS", attempts, 0, RATE_MOST),
         *ladder(backoff),
-        *ms("TTL", ttl),
-        *value("GROUP", group),
+        *ms("TTL", ttl, 1),
+        *group_of(group),
         *ms("KEEP", keep),
-        *value("COST", cost),
+        *number("COST", cost, 1, DEAREST),
     ]
+
+
+def group_of(name: Optional[str]) -> list[Any]:
+    if name is None:
+        return []
+    between("group", len(bytes_of(name)), 1, 256, " bytes")
+    return ["GROUP", name]
 
 
 _ON_DEAD = {"wait": "WAIT", "run": "RUN", "die": "DIE"}
@@ -112,10 +145,24 @@ def after(ids: Optional[Sequence[Bytes]], group: Optional[str], on_dead: Optiona
     return [*options, *(["ONDEAD", _ON_DEAD[on_dead]] if on_dead is not None else [])]
 
 
+def after_unknown(error: ResponseError, commands: Sequence[Command]) -> list[tuple[bytes, bytes]]:
+    """Key and id of what AFTER names, without what the same commands add, if the error is that some is not there."""
+    if "AFTER names a job that the queue does not hold" not in str(error):
+        return []
+    named: dict[tuple[bytes, bytes], None] = {}
+    for command in commands:
+        if "AFTER" in command[4:]:
+            at = command.index("AFTER", 4)
+            if isinstance(command[at + 1], int):
+                named.update(dict.fromkeys((command[1], id) for id in command[at + 2 : at + 2 + command[at + 1]]))
+    added = {(command[1], command[2]) for command in commands}
+    return [each for each in named if each not in added]
+
+
 def rule(
     until: Optional[datetime], times: Optional[int], grace: Optional[Duration], jitter: Optional[Duration]
 ) -> list[Any]:
-    return [*instant("UNTIL", until), *value("TIMES", times), *ms("GRACE", grace), *ms("JITTER", jitter)]
+    return [*instant("UNTIL", until), *number("TIMES", times, 1), *ms("GRACE", grace), *ms("JITTER", jitter)]
 
 
 _MODES = {"fail": "FAIL", "silent": "SILENT", "fatal": "FATAL"}
@@ -124,7 +171,7 @@ _MODES = {"fail": "FAIL", "silent": "SILENT", "fatal": "FATAL"}
 def nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, reason: Optional[str]) -> list[Any]:
     if mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-    return [*ms("DELAY", delay), *value("PRIORITY", priority), _MODES[mode], *value("REASON", reason)]
+    return [*ms("DELAY", delay), *number("PRIORITY", priority, *PRIORITIES), _MODES[mode], *value("REASON", reason)]
 
 
 # --- Replies

@@ -12,6 +12,7 @@ from ._delivery import Delivery
 from ._ends import Outcome
 from ._leases import Choice
 from ._links import Members, reach
+from ._texts import show
 from .errors import ConfigurationError
 from .handler import lease_s
 from .hooks import Hooks
@@ -53,6 +54,8 @@ class BaseConsumer(Generic[Q]):
         self._lease = Choice(self._lease_s)
         self._trouble_said: Optional[str] = None
         self._given_back: list[str] = []
+        self._killer: Optional[Delivery] = None
+        """A job that may have ended its worker. It will run with nothing else in hand."""
         self._without: set[str] = set()
         """The features that the server does not permit."""
 
@@ -60,10 +63,12 @@ class BaseConsumer(Generic[Q]):
         made = type(self)._queues
         if isinstance(queue, made):
             return
-        name = queue if isinstance(queue, str) else "orders"
+        is_url = isinstance(queue, str) and "://" in queue  # which may hold a password
+        name = queue if isinstance(queue, str) and not is_url else "orders"
+        shown = "a URL" if is_url else repr(queue)
         module = made.__module__.rpartition(".")[0]
         raise TypeError(
-            f"a {type(self).__name__.lower()} of {module} needs a Queue of {module}, not {queue!r}: "
+            f"a {type(self).__name__.lower()} of {module} needs a Queue of {module}, not {shown}: "
             f'{type(self).__name__}({module}.Queue("redis://localhost", "{name}"), ...)'
         )
 
@@ -94,14 +99,14 @@ class BaseConsumer(Generic[Q]):
         if outcome.what:
             text = "job %r: the server refused %s (%s): the attempt failed"
             return self._log.say(logging.ERROR, text, outcome.delivery.job.id, outcome.what, why)
-        words = " ".join(_guard.show(word) for word in outcome.command[5:])
+        words = " ".join(show(word) for word in outcome.command[5:])
         if outcome.command[0] == b"DQ.ACK":
             words = f"its result of {len(outcome.command[-1])} bytes" if outcome.command[2] == b"RESULTS" else ""
         id = outcome.delivery.job.id
         self._log.say(logging.ERROR, "job %r: the server refused %s (%s): sent without it", id, words or "its end", why)
 
     def _told_all(self) -> None:
-        """Called when the server has confirmed all ends of a link."""
+        """Called when the server has confirmed all ends of a link, while a job waits to run alone."""
 
     def _off(self, feature: str, why: Any) -> None:
         """Logs, once, that the server does not permit what a feature needs. Everything else goes on."""

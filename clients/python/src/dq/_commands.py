@@ -89,8 +89,8 @@ class Commands(Outcomes):
         ttr: the length of their leases. noack: they are done at once, and need no ``ack``.
         """
         keys = self.keys if id is None else [self._key(id)]
-        which = ["COUNT", count] if id is None else ["ID", words.bytes_of(id)]
-        calls = [("DQ.POP", key, *which, *words.ms("TTR", ttr), *words.flag("NOACK", noack), *WITH) for key in keys]
+        which = words.number("COUNT", count, 1) if id is None else ["ID", words.bytes_of(id)]
+        calls = [("DQ.POP", key, *which, *words.ms("TTR", ttr, 1), *words.flag("NOACK", noack), *WITH) for key in keys]
 
         def read(replies: list[Any]) -> list[Reserved]:
             rows = [reply if id is None else [reply] if reply else [] for reply in replies]
@@ -106,9 +106,8 @@ class Commands(Outcomes):
             "DQ.BPOP",
             *self.keys,
             seconds(timeout, "timeout"),
-            "COUNT",
-            count,
-            *words.ms("TTR", ttr),
+            *words.number("COUNT", count, 1),
+            *words.ms("TTR", ttr, 1),
             *words.flag("NOACK", noack),
         )
 
@@ -189,14 +188,14 @@ class Commands(Outcomes):
             "DQ.TOUCH",
             words.bytes_of(id),
             *words.value("TOKEN", token),
-            *words.ms("TTR", ttr),
-            *words.value("COST", cost),
+            *words.ms("TTR", ttr, 1),
+            *words.number("COST", cost, 1, words.DEAREST),
             read=words.maybe_instant,
         )
 
     def touch_many(self, tokens: Mapping[str, str], *, ttr: Optional[Duration] = None) -> dict[str, Optional[datetime]]:
         """``touch`` for many jobs: ``tokens`` maps ids to tokens. Returns when each lease ends."""
-        return self._many("DQ.TOUCH", tokens, words.ms("TTR", ttr), words.maybe_instant)
+        return self._many("DQ.TOUCH", tokens, words.ms("TTR", ttr, 1), words.maybe_instant)
 
     def _many(
         self, command: str, tokens: Mapping[str, str], options: Sequence[Any], read: Callable[[Any], T]
@@ -226,7 +225,7 @@ class Commands(Outcomes):
         priority: Optional[int] = None,
     ) -> int:
         """Changes the due time, the priority or both of delayed or ready jobs. Returns how many it found."""
-        options = [*words.due(delay, at), *words.value("PRIORITY", priority)]
+        options = [*words.due(delay, at), *words.number("PRIORITY", priority, *words.PRIORITIES)]
         if not options:
             raise TypeError("reschedule needs a new delay, at or priority, such as delay=60")
         return self._count_by_key("DQ.RESCHEDULE", ids, *options)
@@ -237,16 +236,16 @@ class Commands(Outcomes):
 
     def kick_oldest(self, count: int) -> int:
         """Makes the jobs ready again that have been dead longest, up to ``count`` of each shard. Returns how many."""
-        return self._each("DQ.KICK", "COUNT", count, read=sum)
+        return self._each("DQ.KICK", *words.number("COUNT", count, 1), read=sum)
 
     # --- Queries
 
     def get(self, id: Bytes, *, prefix: Optional[int] = None) -> Optional[JobInfo]:
         """Everything about one job; None if there is no such job.
 
-        With ``prefix``, only so many bytes of the payload, the next one, the result, and values of results and steps.
+        prefix: how many bytes of payload, result, results and steps to show. ``payload_bytes`` is the whole length.
         """
-        options = words.value("PREFIX", prefix)
+        options = words.number("PREFIX", prefix, 0)
         return self._one(id, "DQ.GET", words.bytes_of(id), *options, read=lambda reply: JobInfo.read(as_map(reply)))
 
     def peek(
@@ -260,14 +259,15 @@ class Commands(Outcomes):
     ) -> list[Peeked]:
         """The first jobs of a state ("delayed", "ready", "blocked", "done", ...), in its order (of each shard).
 
-        With ``prefix``, only so many bytes of each payload. A shard ends its answer after 16 MB of payloads: fewer than
-        ``count`` are not always all, unless ``prefix`` is 0.
+        There may be fewer than ``count`` once their payloads make 16 MB.
+
+        prefix: how many bytes of each payload to show; 0 shows none, and always goes on to ``count``.
         """
-        options = [state, *words.instant("FROM", since), *words.instant("TO", until), "COUNT", count]
+        options = [state, *words.instant("FROM", since), *words.instant("TO", until), *words.number("COUNT", count, 1)]
+        options += words.number("PREFIX", prefix, 0)
         return self._each(
             "DQ.PEEK",
             *options,
-            *words.value("PREFIX", prefix),
             read=lambda replies: [Peeked.read(row) for all in replies for row in all],
         )
 
@@ -281,7 +281,7 @@ class Commands(Outcomes):
         count: Optional[int] = None,
     ) -> tuple[str, list[str]]:
         """One step through the ids: the next cursor ("0" at the end) and some ids. ``ids`` takes all steps."""
-        options = [*words.value("STATE", state), *words.value("MATCH", match), *words.value("COUNT", count)]
+        options = [*words.value("STATE", state), *words.value("MATCH", match), *words.number("COUNT", count, 1)]
         return self._run(
             [("DQ.SCAN", self.keys[shard], cursor, *options)],
             lambda replies: (replies[0][0].decode(), [id_from(id) for id in replies[0][1]]),
@@ -289,7 +289,13 @@ class Commands(Outcomes):
 
     def forecast(self, since: datetime, until: datetime, buckets: int) -> list[int]:
         """How many jobs will be due in each of ``buckets`` equal parts of the time from ``since`` to ``until``."""
-        options = ["FROM", instant_to_ms(since, "since"), "TO", instant_to_ms(until, "until"), "BUCKETS", buckets]
+        options = [
+            "FROM",
+            instant_to_ms(since, "since"),
+            "TO",
+            instant_to_ms(until, "until"),
+            *words.number("BUCKETS", buckets, 1, 10_000),
+        ]
         return self._each("DQ.FORECAST", *options, read=lambda replies: [sum(parts) for parts in zip(*replies)])
 
     def len(self, state: Optional[str] = None, *, group: Optional[str] = None) -> int:
@@ -306,8 +312,7 @@ class Commands(Outcomes):
             id,
             "DQ.NEXT",
             words.bytes_of(id),
-            "COUNT",
-            count,
+            *words.number("COUNT", count, 1),
             read=lambda reply: None if reply is None else [*map(from_ms, reply)],
         )
 
@@ -321,7 +326,8 @@ class Commands(Outcomes):
             return then.decode(), [Group(id_from(name), waiting, reserved) for name, waiting, reserved in rows]
 
         return self._run(
-            [("DQ.GROUPS", self.keys[shard], cursor, *words.value("MATCH", match), *words.value("COUNT", count))], read
+            [("DQ.GROUPS", self.keys[shard], cursor, *words.value("MATCH", match), *words.number("COUNT", count, 1))],
+            read,
         )
 
     # --- Settings
@@ -347,21 +353,21 @@ class Commands(Outcomes):
     ) -> None:
         """Changes the settings that are given, on each shard. 0 turns a limit off. Rates are (jobs, window)."""
         options = [
-            *words.ms("TTR", ttr),
-            *words.value("ATTEMPTS", attempts),
+            *words.ms("TTR", ttr, 1),
+            *words.number("ATTEMPTS", attempts, 0, words.RATE_MOST),
             *words.ladder(backoff),
-            *words.value("MAXLEN", maxlen),
-            *words.value("MAXBYTES", maxbytes),
-            *words.value("DEADLEN", deadlen),
+            *words.number("MAXLEN", maxlen, 0),
+            *words.number("MAXBYTES", maxbytes, 0),
+            *words.number("DEADLEN", deadlen, 0),
             *words.ms("DEDUPE", dedupe),
-            *words.value("MAXRESERVED", maxreserved),
+            *words.number("MAXRESERVED", maxreserved, 0),
             *words.rate("RATE", rate),
-            *words.value("GROUPMAX", groupmax),
+            *words.number("GROUPMAX", groupmax, 0),
             *words.rate("GROUPRATE", grouprate),
             *words.value("GROUPFIFO", None if groupfifo is None else int(groupfifo)),
-            *words.value("DONELEN", donelen),
+            *words.number("DONELEN", donelen, 0),
             *words.ms("DONETTL", donettl),
-            *words.value("DONEBYTES", donebytes),
+            *words.number("DONEBYTES", donebytes, 0),
         ]
         return self._each("DQ.CFGSET", *options, read=words.nothing)
 
@@ -376,7 +382,9 @@ class Commands(Outcomes):
 
     def pause(self, duration: Optional[Duration] = None) -> None:
         """Stops deliveries for ``duration``, or until ``resume``."""
-        return self._each("DQ.PAUSE", *([] if duration is None else [to_ms(duration)]), read=words.nothing)
+        return self._each(
+            "DQ.PAUSE", *([] if duration is None else [to_ms(duration, "duration", 1)]), read=words.nothing
+        )
 
     def resume(self) -> None:
         """Ends a pause."""

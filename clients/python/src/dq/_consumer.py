@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
-from . import _core, _ends, _guard
+from . import _core, _ends
 from ._base import BaseConsumer
 from ._ends import Outcome
 from ._links import BaseLink, Members
 from ._options import near_misses
+from ._texts import cut
+from ._texts import text as text_of
 from .errors import ConfigurationError
 from .hooks import Hooks
 from .job import BaseJob
@@ -83,7 +85,7 @@ class JobConsumer(BaseConsumer[Q]):
         """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-        text = None if reason is None else _guard.cut(_guard.text(reason))
+        text = None if reason is None else cut(text_of(reason))
         wait_ms = None if delay is None else to_ms(delay, "delay")
         back = _ends.Back(job._delivery, _MODES[mode], wait_ms, text)
         self._settle(job, self._followed(job, back.outcome(), again))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from ._delivery import Command, Delivery
-from ._guard import SHORTEST_DELAY_S, Verdict, cut
+from ._guard import SHORTEST_DELAY_S, Verdict
+from ._texts import cut
 from .handler import FIRST_DELAY_S, LONGEST_DELAY_S, exponential_s
 from .times import LARGEST_BYTES, to_ms
 

@@ -1,7 +1,7 @@
 """The only place where the library touches what users give it.
 
-Handlers, hooks and loggers are called here, and what they raise, return or attach is read here: no other
-code looks at it. The result is a plain ``Verdict``. Nothing is raised, whatever they do.
+Handlers, hooks and loggers are called here, and what they raise, return or attach is read here (its texts are made in
+``_texts``): no other code looks at it. The result is a plain ``Verdict``. Nothing is raised, whatever they do.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Callable, NamedTuple, Optional
 
+from ._texts import attribute, cut, name, reason, show
 from .errors import Cancelled, GiveUp, PayloadError, Retry, Say, Snooze
 from .times import seconds, to_ms
 
-REASON_BYTES = 1024
 SHORTEST_DELAY_S = 0.1
 """The shortest delay after which a handler can have its job back."""
 
@@ -184,42 +184,48 @@ async def joined(adding: Adding) -> None:
 # --- Reading
 
 
-def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
-    """What follows from what a handler raised, or gave to ``job.fail``. is_told: the job was cancelled before."""
+def verdict(error: Any, said: Optional[bytes] = None, *, is_told: bool = False, job: Any = None) -> Verdict:
+    """What follows from what a handler raised, or gave to ``job.fail``.
+
+    said: its text. is_told: the job was cancelled before.
+    """
     if error is None:
         return DONE
     kind = type(error)
     if is_told and issubclass(kind, (Cancelled, asyncio.CancelledError)):
         return BACK
-    said = reason(error)
+    said = reason(error) if said is None else said
     if issubclass(kind, GiveUp):
         return Verdict("give up", said)
     if issubclass(kind, PayloadError):
-        unread = _attribute(error, "job")
+        unread = attribute(error, "job")
         if unread is None or unread is job:  # if it is another job of the batch, this one may be readable
             return Verdict("give up", said)
     if not issubclass(kind, (Retry, Snooze)):
         return Verdict("fail", said)
-    delay = _attribute(error, "delay")
+    delay = attribute(error, "delay")
     wait = wait_ms(delay)
     if wait is None:
         return Verdict("fail", said, None, f"{show(delay)} is not a delay")
     if issubclass(kind, Retry):
         return Verdict("fail", said, wait)
-    return Verdict("snooze", said if _attribute(error, "reason") is not None else None, wait)
+    return Verdict("snooze", said if attribute(error, "reason") is not None else None, wait)
 
 
-def done(codec: Any, value: Any) -> Verdict:
-    """The verdict on a handler that is done. If the codec cannot encode its result, no other attempt would help."""
-    if value is None:
-        return DONE
+def encoded(codec: Any, value: Any) -> tuple[Optional[bytes], Any]:
+    """A result, encoded; or the error of the codec."""
     try:
         raw = codec.encode(value)
         if not issubclass(type(raw), (bytes, bytearray)):
             raise TypeError(f"the codec made {name(type(raw)).decode()} of it, not bytes")
-        return Verdict("done", result=bytes(raw))
+        return bytes(raw), None
     except BaseException as error:
-        return Verdict("give up", cut(b"result cannot be encoded: " + reason(error)))
+        return None, error
+
+
+def unencodable(said: bytes) -> Verdict:
+    """The handler has done its work, and no other attempt would help."""
+    return Verdict("give up", cut(b"result cannot be encoded: " + said))
 
 
 def is_final(error: Any, retry_on: tuple[type, ...], give_up_on: tuple[type, ...]) -> bool:
@@ -242,63 +248,6 @@ def wait_ms(delay: Any) -> Optional[int]:
         return to_ms(max(seconds(delay), SHORTEST_DELAY_S))
     except BaseException:
         return None
-
-
-def reason(error: Any) -> bytes:
-    """The error's type and message, or the reason that the handler gave."""
-    kind = type(error)
-    if issubclass(kind, Say):
-        said = _attribute(error, "reason")
-        if said is None:
-            return cut(name(kind))
-        return cut(text(said) or name(kind))
-    if not issubclass(kind, BaseException) or issubclass(kind, PayloadError):
-        return cut(text(error) or name(kind))
-    message, trouble = _text(error)
-    if trouble:
-        return cut(name(kind) + trouble)
-    return cut(name(kind) + b": " + message if message else name(kind))
-
-
-def cut(text: bytes) -> bytes:
-    """Cuts a reason to what the server keeps, in whole characters."""
-    return text if len(text) <= REASON_BYTES else text[:REASON_BYTES].decode("utf-8", "ignore").encode()
-
-
-def name(kind: type) -> bytes:
-    """The name of a type, whatever its metaclass does."""
-    made: str = type.__dict__["__name__"].__get__(kind)
-    return str.encode(made, "utf-8", "replace")
-
-
-def show(thing: Any) -> str:
-    """A text for the log, whatever ``repr`` does."""
-    try:
-        return str.encode(repr(thing), "utf-8", "replace")[:200].decode("utf-8", "ignore")
-    except BaseException:
-        return f"<{name(type(thing)).decode()}>"
-
-
-def text(thing: Any) -> bytes:
-    said, trouble = _text(thing)
-    return name(type(thing)) + trouble if trouble else said
-
-
-def _text(thing: Any) -> tuple[bytes, bytes]:
-    """The thing as UTF-8, or the reason why there is no text."""
-    try:
-        if type(thing) is bytes:
-            return thing.decode("utf-8", "replace").encode(), b""
-        return str.encode(str(thing), "utf-8", "replace"), b""
-    except BaseException as error:
-        return b"", b" (no text: " + name(type(error)) + b")"
-
-
-def _attribute(thing: Any, name: str) -> Any:
-    try:
-        return getattr(thing, name, None)
-    except BaseException as error:
-        return error
 
 
 # --- The log

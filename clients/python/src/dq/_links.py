@@ -37,6 +37,7 @@ class Base(Protocol):
     """The class of its jobs."""
     wait_s: float
     draining: bool
+    _killer: Optional[Delivery]
 
     def _lost(self, delivery: Delivery) -> None: ...
     def _left(self, deliveries: Iterable[Delivery]) -> None: ...
@@ -78,7 +79,8 @@ def reach(client: Any, key: bytes) -> str:
     if hasattr(client, "keyslot"):
         return repr((id(client), client.keyslot(key)))
     settings = client.connection_pool.connection_kwargs
-    place = tuple(settings.get(name) for name in ("host", "port", "path", "db", "username"))
+    user = settings.get("username") or getattr(settings.get("credential_provider"), "username", None)
+    place = (*(settings.get(name) for name in ("host", "port", "path", "db")), user)
     return repr(place if settings.get("host") or settings.get("path") else id(client))
 
 
@@ -231,7 +233,7 @@ class BaseLink:
             self._outcomes.append(outcome)
             return None
         self._leases.unanswered.pop(outcome.delivery, None)
-        if not self._leases.unanswered:
+        if self._base._killer is not None and not self._leases.unanswered:
             self._base._told_all()
         if outcome.verdict in ("lost", "refused"):
             self._base._lost(outcome.delivery)

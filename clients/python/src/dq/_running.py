@@ -18,6 +18,7 @@ from ._health import Health
 from ._leases import Choice
 from ._links import Members
 from ._options import near_misses
+from ._texts import NOTHING, Said, name, show, traced
 from ._turns import Turns
 from .errors import ConfigurationError, TimedOut
 from .handler import Errors, Handler, handler, whole
@@ -111,8 +112,6 @@ class BaseWorker(BaseConsumer[Q]):
         self._backlog: deque[Delivery] = deque()
         self._suspects: dict[Delivery, None] = {}
         """Jobs at their last attempt. The server is asked how the one before ended."""
-        self._killer: Optional[Delivery] = None
-        """A job that may have ended its worker. It will run with nothing else in hand."""
         self._alone: Optional[Delivery] = None
         """Such a job that runs."""
         self._started = False
@@ -156,7 +155,7 @@ class BaseWorker(BaseConsumer[Q]):
     ) -> Callable[[F], Handler[F]]:
         """Decorates the handler of jobs of one kind. It takes the options of ``@handler``."""
         if not isinstance(kind, str):
-            raise TypeError(f'the kind of jobs comes first, as @worker.job("close-order"), not {_guard.show(kind)}')
+            raise TypeError(f'the kind of jobs comes first, as @worker.job("close-order"), not {show(kind)}')
         if self._started:
             raise RuntimeError(f"the worker runs already: its handler of {kind!r} must be known before")
         made = handler(
@@ -359,8 +358,26 @@ class BaseWorker(BaseConsumer[Q]):
             return ("suspended",)
         return ("after",) if error is None else ("failed", error)
 
-    def _settled(self, delivery: Delivery, error: Any, value: Any) -> None:
-        """Settles a delivery whose handler ended."""
+    def _encoded(self, delivery: Delivery, error: Any, value: Any) -> tuple[Optional[bytes], Any]:
+        """The result of a handler that is done, or the error of the codec; neither in all other cases."""
+        if error is not None or delivery.suspension is not None or delivery.job._why == "timeout":
+            return None, None
+        if delivery.handler is not None and delivery.handler.batch:
+            value = delivery.value
+        return (None, None) if value is None else _guard.encoded(delivery.job._codec, value)
+
+    def _settled(
+        self,
+        delivery: Delivery,
+        error: Any = None,
+        result: Optional[bytes] = None,
+        trouble: Any = None,
+        said: Said = NOTHING,
+    ) -> None:
+        """Settles a delivery whose handler ended.
+
+        trouble: the error of the codec with its result. said: what that says, or the error.
+        """
         self._forget(delivery)
         if delivery.job._why == "timeout":
             return
@@ -368,21 +385,19 @@ class BaseWorker(BaseConsumer[Q]):
             delivery.owner.settle(delivery, _ends.suspended, *delivery.suspension)
             return
         if error is not None:
-            delivery.owner.settle(delivery, _ends.ended, self._verdict(delivery, error))
-            return
-        if delivery.handler is not None and delivery.handler.batch:
-            value = delivery.value
-        if value is None:
+            delivery.owner.settle(delivery, _ends.ended, self._verdict(delivery, error, said))
+        elif trouble is not None:
+            found = _guard.unencodable(said.reason)
+            self._log.say(logging.ERROR, "job %r is dead: %s", delivery.job.id, (found.reason or b"").decode())
+            delivery.owner.settle(delivery, _ends.ended, found)
+        elif result is None:
             delivery.owner.settle(delivery, _ends.done)
-            return
-        found = _guard.done(delivery.job._codec, value)
-        if found.what != "done":
-            self._log.say(logging.ERROR, "job %r failed: %s", delivery.job.id, (found.reason or b"").decode())
-        delivery.owner.settle(delivery, _ends.ended, found)
+        else:
+            delivery.owner.settle(delivery, _ends.succeeded, result)
 
     def _unforeseen(self, batch: Iterable[Delivery], error: BaseException) -> None:
         """Handles an error that no guard caught, a bug of this library. The jobs fail; the worker goes on."""
-        reason = b"the worker failed: " + _guard.name(type(error))
+        reason = b"the worker failed: " + name(type(error))
         self._log.say(logging.ERROR, "the worker failed, and goes on", error=error)
         for delivery in batch:
             self._forget(delivery)
@@ -397,15 +412,19 @@ class BaseWorker(BaseConsumer[Q]):
                 delivery.job._tell("timeout")
                 delivery.owner.told_soon()
 
-    def _verdict(self, delivery: Delivery, error: Any) -> _guard.Verdict:
+    def _verdict(self, delivery: Delivery, error: Any, said: Said) -> _guard.Verdict:
         job = delivery.job
-        found = _guard.verdict(error, is_told=job.cancelled, job=job)
+        found = _guard.verdict(error, said.reason, is_told=job.cancelled, job=job)
         if found is _guard.BACK and delivery.owner.holds(delivery):
             self._left([delivery])
         if found.trouble is not None:
             self._log.say(logging.ERROR, "job %r: %s; ignored", job.id, found.trouble)
         if not _guard.is_said(error) and not job.cancelled:
-            self._log.say(logging.WARNING, "job %r failed, attempt %d", job.id, delivery.attempt, error=error)
+            if said.is_quick:
+                self._log.say(logging.WARNING, "job %r failed, attempt %d", job.id, delivery.attempt, error=error)
+            else:
+                text, where = said.reason.decode("utf-8", "replace"), traced(error)
+                self._log.say(logging.WARNING, "job %r failed, attempt %d\n%s%s", job.id, delivery.attempt, where, text)
             handler = delivery.handler
             if handler and found.what == "fail" and _guard.is_final(error, handler.retry_on, handler.give_up_on):
                 return _guard.Verdict("give up", found.reason)

@@ -6,6 +6,9 @@ from typing import Any, Optional
 
 from .times import Duration, signed_seconds
 
+MOST_NAMED = 10
+"""How many ids a message names."""
+
 
 class DqError(Exception):
     """The base of this package's errors."""
@@ -17,6 +20,18 @@ class ConfigurationError(DqError):
 
 class QueueFull(DqError):
     """The queue has reached its MAXLEN or MAXBYTES; nothing was added."""
+
+
+class UnknownJob(DqError):
+    """A job is to be ``after`` others that the queue does not hold; it was not added."""
+
+    def __init__(self, ids: list[str]) -> None:
+        shown = ", ".join(map(repr, ids[:MOST_NAMED])) + (", ..." if len(ids) > MOST_NAMED else "")
+        super().__init__(
+            f"after: the queue does not hold {shown}: it has ended, or was never added. Add jobs and what comes after "
+            "them in one add_many, or give the first ones keep, so that they are still known when they are done"
+        )
+        self.ids = ids
 
 
 class PayloadError(DqError, ValueError):

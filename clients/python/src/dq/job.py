@@ -10,8 +10,8 @@ from typing import Any, Callable, Optional, TypeVar
 
 from . import _steps
 from ._delivery import Delivery
-from ._guard import cut, text
 from ._options import near_misses
+from ._texts import cut, text
 from .codec import Codec, Envelope, decoded, id_from
 from .errors import Cancelled, PayloadError
 from .times import Duration, from_ms, maybe_from_ms, seconds

@@ -17,7 +17,7 @@ from typing import Any, Optional
 from opentelemetry import context, metrics, propagate, trace
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
-from ._guard import reason
+from ._texts import brief
 from .errors import Say
 from .hooks import Hooks
 from .job import BaseJob
@@ -90,7 +90,7 @@ class Telemetry(Hooks):
             attributes["error.type"] = type(error).__name__
             span.record_exception(error)
             if not isinstance(error, Say):
-                span.set_status(Status(StatusCode.ERROR, reason(error).decode()))
+                span.set_status(Status(StatusCode.ERROR, brief(error).decode()))
         self._duration.record(time.perf_counter() - begin, attributes)
         span.end()
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
-import redis
-from redis.backoff import NoBackoff
-from redis.exceptions import ResponseError
-from redis.retry import Retry
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from . import _arguments as words
 from ._arguments import Bytes
 from ._awaiting import Awaiting
-from ._client import Client
+from ._client import FREE_S, Client, is_crowded, of_url
 from ._commands import Commands
-from ._core import ANSWER_S
 from ._delivery import Command
 from ._many import Grouped
 from ._options import near_misses
 from ._outcomes import until
-from ._trouble import refused
+from ._trouble import lacks_resp3, refused
 from ._waits import KEEP_S
-from .codec import Codec
+from .codec import Codec, id_from
+from .errors import UnknownJob
 from .hooks import Hooks
 from .times import Duration
 
@@ -54,12 +52,8 @@ class Queue(Commands):
         hooks: Sequence[Hooks] = (),
     ) -> None:
         self._init(name, shards, codec, hooks)
-        # No retries by redis-py: it would send a DQ.POP again whose reply was lost.
-        self.client: Client = (
-            redis.Redis.from_url(client, socket_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0))
-            if isinstance(client, str)
-            else client
-        )
+        self._url = client if isinstance(client, str) else None
+        self.client: Client = of_url(client) if isinstance(client, str) else client
         self._awaiting: dict[bytes, Awaiting] = {}
 
     def __repr__(self) -> str:
@@ -67,14 +61,40 @@ class Queue(Commands):
 
     def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
         commands = grouped.commands(calls) if grouped else calls
-        try:
-            if len(commands) == 1:
-                replies = [self.client.execute_command(*commands[0], NEVER_DECODE=True)]
-            else:
-                replies = self._pipelined(commands, grouped is not None and grouped.is_atomic)
-        except ResponseError as error:
-            raise refused(error) from None
-        return combine(grouped.replies(replies) if grouped else replies)
+        is_atomic = grouped is not None and grouped.is_atomic
+        while True:
+            client = self.client
+            try:
+                if len(commands) == 1:
+                    replies = [client.execute_command(*commands[0], NEVER_DECODE=True)]
+                else:
+                    replies = self._pipelined(commands, is_atomic)
+                return combine(grouped.replies(replies) if grouped else replies)
+            except ResponseError as error:
+                if not self._speaks_less(error, client):
+                    raise self._refused(error, commands) from None
+            except ConnectionError as error:
+                if not is_crowded(error):
+                    raise
+                time.sleep(FREE_S)
+
+    def _speaks_less(self, error: ResponseError, client: Any) -> bool:
+        """Whether a client of our own, which speaks RESP2 only, takes the place of one that the server refused."""
+        if self._url is None or not lacks_resp3(error):
+            return False
+        if self.client is client:
+            self.client = of_url(self._url, protocol=2)
+        return True
+
+    def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
+        """The exception for a server's error; if AFTER names what is not there, with the ids of that."""
+        named = words.after_unknown(error, commands)
+        if not named:
+            return refused(error)
+        with contextlib.suppress(RedisError):
+            found = self._pipelined([("DQ.GET", key, id, "PREFIX", 0) for key, id in named], False)
+            named = [each for each, job in zip(named, found) if job is None] or named
+        return UnknownJob([id_from(id) for _, id in named])
 
     def _pipelined(self, commands: Sequence[Command], is_atomic: bool) -> list[Any]:
         pipeline = self.client.pipeline(transaction=is_atomic)
@@ -124,6 +144,15 @@ class Queue(Commands):
                 yield from ids
                 if cursor == "0":
                     break
+
+    def unblock(self, *client_ids: int) -> int:
+        """Ends waits (BPOP, AWAIT, BTOUCH) of connections of this user, by their CLIENT IDs. Returns how many.
+
+        Safe at any moment, unlike CLIENT UNBLOCK. In a cluster it goes to the node of the queue's first key.
+        """
+        client: Any = self.client
+        where = {"target_nodes": client.get_node_from_key(self.keys[0])} if hasattr(client, "get_node_from_key") else {}
+        return client.execute_command("DQ.UNBLOCK", *client_ids, **where)  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Closes the client's connections."""

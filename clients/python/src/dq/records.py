@@ -50,17 +50,17 @@ class Peeked:
 
     id: str
     payload: bytes
-    at: datetime
+    at: Optional[datetime]
     """When the job is due, its lease ends, or it died, depending on the state that was asked for."""
     attempts: int
     priority: int
     payload_bytes: int
-    """The payload's whole length, where ``payload`` is cut too."""
+    """The payload's whole length, where ``payload`` is a prefix of it, too."""
 
     @staticmethod
     def read(row: list[Any]) -> Peeked:
-        id, payload, at, attempts, priority, *length = row
-        return Peeked(id_from(id), payload, from_ms(at), attempts, priority, *(length or [len(payload)]))
+        id, payload, at, attempts, priority, *whole = row
+        return Peeked(id_from(id), payload, maybe_from_ms(at), attempts, priority, whole[0] if whole else len(payload))
 
 
 @dataclass(frozen=True)

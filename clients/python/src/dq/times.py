@@ -5,16 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 Duration = Union[timedelta, int, float]
 """A timedelta, or a number of seconds."""
+
+LAST_MS = (1 << 42) - 1
+"""The longest duration, and the last instant in unix milliseconds, that servers know."""
 
 LARGEST_BYTES = 512 * 1024 * 1024
 """The longest argument of a command, as servers are set up."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MS = timedelta(milliseconds=1)
+
+
+def between(name: str, value: Any, least: int, most: int, unit: str = "") -> Any:
+    """The value. Raises ValueError if it is out of bounds."""
+    if least <= value <= most:
+        return value
+    raise ValueError(f"{name}: {value}{unit} is not between {least} and {most}")
 
 
 def signed_seconds(duration: Duration, name: str = "a duration") -> float:
@@ -28,17 +38,20 @@ def signed_seconds(duration: Duration, name: str = "a duration") -> float:
 
 
 def seconds(duration: Duration, name: str = "a duration") -> float:
-    """The duration in seconds. Raises ValueError if it is negative or infinite."""
+    """The duration in seconds. Raises ValueError if it is negative, infinite or longer than servers know."""
     found = signed_seconds(duration, name)
     if 0 <= found < math.inf:
+        if found * 1000 > LAST_MS:
+            between(name, math.ceil(found * 1000), 0, LAST_MS, " ms")
         return found
     raise ValueError(f"{name} must be 0 or more seconds, not {duration!r}")
 
 
-def to_ms(duration: Duration, name: str = "a duration") -> int:
+def to_ms(duration: Duration, name: str = "a duration", least: int = 0) -> int:
     """The duration in whole milliseconds, rounded up: no wait is shorter than asked for."""
     found = seconds(duration, name)
-    return -(-duration // _MS) if isinstance(duration, timedelta) else math.ceil(round(found * 1000, 3))
+    ms = -(-duration // _MS) if isinstance(duration, timedelta) else math.ceil(round(found * 1000, 3))
+    return between(name, ms, least, LAST_MS, " ms") if ms < least else ms
 
 
 def waits(backoff: Sequence[Duration]) -> Sequence[Duration]:
@@ -55,7 +68,7 @@ def instant_to_ms(instant: datetime, name: str = "an instant") -> int:
         raise TypeError(f"{name} must be a datetime, such as {example}, not {instant!r}")
     if instant.tzinfo is None:
         raise ValueError(f"{name} needs a time zone, as in datetime.now(timezone.utc)")
-    return -(-(instant - _EPOCH) // _MS)
+    return between(name, -(-(instant - _EPOCH) // _MS), 0, LAST_MS, " ms")  # type: ignore[no-any-return]
 
 
 def from_ms(ms: int) -> datetime:

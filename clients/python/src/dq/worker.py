@@ -28,6 +28,7 @@ from ._link import Link, Watch
 from ._links import wait_s
 from ._log import be_plain
 from ._running import BaseWorker
+from ._texts import said
 from ._turns import Turns
 from .errors import ConfigurationError
 from .job import Job
@@ -184,7 +185,7 @@ class Worker(BaseWorker[Queue]):
             if finished and not lone:
                 self._room.notify_all()
             while not self.draining:
-                if self._has_next() and not self._is_leading_alone():
+                if self._backlog or (self._killer is not None and self._has_next()):
                     batch = self._take()
                     self._busy += 1
                     self._wake_another()
@@ -212,9 +213,8 @@ class Worker(BaseWorker[Queue]):
             self._waking = True
             self._ready.notify()
 
-    def _is_leading_alone(self) -> bool:
-        """The next job must run alone, and a fetch that may return others is on its way."""
-        return self._leading and not self._backlog
+    def _has_next(self) -> bool:
+        return super()._has_next() and (bool(self._backlog) or not self._leading)
 
     def _looked_up(self, delivery: Delivery, is_killer: bool) -> None:
         with self._lock:
@@ -223,9 +223,8 @@ class Worker(BaseWorker[Queue]):
             self._room.notify_all()
 
     def _told_all(self) -> None:
-        if self._killer is not None:
-            with self._lock:
-                self._ready.notify_all()
+        with self._lock:
+            self._ready.notify_all()
 
     def _lead(self) -> None:
         """Fetches, with the lock released."""
@@ -295,7 +294,11 @@ class Worker(BaseWorker[Queue]):
                 name, *rest = self._hook_end(delivery, error)
                 self._hook(name, [delivery], *rest)
         for delivery, error in zip(batch, ends):
-            self._settled(delivery, error, ended[1])
+            if error is None and ended[1] is None and not handler.batch:
+                self._settled(delivery)
+                continue
+            result, trouble = self._encoded(delivery, error, ended[1])
+            self._settled(delivery, error, result, trouble, said(error if trouble is None else trouble))
 
     def _limit(self, timeout_s: float, batch: list[Delivery]) -> None:
         self._limits[threading.get_ident()] = time.monotonic() + timeout_s, batch

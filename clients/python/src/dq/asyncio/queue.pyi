@@ -38,19 +38,21 @@ from .._outcomes import Outcomes
 from ..codec import Codec, JsonCodec, id_from, id_to
 from ..records import Group, Peeked, Reserved, Stats, add_up
 from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
-import redis.asyncio as redis
-from redis.backoff import NoBackoff
-from redis.exceptions import ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
+from .._client import FREE_S, is_crowded
 from .._commands import Commands
-from .._core import ANSWER_S
 from .._outcomes import until
-from .._trouble import refused
+from .._trouble import lacks_resp3, refused
 from .._waits import KEEP_S
+from ..codec import Codec, id_from
+from ..errors import UnknownJob
 from ..times import Duration
 from ._awaiting import Awaiting
-from ._client import Client
+from ._client import Client, of_url
 from typing_extensions import Unpack
 from .._adds import AddOptions
 
@@ -65,11 +67,17 @@ class Queue:
         ...
     def __repr__(self) -> str:
         ...
+    def _speaks_less(self, error: ResponseError, client: Any) -> bool:
+        ...
+    async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
+        ...
     async def wait(self, id: Bytes, timeout: Optional[Duration]=None) -> Any:
         ...
     async def add_and_wait(self, data: Any, *, timeout: Optional[Duration]=None, keep: Duration=KEEP_S, **options: Unpack[AddOptions]) -> Any:
         ...
     def ids(self, *, state: Optional[str]=None, match: Optional[str]=None, count: int=1000) -> AsyncIterator[str]:
+        ...
+    async def unblock(self, *client_ids: int) -> int:
         ...
     async def aclose(self) -> None:
         ...

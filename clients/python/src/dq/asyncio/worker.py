@@ -19,6 +19,7 @@ from .._delivery import Delivery
 from .._links import wait_s
 from .._log import be_plain
 from .._running import BaseWorker
+from .._texts import asaid
 from .._turns import Turns
 from ..errors import Cancelled, ConfigurationError
 from ..handler import Handler
@@ -218,8 +219,7 @@ class Worker(BaseWorker[Queue]):
         self._take_on(0, [])
 
     def _told_all(self) -> None:
-        if self._killer is not None:
-            self._take_on(0, [])
+        self._take_on(0, [])
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         batch = self._tasks.pop(task)
@@ -250,7 +250,12 @@ class Worker(BaseWorker[Queue]):
                 name, *rest = self._hook_end(delivery, error)
                 await self._ahook(name, [delivery], *rest)
         for delivery, error in zip(batch, ends):
-            self._settled(delivery, error, ended[1])
+            if error is None and ended[1] is None and not handler.batch:
+                self._settled(delivery)
+            else:
+                result, trouble = self._encoded(delivery, error, ended[1])
+                said = await asaid(error if trouble is None else trouble)
+                self._settled(delivery, error, result, trouble, said)
             delivery.owner.told_soon()
 
     async def _run_handler(self, handler: Handler[Any], batch: list[Delivery]) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Callable, NamedTuple, Optional
 from .. import _guard
 from .._core import Handlers
 from .._delivery import Command, Delivery
+from .._texts import reason
 from ..codec import Codec
 from ..errors import DqError
 from ..job import BaseJob
@@ -99,7 +100,7 @@ class Memory:
         if name == "DQ.GET":
             return found and {b"state": found.state.encode(), b"result": found.value, b"reason": found.value}
         if name == "DQ.DEL":
-            return int(self.kept.pop(id, None) is not None)
+            return int(self.kept.pop(command[4], None) is not None)  # IDS 1 id
         raise DqError(f"{name} needs a server: see dq.testing.TestServer")
 
     def _added(self, command: Command) -> Kept:
@@ -135,14 +136,15 @@ class Memory:
             run = self._delivered(kept)
             try:
                 value = yield run
-                found = _guard.done(self._codec, value) if value is not SUSPENDED else None
-                if found is not None and found.what != "done":
-                    raise DqError((found.reason or b"").decode())
+                is_done = value is not SUSPENDED and value is not None
+                result, trouble = _guard.encoded(self._codec, value) if is_done else (None, None)
+                if trouble is not None:
+                    raise DqError((_guard.unencodable(reason(trouble)).reason or b"").decode())
             except Exception as error:
-                yield from self._ended(kept, "dead", _guard.reason(error))
+                yield from self._ended(kept, "dead", reason(error))
                 raise
-            if found is not None:
-                yield from self._ended(kept, "done", found.result)
+            if value is not SUSPENDED:
+                yield from self._ended(kept, "done", result)
                 return
             if not (yield from self._goes_on(kept)):
                 return
