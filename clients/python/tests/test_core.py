@@ -113,6 +113,35 @@ def test_a_snooze_that_cannot_be_is_a_failure():
         assert 1000 <= said(dq.Retry(delay))[1] <= 1250
 
 
+def test_an_unknown_kind_waits_longer_each_time_and_dies_at_last():
+    for attempt, delay in ((1, 60_000), (13, 780_000)):
+        (*_, delay_ms, word, reason) = _ends.unknown(delivery(attempt=attempt), 'a"\n').command
+        assert (delay_ms, word, reason) == (delay, b"REASON", b'unknown kind "a"\n"')
+    assert _ends.unknown(delivery(attempt=14), "a").command[5:] == (b"FATAL", b"REASON", b'unknown kind "a"')
+    assert len(_ends.unknown(delivery(), "x" * 5000).command[-1]) == 1024
+
+
+def test_what_has_cut_the_connection_twice_is_not_sent_a_third_time():
+    for make, command in (
+        (lambda: _ends.succeeded(delivery(), b"x" * 9), (b"FATAL", b"REASON", b"result cannot be stored: 9 bytes")),
+        (lambda: after(dq.GiveUp("no")), (b"FATAL",)),
+        (lambda: _ends.done(delivery()), None),
+    ):
+        outcome = make()
+        first, outcome.cuts = outcome.command, 1
+        assert not outcome.again() and outcome.command == first
+        outcome.cuts = 2
+        assert outcome.again() == (command is not None)
+        assert (outcome.command[5:] if command else None) == command and outcome.is_repeated
+
+
+def test_a_result_that_no_server_takes_is_not_sent(monkeypatch):
+    monkeypatch.setattr(_ends, "LARGEST_BYTES", 9)
+    found = _ends.succeeded(delivery(), b"x" * 10)
+    assert found.command[5:] == (b"FATAL", b"REASON", b"result cannot be stored: 10 bytes")
+    assert _ends.succeeded(delivery(), b"x" * 9).command[2] == b"RESULTS"
+
+
 def refusals(outcome):
     """The options of the first command, and of each one that follows after a refusal."""
     said = [outcome.command[5:]]
@@ -237,6 +266,8 @@ def test_what_is_left_goes_back_in_one_command_for_each_queue():
         (ResponseError("NOAUTH Authentication required."), "requires a password, and none was given"),
         (AuthenticationError("AUTH <password> called without any password configured"), "has no password"),
         (NoPermissionError("this user has no permissions"), "ACL"),
+        (ResponseError("NOPROTO unsupported protocol version"), "does not speak RESP3: give its client protocol=2"),
+        (ResponseError("unknown command 'HELLO', with args beginning with: '3'"), "does not speak RESP3"),
         (ResponseError("WRONGTYPE Operation against a key"), "another type"),
         (ResponseError("syntax error"), "older"),
         (TypeError("a fault of the program"), "a fault"),

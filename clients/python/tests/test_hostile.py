@@ -15,7 +15,7 @@ import redis
 
 import dq
 import dq.asyncio
-from dq import _guard, _running
+from dq import _guard, _running, _texts
 
 GOOD = 100
 SEED = 20261123
@@ -440,3 +440,146 @@ def test_one_that_cannot_be_read_dies_and_leaves_the_others_of_its_batch(dq_url)
     assert bad.state == "dead" and bad.reason.startswith("payload cannot be decoded: UnicodeDecodeError")
     assert good.state == "delayed"
     assert queue.get("deep").state == "delayed"
+
+
+# --- Texts of errors
+
+
+def doubled(inner, make, times=40):
+    for _ in range(times):
+        inner = make(inner)
+    return inner
+
+
+class Itself(Exception):
+    pass
+
+
+ITSELF = Itself()
+ITSELF.args = (ITSELF, [ITSELF])
+
+
+class Large(Exception):
+    def __str__(self):
+        return "x" * 50_000_000
+
+
+ENORMOUS = [
+    ValueError(doubled([1], lambda x: [x, x])),
+    ValueError(doubled({1: 2}, lambda x: {"a": x, "b": x})),
+    doubled(ValueError(1), lambda x: ValueError(x, x)),
+    ValueError(doubled((), lambda x: (x,), 100_000)),
+    KeyError(doubled([1], lambda x: [x, x]), 1),
+    dq.GiveUp(doubled([1], lambda x: [x, x])),
+    ITSELF,
+    Large(),
+    ValueError("y" * 50_000_000),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ENORMOUS)))
+def test_texts_are_bounded(number):
+    error = ENORMOUS[number]
+    begun = time.monotonic()
+    found = _texts.said(error)
+    assert 0 < len(found.reason) <= 1024 and time.monotonic() - begun < 2
+    assert len(_texts.show(error)) <= 200
+
+
+def test_what_is_common_is_said_at_once():
+    for error, said in (
+        (ValueError("no"), b"ValueError: no"),
+        (KeyError("a"), b"KeyError: 'a'"),
+        (ValueError(1, "a"), b"ValueError: (1, 'a')"),
+        (dq.GiveUp("no"), b"no"),
+        (OSError(2, "No such file"), b"FileNotFoundError: [Errno 2] No such file"),
+    ):
+        assert _texts._at_once(error) == (said, True)
+    assert _texts._at_once(ValueError(Large())) is None and _texts._at_once(Large()) is None
+    assert _texts.said(ValueError({"a": [1]})) == (b"ValueError: {'a': [1]}", True)
+
+
+class Slow(Exception):
+    """Takes longer than the lease of its job."""
+
+    def __str__(self):
+        time.sleep(2.5)
+        return "at last"
+
+
+@pytest.mark.parametrize("module", [dq, dq.asyncio])
+def test_leases_are_renewed_while_a_text_is_made(dq_url, caplog, module):
+    """The clock of the server stands still here; the worker looks at its own."""
+
+    def handle(job):
+        raise Slow
+
+    async def handle_async(job):
+        raise Slow
+
+    made = module.Worker(
+        module.Queue(dq_url, "q"), dq.Handler(handle if module is dq else handle_async, lease=0.6, attempts=2)
+    )
+    thread = threading.Thread(target=lambda: made.run() if module is dq else asyncio.run(made.run(signals=False)))
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(1, id="j", backoff=[600])
+        thread.start()
+        wait_until(lambda: queue.get("j").state != "reserved" and queue.get("j").reason)
+        found = queue.get("j")
+        assert (found.state, found.attempts, found.reason) == ("delayed", 1, "Slow: at last")
+        made.stop() if module is dq else made._links[0]._bell._loop.call_soon_threadsafe(made.stop)
+        thread.join(60)
+    assert "at last" in caplog.text and "in handle" in caplog.text and "lost" not in caplog.text
+
+
+class Endless(Exception):
+    def __str__(self):
+        threading.Event().wait()
+
+
+def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(_texts, "TEXT_S", 0.1)
+    assert _texts.said(Endless()) == (b"Endless (no text within 0 s)", False)
+    assert asyncio.run(_texts.asaid(Endless())).reason == b"Endless (no text within 0 s)"
+
+
+# --- Results that the server does not take
+
+
+@pytest.mark.parametrize("refusal", ["OOM command not allowed", "MAXBYTES queue is full", "ERR no"])
+def test_a_result_that_is_refused_costs_no_job(dq_url, caplog, refusal):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(1, id="j", keep=600)
+        worker = dq.Worker(queue, lambda job: "x" * 1000)
+        (link,) = worker._links = worker._make_links()
+        answered = link._answered
+        refusals = [redis.ResponseError(refusal)]
+        link._answered = lambda outcome, reply: answered(outcome, refusals.pop() if refusals else reply)
+        worker._settled(*link.fetch(1, 1), None, b"x" * 1000)
+        told = link._take_outcomes()
+        assert link._answered(told[0], None) is None
+        assert told[0].command[2:4] == (b"WITHTOKENS", b"IDS")
+        link.flush()
+        found = queue.get("j")
+        assert (found.state, found.result) == ("done", None)
+        assert f"job 'j': the server refused its result of 1000 bytes ({refusal}" in caplog.text
+
+
+def test_a_result_that_cuts_the_connection_ends_its_job(dq_server, dq_url):
+    runs = []
+
+    def handle(job):
+        runs.append(job.id)
+        return "x" * 8_000_000 if job.id == "large" else None
+
+    dq_server.client.config_set("proto-max-bulk-len", "1mb")
+    try:
+        with dq.Queue(dq_url, "q") as queue, dq.Worker(queue, handle, concurrency=2):
+            for id in ("large", "a", "b"):
+                queue.add(1, id=id, keep=600)
+            wait_until(lambda: {queue.get(id).state for id in ("large", "a", "b")} <= {"done", "dead"})
+            found = queue.get("large")
+            assert found.reason in (None, "result cannot be stored: 8000002 bytes") and found.result is None
+            assert sorted(runs) == ["a", "b", "large"]
+    finally:
+        dq_server.client.config_set("proto-max-bulk-len", "512mb")

@@ -3,9 +3,13 @@
 import asyncio
 import os
 import random
+import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
 import pytest
+import redis
+import redis.asyncio
 
 import dq
 import dq.asyncio
@@ -174,3 +178,73 @@ def test_data_in_themselves(dq_url):
         assert queue.len() == 0
         queue.add([[], [], {"a": [circle[:0]] * 2}], id="same")
         assert queue.get("same").payload == b'[[],[],{"a":[[],[]]}]'
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_more_adds_at_a_time_than_connections(dq_url, is_own):
+    """Threads wait for a connection, and so do tasks of asyncio; with a client of the program's, too."""
+
+    async def add_all():
+        client = redis.asyncio.Redis.from_url(dq_url, max_connections=5)
+        async with dq.asyncio.Queue(dq_url if is_own else client, "q") as queue:
+            await asyncio.gather(*(queue.add(n) for n in range(150)), queue.add_many([{"data": n} for n in range(3)]))
+
+    asyncio.run(add_all())
+    with dq.Queue(dq_url if is_own else redis.Redis.from_url(dq_url, max_connections=5), "q") as queue:
+        assert queue.len() == 153
+        with ThreadPoolExecutor(300) as threads:
+            assert len(set(threads.map(queue.add, range(600)))) == 600
+        assert queue.len() == 753
+
+
+WORDS = ["IDS", "ids", "WITHTOKENS", "RESULTS", "UNRESERVED", "PRIORITY", "DELAY", "AT", "TOKEN", "7", "zz"]
+
+
+def test_ids_that_read_as_words_are_ids(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add_many([{"data": id, "id": id, "delay": 600, "keep": 600} for id in WORDS])
+        assert queue.reschedule("PRIORITY", "7", "zz", delay=100) == 3 and queue.get("zz").priority == 0
+        assert queue.reschedule("IDS", "1", "DELAY", priority=3) == 2
+        assert queue.delete("UNRESERVED", "zz") == 2 and queue.cancel("AT") and not queue.cancel("IDS 1")
+        assert queue.reschedule(*WORDS, delay=0) == 8
+        tokens = {job.id: job.token for job in queue.pop(5)}
+        assert all(queue.touch_many(tokens).values()) and all(queue.touch(*each) for each in tokens.items())
+        first, second, third, *rest = tokens
+        assert queue.nack(first, tokens.pop(first), mode="silent") == "ready"
+        assert queue.ack(second, tokens[second], "a result") and not queue.ack(second, tokens.pop(second))
+        assert queue.ack_many({**tokens, "zz": "1"}, {third: 1}) == 3
+        seen = []
+        dq.Worker(queue, lambda job: seen.append(job.id)).drain()
+        assert sorted([*seen, second, third, *rest]) == sorted(set(WORDS) - {"UNRESERVED", "zz", "AT"})
+        assert queue.result(third) == 1 and queue.wait(second, 5) == "a result"
+
+
+def test_a_prefix_of_payloads(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(b"x" * 5000, id="a")
+        found, (peeked,), (none,) = (
+            queue.get("a", prefix=2),
+            queue.peek("ready", prefix=3),
+            queue.peek("ready", prefix=0),
+        )
+        assert (found.payload, found.payload_bytes, queue.get("a").payload_bytes) == (b"xx", 5000, 5000)
+        assert (peeked.payload, peeked.payload_bytes, none.payload) == (b"xxx", 5000, b"")
+        assert queue.peek("ready")[0].payload_bytes == 5000
+        queue.add(1, id="b", after=["a"])
+        assert [each.id for each in queue.peek("blocked")] == ["b"]
+
+
+def test_waits_are_ended_by_their_own_user(dq_server, dq_url):
+    with dq.Queue(dq_url, "q") as queue, ThreadPoolExecutor(1) as threads:
+        client = redis.Redis.from_url(dq_url, single_connection_client=True)
+        id = client.client_id()
+        waiting = threads.submit(dq.Queue(client, "q").bpop, 60)
+        while not queue.unblock(id, 1 << 40):
+            time.sleep(0.001)
+        assert waiting.result(60) == []
+
+        async def unblock():
+            async with dq.asyncio.Queue(dq_url, "q") as same:
+                return await same.unblock(id)
+
+        assert asyncio.run(unblock()) == 0

@@ -5,7 +5,7 @@ import inspect
 import os
 import subprocess
 import time
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 import redis
@@ -103,6 +103,38 @@ MISTAKES = {
     "a value of the decorator, before it is applied": (LADDER, TypeError, lambda: dq.handler(backoff=60)),
     "a decorator without its kind": (r"^the kind of jobs comes first, as @worker.job\(\"close-order\"\), not <function",
                                      TypeError, lambda: dq.Worker(QUEUE).job(work)),
+    "a delay of 200 years": ("^delay: 6311390400000 ms is not between 0 and 4398046511103$", ValueError,
+                             lambda: QUEUE.add(1, delay=timedelta(milliseconds=6311390400000))),
+    "no end": ("^ttl: [0-9]+ ms is not between 0 and 4398046511103$", ValueError,
+               lambda: QUEUE.add_many([{"data": 1, "ttl": timedelta.max}])),
+    "a drain without end": ("^drain: .* ms is not between 0 and 4398046511103$", ValueError,
+                            lambda: dq.Worker(QUEUE, work, drain=timedelta.max)),
+    "a wait without end": ("^timeout: .* ms is not between", ValueError, lambda: QUEUE.wait("a", timedelta.max)),
+    "the year 9999": ("^at: 253402300799000 ms is not between 0 and 4398046511103$", ValueError,
+                      lambda: QUEUE.add(1, at=datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc))),
+    "half a priority": ("^priority: 1.5 is not a whole number between -2147483648 and 2147483647$", TypeError,
+                        lambda: QUEUE.add(1, priority=1.5)),
+    "too high a priority": ("^priority: 2147483648 is not between -2147483648 and 2147483647$", ValueError,
+                            lambda: QUEUE.reschedule("a", priority=1 << 31)),
+    "no time at all": ("^ttr: 0 ms is not between 1 and 4398046511103$", ValueError, lambda: QUEUE.add(1, ttr=0)),
+    "no attempts to speak of": ("^attempts: -1 is not between 0 and 4294967295$", ValueError,
+                                lambda: QUEUE.cfgset(attempts=-1)),
+    "a rate of nothing": ("^rate: 0 is not between 1 and 4294967295$", ValueError,
+                          lambda: QUEUE.cfgset(rate=(0, 60))),
+    "a long group": ("^group: 257 bytes is not between 1 and 256$", ValueError, lambda: QUEUE.add(1, group="g" * 257)),
+    "a long id": ("^id: 1025 bytes is not between 1 and 1024$", ValueError, lambda: QUEUE.add(1, id="i" * 1025)),
+    **{f"a star as the id of {name}": (r'^id: "\*" is not an id; leave it out for a new one$', ValueError, mistake)
+       for name, mistake in {
+           "a job": lambda: QUEUE.add(1, id="*"), "one of many": lambda: QUEUE.add_many([{"data": 1, "id": b"*"}]),
+           "a rule": lambda: QUEUE.every(60, id="*"), "a cron rule": lambda: QUEUE.cron("* * * * *", id="*"),
+           "a link": lambda: QUEUE.chain([{"data": 1, "id": "*"}])}.items()},
+    **{f"a {option} of a {rule}": (f"^Queue.{rule} has no option '{option}'", TypeError,
+                                   lambda rule=rule, option=option: getattr(QUEUE, rule)("x", id="a", **{option: 5}))
+       for rule in ("cron", "every") for option in ("delay", "at")},
+    "a URL for a queue": ("^a worker of dq needs a Queue of dq, not a URL: [^:]*://localhost", TypeError,
+                          lambda: dq.Worker("redis://me:secret@host", work)),
+    "a URL that cannot be read": ("^the server's URL cannot be read: redis://user:password@host", ValueError,
+                                  lambda: dq.Queue("redis://me:se/cret@host", "q")),
     "a retry in words": ("^delay must be a number of seconds", TypeError, lambda: dq.Retry("30m")),
     "a snooze in words": ("^delay must be a number of seconds", TypeError, lambda: dq.Snooze("30m")),
 }  # fmt: skip
@@ -111,8 +143,9 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_refused(name):
     sentence, kind, mistake = MISTAKES[name]
-    with pytest.raises(kind, match=sentence):
+    with pytest.raises(kind, match=sentence) as raised:
         mistake()
+    assert "se/cret" not in repr(raised.value) and "secret" not in repr(raised.value)
 
 
 def test_a_handler_that_comes_after_the_start_is_refused(dq_url):
@@ -211,3 +244,55 @@ def test_other_errors_are_the_clients(dq_url):
         queue.client.set("q", "no queue")
         with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
             queue.add(1)
+
+
+def test_no_printed_form_shows_the_password(caplog):
+    async def handle(job): ...
+
+    url = "redis://me:secret@localhost:1"
+    queue, of_asyncio = dq.Queue(url, "q"), dq.asyncio.Queue(url, "q")
+    things = [queue, of_asyncio, dq.Worker(queue, work), dq.asyncio.Worker(of_asyncio, handle), dq.Consumer(queue)]
+    for each in (queue, of_asyncio):
+        things += [each.client, each.client.connection_pool, *each.client.connection_pool.connection_kwargs.items()]
+    for thing in things:
+        assert "secret" not in repr(thing) + str(thing) + f"{thing}", thing
+    with pytest.raises(redis.ConnectionError) as raised:
+        queue.add(1)
+    assert "secret" not in repr(raised.value) + caplog.text
+
+
+def test_the_password_is_used(dq_server, dq_url):
+    dq_server.client.execute_command("ACL", "SETUSER", "me", "reset", "on", ">secret", "~*", "&*", "+@all")
+    url = dq_url.replace("unix://", "unix://me:secret@")
+
+    async def add():
+        async with dq.asyncio.Queue(url, "q") as queue:
+            await queue.add(1)
+
+    try:
+        asyncio.run(add())
+        with dq.Queue(url, "q") as queue:
+            assert dq.Worker(queue, work).drain() == 1
+        with dq.Queue(url.replace("secret", "wrong"), "q") as queue, pytest.raises(redis.AuthenticationError):
+            queue.len()
+    finally:
+        dq_server.client.execute_command("ACL", "DELUSER", "me")
+
+
+def test_after_what_is_not_there_names_it_and_the_way_out(dq_url):
+    sentence = "^after: the queue does not hold 'b', 'c': it has ended, or was never added. Add .* one add_many, or"
+
+    async def add():
+        async with dq.asyncio.Queue(dq_url, "q") as queue:
+            await queue.add(1, after=["a", "b", "c"])
+
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(1, id="a", delay=60)
+        for mistake in (
+            lambda: queue.add(1, after=["a", "b", "c"]),
+            lambda: queue.add_many([{"data": 1, "id": "x"}, {"data": 2, "after": ["x", "b", "a", "c"]}]),
+            lambda: asyncio.run(add()),
+        ):
+            with pytest.raises(dq.UnknownJob, match=sentence) as raised:
+                mistake()
+            assert raised.value.ids == ["b", "c"]

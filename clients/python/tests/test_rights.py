@@ -14,7 +14,7 @@ import dq.asyncio
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 NAMES = ("library-producer", "library-worker")
-PATIENCE_S = 60
+PATIENCE_S = 30
 
 
 def line(name):
@@ -39,6 +39,7 @@ def until(condition, what):
 
 ACTS = {
     "done": lambda job: None,
+    "lost": lambda job: None,
     "failed": lambda job: 1 / 0,
     "retried": lambda job: (_ for _ in ()).throw(dq.Retry(60)),
     "snoozed": lambda job: (_ for _ in ()).throw(dq.Snooze(60, "later")),
@@ -89,6 +90,7 @@ def work(queue, mine, start, stop):
     states = {id: queue.get(id) and queue.get(id).state for id in ACTS}
     assert states == {
         "done": None,
+        "lost": None,
         "failed": "delayed",
         "retried": "delayed",
         "snoozed": "delayed",
@@ -160,12 +162,97 @@ def test_a_consumer(rights, dq_url):
     assert (queue.get("a"), queue.get("b").state, queue.get("c").state) == (None, "dead", "ready")
 
 
+OPTIONAL = {"+dq.btouch": 1, "+dq.unblock": 1, "+dq.get": 1, "+dq.step": 0, "+dq.add": 0, "+eval": 0, "+client|id": 0}
+"""What only features need, and how often the log says that one is off. Else the jobs that need it say it."""
+
+
+@pytest.mark.parametrize("word", OPTIONAL)
+@pytest.mark.parametrize("module", [dq, dq.asyncio])
+def test_without_an_optional_right_all_else_goes_on(rights, dq_server, dq_url, caplog, word, module):
+    dq_server.client.execute_command("ACL", "SETUSER", "library-worker", "-" + word[1:])
+
+    def act(job):
+        return job.pause(0.3) if job.id.startswith("brief") else ACTS[job.id.rstrip("12")](job)
+
+    async def act_async(job):
+        if job.id.startswith("brief"):
+            return await asyncio.sleep(0.3)
+        if job.id == "stepped":
+            await job.step("one", lambda: 1)
+            return await job.wait("signed", 600)
+        found = act(job)
+        return await found if asyncio.iscoroutine(found) else found
+
+    handler = dq.Handler(act if module is dq else act_async, attempts=2)
+    hold = {}
+
+    def make():
+        hold["worker"] = module.Worker(module.Queue(rights("library-worker"), "q"), handler, drain=0.2, lease=600)
+        return hold["worker"]
+
+    async def main():
+        await make().run(signals=False)
+
+    thread = threading.Thread(target=lambda: make().run(signals=False) if module is dq else asyncio.run(main()))
+    with dq.Queue(dq_url, "q") as queue:
+        for id in ("lost1", "lost2"):
+            queue.add(1, id=id)
+            queue.pop(id=id, ttr=1)
+        dq_server.clock.advance(seconds=2)
+        queue.reschedule("lost1", "lost2", delay=600)
+        thread.start()
+        for id in ("brief1", "stepped", "parent", "slept", "failed", "brief2"):
+            queue.add(1, id=id)
+            until(lambda id=id: getattr(queue.get(id), "state", None) != "ready", f"{id} is begun")
+        queue.reschedule("lost1", "lost2", delay=0)
+        until(lambda: not queue.get("lost1") and not queue.get("lost2"), "those whose workers were lost are done")
+        queue.add(1, id="done")
+        until(lambda: queue.get("done") is None, "all else goes on")
+        if module is dq:
+            hold["worker"].stop()
+        else:
+            hold["worker"]._links[0]._bell._loop.call_soon_threadsafe(hold["worker"].stop)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive() and queue.len("reserved") == 0
+    name = "DQ." + word[4:].upper() if word.startswith("+dq") else word
+    said = [line for line in caplog.messages if f"refuses {name}" in line]
+    assert len(said) == OPTIONAL[word], caplog.messages
+
+
+def test_waits_without_the_right_to_end_them(rights, dq_server, dq_url, caplog):
+    """A wait for another job begins a little later; those that were there go on."""
+    dq_server.client.execute_command("ACL", "SETUSER", "library-producer", "-dq.unblock")
+    with dq.Queue(dq_url, "q") as other, dq.Queue(rights("library-producer"), "q") as queue:
+        threads = []
+        for id in ("a", "b", "c"):
+            queue.add(id, id=id, keep=600, delay=600)
+            threads.append(threading.Thread(target=queue.wait, args=(id, 60)))
+            threads[-1].start()
+            until(lambda id=id: id.encode() in queue._awaiting[b"q"]._waits.covered, "the server knows of it")
+        other.reschedule("a", "b", "c", delay=0)
+        assert dq.Worker(other, lambda job: job.data).drain() == 3
+        for thread in threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+    assert len([line for line in caplog.messages if "refuses DQ.UNBLOCK" in line]) == 1
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_canary_each_right_is_needed(rights, dq_server, dq_url, name):
     """No line permits more than necessary: without any of its words, some of the features above fail."""
     needed = {
-        "library-producer": {"+dq.add"},
-        "library-worker": {"+dq.bpop", "+dq.ack", "+dq.nack", "+dq.touch", "+dq.btouch", "+dq.step", "+eval"},
+        "library-producer": {"+dq.add", "+dq.unblock"},
+        "library-worker": {
+            "+dq.bpop",
+            "+dq.ack",
+            "+dq.nack",
+            "+dq.touch",
+            "+dq.btouch",
+            "+dq.step",
+            "+dq.get",
+            "+dq.unblock",
+            "+eval",
+        },
     }[name]
     assert needed <= {*line(name)}
     assert not {word for word in line(name) if word.startswith("+@") or word in ("~*", "allkeys", "nopass")}
