@@ -144,7 +144,8 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
     world.until(lambda: world.waiting() == 2, "both wait")
 
     def all_are_gone():  # a minute later, each goes to whichever worker is free
-        world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, *ids)
+        if world.waiting() == 2:
+            world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, *ids)
         return all(world.get(id) is None for id in ids)
 
     world.until(all_are_gone, "the new worker has them all")

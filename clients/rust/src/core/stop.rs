@@ -12,9 +12,18 @@ const TELLING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Phase {
     Working,
-    Draining { until: Instant },
-    Telling { until: Instant },
-    Finishing { by: Instant },
+    Draining {
+        until: Instant,
+    },
+    Telling {
+        until: Instant,
+        last: Instant,
+    },
+    /// Until `last`, if the server answers late how jobs ended: it may be paused.
+    Finishing {
+        by: Instant,
+        last: Instant,
+    },
     Finished,
 }
 
@@ -22,8 +31,14 @@ impl Core {
     pub(super) fn stop(&mut self, now: Instant) {
         match self.phase {
             Phase::Working => self.drain(self.settings.drain, now),
-            Phase::Draining { .. } => self.tell_all(now),
-            Phase::Telling { .. } => self.phase = Phase::Telling { until: now },
+            Phase::Draining { .. } => self.tell_all(now, now),
+            Phase::Telling { .. } => {
+                self.phase = Phase::Telling {
+                    until: now,
+                    last: now,
+                }
+            }
+            Phase::Finishing { by, .. } => self.phase = Phase::Finishing { by, last: by },
             _ => {}
         }
     }
@@ -54,33 +69,40 @@ impl Core {
         self.go_on_stopping(now);
     }
 
-    fn tell_all(&mut self, now: Instant) {
+    fn tell_all(&mut self, now: Instant, last: Instant) {
         for serial in self.chosen(|held| held.is_open) {
             self.tell_job(serial, Why::Stopping);
         }
         self.phase = Phase::Telling {
             until: now + TELLING / 2,
+            last,
         };
     }
 
     pub(super) fn go_on_stopping(&mut self, now: Instant) {
         match self.phase {
             Phase::Working if self.settings.is_drained && self.is_done() => {
-                self.phase = Phase::Finishing { by: now + TELLING };
+                let by = now + TELLING;
+                self.phase = Phase::Finishing { by, last: by };
             }
-            Phase::Draining { until } if self.at_work == 0 || until <= now => self.tell_all(now),
-            Phase::Telling { until } if self.at_work == 0 || until <= now => {
+            Phase::Draining { until } if self.at_work == 0 || until <= now => {
+                self.tell_all(now, until)
+            }
+            Phase::Telling { until, last } if self.at_work == 0 || until <= now => {
                 for serial in self.chosen(|held| held.is_open) {
                     self.give_back(serial);
                 }
                 self.phase = Phase::Finishing {
                     by: now + TELLING / 2,
+                    last,
                 };
                 for link in 0..self.links.len() {
                     self.control(link, now);
                 }
             }
-            Phase::Finishing { by } if by <= now || self.has_told_all() => {
+            Phase::Finishing { by, last }
+                if self.has_told_all() || by <= now && (last <= now || !self.is_owed()) =>
+            {
                 self.phase = Phase::Finished;
                 self.actions.push_back(Action::Say(Said::Stopped {
                     gave_back: self.gave_back,
@@ -97,6 +119,15 @@ impl Core {
         links.all(|link| link.has_finished || link.has_told_all() && !link.waiting.is_fetching())
     }
 
+    /// Whether outcomes have no answer, or the server says that it holds a fetch back.
+    fn is_owed(&self) -> bool {
+        self.links.iter().any(|link| {
+            let answers = link.control.asked.is_empty() && link.control.troubles == 0;
+            let is_held = link.waiting.is_fetching() && link.waiting.number.is_some();
+            !link.has_finished && (!link.has_told_all() || answers && is_held && link.is_recallable)
+        })
+    }
+
     /// For a drained worker: nothing is ready, and nothing is under way.
     fn is_done(&self) -> bool {
         let mut links = self.links.iter();
@@ -107,8 +138,8 @@ impl Core {
 
     pub(super) fn phase_wakes_at(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Draining { until } | Phase::Telling { until } => Some(until),
-            Phase::Finishing { by } => Some(by),
+            Phase::Draining { until } | Phase::Telling { until, .. } => Some(until),
+            Phase::Finishing { by, last } => Some(if self.awake < by { by } else { last }),
             _ => None,
         }
     }

@@ -16,7 +16,6 @@ import java.util.concurrent.TimeUnit;
 final class Courier {
     private static final int GATHER_UP_TO = 100;
     private static final int TELL_AT_ONCE = 500; // outcomes in one write, after which a heartbeat may be due
-    private static final long TELLING_NS = 1_000_000_000;
     private static final long AGAIN_NS = 50_000_000;
     private static final int TICKS = 50; // without a new job, after which it sleeps until there is one
 
@@ -236,9 +235,8 @@ final class Courier {
 
     /** Ends the fetch that waits. A job that was delivered in that instant is read, and given back. */
     private void withdraw() throws InterruptedException {
-        long patience = System.nanoTime() + TELLING_NS;
         try {
-            while (link.isFetching() && finishBy == 0 && System.nanoTime() - patience < 0) {
+            while (link.isFetching() && finishBy == 0) {
                 if (!link.unblock(control)) {
                     break;
                 }
