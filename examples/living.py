@@ -65,7 +65,7 @@ class Shop:
         @dq.handler(attempts=4, backoff=ladder)
         def call(job):
             time.sleep(CHANCE.uniform(0.02, 0.2))
-            if CHANCE.random() < 0.15 or CHANCE.random() < 0.02 * job.attempts:
+            if CHANCE.random() < 0.15 or CHANCE.random() < 0.02 * job.attempt:
                 raise ConnectionError("the partner answers 503")
             if CHANCE.random() < 0.005:
                 raise dq.GiveUp("the partner answers 410: it is gone")
