@@ -1,11 +1,13 @@
 //! The audit log, a line of JSON for each action, each sign-in and each refused one: who, what,
 //! when, how many.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{json, Map, Value};
@@ -18,7 +20,17 @@ pub struct Audit(Option<Log>);
 struct Log {
     path: PathBuf,
     file: Mutex<File>,
+    /// How many refusals were not written yet of those that were written less than a second ago.
+    refusals: Mutex<HashMap<Refused, u64>>,
 }
+
+/// From where, how, and which user. None: others, where there are too many to tell apart.
+type Refused = Option<(IpAddr, String, Option<String>)>;
+
+/// Refusals are said once in this time, and counted.
+const COUNTED: Duration = Duration::from_secs(1);
+/// So many kinds of them are told apart.
+const KINDS: usize = 50;
 
 fn open(path: &Path) -> Result<File, String> {
     let file = OpenOptions::new().create(true).append(true).open(path);
@@ -31,6 +43,7 @@ impl Audit {
             Ok::<_, String>(Log {
                 path: path.to_owned(),
                 file: Mutex::new(open(path)?),
+                refusals: Mutex::default(),
             })
         };
         Ok(Audit(path.map(log).transpose()?))
@@ -59,11 +72,55 @@ impl Audit {
         self.write(event, visitor.address, who, about);
     }
 
-    /// Records a visitor who was not let in.
-    pub fn refused(&self, from: IpAddr, how: &str, user: Option<&str>) {
+    /// Records a visitor who was not let in: the first at once, those that follow within a second as their number.
+    pub fn refused(self: &Arc<Audit>, from: IpAddr, how: &str, user: Option<&str>) {
+        let Some(log) = &self.0 else { return };
+        let mut refusals = locked(&log.refusals);
+        let own = Some((from, how.to_owned(), user.map(str::to_owned)));
+        let is_told_apart = refusals.len() < KINDS || refusals.contains_key(&own);
+        let of = own.filter(|_| is_told_apart);
+        if let Some(more) = refusals.get_mut(&of) {
+            *more += 1;
+            return;
+        }
+        refusals.insert(of.clone(), 0);
+        drop(refusals);
+        self.write_refused(&of, 1);
+        let audit = Arc::clone(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(COUNTED).await;
+                if !audit.counted(&of) {
+                    break;
+                }
+            }
+        });
+    }
+
+    /// Writes the refusals that were counted; false where there were none, so that the next one is written at once.
+    fn counted(&self, of: &Refused) -> bool {
+        let Some(log) = &self.0 else { return false };
+        let mut refusals = locked(&log.refusals);
+        let count = refusals.insert(of.clone(), 0).unwrap_or_default();
+        if count == 0 {
+            refusals.remove(of);
+            return false;
+        }
+        drop(refusals);
+        self.write_refused(of, count);
+        true
+    }
+
+    fn write_refused(&self, of: &Refused, count: u64) {
+        let unknown = (IpAddr::from([0; 4]), "others".to_owned(), None);
+        let (from, how, user) = of.as_ref().unwrap_or(&unknown);
         let mut who = Map::new();
         who.insert("user".to_owned(), json!(user));
-        self.write("sign-in refused", from, who, json!({ "how": how }));
+        let mut about = json!({ "how": how });
+        if count > 1 {
+            about["count"] = count.into();
+        }
+        self.write("sign-in refused", *from, who, about);
     }
 
     /// A line that cannot be written is reported on stderr: otherwise nobody would notice.

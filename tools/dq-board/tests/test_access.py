@@ -10,6 +10,7 @@ import socket
 import tempfile
 import threading
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 
 import trustme
 from playwright.sync_api import expect
@@ -43,6 +44,9 @@ class AccessTest(BoardTest):
         self.addCleanup(folder.cleanup)
         return pathlib.Path(folder.name)
 
+    def hang_up(self, board):
+        os.kill(board.process.pid, signal.SIGHUP)
+
     def sign_in(self, board, password, **headers):
         """The session's cookie, as a browser sends it back."""
         status, answer, _ = post(board.url + "api/sign-in", {"password": password}, **headers)
@@ -72,7 +76,7 @@ class Roles(AccessTest):
             self.assertEqual(ask(look, **headers)[0], looks, headers)
             self.assertEqual(post(act, RESUME, **headers)[0], acts, headers)
         purge = {"queue": "0:q", "act": "purge", "state": "ready", "typed": "q"}
-        self.assertEqual(post(act, {"queue": "0:q", "act": "delete", "id": "a"}, x_forwarded_user="ann")[0], 200)
+        self.assertEqual(post(act, {"queue": "0:q", "act": "delete", "id": "a", "state": "ready"}, x_forwarded_user="ann")[0], 200)
         self.assertEqual(post(act, purge, x_forwarded_user="ann", x_forwarded_for="9.9.9.9")[0], 200)
         self.assertEqual(post(act, {**purge, "typed": ""}, cookie=operator)[0], 400)
         lines = [json.loads(line) for line in log.read_text().splitlines()]
@@ -81,7 +85,7 @@ class Roles(AccessTest):
         last = [{name: value for name, value in line.items() if name != "at"} for line in lines[-3:]]
         common = {"event": "action", "db": 0, "queue": "q"}
         self.assertEqual(last, [
-            {**common, "address": "127.0.0.1", "user": "ann", "action": "delete", "id": "a", "count": 1, "outcome": "deleted 1 job"},
+            {**common, "address": "127.0.0.1", "user": "ann", "action": "delete", "id": "a", "state": "ready", "count": 1, "outcome": "deleted 1 job"},
             {**common, "address": "9.9.9.9", "user": "ann", "action": "purge", "state": "ready", "count": 1, "outcome": "purged 1 job"},
             {**common, "address": "127.0.0.1", "password": "oncall", "action": "purge", "state": "ready", "refused": "The name typed is not the queue's."},
         ])
@@ -128,6 +132,43 @@ class Sessions(AccessTest):
         self.assertEqual([ask(board.url + "api/look/queue?queue=0:q", cookie=taken)[0] for board in boards], [401, 200])
         self.assertEqual(page.wrong, [])
 
+    def test_the_stream_ends_with_the_session(self):
+        server = self.server()
+        config = self.folder() / "config"
+        config.write_text(CONFIG)
+        board = self.board(server, "--config", str(config))
+        place = urllib.parse.urlsplit(board.url)
+
+        def stream(**headers):
+            connection = http.client.HTTPConnection(place.hostname, place.port, timeout=60)
+            self.addCleanup(connection.close)
+            connection.request("GET", "/api/live", headers=headers)
+            answer = connection.getresponse()
+            self.assertTrue(answer.readline().startswith(b"data:"))
+            return answer
+
+        cookie = self.sign_in(board, "open sesame")
+        signed_in, other = stream(Cookie=cookie), stream(Cookie=self.sign_in(board, "open sesame"))
+        token = stream(Authorization=f"Bearer {TOKEN}")
+        post(board.url + "api/sign-out", {}, cookie=cookie)
+        signed_in.read()  # to its end
+        self.assertTrue(other.readline() + other.readline())
+        config.write_text(CONFIG.replace("open sesame", "another one").replace(TOKEN, TOKEN[::-1]))
+        self.hang_up(board)
+        other.read()
+        token.read()
+
+    def test_refusals_are_said_once_a_second_and_counted(self):
+        log = self.folder() / "audit"
+        board = self.board(self.server(), "--audit-log", str(log), DQ_BOARD_PASSWORD="open sesame", DQ_BOARD_TOKEN=TOKEN)
+        look = board.url + "api/look/queue?queue=0:q"
+        with ThreadPoolExecutor(40) as guesses:
+            list(guesses.map(lambda number: ask(look, authorization=f"Bearer wrong-{number}"), range(400)))
+        lines = lambda: [json.loads(line) for line in log.read_text().splitlines()]  # noqa: E731
+        wait_until("all are counted", lambda: sum(line.get("count", 1) for line in lines()) == 400)
+        instants = [line["at"][:19] for line in lines()]
+        self.assertLess(len(instants), 2 * len(set(instants)) + 3)
+
     def test_guesses_of_one_do_not_shut_out_others(self):
         server = self.server()
         board = self.board(server, "--trusted-proxy", "127.0.0.1", DQ_BOARD_PASSWORD="open sesame", DQ_BOARD_TOKEN=TOKEN)
@@ -150,9 +191,6 @@ class Sessions(AccessTest):
 
 
 class Signals(AccessTest):
-    def hang_up(self, board):
-        os.kill(board.process.pid, signal.SIGHUP)
-
     def test_files_are_read_again(self):
         server = self.server()
         folder = self.folder()
@@ -201,13 +239,13 @@ class Signals(AccessTest):
             place = urllib.parse.urlsplit(board.url)
             server.client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
             answers = []
-            asking = threading.Thread(target=lambda: answers.append(post(board.url + "api/act", {"queue": "0:q", "act": "delete", "id": "job"})))
+            asking = threading.Thread(target=lambda: answers.append(post(board.url + "api/act", {"queue": "0:q", "act": "delete", "id": "job", "state": "ready"})))
             asking.start()
             live = socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S)
             self.addCleanup(live.close)
             live.sendall(b"GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertIn(b"200 OK", live.recv(1000))
-            wait_until("the action waits", lambda: any(it["cmd"] == "dq.del" for it in server.client.client_list()))
+            wait_until("the action waits", lambda: any(it["cmd"] == "eval" for it in server.client.client_list()))
             os.kill(board.process.pid, number)
             while live.recv(100_000):
                 pass

@@ -69,7 +69,7 @@ pub fn read(path: &Path) -> Result<Config, String> {
 }
 
 fn parse(text: &str) -> Result<Config, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let file: File = toml::from_str(text).map_err(|error| told(text, &error))?;
     if file.users.is_some() && file.trusted_proxies.is_empty() {
         return Err("[users] needs trusted-proxies: the only ones whose headers count".to_owned());
     }
@@ -97,6 +97,23 @@ fn parse(text: &str) -> Result<Config, String> {
             .transpose()
             .map_err(|error| format!("[alerts] {error}"))?,
     })
+}
+
+/// Where the error is and what is wrong, without the file's own words: they may be a secret.
+fn told(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message();
+    let expected = message.find(", expected ").unwrap_or(message.len());
+    let what = match message.split_once([':', '`', '"']) {
+        Some((what, _)) if what.starts_with("invalid ") || what.starts_with("unknown variant") => {
+            format!("{}{}", what.trim_end(), &message[expected..])
+        }
+        _ => message.to_owned(),
+    };
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {what}", before.matches('\n').count() + 1),
+        None => what,
+    }
 }
 
 pub fn token_is_long(token: &Key) -> Result<(), String> {
@@ -138,6 +155,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_does_not_show_the_line() {
+        for (line, why) in [
+            ("secret = hunter2", "line 2: "),
+            ("secret = \"hunter2", "line 2: "),
+            (
+                "secret = [\"hunter2\"]",
+                "line 2: invalid type, expected a string",
+            ),
+            (
+                "role = \"hunter2\"",
+                "line 2: unknown variant, expected `look` or `operate`",
+            ),
+            ("hunt = \"hunter2\"", "line 2: unknown field `hunt`"),
+        ] {
+            let told = parse(&format!("[[password]]\n{line}\n")).err().unwrap();
+            assert!(told.starts_with(why) && !told.contains("hunter2"), "{told}");
+        }
+    }
+
+    #[test]
     fn who_may_come_in() {
         let text = r#"
             trusted-proxies = ["10.0.0.0/8"]
@@ -172,7 +209,7 @@ mod tests {
             ("[[password]]\nname = 'a'\nsecret-file = '/none'", "/none"),
             (
                 "[[password]]\nname = 'a'\nsecret = 'b'\nrole = 'king'",
-                "king",
+                "expected `look` or `operate`",
             ),
             ("[users]\nuser-header = 'X-User'", "trusted-proxies"),
             ("trusted-proxies = ['nonsense']", "trusted-proxies"),

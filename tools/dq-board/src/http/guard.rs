@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
+use tokio::sync::watch;
 
 use super::answer::plain;
 use super::assets;
@@ -33,6 +34,14 @@ pub struct Guard {
     /// The names of the servers, where there are several.
     servers: RwLock<Vec<String>>,
     guesses: Guesses,
+    changed: watch::Sender<()>,
+}
+
+/// A visitor who was let in, and what for.
+pub struct Admitted {
+    pub visitor: Visitor,
+    pub headers: HeaderMap,
+    pub peer: IpAddr,
 }
 
 /// Why a visitor is not let in.
@@ -61,6 +70,7 @@ impl Guard {
             prefix: prefix.to_owned(),
             servers: RwLock::default(),
             guesses: Guesses::default(),
+            changed: watch::channel(()).0,
         }
     }
 
@@ -73,6 +83,39 @@ impl Guard {
         self.sessions.keep(&access);
         let now = self.access.write();
         *now.unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(access);
+        self.changed.send_replace(());
+    }
+
+    /// Ends the session; returns the cookie that removes the browser's.
+    pub fn sign_out(&self, headers: &HeaderMap) -> String {
+        let cookie = self.sessions.end(headers);
+        self.changed.send_replace(());
+        cookie
+    }
+
+    /// Tells of each change after which some may no longer be let in.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Whether this visitor would be let in again, with the same role.
+    pub fn still_admits(&self, admitted: &Admitted) -> bool {
+        let (access, headers) = (self.access(), &admitted.headers);
+        let role = match &admitted.visitor.by {
+            By::Nothing => access.is_open().then_some(access.open),
+            By::User(user) => {
+                let users = access
+                    .users
+                    .as_ref()
+                    .filter(|_| access.is_proxy(admitted.peer));
+                users.and_then(|users| users.role(user, &groups_of(users, headers)))
+            }
+            By::Password(_) | By::Token(_) => {
+                let said = || said_key(&access, text(headers, &header::AUTHORIZATION)?).cloned();
+                self.sessions.key(headers).or_else(said).map(|key| key.role)
+            }
+        };
+        role == Some(admitted.visitor.role)
     }
 
     pub fn set_servers(&self, names: Vec<String>) {
@@ -148,19 +191,15 @@ impl Guard {
         said: &str,
         from: IpAddr,
     ) -> Result<(By, Role), Closed> {
-        if let Some(token) = said.strip_prefix("Bearer ") {
-            if let Some(key) = access.token(token) {
+        let key = || said_key(access, said);
+        if said.starts_with("Bearer ") {
+            if let Some(key) = key() {
                 return Ok((By::Token(key.name.clone()), key.role));
             }
             self.guess(from, "token", || None).await?;
             return Err(Closed::SignIn);
         }
-        let login = said.strip_prefix("Basic ");
-        let login = login.and_then(|login| STANDARD.decode(login).ok());
-        let login = login.and_then(|login| String::from_utf8(login).ok());
-        let password = login.as_deref().and_then(|login| login.split_once(':'));
-        let right = || access.password(password?.1).cloned();
-        match self.guess(from, "password", right).await? {
+        match self.guess(from, "password", || key().cloned()).await? {
             Some(key) => Ok((By::Password(key.name), key.role)),
             None => Err(Closed::SignIn),
         }
@@ -228,6 +267,16 @@ impl Guard {
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// The key of an Authorization header, as programs and browsers send it.
+fn said_key<'a>(access: &'a Access, said: &str) -> Option<&'a Key> {
+    if let Some(token) = said.strip_prefix("Bearer ") {
+        return access.token(token);
+    }
+    let login = STANDARD.decode(said.strip_prefix("Basic ")?).ok()?;
+    let login = String::from_utf8(login).ok()?;
+    access.password(login.split_once(':')?.1)
 }
 
 fn user_of(users: &Users, headers: &HeaderMap) -> Option<String> {

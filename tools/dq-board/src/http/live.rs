@@ -1,11 +1,12 @@
 //! The stream of the table: all of it first, and then its changes.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{header, HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
@@ -13,10 +14,12 @@ use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::answer::plain;
 use super::api::{Shared, Site};
+use super::guard::Admitted;
 use crate::core::access::{Role, Visitor};
 use crate::core::packed::{takes_gzip, Packing, Part};
 use crate::core::wire;
@@ -28,6 +31,7 @@ const QUIET: Duration = Duration::from_secs(15);
 pub async fn live(
     State(site): Shared,
     Extension(visitor): Extension<Visitor>,
+    Extension(ConnectInfo(peer)): Extension<ConnectInfo<SocketAddr>>,
     headers: HeaderMap,
 ) -> Response {
     let accepted = headers.get(header::ACCEPT_ENCODING);
@@ -40,6 +44,12 @@ pub async fn live(
     let told = Telling {
         tab,
         first,
+        changes: site.guard.changes(),
+        admitted: Admitted {
+            visitor,
+            headers,
+            peer: peer.ip(),
+        },
         site,
         packing: Packing::new(gzip),
     };
@@ -74,18 +84,25 @@ struct Telling {
     first: Vec<Arc<Part>>,
     site: Arc<Site>,
     packing: Packing,
+    admitted: Admitted,
+    /// When somebody signs out, or a file was read again.
+    changes: watch::Receiver<()>,
 }
 
 impl Telling {
-    /// None: the board ends.
+    /// None: the board ends, or the visitor is no longer let in.
     async fn next(&mut self) -> Option<Arc<Part>> {
         if let Some(part) = self.first.pop() {
             return Some(part);
         }
         let mut ending = self.site.ending.subscribe();
+        if !self.site.guard.still_admits(&self.admitted) {
+            return None;
+        }
         let change = tokio::select! {
             change = timeout(QUIET, self.tab.changes.recv()) => change,
             _ = ending.wait_for(|ends| *ends) => return None,
+            _ = self.changes.changed() => return Some(Arc::new(Part::new(":\n\n"))),
         };
         match change {
             Err(_) => Some(Arc::new(Part::new(":\n\n"))),

@@ -45,7 +45,7 @@ pub async fn sign_out(
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
 ) -> Response {
-    let cookie = guard.sessions.end(&headers);
+    let cookie = guard.sign_out(&headers);
     guard.audit.visitor(&visitor, "sign-out", json!({}));
     with_cookie(cookie)
 }
