@@ -141,7 +141,14 @@ pub struct Watcher {
     rules: Rules,
     queues: HashMap<QueueKey, Queue>,
     nodes: HashMap<String, Node>,
+    /// All queues were found once: what is found later is new, and all that died in it counts.
+    found_all: bool,
+    /// Totals that have changed, for the store.
+    changed: Vec<Totals>,
 }
+
+/// How many jobs of a queue had died, and how many occurrences were missed.
+pub type Totals = (QueueKey, [u64; 2]);
 
 impl Watcher {
     pub fn new(server: Option<String>, rules: Rules) -> Watcher {
@@ -150,7 +157,23 @@ impl Watcher {
             rules,
             queues: HashMap::new(),
             nodes: HashMap::new(),
+            found_all: false,
+            changed: Vec::new(),
         }
+    }
+
+    /// Totals from before a restart: what they have grown by since then counts.
+    pub fn was_at(&mut self, (key, [died, missed]): Totals, now_ms: i64) {
+        let limits = self.rules.of(&key);
+        let queue = self.queues.entry(key).or_default();
+        queue.limits = limits;
+        queue.expected_until_ms = now_ms + self.rules.often.resolve_ms;
+        (queue.died.total, queue.missed.total) = (Some(died), Some(missed));
+    }
+
+    /// The totals that have changed since the last call.
+    pub fn changed(&mut self) -> Vec<Totals> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Continues an alert that was reported before a restart. It is resolved only once that is seen.
@@ -201,6 +224,7 @@ impl Watcher {
         &mut self,
         rows: impl Iterator<Item = &'a Row>,
         nodes: impl Iterator<Item = (&'a String, Seen)>,
+        found_all: bool,
         now: Now,
         now_ms: i64,
     ) -> Vec<Alert> {
@@ -208,6 +232,7 @@ impl Watcher {
         for row in rows {
             self.check_queue(row, now, now_ms, &mut alerts);
         }
+        self.found_all = found_all;
         let mut gone: Vec<String> = self.nodes.keys().cloned().collect();
         for (name, seen) in nodes {
             gone.retain(|it| it != name);
@@ -223,15 +248,27 @@ impl Watcher {
     }
 
     fn check_queue(&mut self, row: &Row, now: Now, now_ms: i64, alerts: &mut Vec<Alert>) {
-        let Some(stats) = &row.stats else { return };
         let rules = &self.rules;
+        let none = self.found_all.then_some(0);
+        let growth = || Growth {
+            total: none,
+            ..Growth::default()
+        };
         let queue = self.queues.entry(row.key.clone());
+        // Also of a queue that was found and not read yet.
         let queue = queue.or_insert_with(|| Queue {
             limits: rules.of(&row.key),
+            died: growth(),
+            missed: growth(),
             ..Queue::default()
         });
+        let Some(stats) = &row.stats else { return };
         let limits = queue.limits;
         let still_ms = rules.often.resolve_ms;
+        let totals = [DIED, MISSED].map(|of| stats.totals[of]);
+        if [queue.died.total, queue.missed.total] != totals.map(Some) {
+            self.changed.push((row.key.clone(), totals));
+        }
         let died = queue.died.see(stats.totals[DIED], now_ms, still_ms);
         let missed = queue.missed.see(stats.totals[MISSED], now_ms, still_ms);
         let oldest = stats.oldest_ready_ms.filter(|_| stats.paused == 0);
@@ -356,7 +393,13 @@ mod tests {
             let here = begin + Duration::from_secs(second as u64);
             row.read(stats, here, Duration::from_secs(1));
             let now = Now { here, server_ms: 0 };
-            let alerts = watcher.check([&row].into_iter(), [].into_iter(), now, second * 1000);
+            let alerts = watcher.check(
+                [&row].into_iter(),
+                [].into_iter(),
+                false,
+                now,
+                second * 1000,
+            );
             all.extend(
                 alerts
                     .iter()
@@ -402,6 +445,39 @@ mod tests {
         let told = [(0, 50), (2, 52), (20, 53), (40, 55), (50, 3)];
         let readings = said(rules(), "q", told.map(|(at, it)| (at, died(it))).into());
         assert_eq!(readings, [(50, Dead, Firing, 3)]);
+    }
+
+    #[test]
+    fn what_died_before_the_first_look_counts_where_its_begin_is_known() {
+        let begin = Instant::now();
+        let now = Now {
+            here: begin,
+            server_ms: 0,
+        };
+        let row = |name: &str, stats: Stats| {
+            let mut row = Row::new(QueueKey::new(0, name), "node");
+            row.read(stats, begin, Duration::from_secs(1));
+            row
+        };
+        let mut watcher = Watcher::new(None, rules());
+        watcher.was_at((QueueKey::new(0, "restarted"), [10, 0]), 0);
+        let mut told = |rows: &[Row], at: i64| -> Vec<(String, u64)> {
+            let alerts = watcher.check(rows.iter(), [].into_iter(), true, now, at);
+            let name =
+                |it: &Alert| String::from_utf8_lossy(&it.queue.as_ref().unwrap().name).into();
+            alerts.iter().map(|it| (name(it), it.value)).collect()
+        };
+        let first = [
+            row("old", died(7)),
+            row("restarted", died(14)),
+            Row::new(QueueKey::new(0, "unread"), "node"),
+        ];
+        assert_eq!(told(&first, 0), [("restarted".to_owned(), 4)]);
+        // All queues have been found by now, so another one is new; one that was found and not read yet is not.
+        let then = [row("unread", died(5)), row("new", died(6))];
+        assert_eq!(told(&then, 1000), [("new".to_owned(), 6)]);
+        let changed = watcher.changed();
+        assert_eq!(changed.len(), 4, "{changed:?}");
     }
 
     #[test]
@@ -478,13 +554,13 @@ mod tests {
             (41, Seen::Up),
         ] {
             let nodes = [(&name, seen)].into_iter();
-            let alerts = watcher.check([].into_iter(), nodes, now, second * 1000);
+            let alerts = watcher.check([].into_iter(), nodes, false, now, second * 1000);
             states.extend(alerts.iter().map(|it| (second, it.state)));
         }
         assert_eq!(states, [(31, Firing), (41, Resolved)]);
         let mut row = Row::new(QueueKey::new(2, "a b"), "node");
         row.read(oldest(9000, 0), now.here, Duration::from_secs(1));
-        let fired = watcher.check([&row].into_iter(), [].into_iter(), now, 50_000);
+        let fired = watcher.check([&row].into_iter(), [].into_iter(), false, now, 50_000);
         assert_eq!(fired[0].text(), "a b: a job has been ready for 9.0s");
         let json = fired[0].json(Some("https://board/"));
         assert_eq!(json["link"], "https://board/queue?queue=2:a%20b");
@@ -507,7 +583,7 @@ mod tests {
             let (now_ms, rows) = (second * 1000, row.stats.is_some().then_some(row));
             let now = Now { here, server_ms: 0 };
             let nodes = [(&name, seen)].into_iter();
-            let mut alerts = watcher.check(rows.into_iter(), nodes, now, now_ms);
+            let mut alerts = watcher.check(rows.into_iter(), nodes, false, now, now_ms);
             alerts.extend(watcher.forget(|_| rows.is_some(), now_ms));
             all.extend(
                 alerts

@@ -1,6 +1,7 @@
 //! How many workers are needed.
 
 use dq_watch::model::row::Measured;
+use dq_watch::read::detail::Settings;
 
 /// Jobs that are to be done until an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +10,33 @@ pub struct Load {
     pub reserved: u64,
     /// Jobs that become due until then.
     pub coming: u64,
+    pub limits: Limits,
+}
+
+/// What a queue lets through until an instant. None: as much as there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub deliveries: Option<u64>,
+    /// Jobs reserved at a time.
+    pub reserved: Option<u64>,
+}
+
+impl Limits {
+    /// By RATE, MAXRESERVED and a pause. Limits of groups are left out: which jobs they hold back is not known.
+    pub fn of(settings: &Settings, now_ms: i64, ahead_ms: i64) -> Limits {
+        let open_ms = match settings.paused {
+            0 => ahead_ms,
+            until => (now_ms + ahead_ms - until).clamp(0, ahead_ms) * i64::from(until > 0),
+        };
+        let (n, ms) = settings.rate;
+        // Windows that end in that time, and the one that begins with it.
+        let windows = || open_ms as u64 / ms.max(1) + u64::from(open_ms > 0);
+        let rate = (n > 0).then(|| n.saturating_mul(windows()));
+        Limits {
+            deliveries: rate.or((open_ms == 0).then_some(0)),
+            reserved: Some(settings.maxreserved).filter(|most| *most > 0),
+        }
+    }
 }
 
 /// Jobs that one worker does in that time: as configured, or as measured.
@@ -20,8 +48,9 @@ pub fn each(said: Option<u64>, measured: Option<Measured>, ahead_ms: i64) -> Opt
 
 /// Rounds up: a worker that is not needed costs less than a job that waits.
 pub fn workers(load: Load, each: f64) -> u64 {
-    let jobs = load.ready + load.reserved + load.coming;
-    (jobs as f64 / each).ceil() as u64
+    let delivered = (load.ready + load.coming).min(load.limits.deliveries.unwrap_or(u64::MAX));
+    let wanted = ((delivered + load.reserved) as f64 / each).ceil() as u64;
+    wanted.min(load.limits.reserved.unwrap_or(u64::MAX))
 }
 
 /// `60s`, `5m`, `1h`, or milliseconds.
@@ -48,6 +77,7 @@ mod tests {
             ready,
             reserved,
             coming,
+            limits: Limits::default(),
         };
         assert_eq!(workers(load(0, 0, 0), 10.0), 0);
         assert_eq!(workers(load(1, 0, 0), 10.0), 1);
@@ -59,6 +89,60 @@ mod tests {
         assert_eq!(each(None, Some(measured), 60_000), Some(120.0));
         assert_eq!(each(Some(7), Some(measured), 60_000), Some(7.0));
         assert_eq!(each(Some(0), None, 60_000), None);
+    }
+
+    #[test]
+    fn no_more_workers_than_the_queue_lets_work() {
+        let wanted = |settings: Settings| {
+            let load = Load {
+                ready: 1000,
+                reserved: 2,
+                coming: 0,
+                limits: Limits::of(&settings, 1_000_000, 60_000),
+            };
+            workers(load, 10.0)
+        };
+        assert_eq!(wanted(Settings::default()), 101);
+        let maxreserved = 3;
+        assert_eq!(
+            wanted(Settings {
+                maxreserved,
+                ..Settings::default()
+            }),
+            3
+        );
+        let rate = (10, 30_000);
+        assert_eq!(
+            wanted(Settings {
+                rate,
+                ..Settings::default()
+            }),
+            4
+        );
+        let paused = -1;
+        assert_eq!(
+            wanted(Settings {
+                paused,
+                ..Settings::default()
+            }),
+            1
+        );
+        let paused = 1_030_000;
+        assert_eq!(
+            wanted(Settings {
+                paused,
+                ..Settings::default()
+            }),
+            101
+        );
+        assert_eq!(
+            wanted(Settings {
+                paused,
+                rate,
+                ..Settings::default()
+            }),
+            3
+        );
     }
 
     #[test]

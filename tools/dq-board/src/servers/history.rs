@@ -1,14 +1,15 @@
 //! The history of queues, by minute for a day and by hour for a year: in a file, or only in memory.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
 use dq_watch::model::row::Row;
 use dq_watch::model::QueueKey;
 use redb::backends::InMemoryBackend;
-use redb::{Database, ReadableTable, TableDefinition};
+use redb::{Database, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
-use crate::core::alerts::{Alert, State};
+use crate::core::alerts::{Alert, State, Totals};
 use crate::core::history::{Parts, Slot, Told, HOUR_MS, MINUTE_MS};
 
 type Numbers = (u64, u64, u64, u64, u64, u64);
@@ -42,12 +43,90 @@ const RINGS: [Ring; 2] = [
 /// Alerts by what they are about: whether the webhook accepted the last one, and that alert as JSON.
 const ALERTS: TableDefinition<'static, &str, (bool, &str)> = TableDefinition::new("alerts");
 
+/// How the file is opened, at the start and again when writing has failed.
+type Open = Box<dyn Fn() -> Result<Database, String> + Send>;
+
+/// How many jobs of each queue had died, and how many occurrences were missed, when that was last read for alerts.
+const TOTALS: TableDefinition<'static, &[u8], (u64, u64)> = TableDefinition::new("totals");
+
 pub struct History {
-    file: Database,
+    /// None: it could not be written, and is opened again.
+    file: Option<Database>,
+    open: Open,
     /// What each queue reported when it was last recorded.
     told: HashMap<QueueKey, Told>,
     minute: u32,
     trimmed: u32,
+}
+
+const CLOSED: &str = "the file cannot be written, and is opened again";
+
+/// Opens the file. What is left of a damaged one is put aside, and a new one begins.
+fn open_file(path: &Path) -> Result<Database, String> {
+    let said = |error: &dyn std::fmt::Display| format!("--store {}: {error}", path.display());
+    match checked(path) {
+        Ok(file) => Ok(file),
+        Err(Damage::Other(error)) => Err(said(&error)),
+        Err(Damage::Broken(error)) => {
+            let aside = PathBuf::from(format!("{}.damaged", path.display()));
+            std::fs::rename(path, &aside).map_err(|error| said(&error))?;
+            eprintln!(
+                "dq-board: --store {}: the file is damaged ({error}); it is now {}, and a new history begins",
+                path.display(),
+                aside.display()
+            );
+            Database::create(path).map_err(|error| said(&error))
+        }
+    }
+}
+
+enum Damage {
+    /// It was a history once.
+    Broken(String),
+    Other(String),
+}
+
+/// The library panics at some damaged files.
+fn checked(path: &Path) -> Result<Database, Damage> {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let opened = std::panic::catch_unwind(|| {
+        let file = Database::create(path)?;
+        // What is missing at its end shows when all of it is read.
+        let read = file.begin_read()?;
+        for ring in &RINGS {
+            if let Ok(slots) = read.open_table(ring.slots) {
+                for slot in slots.iter()? {
+                    slot?;
+                }
+            }
+        }
+        Ok::<_, redb::Error>(file)
+    });
+    std::panic::set_hook(before);
+    let is_ours = || {
+        let mut magic = [0; 4];
+        let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+        read.is_ok() && &magic == b"redb"
+    };
+    match opened {
+        Ok(Ok(file)) => Ok(file),
+        Err(_) if is_ours() => Err(Damage::Broken("it ends too early".to_owned())),
+        Err(_) => Err(Damage::Other("it cannot be read".to_owned())),
+        Ok(Err(error @ redb::Error::Corrupted(_))) if is_ours() => {
+            Err(Damage::Broken(error.to_string()))
+        }
+        Ok(Err(redb::Error::Io(error)))
+            if is_ours()
+                && matches!(
+                    error.kind(),
+                    ErrorKind::UnexpectedEof | ErrorKind::InvalidData
+                ) =>
+        {
+            Err(Damage::Broken(error.to_string()))
+        }
+        Ok(Err(error)) => Err(Damage::Other(error.to_string())),
+    }
 }
 
 fn number(at_ms: i64, long_ms: i64) -> u32 {
@@ -58,17 +137,29 @@ fn name(key: &QueueKey) -> Vec<u8> {
     [&key.db.to_be_bytes()[..], &key.name].concat()
 }
 
+fn key_of(name: &[u8]) -> Option<QueueKey> {
+    let (db, name) = name.split_first_chunk::<4>()?;
+    Some(QueueKey::new(u32::from_be_bytes(*db), name))
+}
+
 impl History {
     pub fn open(path: Option<&Path>, now_ms: i64) -> Result<History, String> {
-        let file = match path {
-            Some(path) => Database::create(path)
-                .map_err(|error| format!("--store {}: {error}", path.display()))?,
-            None => Database::builder()
-                .create_with_backend(InMemoryBackend::new())
-                .map_err(|error| error.to_string())?,
-        };
+        History::of(
+            match path.map(Path::to_owned) {
+                Some(path) => Box::new(move || open_file(&path)),
+                None => Box::new(|| {
+                    let file = Database::builder().create_with_backend(InMemoryBackend::new());
+                    file.map_err(|error| error.to_string())
+                }),
+            },
+            now_ms,
+        )
+    }
+
+    fn of(open: Open, now_ms: i64) -> Result<History, String> {
         let mut history = History {
-            file,
+            file: Some(open()?),
+            open,
             told: HashMap::new(),
             minute: number(now_ms, MINUTE_MS),
             trimmed: 0,
@@ -77,6 +168,10 @@ impl History {
             .write(&[], now_ms)
             .map_err(|error| format!("--store: {error}"))?;
         Ok(history)
+    }
+
+    fn begin_read(&self) -> Result<ReadTransaction, Box<dyn std::error::Error>> {
+        Ok(self.file.as_ref().ok_or(CLOSED)?.begin_read()?)
     }
 
     /// Records what the last minutes brought, once a minute is over. Of a queue that is new only its totals are noted:
@@ -104,20 +199,25 @@ impl History {
         rows: impl Iterator<Item = &'a Row>,
         now_ms: i64,
     ) -> Result<(), String> {
-        let mut grown = Vec::new();
+        let (mut grown, mut told) = (Vec::new(), Vec::new());
         for row in rows {
             let Some(stats) = &row.stats else { continue };
             let now = (stats.totals, stats.lateness.clone());
-            if let Some(old) = self.told.insert(row.key.clone(), now) {
-                let slot = Slot::between(&old, stats);
+            if let Some(old) = self.told.get(&row.key) {
+                let slot = Slot::between(old, stats);
                 if !slot.is_empty() {
                     grown.push((name(&row.key), slot));
                 }
             }
+            told.push((row.key.clone(), now));
         }
         let at_ms = i64::from(self.minute) * MINUTE_MS;
         self.minute = number(now_ms, MINUTE_MS);
-        self.write(&grown, at_ms).map_err(|error| error.to_string())
+        // What could not be written belongs to the next minute that can.
+        self.write(&grown, at_ms)
+            .map_err(|error| error.to_string())?;
+        self.told.extend(told);
+        Ok(())
     }
 
     fn write(
@@ -127,9 +227,9 @@ impl History {
     ) -> Result<(), Box<dyn std::error::Error>> {
         let hour = number(at_ms, HOUR_MS);
         let trims = self.trimmed != hour;
-        self.trimmed = hour;
-        let write = self.file.begin_write()?;
+        let write = self.begin_write()?;
         write.open_table(ALERTS)?;
+        write.open_table(TOTALS)?;
         for ring in &RINGS {
             let place = number(at_ms, ring.long_ms);
             write.open_table(ring.known)?.insert(place, ())?;
@@ -147,22 +247,51 @@ impl History {
                     .retain(|place, ()| place >= oldest)?;
             }
         }
-        write.commit()?;
+        self.committed(write)?;
+        self.trimmed = hour;
         Ok(())
     }
 
+    /// After a failure the file is opened again: until then it would refuse to be written.
+    fn begin_write(&mut self) -> Result<WriteTransaction, Box<dyn std::error::Error>> {
+        if self.file.is_none() {
+            self.file = Some((self.open)()?);
+        }
+        let begun = self.file.as_ref().ok_or(CLOSED)?.begin_write();
+        begun.map_err(|error| self.failed(error))
+    }
+
+    fn committed(&mut self, write: WriteTransaction) -> Result<(), Box<dyn std::error::Error>> {
+        write.commit().map_err(|error| self.failed(error))
+    }
+
+    fn failed(
+        &mut self,
+        error: impl Into<Box<dyn std::error::Error>>,
+    ) -> Box<dyn std::error::Error> {
+        self.file = None;
+        error.into()
+    }
+
     /// Forgets the totals: other servers' totals are no growth of these.
-    pub fn forget_totals(&mut self) {
+    pub fn forget_totals(&mut self) -> Result<(), String> {
         self.told.clear();
+        let mut forget = || -> Result<(), Box<dyn std::error::Error>> {
+            let write = self.begin_write()?;
+            write.delete_table(TOTALS)?;
+            write.open_table(TOTALS)?;
+            self.committed(write)
+        };
+        forget().map_err(|error| error.to_string())
     }
 
     /// Keeps alerts that are on their way to the webhook.
-    pub fn keep_alerts(&self, alerts: &[Alert]) -> Result<(), String> {
+    pub fn keep_alerts(&mut self, alerts: &[Alert]) -> Result<(), String> {
         self.change_alerts(alerts, |alert, _| Some((false, alert.clone())))
     }
 
     /// Records that the webhook accepted these alerts. Resolved ones are then removed.
-    pub fn alerts_taken(&self, alerts: &[Alert]) -> Result<(), String> {
+    pub fn alerts_taken(&mut self, alerts: &[Alert]) -> Result<(), String> {
         self.change_alerts(alerts, |alert, kept| match kept {
             Some((_, kept)) if kept == *alert && alert.state == State::Resolved => None,
             Some((_, kept)) if kept == *alert => Some((true, kept)),
@@ -172,12 +301,12 @@ impl History {
     }
 
     fn change_alerts(
-        &self,
+        &mut self,
         alerts: &[Alert],
         change: impl Fn(&Alert, Option<(bool, Alert)>) -> Option<(bool, Alert)>,
     ) -> Result<(), String> {
-        let change_all = || -> Result<(), Box<dyn std::error::Error>> {
-            let write = self.file.begin_write()?;
+        let mut change_all = || -> Result<(), Box<dyn std::error::Error>> {
+            let write = self.begin_write()?;
             {
                 let mut table = write.open_table(ALERTS)?;
                 for alert in alerts {
@@ -192,15 +321,44 @@ impl History {
                     }
                 }
             }
-            Ok(write.commit()?)
+            self.committed(write)
         };
         change_all().map_err(|error| error.to_string())
+    }
+
+    /// Keeps the totals by which alerts count, for a board that starts again.
+    pub fn keep_totals(&mut self, changed: &[Totals]) -> Result<(), String> {
+        let mut keep = || -> Result<(), Box<dyn std::error::Error>> {
+            let write = self.begin_write()?;
+            {
+                let mut table = write.open_table(TOTALS)?;
+                for (key, [died, missed]) in changed {
+                    table.insert(name(key).as_slice(), (*died, *missed))?;
+                }
+            }
+            self.committed(write)
+        };
+        keep().map_err(|error| error.to_string())
+    }
+
+    pub fn totals(&self) -> Result<Vec<Totals>, String> {
+        let all = || -> Result<Vec<Totals>, Box<dyn std::error::Error>> {
+            let table = self.begin_read()?.open_table(TOTALS)?;
+            let all = table.iter()?.map(|it| {
+                let (name, totals) = it?;
+                let (died, missed) = totals.value();
+                Ok(key_of(name.value()).map(|key| (key, [died, missed])))
+            });
+            let all: Result<Vec<Option<Totals>>, redb::StorageError> = all.collect();
+            Ok(all?.into_iter().flatten().collect())
+        };
+        all().map_err(|error| error.to_string())
     }
 
     /// All alerts that are kept, and whether the webhook accepted them.
     pub fn alerts(&self) -> Result<Vec<(bool, Alert)>, String> {
         let all = || -> Result<Vec<(bool, Alert)>, Box<dyn std::error::Error>> {
-            let table = self.file.begin_read()?.open_table(ALERTS)?;
+            let table = self.begin_read()?.open_table(ALERTS)?;
             let all = table.iter()?;
             all.map(|it| Ok(read_alert(it?.1.value())?)).collect()
         };
@@ -238,7 +396,7 @@ impl History {
         let reaches = |ring: &&Ring| now_ms - from_ms < ring.long_ms * i64::from(ring.kept);
         let ring = RINGS.iter().find(reaches).unwrap_or(&RINGS[1]);
         let (first, last) = (number(from_ms, ring.long_ms), number(to_ms, ring.long_ms));
-        let read = self.file.begin_read()?;
+        let read = self.begin_read()?;
         let name = name(key);
         let slots = read.open_table(ring.slots)?;
         for slot in slots.range((name.as_slice(), first)..=(name.as_slice(), last))? {
@@ -337,7 +495,6 @@ mod tests {
         history.tick([].into_iter(), start + 48 * HOUR_MS).unwrap();
         history.tick([].into_iter(), start + 49 * HOUR_MS).unwrap();
         let minutes = history
-            .file
             .begin_read()
             .unwrap()
             .open_table(RINGS[0].slots)
@@ -354,7 +511,6 @@ mod tests {
             .tick([].into_iter(), start + 20_001 * HOUR_MS)
             .unwrap();
         let hours = history
-            .file
             .begin_read()
             .unwrap()
             .open_table(RINGS[1].slots)
@@ -381,5 +537,97 @@ mod tests {
             .unwrap();
         assert_eq!(parts.delivered.iter().sum::<f64>().round(), 30.0);
         assert_eq!(parts.delivered[58], 0.0, "in the last part");
+    }
+
+    #[test]
+    fn a_damaged_file_is_put_aside_and_another_one_is_left_alone() {
+        let folder = std::env::temp_dir().join(format!("dq-damaged-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, aside) = (folder.join("history"), folder.join("history.damaged"));
+        let start = 1_795_478_400_000;
+        drop(History::open(Some(&path), start).unwrap());
+        let whole = std::fs::read(&path).unwrap();
+        for length in [10, 500, 4096, whole.len() / 2] {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let mut history = History::open(Some(&path), start).expect("a new file");
+            assert!(
+                history.tick([].into_iter(), start + MINUTE_MS).is_ok(),
+                "{length}"
+            );
+            assert_eq!(std::fs::read(&aside).unwrap().len(), length);
+        }
+        std::fs::write(&path, "precious").unwrap();
+        assert!(History::open(Some(&path), start).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Storage on a disk that may be full, and is still there when it is opened again.
+    #[derive(Clone, Debug, Default)]
+    struct Disk {
+        bytes: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+        is_full: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    }
+
+    impl Disk {
+        fn has_room(&self) -> std::io::Result<()> {
+            match self.is_full.load(std::sync::atomic::Ordering::SeqCst) {
+                true => Err(ErrorKind::StorageFull.into()),
+                false => Ok(()),
+            }
+        }
+    }
+
+    impl redb::StorageBackend for Disk {
+        fn len(&self) -> std::io::Result<u64> {
+            Ok(self.bytes.lock().unwrap().len() as u64)
+        }
+
+        fn read(&self, offset: u64, len: usize) -> std::io::Result<Vec<u8>> {
+            Ok(self.bytes.lock().unwrap()[offset as usize..][..len].to_vec())
+        }
+
+        fn set_len(&self, len: u64) -> std::io::Result<()> {
+            self.has_room()?;
+            self.bytes.lock().unwrap().resize(len as usize, 0);
+            Ok(())
+        }
+
+        fn sync_data(&self, _: bool) -> std::io::Result<()> {
+            self.has_room()
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+            self.has_room()?;
+            self.bytes.lock().unwrap()[offset as usize..][..data.len()].copy_from_slice(data);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn it_goes_on_when_a_full_disk_has_room_again() {
+        let disk = Disk::default();
+        let own = disk.clone();
+        let open: Open = Box::new(move || {
+            let file = Database::builder().create_with_backend(own.clone());
+            file.map_err(|error| error.to_string())
+        });
+        let start = 1_795_478_400_000;
+        let mut history = History::of(open, start).unwrap();
+        let at = |minute: i64| start + minute * MINUTE_MS;
+        history.tick([row("q", 0)].iter(), at(0) + 1).unwrap();
+        history.tick([row("q", 5)].iter(), at(1)).unwrap();
+        disk.is_full
+            .store(true, std::sync::atomic::Ordering::SeqCst);
+        for minute in 2..5 {
+            assert!(history
+                .tick([row("q", 5 * minute)].iter(), at(minute as i64))
+                .is_err());
+        }
+        disk.is_full
+            .store(false, std::sync::atomic::Ordering::SeqCst);
+        let healed = (5..8).map(|minute| history.tick([row("q", 40)].iter(), at(minute)).is_ok());
+        assert_eq!(healed.last(), Some(true));
+        assert_eq!(sums(&history, at(8), HOUR_MS).0, 40.0);
     }
 }

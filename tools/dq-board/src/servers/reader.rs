@@ -187,7 +187,7 @@ impl Reader {
         let mut empty = History::open(None, clock::now_ms())?;
         std::mem::swap(&mut state.history, &mut empty);
         state.watcher = None;
-        empty.forget_totals();
+        complain(empty.forget_totals());
         Ok(empty)
     }
 
@@ -226,15 +226,19 @@ impl Reader {
         state.servers.board.row(key)?.measured()
     }
 
-    /// Deliveries of the last minute, for each second.
-    pub fn seconds(&self, key: &QueueKey, count: usize) -> Vec<f64> {
+    /// Deliveries and failures of the last minute, for each second.
+    pub fn seconds(&self, key: &QueueKey, count: usize) -> [Vec<f64>; 2] {
         let state = self.state();
         let row = state.servers.board.row(key);
-        let seconds = row.map_or(Vec::new(), |row| row.history.delivered.values());
-        let last = &seconds[seconds.len().saturating_sub(count)..];
-        let mut all = vec![0.0; count - last.len()];
-        all.extend(last);
-        all
+        let last = |seconds: Vec<f64>| {
+            let last = &seconds[seconds.len().saturating_sub(count)..];
+            [&vec![0.0; count - last.len()], last].concat()
+        };
+        let none = (Vec::new(), Vec::new());
+        let (delivered, failed) = row.map_or(none, |row| {
+            (row.history.delivered.values(), row.history.failed.values())
+        });
+        [last(delivered), last(failed)]
     }
 
     /// A queue's history from so long ago on, in so many parts; by this machine's clock, which recorded it.
@@ -295,6 +299,13 @@ impl State {
             complain(Err(error));
             Vec::new()
         });
+        let totals = self.history.totals().unwrap_or_else(|error| {
+            complain(Err(error));
+            Vec::new()
+        });
+        for totals in totals {
+            watcher.was_at(totals, clock::now_ms());
+        }
         for (taken, alert) in kept {
             if alert.state == alerts::State::Firing {
                 watcher.goes_on(&alert, clock::now_ms());
@@ -322,8 +333,13 @@ impl State {
             };
             (name, seen)
         });
-        let mut alerts = watcher.check(rows, nodes, servers.now(), now_ms);
+        let found_all = servers.nodes.values().all(|node| node.complete);
+        let mut alerts = watcher.check(rows, nodes, found_all, servers.now(), now_ms);
+        let changed = watcher.changed();
         alerts.extend(watcher.forget(|key| servers.board.row(key).is_some(), now_ms));
+        if !changed.is_empty() {
+            complain(self.history.keep_totals(&changed));
+        }
         if !alerts.is_empty() {
             complain(self.history.keep_alerts(&alerts));
         }

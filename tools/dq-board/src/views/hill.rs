@@ -13,7 +13,7 @@ use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::history::Parts;
 use crate::core::question::Question;
-use crate::core::scale::Load;
+use crate::core::scale::{Limits, Load};
 use crate::core::wire;
 
 /// The last instant that DQ.FORECAST knows.
@@ -127,8 +127,8 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
         "dues": counts(values.get(2))?,
         "due": counts(values.first())?.first(),
         "later": counts(values.get(1))?.first(),
-        "past": past.delivered.iter().map(|count| count.round()).collect::<Vec<_>>(),
-        "failed": past.failed.iter().map(|count| count.round()).collect::<Vec<_>>(),
+        "past": whole(&past.delivered),
+        "failed": whole(&past.failed),
         "late": past.late_us.iter().map(|&us| (us > 0).then_some(us)).collect::<Vec<_>>(),
         "known": past.known,
         "wrong": wrong.map(|error| escape::line(error.as_bytes())),
@@ -136,9 +136,22 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
         "measured": board.reader.measured(&question.key).map(wire::measured),
     });
     if question.text("zoom") == "minute" && question.text("from").is_empty() {
-        shown["past"] = json!(board.reader.seconds(&question.key, range.past));
+        let [delivered, failed] = board.reader.seconds(&question.key, range.past);
+        (shown["past"], shown["failed"]) = (json!(delivered), json!(failed));
     }
     Ok(shown)
+}
+
+/// Whole numbers with the same sum: what is spread over many parts does not vanish by rounding.
+fn whole(counts: &[f64]) -> Vec<f64> {
+    let (mut exact, mut told) = (0.0, 0.0);
+    let part = counts.iter().map(|count| {
+        exact += count;
+        let now = (exact + 1e-6_f64).floor() - told;
+        told += now;
+        now
+    });
+    part.collect()
 }
 
 /// Jobs that are to be done now and until then. A queue that does not exist has none.
@@ -151,14 +164,18 @@ pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<L
         about(key, "DQ.LEN", b"READY"),
         about(key, "DQ.LEN", b"RESERVED"),
         forecast,
+        redis::cmd("DQ.CFGGET").arg(&key.name).to_owned(),
     ];
     let values = board.looker.ask(key.clone(), commands).await?;
-    if let Some(refused) = values.iter().find_map(refusal) {
+    if let Some(refused) = values[..3].iter().find_map(refusal) {
         return Err(refused);
     }
     let count = |value: &Value| reply::int(value).map(|it| it.max(0) as u64);
     let coming = reply::instants(&values[2]).and_then(|counts| counts.first().copied());
+    // A user who may not read the settings is answered without them.
+    let settings = reply::settings(&values[3]).unwrap_or_default();
     Ok(Load {
+        limits: Limits::of(&settings, now, ahead_ms),
         ready: count(&values[0]).ok_or_else(strange)?,
         reserved: count(&values[1]).ok_or_else(strange)?,
         coming: coming.ok_or_else(strange)?.max(0) as u64,
@@ -173,6 +190,13 @@ mod tests {
 
     fn free(from: i64, to: i64) -> Option<Range> {
         Range::free(NOW + from, NOW + to, NOW)
+    }
+
+    #[test]
+    fn what_is_spread_does_not_vanish() {
+        let spread = whole(&[0.1; 60]);
+        assert_eq!(spread.iter().sum::<f64>(), 6.0);
+        assert_eq!(whole(&[0.5, 0.5, 3.0]), [0.0, 1.0, 3.0]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::column::{Now, Tone, ALL};
 use super::lateness::{Histogram, Late};
-use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, RESERVED};
+use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, NACKED, RESERVED, TIMED_OUT};
 use super::QueueKey;
 
 /// Values kept for the charts: at one reading a second the last four minutes.
@@ -37,6 +37,8 @@ pub struct History {
     pub added: Series,
     pub delivered: Series,
     pub acked: Series,
+    /// Failed attempts: given back, or their lease expired.
+    pub failed: Series,
     /// Jobs, at each reading.
     pub reserved: Series,
 }
@@ -107,6 +109,8 @@ impl Row {
                 .delivered
                 .push(self.rates[DELIVERED], bars.max(1));
             self.history.acked.push(self.rates[ACKED], bars.max(1));
+            let failed = self.rates[NACKED] + self.rates[TIMED_OUT];
+            self.history.failed.push(failed, bars.max(1));
             let reserved = stats.jobs[RESERVED] as f64;
             self.history.reserved.push(reserved, bars.max(1));
             let between = Histogram::between(&old.lateness, &stats.lateness);
