@@ -106,15 +106,17 @@ export const kickDead = (row, done) => ({
   done,
 });
 
+const tellRecurring = (row, state) => (row.recurring && ["all", "delayed", "ready", "reserved"].includes(state) ? " Recurring jobs among them go with their rules, and do not come again." : "");
+
 // Tells which blocked jobs the action would affect.
-function tellWaiting(queue, them) {
+export function tellWaiting(queue, them) {
   const waiting = live.rows.get(queue)?.jobs?.[4];
   return waiting ? ` Blocked jobs that wait for ${them} die, unless they were added with ONDEAD RUN.` : "";
 }
 
 export const purge = (row, state, count, done) => ({
   title: state === "all" ? "Purge the queue?" : `Purge all ${state} jobs?`,
-  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.${["all", "blocked", "done"].includes(state) ? "" : tellWaiting(row.key, "them")}`,
+  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.${tellRecurring(row, state)}${["all", "blocked", "done"].includes(state) ? "" : tellWaiting(row.key, "them")}`,
   fields: [{ name: "typed", label: `Type the queue's name, ${row.name}`, must: row.name }],
   yes: "Purge",
   danger: true,
@@ -145,15 +147,15 @@ export const kick = (queue, job, done) => ({
   title: KICKS[job.state][0],
   sentence: `${job.name} ${KICKS[job.state][1](job)}`,
   yes: KICKS[job.state][2],
-  what: { act: "kick", queue, id: job.id },
+  what: { act: "kick", queue, id: job.id, state: job.state },
   done,
 });
 
 export const runNow = (queue, job, done) => ({
   title: "Run this job now?",
-  sentence: `${job.name} becomes due at once instead of ${millis(Math.max(job.due - live.now(), 0))} from now.${job.rule ? " Its rule does not change." : ""}`,
+  sentence: `${job.name} becomes due at once${job.awaits === null ? ` instead of ${millis(Math.max(job.due - live.now(), 0))} from now` : ", without its signal"}.${job.rule ? " Its rule does not change." : ""}`,
   yes: "Run it now",
-  what: { act: "now", queue, id: job.id },
+  what: { act: "now", queue, id: job.id, state: job.state },
   done,
 });
 
@@ -162,16 +164,16 @@ export const reschedule = (queue, job, done) => ({
   sentence: `${job.name} will be due after this time instead. Its attempts and its reason do not change.`,
   fields: [{ name: "ms", label: "Due after", kind: "time", value: "60", needed: true }],
   yes: "Reschedule",
-  what: { act: "reschedule", queue, id: job.id },
+  what: { act: "reschedule", queue, id: job.id, state: job.state },
   done,
 });
 
 export const move = (queue, job, done) => ({
   title: "Move this job to another queue?",
-  sentence: `${job.name} goes there with its payload and options, and keeps its due time. A dead job becomes ready there. Nothing happens if a worker has it, or if its id is taken there.`,
+  sentence: `${job.name} goes there with its payload and options, and keeps its due time. Its attempts and its history begin anew, and a dead job becomes ready there. It stays here if a worker has it, if it has steps or a successor or waits for a signal, if blocked jobs wait for it, or if its id is taken there.`,
   fields: [{ name: "to", label: "To the queue", needed: true, encode: true }],
   yes: "Move it",
-  what: { act: "move", queue, id: job.id },
+  what: { act: "move", queue, id: job.id, state: job.state },
   done,
 });
 
@@ -180,7 +182,7 @@ export const cancel = (queue, job, done) => ({
   sentence: `${job.name} is removed and will not run${job.rule ? " again" : ""}. If a worker has it at that moment, nothing happens.${tellWaiting(queue, "it")}`,
   yes: "Cancel it",
   danger: true,
-  what: { act: "cancel", queue, id: job.id },
+  what: { act: "cancel", queue, id: job.id, state: job.state },
   done,
 });
 
@@ -189,7 +191,7 @@ export const remove = (queue, job, done) => ({
   sentence: `${job.name} is removed for good${job.state === "reserved" ? ", and the worker that has it can no longer acknowledge it" : ""}.${job.state === "done" ? "" : tellWaiting(queue, "it")}`,
   yes: "Delete it",
   danger: true,
-  what: { act: "delete", queue, id: job.id },
+  what: { act: "delete", queue, id: job.id, state: job.state },
   done,
 });
 
@@ -203,11 +205,12 @@ export const SEVERAL = {
   delete: ["Delete", "are removed for good. Workers that have one can no longer acknowledge it", "Delete them"],
 };
 
-export const several = (queue, what, ids, done) => ({
-  title: `${SEVERAL[what][0]}: ${counted(ids.length)}?`,
-  sentence: `The ${counted(ids.length)} selected ${ids.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.${what === "cancel" || what === "delete" ? tellWaiting(queue, "them") : ""}`,
+// `jobs`: each one's id, and the state in which it was seen.
+export const several = (queue, what, jobs, done) => ({
+  title: `${SEVERAL[what][0]}: ${counted(jobs.length)}?`,
+  sentence: `The ${counted(jobs.length)} selected ${jobs.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.${what === "cancel" || what === "delete" ? tellWaiting(queue, "them") : ""}`,
   yes: SEVERAL[what][2],
   danger: what === "cancel" || what === "delete",
-  what: { act: SEVERAL[what][3] ?? what, queue, ids },
+  what: { act: SEVERAL[what][3] ?? what, queue, ids: jobs.map(([id]) => id), states: jobs.map(([, state]) => state) },
   done,
 });

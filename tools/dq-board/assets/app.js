@@ -44,6 +44,10 @@ function display() {
 
 export function go(address, replace = false) {
   const to = new URL(address, base);
+  if (!replace) {
+    returning += 1;
+    history.replaceState({ y: window.scrollY }, "");
+  }
   if (to.href !== location.href) history[replace ? "replaceState" : "pushState"](null, "", to);
   display();
   if (!replace) {
@@ -55,7 +59,7 @@ export function go(address, replace = false) {
 // Stores in the address what a view remembers, without making the view anew.
 function replaceWords(name, about) {
   const text = Object.entries(about).filter(([, value]) => value).map(([word, value]) => `${word}=${value}`).join("&");
-  history.replaceState(null, "", new URL(text ? `${name}?${text}` : name || "./", base));
+  history.replaceState(history.state, "", new URL(text ? `${name}?${text}` : name || "./", base));
 }
 
 function frame() {
@@ -67,7 +71,8 @@ function frame() {
   const first = nodes.find((node) => node.version) ?? nodes[0];
   const server = nodes.length > 1 ? `${nodes.length} nodes, ${first.version ?? ""}` : first ? `${first.name} · ${first.version ?? ""}` : "";
   const { held } = live.state;
-  put(document.getElementById("server"), held ? "Refreshing is stopped" : server, held ? "" : text ? "bad" : "good");
+  const replica = live.state.isReplica ? ", a replica: to look at only" : "";
+  put(document.getElementById("server"), held ? "Refreshing is stopped" : server + replica, held ? "" : text ? "bad" : "good");
   attribute(document.getElementById("hold"), "aria-pressed", held);
   const { user, session } = live.state;
   const visitor = document.getElementById("visitor");
@@ -100,7 +105,21 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(to.href);
 });
-window.addEventListener("popstate", display);
+// Going back leads to the same place, as soon as the page is long enough again.
+const RETURN_MS = 5000;
+history.scrollRestoration = "manual";
+let returning = 0;
+window.addEventListener("popstate", (event) => {
+  display();
+  const [y, own, end] = [event.state?.y ?? 0, (returning += 1), performance.now() + RETURN_MS];
+  const back = () => {
+    if (own !== returning || performance.now() > end) return;
+    window.scrollTo(0, y);
+    if (Math.abs(window.scrollY - y) > 1) requestAnimationFrame(back);
+  };
+  back();
+});
+for (const moved of ["wheel", "touchstart", "keydown"]) window.addEventListener(moved, () => { returning += 1; }, { passive: true });
 
 document.getElementById("sign-out").addEventListener("click", live.signOut);
 

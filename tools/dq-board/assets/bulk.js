@@ -3,6 +3,7 @@ import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
+import { tellWaiting } from "./act.js";
 import { rowOf } from "./queue.js";
 
 const ACTS = {
@@ -12,7 +13,7 @@ const ACTS = {
   now: ["Run all now", "become due at once", "Run them now"],
   cancel: ["Cancel all", "are removed and will not run, except those that a worker has at that moment", "Cancel them"],
   delete: ["Delete all", "are removed for good", "Delete them"],
-  move: ["Move all", "go to the other queue with their options, except those that a worker has, recurring ones and those with steps", "Move them"],
+  move: ["Move all", "go to the other queue with their options and no attempts used, except those that a worker has, recurring ones, those with steps or a successor, those that wait for a signal, and those that blocked jobs wait for", "Move them"],
 };
 const OF = { delayed: ["now", "move", "cancel"], ready: ["move", "cancel"], reserved: ["delete"], dead: ["kick", "move", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
 const DANGERS = ["cancel", "delete"];
@@ -59,7 +60,7 @@ function open(key, about, state, what, done) {
     });
     if (task.state === "failed") throw new Error(task.why);
     count = task.found;
-    put(told, count ? `${text.jobs(count)} ${count === 1 ? happens.replace(/^become /, "becomes ").replace(/^are /, "is ").replace(/^go /, "goes ") : happens}.` : "No job matches.");
+    put(told, count ? `${text.jobs(count)} ${count === 1 ? happens.replace(/^become /, "becomes ").replace(/^are /, "is ").replace(/^go /, "goes ") : happens}.${DANGERS.includes(what) && state !== "done" ? tellWaiting(key, "them") : ""}` : "No job matches.");
     meter.hidden = true;
     check();
   }

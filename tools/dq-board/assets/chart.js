@@ -24,11 +24,14 @@ export function chart(on) {
   const legend = h("ul", { class: "legend" });
   const meanings = MEANINGS.map(([name, meaning]) => [name, legend.appendChild(h("li", { class: name, hidden: true }, meaning))]);
   const readout = h("p", { class: "readout" });
+  // Only what keys point at is spoken: the summary changes each second.
+  const spoken = h("p", { class: "hidden", role: "status" });
   const head = h("div", { class: "card-head" }, h("h2", {}, "Past and upcoming jobs"), h("div", { class: "picks" }, group("Scale", scale), group("Zoom", ...steps), group("Time range", ...zooms)));
 
   return {
     drawing,
-    parts: [head, readout, h("div", { class: "drawing" }, drawing), legend],
+    speak: () => put(spoken, readout.textContent),
+    parts: [head, readout, spoken, h("div", { class: "drawing" }, drawing), legend],
     press(zoom, log) {
       zooms.forEach((button, index) => attribute(button, "aria-pressed", ZOOMS[index] === zoom));
       attribute(scale, "aria-pressed", log);

@@ -9,16 +9,16 @@ export const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: [
 const DANGERS = ["cancel", "delete"];
 
 export function choosing(key, state, table, done) {
-  const chosen = new Set();
+  const chosen = new Map();
   const count = h("p", { class: "note", role: "status" });
   const buttons = ACTS[state].map((what) => act.button(act.SEVERAL[what][0], () => act.several(key, what, [...chosen], () => { clear(); done(); }), DANGERS.includes(what)));
   const bar = h("div", { class: "chosen", role: "group", "aria-label": "Selected jobs", hidden: true }, count, ...buttons);
-  const every = h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: () => all(every.checked ? boxes().map((box) => box.value) : []) });
+  const every = h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: () => all(every.checked ? boxes().map((box) => [box.value, box.dataset.state]) : []) });
   const boxes = () => [...table.querySelectorAll("tbody .pick input")];
 
   function all(ids) {
     chosen.clear();
-    for (const id of ids) chosen.add(id);
+    for (const [id, state] of ids) chosen.set(id, state);
     show();
   }
 
@@ -37,11 +37,11 @@ export function choosing(key, state, table, done) {
   return {
     bar,
     head: h("th", { scope: "col", class: "pick" }, every),
-    box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "aria-label": `Select ${job.name}`, onchange: (event) => { chosen[event.target.checked ? "add" : "delete"](job.id); show(); } })),
+    box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "data-state": job.state ?? state, "aria-label": `Select ${job.name}`, onchange: (event) => { if (event.target.checked) chosen.set(job.id, job.state ?? state); else chosen.delete(job.id); show(); } })),
     // A job that no longer exists cannot be chosen.
     keep(ids) {
       const there = new Set(ids);
-      for (const id of chosen) if (!there.has(id)) chosen.delete(id);
+      for (const id of chosen.keys()) if (!there.has(id)) chosen.delete(id);
       show();
     },
     offer: () => table.classList.toggle("choosing", live.state.actions),

@@ -49,3 +49,9 @@ export function list(parent, items, keyOf, make, update) {
   }
   for (const child of old.values()) child.remove();
 }
+
+// Scrolls a narrow strip sideways so that this element is in sight.
+export function centre(strip, element) {
+  const [all, one] = [strip.getBoundingClientRect(), element.getBoundingClientRect()];
+  strip.scrollLeft += one.left + one.width / 2 - (all.left + all.width / 2);
+}

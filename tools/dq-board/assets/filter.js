@@ -3,9 +3,9 @@ import { h } from "./dom.js";
 import { decode } from "./table.js";
 import { millis } from "./text.js";
 
-const PARTS = [["payload", "Payload contains"], ["group", "Group is"], ["reason", "Reason is"]];
+const PARTS = [["payload", "Payload contains"], ["group", "Group is"], ["reason", "Reason contains"]];
 const AGES = [["", "any age"], [60_000, "a minute"], [3_600_000, "an hour"], [86_400_000, "a day"], [604_800_000, "a week"]];
-export const WORDS = ["id", "payload", "group", "reason", "older"];
+export const WORDS = ["id", "payload", "group", "reason", "kind", "older"];
 
 // Whether the address selects only some of the jobs.
 export function isFiltered(about) {
@@ -25,7 +25,8 @@ export function told(about, state) {
   if (about.id) said.push(`with ${shown("id")} in the id`);
   if (about.payload) said.push(`with ${shown("payload")} in the payload`);
   if (about.group) said.push(`of the group ${shown("group")}`);
-  if (about.reason) said.push(`for the reason ${shown("reason")}`);
+  if (about.reason) said.push(`with ${shown("reason")} in the reason`);
+  if (about.kind) said.push(`for the reason ${shown("kind")}`);
   if (about.older) said.push(`for more than ${millis(Number(about.older))}`);
   return said.join(", ");
 }
@@ -54,7 +55,7 @@ export function form(about, state, submit, ...others) {
     if (!more.hidden) fields[0][1].focus();
   } }, "More filters");
   const words = () => {
-    const said = { id: encodeURIComponent(search.value), older: older.value, all: all.checked ? "1" : "" };
+    const said = { id: encodeURIComponent(search.value), older: older.value, all: all.checked ? "1" : "", kind: about.kind };
     for (const [word, input] of fields) said[word] = encodeURIComponent(input.value);
     return Object.entries(said).filter(([, value]) => value).map(([word, value]) => `&${word}=${value}`).join("");
   };

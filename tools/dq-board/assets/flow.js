@@ -1,5 +1,5 @@
 // The jobs around one as a graph: a column for each step; many jobs are counted.
-import { h, put, svg } from "./dom.js";
+import { centre, h, put, svg } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 
@@ -10,7 +10,9 @@ export function flow(key, id) {
   const drawing = svg("svg", { class: "flow", role: "group", "aria-label": "What it is after, and what is after it" });
   const note = h("p", { class: "note" });
   const wrong = h("p", { class: "wrong", role: "alert" });
-  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Before and after"), note), wrong, h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Graph" }, drawing));
+  const strip = h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Graph" }, drawing);
+  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Before and after"), note), wrong, strip);
+  let isCentred = false;
   let followed = null;
   let shown = false;
 
@@ -47,6 +49,13 @@ export function flow(key, id) {
 
   return {
     section,
+    // Once it is on the page.
+    centre() {
+      const here = drawing.querySelector(".here");
+      if (isCentred || !here || !section.isConnected) return;
+      isCentred = true;
+      centre(strip, here);
+    },
     // The graph is asked for only if the job may have one.
     any(job) {
       const there = job.waits.count > 0 || (job.state !== "done" && live.rows.get(key)?.jobs?.[4] > 0);

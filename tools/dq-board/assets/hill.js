@@ -4,8 +4,10 @@ import * as live from "./live.js";
 import { chart, pointer } from "./chart.js";
 import { layout, shape } from "./shape.js";
 import { span } from "./span.js";
+import * as text from "./text.js";
 
-export function hill(parent, key, about, remember) {
+// `limits`: the queue's settings and its pause, as far as they are known.
+export function hill(parent, key, about, remember, limits) {
   const time = span(about);
   let log = about.scale === "log";
   let answer = null;
@@ -16,7 +18,11 @@ export function hill(parent, key, about, remember) {
     draw,
     // In pixels from the left, or null.
     point: (x) => answer && redrawn(() => time.point(answer, x === null ? null : partAt(x))),
-    walk: (by) => answer && redrawn(() => time.walk(answer, by)),
+    walk: (by) => {
+      if (!answer) return;
+      redrawn(() => time.walk(answer, by));
+      it.speak();
+    },
     pick: (name) => asked(() => time.pick(name)),
     usual: () => asked(time.usual),
     show: (from, to) => asked(() => time.show(places().when(from), places().when(to))),
@@ -77,7 +83,7 @@ export function hill(parent, key, about, remember) {
   function draw() {
     const width = wide();
     if (!answer || !width) return;
-    const shaped = shape(answer, width, { ...time.looked(), log, drag: drawn() }, speed.perMs(answer));
+    const shaped = shape(answer, width, { ...time.looked(), log, drag: drawn() }, speed.limited(answer, limits()));
     pressed();
     it.show(shaped, width);
     speed.tell(shaped.verdict);
@@ -89,6 +95,19 @@ export function hill(parent, key, about, remember) {
       watch.disconnect();
     },
   };
+}
+
+// What the queue's limits leave of so many workers. Groups are taken for equally busy: with fewer it is less.
+function limited(workers, ms, { set, row }) {
+  const most = [[workers / ms, ""]];
+  const number = text.full;
+  if (set?.maxreserved) most.push([set.maxreserved / ms, `, as MAXRESERVED ${number(set.maxreserved)} allows`]);
+  if (set?.rate[0]) most.push([set.rate[0] / set.rate[1], `, as RATE ${set.rate.map(number).join(" in ")} ms allows`]);
+  if (set?.groupmax && row.groups) most.push([(set.groupmax * row.groups) / ms, `, at best, as GROUPMAX ${number(set.groupmax)} allows`]);
+  if (set?.grouprate[0] && row.groups) most.push([(set.grouprate[0] / set.grouprate[1]) * row.groups, `, at best, as GROUPRATE ${set.grouprate.map(number).join(" in ")} ms allows`]);
+  const [perMs, why] = most.reduce((least, it) => (it[0] < least[0] ? it : least));
+  const paused = row.paused < 0 ? Infinity : row.paused ? Math.max(row.paused - live.now(), 0) : 0;
+  return { perMs, why, paused };
 }
 
 const OTHERWISE = { workers: 4, ms: 100 };
@@ -105,14 +124,14 @@ function workers(about, changed) {
     typed,
     element: h("div", { class: "ask" }, h("label", { for: "workers" }, "With"), inputs.workers, h("label", { for: "each" }, "workers at"), inputs.ms, h("span", {}, "ms per job"), measured, verdict),
     tell: (words) => put(verdict, words),
-    perMs(answer) {
+    limited(answer, limits) {
       const of = (name) => typed[name] ?? answer.measured?.[name] ?? OTHERWISE[name];
       for (const [name, element] of Object.entries(inputs)) {
         if (document.activeElement !== element && element.value !== String(of(name))) element.value = of(name);
       }
       const own = typed.workers !== null || typed.ms !== null;
       put(measured, own ? "" : answer.measured ? "(as measured)" : "(assumed: nothing was measured yet)");
-      return of("workers") / of("ms");
+      return limited(of("workers"), of("ms"), limits);
     },
   };
 }

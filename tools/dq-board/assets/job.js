@@ -25,7 +25,7 @@ function facts(job) {
     ["State", job.state, TONES[job.state]],
     ["Failed because", given(job.reason), "bad"],
     ["Failed at", given(job.failed, moment)],
-    ["Due", given(job.due, moment)],
+    ["Due", job.due >= text.LAST ? text.until(job.due) : given(job.due, moment)],
     ["Started", given(job.started, moment)],
     ["Finished", given(job.finished, moment)],
     ["Ran for", given(job.ran, text.millis)],
@@ -47,7 +47,7 @@ function facts(job) {
     ["Until", given(rule?.until, moment)],
     ["Skipped if later than", given(rule?.grace, text.millis)],
     ["Spread over", given(rule?.jitter, text.millis)],
-    ["Then runs once more", job.successor ? `with ${text.bytes(job.successor.length)} of payload` : null],
+    ["Then runs once more", job.successor ? `with ${long(job.successor)} of payload` : null],
   ];
   return all.filter(([, value]) => value !== null);
 }
@@ -75,6 +75,12 @@ function shown(payload) {
   return ["text", text.visible(payload.text)];
 }
 
+// Of a result it is only known that there is more.
+function long(it) {
+  if (it.length === null) return `more than ${text.full(it.shown)} bytes`;
+  return `${text.full(it.length)} ${it.length === 1 ? "byte" : "bytes"}`;
+}
+
 // A payload, or a result.
 function content(title) {
   const kind = h("span", { class: "note" });
@@ -87,8 +93,8 @@ function content(title) {
       // What the user has folded stays folded until it changes.
       if (last === (last = JSON.stringify(it))) return;
       const [as, told, folding] = shown(it);
-      const cut = it.shown < it.length ? `, the first ${text.full(it.shown)} of them` : "";
-      put(kind, `${as}, ${text.full(it.length)} ${it.length === 1 ? "byte" : "bytes"}${cut}`);
+      const cut = it.shown === it.length ? "" : `, the first ${text.full(it.shown)} of them`;
+      put(kind, `${as}, ${long(it)}${cut}`);
       if (folding) body.replaceChildren(folding);
       else put(body, told);
     },
@@ -142,6 +148,7 @@ export function job(main, about, env) {
     line.show(last);
     const sections = [["life", line.section, line.any(last)], ["graph", graph.section, graph.any(last)], ["facts", all, true], ["result", result.section, last.result], ["before", before.section, before.any(last)], ["behind", behind.section, behind.any(last)], ["payload", payload.section, true]];
     list(body, sections.filter(([, , there]) => there), ([name]) => name, ([, section]) => section);
+    graph.centre();
     list(fields, facts(last), ([title]) => title, ([title]) => h("div", {}, h("dt", {}, title), h("dd", {})), (row, [, value, tone]) => put(row.lastChild, value, tone ?? ""));
   }
 

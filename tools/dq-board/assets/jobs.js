@@ -45,10 +45,10 @@ const NONE = {
 function reasons(key, about) {
   const nav = h("nav", { class: "reasons", "aria-label": "Reasons" });
   const here = `jobs?queue=${key}&state=dead`;
-  const current = decode(about.reason);
+  const current = decode(about.kind);
   const followed = live.follow((signal) => live.look("died", `queue=${key}`, signal), (answer) => {
     if (!answer) return;
-    const links = answer.reasons.map(([reason, jobs]) => [reason, jobs, `${here}&reason=${encodeURIComponent(reason)}`]);
+    const links = answer.reasons.map(([reason, jobs]) => [reason, jobs, `${here}&kind=${encodeURIComponent(reason)}`]);
     if (current) links.unshift(["All reasons", null, here]);
     nav.replaceChildren(...links.map(([reason, jobs, href]) => h("a", { href, title: reason, "aria-current": reason === current ? "true" : undefined }, h("span", {}, reason), jobs === null ? null : h("b", {}, text.count(jobs)))));
     if (answer.kinds > answer.reasons.length) nav.append(h("span", { class: "note" }, `and ${text.full(answer.kinds - answer.reasons.length)} more`));

@@ -3,9 +3,10 @@ import { h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 
-// The due time of a job that waits for a signal without a limit.
-const LAST = 4_398_046_511_103;
 const MADE = /^(\d{12,14})-\d+$/;
+
+// Until what follows nothing is known yet.
+const NOTHING = "nothing";
 
 // Moments of one job: when, what, how it is painted, and what follows until the next one.
 export function moments(job, seen, now) {
@@ -21,7 +22,7 @@ export function moments(job, seen, now) {
   const failed = (what, then) => add(job.failed, `${what}${job.reason ? `: ${job.reason}` : ""}`, "bad", then);
   const again = job.failed !== null && !over && job.failed < (job.due ?? 0);
   if (again) failed("attempt failed", "waits {} for its next attempt");
-  if (job.due !== null && job.due < LAST) add(job.due, "due", job.due > now ? "coming" : "", job.state === "ready" ? "waits {} for a worker" : "late by {}");
+  if (job.due !== null && job.due < text.LAST) add(job.due, "due", job.due > now ? "coming" : "", job.due > now ? NOTHING : job.state === "ready" ? "waits {} for a worker" : "late by {}");
   if (job.failed !== null && !over && !again) failed("attempt failed", "waits {} for its next attempt");
   if (job.started !== null) add(job.started, `delivered, ${attempt}`, "", job.state === "done" ? "ran for {}" : "runs for {}");
   if (job.state === "dead") failed("died", "");
@@ -34,6 +35,7 @@ export function moments(job, seen, now) {
 
 // Of what took less than a millisecond only "in time" is worth showing.
 function lasting(what, ms) {
+  if (what === NOTHING) return "";
   if (ms < 1) return what === "late by {}" ? "on time" : "";
   return (what || "{}").replace("{}", text.millis(ms));
 }

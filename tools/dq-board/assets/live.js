@@ -1,7 +1,7 @@
 // The stream of the reader: all queues, and then their changes. And the questions that views ask besides.
 
 export const rows = new Map();
-export const state = { head: null, actions: false, user: null, session: false, server: null, tab: 0, link: "new", behind: 0, held: false };
+export const state = { head: null, may: false, actions: false, isReplica: false, user: null, session: false, server: null, tab: 0, link: "new", behind: 0, held: false };
 const listeners = new Set();
 
 export function listen(listener) {
@@ -13,6 +13,11 @@ function tell() {
   for (const listener of listeners) listener();
 }
 
+// Whether the node of this row does not answer: its figures are old.
+export function isDown(row) {
+  return Boolean(state.head?.nodes.find((node) => node.name === row.node)?.down);
+}
+
 // The time by the servers' clock.
 export function now() {
   return Date.now() + state.behind;
@@ -21,7 +26,7 @@ export function now() {
 function take(message) {
   if (message.kind === "hello") {
     state.tab = message.tab;
-    state.actions = message.actions;
+    state.may = message.actions;
     state.user = message.user;
     state.session = message.session;
     state.server = message.server;
@@ -32,6 +37,9 @@ function take(message) {
   for (const row of message.rows) rows.set(row.key, row);
   for (const key of message.gone) rows.delete(key);
   state.head = message.head;
+  // A replica would refuse every action.
+  state.isReplica = state.head.nodes.length > 0 && state.head.nodes.every((node) => node.role === "slave");
+  state.actions = state.may && !state.isReplica;
   state.behind = message.now - Date.now();
 }
 

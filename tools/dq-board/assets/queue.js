@@ -1,5 +1,5 @@
 // One queue: its figures, its hill, its settings; and the head that its other pages share.
-import { h, put } from "./dom.js";
+import { centre, h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -33,6 +33,7 @@ export function head(main, key, current, env) {
   main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), tabs);
   env.trail.append(h("a", { href: "./" }, "Queues"));
   let actions = null;
+  let isCentred = false;
   const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["recurring", `recurring?queue=${key}`], ["groups", `groups?queue=${key}`]].map(([id, href]) => {
     const count = h("span", { class: "count" });
     const link = h("a", { href, "aria-current": id === current ? "page" : undefined }, id.charAt(0).toUpperCase() + id.slice(1), " ", count);
@@ -49,6 +50,11 @@ export function head(main, key, current, env) {
     for (const [id, count] of links) {
       const number = STATES.includes(id) ? row.jobs[STATES.indexOf(id)] : row[id];
       put(count, number === undefined ? "" : text.count(number), id === "dead" && number ? "bad" : "");
+    }
+    if (!isCentred && live.state.head) {
+      isCentred = true;
+      const here = tabs.querySelector("[aria-current]");
+      if (here) centre(tabs, here);
     }
     const wanted = live.state.actions ? `${row.paused !== 0} ${row.jobs[3] > 0}` : "";
     if (wanted === actions) return;
@@ -123,7 +129,8 @@ export function queue(main, about, env) {
   const figures = h("section", { class: "figures", "aria-label": "Figures" });
   const tiles = TILES.map(([title]) => tile(figures, title));
   main.append(figures);
-  const chart = hill(main, key, about, (words) => env.put("queue", { queue: key, ...words }));
+  let set = null;
+  const chart = hill(main, key, about, (words) => env.put("queue", { queue: key, ...words }), () => ({ set, row: rowOf(key) }));
   const totals = h("dl", { class: "facts" });
   const settings = h("dl", { class: "facts" });
   const wrong = h("p", { class: "wrong", role: "alert" });
@@ -132,7 +139,6 @@ export function queue(main, about, env) {
     h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Settings")), settings, wrong)));
   const numbers = facts(totals, TOTALS);
   const values = facts(settings, SETTINGS.map(([title]) => title));
-  let set = null;
   const followed = live.follow((signal) => live.look("queue", `queue=${key}`, signal), (answer, error) => {
     put(wrong, error ?? "");
     if (!answer) return;

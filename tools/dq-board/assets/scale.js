@@ -19,18 +19,20 @@ export function axis(most, log) {
 }
 
 // When the backlog is done: `due` jobs now, then those of each part, at so many per millisecond.
-export function drained(due, parts, span, perMs) {
+export function drained(due, parts, span, perMs, from = 0) {
   const width = span / parts.length;
   let left = due;
-  let longest = due / perMs;
-  let done = due > 0 ? Math.min(due / perMs, width) : 0;
+  let longest = due ? from + due / perMs : 0;
+  let done = due > 0 ? Math.min(from + due / perMs, width) : 0;
   parts.forEach((count, index) => {
     left += count;
+    const idle = Math.max(from - index * width, 0);
+    const works = Math.max(width - idle, 0);
     if (count > 0 || left > 0) {
-      longest = Math.max(longest, left / perMs);
-      done = index * width + Math.min(left / perMs, width);
+      longest = Math.max(longest, idle + left / perMs);
+      done = index * width + Math.min(idle + left / perMs, width);
     }
-    left = Math.max(left - perMs * width, 0);
+    left = Math.max(left - perMs * works, 0);
   });
-  return { done: left > 0 ? span + left / perMs : done, left, longest };
+  return { done: left > 0 ? Math.max(span, from) + left / perMs : done, left, longest };
 }

@@ -26,8 +26,8 @@ export function layout(answer, width) {
 }
 
 // `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and selected; `perMs`: jobs that the
-// workers do per ms.
-export function shape(answer, width, looked, perMs) {
+// workers do per ms, what limits them, and for how long the queue is paused.
+export function shape(answer, width, looked, { perMs, why, paused }) {
   const { dues, each, past } = answer;
   const place = layout(answer, width);
   // Jobs due already are drawn at now, if that is in the chart.
@@ -37,9 +37,9 @@ export function shape(answer, width, looked, perMs) {
   const scaled = axis(cut ? others : Math.max(others, ready, 1), looked.log);
   const level = (value) => (FLOOR - scaled.at(value) * (FLOOR - HEAD)).toFixed(1);
   const span = dues.length * each;
-  const result = drained(ready, dues, span, perMs);
+  const result = drained(ready, dues, span, perMs, paused);
   const total = ready + sum(dues);
-  const view = { answer, looked, perMs, ...place, ready, cut, scaled, level, span, line: perMs * each, result, total };
+  const view = { answer, looked, perMs, why, paused, ...place, ready, cut, scaled, level, span, line: perMs * each, result, total };
   const summary = summed(view);
   return {
     paths: paths(view),
@@ -135,7 +135,8 @@ function partTold(view, index) {
   const near = Math.min(reach(view), each * 20);
   const times = `${range ? text.at(begin) : text.short(begin, near)} to ${text.short(begin + each, near)}`;
   if (index >= past.length) return `${times}: ${text.jobs(dues[index - past.length])} due, of ${text.count(Math.round(line))} that the workers can handle`;
-  const died = failed?.[index] ? `, ${text.full(failed[index])} failed` : "";
+  const failures = Math.round(failed?.[index] ?? 0);
+  const died = failures ? `, ${text.full(failures)} failed` : "";
   const lateBy = late?.[index] ? `, 99 % at most ${text.micros(late[index])} late` : "";
   return `${times}: ${text.jobs(Math.round(past[index]))} delivered${died}${lateBy}`;
 }
@@ -156,9 +157,10 @@ function summed(view) {
   return `${start}: ${delivered}. The next ${zoom}: ${due}.`;
 }
 
-function sentence({ answer: { now }, perMs, span, total, result: { done, left, longest } }) {
+function sentence({ answer: { now }, perMs, why, paused, span, total, result: { done, left, longest } }) {
   if (!total) return "there is nothing to do.";
-  const rate = `${text.rate(perMs * 1000)} a second`;
+  if (paused === Infinity) return "the queue is paused: nothing is delivered until it is resumed.";
+  const rate = `${text.rate(perMs * 1000)} a second${why}`;
   if (left > 0) return `${rate}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
   const wait = longest < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(longest)}`;
   return `${rate}: this peak is cleared by ${text.at(now + done)}; ${wait}.`;

@@ -50,6 +50,7 @@ function next(due) {
 
 export function badge(row) {
   if (row.refusal) return [row.refusal, "bad"];
+  if (live.isDown(row)) return ["not reachable", "bad"];
   if (row.gone) return ["gone", "quiet"];
   if (!row.paused) return ["", ""];
   return [row.paused < 0 ? "paused" : `paused, ${text.millis(Math.max(row.paused - live.now(), 0))} left`, "warn"];
@@ -59,7 +60,7 @@ export function badge(row) {
 function trouble(row) {
   if (!row.jobs) return row.refusal ? 7 : 0;
   const tones = [oldest(row.oldest)[1], lateness(row.late[1])[1]];
-  const bad = [row.jobs[3] > 0, Boolean(row.refusal), tones[0] === "bad", tones[1] === "bad", row.paused !== 0, tones[0] === "warn", tones[1] === "warn"].indexOf(true);
+  const bad = [row.jobs[3] > 0, Boolean(row.refusal) || live.isDown(row), tones[0] === "bad", tones[1] === "bad", row.paused !== 0, tones[0] === "warn", tones[1] === "warn"].indexOf(true);
   return bad < 0 ? 0 : 8 - bad + (bad === 0 ? 1 - 1 / (1 + row.jobs[3]) : 0);
 }
 
@@ -214,7 +215,7 @@ function fill(line, row, index) {
   attribute(line.link, "title", row.name);
   put(line.mark, row.db === undefined ? badge(row)[0] : `db ${row.db} ${badge(row)[0]}`, badge(row)[1]);
   attribute(line.element, "aria-rowindex", index + 2);
-  line.element.classList.toggle("old", Boolean(row.gone));
+  line.element.classList.toggle("old", Boolean(row.gone) || live.isDown(row));
   COLUMNS.forEach((column, place) => {
     if (column.id === "trend") trend(line.cells[place].firstChild, row.trend);
     else if (column.show) put(line.cells[place], ...(row.jobs ? column.show(row) : ["", ""]));

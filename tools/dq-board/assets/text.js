@@ -54,7 +54,11 @@ export function millis(ms) {
   return `${Math.floor(seconds / 31_536_000)} years`;
 }
 
+// The due of a job that waits for a signal without a limit.
+export const LAST = 4_398_046_511_103;
+
 export function until(instant, now) {
+  if (instant >= LAST) return "when its signal comes";
   const ahead = instant - now;
   if (Math.abs(ahead) < 1000) return "now";
   return ahead > 0 ? `in ${millis(ahead)}` : `${millis(-ahead)} ago`;
@@ -64,6 +68,7 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
 export function at(instant) {
+  if (instant >= LAST) return "no time";
   const date = new Date(instant);
   if (Number.isNaN(date.getTime())) return String(instant);
   return `${day.format(date)}, ${clock.format(date)}`;

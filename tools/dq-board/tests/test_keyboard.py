@@ -22,6 +22,28 @@ FOCUSED = """() => {
 
 
 class Keyboard(BoardTest):
+    def test_arrow_keys_on_a_chart_are_spoken_and_back_leads_to_the_place(self):
+        server = self.server()
+        for number in range(60):
+            server.client.execute_command("DQ.ADD", "q", f"job:{number:02}", "x", "DELAY", 60_000 * (number + 1))
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".readout")).to_contain_text("jobs due")
+        page.locator("svg.hill").focus()
+        page.keyboard.press("ArrowRight")
+        expect(page.locator(".card [role=status]").first).to_contain_text(" to ")
+        page.goto(board.url + "jobs?queue=0:q&state=delayed")
+        job = page.get_by_role("link", name="job:45")
+        job.scroll_into_view_if_needed()
+        place = page.evaluate("scrollY")
+        self.assertGreater(place, 300)
+        job.click()
+        expect(page.get_by_label("Payload")).to_be_visible()
+        page.go_back()
+        page.wait_for_function("(place) => Math.abs(scrollY - place) < 2", arg=place)
+        self.assertEqual(page.wrong, [])
+
     def reach(self, page):
         """Presses Tab through the whole page: which usable elements got the focus, and whether it was visible."""
         page.keyboard.press("p")  # what is refreshed may be made anew

@@ -14,6 +14,27 @@ class Life(BoardTest):
             client.execute_command("DQ.ACK", "q", "RESULTS", id, token, ack["result"])
         return token
 
+    def test_what_is_not_late_is_not_called_so(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.ADD", "q", "later", "x", "DELAY", HOUR, "TTL", 4 * HOUR)
+        client.execute_command("DQ.ADD", "q", "signal", "x")
+        token = self.take(client, "signal")
+        client.execute_command("DQ.NACK", "q", "signal", "TOKEN", token, "SILENT", "AWAIT", "paid")
+        page = self.window()
+        board = self.board(server, "--allow-actions")
+        page.goto(board.url + "job?queue=0:q&id=later")
+        expect(page.locator(".life b")).to_have_text(["now", "due", "expires"])
+        self.assertNotIn("late by", page.locator(".life").inner_text())
+        page.goto(board.url + "jobs?queue=0:q&state=delayed")
+        expect(page.locator("tbody tr").filter(has_text="signal")).to_contain_text("when its signal comes")
+        page.goto(board.url + "job?queue=0:q&id=signal")
+        expect(page.locator(".facts")).to_contain_text("when its signal comes")
+        page.get_by_role("button", name="Run now").click()
+        expect(page.get_by_role("dialog")).to_contain_text("signal becomes due at once, without its signal.")
+        self.assertNotIn("years", page.locator("body").inner_text())
+        self.assertEqual(page.wrong, [])
+
     def test_a_line_of_time(self):
         server = self.server()
         client = server.client

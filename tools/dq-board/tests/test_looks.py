@@ -10,7 +10,7 @@ import demo
 import redis
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support import PATIENCE_S, BoardTest, cell, row
+from support import PATIENCE_S, BoardTest, cell, row, wait_until
 
 # The rules of axe that a theme can break.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
@@ -34,6 +34,11 @@ class Living(BoardTest):
             expect(row(page, name)).to_be_visible()
         expect(cell(page, "webhooks", "out")).not_to_have_text("0")
         expect(cell(page, "mails", "delayed")).to_have_text(re.compile(r"3,000|2,\d\d\d"))
+        # What the workers do succeeds, but for the calls that are to fail.
+        for name in ["webhooks", "exports", "schedules"]:
+            wait_until(f"{name} are done", lambda it=name: dict(server.client.execute_command("DQ.STATS", it))[b"acked"] > 0)
+        webhooks = dict(server.client.execute_command("DQ.STATS", "webhooks"))
+        self.assertLess(webhooks[b"nacked"], 2 * webhooks[b"acked"] + 10)
         page.goto(board.url + "groups?queue=0:exports")
         expect(page.get_by_role("cell", name="acme", exact=True)).to_be_visible()
         page.goto(board.url + "recurring?queue=0:schedules")
@@ -48,7 +53,7 @@ class Looks(BoardTest):
         "queues": ("", "[data-line]"),
         "queue": ("queue?queue=0:order-timeouts&workers=3&ms=900", ".hill .ahead[d^=M]"),
         "dead": ("jobs?queue=0:mails&state=dead", "tbody tr"),
-        "reason": ("jobs?queue=0:mails&state=dead&reason=mailbox%20full", "tbody tr"),
+        "reason": ("jobs?queue=0:mails&state=dead&kind=mailbox%20full", "tbody tr"),
         "delayed": ("jobs?queue=0:order-timeouts&state=delayed", "tbody tr"),
         "job": ("job?queue=0:mails&id=bounced-1", ".facts div"),
         "done": ("jobs?queue=0:reports&state=done", "tbody tr"),
@@ -87,6 +92,31 @@ class Looks(BoardTest):
         page.goto(locked.url)
         expect(page.get_by_label("Password")).to_be_visible()
         self.check(axe, page, "sign in")
+
+    def test_what_is_current_is_in_sight(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "DONELEN", 9)
+        for id, after in [("a", None), ("b", "a"), ("c", "b"), ("d", "c")]:
+            client.execute_command("DQ.ADD", "q", id, "x", *(["AFTER", 1, after] if after else []))
+        token = client.execute_command("DQ.POP", "q")[2]
+        client.execute_command("DQ.STEP", "q", "a", token, "s" * 250, "done")
+        board = self.board(server)
+        phone = self.window(viewport={"width": 360, "height": 740})
+        in_sight = "(it) => { const box = it.getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth; }"
+        phone.goto(board.url + "groups?queue=0:q")
+        wait_until("the tab is in sight", lambda: phone.locator(".tabs [aria-current]").evaluate(in_sight))
+        phone.goto(board.url + "job?queue=0:q&id=d")
+        wait_until("the job is in sight", lambda: phone.locator(".flow .here rect").evaluate(in_sight))
+        phone.goto(board.url + "job?queue=0:q&id=a")
+        expect(phone.locator(".steps li")).to_be_visible()
+        self.assertFalse(phone.evaluate("document.documentElement.scrollWidth > innerWidth"))
+        forced = self.window(forced_colors="active")
+        forced.goto(board.url + "groups?queue=0:q")
+        expect(forced.locator(".tabs [aria-current]")).to_be_visible()
+        lines = forced.locator(".tabs a").evaluate_all("all => all.map((it) => [it.hasAttribute('aria-current'), getComputedStyle(it).borderBottomColor])")
+        self.assertNotIn(dict(lines)[True], [colour for current, colour in lines if not current])
+        self.assertEqual(phone.wrong + forced.wrong, [])
 
     def check(self, axe, page, what, rules=None):
         found = axe.run(page, options={"resultTypes": ["violations"], **(rules or {})})

@@ -179,6 +179,22 @@ class Pages(BoardTest):
         self.assertLess(heights["due"], heights["ahead"])
         self.assertEqual(page.wrong, [])
 
+    def test_the_forecast_knows_what_holds_a_queue_back(self):
+        server = self.server()
+        client = server.client
+        for number in range(100):
+            client.execute_command("DQ.ADD", "q", f"job-{number}", "x", "GROUP", f"g{number % 2}")
+        page = self.window()
+        verdict = page.locator(".verdict")
+        page.goto(self.board(server).url + "queue?queue=0:q&workers=10&ms=1000")
+        expect(verdict).to_contain_text("10 a second: this peak")
+        for settings, said in [(["MAXRESERVED", 5], "5.0 a second, as MAXRESERVED 5 allows:"), (["GROUPMAX", 1], "2.0 a second, at best, as GROUPMAX 1 allows:"), (["RATE", 1, 1000], "1.0 a second, as RATE 1 in 1,000 ms allows:")]:
+            client.execute_command("DQ.CFGSET", "q", *settings)
+            expect(verdict).to_contain_text(said)
+        client.execute_command("DQ.PAUSE", "q")
+        expect(verdict).to_have_text("the queue is paused: nothing is delivered until it is resumed.")
+        self.assertEqual(page.wrong, [])
+
     def test_the_workers_are_those_that_were_measured(self):
         server = self.server()
         client = server.client

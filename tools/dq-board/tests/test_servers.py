@@ -8,7 +8,7 @@ import demo
 import redis
 import trustme
 from playwright.sync_api import expect
-from support import BoardTest, Encrypted, Server, cell, free_port, wait_until
+from support import BoardTest, Encrypted, Server, cell, free_port, row, wait_until
 
 
 class SentinelServer(Server):
@@ -54,6 +54,8 @@ class Servers(BoardTest):
         first.process.kill()
         first.process.wait()
         expect(page.locator("#trouble")).to_contain_text("cannot be reached")
+        expect(row(page, "bar")).to_contain_text("not reachable")
+        self.assertNotIn("not reachable", row(page, "foo").inner_text())
         expect(cell(page, "foo", "ready")).to_have_text("1")
         replica.client.execute_command("CLUSTER", "FAILOVER", "TAKEOVER")
         wait_until("the replica is a master", lambda: replica.client.info("replication")["role"] == "master")
@@ -66,6 +68,19 @@ class Servers(BoardTest):
         page.get_by_role("button", name="Cancel it").click()
         expect(page.locator("#said")).to_have_text("Cancelled.")
         self.assertEqual(replica.client.execute_command("DQ.LEN", "bar"), 1)
+        self.assertEqual(page.wrong, [])
+
+    def test_a_replica_offers_no_action(self):
+        master, replica = self.server(), self.server()
+        master.client.execute_command("DQ.ADD", "q", "job", "x")
+        replica.client.execute_command("REPLICAOF", "127.0.0.1", master.port)
+        wait_until("the replica has it", lambda: replica.client.info("keyspace").get("db0", {}).get("keys") == 1)
+        page = self.window()
+        page.goto(self.board(replica, "--allow-actions").url + "queue?queue=0:q")
+        expect(page.locator("#server")).to_contain_text("a replica: to look at only")
+        expect(page.locator(".actions button")).to_have_count(0)
+        replica.client.execute_command("REPLICAOF", "NO", "ONE")
+        expect(page.locator(".actions button").first).to_be_visible()
         self.assertEqual(page.wrong, [])
 
     def test_all_masters_of_a_cluster_as_one(self):

@@ -12,8 +12,10 @@ pub struct Filter {
     id: Vec<u8>,
     payload: Vec<u8>,
     group: Vec<u8>,
-    /// The reason as `reasons` words it.
+    /// A part of the reason.
     reason: String,
+    /// The reason as `reasons` words it.
+    kind: String,
     older_ms: Option<u64>,
 }
 
@@ -35,6 +37,7 @@ impl Filter {
             payload: word("payload").to_owned(),
             group: word("group").to_owned(),
             reason: text("reason")?.to_owned(),
+            kind: text("kind")?.to_owned(),
             older_ms,
         })
     }
@@ -62,7 +65,7 @@ impl Filter {
 
     /// Whether the server cannot apply all of it, so that jobs must be read.
     pub fn needs_jobs(&self) -> bool {
-        !self.reason.is_empty() || self.older_ms.is_some()
+        !self.reason.is_empty() || !self.kind.is_empty() || self.older_ms.is_some()
     }
 
     /// Adds what the server itself can filter by.
@@ -84,11 +87,14 @@ impl Filter {
     /// Whether a job matches. The payload is not compared, as only its beginning was read.
     pub fn fits(&self, job: &Job, now_ms: i64) -> bool {
         let of_group = || job.group.as_ref() == Some(&self.group);
-        let for_reason = || reasons::of(job.reason.as_deref()) == self.reason;
+        let reason = || job.reason.as_deref().map(escape::line);
+        let for_reason = || reason().is_some_and(|it| it.contains(&self.reason));
+        let of_kind = || reasons::of(job.reason.as_deref()) == self.kind;
         self.state.is_none_or(|state| state.word() == job.state)
             && contains(&job.id, &self.id)
             && (self.group.is_empty() || of_group())
             && (self.reason.is_empty() || for_reason())
+            && (self.kind.is_empty() || of_kind())
             && self.older_ms.is_none_or(|ms| {
                 let since = job.since_ms();
                 since.is_some_and(|since| now_ms.saturating_sub(since) >= ms as i64)
@@ -103,7 +109,8 @@ impl Filter {
             some(&self.id).map(|part| format!("id contains {}", name(part))),
             some(&self.payload).map(|part| format!("payload contains {}", name(part))),
             some(&self.group).map(|group| format!("group {}", name(group))),
-            some(self.reason.as_bytes()).map(|_| format!("reason {}", self.reason)),
+            some(self.reason.as_bytes()).map(|_| format!("reason contains {}", self.reason)),
+            some(self.kind.as_bytes()).map(|_| format!("reason {}", self.kind)),
             self.older_ms
                 .map(|ms| format!("older than {}", units::millis(ms))),
         ];

@@ -19,14 +19,26 @@ fn pattern(reason: &str) -> String {
             continue;
         }
         if !word.is_empty() {
-            let kept = is_status(&word, &before) || !is_number(&word);
-            shown.push_str(if kept { &word } else { "#" });
+            match is_status(&word, &before) {
+                true => shown.push_str(&word),
+                false => shown.push_str(&numbered(&word)),
+            }
             before = std::mem::take(&mut word);
         }
         shown.push(letter);
     }
     shown.pop();
     shown
+}
+
+/// The word, or `#`; of a name with a number only the number: `worker-296`.
+fn numbered(word: &str) -> String {
+    if is_number(word) {
+        return "#".to_owned();
+    }
+    let many = |part: &&str| part.len() >= 3 && part.bytes().all(|it| it.is_ascii_digit());
+    let part = |part| if many(&part) { "#" } else { part };
+    word.split('-').map(part).collect::<Vec<_>>().join("-")
 }
 
 /// A number, also with its unit (`12s`), or an id: `7f3a-90c1` and `order-70123`, not `utf-8`.
@@ -37,11 +49,22 @@ fn is_number(word: &str) -> bool {
     digits >= 4 || (starts && others <= 2 && digits > 0)
 }
 
-/// `HTTP 404`, `status 503`, `550 no such user`: three digits at the beginning, or after one of these words.
+/// `HTTP 404`, `status 503`, `550 no such user`: three digits at the beginning, or after one of these words; after `code`
+/// and `error` only those that HTTP has.
 fn is_status(word: &str, before: &str) -> bool {
     let three = word.len() == 3 && word.bytes().all(|it| it.is_ascii_digit());
-    let names = ["http", "status", "code", "error", "smtp"];
-    three && (before.is_empty() || names.contains(&before.to_ascii_lowercase().as_str()))
+    let of_http = || {
+        matches!(
+            word.parse(),
+            Ok(200..=208 | 300..=308 | 400..=431 | 451 | 499..=511)
+        )
+    };
+    three
+        && match before.to_ascii_lowercase().as_str() {
+            "" | "http" | "status" | "smtp" => true,
+            "code" | "error" => of_http(),
+            _ => false,
+        }
 }
 
 #[cfg(test)]
@@ -59,6 +82,11 @@ mod tests {
             ("no answer within 5 s", "no answer within # s"),
             ("row 12 of 345", "row # of #"),
             ("status 503", "status 503"),
+            ("status code 503", "status code 503"),
+            (
+                "declined by acquirer-296, code 189",
+                "declined by acquirer-#, code #",
+            ),
             ("550 no such user", "550 no such user"),
             ("utf-8 expected, v2", "utf-8 expected, v2"),
             ("", ""),
