@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dq_watch::model::QueueKey;
-use dq_watch::read::acts::Act;
-use dq_watch::read::reply;
+use dq_watch::read::acts::{Act, Job, OnJob};
 use serde_json::{json, Value as Json};
 use tokio::sync::watch;
 
@@ -27,7 +26,7 @@ const AT_ONCE: usize = 8;
 pub struct Order {
     pub key: QueueKey,
     pub filter: Filter,
-    pub act: Option<Act>,
+    pub act: Option<OnJob>,
 }
 
 #[derive(Default)]
@@ -158,7 +157,7 @@ impl Tasks {
             };
             step.ids.retain(|id| seen.insert(hashes.hash_one(id)));
             let changed = match &order.act {
-                Some(act) if !step.ids.is_empty() => self.act(&order.key, act, &step.ids).await,
+                Some(act) if !step.ids.is_empty() => self.act(order, act, &step.ids).await,
                 _ => Ok(0),
             };
             {
@@ -177,17 +176,16 @@ impl Tasks {
         }
     }
 
-    async fn act(&self, key: &QueueKey, act: &Act, ids: &[Vec<u8>]) -> Result<u64, Failure> {
-        let commands = act.of_jobs(&key.name, ids);
-        let commands = commands.ok_or_else(|| Failure::asked("That is not done to jobs."))?;
-        let said = self.board.looker.change(key.clone(), commands).await?;
-        let mut changed = 0;
-        for value in &said {
-            if let Some(refused) = views::refusal(value) {
-                return Err(refused);
-            }
-            changed += reply::int(value).unwrap_or(0).max(0) as u64;
-        }
-        Ok(changed)
+    async fn act(&self, order: &Order, what: &OnJob, ids: &[Vec<u8>]) -> Result<u64, Failure> {
+        let job = |id: &Vec<u8>| Job {
+            id: id.clone(),
+            state: order.filter.state,
+        };
+        let act = Act::OnJobs {
+            what: what.clone(),
+            jobs: ids.iter().map(job).collect(),
+        };
+        let done = self.board.looker.act(order.key.clone(), act).await?;
+        Ok(done.changed)
     }
 }

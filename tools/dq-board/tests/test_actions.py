@@ -98,7 +98,7 @@ class Actions(BoardTest):
         page.locator(".chosen").get_by_role("button", name="Delete").click()
         client.execute_command("DQ.DEL", "q", "job:7")
         page.get_by_role("button", name="Delete them").click()
-        expect(page.locator("#said")).to_have_text("Changed 1 of 2 jobs.")
+        expect(page.locator("#said")).to_have_text("Changed 1 of 2 jobs: the job no longer exists.")
         expect(page.locator("tbody tr")).to_have_count(8)
         expect(page.locator(".chosen")).to_be_hidden()
         self.assertEqual(client.execute_command("DQ.LEN", "q", "DEAD"), 8)
@@ -113,6 +113,14 @@ class Actions(BoardTest):
         page.goto(self.board(server).url + "jobs?queue=0:q&state=ready")
         expect(page.locator("tbody tr")).to_have_count(1)
         expect(page.locator("tbody .pick")).to_be_hidden()
+
+    def test_a_purge_says_that_rules_go_too(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "report", "x", "EVERY", HOUR)
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url + "jobs?queue=0:q&state=delayed")
+        page.locator(".actions").get_by_role("button", name="Purge").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Recurring jobs among them go with their rules")
 
     def test_a_purge_wants_the_name_typed(self):
         server = self.server()

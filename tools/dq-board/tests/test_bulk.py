@@ -155,7 +155,95 @@ class Bulk(BoardTest):
         # Jobs move only to queues that the board shows.
         bound = self.board(server, "--allow-actions", "--queue", "q")
         self.assertEqual(self.run_task(bound, act="move", filter="state=dead", to="other"), 403)
-        self.assertEqual(post(bound.url + "api/act", {"queue": "0:q", "act": "move", "id": "job%3A0", "to": "other"})[0], 403)
+        self.assertEqual(post(bound.url + "api/act", {"queue": "0:q", "act": "move", "id": "job%3A0", "state": "dead", "to": "other"})[0], 403)
+        self.assertEqual(page.wrong, [])
+
+    def test_what_is_no_longer_in_its_state_is_left_alone(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "DONELEN", 100)
+        die(client, "q", 4)
+        board = self.board(server, "--allow-actions")
+        page = self.window()
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        expect(page.locator("tbody tr")).to_have_count(4)
+        page.get_by_label("Select all on this page").check()
+        page.locator(".chosen").get_by_role("button", name="Retry", exact=True).click()
+        # Meanwhile one is done, one is retried, and one dies no more.
+        client.execute_command("DQ.KICK", "q", "IDS", 3, "job:0", "job:1", "job:2")
+        client.execute_command("DQ.POP", "q", "ID", "job:0")
+        client.execute_command("DQ.ACK", "q", "job:0")
+        client.execute_command("DQ.POP", "q", "ID", "job:1")
+        page.get_by_role("button", name="Retry them").click()
+        expect(page.locator("#said")).to_have_text(re.compile("Changed 1 of 4 jobs: the job is (done|reserved|ready) now, not dead"))
+        states = [dict(client.execute_command("DQ.GET", "q", f"job:{number}"))[b"state"] for number in range(4)]
+        self.assertEqual(states, [b"done", b"reserved", b"ready", b"ready"])
+        one = {"queue": "0:q", "act": "delete", "id": "job%3A0", "state": "dead"}
+        self.assertEqual(json.loads(post(board.url + "api/act", one)[2])["done"], "nothing done: the job is done now, not dead")
+        self.assertEqual(post(board.url + "api/act", {**one, "state": ""})[0], 400, "a state must be named")
+        self.assertIsNotNone(client.execute_command("DQ.GET", "q", "job:0"))
+        self.assertEqual(page.wrong, [])
+
+    def test_all_that_match_are_compared_at_the_server(self):
+        server = self.server()
+        client = server.client
+        die(client, "q", 300)
+        board = self.board(server, "--allow-actions")
+        # The board has read the jobs, and its change waits, when another client retries some of them.
+        client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+        number, _ = self.begin(board, act="delete", filter="state=dead", typed="q")
+        wait_until("the script waits", lambda: any(it["cmd"] == "eval" for it in client.client_list()))
+        with ThreadPoolExecutor(1) as other:
+            # A transaction that has waited for as long runs first or last, but whole.
+            kicked = other.submit(client.execute_command, "DQ.KICK", "q", "IDS", 2, "job:0", "job:299")
+            wait_until("the retry waits too", lambda: sum(it["cmd"] == "dq.kick" for it in client.client_list()))
+            client.execute_command("CLIENT", "UNPAUSE")
+            retried = kicked.result()
+        task = wait_until("the task ends", lambda: (it := self.told(board, number))["state"] != "running" and it)
+        self.assertEqual((task["changed"], self.lengths(client)), (300 - retried, [retried, 0]))
+
+    def test_without_the_right_for_scripts_nothing_is_sent(self):
+        server = self.server()
+        client = server.client
+        die(client, "q", 2)
+        client.execute_command("ACL", "SETUSER", "acts", "on", ">secret", "~*", "+@all", "-eval")
+        board = self.board(server, "--allow-actions", "--user", "acts", REDISCLI_AUTH="secret")
+        one = {"queue": "0:q", "act": "kick", "id": "job%3A0", "state": "dead"}
+        self.assertIn("needs the right +eval", json.loads(post(board.url + "api/act", one)[2])["error"])
+        self.assertIn("needs the right +eval", self.run_task(board, act="kick", filter="state=dead")["why"])
+        self.assertEqual(self.lengths(client), [0, 2])
+
+    def test_what_cannot_be_moved_whole_stays(self):
+        server = self.server()
+        client = server.client
+        add = lambda *words: client.execute_command("DQ.ADD", "q", *words)  # noqa: E731
+        for id in ["signal", "steps", "before", "free"]:
+            add(id, "x")
+        add("of group", "x", "GROUP", "g")
+        add("behind", "x", "AFTER", 1, "before")
+        add("behind the group", "x", "AFTER", "GROUP", "g")
+        token = client.execute_command("DQ.POP", "q", "ID", "signal")[2]
+        client.execute_command("DQ.NACK", "q", "signal", "TOKEN", token, "SILENT", "AWAIT", "paid")
+        token = client.execute_command("DQ.POP", "q", "ID", "steps")[2]
+        client.execute_command("DQ.STEP", "q", "steps", token, "one", "1")
+        client.execute_command("DQ.NACK", "q", "steps", "TOKEN", token, "SILENT")
+        client.execute_command("DQ.ADD", "other", "dead", "kept")
+        client.execute_command("DQ.POP", "other")
+        client.execute_command("DQ.NACK", "other", "dead", "FATAL")
+        add("dead", "x")
+        board = self.board(server, "--allow-actions")
+        move = lambda id: json.loads(post(board.url + "api/act", {"queue": "0:q", "act": "move", "id": id, "state": "ready", "to": "other"})[2])["done"]  # noqa: E731
+        for id, why in [("signal", "signal"), ("steps", "steps"), ("before", "blocked jobs wait for it"), ("of%20group", "blocked jobs wait for it"), ("behind", "now, not ready"), ("dead", "its id is taken there")]:
+            self.assertIn(why, move(id), id)
+        self.assertEqual(move("free"), "moved")
+        for state in ["delayed", "ready"]:
+            self.run_task(board, act="move", filter=f"state={state}", to="other")
+        self.assertEqual(client.execute_command("DQ.LEN", "q"), 7)
+        self.assertEqual(client.execute_command("DQ.LEN", "q", "BLOCKED"), 2)
+        page = self.window()
+        page.goto(board.url + "jobs?queue=0:q&state=ready&id=before")
+        page.get_by_role("button", name="Cancel all").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Blocked jobs that wait for them die")
         self.assertEqual(page.wrong, [])
 
     def test_a_rule_is_added_and_changed_with_its_next_runs_in_sight(self):
@@ -179,7 +267,7 @@ class Bulk(BoardTest):
         real = client.execute_command("DQ.NEXT", "q", "report", "COUNT", 1)[0]
         moment = time.gmtime(real / 1000)
         expect(page.locator("tbody tr")).to_contain_text(f"{moment.tm_mday} {time.strftime('%b %Y, %H:%M:%S', moment)}")
-        client.execute_command("DQ.ADD", "q", "report", "kept", "XX", "PRIORITY", 4, "GROUP", "g", "CRON", "0 9 * * MON-FRI", "TZ", "Europe/Berlin", "JITTER", 1000)
+        client.execute_command("DQ.ADD", "q", "report", "kept", "XX", "PRIORITY", 4, "GROUP", "g", "TTL", HOUR, "CRON", "0 9 * * MON-FRI", "TZ", "Europe/Berlin", "JITTER", 1000)
         page.get_by_role("link", name="report").click()
         page.get_by_role("button", name="Change the rule").click()
         expect(box.get_by_label("Cron expression")).to_have_value("0 9 * * MON-FRI")
@@ -189,5 +277,6 @@ class Bulk(BoardTest):
         box.get_by_role("button", name="Change it").click()
         expect(page.locator("#said")).to_have_text("Changed.")
         job = dict(client.execute_command("DQ.GET", "q", "report"))
+        self.assertEqual(job[b"expires"] - job[b"due"], HOUR)
         self.assertEqual([job[field] for field in [b"every", b"cron", b"payload", b"priority", b"group", b"jitter"]], [120_000, None, b"kept", 4, b"g", 1000])
         self.assertEqual(page.wrong, [])

@@ -39,7 +39,7 @@ class Doors(BoardTest):
         page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".readout")).to_contain_text("1 job already due")
         self.assertEqual(page.locator(".actions button").count(), 0)
-        body = json.dumps({"queue": "0:q", "act": "delete", "id": "job"}).encode()
+        body = json.dumps({"queue": "0:q", "act": "delete", "id": "job", "state": "ready"}).encode()
         self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 403)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1)
 
@@ -94,7 +94,7 @@ class Doors(BoardTest):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")
         board = self.board(server, "--allow-actions")
-        body = json.dumps({"queue": "0:q", "act": "delete", "id": "job"}).encode()
+        body = json.dumps({"queue": "0:q", "act": "delete", "id": "job", "state": "ready"}).encode()
         self.assertEqual(ask(board.url + "api/act", "POST", body)[0], 403)
         self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1", sec_fetch_site="cross-site")[0], 403)
         self.assertEqual(ask(board.url + "api/look/queue?queue=0:q", sec_fetch_site="cross-site")[0], 403)

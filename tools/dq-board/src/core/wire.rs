@@ -226,7 +226,8 @@ fn payload(cut: &Cut) -> Value {
         }
         Err(_) => None,
     };
-    let mut shown = json!({ "length": cut.length, "shown": cut.bytes.len() });
+    let length = (!cut.or_more).then_some(cut.length);
+    let mut shown = json!({ "length": length, "shown": cut.bytes.len() });
     match whole {
         Some(text) => shown["text"] = text.into(),
         None => shown["base64"] = STANDARD.encode(&cut.bytes).into(),

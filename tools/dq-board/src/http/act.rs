@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
 use dq_watch::model::QueueKey;
-use dq_watch::read::acts::{Act, NewRule};
+use dq_watch::read::acts::{Act, Job, NewRule, OnJob};
 use dq_watch::read::detail::State as JobState;
 use dq_watch::text::escape;
 use serde::Deserialize;
@@ -27,10 +27,14 @@ pub struct Asked {
     /// Several jobs instead of one.
     #[serde(default)]
     ids: Vec<String>,
+    /// The state of each, if they are not all in `state`.
+    #[serde(default)]
+    states: Vec<String>,
     #[serde(default)]
     ms: Option<u64>,
     #[serde(default)]
     count: u64,
+    /// What is purged, or the state in which the visitor saw the job.
     #[serde(default)]
     state: String,
     #[serde(default)]
@@ -55,33 +59,14 @@ pub struct Asked {
 
 impl Asked {
     fn act(&self) -> Result<Act, Failure> {
-        if self.ids.is_empty() {
-            return self.one(&self.id);
-        }
-        if !["kick", "now", "cancel", "delete"].contains(&self.act.as_str()) {
-            return Err(Failure::asked("That cannot be done to several jobs."));
-        }
-        let acts = self.ids.iter().map(|id| self.one(id));
-        Ok(Act::Many(acts.collect::<Result<_, _>>()?))
-    }
-
-    pub fn one(&self, id: &str) -> Result<Act, Failure> {
-        let id = wire::decoded(id);
+        let id = wire::decoded(&self.id);
         let state = JobState::named(&self.state);
-        let delay_ms = || {
-            self.ms
-                .ok_or_else(|| Failure::asked("In how many milliseconds?"))
-        };
+        if !self.ids.is_empty() {
+            let (what, jobs) = (self.on_job()?, self.jobs()?);
+            return Ok(Act::OnJobs { what, jobs });
+        }
         Ok(match self.act.as_str() {
-            "kick" => Act::Kick { id },
             "kick-dead" => Act::KickDead { count: self.count },
-            "now" => Act::Reschedule { id, delay_ms: 0 },
-            "reschedule" => Act::Reschedule {
-                id,
-                delay_ms: delay_ms()?,
-            },
-            "cancel" => Act::Cancel { id },
-            "delete" => Act::Delete { id },
             "pause" => Act::Pause { ms: self.ms },
             "resume" => Act::Resume,
             "purge" if state.is_none() && self.state != "all" => {
@@ -94,10 +79,6 @@ impl Asked {
                 payload: self.payload.clone().into_bytes(),
                 delay_ms: self.ms.unwrap_or(0),
             },
-            "move" => Act::Move {
-                id,
-                to: self.to()?.name,
-            },
             "add-rule" if self.id.is_empty() => return Err(Failure::asked("A job needs an id.")),
             "add-rule" => Act::Rule {
                 id,
@@ -109,8 +90,59 @@ impl Asked {
                 payload: None,
                 rule: self.rule()?,
             },
+            _ => Act::OnJobs {
+                what: self.on_job()?,
+                jobs: self.jobs()?,
+            },
+        })
+    }
+
+    /// What is done to jobs.
+    pub fn on_job(&self) -> Result<OnJob, Failure> {
+        let ms = || {
+            self.ms
+                .ok_or_else(|| Failure::asked("In how many milliseconds?"))
+        };
+        Ok(match self.act.as_str() {
+            "kick" => OnJob::Kick,
+            "now" => OnJob::Reschedule { delay_ms: 0 },
+            "reschedule" => OnJob::Reschedule { delay_ms: ms()? },
+            "cancel" => OnJob::Cancel,
+            "delete" => OnJob::Delete,
+            "move" => OnJob::Move {
+                to: self.to()?.name,
+            },
             _ => return Err(Failure::asked("There is no such action.")),
         })
+    }
+
+    /// The jobs, each with the state in which the visitor saw it: in another one nothing is done to it.
+    fn jobs(&self) -> Result<Vec<Job>, Failure> {
+        let job = |id: &String, state: &String| {
+            let state = JobState::named(state);
+            let state = state.ok_or_else(|| Failure::asked("In which state is the job?"))?;
+            let id = wire::decoded(id);
+            Ok(Job {
+                id,
+                state: Some(state),
+            })
+        };
+        if self.ids.is_empty() {
+            return Ok(vec![job(&self.id, &self.state)?]);
+        }
+        if ["reschedule", "move"].contains(&self.act.as_str()) {
+            return Err(Failure::asked("That cannot be done to several jobs."));
+        }
+        let states = match self.states.len() == self.ids.len() {
+            true => self.states.clone(),
+            false => vec![self.state.clone(); self.ids.len()],
+        };
+        let jobs = self
+            .ids
+            .iter()
+            .zip(&states)
+            .map(|(id, state)| job(id, state));
+        jobs.collect()
     }
 
     fn rule(&self) -> Result<NewRule, Failure> {

@@ -7,8 +7,6 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
 use dq_watch::model::QueueKey;
-use dq_watch::read::acts::Act;
-use dq_watch::read::detail::State as JobState;
 use serde_json::{json, Value};
 
 use super::act::{is_typed, may_act, read, Asked};
@@ -108,21 +106,14 @@ fn order(asked: &Asked, key: &QueueKey) -> Result<Order, Failure> {
     if filter.is_all() && asked.act != "count" {
         return Err(Failure::asked("Which jobs?"));
     }
-    let id = Vec::new;
     let act = match asked.act.as_str() {
         "count" => None,
-        "kick" => Some(Act::Kick { id: id() }),
-        "now" => Some(Act::Reschedule {
-            id: id(),
-            delay_ms: 0,
-        }),
-        // A job that a worker has got in between stays with the worker.
-        "delete" if filter.state != Some(JobState::Reserved) => Some(Act::Cancel { id: id() }),
-        "delete" => Some(Act::Delete { id: id() }),
-        "cancel" => Some(Act::Cancel { id: id() }),
-        "move" => Some(asked.one("")?),
+        "kick" | "now" | "delete" | "cancel" | "move" => Some(asked.on_job()?),
         _ => return Err(Failure::asked("That is not done to all that match.")),
     };
+    if filter.state.is_none() && !["count", "cancel"].contains(&asked.act.as_str()) {
+        return Err(Failure::asked("Jobs of which state?"));
+    }
     Ok(Order {
         key: key.clone(),
         filter,

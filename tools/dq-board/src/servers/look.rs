@@ -25,8 +25,9 @@ const AT_ONCE: usize = 4;
 const KEPT: usize = 2;
 /// How long other tabs may get the same answer.
 const FRESH: Duration = Duration::from_millis(900);
-/// Answers remembered at most.
+/// Answers remembered at most for that time, and their bytes.
 const REMEMBERED: usize = 500;
+const REMEMBERED_BYTES: usize = 4 << 20;
 
 type Answer = Result<Arc<str>, Failure>;
 type Slot = Arc<AsyncMutex<Option<(Instant, Answer)>>>;
@@ -57,24 +58,31 @@ impl Looker {
 
     /// The answer to this question, perhaps one that another tab has just got.
     pub async fn shared<F: Future<Output = Result<String, Failure>>>(
-        &self,
+        self: &Arc<Looker>,
         question: String,
         ask: impl FnOnce() -> F,
     ) -> Answer {
         let slot = self.slot(question);
-        let mut slot = slot.lock().await;
+        let mut slot = slot.lock_owned().await;
         if let Some((at, answer)) = slot.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
             let _ = at;
             return answer.clone();
         }
         let answer = ask().await.map(Arc::from);
         *slot = Some((Instant::now(), answer.clone()));
+        drop(slot);
+        let looker = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(FRESH).await;
+            locked(&looker.answers).retain(|_, slot| !is_over(slot));
+        });
         answer
     }
 
     fn slot(&self, question: String) -> Slot {
         let mut answers = locked(&self.answers);
-        if answers.len() >= REMEMBERED {
+        let long: usize = answers.values().map(length).sum();
+        if answers.len() >= REMEMBERED || long > REMEMBERED_BYTES {
             // Answers that are being asked for have another owner, too.
             answers.retain(|_, slot| Arc::strong_count(slot) > 1);
         }
@@ -96,28 +104,6 @@ impl Looker {
         })
         .await
         .map_err(Failure::Lost)
-    }
-
-    /// Sends commands that change jobs, once: after a lost connection it is unknown which of them were carried out.
-    pub async fn change(
-        self: &Arc<Looker>,
-        key: QueueKey,
-        commands: Vec<Cmd>,
-    ) -> Result<Vec<Value>, Failure> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let looker = Arc::clone(self);
-        let changing = move || {
-            let _place = place;
-            let node = looker.reader.node_of(&key);
-            let (name, mut link) = looker.link(node.as_deref())?;
-            let commands = commands.into_iter().map(|command| (key.db, command));
-            let values = link.look(commands.collect())?;
-            looker.keep(name, link);
-            Ok(values)
-        };
-        let said = done(tokio::task::spawn_blocking(changing).await).map_err(Failure::Lost);
-        self.forget();
-        said
     }
 
     /// Forgets answers: whoever acts wants to see the result.
@@ -212,6 +198,22 @@ impl Looker {
             kept.push(link);
         }
     }
+}
+
+fn length(slot: &Slot) -> usize {
+    let answer = slot.try_lock();
+    let answer = answer.as_deref().ok().and_then(Option::as_ref);
+    answer.map_or(0, |(_, answer)| {
+        answer.as_ref().map_or(0, |text| text.len())
+    })
+}
+
+/// Whether nobody asks for it or shares its answer any more.
+fn is_over(slot: &Slot) -> bool {
+    let old = |answer: &Option<(Instant, Answer)>| {
+        answer.as_ref().is_none_or(|(at, _)| at.elapsed() >= FRESH)
+    };
+    Arc::strong_count(slot) == 1 && slot.try_lock().is_ok_and(|answer| old(&answer))
 }
 
 fn done<T>(joined: Result<Result<T, String>, tokio::task::JoinError>) -> Result<T, String> {

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dq_watch::read::detail::{Found, Job, Page, Part, State, IN_LINE_MAX, IN_LIST};
+use dq_watch::read::detail::{get, Found, Job, Page, Part, State, IN_LINE_MAX, IN_LIST};
 use dq_watch::read::reply;
 use serde_json::{json, Value as Json};
 
 use super::walk::{walk, Enough, Reading};
-use super::{about, detail, refusal};
+use super::{detail, refusal};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
@@ -17,9 +17,6 @@ use crate::core::wire;
 
 /// Jobs on a page.
 const PAGE: usize = 50;
-/// A page with more bytes of payload is shown without reasons, results and what jobs wait for: these require reading
-/// each job.
-const READ_MAX: usize = 256 * 1024;
 /// The most that one question of a search does: then it returns what it found, and where to continue.
 const SEARCHED: Enough = Enough {
     found: PAGE,
@@ -45,7 +42,7 @@ pub async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     };
     let more = page.next(state, &found, PAGE);
     let mut read = HashMap::new();
-    if matches!(state, State::Dead | State::Blocked | State::Done) && weight <= READ_MAX {
+    if matches!(state, State::Dead | State::Blocked | State::Done) {
         let ids: Vec<Vec<u8>> = found.iter().map(|job| job.id.clone()).collect();
         let mut reading = Reading::default();
         let (jobs, _) = reading.jobs(board, &question.key, &ids, false).await?;
@@ -82,7 +79,7 @@ pub async fn find(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     let mut found: Vec<Json> = Vec::new();
     let exact = filter.exact().filter(|_| cursor == "0");
     if let Some(id) = exact {
-        let get = vec![about(key, "DQ.GET", id)];
+        let get = vec![get(&key.name, id, IN_LIST)];
         let values = board.looker.ask(key.clone(), get).await?;
         if let Some(refused) = refusal(&values[0]) {
             return Err(refused);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dq_watch::read::detail::get;
 use dq_watch::read::reply;
 use serde_json::{json, Value as Json};
 
@@ -46,7 +47,7 @@ pub async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, F
             .zip(&nexts)
             .filter_map(|(id, next)| Some((id, reply::instants(next).filter(|it| !it.is_empty())?)))
             .collect();
-        let gets = of_rules.iter().map(|(id, _)| about(key, "DQ.GET", id));
+        let gets = of_rules.iter().map(|(id, _)| get(&key.name, id, 0));
         let jobs = board
             .looker
             .ask(question.key.clone(), gets.collect())

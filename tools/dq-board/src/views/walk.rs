@@ -1,11 +1,11 @@
-//! Reads many jobs in full: some at a time, and not too much for one question, as the server sends the payload and the
-//! result with each.
+//! Reads many jobs: some at a time, and not too much for one question, as the server sends the beginnings of payload,
+//! results and steps with each.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{Job, IN_LIST};
+use dq_watch::read::detail::{get, Job, IN_LIST};
 use dq_watch::read::reply;
 
 use super::{about, refusal};
@@ -53,7 +53,7 @@ impl Reading {
         let mut left = ids;
         while !left.is_empty() && (all || self.bytes < BYTES) {
             let (part, rest) = left.split_at(self.step().min(left.len()));
-            let gets = part.iter().map(|id| about(key, "DQ.GET", id));
+            let gets = part.iter().map(|id| get(&key.name, id, IN_LIST));
             let values = board.looker.ask(key.clone(), gets.collect()).await?;
             if let Some(refused) = values.first().and_then(refusal) {
                 return Err(refused);

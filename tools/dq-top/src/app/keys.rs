@@ -172,8 +172,8 @@ impl App {
         match letter {
             'd' => self.prompt = Some(Prompt::delete(key, id, &state)),
             'k' if kicked.is_some() => self.prompt = kicked,
-            'n' if waits => self.prompt = Some(Prompt::run_now(key, id)),
-            's' if waits => self.prompt = Some(Prompt::reschedule(key, id)),
+            'n' if waits => self.prompt = Some(Prompt::run_now(key, id, &state)),
+            's' if waits => self.prompt = Some(Prompt::reschedule(key, id, &state)),
             'k' => self.say(
                 format!("only dead, done and blocked jobs are kicked; this one is {state}"),
                 Tone::Plain,

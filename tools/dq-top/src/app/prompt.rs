@@ -1,7 +1,7 @@
 //! Prompts: confirmation before anything is changed, and typed input.
 
 use crate::model::QueueKey;
-use crate::read::acts::Act;
+use crate::read::acts::{Act, OnJob};
 use crate::read::detail::State;
 use crate::text::{escape, units};
 
@@ -29,6 +29,7 @@ pub enum Kind {
     Delay {
         key: QueueKey,
         id: Vec<u8>,
+        state: Option<State>,
     },
     /// Asks how long the pause is; empty: until resumed.
     Pause {
@@ -70,7 +71,7 @@ impl Prompt {
             format!("of queue {}", quoted(&key.name)),
             what.to_owned(),
         ];
-        let act = Act::Kick { id };
+        let act = Act::on_job(OnJob::Kick, id, State::named(state));
         let kind = Kind::Confirm { key, act };
         Some(Prompt::new("Kick a job", lines, kind))
     }
@@ -84,23 +85,25 @@ impl Prompt {
         Prompt::new("Kick all dead jobs", lines, Kind::Confirm { key, act })
     }
 
-    pub fn run_now(key: QueueKey, id: Vec<u8>) -> Prompt {
+    pub fn run_now(key: QueueKey, id: Vec<u8>, state: &str) -> Prompt {
         let lines = vec![
             format!("The job {}", quoted(&id)),
             format!("of queue {}", quoted(&key.name)),
             "is due now: a worker gets it as soon as its turn comes.".to_owned(),
         ];
-        let act = Act::Reschedule { id, delay_ms: 0 };
+        let now = OnJob::Reschedule { delay_ms: 0 };
+        let act = Act::on_job(now, id, State::named(state));
         Prompt::new("Run a job now", lines, Kind::Confirm { key, act })
     }
 
-    pub fn reschedule(key: QueueKey, id: Vec<u8>) -> Prompt {
+    pub fn reschedule(key: QueueKey, id: Vec<u8>, state: &str) -> Prompt {
         let lines = vec![
             format!("The job {}", quoted(&id)),
             format!("of queue {}", quoted(&key.name)),
             "becomes due after this time (500ms, 30s, 5m, 2h, 1d):".to_owned(),
         ];
-        Prompt::new("Reschedule a job", lines, Kind::Delay { key, id })
+        let state = State::named(state);
+        Prompt::new("Reschedule a job", lines, Kind::Delay { key, id, state })
     }
 
     pub fn delete(key: QueueKey, id: Vec<u8>, state: &str) -> Prompt {
@@ -111,7 +114,7 @@ impl Prompt {
         if state == State::Reserved.word() {
             lines.push("A worker has it and can no longer acknowledge it.".to_owned());
         }
-        let act = Act::Delete { id };
+        let act = Act::on_job(OnJob::Delete, id, State::named(state));
         Prompt::new("Delete a job", lines, Kind::Confirm { key, act })
     }
 
@@ -184,13 +187,10 @@ impl Prompt {
                 Some(ms) if ms > 0 => Ok((key.clone(), Act::Pause { ms: Some(ms) })),
                 _ => Err(format!("{typed} is not a duration, such as 30s")),
             },
-            Kind::Delay { key, id } => match units::parse_millis(typed) {
+            Kind::Delay { key, id, state } => match units::parse_millis(typed) {
                 Some(delay_ms) => Ok((
                     key.clone(),
-                    Act::Reschedule {
-                        id: id.clone(),
-                        delay_ms,
-                    },
+                    Act::on_job(OnJob::Reschedule { delay_ms }, id.clone(), *state),
                 )),
                 None => Err(format!("{typed} is not a duration, such as 30s")),
             },

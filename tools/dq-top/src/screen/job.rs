@@ -185,11 +185,15 @@ fn title<'a>(what: &str, cut: &Cut, view: &JobView, part: &str, theme: Theme) ->
         ),
         false => String::new(),
     };
+    let more = if cut.or_more { "more than " } else { "" };
     let bytes = if cut.length == 1 { "byte" } else { "bytes" };
     Line::from(vec![
         Span::styled(format!(" {what} as {kind}"), theme.title()),
         Span::styled(
-            format!("   {} {bytes}{shown}{part}", cut.length),
+            format!(
+                "   {more}{} {bytes}{shown}{part}",
+                cut.length - more.len().min(1)
+            ),
             theme.label(),
         ),
     ])

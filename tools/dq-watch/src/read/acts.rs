@@ -9,37 +9,25 @@ use crate::text::units;
 
 /// Jobs kicked by one command, so that other clients are served in between.
 const KICK_STEP: u64 = 1000;
+/// Jobs that one script compares and changes.
+const SCRIPT_STEP: usize = 100;
 const CLI_LINES: usize = 2000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    Kick {
-        id: Vec<u8>,
+    /// On these jobs, each only while it is in the state for which the user asked.
+    OnJobs {
+        what: OnJob,
+        jobs: Vec<Job>,
     },
     /// Kicks the jobs that died first: as many as were dead when the user asked.
     KickDead {
         count: u64,
     },
-    Reschedule {
-        id: Vec<u8>,
-        delay_ms: u64,
-    },
-    Delete {
-        id: Vec<u8>,
-    },
-    /// As `Delete`, but not while the job is reserved.
-    Cancel {
-        id: Vec<u8>,
-    },
     Add {
         id: Vec<u8>,
         payload: Vec<u8>,
         delay_ms: u64,
-    },
-    /// Moves the job with all its options to another queue of its database.
-    Move {
-        id: Vec<u8>,
-        to: Vec<u8>,
     },
     /// Gives a recurring job another rule, or adds a new recurring job.
     Rule {
@@ -56,8 +44,28 @@ pub enum Act {
     Purge {
         state: Option<State>,
     },
-    /// Actions on several jobs of the queue.
-    Many(Vec<Act>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnJob {
+    Kick,
+    Reschedule {
+        delay_ms: u64,
+    },
+    Delete,
+    /// As `Delete`, but not while the job is reserved.
+    Cancel,
+    /// Moves the job with all its options to another queue of its database.
+    Move {
+        to: Vec<u8>,
+    },
+}
+
+/// A job, and the state in which it was when the user asked. None: whatever it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub id: Vec<u8>,
+    pub state: Option<State>,
 }
 
 /// The rule of a recurring job.
@@ -83,8 +91,12 @@ impl NewRule {
     }
 }
 
-/// Reads the job and adds it once more, atomically.
-const AGAIN: &str = include_str!("again.lua");
+/// Compares the states of jobs and changes those that fit, atomically; how a job is added once more.
+const ACT: &str = concat!(include_str!("again.lua"), include_str!("act.lua"));
+const RULE: &str = concat!(include_str!("again.lua"), include_str!("rule.lua"));
+
+/// Why actions on jobs are refused where the server's user may not run scripts.
+const NO_EVAL: &str = "the server's user needs the right +eval: a short script compares a job's state before it changes it, and nothing is sent unchecked";
 
 /// What an action did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +107,11 @@ pub struct Done {
 }
 
 impl Act {
+    pub fn on_job(what: OnJob, id: Vec<u8>, state: Option<State>) -> Act {
+        let jobs = vec![Job { id, state }];
+        Act::OnJobs { what, jobs }
+    }
+
     /// The commands, in order: an action on very many jobs takes many.
     fn commands<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = redis::Cmd> + 'a> {
         let of = move |name: &str| {
@@ -103,19 +120,10 @@ impl Act {
             command
         };
         let one = match self {
-            Act::Kick { id } => of("DQ.KICK").arg("IDS").arg(1).arg(id).to_owned(),
-            Act::Reschedule { id, delay_ms } => of("DQ.RESCHEDULE")
-                .arg("DELAY")
-                .arg(delay_ms)
-                .arg(id)
-                .to_owned(),
-            // As the first id it would be read as the option, so an empty id, which no job has,
-            // comes before it.
-            Act::Delete { id } if id.eq_ignore_ascii_case(b"UNRESERVED") => {
-                of("DQ.DEL").arg("").arg(id).to_owned()
+            Act::OnJobs { what, jobs } => {
+                let steps = jobs.chunks(SCRIPT_STEP);
+                return Box::new(steps.map(move |jobs| what.checked(key, jobs)));
             }
-            Act::Delete { id } => of("DQ.DEL").arg(id).to_owned(),
-            Act::Cancel { id } => of("DQ.DEL").arg("UNRESERVED").arg(id).to_owned(),
             Act::Add {
                 id,
                 payload,
@@ -125,12 +133,11 @@ impl Act {
                 add.arg(id).arg(payload).arg("DELAY").arg(delay_ms);
                 add
             }
-            Act::Move { id, to } => again(key, to).arg(id).to_owned(),
             Act::Rule {
                 id,
                 payload: None,
                 rule,
-            } => again(key, key).arg(id).arg(rule.words()).to_owned(),
+            } => script(RULE, key, key).arg(id).arg(rule.words()).to_owned(),
             Act::Rule {
                 id,
                 payload: Some(payload),
@@ -146,7 +153,6 @@ impl Act {
             Act::Purge { state } => of("DQ.PURGE")
                 .arg(state.map_or("all", State::word))
                 .to_owned(),
-            Act::Many(acts) => return Box::new(acts.iter().flat_map(move |act| act.commands(key))),
             Act::KickDead { count } => {
                 let steps = (0..*count).step_by(KICK_STEP as usize);
                 let step = move |done| {
@@ -161,57 +167,16 @@ impl Act {
         Box::new(std::iter::once(one))
     }
 
-    /// The few commands that treat several jobs alike; None if this action is not about jobs.
-    pub fn of_jobs(&self, key: &[u8], ids: &[Vec<u8>]) -> Option<Vec<redis::Cmd>> {
-        let all = |command: redis::Cmd| Some(vec![command.clone().arg(ids).to_owned()]);
-        let one = |act: Act| act.commands(key).collect::<Vec<_>>();
-        let mut command = redis::cmd(match self {
-            Act::Kick { .. } => "DQ.KICK",
-            Act::Reschedule { .. } => "DQ.RESCHEDULE",
-            Act::Delete { .. } | Act::Cancel { .. } => "DQ.DEL",
-            Act::Move { to, .. } => {
-                let to = to.clone();
-                let act = |id: &Vec<u8>| Act::Move {
-                    id: id.clone(),
-                    to: to.clone(),
-                };
-                return Some(ids.iter().flat_map(|id| one(act(id))).collect());
-            }
-            _ => return None,
-        });
-        command.arg(key);
-        match self {
-            Act::Kick { .. } => all(command.arg("IDS").arg(ids.len()).to_owned()),
-            Act::Cancel { .. } => all(command.arg("UNRESERVED").to_owned()),
-            // As the first id `UNRESERVED` would be read as the option; no job has the empty id.
-            Act::Delete { .. } => all(command.arg("").to_owned()),
-            Act::Reschedule { delay_ms, .. } => {
-                let plain = |id: &&Vec<u8>| !is_option(id);
-                let many: Vec<&Vec<u8>> = ids.iter().filter(plain).collect();
-                let mut commands: Vec<redis::Cmd> = Vec::new();
-                if !many.is_empty() {
-                    commands.push(command.arg("DELAY").arg(delay_ms).arg(many).to_owned());
-                }
-                let delay_ms = *delay_ms;
-                let act = |id: &Vec<u8>| Act::Reschedule {
-                    id: id.clone(),
-                    delay_ms,
-                };
-                let others = ids.iter().filter(|id| is_option(id));
-                commands.extend(others.flat_map(|id| one(act(id))));
-                Some(commands)
-            }
-            _ => None,
-        }
-    }
-
-    /// The commands as lines for the prompt of redis-cli; of very many only the first.
+    /// The commands as lines for the prompt of redis-cli, without comparing states; of very many only the first.
     pub fn for_cli(&self, key: &QueueKey) -> String {
         let mut lines = Vec::new();
         if key.db != 0 {
             lines.push(format!("SELECT {}", key.db));
         }
-        let mut commands = self.commands(&key.name);
+        let mut commands = match self {
+            Act::OnJobs { what, jobs } => what.plain(&key.name, jobs),
+            _ => self.commands(&key.name),
+        };
         lines.extend(commands.by_ref().take(CLI_LINES).map(|it| cli::line(&it)));
         if commands.next().is_some() {
             lines.push("# and more of these".to_owned());
@@ -226,40 +191,38 @@ impl Act {
         key: &QueueKey,
     ) -> Result<Result<Done, String>, String> {
         let mut changed = 0;
+        let mut why = None;
         for command in self.commands(&key.name) {
             let value = link.call(key.db, command)?;
-            match (reply::error(&value), reply::int(&value)) {
-                (Some(error), _) if changed == 0 => return Ok(Err(error)),
-                (Some(error), _) => {
-                    return Ok(Err(format!("{error} ({changed} jobs before that)")))
+            let (more, last, error) = match (reply::array(&value), reply::error(&value)) {
+                (Some([more, last, error]), _) => {
+                    (reply::int(more), reply::text(last), reply::text(error))
                 }
-                // One of several jobs may be gone already.
-                (None, Some(0)) if !matches!(self, Act::Many(_)) => break,
-                // DQ.ADD: the job exists already.
-                (None, None) if value == redis::Value::Nil => break,
-                (None, number) => changed += number.unwrap_or(1),
+                (_, Some(error)) => (None, None, Some(without_eval(error))),
+                _ => (reply::int(&value), None, None),
+            };
+            changed += more.unwrap_or_default();
+            why = why.or(last.filter(|it| !it.is_empty()));
+            match error.filter(|it| !it.is_empty()) {
+                Some(error) if changed == 0 => return Ok(Err(error)),
+                Some(error) => return Ok(Err(format!("{error} ({changed} jobs before that)"))),
+                // DQ.KICK COUNT: no more are dead. DQ.ADD: the job exists already.
+                None if matches!(self, Act::KickDead { .. }) && more == Some(0) => break,
+                None if value == redis::Value::Nil => break,
+                None => changed += i64::from(more.is_none()),
             }
         }
         Ok(Ok(Done {
             changed: changed.max(0) as u64,
-            said: self.result(changed),
+            said: self.result(changed, why),
         }))
     }
 
-    fn result(&self, changed: i64) -> String {
-        let jobs = match changed {
-            1 => "1 job".to_owned(),
-            many => format!("{many} jobs"),
-        };
+    fn result(&self, changed: i64, why: Option<String>) -> String {
         match self {
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),
-            Act::Move { .. } if changed == 0 => {
-                "nothing moved: a worker has it, it cannot be moved, or its id is taken there"
-                    .to_owned()
-            }
-            Act::Move { .. } => "moved".to_owned(),
             Act::Rule { payload, .. } if changed == 0 => match payload {
                 None => "nothing changed: there is no such recurring job".to_owned(),
                 Some(_) => "not added: a job with this id exists".to_owned(),
@@ -268,31 +231,102 @@ impl Act {
             Act::Rule { .. } => "added".to_owned(),
             Act::Add { .. } if changed == 0 => "not added: a job with this id exists".to_owned(),
             Act::Add { .. } => "added".to_owned(),
-            Act::Cancel { .. } if changed == 0 => {
-                "nothing done: the job no longer exists, or a worker has it".to_owned()
+            Act::OnJobs { jobs, .. } if jobs.len() > 1 => {
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
+                format!("changed {changed} of {} jobs{why}", jobs.len())
             }
-            Act::Cancel { .. } => "cancelled".to_owned(),
-            _ if changed == 0 => "nothing done: the job no longer exists".to_owned(),
-            Act::Kick { .. } | Act::KickDead { .. } => format!("kicked {jobs}"),
-            Act::Reschedule { delay_ms: 0, .. } => "due now".to_owned(),
-            Act::Reschedule { delay_ms, .. } => format!("due in {}", units::millis(*delay_ms)),
-            Act::Delete { .. } => format!("deleted {jobs}"),
-            Act::Purge { .. } => format!("purged {jobs}"),
-            Act::Many(acts) => format!("changed {changed} of {} jobs", acts.len()),
+            Act::OnJobs { .. } if changed == 0 => {
+                format!("nothing done: {}", why.unwrap_or_default())
+            }
+            Act::OnJobs { what, .. } => match what {
+                OnJob::Kick => format!("kicked {}", jobs(changed)),
+                OnJob::Reschedule { delay_ms: 0 } => "due now".to_owned(),
+                OnJob::Reschedule { delay_ms } => format!("due in {}", units::millis(*delay_ms)),
+                OnJob::Delete => format!("deleted {}", jobs(changed)),
+                OnJob::Cancel => "cancelled".to_owned(),
+                OnJob::Move { .. } => "moved".to_owned(),
+            },
+            _ if changed == 0 => "nothing done: there are no such jobs".to_owned(),
+            Act::KickDead { .. } => format!("kicked {}", jobs(changed)),
+            Act::Purge { .. } => format!("purged {}", jobs(changed)),
         }
     }
 }
 
-fn again(from: &[u8], to: &[u8]) -> redis::Cmd {
-    let mut script = redis::cmd("EVAL");
-    script.arg(AGAIN).arg(2).arg(from).arg(to);
-    script
+impl OnJob {
+    /// The command on the jobs whose ids follow.
+    fn command(&self) -> (&'static str, Vec<String>) {
+        match self {
+            OnJob::Kick => ("DQ.KICK", Vec::new()),
+            OnJob::Reschedule { delay_ms } => (
+                "DQ.RESCHEDULE",
+                vec!["DELAY".to_owned(), delay_ms.to_string()],
+            ),
+            OnJob::Delete => ("DQ.DEL", Vec::new()),
+            OnJob::Cancel => ("DQ.DEL", vec!["UNRESERVED".to_owned()]),
+            OnJob::Move { .. } => ("move", Vec::new()),
+        }
+    }
+
+    /// The command as it is without comparing states; a job can only be moved by the script.
+    fn plain<'a>(
+        &'a self,
+        key: &'a [u8],
+        jobs: &'a [Job],
+    ) -> Box<dyn Iterator<Item = redis::Cmd> + 'a> {
+        let steps = jobs.chunks(SCRIPT_STEP);
+        Box::new(steps.map(move |jobs| {
+            let (name, options) = self.command();
+            if let OnJob::Move { .. } = self {
+                return self.checked(key, jobs);
+            }
+            let ids: Vec<&[u8]> = jobs.iter().map(|job| job.id.as_slice()).collect();
+            let mut command = redis::cmd(name);
+            command.arg(key).arg(options).arg("IDS").arg(ids.len());
+            command.arg(ids).to_owned()
+        }))
+    }
+
+    /// One script: `[changed, why one was left out, error]`.
+    fn checked(&self, key: &[u8], jobs: &[Job]) -> redis::Cmd {
+        let (name, options) = self.command();
+        let to = match self {
+            OnJob::Move { to } => to,
+            _ => key,
+        };
+        let mut command = script(ACT, key, to);
+        command.arg(name).arg(options.len()).arg(options);
+        for job in jobs {
+            command.arg(&job.id).arg(job.state.map_or("", State::word));
+        }
+        command
+    }
 }
 
-/// Whether DQ.RESCHEDULE may read this id as an option.
-fn is_option(id: &[u8]) -> bool {
-    let words: [&[u8]; 3] = [b"DELAY", b"AT", b"PRIORITY"];
-    words.iter().any(|word| id.eq_ignore_ascii_case(word))
+fn jobs(count: i64) -> String {
+    match count {
+        1 => "1 job".to_owned(),
+        many => format!("{many} jobs"),
+    }
+}
+
+fn without_eval(error: String) -> String {
+    match error.starts_with("NOPERM") && error.contains("'eval'") {
+        true => NO_EVAL.to_owned(),
+        false => error,
+    }
+}
+
+fn script(text: &str, from: &[u8], to: &[u8]) -> redis::Cmd {
+    let mut script = redis::cmd("EVAL");
+    script
+        .arg(text)
+        .arg(if from == to { 1 } else { 2 })
+        .arg(from);
+    if from != to {
+        script.arg(to);
+    }
+    script
 }
 
 #[cfg(test)]
@@ -311,10 +345,17 @@ mod tests {
         act.commands(b"q").map(|it| text(&it)).collect()
     }
 
+    fn cli(what: OnJob, ids: &[&str]) -> String {
+        let job = |id: &&str| Job {
+            id: id.as_bytes().to_vec(),
+            state: Some(State::Dead),
+        };
+        let jobs = ids.iter().map(job).collect();
+        Act::OnJobs { what, jobs }.for_cli(&QueueKey::new(0, b"q".as_slice()))
+    }
+
     #[test]
     fn acts_are_these_commands() {
-        let id = || b"a".to_vec();
-        assert_eq!(words(Act::Kick { id: id() }), ["DQ.KICK q IDS 1 a"]);
         assert_eq!(
             words(Act::KickDead { count: 2001 }),
             [
@@ -323,13 +364,6 @@ mod tests {
                 "DQ.KICK q COUNT 1"
             ]
         );
-        let later = Act::Reschedule {
-            id: id(),
-            delay_ms: 5,
-        };
-        assert_eq!(words(later), ["DQ.RESCHEDULE q DELAY 5 a"]);
-        assert_eq!(words(Act::Delete { id: id() }), ["DQ.DEL q a"]);
-        assert_eq!(words(Act::Cancel { id: id() }), ["DQ.DEL q UNRESERVED a"]);
         assert_eq!(words(Act::Pause { ms: Some(9) }), ["DQ.PAUSE q 9"]);
         assert_eq!(words(Act::Purge { state: None }), ["DQ.PURGE q all"]);
         assert_eq!(
@@ -341,69 +375,37 @@ mod tests {
     }
 
     #[test]
-    fn many_jobs_are_few_commands() {
-        let ids = ["a", "priority", "b"].map(|id| id.as_bytes().to_vec());
-        let said = |act: Act| {
-            let commands = act.of_jobs(b"q", &ids).expect("about jobs");
-            commands.iter().map(text).collect::<Vec<_>>()
-        };
-        let id = Vec::new;
+    fn no_id_reads_as_a_word() {
+        assert_eq!(cli(OnJob::Kick, &["a b"]), "DQ.KICK q IDS 1 \"a b\"");
+        let later = OnJob::Reschedule { delay_ms: 5 };
+        let said = "DQ.RESCHEDULE q DELAY 5 IDS 2 PRIORITY 7";
+        assert_eq!(cli(later, &["PRIORITY", "7"]), said);
         assert_eq!(
-            said(Act::Kick { id: id() }),
-            ["DQ.KICK q IDS 3 a priority b"]
+            cli(OnJob::Delete, &["unReserved"]),
+            "DQ.DEL q IDS 1 unReserved"
         );
         assert_eq!(
-            said(Act::Cancel { id: id() }),
-            ["DQ.DEL q UNRESERVED a priority b"]
+            cli(OnJob::Cancel, &["IDS"]),
+            "DQ.DEL q UNRESERVED IDS 1 IDS"
         );
-        assert_eq!(said(Act::Delete { id: id() }), ["DQ.DEL q  a priority b"]);
-        let now = Act::Reschedule {
-            id: id(),
-            delay_ms: 0,
-        };
-        assert_eq!(
-            said(now),
-            [
-                "DQ.RESCHEDULE q DELAY 0 a b",
-                "DQ.RESCHEDULE q DELAY 0 priority"
-            ]
-        );
-        assert_eq!(Act::Resume.of_jobs(b"q", &ids).map(|it| it.len()), None);
+    }
+
+    #[test]
+    fn what_is_sent_compares_states() {
+        let act = Act::on_job(OnJob::Kick, b"a".to_vec(), Some(State::Dead));
+        let sent = words(act).join("");
+        assert!(sent.starts_with("EVAL ") && sent.ends_with(" 1 q DQ.KICK 0 a dead"));
+        let to = b"p".to_vec();
+        let sent = words(Act::on_job(OnJob::Move { to }, b"a".to_vec(), None)).join("");
+        assert!(sent.ends_with(" 2 q p move 0 a "));
     }
 
     #[test]
     fn for_redis_cli() {
-        let several = Act::Many(vec![
-            Act::Kick {
-                id: b"a b".to_vec(),
-            },
-            Act::Resume,
-        ]);
-        assert_eq!(
-            several.for_cli(&QueueKey::new(2, b"q".as_slice())),
-            "SELECT 2\nDQ.KICK q IDS 1 \"a b\"\nDQ.RESUME q"
-        );
+        let key = QueueKey::new(2, b"q".as_slice());
+        assert_eq!(Act::Resume.for_cli(&key), "SELECT 2\nDQ.RESUME q");
         let endless = Act::KickDead { count: u64::MAX };
         let lines = endless.for_cli(&QueueKey::new(0, b"q".as_slice()));
         assert_eq!(lines.lines().count(), CLI_LINES + 1);
-    }
-
-    #[test]
-    fn several_jobs_are_as_many_commands() {
-        let ids = [b"a".to_vec(), b"PRIORITY".to_vec()];
-        let acts = ids.map(|id| Act::Reschedule { id, delay_ms: 0 });
-        assert_eq!(
-            words(Act::Many(acts.to_vec())),
-            [
-                "DQ.RESCHEDULE q DELAY 0 a",
-                "DQ.RESCHEDULE q DELAY 0 PRIORITY"
-            ]
-        );
-    }
-
-    #[test]
-    fn an_id_that_reads_like_an_option_is_an_id() {
-        let id = b"unReserved".to_vec();
-        assert_eq!(words(Act::Delete { id }), ["DQ.DEL q  unReserved"]);
     }
 }

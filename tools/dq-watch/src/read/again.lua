@@ -1,38 +1,35 @@
--- Adds a job once more, with all its options: to another queue, or with another rule.
--- KEYS: its queue, the target queue. ARGV: its id, then the words of another rule. Returns 1 if it was added.
-local reply = redis.call('DQ.GET', KEYS[1], ARGV[1])
-if not reply then return 0 end
-local job = {}
-for at = 1, #reply, 2 do job[reply[at]] = reply[at + 1] end
-local moves = KEYS[1] ~= KEYS[2]
-local recurs = job['every'] or job['cron']
-if job['next'] or (job['steps'] and #job['steps'] > 0) then return 0 end
-if moves and (recurs or (job['state'] ~= 'delayed' and job['state'] ~= 'ready' and job['state'] ~= 'dead')) then return 0 end
-if not moves and not recurs then return 0 end
+-- Reads a job as a table of its fields; nil if it is not there.
+local function read(id, ...)
+    local reply = redis.call('DQ.GET', KEYS[1], id, ...)
+    if not reply then return nil end
+    local job = {}
+    for at = 1, #reply, 2 do job[reply[at]] = reply[at + 1] end
+    return job
+end
 
-local add = {'DQ.ADD', KEYS[2], ARGV[1], job['payload'], moves and 'NX' or 'XX'}
-local function give(...)
-    for _, word in ipairs({...}) do
-        add[#add + 1] = type(word) == 'number' and string.format('%.0f', word) or word
+-- Adds a job once more with all its options but due and TTL, and these words. Returns the id, nil where it was refused, or an error.
+local function again(to, id, job, words)
+    local add = {'DQ.ADD', to, id, job['payload']}
+    local function give(...)
+        for _, word in ipairs({...}) do
+            add[#add + 1] = type(word) == 'number' and string.format('%.0f', word) or word
+        end
     end
-end
-give('PRIORITY', job['priority'], 'TTR', job['ttr'], 'ATTEMPTS', job['max-attempts'], 'BACKOFF', #job['backoff'], unpack(job['backoff']))
-if job['group'] then give('GROUP', job['group']) end
-if job['keep'] then give('KEEP', job['keep']) end
-if job['cost'] and job['cost'] ~= 1 then give('COST', job['cost']) end
-if moves and job['state'] == 'delayed' then give('AT', job['due']) end
-if moves and job['expires'] then
-    local now = redis.call('TIME')
-    local left = job['expires'] - now[1] * 1000 - math.floor(now[2] / 1000)
-    if left < 1 then return 0 end
-    give('TTL', left)
-end
-if not moves then
-    for at = 2, #ARGV do give(ARGV[at]) end
-    for _, name in ipairs({'until', 'times', 'grace', 'jitter'}) do
+    give('PRIORITY', job['priority'], 'TTR', job['ttr'], 'ATTEMPTS', job['max-attempts'])
+    if #job['backoff'] > 0 then
+        local ladder = job['backoff']
+        if #ladder == 1 and ladder[1] == 0 then give('BACKOFF', 0) else give('BACKOFF', #ladder, unpack(ladder)) end
+    end
+    for _, name in ipairs({'group', 'label', 'keep', 'cost'}) do
         if job[name] then give(string.upper(name), job[name]) end
     end
+    give(unpack(words))
+    return redis.pcall(unpack(add))
 end
-if not redis.call(unpack(add)) then return 0 end
-if moves then redis.call('DQ.DEL', KEYS[1], ARGV[1]) end
-return 1
+
+-- How long until the job's TTL ends.
+local function left(job)
+    local now = redis.call('TIME')
+    return job['expires'] - now[1] * 1000 - math.floor(now[2] / 1000)
+end
+

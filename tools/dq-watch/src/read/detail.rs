@@ -117,6 +117,8 @@ pub struct Settings {
     pub donelen: u64,
     pub donettl_ms: u64,
     pub donebytes: u64,
+    /// As in DQ.STATS.
+    pub paused: i64,
 }
 
 /// A group as DQ.GROUPS lists it.
@@ -255,11 +257,12 @@ impl When {
     }
 }
 
-/// The beginning of a payload, and how long it is.
+/// The beginning of a payload, and how long it is. Of a result or a step only so much is known as was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub bytes: Vec<u8>,
     pub length: usize,
+    pub or_more: bool,
 }
 
 impl Cut {
@@ -267,12 +270,28 @@ impl Cut {
         Cut {
             bytes: bytes[..bytes.len().min(longest)].to_vec(),
             length: bytes.len(),
+            or_more: false,
+        }
+    }
+
+    /// Of a value that was asked for with `PREFIX longest + 1`.
+    pub fn of_prefix(bytes: &[u8], longest: usize) -> Cut {
+        Cut {
+            or_more: bytes.len() > longest,
+            ..Cut::of(bytes, longest)
         }
     }
 
     pub fn is_cut(&self) -> bool {
         self.bytes.len() < self.length
     }
+}
+
+/// DQ.GET, of each value so much that one sees whether it is longer than `longest`.
+pub fn get(key: &[u8], id: &[u8], longest: usize) -> Cmd {
+    let mut get = redis::cmd("DQ.GET");
+    get.arg(key).arg(id).arg("PREFIX").arg(longest + 1);
+    get
 }
 
 impl Detail {
@@ -284,14 +303,11 @@ impl Detail {
             Part::Job(id) => {
                 let mut next = redis::cmd("DQ.NEXT");
                 next.arg(key).arg(id).arg("COUNT").arg(NEXT_RUNS);
-                vec![redis::cmd("DQ.GET").arg(key).arg(id).to_owned(), next]
+                vec![get(key, id, IN_VIEW), next]
             }
             Part::Jobs { state, page, count } => vec![self.peek(*state, *page, *count)],
             Part::Dead { page, count, known } => {
-                let get = |id: &Vec<u8>| {
-                    let mut get = redis::cmd("DQ.GET");
-                    get.arg(key).arg(id).arg("PREFIX").arg(0).to_owned()
-                };
+                let get = |id: &Vec<u8>| get(key, id, 0);
                 let peek = self.peek(State::Dead, *page, *count);
                 std::iter::once(peek).chain(known.iter().map(get)).collect()
             }
@@ -304,7 +320,8 @@ impl Detail {
         if page.from_ms > 0 {
             peek.arg("FROM").arg(page.from_ms);
         }
-        peek.arg("COUNT").arg(page.skip + count).to_owned()
+        peek.arg("COUNT").arg(page.skip + count);
+        peek.arg("PREFIX").arg(IN_LIST).to_owned()
     }
 
     /// What the replies to its commands say.
@@ -351,7 +368,7 @@ impl Found {
     pub fn weight(&self) -> usize {
         match self {
             Found::Jobs(jobs) | Found::Dead(jobs, _) => {
-                jobs.iter().map(|job| job.payload.length).sum()
+                jobs.iter().map(|job| job.payload.bytes.len()).sum()
             }
             Found::Job(job) => job.weight(),
             _ => 0,
@@ -364,7 +381,7 @@ impl Job {
         let values = self.results.iter().filter_map(|ended| ended.value.as_ref());
         let steps = self.steps.iter().map(|step| &step.value);
         let results = self.result.iter().chain(values).chain(steps);
-        self.payload.length + results.map(|cut| cut.length).sum::<usize>()
+        self.payload.bytes.len() + results.map(|cut| cut.length).sum::<usize>()
     }
 
     /// The instant by which jobs of its state are listed.

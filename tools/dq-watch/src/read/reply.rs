@@ -158,6 +158,7 @@ pub fn settings(value: &Value) -> Option<Settings> {
         donelen: newer("donelen"),
         donettl_ms: newer("donettl"),
         donebytes: newer("donebytes"),
+        paused: fields.int("paused").unwrap_or_default(),
     })
 }
 
@@ -180,15 +181,24 @@ pub fn groups(value: &Value) -> Option<(String, Vec<Group>)> {
     Some((text(cursor)?, groups?))
 }
 
+/// A payload of which the server says how long it is.
+fn whole(bytes: &[u8], longest: usize, length: Option<u64>) -> Cut {
+    let cut = Cut::of(bytes, longest);
+    Cut {
+        length: length.map_or(cut.length, |length| length as usize),
+        ..cut
+    }
+}
+
 /// DQ.PEEK, each payload cut to `longest`.
 pub fn peeked(value: &Value, longest: usize) -> Option<Vec<PeekedJob>> {
     let jobs = array(value)?.iter().map(|job| {
-        let [id, payload, at, attempts, priority] = array(job)? else {
+        let [id, payload, at, attempts, priority, length @ ..] = array(job)? else {
             return None;
         };
         Some(PeekedJob {
             id: bytes(id)?,
-            payload: Cut::of(&bytes(payload)?, longest),
+            payload: whole(&bytes(payload)?, longest, length.first().and_then(natural)),
             at_ms: match at {
                 Value::Nil => None,
                 at => Some(int(at)?),
@@ -205,7 +215,11 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
     let fields = Fields::of(value)?;
     Some(Job {
         id: bytes(fields.get("id")?)?,
-        payload: Cut::of(&bytes(fields.get("payload")?)?, longest),
+        payload: whole(
+            &bytes(fields.get("payload")?)?,
+            longest,
+            fields.natural("payload-bytes"),
+        ),
         state: text(fields.get("state")?)?,
         priority: fields.int("priority")?,
         due_ms: fields.int("due"),
@@ -222,14 +236,14 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
         successor: fields
             .get("next")
             .and_then(bytes)
-            .map(|payload| Cut::of(&payload, longest)),
+            .map(|payload| Cut::of_prefix(&payload, longest)),
         rule: rule(&fields),
         started_ms: fields.int("started"),
         finished_ms: fields.int("finished"),
         result: fields
             .get("result")
             .and_then(bytes)
-            .map(|result| Cut::of(&result, longest)),
+            .map(|result| Cut::of_prefix(&result, longest)),
         progress: fields.get("progress").and_then(bytes),
         awaits: fields.get("awaits").and_then(bytes),
         keep_ms: fields.natural("keep"),
@@ -245,7 +259,7 @@ fn steps(fields: &Fields) -> Vec<Step> {
     let step = |(name, value): (&Value, &Value)| {
         Some(Step {
             name: bytes(name)?,
-            value: Cut::of(&bytes(value)?, IN_LIST),
+            value: Cut::of_prefix(&bytes(value)?, IN_LIST),
         })
     };
     let steps = steps.map(|Fields(pairs)| pairs.into_iter().filter_map(step).collect());
@@ -271,7 +285,7 @@ fn results(fields: &Fields) -> Option<Vec<Ended>> {
         Some(Ended {
             id: bytes(id)?,
             outcome: text(outcome),
-            value: bytes(value).map(|value| Cut::of(&value, IN_LIST)),
+            value: bytes(value).map(|value| Cut::of_prefix(&value, IN_LIST)),
         })
     });
     results.collect()
@@ -456,7 +470,7 @@ mod tests {
             ("result", bulk("twelve")),
         ]);
         assert_eq!((job.ran_ms(), job.weight()), (Some(240), 1 + 6));
-        assert_eq!(job.result, Some(Cut::of(b"twelve", 3)));
+        assert_eq!(job.result, Some(Cut::of_prefix(b"twelve", 3)));
         assert_eq!((job.after, job.results.len()), (None, 0));
     }
 
