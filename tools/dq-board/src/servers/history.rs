@@ -86,7 +86,8 @@ enum Damage {
     Other(String),
 }
 
-/// The library panics at some damaged files.
+/// The library panics at some damaged files, and its error is large.
+#[allow(clippy::result_large_err)]
 fn checked(path: &Path) -> Result<Database, Damage> {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
