@@ -224,12 +224,13 @@ def test_waits_without_the_right_to_end_them(rights, dq_server, dq_url, caplog):
     dq_server.client.execute_command("ACL", "SETUSER", "library-producer", "-dq.unblock")
     with dq.Queue(dq_url, "q") as other, dq.Queue(rights("library-producer"), "q") as queue:
         threads = []
-        for id in ("a", "b", "c"):
+        ids = ("first", "second", "third")
+        for id in ids:
             queue.add(id, id=id, keep=600, delay=600)
             threads.append(threading.Thread(target=queue.wait, args=(id, 60)))
             threads[-1].start()
             until(lambda id=id: id.encode() in queue._awaiting[b"q"]._waits.covered, "the server knows of it")
-        other.reschedule("a", "b", "c", delay=0)
+        other.reschedule(*ids, delay=0)
         assert dq.Worker(other, lambda job: job.data).drain() == 3
         for thread in threads:
             thread.join(PATIENCE_S)
