@@ -1,6 +1,8 @@
 """What the library reads of redis-py that is not promised."""
 
 import asyncio
+import subprocess
+import time
 
 import pytest
 import redis
@@ -44,3 +46,29 @@ def test_what_is_needed_is_there(dq_url):
         await client.aclose()
 
     asyncio.run(look())
+
+
+def test_a_server_without_resp3_is_spoken_to_in_resp2(dq_server, tmp_path):
+    (tmp_path / "conf").write_text('rename-command HELLO ""\n')
+    socket = tmp_path / "socket"
+    options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--loadmodule", dq_server.module]
+    server = subprocess.Popen([dq_server.program, str(tmp_path / "conf"), *options], stdout=subprocess.DEVNULL)
+    url = f"unix://{socket}?protocol=3"
+
+    async def add():
+        async with dq.asyncio.Queue(url, "q") as queue:
+            await queue.add(1)
+
+    try:
+        while not socket.exists():
+            assert server.poll() is None
+            time.sleep(0.01)
+        asyncio.run(add())
+        with dq.Queue(url, "q") as queue:
+            queue.add(1)
+            assert dq.Worker(queue, lambda job: None).drain() == 2
+        with pytest.raises(dq.ConfigurationError, match="^the server does not speak RESP3: give its client protocol=2"):
+            dq.Queue(redis.Redis.from_url(url), "q").add(1)
+    finally:
+        server.kill()
+        server.wait()

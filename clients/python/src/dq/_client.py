@@ -31,6 +31,7 @@ def of_url(url: str, library: Any = redis, retry: Any = Retry, **options: Any) -
             "with special characters of the password percent-encoded"
         ) from None
     settings = made.connection_pool.connection_kwargs
+    settings.update(options)  # they go before those of the URL
     user, password = settings.pop("username", None), settings.pop("password", None)
     if password is not None:
         settings["credential_provider"] = UsernamePasswordCredentialProvider(user, password)

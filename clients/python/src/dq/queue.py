@@ -74,13 +74,17 @@ class Queue(Commands):
                 if not self._speaks_less(error, client):
                     raise self._refused(error, commands) from None
             except ConnectionError as error:
+                if self._speaks_less(error, client):
+                    continue
                 if not is_crowded(error):
                     raise
                 time.sleep(FREE_S)
 
-    def _speaks_less(self, error: ResponseError, client: Any) -> bool:
+    def _speaks_less(self, error: RedisError, client: Any) -> bool:
         """Whether a client of our own, which speaks RESP2 only, takes the place of one that the server refused."""
         if self._url is None or not lacks_resp3(error):
+            return False
+        if client.connection_pool.connection_kwargs.get("protocol") == 2:
             return False
         if self.client is client:
             self.client = of_url(self._url, protocol=2)
