@@ -10,6 +10,8 @@ export class Channel {
   private isNew = true;
   /** Null if CLIENT ID is not permitted. */
   clientId: number | null = null;
+  /** The server that said `clientId`. */
+  peer: string | null = null;
 
   constructor(
     private readonly driver: () => Promise<Driver>,
@@ -39,6 +41,7 @@ export class Channel {
       const reply = await within(id!, CONNECT_MS, 'CLIENT ID', () => line.close());
       if (!isWanted()) throw new Error('the connection was given up');
       this.clientId = typeof reply === 'number' ? reply : null;
+      this.peer = line.peer;
     } catch (error) {
       line.close();
       throw error;
@@ -52,7 +55,7 @@ export class Channel {
   close(): void {
     const { opening } = this;
     this.opening = null;
-    this.clientId = null;
+    this.clientId = this.peer = null;
     this.abandon(new Error('the connection was given up'));
     opening?.then((line) => line.close()).catch(() => {});
   }

@@ -1,15 +1,20 @@
 // What a worker tells the server, without I/O or a clock.
 
 import { nack, progress, step } from './commands';
+import { isRefusal } from './fatal';
 import { type Delivery, type Suspension, WAITING } from './delivery';
 import type { Verdict } from './guard';
 import { defaultDelayMs, type Handler } from './handler';
 import {
+  CUTTING_BYTES,
   DEFAULT_TTR_MS,
   FIRST_TROUBLE_MS,
   LONGEST_TROUBLE_MS,
   STILL_RUNNING_DELAY_MS,
+  MOST_CUTS,
+  UNKNOWN_KIND_ATTEMPTS,
   UNKNOWN_KIND_DELAY_MS,
+  UNKNOWN_KIND_LONGEST_MS,
 } from './limits';
 import { bytesOf } from './shown';
 import { exponentialMs } from './times';
@@ -26,6 +31,11 @@ export class Outcome {
   isSentAgain = false;
   /** Sent before the commands; its reply does not matter. */
   report: Command | null = null;
+
+  /** The length of the result that it may still store. */
+  resultBytes = 0;
+  /** How often the connection was cut instead of a reply. */
+  private cuts = 0;
 
   /** ways: each asks for less than the one before it, in case the server refuses that. `otherwise`: the last ones. */
   constructor(
@@ -52,12 +62,28 @@ export class Outcome {
 
   /** Whether another worker has the job. */
   isLost(reply: unknown): boolean {
-    return !this.isSentAgain && (reply === null || Number(reply) === 0);
+    const one = Array.isArray(reply) ? reply[0] : reply;
+    return !this.isSentAgain && (one === null || Number(one) === 0);
+  }
+
+  /** Whether the server refuses this as it is, so that less must be asked for. */
+  isRefused(error: Error): boolean {
+    const isFull = this.resultBytes > 0 && error.message.startsWith('OOM ');
+    return isFull || isRefusal(error, this.commands.at(-1)![0]);
+  }
+
+  /** The connection was lost before a reply. After a long result that may be why: it is not sent for a third time. */
+  cut(): void {
+    this.isSentAgain = true;
+    if (this.resultBytes < CUTTING_BYTES || ++this.cuts < MOST_CUTS) return;
+    this.ways = dead(this.delivery, unstorable(this.resultBytes));
+    this.resultBytes = 0;
   }
 
   /** Goes on to the next way. Returns false if there is none. */
   refused(error: Error): boolean {
     const { otherwise } = this;
+    this.resultBytes = 0;
     this.ways = this.ways.slice(1);
     if (this.ways.length > 0) return true;
     this.otherwise = null;
@@ -68,8 +94,11 @@ export class Outcome {
 
 export function done(delivery: Delivery, result: Buffer | null = null): Outcome {
   const { key, id, token } = delivery;
-  const plain: Way = [['DQ.ACK', key, 'WITHTOKENS', id, token]];
-  return new Outcome(delivery, result ? [[['DQ.ACK', key, 'RESULTS', id, token, result]], plain] : [plain]);
+  const plain: Way = [['DQ.ACK', key, 'WITHTOKENS', 'IDS', 1, id, token]];
+  if (!result) return new Outcome(delivery, [plain]);
+  const made = new Outcome(delivery, [[['DQ.ACK', key, 'RESULTS', 'IDS', 1, id, token, result]], plain]);
+  made.resultBytes = result.length;
+  return made;
 }
 
 /** Gives a job back as if it had not been delivered. */
@@ -77,10 +106,19 @@ export function returned(delivery: Delivery, ...options: Word[]): Outcome {
   return new Outcome(delivery, [[nack(delivery, 'SILENT', ...options)]]);
 }
 
-/** The job is of a kind that this worker does not know: given back for another worker, a little later. */
+/** The job is of a kind that this worker does not know: it fails, to come to another worker later, each time much later. */
 export function unknown(delivery: Delivery): Outcome {
-  return returned(delivery, 'DELAY', Math.ceil(UNKNOWN_KIND_DELAY_MS * (1 + Math.random())));
+  const { attempt } = delivery;
+  const reason = `unknown kind "${delivery.envelope?.kind ?? ''}"`;
+  if (attempt >= UNKNOWN_KIND_ATTEMPTS) return new Outcome(delivery, dead(delivery, reason));
+  const delayMs = Math.min(attempt * UNKNOWN_KIND_DELAY_MS, UNKNOWN_KIND_LONGEST_MS);
+  return new Outcome(delivery, [[nack(delivery, 'DELAY', delayMs, ...because(reason))]]);
 }
+
+export const USED_UP = 'attempts used up; its workers were lost';
+
+/** Its earlier deliveries ended without an answer. */
+export const usedUp = (delivery: Delivery) => new Outcome(delivery, dead(delivery, USED_UP));
 
 /** Given back, as this process still runs an earlier delivery of the job. */
 export const stillRunning = (delivery: Delivery) => returned(delivery, 'DELAY', STILL_RUNNING_DELAY_MS);
@@ -106,6 +144,8 @@ export function ended(delivery: Delivery, handler: Handler, verdict: Verdict): O
   }
 }
 
+export const unstorable = (bytes: number) => `result cannot be stored: ${bytes} bytes`;
+
 const dead = (delivery: Delivery, reason: string): Way[] => [
   [nack(delivery, 'FATAL', ...because(reason))],
   [nack(delivery, 'FATAL')],
@@ -113,8 +153,7 @@ const dead = (delivery: Delivery, reason: string): Way[] => [
 
 /** The job comes again after the wait that the handler asked for, else by the job's ladder, else by the handler's. */
 function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: number | null): Way[] {
-  const limit = delivery.maxAttempts ? 0 : handler.attempts;
-  if (limit > 0 && limit <= delivery.attempt) return dead(delivery, reason);
+  if (delivery.limit > 0 && delivery.limit <= delivery.attempt) return dead(delivery, reason);
   const wait = delivery.waitMs === null ? ['DELAY', Math.ceil(handler.delayMs(delivery.attempt))] : [];
   const ways: Way[] = [[nack(delivery, ...wait, ...because(reason))]];
   if (askedMs !== null) ways.unshift([nack(delivery, 'DELAY', askedMs, ...because(reason))]);

@@ -116,6 +116,17 @@ export class Courier {
     return replies;
   }
 
+  /**
+   * Ends the wait of another connection. Returns false if it does not wait, or is one to another server, which has other
+   * numbers; null if it can only be closed.
+   */
+  async unblock({ clientId, peer }: Channel): Promise<boolean | null> {
+    if (clientId === null) return null;
+    await this.control.open();
+    if (this.control.peer !== peer) return false;
+    return (await this.ask([['DQ.UNBLOCK', clientId]]))[0] === 1;
+  }
+
   /** Sends a handler's commands, and tries again while the server is away. */
   async askFor(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
     for (let troubles = 0; ;) {

@@ -9,6 +9,7 @@ import type { Handlers } from './handler';
 import { handle, type Turn } from './handling';
 import { jobOf } from './job';
 import type { Boss, Link } from './link';
+import { ALONE_AGAIN_MS } from './limits';
 import { textOf } from './shown';
 import { Turns } from './turns';
 import { Bell, nowMs } from './waiting';
@@ -26,10 +27,17 @@ export class Crew implements Boss {
   private readonly running = new Map<readonly Turn[], Promise<void>>();
   private readonly resting = new Set<Bell>();
   private readonly claims = new Map<Link, (claim: number) => void>();
-  private readonly turns = new Turns<Link>(() => this.linkCount());
+  private readonly turns = new Turns<Link>(() => this.links().length);
   private timer: NodeJS.Timeout | undefined;
   private backlog: Turn[] = [];
   private claimed = 0;
+  /** Jobs at their last attempt: the server is asked how the one before ended. */
+  private readonly suspects = new Set<Turn>();
+  /** A job that may have ended its workers, and will run alone; one that does. */
+  private killer: Turn | null = null;
+  private alone: Turn | null = null;
+  private again: NodeJS.Timeout | undefined;
+  private readonly saidOff = new Set<string>();
   private troubleSaid = '';
 
   constructor(
@@ -37,7 +45,7 @@ export class Crew implements Boss {
     private readonly handlers: Handlers,
     private readonly guard: Guard,
     /** How many links share the places for jobs. */
-    private readonly linkCount: () => number,
+    private readonly links: () => readonly Link[],
     private readonly onFailure: () => void,
   ) {}
 
@@ -67,7 +75,11 @@ export class Crew implements Boss {
   /** Takes no more jobs from now on, and gives back those that have not begun. */
   end(): void {
     this.isDraining = true;
-    for (const turn of this.backlog.splice(0)) this.giveBack(turn.link, turn.delivery);
+    const waiting = [...this.backlog.splice(0), ...this.suspects, ...(this.killer ? [this.killer] : [])];
+    this.suspects.clear();
+    this.killer = null;
+    clearTimeout(this.again);
+    for (const turn of waiting) this.giveBack(turn.link, turn.delivery);
     this.makeRoom();
     for (const bell of this.resting) bell.ring();
   }
@@ -101,7 +113,7 @@ export class Crew implements Boss {
         break;
       }
       this.turns.begin(link, now);
-      this.admit(link, Math.max(1, Math.floor(free / this.linkCount())));
+      this.admit(link, Math.max(1, Math.floor(free / this.links().length)));
     }
     const lookAt = this.claims.size > 0 ? this.turns.lookAt(now) : Infinity;
     if (lookAt < Infinity) this.timer = setTimeout(() => this.makeRoom(), Math.max(1, lookAt - now));
@@ -116,6 +128,7 @@ export class Crew implements Boss {
 
   /** How many more jobs may be fetched. */
   private get free(): number {
+    if (this.suspects.size > 0 || this.killer || this.alone) return 0;
     const handlers = this.settings.concurrency - this.running.size;
     return handlers * this.handlers.room + this.settings.prefetch - this.backlog.length - this.claimed;
   }
@@ -132,23 +145,66 @@ export class Crew implements Boss {
     if (this.isDraining) return this.giveBack(link, delivery);
     const handler = this.handlers.choose(delivery);
     if (!handler) {
-      this.guard.log.warn(`dq: no handler for kind ${delivery.envelope?.kind}: gave back job ${delivery.name}`);
+      this.guard.log.warn(`dq: no handler for kind "${delivery.envelope?.kind ?? ''}" of job ${delivery.name}`);
       return link.settle(delivery, core.unknown(delivery));
     }
     delivery.handlerAttempts = handler.attempts;
+    const { attempt, limit } = delivery;
+    if (attempt > 1 && limit > 0 && attempt > limit) {
+      this.guard.log.error(`dq: job ${delivery.name} is dead: ${core.USED_UP}`);
+      return link.settle(delivery, core.usedUp(delivery));
+    }
     if (handler.leaseMs !== null && handler.leaseMs !== delivery.leaseMs) link.relet(delivery, handler.leaseMs);
-    this.backlog.push({ delivery, handler, link });
+    const turn = { delivery, handler, link };
+    if (attempt > 1 && attempt === limit && link.isCarrying) this.suspect(turn);
+    else this.backlog.push(turn);
   }
 
   startMore(): void {
-    while (this.running.size < this.settings.concurrency) {
+    while (!this.alone && this.running.size < this.settings.concurrency) {
       // A doubtful delivery waits until a heartbeat tells whether it is still ours.
       const at = this.backlog.findIndex(({ delivery }) => !delivery.isDoubtful);
       if (at < 0) break;
       const batch = this.take(at);
       if (batch.length > 0) this.begin(batch);
     }
+    this.runAlone();
     this.makeRoom();
+  }
+
+  // --- Jobs that may have ended their workers run their last attempt with nothing else in hand
+
+  private suspect(turn: Turn): void {
+    this.suspects.add(turn);
+    void turn.link.wasCutShort(turn.delivery).then((isKiller) => {
+      if (!this.suspects.delete(turn)) return; // given back meanwhile
+      if (!isKiller) {
+        this.backlog.push(turn);
+      } else if (!this.killer && !this.alone) {
+        this.guard.log.warn(`dq: job ${turn.delivery.name} may have ended its workers: its last attempt runs alone`);
+        this.killer = turn;
+      } else {
+        turn.link.settle(turn.delivery, core.returned(turn.delivery)); // it would be lost along with the other one
+      }
+      this.startMore();
+    });
+  }
+
+  /** Runs such a job once nothing else is in hand, and the server knows of the ends of all others. */
+  private runAlone(): void {
+    const { killer } = this;
+    if (!killer || this.backlog.length > 0 || this.running.size > 0) return;
+    for (const link of this.links()) link.recall();
+    const isBusy = this.claimed > 0 || this.suspects.size > 0 || killer.delivery.isDoubtful;
+    if (isBusy || this.links().some((link) => link.isTelling)) {
+      clearTimeout(this.again);
+      this.again = setTimeout(() => this.startMore(), ALONE_AGAIN_MS);
+      return;
+    }
+    this.killer = null;
+    if (!killer.link.begin(killer.delivery)) return;
+    this.alone = killer;
+    this.begin([killer]);
   }
 
   /** Takes one job from the backlog, or as many as its handler takes at a time. Leaves out lost ones. */
@@ -167,6 +223,7 @@ export class Crew implements Boss {
   private begin(batch: Turn[]): void {
     const handled = handle(batch, this.guard).then(() => {
       this.running.delete(batch);
+      if (this.alone && batch.includes(this.alone)) this.alone = null;
       this.startMore();
     });
     this.running.set(batch, handled);
@@ -185,10 +242,10 @@ export class Crew implements Boss {
     this.guard.log.error(`dq: the server refuses how job ${delivery.name} ended: ${error.message}; ${then}`);
   }
 
-  deaf(error: Error): void {
-    this.guard.log.warn(
-      `dq: the server refuses DQ.BTOUCH: jobs that are cancelled are told at the next heartbeat (${error.message})`,
-    );
+  off(command: string, then: string, error: unknown): void {
+    if (this.saidOff.has(command)) return;
+    this.saidOff.add(command);
+    this.guard.log.warn(`dq: the server refuses ${command}: ${then} (${textOf(error)})`);
   }
 
   complain = (error: unknown): void => this.guard.complain(error);

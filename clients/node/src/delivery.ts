@@ -78,7 +78,7 @@ export class Delivery {
   readonly waitMs: number | null;
   /** The length of this delivery's lease. `endsAt`: when it ends, by this process's clock. */
   leaseMs: number;
-  /** The handler's limit of attempts, for a job that has none. */
+  /** The handler's limit of attempts; 0: none. */
   handlerAttempts = 0;
   endsAt = Infinity;
   /** It came while the event loop was blocked, so its lease may have ended. */
@@ -124,9 +124,10 @@ export class Delivery {
     return toText(this.id);
   }
 
-  /** The limit of deliveries: the job's own, else its handler's; 0: no limit. */
+  /** The limit of deliveries: the least that the job, its queue and its handler say; 0: no limit. */
   get limit(): number {
-    return this.maxAttempts || this.handlerAttempts;
+    const { maxAttempts, handlerAttempts } = this;
+    return Math.min(maxAttempts || handlerAttempts, handlerAttempts || maxAttempts);
   }
 
   get envelope(): Envelope | null {

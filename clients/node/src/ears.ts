@@ -5,7 +5,7 @@ import * as core from './core';
 import type { Delivery } from './delivery';
 import { fatal, isRefusal } from './fatal';
 import { HEAR_AFTER_MS, MOST_EARS } from './limits';
-import { Standing } from './standing';
+import { Standing, type Unblock } from './standing';
 import { nowMs } from './waiting';
 import { type Driver, isServerError } from './wire';
 
@@ -16,7 +16,7 @@ export interface Listener {
   lose(delivery: Delivery): void;
   /** The time between heartbeats. */
   beatMs(): number;
-  unblock(clientId: number): Promise<unknown>;
+  unblock: Unblock;
   /** The server refuses DQ.BTOUCH: only heartbeats notice cancellations. */
   deaf(error: Error): void;
 }
@@ -37,7 +37,7 @@ class Ear {
       key,
       () => {},
     );
-    this.standing = new Standing(channel, this, (clientId) => listener.unblock(clientId));
+    this.standing = new Standing(channel, this, (waiting) => listener.unblock(waiting));
   }
 
   add(delivery: Delivery): void {

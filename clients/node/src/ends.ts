@@ -1,7 +1,6 @@
 // Outcomes of deliveries that the server must still be told.
 
 import type { Outcome } from './core';
-import { isRefusal } from './fatal';
 import type { Delivery } from './delivery';
 import { FLUSH_AFTER_MS, FLUSH_COUNT } from './limits';
 import { afterAll, type Bell } from './waiting';
@@ -71,11 +70,11 @@ export class Ends {
       answered(outcome, replies.slice(at, (at += outcome.commands.length))).then(
         (reply) => {
           if (!(reply instanceof Error)) this.heard(outcome, reply);
-          else if (isRefusal(reply)) this.refused(outcome, reply);
+          else if (outcome.isRefused(reply)) this.refused(outcome, reply);
           else again(outcome, reply);
         },
         (error: Error) => {
-          outcome.isSentAgain = true;
+          outcome.cut();
           again(outcome, error);
         },
       ),

@@ -17,8 +17,15 @@ export function fatal(error: unknown): ConfigurationError | null {
   return found ? new ConfigurationError(`${found.what} (${text})`, { cause: error }) : null;
 }
 
+/** The ACL denies this user the command. */
+export const mayNot = (error: unknown): boolean => isServerError(error) && error.message.startsWith('NOPERM');
+
+/** A worker without these cannot work. Without any other command, what needs it fails alone. */
+const NEEDED = ['DQ.BPOP', 'DQ.ACK', 'DQ.NACK', 'DQ.TOUCH'];
+
 /** Whether the server will never carry out this command as it was sent. The next command may succeed. */
-export const isRefusal = (reply: Error) => /^(ERR|MAXLEN|MAXBYTES) /.test(reply.message) && !fatal(reply);
+export const isRefusal = (reply: Error, command = 'DQ.BPOP') =>
+  mayNot(reply) ? !NEEDED.includes(command) : /^(ERR|MAXLEN|MAXBYTES) /.test(reply.message) && !fatal(reply);
 
 /** The worker's words about a server without the module, for a queue that only adds; null for other errors. */
 export function withoutModule(error: unknown): ConfigurationError | null {

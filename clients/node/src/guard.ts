@@ -2,6 +2,7 @@
 // is read here. Nothing in this file throws or rejects because of them. (Codecs: `decoded` in codec.ts.)
 
 import { type Codec, encoded } from './codec';
+import { unstorable } from './core';
 import { type Delivery, type End, isThrown, type Suspension } from './delivery';
 import { Cancelled, ControlError, EncodingError, GiveUp, Retry, Snooze, Suspended } from './errors';
 import type { Handler } from './handler';
@@ -60,9 +61,12 @@ export function ownEnd(delivery: Delivery, end: End, handler: Handler): End {
 function doneWith(codec: Codec, value: unknown): Verdict {
   if (value === undefined || value === null) return { how: 'done', result: null };
   try {
-    return { how: 'done', result: encoded(codec, value, 'result') };
+    const result = encoded(codec, value, 'result');
+    if (result.length > limits.RESULT_BYTES) return { how: 'give up', reason: unstorable(result.length) };
+    return { how: 'done', result };
   } catch (error) {
-    return { how: 'fail', reason: (error as EncodingError).message, waitMs: null };
+    // The handler has done its work: no other attempt would help.
+    return { how: 'give up', reason: (error as EncodingError).message };
   }
 }
 

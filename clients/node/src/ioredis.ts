@@ -27,7 +27,13 @@ const LINE = {
 };
 
 class IoredisLine implements Line {
-  constructor(private readonly redis: Redis) {}
+  readonly peer: string;
+
+  constructor(private readonly redis: Redis) {
+    const { host, port, path } = redis.options;
+    const { remoteAddress = host, remotePort = port } = redis.stream ?? {};
+    this.peer = path ?? `${remoteAddress}:${remotePort}`;
+  }
 
   ask(commands: readonly Command[]): Promise<unknown>[] {
     const stream = this.redis.stream;

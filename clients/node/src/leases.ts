@@ -51,6 +51,10 @@ export class Leases {
     this.unanswered.delete(delivery);
   }
 
+  get isTelling(): boolean {
+    return this.unanswered.size > 0;
+  }
+
   /** False if the delivery was lost or settled already. */
   lose(delivery: Delivery): boolean {
     return this.held.delete(delivery);

@@ -24,11 +24,23 @@ export const FLUSH_COUNT = 100;
 export const TELL_AT_ONCE = 500;
 /** The shortest delay after which a handler can have its job back. */
 export const SHORTEST_DELAY_MS = 100;
-export const UNKNOWN_KIND_DELAY_MS = 5000;
+/** How much longer each time a job waits whose kind is unknown, at most how long, and the attempt of which it dies. */
+export const UNKNOWN_KIND_DELAY_MS = 60_000;
+export const UNKNOWN_KIND_LONGEST_MS = 3_600_000;
+export const UNKNOWN_KIND_ATTEMPTS = 14;
+/** When to look again whether a job can run alone. */
+export const ALONE_AGAIN_MS = 20;
+/** The longest result that a server can take. */
+export const RESULT_BYTES = 512 * 1024 * 1024;
+/** A longer command may be why the server cut the connection. */
+export const CUTTING_BYTES = 1024 * 1024;
+export const MOST_CUTS = 2;
 /** The delay of a job that is delivered while this process still runs it. */
 export const STILL_RUNNING_DELAY_MS = 1000;
 export const FIRST_TROUBLE_MS = 50;
 export const LONGEST_TROUBLE_MS = 5000;
+/** When the end of a wait is asked for again that has not begun yet. */
+export const UNBLOCK_AGAIN_MS = 50;
 export const REASON_BYTES = 1024;
 /** A hook that takes longer is not waited for. */
 export const HOOK_MS = 5000;

@@ -9,7 +9,7 @@ import { Courier } from './courier';
 import { Delivery, type Desk, type Part, type Row } from './delivery';
 import { Ears } from './ears';
 import { Ends } from './ends';
-import { fatal } from './fatal';
+import { fatal, mayNot } from './fatal';
 import { Leases } from './leases';
 import * as limits from './limits';
 import type { Queue } from './queue';
@@ -37,8 +37,8 @@ export interface Boss {
   startMore(): void;
   lost(delivery: Delivery): void;
   refused(delivery: Delivery, error: Error, then: string): void;
-  /** Only heartbeats notice cancellations. */
-  deaf(error: Error): void;
+  /** The server refuses a command that a worker can do without. */
+  off(command: string, then: string, error: unknown): void;
   /** Reports an error in a listener of a job's signal. */
   complain(error: unknown): void;
   trouble(error: unknown): void;
@@ -58,7 +58,7 @@ export class Link implements Desk {
   private isFetching = false;
   private isClosed = false;
   private isRecalling = false;
-  private isRecallable = true;
+  private mayUnblock = true;
   private troubles = 0;
   /** For how long the event loop was blocked during this fetch. */
   private stillMs = 0;
@@ -105,8 +105,8 @@ export class Link implements Desk {
       lose,
       isHeld: (delivery) => leases.isHeld(delivery),
       beatMs: () => leases.beatMs,
-      unblock: (clientId) => this.unblock(clientId),
-      deaf: (error) => this.boss.deaf(error),
+      unblock: (waiting) => this.unblock(waiting),
+      deaf: (error) => this.boss.off('DQ.BTOUCH', 'jobs that are cancelled are told at the next heartbeat', error),
     });
     this.running = new Running(place, lose);
   }
@@ -129,17 +129,16 @@ export class Link implements Desk {
   }
 
   private longestMs(isOnly: boolean): number {
-    const mayLast = isOnly || (this.isRecallable && this.waiting.clientId !== null);
+    const mayLast = isOnly || (this.mayUnblock && this.waiting.clientId !== null);
     return mayLast ? this.boss.waitMs : Math.min(this.boss.waitMs, TURN_MS);
   }
 
   /** Ends the waiting fetch, as another link needs its places. */
   recall(): void {
-    const { clientId } = this.waiting;
-    if (clientId === null || !this.isFetching || this.isRecalling || !this.isRecallable) return;
+    if (!this.isFetching || this.isRecalling || !this.mayUnblock) return;
     this.isRecalling = true;
-    this.unblock(clientId)
-      .catch((error: unknown) => (this.isRecallable = !textOf(error).startsWith('NOPERM'))) // the courier handles other trouble
+    this.unblock(this.waiting)
+      .catch(() => {}) // the courier meets the same trouble
       .finally(() => (this.isRecalling = false));
   }
 
@@ -277,6 +276,27 @@ export class Link implements Desk {
     this.courier.carry();
   }
 
+  /** The server has not confirmed yet how all deliveries ended. */
+  get isTelling(): boolean {
+    return this.leases.isTelling;
+  }
+
+  get isCarrying(): boolean {
+    return this.courier.isCarrying;
+  }
+
+  /** Whether the job's last delivery ended without an answer: its handler may have ended its worker. */
+  async wasCutShort(delivery: Delivery): Promise<boolean> {
+    const { key, id } = delivery;
+    try {
+      const [reply] = await this.courier.askFor(delivery, [['DQ.GET', key, id, 'PREFIX', 0]]);
+      return String(asMap(reply)?.get('reason') ?? '') === 'lease ended';
+    } catch (error) {
+      if (mayNot(error)) this.boss.off('DQ.GET', 'jobs that may end their workers are not run alone', error);
+      return false;
+    }
+  }
+
   // --- Requests of handlers
 
   ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
@@ -297,19 +317,29 @@ export class Link implements Desk {
 
   // --- Stopping
 
-  private async unblock(clientId: number): Promise<unknown> {
-    return (await this.courier.ask([['CLIENT', 'UNBLOCK', clientId]]))[0];
+  private async unblock(channel: Channel): Promise<boolean | null> {
+    if (!this.mayUnblock) return null;
+    try {
+      return await this.courier.unblock(channel);
+    } catch (error) {
+      if (!mayNot(error)) throw error;
+      this.mayUnblock = false;
+      this.boss.off('DQ.UNBLOCK', 'connections that wait are closed instead', error);
+      return null;
+    }
   }
 
-  /** Ends the waiting fetch. A job that is handed out at that moment is read, and given back. */
-  async withdraw(): Promise<void> {
-    const late = setTimeout(() => this.waiting.close(), 2 * limits.TOLD_MS);
+  /**
+   * Ends the waiting fetch, within `ms`. A job that is handed out at that moment is read, and given back. While the server is
+   * paused the fetch does not wait yet, so this asks again.
+   */
+  async withdraw(ms: number): Promise<void> {
+    const late = setTimeout(() => this.waiting.close(), ms);
     try {
       while (this.isFetching) {
-        const { clientId } = this.waiting;
-        const reply = clientId === null ? null : await this.unblock(clientId);
-        if (typeof reply !== 'number') break;
-        await sleep(5);
+        const isDone = await this.unblock(this.waiting);
+        if (isDone === null) break;
+        await sleep(isDone ? 5 : limits.UNBLOCK_AGAIN_MS);
       }
     } catch {
       // closed below instead

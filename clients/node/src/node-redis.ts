@@ -24,7 +24,12 @@ const line = (socket: object) => ({
 });
 
 class NodeRedisLine implements Line {
-  constructor(private readonly client: Redis) {}
+  readonly peer: string;
+
+  constructor(private readonly client: Redis) {
+    const { host, port, path } = client.options?.socket ?? {};
+    this.peer = path ?? `${host}:${port}`;
+  }
 
   /** Commands of one turn of the event loop are sent in one write. */
   ask(commands: readonly Command[]): Promise<unknown>[] {

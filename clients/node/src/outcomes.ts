@@ -63,7 +63,7 @@ export class Outcomes<T = any> extends Adding<T> {
 
   /** Deletes the job; a handler that runs it is told at once. Returns false if there was no such job. */
   async cancel(id: Bytes): Promise<boolean> {
-    return Number(await this.one(id, 'DQ.DEL')) > 0;
+    return (await this.counted([id], (key, some) => ['DQ.DEL', key, 'IDS', some.length, ...some])) > 0;
   }
 
   /**
@@ -92,8 +92,7 @@ export class Outcomes<T = any> extends Adding<T> {
     const name = key.toString('latin1');
     const known = this.waits.get(name);
     if (known) return known;
-    const unblock = async (clientId: number) => (await this.run([['CLIENT', 'UNBLOCK', String(clientId)]], key))[0];
-    const made = new Waits(() => this.driver(), key, unblock);
+    const made = new Waits(() => this.driver(), key);
     this.waits.set(name, made);
     return made;
   }

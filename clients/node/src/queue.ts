@@ -43,7 +43,7 @@ export class Queue<T = any> extends Outcomes<T> {
   /** Deletes jobs in any state; with `unreserved`, only those that no worker holds. Returns how many. */
   delete(ids: Bytes | readonly Bytes[], options: { unreserved?: boolean } = {}): Promise<number> {
     const only = words.flag('UNRESERVED', takes('delete', options, { unreserved: 1 }).unreserved);
-    return this.counted(list(ids), (key, some) => ['DQ.DEL', key, ...only, ...some]);
+    return this.counted(list(ids), (key, some) => ['DQ.DEL', key, ...only, 'IDS', some.length, ...some]);
   }
 
   /**
@@ -138,16 +138,20 @@ export class Queue<T = any> extends Outcomes<T> {
     const calls = this.pairs(tokens).flatMap(([key, ids, pairs]) => {
       const all = ids.map((id, n) => [id, pairs[2 * n + 1]!, ofId(id)] as const);
       const [bare, given] = [all.filter((one) => one[2].length === 0), all.filter((one) => one[2].length > 0)];
-      const call = (word: string, words: Word[]): Command[] => (words.length ? [['DQ.ACK', key, word, ...words]] : []);
+      const call = (word: string, jobs: Word[][]): Command[] =>
+        jobs.length ? [['DQ.ACK', key, word, 'IDS', jobs.length, ...jobs.flat()]] : [];
       return [
         ...call(
           'WITHTOKENS',
-          bare.flatMap(([id, token]) => [id, token]),
+          bare.map(([id, token]) => [id, token]),
         ),
-        ...call('RESULTS', given.flat()),
+        ...call(
+          'RESULTS',
+          given.map((each) => [...each]),
+        ),
       ];
     });
-    return sum(await this.run(calls));
+    return sum((await this.run(calls)).flat());
   }
 
   /** Gives a job back. Returns its new state, or null if it is not reserved with that token. */
@@ -203,7 +207,7 @@ export class Queue<T = any> extends Outcomes<T> {
     if (rest.length === 0) {
       throw new TypeError('reschedule needs a new delay, at or priority, such as { delay: 60_000 }');
     }
-    return this.counted(list(ids), (key, some) => ['DQ.RESCHEDULE', key, ...rest, ...some]);
+    return this.counted(list(ids), (key, some) => ['DQ.RESCHEDULE', key, ...rest, 'IDS', some.length, ...some]);
   }
 
   /** Makes jobs ready that are dead or done, or blocked and should wait no longer. Returns how many. */

@@ -8,6 +8,9 @@ import type { Command } from './wire';
 
 const AGAIN_MS = 5;
 
+/** Ends the wait of a connection: false if it does not wait, null if it can only be closed. */
+export type Unblock = (channel: Channel) => Promise<boolean | null>;
+
 export interface Subject {
   /** The command to send now; null if there is nothing to wait for. */
   next(): { command: Command; waitMs: number } | null;
@@ -30,8 +33,7 @@ export class Standing {
   constructor(
     private readonly channel: Channel,
     private readonly subject: Subject,
-    /** Sends CLIENT UNBLOCK on another connection. */
-    private readonly unblock: (clientId: number) => Promise<unknown>,
+    private readonly unblock: Unblock,
   ) {}
 
   /** What it waits for has changed. */
@@ -91,10 +93,9 @@ export class Standing {
     this.isWithdrawn = true;
     const isOurs = () => this.isAsking && this.asked === asked && !this.isClosed;
     while (isOurs()) {
-      const { clientId } = this.channel;
-      if (clientId === null) return this.channel.close();
-      const reply = await this.unblock(clientId).catch(() => 0);
-      if (Number(reply) === 1 || !isOurs()) return;
+      const isDone = await this.unblock(this.channel).catch(() => false);
+      if (isDone || !isOurs()) return;
+      if (isDone === null) return this.channel.close();
       await sleep(AGAIN_MS);
     }
   }

@@ -2,12 +2,12 @@
 
 import { Channel } from './channel';
 import { DqError, timeoutError } from './errors';
-import { fatal, isRefusal } from './fatal';
-import { WAIT_MS } from './limits';
+import { fatal, isRefusal, mayNot } from './fatal';
+import { ANSWER_MS, WAIT_MS } from './limits';
 import { type Ended, endedOf } from './results';
-import { Standing, type Subject } from './standing';
+import { Standing, type Subject, type Unblock } from './standing';
 import { toText } from './text';
-import { LONGEST_TIMER_MS } from './waiting';
+import { LONGEST_TIMER_MS, within } from './waiting';
 import { type Command, type Driver, isServerError } from './wire';
 
 interface Waiter {
@@ -19,13 +19,16 @@ interface Waiter {
 export class Waits implements Subject {
   private readonly waiters = new Map<string, { id: Buffer; all: Set<Waiter> }>();
   private readonly standing: Standing;
+  /** For ending waits: it is not the client's, which may speak to another server. */
+  private readonly ending: Channel;
+  private mayUnblock = true;
 
   constructor(
     driver: () => Promise<Driver>,
     private readonly key: Buffer,
-    unblock: (clientId: number) => Promise<unknown>,
   ) {
-    this.standing = new Standing(new Channel(driver, key, () => {}), this, unblock);
+    this.ending = new Channel(driver, key, () => {});
+    this.standing = new Standing(new Channel(driver, key, () => {}), this, this.unblock);
   }
 
   /** Waits for a job, and returns how it ended. Rejects with a TimeoutError, or with the signal's reason. */
@@ -71,7 +74,7 @@ export class Waits implements Subject {
   next() {
     if (this.waiters.size === 0) return null;
     const ids = [...this.waiters.values()].map(({ id }) => id);
-    const command: Command = ['DQ.AWAIT', this.key, String(WAIT_MS / 1000), ...ids];
+    const command: Command = ['DQ.AWAIT', this.key, String(WAIT_MS / 1000), 'IDS', ids.length, ...ids];
     return { command, waitMs: WAIT_MS };
   }
 
@@ -88,6 +91,23 @@ export class Waits implements Subject {
     return end === null;
   }
 
+  private readonly unblock: Unblock = async ({ clientId, peer }) => {
+    if (clientId === null || !this.mayUnblock) return null;
+    const line = await this.ending.open();
+    line.hold(false);
+    if (this.ending.peer !== peer) {
+      this.ending.close();
+      return null;
+    }
+    const [answer] = line.ask([['DQ.UNBLOCK', clientId]]);
+    const reply = await within(answer!, ANSWER_MS, 'DQ.UNBLOCK', () => this.ending.close()).catch((error: unknown) => {
+      this.ending.close();
+      throw error;
+    });
+    if (isServerError(reply)) this.mayUnblock = !mayNot(reply);
+    return this.mayUnblock ? reply === 1 : null;
+  };
+
   private reject(error: unknown): void {
     for (const { all } of [...this.waiters.values()]) for (const waiter of [...all]) waiter.reject(error);
   }
@@ -95,5 +115,6 @@ export class Waits implements Subject {
   close(): void {
     this.reject(new DqError('the queue was closed'));
     this.standing.close();
+    this.ending.close();
   }
 }

@@ -11,6 +11,8 @@ export interface Line {
    * connection ended before.
    */
   ask(commands: readonly Command[]): Promise<unknown>[];
+  /** The server's address, or the nearest to it that the client tells. */
+  readonly peer: string;
   /** Whether it keeps the process alive. */
   hold(isHeld: boolean): void;
   close(): void;

@@ -71,7 +71,7 @@ export class Worker<T = any> {
     for (const queue of this.queues) checkQueue(queue);
     this.log = careful(this.settings.logger);
     const guard = new Guard(this.settings.hooks, this.log, this.settings.around);
-    const links = () => this.links.length;
+    const links = () => this.links;
     this.crew = new Crew(this.settings, this.handlers, guard, links, () => this.askedToStop());
     const made = processors && !isOptions ? handlersOf(processors as Processors<T>, given) : [];
     for (const each of made) this.handlers.add(each);
@@ -188,8 +188,9 @@ export class Worker<T = any> {
     const { crew } = this;
     const again = new Promise<void>((resolve) => (this.askedAgain = resolve));
     crew.end();
-    for (const link of this.links) void link.withdraw();
     const isHopeless = crew.failure !== null || this.stops > 1;
+    const withdrawMs = (isHopeless ? 0 : this.settings.drainMs) + 2 * limits.TOLD_MS;
+    for (const link of this.links) void link.withdraw(withdrawMs);
     if (!isHopeless) await Promise.race([settled([this.idle()], this.settings.drainMs), again]);
     for (const delivery of crew.atWork) delivery.tell('stopping');
     // Jobs that a fetch was handed before it was withdrawn are read, to be given back.
