@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"time"
 )
 
@@ -80,7 +81,8 @@ type NewJob struct {
 	JobOptions
 }
 
-// RuleOptions are the options of [Queue.Every] and [Queue.Cron]. Delay, At and IfExists of JobOptions are ignored.
+// RuleOptions are the options of [Queue.Every] and [Queue.Cron]. Delay, At and IfExists of JobOptions must
+// not be set.
 type RuleOptions struct {
 	JobOptions
 	// First is the first occurrence of Every; the default is one interval from now.
@@ -122,7 +124,7 @@ func added(options *JobOptions, id string, reply any, err error) string {
 // Every adds a job that recurs at an interval. Call it at each start of the program: with an unchanged rule, the job
 // goes on as it was. The options need an ID.
 func (q *Queue) Every(ctx context.Context, interval time.Duration, data any, options *RuleOptions) (string, error) {
-	return q.rule(ctx, data, options, words{"EVERY", wait("the interval", interval)})
+	return q.rule(ctx, data, options, words{"EVERY", between("interval", toMs(interval), " ms", 1, latest)})
 }
 
 // Cron adds a job that recurs by a cron expression, in the options' Zone. See [Queue.Every].
@@ -138,7 +140,15 @@ func (q *Queue) rule(ctx context.Context, data any, options *RuleOptions, rule w
 	if options == nil || options.ID == "" {
 		return "", &ConfigurationError{What: `a recurring job needs an id: &RuleOptions{JobOptions: JobOptions{ID: "report"}}`}
 	}
-	rule = rule.instant("UNTIL", options.Until).value("TIMES", options.Times, options.Times != 0)
+	if err := checkID(options.ID); err != nil {
+		return "", err
+	}
+	if options.Delay != 0 || !options.At.IsZero() || options.IfExists != Refuse {
+		return "", &ConfigurationError{
+			What: "a recurring job takes neither Delay nor At nor IfExists: its rule says when it is due (First, for Every)",
+		}
+	}
+	rule = rule.instant("UNTIL", options.Until).value("TIMES", between("times", int64(options.Times), "", 1, math.MaxInt64), options.Times != 0)
 	rule = rule.ms("GRACE", options.Grace).ms("JITTER", options.Jitter)
 	job := options.JobOptions
 	job.IfExists, job.Delay, job.At = Replace, 0, options.First
@@ -183,6 +193,11 @@ func (q *Queue) made(ctx context.Context, data any, o *JobOptions) (string, []by
 
 // idFor returns the job's id, or makes one. A job is in the shard of the jobs that it is after.
 func (q *Queue) idFor(o *JobOptions) (string, error) {
+	if o.ID != "" {
+		if err := checkID(o.ID); err != nil {
+			return "", err
+		}
+	}
 	if o.AfterGroup != "" && q.shards > 1 {
 		return "", &ConfigurationError{What: "AfterGroup does not work in a sharded queue: each shard has a group of that name"}
 	}
@@ -207,29 +222,31 @@ func (q *Queue) idFor(o *JobOptions) (string, error) {
 	return id, nil
 }
 
+func priority(n int) any { return between("priority", int64(n), "", math.MinInt32, math.MaxInt32) }
+
 // words appends the options to a call.
 func (o *JobOptions) words(call words) words {
 	if o.Attempts != 0 {
-		call = call.add("ATTEMPTS", max(0, o.Attempts))
+		call = call.add("ATTEMPTS", between("attempts", int64(max(0, o.Attempts)), "", 0, math.MaxUint32))
 	}
-	call = call.value("PRIORITY", o.Priority, o.Priority != 0).ms("TTR", o.TTR).ladder(o.Backoff).ms("TTL", o.TTL)
-	call = call.value("GROUP", o.Group, o.Group != "").flag(string(o.IfExists), o.IfExists != Refuse)
+	call = call.value("PRIORITY", priority(o.Priority), o.Priority != 0).ms("TTR", o.TTR).ladder(o.Backoff).ms("TTL", o.TTL)
+	call = call.value("GROUP", named("group", o.Group), o.Group != "").flag(string(o.IfExists), o.IfExists != Refuse)
 	if o.Keep == NotKept {
 		call = call.add("KEEP", 0)
 	} else {
 		call = call.ms("KEEP", o.Keep)
 	}
-	call = call.value("COST", o.Cost, o.Cost != 0).ms("DELAY", o.Delay).instant("AT", o.At)
+	call = call.value("COST", between("cost", int64(o.Cost), "", 1, 1_000_000), o.Cost != 0).ms("DELAY", o.Delay).instant("AT", o.At)
 	return call.add(o.after()...)
 }
 
 func (o *JobOptions) after() words {
 	var after words
 	if len(o.After) > 0 {
-		after = words{"AFTER", len(o.After)}.ids(o.After)
+		after = words{"AFTER", between("after", int64(len(o.After)), " jobs", 1, 1000)}.ids(o.After)
 	}
 	if o.AfterGroup != "" {
-		after = after.add("AFTER", "GROUP", o.AfterGroup)
+		after = after.add("AFTER", "GROUP", named("aftergroup", o.AfterGroup))
 	}
 	return after.value("ONDEAD", string(o.OnDead), o.OnDead != "")
 }

@@ -12,7 +12,6 @@ import (
 const (
 	keepResult  = time.Minute // how long AddAndWait keeps a job
 	betweenAsks = time.Millisecond
-	withdrawing = time.Second
 )
 
 var errClosed = errors.New("dq: the queue was closed")
@@ -162,8 +161,9 @@ func (all *waits) of(q *Queue, key string) (*waiter, error) {
 	}
 	w := all.byKey[key]
 	if w == nil {
-		w = &waiter{queue: q, key: key, closed: make(chan struct{})}
+		w = &waiter{closed: make(chan struct{}), key: key}
 		w.line = &line{client: q.client, key: key, timeout: defaultWait + slack}
+		w.ending = &line{client: q.client, key: key, timeout: longestAnswer}
 		all.byKey[key] = w
 	}
 	return w, nil
@@ -181,9 +181,9 @@ func (all *waits) close() {
 }
 
 type waiter struct {
-	queue  *Queue
 	key    string
 	line   *line
+	ending *line // to end the running DQ.AWAIT; of withdraw
 	closed chan struct{}
 
 	mu            sync.Mutex
@@ -211,6 +211,7 @@ func (w *waiter) add(id string) chan waitResult {
 func (w *waiter) close() {
 	close(w.closed)
 	w.line.cut()
+	w.ending.cut()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.awaited.fail(errClosed)
@@ -227,16 +228,10 @@ func (w *waiter) hear() {
 			return
 		}
 		all, err := w.ask(ids)
-		isClosed := false
-		select {
-		case <-w.closed:
-			isClosed = true
-		default:
-		}
 		end := fatal(err)
 		w.mu.Lock()
 		switch {
-		case isClosed:
+		case isClosed(w.closed):
 			w.awaited.fail(errClosed)
 		case end != nil:
 			w.awaited.fail(end)
@@ -258,7 +253,7 @@ func (w *waiter) hear() {
 }
 
 func (w *waiter) ask(ids []string) ([]ending, error) {
-	command := append([]string{"DQ.AWAIT", w.key, strconv.FormatFloat(defaultWait.Seconds(), 'f', -1, 64)}, ids...)
+	command := append([]string{"DQ.AWAIT", w.key, strconv.FormatFloat(defaultWait.Seconds(), 'f', -1, 64), "IDS", strconv.Itoa(len(ids))}, ids...)
 	replies, err := w.line.ask(command)
 	if err != nil {
 		return nil, err
@@ -269,19 +264,21 @@ func (w *waiter) ask(ids []string) ([]ending, error) {
 	return endingsOf(replies[0]), nil
 }
 
-// withdraw ends the running DQ.AWAIT, so that it is sent again with all jobs that are waited for. If CLIENT UNBLOCK is
-// forbidden, the new jobs are added when the command times out.
+// withdraw ends the running DQ.AWAIT, so that it is sent again with all jobs that are waited for. If DQ.UNBLOCK is
+// forbidden, it closes the connection instead.
 func (w *waiter) withdraw() {
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawing)
-	defer cancel()
 	for isBehind := true; isBehind; {
-		if id := w.line.id.Load(); id != 0 {
-			node, err := w.queue.node(ctx, w.key)
-			if err == nil {
-				err = node.Do(ctx, "CLIENT", "UNBLOCK", id).Err()
+		if of := w.line.known.Load(); of != nil {
+			_, err := w.ending.unblock(of)
+			if mayNot(err) || err == nil && of.peer != w.ending.peer {
+				w.line.drop()
 			}
-			if err != nil {
-				isBehind = false
+			if err != nil && !isServerError(err) || of.peer != w.ending.peer {
+				w.ending.close()
+			}
+			if isBehind = err == nil; !isBehind && !mayNot(err) {
+				time.Sleep(unblockAgain)
+				isBehind = !isClosed(w.closed)
 			}
 		}
 		time.Sleep(betweenAsks)

@@ -31,12 +31,12 @@ func (o *PopOptions) words() words {
 
 // Delete removes jobs, in any state, and returns how many it removed.
 func (q *Queue) Delete(ctx context.Context, ids ...string) (int, error) {
-	return q.countByKey(ctx, ids, func(int) words { return nil }, "DQ.DEL")
+	return q.countByKey(ctx, ids, "DQ.DEL")
 }
 
 // DeleteUnreserved is [Queue.Delete] for jobs that no worker has: reserved jobs stay.
 func (q *Queue) DeleteUnreserved(ctx context.Context, ids ...string) (int, error) {
-	return q.countByKey(ctx, ids, func(int) words { return words{"UNRESERVED"} }, "DQ.DEL")
+	return q.countByKey(ctx, ids, "DQ.DEL", "UNRESERVED")
 }
 
 // Cancel removes a job, in any state, and says whether it existed. A handler that works on the job is told: its context
@@ -149,11 +149,11 @@ func (p *popping) close() {
 
 // withdraw ends a wait whose caller has gone. A job that was delivered in that instant is given back.
 func (p *popping) withdraw(ctx context.Context) {
-	again := time.NewTicker(5 * time.Millisecond)
+	again := time.NewTicker(unblockAgain)
 	defer again.Stop()
 	for patience := time.Now().Add(slack); time.Now().Before(patience); {
 		if client := p.client.Load(); client != nil {
-			_ = client.Do(ctx, "CLIENT", "UNBLOCK", p.id.Load()).Err()
+			_ = client.Do(ctx, "DQ.UNBLOCK", p.id.Load()).Err()
 		}
 		select {
 		case <-p.ended:
@@ -181,28 +181,30 @@ func (q *Queue) patient(ctx context.Context, patience time.Duration) (*redis.Cli
 // Ack marks a job as done. It returns false if the token is not the job's current one: another worker has the job, or
 // it is gone.
 func (q *Queue) Ack(ctx context.Context, id, token string) (bool, error) {
-	reply, err := q.do(ctx, words{"DQ.ACK", q.key(id), "WITHTOKENS", id, token})
-	return asInt(reply) == 1, err
+	count, err := q.AckMany(ctx, map[string]string{id: token})
+	return count == 1, err
 }
 
 // AckResults is [Queue.Ack] for many jobs with results, which the codec encodes. It returns how many were acknowledged.
 func (q *Queue) AckResults(ctx context.Context, all ...AckResult) (int, error) {
-	byKey := map[string]words{}
+	byKey, counts := map[string]words{}, map[string]int{}
 	for _, each := range all {
 		raw, err := encoded(q.codec, each.Result)
 		if err != nil {
-			return 0, &ResultError{err}
+			return 0, &ResultError{Err: err}
 		}
 		key := q.key(each.ID)
 		if byKey[key] == nil {
-			byKey[key] = words{"DQ.ACK", key, "RESULTS"}
+			byKey[key] = words{"DQ.ACK", key, "RESULTS", "IDS", 0}
 		}
+		counts[key]++
+		byKey[key][4] = counts[key]
 		byKey[key] = byKey[key].add(each.ID, each.Token, raw)
 	}
 	if len(byKey) == 0 {
 		return 0, nil
 	}
-	return sum(q.all(ctx, slices.Collect(maps.Values(byKey))))
+	return ones(q.all(ctx, slices.Collect(maps.Values(byKey))))
 }
 
 // AckResult is a successful delivery and its result, for [Queue.AckResults].
@@ -216,7 +218,7 @@ func (q *Queue) AckMany(ctx context.Context, tokens map[string]string) (int, err
 	keys, groups := q.byShard(slices.Collect(maps.Keys(tokens)))
 	calls := make([]words, len(keys))
 	for at, key := range keys {
-		calls[at] = words{"DQ.ACK", key, "WITHTOKENS"}
+		calls[at] = words{"DQ.ACK", key, "WITHTOKENS", "IDS", len(groups[key])}
 		for _, id := range groups[key] {
 			calls[at] = calls[at].add(id, tokens[id])
 		}
@@ -224,7 +226,17 @@ func (q *Queue) AckMany(ctx context.Context, tokens map[string]string) (int, err
 	if len(calls) == 0 {
 		return 0, nil
 	}
-	return sum(q.all(ctx, calls))
+	return ones(q.all(ctx, calls))
+}
+
+// ones counts the jobs that were acknowledged.
+func ones(replies []any, err error) (count int, _ error) {
+	for _, reply := range replies {
+		for _, each := range asList(reply) {
+			count += int(asInt(each))
+		}
+	}
+	return count, err
 }
 
 // NackMode says how a job is given back.
@@ -264,7 +276,7 @@ func (o *NackOptions) words() words {
 		out = out.add("DELAY", wait("Delay", *o.Delay))
 	}
 	if o.Priority != nil {
-		out = out.add("PRIORITY", *o.Priority)
+		out = out.add("PRIORITY", priority(*o.Priority))
 	}
 	return out.value("AWAIT", o.Await, o.Await != "").add(after.after()...)
 }
@@ -302,7 +314,7 @@ func (q *Queue) SetProgress(ctx context.Context, id, token, text string) (bool, 
 // SetCost sets what a delivery counts in the queue's rates, if that is known only after the delivery, and renews its
 // lease. It returns false if the token is not the job's current one.
 func (q *Queue) SetCost(ctx context.Context, id, token string, cost int) (bool, error) {
-	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "COST", cost})
+	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "COST", between("cost", int64(cost), "", 1, 1_000_000)})
 	return reply != nil, err
 }
 
@@ -372,17 +384,17 @@ func (q *Queue) Reschedule(ctx context.Context, options RescheduleOptions, ids .
 		before = before.add("DELAY", wait("Delay", *options.Delay))
 	}
 	if options.Priority != nil {
-		before = before.add("PRIORITY", *options.Priority)
+		before = before.add("PRIORITY", priority(*options.Priority))
 	}
 	if len(before) == 0 {
 		return 0, &ConfigurationError{What: "Reschedule needs a new Delay, At or Priority"}
 	}
-	return q.countByKey(ctx, ids, func(int) words { return before }, "DQ.RESCHEDULE")
+	return q.countByKey(ctx, ids, "DQ.RESCHEDULE", before...)
 }
 
 // Kick makes dead, done or blocked jobs ready again, and returns how many. A done job loses its result.
 func (q *Queue) Kick(ctx context.Context, ids ...string) (int, error) {
-	return q.countByKey(ctx, ids, func(count int) words { return words{"IDS", count} }, "DQ.KICK")
+	return q.countByKey(ctx, ids, "DQ.KICK")
 }
 
 // KickOldest makes the count jobs of each shard that have been dead longest ready again, and returns how many.

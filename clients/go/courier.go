@@ -1,8 +1,6 @@
 package dq
 
 import (
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -48,9 +46,13 @@ func (l *link) carry() {
 
 func (l *link) round() error {
 	if l.worker.isDraining() {
-		if err := l.withdraw(); err != nil {
-			l.waiting.cut()
-			return err
+		if again, err := l.withdraw(); err != nil || again == 0 {
+			l.cutFetch()
+			if err != nil {
+				return err
+			}
+		} else {
+			time.AfterFunc(again, l.ring)
 		}
 	} else if waiting := l.pending(); 0 < waiting && waiting < gatherUpTo {
 		time.Sleep(gatherFor) // so that a fetch may take them along
@@ -77,10 +79,12 @@ func (l *link) tellSome() error {
 		packed = each.pack(packed)
 	}
 	if err := l.control.send(packed); err != nil {
+		countCut(told, err, l.control.isUp())
 		l.putBack(told, l.control.isUp())
 		return err
 	}
 	untold, err := l.hear(l.control, told)
+	countCut(untold, err, true)
 	l.putBack(untold, true)
 	if l.pending() > 0 {
 		l.ring()
@@ -88,27 +92,30 @@ func (l *link) tellSome() error {
 	return err
 }
 
-// withdraw ends the fetch that waits. A job that was delivered in that instant is read, and given back.
-func (l *link) withdraw() error {
-	patience := time.Now().Add(telling / 2)
-	for l.isFetching.Load() && time.Now().Before(patience) {
-		id := l.waiting.id.Load()
-		if id == 0 {
-			break
-		}
-		isDone, err := l.unblock(id)
-		if err != nil {
-			return err
-		}
-		if !isDone {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
+// withdraw ends the fetch that waits, once. A job that was delivered in that instant is read, and given back. It returns
+// when to ask again: while the server is paused the fetch does not wait yet. 0: the connection can only be closed.
+func (l *link) withdraw() (again time.Duration, err error) {
+	if !l.isFetching.Load() {
+		return time.Hour, nil
 	}
+	of := l.waiting.known.Load()
+	if of == nil || l.mayNotUnblock.Load() {
+		return 0, nil
+	}
+	isDone, err := l.unblock(of)
+	switch {
+	case err != nil || l.mayNotUnblock.Load():
+		return 0, err
+	case isDone:
+		return unblocked, nil
+	}
+	return unblockAgain, nil
+}
+
+func (l *link) cutFetch() {
 	if l.isFetching.Load() {
 		l.waiting.cut()
 	}
-	return nil
 }
 
 // finish sends the outcomes that are left, and gives back all other jobs.
@@ -142,9 +149,17 @@ func (l *link) finish() {
 // hasSupplied waits for the supplier, which may hold outcomes that went with a fetch whose reply is outstanding. It
 // says whether no outcome is left to send.
 func (l *link) hasSupplied() bool {
-	if l.withdraw() != nil {
-		l.waiting.cut()
+	for patience := time.Now().Add(telling / 4); l.isFetching.Load() && time.Now().Before(patience); {
+		again, err := l.withdraw()
+		if err != nil || again == 0 {
+			break
+		}
+		select {
+		case <-l.supplied:
+		case <-time.After(min(again, unblockAgain)):
+		}
 	}
+	l.cutFetch()
 	select {
 	case <-l.supplied:
 	case <-time.After(time.Until(l.finishBy)):
@@ -182,30 +197,31 @@ func (l *link) recall() {
 
 // endRecalled ends the fetch that waits, if it was recalled.
 func (l *link) endRecalled() error {
-	id := l.waiting.id.Load()
-	if !l.isRecalled.Swap(false) || !l.isFetching.Load() || id == 0 {
+	of := l.waiting.known.Load()
+	if !l.isRecalled.Swap(false) || !l.isFetching.Load() || of == nil {
 		return nil
 	}
-	_, err := l.unblock(id)
+	_, err := l.unblock(of)
 	return err
 }
 
-// unblock ends the command that waits on another connection.
-func (l *link) unblock(id int64) (isDone bool, err error) {
-	replies, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)})
-	if err != nil {
-		return false, err
+// unblock ends the command that waits on another connection, unless the server forbids it.
+func (l *link) unblock(of *connection) (isDone bool, err error) {
+	if l.mayNotUnblock.Load() {
+		return false, nil
 	}
-	said, isRefused := replies[0].(serverError)
-	if isRefused && strings.HasPrefix(string(said), "NOPERM") {
+	isDone, err = l.control.unblock(of)
+	if mayNot(err) {
 		l.mayNotUnblock.Store(true)
+		l.worker.off("DQ.UNBLOCK", "connections that wait are closed instead", err)
+		return false, nil
 	}
-	return !isRefused, nil
+	return isDone, err
 }
 
 // longestWait is how long a fetch may wait: briefly if other links may want its places and it cannot be recalled.
 func (l *link) longestWait() time.Duration {
-	isRecallable := l.waiting.id.Load() != 0 && !l.mayNotUnblock.Load()
+	isRecallable := l.waiting.known.Load() != nil && !l.mayNotUnblock.Load()
 	if len(l.worker.links) == 1 || isRecallable {
 		return l.worker.wait
 	}

@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -59,14 +60,19 @@ type terms struct {
 
 // jobOf makes the Job that the handler is given.
 func jobOf(d *delivery, deadline, due time.Time) *Job {
-	limit := d.terms.maxAttempts
-	if limit == 0 && d.handler != nil {
-		limit = d.handler.Attempts
-	}
 	return &Job{
-		ID: d.id, Queue: d.queue, Payload: d.payload, Token: d.token, Attempt: d.attempt, MaxAttempts: limit,
+		ID: d.id, Queue: d.queue, Payload: d.payload, Token: d.token, Attempt: d.attempt, MaxAttempts: d.limit(),
 		Deadline: deadline, Due: due, delivery: d,
 	}
+}
+
+// limit is the least limit that the job, its queue or its handler says; 0: none.
+func (d *delivery) limit() int {
+	limit := d.terms.maxAttempts
+	if d.handler != nil && d.handler.Attempts > 0 {
+		limit = min(or(limit, d.handler.Attempts), d.handler.Attempts)
+	}
+	return limit
 }
 
 func (d *delivery) opened() *envelope {
@@ -119,7 +125,9 @@ func (d *delivery) verdict(err error) (verdict, []byte, error) {
 	if err == nil && result != nil {
 		failure := door(func() (failure error) { raw, failure = encoded(d.source.codec, result); return failure })
 		if failure != nil {
-			raw, err = nil, &ResultError{failure}
+			raw, err = nil, &ResultError{Err: failure}
+		} else if len(raw) > resultBytes {
+			raw, err = nil, &ResultError{Err: errors.New(unstorable(len(raw))), isTooLarge: true}
 		}
 	}
 	return judge(err, d), raw, err

@@ -143,13 +143,9 @@ func (e *ear) hear() {
 
 func (l *link) goOnWithoutEars(err error) {
 	l.mu.Lock()
-	wasWithout := l.isWithoutEars
 	l.isWithoutEars = true
 	l.mu.Unlock()
-	if !wasWithout {
-		l.worker.warn("dq: the server has no DQ.BTOUCH for this user, so handlers hear of a cancelled job at the next heartbeat",
-			"error", err.Error())
-	}
+	l.worker.off("DQ.BTOUCH", "handlers hear of a cancelled job at the next heartbeat", err)
 }
 
 func (e *ear) cover() (group []*delivery, wait time.Duration) {
@@ -186,27 +182,27 @@ func (e *ear) ask(group []*delivery, wait time.Duration) error {
 }
 
 func forbids(err error) bool {
-	return isServerError(err) && (strings.HasPrefix(err.Error(), "NOPERM") || strings.HasPrefix(err.Error(), "ERR unknown command"))
+	return mayNot(err) || isServerError(err) && strings.HasPrefix(err.Error(), "ERR unknown command")
 }
 
-// behind returns the ids of the connections of ears whose DQ.BTOUCH is to be ended.
-func (l *link) behind() (ids []int64) {
+// behind returns the connections of ears whose DQ.BTOUCH is to be ended.
+func (l *link) behind() (all []*connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.ears {
-		if id := e.line.id.Load(); e.listen.isBehind && id != 0 {
-			ids = append(ids, id)
+		if of := e.line.known.Load(); e.listen.isBehind && of != nil {
+			all = append(all, of)
 		}
 		e.listen.isBehind = false
 	}
-	return ids
+	return all
 }
 
-// wakeEars ends the DQ.BTOUCH of ears that lack jobs, so that they ask again with all. If CLIENT UNBLOCK is forbidden,
+// wakeEars ends the DQ.BTOUCH of ears that lack jobs, so that they ask again with all. If DQ.UNBLOCK is forbidden,
 // they do so when their wait is over.
 func (l *link) wakeEars() error {
-	for _, id := range l.behind() {
-		if _, err := l.unblock(id); err != nil {
+	for _, of := range l.behind() {
+		if _, err := l.unblock(of); err != nil {
 			return err
 		}
 	}
@@ -222,9 +218,11 @@ func (l *link) cutEars() {
 	}
 }
 
-func (l *link) isFinishing() bool {
+func (l *link) isFinishing() bool { return isClosed(l.finishing) }
+
+func isClosed(channel chan struct{}) bool {
 	select {
-	case <-l.finishing:
+	case <-channel:
 		return true
 	default:
 		return false

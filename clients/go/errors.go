@@ -90,10 +90,19 @@ type DecodeError struct {
 func (e *DecodeError) Error() string { return "payload cannot be decoded: " + reasonOf(e.Err, "nil") }
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// ResultError is the error of an attempt whose result the codec cannot encode.
-type ResultError struct{ Err error }
+// ResultError says that the codec cannot encode a result, or that no server can take it. The job is dead: its handler
+// has done its work, and no other attempt would help.
+type ResultError struct {
+	Err        error
+	isTooLarge bool
+}
 
-func (e *ResultError) Error() string { return "result cannot be encoded: " + reasonOf(e.Err, "nil") }
+func (e *ResultError) Error() string {
+	if e.isTooLarge {
+		return reasonOf(e.Err, "")
+	}
+	return "result cannot be encoded: " + reasonOf(e.Err, "nil")
+}
 func (e *ResultError) Unwrap() error { return e.Err }
 
 // PanicError is the error of an attempt whose handler panicked.

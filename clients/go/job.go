@@ -104,7 +104,7 @@ func (j *Job) SetCost(ctx context.Context, cost int) error {
 	if err != nil {
 		return err
 	}
-	reply, err := d.ask(ctx, words{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "COST", cost})
+	reply, err := d.ask(ctx, words{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "COST", between("cost", int64(cost), "", 1, 1_000_000)})
 	if err == nil && reply == nil {
 		err = d.lost()
 	}

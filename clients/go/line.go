@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,13 @@ const (
 	lateRead       = 20 * time.Millisecond
 )
 
+// connection is the server's number of a connection, and the address of the server that said it: another server has
+// other numbers.
+type connection struct {
+	id   int64
+	peer string
+}
+
 // line is a connection of go-redis, used without go-redis' protocol: many commands in one write, replies as they come.
 // go-redis finds the server (Sentinel, Cluster) and does TLS, AUTH and SELECT. The line connects when it is first
 // needed, and again after close. Any goroutine may call cut; all else is for one goroutine at a time.
@@ -29,7 +37,8 @@ type line struct {
 	key     string
 	timeout time.Duration
 
-	id    atomic.Int64 // the server's number of this connection; 0: not known
+	known atomic.Pointer[connection] // nil: the server did not say
+	peer  string                     // the server's address
 	conn  net.Conn
 	in    *bufio.Reader
 	owner *redis.Client
@@ -86,6 +95,18 @@ func (l *line) ask(commands ...[]string) ([]any, error) {
 	return replies, nil
 }
 
+// unblock ends the wait of another connection. It does not where that one does not wait, or is one to another server.
+func (l *line) unblock(of *connection) (isDone bool, err error) {
+	if err := l.open(); err != nil || l.peer != of.peer {
+		return false, err
+	}
+	replies, err := l.ask([]string{"DQ.UNBLOCK", strconv.FormatInt(of.id, 10)})
+	if said := firstError(replies); err == nil && said != nil {
+		err = said
+	}
+	return err == nil && replies[0] == int64(1), err
+}
+
 // order sends commands whose replies do not matter, except for errors.
 func (l *line) order(commands [][]string) error {
 	if len(commands) == 0 {
@@ -121,14 +142,17 @@ func (l *line) connect() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.id.Store(id)
+	l.peer = l.raw.RemoteAddr().String()
+	if err == nil {
+		l.known.Store(&connection{id, l.peer})
+	}
 	l.conn, l.in, l.owner = l.raw, bufio.NewReaderSize(patient{l.raw}, readBytes), owner
 	return nil
 }
 
 // mayNotAskID says whether CLIENT ID is forbidden. Then a connection that waits is closed to end its wait.
 func mayNotAskID(err error) bool {
-	return isServerError(err) && strings.HasPrefix(err.Error(), "NOPERM") && strings.Contains(err.Error(), "client")
+	return mayNot(err) && strings.Contains(err.Error(), "client")
 }
 
 func (l *line) keep(conn net.Conn) {
@@ -167,12 +191,21 @@ func (p patient) Read(into []byte) (int, error) {
 }
 
 func (l *line) close() {
-	l.id.Store(0)
+	l.known.Store(nil)
 	if l.conn != nil {
 		_ = l.conn.Close()
 		_ = l.owner.Close()
 	}
 	l.conn, l.in, l.owner = nil, nil, nil
+}
+
+// drop has whoever reads from the line get an error, and then connect again.
+func (l *line) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.raw != nil {
+		_ = l.raw.Close()
+	}
 }
 
 // cut closes the line for good: a goroutine that reads from it gets an error.

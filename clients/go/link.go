@@ -14,6 +14,9 @@ const (
 	tellAtOnce = 500         // outcomes in one write, after which a heartbeat may be due
 	telling    = time.Second // after the drain: half of it for handlers that were told to end, half for the server
 	noWait     = time.Millisecond
+
+	unblocked    = 5 * time.Millisecond  // after which a fetch that was ended has been read
+	unblockAgain = 50 * time.Millisecond // after which the end of a wait is asked for again that has not begun yet
 )
 
 // link has the queues that one pair of connections reaches. On the first, its supplier waits for jobs, with the
@@ -36,7 +39,7 @@ type link struct {
 	ended      chan struct{} // closed when the courier has ended
 
 	isRecalled    atomic.Bool // the courier is to end the fetch
-	mayNotUnblock atomic.Bool // the server forbids CLIENT UNBLOCK
+	mayNotUnblock atomic.Bool // the server forbids DQ.UNBLOCK
 
 	packed   []byte // of the supplier
 	troubles int    // of the supplier
@@ -199,7 +202,7 @@ func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error
 			if isLost {
 				l.worker.lost(each.of)
 			}
-		case said.isForGood() && fatal(said) == nil:
+		case each.refusedBy(said):
 			l.refused(each, said)
 		default:
 			refusal = said
@@ -207,6 +210,13 @@ func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error
 		}
 	}
 	return nil, refusal
+}
+
+// isTelling says whether the server has not confirmed yet how all deliveries ended.
+func (l *link) isTelling() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.unanswered) > 0
 }
 
 func (l *link) heardOf(o *outcome) {
@@ -264,6 +274,7 @@ func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
 	}
 	found, untold, err := l.exchange(told, count, wait)
 	if len(untold) > 0 {
+		countCut(untold, err, l.waiting.isUp())
 		l.putBack(untold, l.waiting.isUp())
 		l.ring()
 	}

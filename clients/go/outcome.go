@@ -1,13 +1,25 @@
 package dq
 
 import (
-	"math/rand/v2"
+	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
-const unknownKindDelay = 5 * time.Second
+const (
+	unknownKindDelay    = time.Minute // for each attempt
+	longestUnknown      = time.Hour
+	mostUnknownAttempts = 14
+
+	usedUpReason = "attempts used up; its workers were lost"
+
+	cuttingBytes = 1 << 20 // a longer command may be why the server cut the connection
+	mostCuts     = 2
+)
 
 // outcome is what the server is to be told of a delivery that ended.
 type outcome struct {
@@ -19,6 +31,7 @@ type outcome struct {
 	progress   string      // to be sent before the end; "": none
 	suspension *suspension // instead of all of these
 	isOwnWait  bool        // the wait is the library's, not the handler's
+	cuts       int         // how often the connection was cut instead of a reply
 	wasSent    bool        // sent, and the connection was lost before the reply
 	isRefused  bool
 }
@@ -44,7 +57,7 @@ func settled(d *delivery, v verdict) *outcome {
 		o.mode = "FATAL"
 	case failed:
 		o.mode = "FAIL"
-		if d.terms.maxAttempts == 0 && h != nil && 0 < h.Attempts && h.Attempts <= d.attempt {
+		if limit := d.limit(); 0 < limit && limit <= d.attempt {
 			o.mode, o.wait = "FATAL", unsaid
 		} else if o.wait == unsaid && d.terms.ladder == nil && h != nil {
 			o.wait = max(h.delay(d.attempt), shortestDelay)
@@ -61,9 +74,22 @@ func returnedFor(d *delivery, wait time.Duration) *outcome {
 	return &outcome{of: d, mode: "SILENT", wait: wait, isOwnWait: true}
 }
 
-// unknown gives back a job whose kind has no handler here, for a worker that has one.
+// unknown fails a job whose kind has no handler here: it comes to another worker later, each time much later.
 func unknown(d *delivery) *outcome {
-	return returnedFor(d, time.Duration(float64(unknownKindDelay)*(1+rand.Float64())))
+	kind := ""
+	if e := d.opened(); e != nil {
+		kind = e.kind
+	}
+	reason := clean(`unknown kind "`+kind+`"`, reasonBytes)
+	if d.attempt >= mostUnknownAttempts {
+		return dead(d, reason)
+	}
+	wait := min(time.Duration(d.attempt)*unknownKindDelay, longestUnknown)
+	return &outcome{of: d, mode: "FAIL", wait: wait, reason: reason, isOwnWait: true}
+}
+
+func dead(d *delivery, reason string) *outcome {
+	return &outcome{of: d, mode: "FATAL", wait: unsaid, reason: reason}
 }
 
 // pack appends the outcome's commands to a write.
@@ -102,10 +128,10 @@ func (o *outcome) command() []string {
 		return allOrRefused(d.queue, append(slices.Clone(o.suspension.before), nack))
 	}
 	if o.mode == "" && o.result != nil {
-		return []string{"DQ.ACK", d.queue, "RESULTS", d.id, d.token, string(o.result)}
+		return []string{"DQ.ACK", d.queue, "RESULTS", "IDS", "1", d.id, d.token, string(o.result)}
 	}
 	if o.mode == "" {
-		return []string{"DQ.ACK", d.queue, "WITHTOKENS", d.id, d.token}
+		return []string{"DQ.ACK", d.queue, "WITHTOKENS", "IDS", "1", d.id, d.token}
 	}
 	words := append(make([]string, 0, 10), "DQ.NACK", d.queue, d.id, "TOKEN", d.token, o.mode)
 	if o.wait != unsaid {
@@ -122,9 +148,41 @@ func (o *outcome) heard(reply any) (isLost bool, refused serverError) {
 	if said, isError := reply.(serverError); isError {
 		return false, said
 	}
+	if all := asList(reply); len(all) == 1 { // of an ACK
+		reply = all[0]
+	}
 	// If the command was sent before, a negative reply only says that the first sending was executed.
 	return (reply == nil || reply == int64(0)) && !o.wasSent, ""
 }
+
+// refusedBy says whether the server refuses the outcome as it is, so that less must be asked for.
+func (o *outcome) refusedBy(said serverError) bool {
+	switch {
+	case mayNot(said):
+		return o.suspension != nil && len(o.suspension.before) > 0 // EVAL: only steps need it
+	case o.mode == "" && o.result != nil && strings.HasPrefix(string(said), "OOM "):
+		return true
+	}
+	return said.isForGood() && fatal(said) == nil
+}
+
+// countCut counts the outcomes that may be why the server cut the connection: none is sent for a third time.
+func countCut(untold []*outcome, err error, wasSent bool) {
+	if err == nil || !wasSent || isServerError(err) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	for _, each := range untold {
+		if len(each.result) < cuttingBytes {
+			continue
+		}
+		if each.cuts++; each.cuts >= mostCuts {
+			each.mode, each.wait, each.reason = dead(each.of, unstorable(len(each.result))).parts()
+			each.result = nil
+		}
+	}
+}
+
+func unstorable(bytes int) string { return fmt.Sprintf("result cannot be stored: %d bytes", bytes) }
 
 func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 	return o.mode, o.wait, o.reason

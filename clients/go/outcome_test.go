@@ -43,7 +43,7 @@ func expect(t *testing.T, got, want any) {
 
 func TestSuccessIsAcknowledgedWithTheToken(t *testing.T) {
 	outcome := settled(aJob(Handler{}, 1, ""), judge(nil, nil))
-	expect(t, outcome.command(), []string{"DQ.ACK", "q", "WITHTOKENS", "id", token})
+	expect(t, outcome.command(), []string{"DQ.ACK", "q", "WITHTOKENS", "IDS", "1", "id", token})
 	expect(t, []bool{isLost(outcome, int64(1)), isLost(outcome, int64(0))}, []bool{false, true})
 }
 
@@ -79,15 +79,16 @@ func TestWithoutALadderTheWaitDoublesToAnHour(t *testing.T) {
 	}
 }
 
-func TestAttemptsOfTheHandlerEndAJobWithoutItsOwn(t *testing.T) {
+func TestTheLeastLimitOfAttemptsEndsAJob(t *testing.T) {
 	handler := Handler{Attempts: 2}
 	mode := func(attempt, limit int) string {
 		d := aJob(handler, attempt, "")
 		d.terms.maxAttempts = limit
-		expect(t, jobOf(d, time.Time{}, time.Time{}).IsLastAttempt(), max(limit, 2) == attempt)
+		expect(t, jobOf(d, time.Time{}, time.Time{}).IsLastAttempt(), attempt >= 2 || attempt == limit)
 		return after(d, errors.New("no"))[5]
 	}
-	expect(t, []string{mode(1, 0), mode(2, 0), mode(2, 9), mode(9, 9)}, []string{"FAIL", "FATAL", "FAIL", "FAIL"})
+	expect(t, []string{mode(1, 0), mode(2, 0), mode(2, 9), mode(1, 9), mode(1, 1)},
+		[]string{"FAIL", "FATAL", "FATAL", "FAIL", "FATAL"})
 }
 
 func TestWhatAHandlerMaySay(t *testing.T) {

@@ -132,12 +132,35 @@ func (w words) flag(name string, isSet bool) words {
 
 func (w words) ms(name string, d time.Duration) words { return w.value(name, wait(name, d), d != 0) }
 
-// wait converts a duration to an argument. A negative one becomes a *ConfigurationError, which [words.mistake] finds.
-func wait(name string, d time.Duration) any {
-	if d < 0 {
-		return &ConfigurationError{What: fmt.Sprintf("%s must be 0 or more, not %s", name, d)}
+// latest is the latest instant of the server, and its longest wait, in milliseconds.
+const latest = 1<<42 - 1
+
+// between is a number as an argument. One out of bounds becomes a *ConfigurationError, which [words.mistake] finds.
+func between(name string, value int64, unit string, first, last int64) any {
+	if value < first || value > last {
+		what := fmt.Sprintf("%s: %d%s is not between %d and %d", strings.ToLower(name), value, unit, first, last)
+		return &ConfigurationError{What: what}
 	}
-	return toMs(d)
+	return value
+}
+
+// wait converts a duration to an argument.
+func wait(name string, d time.Duration) any { return between(name, toMs(d), " ms", 0, latest) }
+
+// named is the name of a group or a signal.
+func named(name, text string) any {
+	if found, isWrong := between(name, int64(len(text)), " bytes", 1, 256).(*ConfigurationError); isWrong {
+		return found
+	}
+	return text
+}
+
+// checkID refuses what is no id.
+func checkID(id string) error {
+	if id == "*" {
+		return &ConfigurationError{What: `id: "*" is not an id; leave it out for a new one`}
+	}
+	return words{between("id", int64(len(id)), " bytes", 1, 1024)}.mistake()
 }
 
 // mistake returns the first invalid argument, so that the caller gets the error before anything is sent.
@@ -154,7 +177,7 @@ func (w words) instant(name string, at time.Time) words {
 	if at.IsZero() {
 		return w
 	}
-	return append(w, name, instantMs(at))
+	return append(w, name, between(name, instantMs(at), " ms", 0, latest))
 }
 
 // ladder appends BACKOFF. nil: the option is not sent; empty: the job has no backoff.
@@ -162,9 +185,9 @@ func (w words) ladder(steps []time.Duration) words {
 	if steps == nil {
 		return w
 	}
-	w = append(w, "BACKOFF", len(steps))
+	w = append(w, "BACKOFF", between("backoff", int64(len(steps)), " steps", 0, 1024))
 	for _, step := range steps {
-		w = append(w, wait("a step of Backoff", step))
+		w = append(w, wait("backoff", step))
 	}
 	return w
 }
@@ -336,11 +359,11 @@ func (q *Queue) byShard(ids []string) (keys []string, groups map[string][]string
 }
 
 // countByKey sends a command that takes many ids, and returns how many of them it found.
-func (q *Queue) countByKey(ctx context.Context, ids []string, before func(count int) words, command string) (int, error) {
+func (q *Queue) countByKey(ctx context.Context, ids []string, command string, before ...any) (int, error) {
 	keys, groups := q.byShard(ids)
 	calls := make([]words, len(keys))
 	for at, key := range keys {
-		calls[at] = words{command, key}.add(before(len(groups[key]))...).ids(groups[key])
+		calls[at] = words{command, key}.add(before...).add("IDS", len(groups[key])).ids(groups[key])
 	}
 	if len(calls) == 0 {
 		return 0, nil

@@ -242,38 +242,47 @@ func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
 	recurring := &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "a"}}
 	nothing := func(context.Context, *dq.Job) error { return nil }
 	for said, mistake := range map[string]func() error{
-		"DELAY must be 0 or more, not -5s":             func() error { return add(dq.JobOptions{Delay: -5 * time.Second}) },
-		"TTR must be 0 or more, not -1s":               func() error { return add(dq.JobOptions{TTR: -time.Second}) },
-		"TTL must be 0 or more, not -1s":               func() error { return add(dq.JobOptions{TTL: -time.Second}) },
-		"a step of Backoff must be 0 or more, not -2s": func() error { return add(dq.JobOptions{Backoff: []time.Duration{-2 * time.Second}}) },
-		"Delay or At, not both":                        func() error { return add(dq.JobOptions{Delay: 1, At: time.Now()}) },
-		"DELAY must be 0 or more, not -3s": func() error {
+		"delay: 6311390400000 ms is not between 0 and 4398046511103":     func() error { return add(dq.JobOptions{Delay: 6311390400 * time.Second}) },
+		"priority: 2147483648 is not between -2147483648 and 2147483647": func() error { return add(dq.JobOptions{Priority: 1 << 31}) },
+		"cost: -1 is not between 1 and 1000000":                          func() error { return add(dq.JobOptions{Cost: -1}) },
+		"group: 257 bytes is not between 1 and 256":                      func() error { return add(dq.JobOptions{Group: strings.Repeat("g", 257)}) },
+		`id: "*" is not an id; leave it out for a new one`:               func() error { return add(dq.JobOptions{ID: "*"}) },
+		"takes neither Delay nor At nor IfExists": func() error {
+			_, err := queue.Every(ctx, time.Second, 1, &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "r", Delay: time.Second}})
+			return err
+		},
+		"delay: -5000 ms is not between 0 and 4398046511103":   func() error { return add(dq.JobOptions{Delay: -5 * time.Second}) },
+		"ttr: -1000 ms is not between 0 and 4398046511103":     func() error { return add(dq.JobOptions{TTR: -time.Second}) },
+		"ttl: -1000 ms is not between 0 and 4398046511103":     func() error { return add(dq.JobOptions{TTL: -time.Second}) },
+		"backoff: -2000 ms is not between 0 and 4398046511103": func() error { return add(dq.JobOptions{Backoff: []time.Duration{-2 * time.Second}}) },
+		"Delay or At, not both":                                func() error { return add(dq.JobOptions{Delay: 1, At: time.Now()}) },
+		"delay: -3000 ms is not between 0 and 4398046511103": func() error {
 			_, err := queue.AddMany(ctx, []dq.NewJob{{Data: 1}, {Data: 2, JobOptions: dq.JobOptions{Delay: -3 * time.Second}}})
 			return err
 		},
-		"the interval must be 0 or more, not -1s": func() error { _, err := queue.Every(ctx, -time.Second, 1, recurring); return err },
-		"a recurring job needs an id":             func() error { _, err := queue.Cron(ctx, "0 9 * * *", 1, nil); return err },
+		"interval: -1000 ms is not between 1 and 4398046511103": func() error { _, err := queue.Every(ctx, -time.Second, 1, recurring); return err },
+		"a recurring job needs an id":                           func() error { _, err := queue.Cron(ctx, "0 9 * * *", 1, nil); return err },
 		"Reschedule needs a new Delay, At or Priority": func() error {
 			_, err := queue.Reschedule(ctx, dq.RescheduleOptions{}, "a")
 			return err
 		},
-		"Delay must be 0 or more, not -1s": func() error {
+		"delay: -1000 ms is not between 0 and 4398046511103": func() error {
 			_, err := queue.Reschedule(ctx, dq.RescheduleOptions{Delay: ptr(-time.Second)}, "a")
 			return err
 		},
-		"Delay must be 0 or more, not -4s": func() error {
+		"delay: -4000 ms is not between 0 and 4398046511103": func() error {
 			_, err := queue.Nack(ctx, "a", "1", &dq.NackOptions{Delay: ptr(-4 * time.Second)})
 			return err
 		},
-		"timeout must be 0 or more, not -1s":            func() error { _, err := queue.BPop(ctx, -time.Second, nil); return err },
-		"a pause must be 0 or more, not -1s":            func() error { return sharded.Pause(ctx, -time.Second) },
-		"DEDUPE must be 0 or more, not -1s":             func() error { return queue.Configure(ctx, dq.Settings{Dedupe: ptr(-time.Second)}) },
-		"the window of RATE must be 0 or more, not -1s": func() error { return queue.Configure(ctx, dq.Settings{Rate: &dq.Rate{Jobs: 1, Window: -time.Second}}) },
+		"timeout: -1000 ms is not between 0 and 4398046511103":            func() error { _, err := queue.BPop(ctx, -time.Second, nil); return err },
+		"a pause: -1000 ms is not between 0 and 4398046511103":            func() error { return sharded.Pause(ctx, -time.Second) },
+		"dedupe: -1000 ms is not between 0 and 4398046511103":             func() error { return queue.Configure(ctx, dq.Settings{Dedupe: ptr(-time.Second)}) },
+		"the window of rate: -1000 ms is not between 0 and 4398046511103": func() error { return queue.Configure(ctx, dq.Settings{Rate: &dq.Rate{Jobs: 1, Window: -time.Second}}) },
 		"Queues[0] is nil": func() error {
 			_, err := dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{nil}, Handlers: []dq.Handler{{Do: nothing}}})
 			return err
 		},
-		"a step of Backoff must be 0 or more, not -1s": func() error {
+		"backoff: -1000 ms is not between 0 and 4398046511103": func() error {
 			handler := dq.Handler{Do: nothing, Backoff: []time.Duration{-time.Second}}
 			_, err := dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{handler}})
 			return err

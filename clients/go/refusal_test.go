@@ -170,7 +170,7 @@ func TestTheRightsOfTheDocsAreEnoughForAProducer(t *testing.T) {
 }
 
 func TestTheRightsOfTheDocsAreEnoughForAWorker(t *testing.T) {
-	for _, without := range [][]string{nil, {"+client|id", "+client|unblock"}} {
+	for _, without := range [][]string{nil, {"+client|id", "+dq.unblock"}} {
 		ctx, server := t.Context(), dqtest.Start(t)
 		theirs := as(t, server, "library-worker", without...)
 		queue := server.Queue(t, theirs.Name())

@@ -19,10 +19,10 @@ func TestHowAResultIsSent(t *testing.T) {
 	v, result, err := d.verdict(nil)
 	ended := settled(d, v)
 	ended.result = result
-	expect(t, ended.command(), []string{"DQ.ACK", "q", "RESULTS", "id", token, `{"n":1}`})
+	expect(t, ended.command(), []string{"DQ.ACK", "q", "RESULTS", "IDS", "1", "id", token, `{"n":1}`})
 	expect(t, err, nil)
 	expect(t, ended.refused("ERR no"), true)
-	expect(t, ended.command(), []string{"DQ.ACK", "q", "WITHTOKENS", "id", token})
+	expect(t, ended.command(), []string{"DQ.ACK", "q", "WITHTOKENS", "IDS", "1", "id", token})
 	expect(t, ended.refused("ERR no"), false)
 }
 
@@ -41,8 +41,8 @@ func TestWhatBecomesOfAResult(t *testing.T) {
 		"a result":                   {Handler{}, succeed, nil, succeeded, "1"},
 		"a result and an error":      {Handler{}, succeed, no, failed, ""},
 		"a nil":                      {Handler{}, func(j *Job) { j.Succeed(nil) }, nil, succeeded, ""},
-		"not encodable":              {Handler{}, func(j *Job) { j.Succeed(func() {}) }, nil, failed, ""},
-		"a codec that panics":        {Handler{}, func(j *Job) { j.Succeed(bomb{}) }, nil, failed, ""},
+		"not encodable":              {Handler{}, func(j *Job) { j.Succeed(func() {}) }, nil, gaveUp, ""},
+		"a codec that panics":        {Handler{}, func(j *Job) { j.Succeed(bomb{}) }, nil, gaveUp, ""},
 		"in a batch that fails":      {batch, succeed, no, succeeded, "1"},
 		"failed, then not":           {batch, func(j *Job) { j.Fail(no); j.Succeed(2) }, nil, succeeded, "2"},
 		"not failed, then failed":    {batch, func(j *Job) { j.Succeed(2); j.Fail(no) }, nil, failed, ""},

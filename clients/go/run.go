@@ -3,6 +3,7 @@ package dq
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -110,10 +111,14 @@ func (w *Worker) next(batch []*delivery) []*delivery {
 	w.mu.Lock()
 	w.inHand -= len(batch)
 	var following []*delivery
+	if w.alone != nil && slices.Contains(batch, w.alone) {
+		w.alone = nil
+	}
 	if len(w.backlog) > 0 && !w.isDraining() {
 		following = w.take()
 	} else {
 		w.running--
+		w.startMore()
 	}
 	takenAlong := w.isHungry && !w.isDraining()
 	w.room.Broadcast()
@@ -197,8 +202,8 @@ func (w *Worker) Drain(ctx context.Context) (int, error) {
 
 func (w *Worker) handleAll(found []*delivery) (handled int) {
 	for _, d := range found {
-		if d.handler == nil {
-			d.link.giveBack(d, unknown(d))
+		if d.handler == nil || d.isUsedUp() {
+			w.refuse(d)
 		} else {
 			w.backlog = append(w.backlog, d)
 		}

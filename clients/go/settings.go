@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -51,7 +52,7 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 		{"MAXRESERVED", s.MaxReserved}, {"GROUPMAX", s.GroupMax}, {"DONELEN", s.DoneLen}, {"DONEBYTES", s.DoneBytes},
 	} {
 		if each.value != nil {
-			out = out.add(each.name, *each.value)
+			out = out.add(each.name, between(each.name, int64(*each.value), "", 0, math.MaxInt64))
 		}
 	}
 	for _, each := range []struct {

@@ -1,6 +1,11 @@
 package dq
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+const aloneAgain = 20 * time.Millisecond // when to look again whether a job can run alone
 
 // The supplier of a link: fetches jobs and hands them to the worker's handlers.
 
@@ -69,36 +74,129 @@ func (w *Worker) waitForRoom(until time.Time) {
 
 // free returns how many jobs can start, whatever their kinds, plus how many may be fetched ahead.
 func (w *Worker) free() int {
+	if w.isReserved() {
+		return 0
+	}
 	return (w.concurrency-w.running)*w.handlers.size + w.prefetch - len(w.backlog) - w.claimed
 }
 
 // accept starts handlers for the jobs that were fetched, keeps jobs for later, or gives them back.
 func (w *Worker) accept(l *link, found []*delivery, claim int) {
-	var back []*delivery
+	var back, suspects []*delivery
 	w.mu.Lock()
 	w.claimed -= claim
 	w.turns.end(l.number, len(found) == 0, time.Now())
 	for _, d := range found {
-		if w.isDraining() || d.handler == nil {
+		switch {
+		case w.isDraining() || d.handler == nil || d.isUsedUp():
 			back = append(back, d)
-		} else {
+			continue
+		case d.attempt > 1 && d.attempt == d.limit():
+			w.suspects[d] = struct{}{}
+			suspects = append(suspects, d)
+		default:
 			w.backlog = append(w.backlog, d)
-			w.inHand++
 		}
+		w.inHand++
 	}
-	for w.running < w.concurrency && len(w.backlog) > 0 {
+	w.startMore()
+	w.room.Broadcast()
+	w.mu.Unlock()
+	for _, d := range suspects {
+		go w.lookUp(d)
+	}
+	for _, d := range back {
+		w.refuse(d)
+	}
+}
+
+// refuse ends a delivery whose handler never begins.
+func (w *Worker) refuse(d *delivery) {
+	switch {
+	case w.isDraining():
+		d.link.giveBack(d, returned(d))
+	case d.handler == nil:
+		w.warn("dq: no handler for this kind", "job", d.id, "kind", d.job.Kind())
+		d.link.giveBack(d, unknown(d))
+	default:
+		w.warn("dq: a job is dead, its attempts are used up and its workers were lost", "job", d.id, "queue", d.queue)
+		d.link.giveBack(d, dead(d, usedUpReason))
+	}
+}
+
+// startMore starts handlers for jobs that wait. It is called with mu.
+func (w *Worker) startMore() {
+	for w.alone == nil && w.running < w.concurrency && len(w.backlog) > 0 {
 		w.running++
 		go w.work(w.take())
 	}
+	if w.killer != nil && w.running == 0 && len(w.backlog) == 0 && !w.isDraining() {
+		w.runAlone()
+	}
+}
+
+// --- Jobs that may have ended their workers run their last attempt with nothing else in hand
+
+// isUsedUp says whether earlier deliveries have used up the attempts without an answer.
+func (d *delivery) isUsedUp() bool {
+	limit := d.limit()
+	return d.attempt > 1 && 0 < limit && limit < d.attempt
+}
+
+// isReserved says whether nothing more may be taken in hand. It is called with mu.
+func (w *Worker) isReserved() bool { return len(w.suspects) > 0 || w.killer != nil || w.alone != nil }
+
+// lookUp asks how a job's delivery before this one ended. Its handler may have ended its worker.
+func (w *Worker) lookUp(d *delivery) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	reply, err := d.ask(ctx, words{"DQ.GET", d.queue, d.id, "PREFIX", 0})
+	if mayNot(err) {
+		w.off("DQ.GET", "jobs that may end their workers are not run alone", err)
+	}
+	isKiller := err == nil && asText(asMap(reply)["reason"]) == "lease ended"
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, isOurs := w.suspects[d]; !isOurs { // given back meanwhile
+		return
+	}
+	delete(w.suspects, d)
+	switch {
+	case !isKiller:
+		w.backlog = append(w.backlog, d)
+	case w.killer == nil && w.alone == nil:
+		w.killer = d
+		go w.warn("dq: a job may have ended its workers: its last attempt runs alone", "job", d.id, "queue", d.queue)
+	default: // it would be lost along with the other one
+		w.inHand--
+		go d.link.giveBack(d, returned(d))
+	}
+	w.startMore()
 	w.room.Broadcast()
-	w.mu.Unlock()
-	for _, d := range back {
-		if d.handler != nil {
-			d.link.giveBack(d, returned(d))
-			continue
-		}
-		w.warn("dq: no handler for this kind, gave the job back", "job", d.id, "kind", d.job.Kind())
-		d.link.giveBack(d, unknown(d))
+}
+
+// runAlone begins the killer once nothing else is in hand, and the server knows the ends of all others. It is called
+// with mu.
+func (w *Worker) runAlone() {
+	isBusy := w.claimed > 0 || len(w.suspects) > 0
+	for _, l := range w.links {
+		l.recall()
+		isBusy = isBusy || l.isTelling()
+	}
+	if !isBusy {
+		w.alone, w.killer = w.killer, nil
+		w.running++
+		go w.work([]*delivery{w.alone})
+		return
+	}
+	if !w.isWaiting {
+		w.isWaiting = true
+		time.AfterFunc(aloneAgain, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.isWaiting = false
+			w.startMore()
+		})
 	}
 }
 

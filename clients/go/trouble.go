@@ -10,6 +10,9 @@ const (
 	longestTrouble = 5 * time.Second
 )
 
+// mayNot says whether the server forbids this user the command.
+func mayNot(err error) bool { return isServerError(err) && strings.HasPrefix(err.Error(), "NOPERM") }
+
 // troubleWait returns how long to wait after the first, second, ... failure to reach the server.
 func troubleWait(times int) time.Duration { return exponential(times, firstTrouble, longestTrouble) }
 

@@ -175,7 +175,7 @@ func TestHowLongAFetchMayWait(t *testing.T) {
 	expect(t, aLink(t, aQueue).longestWait(), time.Minute)
 	l := aLink(t, aQueue, another)
 	expect(t, l.longestWait(), turnPause) // the number of the connection is not known
-	l.waiting.id.Store(17)
+	l.waiting.known.Store(&connection{id: 17})
 	expect(t, l.longestWait(), time.Minute)
 	l.mayNotUnblock.Store(true)
 	expect(t, l.longestWait(), turnPause)
@@ -188,7 +188,7 @@ func TestARecallIsSentOnceToAFetchThatWaits(t *testing.T) {
 	server, client := net.Pipe()
 	defer server.Close()
 	l.control.conn, l.control.in = client, bufio.NewReader(client)
-	command := string(appendCommand(nil, []string{"CLIENT", "UNBLOCK", "17"}))
+	command := string(appendCommand(nil, []string{"DQ.UNBLOCK", "17"}))
 	said := make(chan string)
 	go func() {
 		sent := make([]byte, len(command))
@@ -202,7 +202,7 @@ func TestARecallIsSentOnceToAFetchThatWaits(t *testing.T) {
 	l.isFetching.Store(true)
 	l.recall()
 	expect(t, l.endRecalled(), nil) // it is not connected yet
-	l.waiting.id.Store(17)
+	l.waiting.known.Store(&connection{id: 17})
 	expect(t, l.endRecalled(), nil) // that was dropped
 	l.isFetching.Store(false)
 	l.recall()

@@ -10,6 +10,7 @@ import (
 const (
 	shortestDelay = 100 * time.Millisecond // handlers cannot make their jobs come back faster
 	reasonBytes   = 1024
+	resultBytes   = 512 << 20 // no server takes more
 	unsaid        = time.Duration(-1)
 )
 
@@ -57,7 +58,7 @@ func judge(err error, d *delivery) verdict {
 			}
 		case *ResultError:
 			if said != nil {
-				made.reason = text
+				return fit(verdict{way: gaveUp, wait: unsaid, reason: text})
 			}
 		case *DecodeError:
 			if said != nil && said.of == d {

@@ -70,6 +70,7 @@ type Worker struct {
 	health    string
 	isDrained bool         // by Drain
 	said      atomic.Value // the last error of the server that was logged
+	saidOff   sync.Map     // commands that are refused
 	gaveBack  atomic.Int64 // how many jobs were given back when the worker stopped
 
 	mu        sync.Mutex
@@ -80,7 +81,11 @@ type Worker struct {
 	running   int // handlers
 	reporting int // reports of lost jobs that still run
 	inHand    int
-	claimed   int // places that fetches under way have claimed
+	suspects  map[*delivery]struct{} // at their last attempt: the server is asked how the one before ended
+	killer    *delivery              // may have ended its workers, and will run alone
+	alone     *delivery              // such a job that runs
+	isWaiting bool                   // a timer looks whether the killer can run
+	claimed   int                    // places that fetches under way have claimed
 	suppliers int
 }
 
@@ -122,6 +127,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 		draining:    make(chan struct{}),
 		news:        make(chan struct{}, 1),
 		health:      config.Health,
+		suspects:    map[*delivery]struct{}{},
 	}
 	if w.logger == nil {
 		w.logger = slog.Default()
@@ -239,7 +245,14 @@ func (w *Worker) end(drain time.Duration) {
 	w.mu.Lock()
 	close(w.draining)
 	left := w.backlog
-	w.backlog = nil
+	for d := range w.suspects {
+		left = append(left, d)
+	}
+	if w.killer != nil {
+		left = append(left, w.killer)
+	}
+	clear(w.suspects)
+	w.backlog, w.killer = nil, nil
 	w.inHand -= len(left)
 	atWork := w.inHand
 	w.room.Broadcast()
@@ -290,14 +303,7 @@ func (w *Worker) waitIdle(until time.Time) bool {
 	}
 }
 
-func (w *Worker) isDraining() bool {
-	select {
-	case <-w.draining:
-		return true
-	default:
-		return false
-	}
-}
+func (w *Worker) isDraining() bool { return isClosed(w.draining) }
 
 func (w *Worker) ended() {
 	select {
@@ -321,6 +327,13 @@ func (w *Worker) trouble(err error) {
 	}
 	if text := err.Error(); w.said.Swap(text) != text {
 		w.warn("dq: trouble with the server, trying again", "error", text)
+	}
+}
+
+// off says once that the server forbids a command that a worker can do without.
+func (w *Worker) off(command, then string, err error) {
+	if _, wasSaid := w.saidOff.LoadOrStore(command, true); !wasSaid {
+		w.warn("dq: the server refuses "+command+": "+then, "error", err.Error())
 	}
 }
 
