@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -108,8 +109,35 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 		return "", err
 	}
 	reply, err := q.do(ctx, call)
+	if options != nil {
+		err = q.namingUnknown(ctx, err, options.After)
+	}
 	return added(options, asText(call[2]), reply, err), err
 }
+
+// namingUnknown makes the error for jobs that come after some that the queue does not hold: it names those, and says
+// what to do.
+func (q *Queue) namingUnknown(ctx context.Context, err error, after []string) error {
+	if err == nil || !isServerError(err) || !strings.Contains(err.Error(), "AFTER names") {
+		return err
+	}
+	var missing []string
+	for _, id := range after {
+		if reply, failure := q.do(ctx, words{"DQ.GET", q.key(id), id, "PREFIX", 0}); failure == nil && reply == nil {
+			missing = append(missing, id)
+		}
+		if len(missing) == mostNames {
+			break
+		}
+	}
+	if len(missing) == 0 {
+		missing = after[:min(len(after), mostNames)]
+	}
+	return fmt.Errorf("dq: After names %s, which the queue does not hold: it has ended, or was never added. Add jobs and those "+
+		"after them in one call (AddMany, Chain), or with a Keep: %w", strings.Join(missing, ", "), err)
+}
+
+const mostNames = 5 // in an error
 
 // added returns the job's id, or "" where it was refused. A job whose id the library made cannot be refused: a nil
 // reply means that an earlier sending of the same command has added it.

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -17,8 +18,9 @@ import (
 // the texts of errors. It may do anything except end the process: its caller continues.
 
 const (
-	textBytes = 1 << 14
-	mostLinks = 100 // errors that wrap each other, perhaps in a circle
+	textBytes = 1024
+	mostTexts = 1000 // that are made at the same time: an error that holds itself would make ever more
+	mostLinks = 100  // errors that wrap each other, perhaps in a circle
 )
 
 var errExited = errors.New("it ended its goroutine")
@@ -48,8 +50,14 @@ func report(logger *slog.Logger, level slog.Level, said string, attributes ...an
 	_ = door(func() error { logger.Log(context.Background(), level, said, attributes...); return nil })
 }
 
+var texts atomic.Int64 // that are being made
+
 // textOf returns the text of an error or of a panic's value; its type, if it has no text.
 func textOf(value any) string {
+	defer texts.Add(-1)
+	if texts.Add(1) > mostTexts {
+		return fmt.Sprintf("%T", value)
+	}
 	var text string
 	var err error
 	switch value := value.(type) {

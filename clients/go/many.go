@@ -47,7 +47,11 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%w (%d of %d jobs were added)", err, count, len(jobs))
+		var after []string
+		for _, job := range jobs {
+			after = append(after, job.After...)
+		}
+		err = fmt.Errorf("%w (%d of %d jobs were added)", q.namingUnknown(ctx, err, after), count, len(jobs))
 	}
 	return ids, err
 }

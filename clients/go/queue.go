@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"time"
 
@@ -39,15 +40,29 @@ type Queue struct {
 
 // Open creates a queue on the server at a URL: redis://user:password@host:6379/0, rediss:// with TLS, or unix://. It
 // connects when it is first needed.
-func Open(url, name string, options ...QueueOptions) (*Queue, error) {
-	parsed, err := redis.ParseURL(url)
+func Open(address, name string, options ...QueueOptions) (*Queue, error) {
+	parsed, err := redis.ParseURL(address)
 	if err != nil {
-		return nil, err
+		return nil, &ConfigurationError{What: "the URL cannot be read: " + withoutURL(err)}
 	}
 	parsed.MaxRetries = -1 // not every command is safe to send twice
 	parsed.ContextTimeoutEnabled = true
 	return NewQueue(redis.NewClient(parsed), name, options...), nil
 }
+
+// withoutURL is the error's text without the URL, which may hold a password.
+func withoutURL(err error) string {
+	var parsing *url.Error
+	if errors.As(err, &parsing) {
+		err = parsing.Err
+	}
+	return err.Error()
+}
+
+// String and GoString leave out the client, whose options may hold a password.
+func (q *Queue) String() string { return fmt.Sprintf("Queue(%s)", q.name) }
+
+func (q *Queue) GoString() string { return q.String() }
 
 // NewQueue creates a queue on a go-redis client: [redis.NewClient], [redis.NewClusterClient] or
 // [redis.NewFailoverClient].
@@ -206,6 +221,19 @@ func (w words) texts() []string {
 		}
 	}
 	return out
+}
+
+// size is about how many bytes are sent.
+func (w words) size() (total int) {
+	for _, word := range w {
+		switch word := word.(type) {
+		case []byte:
+			total += len(word)
+		case string:
+			total += len(word)
+		}
+	}
+	return total
 }
 
 func (w words) ids(ids []string) words {

@@ -2,8 +2,11 @@ package dq
 
 import (
 	"context"
+	"encoding"
 	"fmt"
+	"reflect"
 	"strings"
+	"time"
 )
 
 // Signal sends a signal to a job, with a value that the queue's codec encodes (nil: none). [WaitSignal] returns the
@@ -72,6 +75,11 @@ func (j *Job) Once(ctx context.Context, name, script string, keys []string, args
 	if err != nil || string(value) == onceEnded {
 		return false, err
 	}
+	for at, each := range args {
+		if args[at], err = argument(each); err != nil {
+			return false, err
+		}
+	}
 	call := words{"EVAL", onceStart + strings.TrimSpace(script) + onceEnd, 1 + len(keys), d.queue}.ids(keys)
 	reply, err := d.ask(ctx, call.add(d.id, d.token, name).add(args...))
 	if err == nil && asInt(reply) < 0 {
@@ -84,4 +92,21 @@ func (j *Job) Once(ctx context.Context, name, script string, keys []string, args
 	defer d.mu.Unlock()
 	d.steps.keep(name, []byte(onceEnded))
 	return asInt(reply) == 1, nil
+}
+
+// argument is an argument of a script as it is sent. What has no text is refused.
+func argument(given any) (any, error) {
+	switch given := given.(type) {
+	case string, []byte, time.Time:
+		return given, nil
+	case encoding.BinaryMarshaler:
+		var raw []byte
+		err := door(func() (failure error) { raw, failure = given.MarshalBinary(); return failure })
+		return raw, err
+	}
+	switch v := reflect.ValueOf(given); {
+	case v.Kind() == reflect.Bool, v.Kind() == reflect.String, v.CanInt(), v.CanUint(), v.CanFloat():
+		return plainText(given), nil
+	}
+	return nil, &ConfigurationError{What: fmt.Sprintf("an argument of a script is a text, bytes or a number, not a %T", given)}
 }

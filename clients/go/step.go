@@ -159,6 +159,9 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 		if err == nil || !passes(err) {
 			return reply, err
 		}
+		if size := call.size(); tries >= mostCuts && size >= cuttingBytes && !isServerError(err) {
+			return nil, fmt.Errorf("dq: a command of %d bytes failed %d times: %w", size, tries, err)
+		}
 		select {
 		case <-time.After(max(shortestStep, min(troubleWait(tries), time.Second))):
 		case <-ctx.Done():

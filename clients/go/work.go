@@ -8,7 +8,7 @@ import (
 )
 
 // Work runs a worker in one call: it runs one handler on the jobs of a queue until SIGINT or SIGTERM, then stops as
-// [Worker.Run] does. A second signal ends the process at once. The URL is as for [Open].
+// [Worker.Run] does. A second signal ends the wait for handlers at once. The URL is as for [Open].
 //
 //	err := dq.Work("redis://localhost", "orders", func(ctx context.Context, job *dq.Job, order Order) error {
 //		return closeOrder(ctx, order)
@@ -35,8 +35,28 @@ func Work[T any](
 	if err != nil {
 		return err
 	}
-	ctx, ignore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer ignore()
-	context.AfterFunc(ctx, ignore)
-	return worker.Run(ctx)
+	return worker.RunUntilSignal(context.Background())
+}
+
+// RunUntilSignal is [Worker.Run] that also ends at SIGINT or SIGTERM. A second signal ends the drain: what is in hand is
+// given back at once.
+func (w *Worker) RunUntilSignal(ctx context.Context) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ended := make(chan struct{})
+	defer close(ended)
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		for end := stop; ; end = w.Stop {
+			select {
+			case <-signals:
+				end()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	defer stop()
+	return w.Run(ctx)
 }

@@ -199,9 +199,7 @@ func placeOf(client redis.UniversalClient, key string) place {
 // gives back the rest. It returns nil, at most two seconds after the drain, or a [*ConfigurationError] where waiting
 // would not help. A worker runs once.
 //
-//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-//	defer stop()
-//	err := worker.Run(ctx)
+// Programs that end by SIGINT or SIGTERM call [Worker.RunUntilSignal] instead.
 //
 // Handlers' contexts have the values of ctx, but do not end with it.
 func (w *Worker) Run(ctx context.Context) error {

@@ -3,6 +3,7 @@
 import { type Codec, jsonCodec, writeEnvelope } from './codec';
 import type { Part } from './delivery';
 import type { Client } from './driver';
+import { DqError } from './errors';
 import { careful, Guard } from './guard';
 import { count } from './handler';
 import { consoleLogger, type Hooks, type Logger } from './hooks';
@@ -13,7 +14,7 @@ import * as words from './options';
 import type { AddOptions, CronOptions, EveryOptions, JobOptions } from './options';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
-import type { Command, Word } from './wire';
+import { type Command, isServerError, type Word } from './wire';
 
 export interface QueueOptions<T = any> {
   /** Spreads the queue over this many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
@@ -24,6 +25,9 @@ export interface QueueOptions<T = any> {
   /** Gets the errors of hooks. */
   logger?: Logger;
 }
+
+/** How many ids an error names. */
+const MOST_NAMES = 5;
 
 /** A job that is about to be added. */
 interface Addition {
@@ -101,12 +105,29 @@ export class Adding<T = any> extends Keys {
       const id = options.id ?? this.newId(options.after?.length ? this.key(options.after[0]!) : null);
       return this.addition(data, id, options, headers ? headers[n] : options.headers);
     });
+    const named = jobs.flatMap(([, { after }]) => after ?? []);
     const isFlow = jobs.some(([, { after, afterGroup }]) => after?.length || afterGroup !== undefined);
-    const replies = isFlow && jobs.length > 1 ? await this.addFlow(additions) : await this.addThem(additions);
+    const adds = isFlow && jobs.length > 1 ? this.addFlow(additions) : this.addThem(additions);
+    const replies = await adds.catch(async (error: unknown) => {
+      throw isServerError(error) && error.message.includes('AFTER names') ? await this.unknownIn(named, error) : error;
+    });
     return replies.map((reply, n) => {
       const { id = null, ifExists = null } = jobs[n]![1];
       return reply === null && (id !== null || ifExists !== null) ? null : toText(additions[n]!.id);
     });
+  }
+
+  /** The error with the ids that the queue does not hold, and what to do. */
+  private async unknownIn(ids: readonly Bytes[], cause: Error): Promise<unknown> {
+    const calls = ids.map((id): Command => ['DQ.GET', this.key(id), toBytes(id), 'PREFIX', 0]);
+    const found = await this.run(calls).catch(() => ids.map(() => null));
+    const missing = ids.filter((_, n) => found[n] === null).map((id) => toText(toBytes(id)));
+    const names = missing.slice(0, MOST_NAMES).join(', ') || ids.map((id) => toText(toBytes(id))).join(', ');
+    return new DqError(
+      `after names ${names}, which the queue does not hold: it has ended, or was never added. ` +
+        'Add jobs and those after them in one call (addMany, chain), or with a keep',
+      { cause },
+    );
   }
 
   private headers({ headers }: JobOptions): Promise<Record<string, string> | undefined> {
@@ -114,6 +135,7 @@ export class Adding<T = any> extends Keys {
   }
 
   private addition(data: T, id: Bytes, options: AddOptions, headers: JobOptions['headers']): Addition {
+    const bytes = words.newId(id);
     const key = this.key(id);
     if (this.shards > 1 && options.afterGroup !== undefined) {
       throw new TypeError('afterGroup does not work in a sharded queue: each shard has a group of that name');
@@ -129,7 +151,7 @@ export class Adding<T = any> extends Keys {
       ...words.condition(options.ifExists),
       ...words.due(options.delay, options.at),
     ];
-    return { key, id: toBytes(id), payload: this.payload(data, options.kind ?? null, headers), rest };
+    return { key, id: bytes, payload: this.payload(data, options.kind ?? null, headers), rest };
   }
 
   private payload(data: T, kind: string | null, headers: JobOptions['headers']): Buffer {
@@ -179,7 +201,7 @@ export class Adding<T = any> extends Keys {
   /** Adds a recurring job, due every `interval`. Call it at each start: an unchanged rule goes on as it was. */
   async every(interval: Duration, data: T, options: EveryOptions): Promise<string | null> {
     takes('every', ruled('every', options), words.EVERY);
-    const rule = ['EVERY', toMs(interval, 'interval'), ...words.ofRule(options)];
+    const rule = ['EVERY', toMs(interval, 'interval', 1), ...words.ofRule(options)];
     return this.addRule(data, options, [...rule, ...words.due(null, options.first)]);
   }
 
@@ -194,7 +216,9 @@ export class Adding<T = any> extends Keys {
     const headers = this.hooks.length > 0 ? await this.headers(options) : options.headers;
     const payload = this.payload(data, options.kind ?? null, headers);
     const rest = [...rule, ...words.ofJob(options), 'REPLACE'];
-    const [reply] = await this.run([command({ key: this.key(options.id), id: toBytes(options.id), payload, rest })]);
+    const [reply] = await this.run([
+      command({ key: this.key(options.id), id: words.newId(options.id), payload, rest }),
+    ]);
     return reply === null ? null : toText(reply as Buffer);
   }
 }

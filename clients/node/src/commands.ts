@@ -71,3 +71,6 @@ local done, why = pcall(run, {unpack(KEYS, 2)}, {unpack(ARGV, 4)})
 if not done or type(why) == 'table' and why.err then return {type(why) == 'table' and why.err or tostring(why)} end
 redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return 1`;
+
+/** The reason of a job that is dead although its handler succeeded. */
+export const unstorable = (bytes: number) => `result cannot be stored: ${bytes} bytes`;

@@ -1,6 +1,6 @@
 // What a worker tells the server, without I/O or a clock.
 
-import { nack, progress, step } from './commands';
+import { nack, progress, step, unstorable } from './commands';
 import { isRefusal } from './fatal';
 import { type Delivery, type Suspension, WAITING } from './delivery';
 import type { Verdict } from './guard';
@@ -143,8 +143,6 @@ export function ended(delivery: Delivery, handler: Handler, verdict: Verdict): O
     }
   }
 }
-
-export const unstorable = (bytes: number) => `result cannot be stored: ${bytes} bytes`;
 
 const dead = (delivery: Delivery, reason: string): Way[] => [
   [nack(delivery, 'FATAL', ...because(reason))],

@@ -6,7 +6,7 @@ import * as core from './core';
 import type { Together } from './core';
 import type { Delivery } from './delivery';
 import type { Ends } from './ends';
-import { Cancelled } from './errors';
+import { Cancelled, DqError } from './errors';
 import { fatal, isRefusal } from './fatal';
 import type { Leases } from './leases';
 import * as limits from './limits';
@@ -129,10 +129,18 @@ export class Courier {
 
   /** Sends a handler's commands, and tries again while the server is away. */
   async askFor(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
+    const bytes = commands
+      .flat()
+      .reduce<number>((sum, word) => sum + (Buffer.isBuffer(word) ? word.length : String(word).length), 0);
+    let cuts = 0;
     for (let troubles = 0; ;) {
       try {
         return await this.ask(commands);
       } catch (error) {
+        // A long command may be why the server cut the connection.
+        if (bytes >= limits.CUTTING_BYTES && !isServerError(error) && ++cuts >= limits.MOST_CUTS) {
+          throw new DqError(`the connection was cut ${cuts} times by commands of ${bytes} bytes`, { cause: error });
+        }
         if (isServerError(error) && (isRefusal(error) || fatal(error))) throw error;
         this.control.close(); // the key may have moved
         this.round.trouble(error);

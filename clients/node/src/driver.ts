@@ -1,6 +1,7 @@
 // The client libraries: ioredis and node-redis.
 
 import { ConfigurationError } from './errors';
+import { typeOf } from './shown';
 import type { Driver } from './wire';
 
 /** A client of ioredis: `Redis` or `Cluster`. */
@@ -29,8 +30,15 @@ export async function drive(client: Client): Promise<Driver> {
 }
 
 async function open(url: string): Promise<Driver> {
-  if (await isInstalled('ioredis')) return (await import('./ioredis.js')).openIoredis(url);
-  if (await isInstalled('redis')) return (await import('./node-redis.js')).openNodeRedis(url);
+  try {
+    if (await isInstalled('ioredis')) return await (await import('./ioredis.js')).openIoredis(url);
+    if (await isInstalled('redis')) return await (await import('./node-redis.js')).openNodeRedis(url);
+  } catch (error) {
+    // The error itself may hold the URL, and so a password.
+    throw new ConfigurationError(
+      `the client cannot be made of this URL (${(error as NodeJS.ErrnoException).code ?? typeOf(error)})`,
+    );
+  }
   throw new ConfigurationError('neither ioredis nor redis is installed: npm install ioredis');
 }
 

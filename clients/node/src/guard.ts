@@ -2,7 +2,7 @@
 // is read here. Nothing in this file throws or rejects because of them. (Codecs: `decoded` in codec.ts.)
 
 import { type Codec, encoded } from './codec';
-import { unstorable } from './core';
+import { unstorable } from './commands';
 import { type Delivery, type End, isThrown, type Suspension } from './delivery';
 import { Cancelled, ControlError, EncodingError, GiveUp, Retry, Snooze, Suspended } from './errors';
 import type { Handler } from './handler';

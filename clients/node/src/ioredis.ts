@@ -24,6 +24,8 @@ const LINE = {
   maxRetriesPerRequest: 0,
   stringNumbers: false,
   readOnly: false,
+  protocol: 2, // begins without HELLO: some servers and proxies do not know it
+  replyMapping: undefined,
 };
 
 class IoredisLine implements Line {
@@ -54,6 +56,12 @@ class IoredisLine implements Line {
   }
 }
 
+/** ioredis attaches commands to errors, with the password. */
+function discreet(error: any): unknown {
+  if (error?.command) delete error.command;
+  return error;
+}
+
 /** Connects, or throws the error that came meanwhile. */
 async function connected(redis: Redis): Promise<void> {
   let said: Error | undefined;
@@ -65,7 +73,7 @@ async function connected(redis: Redis): Promise<void> {
     if (said && isServerError(said)) throw said;
   } catch (error) {
     redis.disconnect();
-    throw said ?? error;
+    throw discreet(said ?? error);
   }
 }
 

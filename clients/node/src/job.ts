@@ -11,9 +11,8 @@ import type { AddOptions, OnDead } from './options';
 import { progressOf } from './progress';
 import { hush, Quiet } from './quiet';
 import { type JobResult, results } from './results';
-import { shown } from './shown';
 import { type Bytes, toBytes, toText } from './text';
-import { type Duration, fromMs, maybeFromMs, toMs } from './times';
+import { between, type Duration, fromMs, maybeFromMs, toMs } from './times';
 import { LONGEST_TIMER_MS } from './waiting';
 import type { Command, Word } from './wire';
 
@@ -153,7 +152,7 @@ export class Job<T = any> {
   }
 
   async #setCost(cost: number): Promise<void> {
-    if (!Number.isSafeInteger(cost)) throw new TypeError(`a cost is a whole number, not ${shown(cost)}`);
+    between('cost', cost, 1, 1_000_000);
     this.#attempt.check();
     const [reply] = await this.#delivery.desk.ask(this.#delivery, [costing(this.#delivery, cost)]);
     if (reply === null) this.#lost();

@@ -54,6 +54,19 @@ export class Keys {
     this.keys = shards ? Array.from({ length: shards }, (_, n) => toBytes(`${name}:{${n}}`)) : [key];
   }
 
+  /** Neither client nor URL is shown, as they may have a password. */
+  toString(): string {
+    return `Queue(${this.shards ? `${this.name}, ${this.shards} shards` : this.name})`;
+  }
+
+  toJSON(): { name: string; shards: number } {
+    return { name: this.name, shards: this.shards };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
   /** @internal */
   driver(): Promise<Driver> {
     this.driving ??= drive(this.client);

@@ -60,6 +60,8 @@ export function steps(backoff: readonly number[]): readonly number[] {
 
 /** Requires an id: without one, each start would add another rule. */
 export function ruled<T extends { id: unknown }>(call: string, options: T | undefined): T {
+  const early = ['delay', 'at'].find((name) => options?.[name as keyof T] !== undefined);
+  if (early) throw new TypeError(`${call} takes no ${early}: its rule says when it is due (\`first\`, for every)`);
   if (options?.id !== undefined && options.id !== null) return options;
   throw new TypeError(`${call} needs an id in its options, as { id: 'report' }: said again, the same rule goes on`);
 }

@@ -13,8 +13,12 @@ const BYTES = { typeMapping: { 36: Buffer, 61: Buffer } };
 const text = (word: Word) => (typeof word === 'number' ? String(word) : word);
 const words = (command: Command) => command.map(text);
 
+/** RESP2, which begins without HELLO: some servers and proxies do not know it. */
+const NO_HELLO = { RESP: 2, maintNotifications: 'disabled' };
+
 /** Options of a worker's own connection: nothing is cut off by a timeout, and it ends when it breaks. */
 const line = (socket: object) => ({
+  ...NO_HELLO,
   socket: { ...socket, reconnectStrategy: false, socketTimeout: undefined, connectTimeout: CONNECT_MS },
   disableOfflineQueue: false,
   pingInterval: undefined,
@@ -154,7 +158,7 @@ export async function openNodeRedis(url: string): Promise<Driver> {
   const { path, username, password, db } = unixSocket(url) ?? {};
   const socket = { reconnectStrategy: false, connectTimeout: CONNECT_MS, ...(path && { path }) };
   return new NodeRedisDriver(
-    createClient({ ...(path ? { username, password, database: db } : { url }), socket }),
+    createClient({ ...NO_HELLO, ...(path ? { username, password, database: db } : { url }), socket }),
     true,
   );
 }

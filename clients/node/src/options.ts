@@ -1,8 +1,8 @@
 // Options of a queue's methods, and the words of commands that they become.
 
 import { steps } from './mistakes';
-import { shown } from './shown';
-import { type Duration, instantToMs, toMs } from './times';
+import { bytesOf, shown } from './shown';
+import { between, type Duration, instantToMs, toMs } from './times';
 import { type Bytes, toBytes } from './text';
 import type { Word } from './wire';
 
@@ -165,6 +165,32 @@ export const value = (name: string, given: Maybe<Word>): Word[] =>
   given === null || given === undefined ? [] : [name, given];
 export const ms = (name: string, given: Maybe<Duration>) =>
   value(name, isGiven(given) ? toMs(given, name.toLowerCase()) : null);
+const number = (name: string, given: Maybe<number>, first: number, last: number): Word[] =>
+  value(name, isGiven(given) ? between(name.toLowerCase(), given, first, last) : null);
+const priority = (given: Maybe<number>) => number('PRIORITY', given, -(2 ** 31), 2 ** 31 - 1);
+const cost = (given: Maybe<number>) => number('COST', given, 1, 1_000_000);
+const attempts = (given: Maybe<number>) => number('ATTEMPTS', given, 0, 2 ** 32 - 1);
+const amount = (name: string, given: Maybe<number>) => number(name, given, 0, Number.MAX_SAFE_INTEGER);
+/** A duration that is not 0. */
+const some = (name: string, given: Maybe<Duration>) =>
+  value(name, isGiven(given) ? toMs(given, name.toLowerCase(), 1) : null);
+
+/** A name that is kept with jobs. */
+function named(name: string, given: Maybe<string>): Word[] {
+  if (isGiven(given)) between(name.toLowerCase(), Buffer.byteLength(given), 1, 256, ' bytes');
+  return value(name, given);
+}
+
+/** The id of a job to be added. */
+export function newId(id: Bytes): Buffer {
+  const bytes = toBytes(id);
+  if (bytes.equals(ANY)) throw new TypeError('id: "*" is not an id; leave it out for a new one');
+  between('id', bytes.length, 1, 1024, ' bytes');
+  return bytes;
+}
+
+const ANY = Buffer.from('*');
+
 export const instant = (name: string, given: Maybe<Date>) =>
   value(name, isGiven(given) ? instantToMs(given, name.toLowerCase()) : null);
 export const flag = (name: string, given: Maybe<boolean>): Word[] => (given ? [name] : []);
@@ -173,6 +199,8 @@ function isGiven<T>(given: Maybe<T>): given is T {
   return given !== null && given !== undefined;
 }
 
+export { priority };
+
 export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
   if (isGiven(delay) && isGiven(at)) throw new TypeError('delay and at cannot be combined');
   return [...ms('DELAY', delay), ...instant('AT', at)];
@@ -180,7 +208,11 @@ export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
 
 function ladder(backoff: Maybe<readonly Duration[]>): Word[] {
   if (!isGiven(backoff)) return [];
-  return ['BACKOFF', steps(backoff).length, ...backoff.map((step) => toMs(step, 'a step of backoff'))];
+  return [
+    'BACKOFF',
+    between('backoff', steps(backoff).length, 0, 1024, ' steps'),
+    ...backoff.map((step) => toMs(step, 'backoff')),
+  ];
 }
 
 function rate(name: string, given: Settings['rate']): Word[] {
@@ -201,14 +233,14 @@ export function condition(ifExists: AddOptions['ifExists']): Word[] {
 
 export function ofJob(options: JobOptions): Word[] {
   return [
-    ...value('PRIORITY', options.priority),
-    ...ms('TTR', options.ttr),
-    ...value('ATTEMPTS', options.attempts),
+    ...priority(options.priority),
+    ...some('TTR', options.ttr),
+    ...attempts(options.attempts),
     ...ladder(options.backoff),
-    ...ms('TTL', options.ttl),
-    ...value('GROUP', options.group),
+    ...some('TTL', options.ttl),
+    ...named('GROUP', options.group),
     ...ms('KEEP', options.keep),
-    ...value('COST', options.cost),
+    ...cost(options.cost),
   ];
 }
 
@@ -218,45 +250,59 @@ const ON_DEAD = { wait: 'WAIT', run: 'RUN', die: 'DIE' };
 export function ofAfter({ after, onDead, afterGroup }: AfterOptions): Word[] {
   if (isGiven(after) && !Array.isArray(after))
     throw new TypeError(`after must be an array of ids, not ${shown(after)}`);
-  const ids = isGiven(after) && after.length > 0 ? ['AFTER', after.length, ...after.map((id) => toBytes(id))] : [];
-  const group = isGiven(afterGroup) ? ['AFTER', 'GROUP', afterGroup] : [];
+  const ids =
+    isGiven(after) && after.length > 0
+      ? ['AFTER', between('after', after.length, 1, 1000, ' jobs'), ...after.map((id) => toBytes(id))]
+      : [];
+  const group = isGiven(afterGroup) ? ['AFTER', ...named('GROUP', afterGroup)] : [];
   return [...ids, ...group, ...(isGiven(onDead) ? ['ONDEAD', chosen('onDead', onDead, ON_DEAD)] : [])];
 }
 
-export const ofTouch = ({ ttr, progress, cost }: TouchOptions): Word[] => [
-  ...ms('TTR', ttr),
-  ...value('PROGRESS', progress),
-  ...value('COST', cost),
+export const ofTouch = ({ ttr, progress, cost: given }: TouchOptions): Word[] => [
+  ...some('TTR', ttr),
+  ...value('PROGRESS', isGiven(progress) ? bytesOf(progress) : null),
+  ...cost(given),
 ];
 
 export function ofRule({ until, times, grace, jitter }: RuleOptions): Word[] {
-  return [...instant('UNTIL', until), ...value('TIMES', times), ...ms('GRACE', grace), ...ms('JITTER', jitter)];
+  return [
+    ...instant('UNTIL', until),
+    ...number('TIMES', times, 1, Number.MAX_SAFE_INTEGER),
+    ...ms('GRACE', grace),
+    ...ms('JITTER', jitter),
+  ];
 }
 
 const MODES = { fail: 'FAIL', silent: 'SILENT', fatal: 'FATAL' };
 
-export function ofNack({ delay, priority, mode = 'fail', reason, awaits, ...after }: NackOptions): Word[] {
+export function ofNack({ delay, priority: given, mode = 'fail', reason, awaits, ...after }: NackOptions): Word[] {
   const how = chosen('mode', mode, MODES);
   const waits = [...value('AWAIT', awaits), ...ofAfter(after)];
-  return [...ms('DELAY', delay), ...value('PRIORITY', priority), how, ...waits, ...value('REASON', reason)];
+  return [
+    ...ms('DELAY', delay),
+    ...priority(given),
+    how,
+    ...waits,
+    ...value('REASON', isGiven(reason) ? bytesOf(reason) : null),
+  ];
 }
 
 export function ofSettings(settings: Settings): Word[] {
   return [
     ...ms('TTR', settings.ttr),
-    ...value('ATTEMPTS', settings.attempts),
+    ...attempts(settings.attempts),
     ...ladder(settings.backoff),
-    ...value('MAXLEN', settings.maxlen),
-    ...value('MAXBYTES', settings.maxbytes),
-    ...value('DEADLEN', settings.deadlen),
+    ...amount('MAXLEN', settings.maxlen),
+    ...amount('MAXBYTES', settings.maxbytes),
+    ...amount('DEADLEN', settings.deadlen),
     ...ms('DEDUPE', settings.dedupe),
-    ...value('MAXRESERVED', settings.maxreserved),
+    ...amount('MAXRESERVED', settings.maxreserved),
     ...rate('RATE', settings.rate),
-    ...value('GROUPMAX', settings.groupmax),
+    ...amount('GROUPMAX', settings.groupmax),
     ...rate('GROUPRATE', settings.grouprate),
     ...value('GROUPFIFO', isGiven(settings.groupfifo) ? Number(settings.groupfifo) : null),
-    ...value('DONELEN', settings.donelen),
+    ...amount('DONELEN', settings.donelen),
     ...ms('DONETTL', settings.donettl),
-    ...value('DONEBYTES', settings.donebytes),
+    ...amount('DONEBYTES', settings.donebytes),
   ];
 }

@@ -203,7 +203,7 @@ export class Queue<T = any> extends Outcomes<T> {
     options: { delay?: Duration; at?: Date; priority?: number },
   ): Promise<number> {
     const { delay, at, priority } = takes('reschedule', options ?? {}, { delay: 1, at: 1, priority: 1 });
-    const rest = [...words.due(delay, at), ...words.value('PRIORITY', priority)];
+    const rest = [...words.due(delay, at), ...words.priority(priority)];
     if (rest.length === 0) {
       throw new TypeError('reschedule needs a new delay, at or priority, such as { delay: 60_000 }');
     }

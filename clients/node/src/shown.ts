@@ -37,10 +37,11 @@ export function typeOf(value: unknown): string {
 /** An error's type and message, or any other value as text. */
 export function textOf(value: unknown): string {
   hush(value);
-  return tried(
+  const text = tried(
     () => (isError(value) ? ofError(value) : ofOther(value)),
     (why) => `${typeOf(value)} (no text: ${typeOf(why)})`,
   );
+  return text.slice(0, REASON_BYTES);
 }
 
 function ofError(error: Error): string {
@@ -50,8 +51,12 @@ function ofError(error: Error): string {
 
 function ofOther(value: unknown): string {
   const text = String(value);
-  return text.startsWith('[object ') ? inspect(value, { depth: 1, breakLength: Infinity }) : text;
+  return text.startsWith('[object ')
+    ? inspect(value, { depth: 1, breakLength: Infinity, maxArrayLength: 10, maxStringLength: REASON_BYTES })
+    : text;
 }
+
+const STACK_CHARS = 8192;
 
 /** An error's stack if it has one, else its text. */
 export function stackOf(value: unknown): string {
@@ -61,7 +66,7 @@ export function stackOf(value: unknown): string {
         () => null,
       )
     : null;
-  return typeof stack === 'string' && stack !== '' ? stack : textOf(value);
+  return typeof stack === 'string' && stack !== '' ? stack.slice(0, STACK_CHARS) : textOf(value);
 }
 
 /** A value for use in a sentence. */

@@ -77,6 +77,19 @@ export class Worker<T = any> {
     for (const each of made) this.handlers.add(each);
   }
 
+  /** Its connections are not shown, as they may have a password. */
+  toString(): string {
+    return `Worker(${this.queues.join(', ')})`;
+  }
+
+  toJSON(): { queues: readonly Queue<T>[] } {
+    return { queues: this.queues };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
   get concurrency(): number {
     return this.settings.concurrency;
   }

@@ -41,6 +41,7 @@ const words = (command) => command.map((word) => (Buffer.isBuffer(word) ? word.t
 /** The outcome of a handler that threw that. */
 function outcome(error, { handler: made = handler(), ...rest } = {}) {
   const found = delivery(rest);
+  found.handlerAttempts = made.attempts;
   return core.ended(found, made, verdict(found, [found], { error }, made));
 }
 
@@ -49,15 +50,35 @@ const said = (error, rest) => words(outcome(error, rest).commands[0]).slice(5);
 
 test('success is acknowledged with the token', () => {
   const done = core.done(delivery());
-  assert.deepEqual(words(done.commands[0]), ['DQ.ACK', 'q', 'WITHTOKENS', 'id', String(TOKEN)]);
-  assert.equal(done.isLost(1), false);
+  assert.deepEqual(words(done.commands[0]), ['DQ.ACK', 'q', 'WITHTOKENS', 'IDS', 1, 'id', String(TOKEN)]);
+  assert.equal(done.isLost([1]), false);
+});
+
+test('a long result that has cut the connection twice is not sent for a third time', () => {
+  for (const [bytes, third] of [
+    [2 ** 20, 'DQ.NACK'],
+    [2 ** 20 - 1, 'DQ.ACK'],
+  ]) {
+    const done = core.done(delivery(), Buffer.alloc(bytes));
+    done.cut();
+    assert.equal(done.commands[0][0], 'DQ.ACK');
+    done.cut();
+    assert.equal(done.commands[0][0], third);
+    if (third === 'DQ.NACK') assert.equal(String(done.commands[0].at(-1)), 'result cannot be stored: 1048576 bytes');
+  }
+});
+
+test('what the server refuses of an end is left out', () => {
+  const full = new Error('OOM command not allowed');
+  assert.equal(core.done(delivery(), Buffer.from('1')).isRefused(full), true);
+  assert.equal(core.done(delivery()).isRefused(full), false);
 });
 
 test('an ACK that finds nothing is lost, but not one that was sent before', () => {
   const done = core.done(delivery());
-  assert.equal(done.isLost(0), true);
+  assert.equal(done.isLost([0]), true);
   done.isSentAgain = true;
-  assert.equal(done.isLost(0), false);
+  assert.equal(done.isLost([0]), false);
 });
 
 test('so is a NACK', () => {
@@ -89,11 +110,11 @@ test('without a ladder the wait doubles to an hour', () => {
   }
 });
 
-test('attempts of the handler end a job without its own', () => {
+test('the least limit of attempts ends a job', () => {
   const made = handler({ attempts: 2 });
   assert.equal(said(new Error(), { handler: made, attempt: 1 })[0], 'DELAY');
   assert.equal(said(new Error(), { handler: made, attempt: 2 })[0], 'FATAL');
-  assert.equal(said(new Error(), { handler: made, attempt: 2, attempts: 9 })[0], 'DELAY');
+  assert.equal(said(new Error(), { handler: made, attempt: 2, attempts: 9 })[0], 'FATAL');
 });
 
 test('what a handler may say', () => {
@@ -305,7 +326,8 @@ test('checksums are those of zlib and of the cluster', () => {
 test('durations are whole milliseconds, rounded up; instants are Dates', () => {
   assert.equal(toMs(0.01), 1);
   assert.equal(toMs((0.1 + 0.2) * 1000), 300);
-  for (const wrong of ['5m', null, NaN, Infinity]) assert.throws(() => toMs(wrong), TypeError);
+  for (const wrong of ['5m', null, NaN]) assert.throws(() => toMs(wrong), TypeError);
+  for (const wrong of [-1, Infinity, 6311390400000]) assert.throws(() => toMs(wrong), RangeError);
   for (const wrong of [1_795_159_827, '2030-01-01', new Date(NaN)]) assert.throws(() => instantToMs(wrong), TypeError);
 });
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { ConfigurationError, handler, Queue, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
@@ -19,6 +20,18 @@ const work = () => {};
 const BACKOFF = /^backoff must be an array of waits in milliseconds, such as \[60_000\], not 60000$/;
 
 const MISTAKES = [
+  [
+    'a delay of 200 years',
+    /^delay: 6311390400000 ms is not between 0 and 4398046511103$/,
+    () => queue.add(1, { delay: 6311390400000 }),
+  ],
+  ['half a priority', /^priority must be a whole number, not 1.5$/, () => queue.add(1, { priority: 1.5 })],
+  ['a priority of 33 bits', /^priority: 2147483648 is not between/, () => queue.add(1, { priority: 2 ** 31 })],
+  ['a cost of nothing', /^cost: 0 is not between 1 and 1000000$/, () => queue.add(1, { cost: 0 })],
+  ['a long group', /^group: 257 bytes is not between 1 and 256$/, () => queue.add(1, { group: 'g'.repeat(257) })],
+  ['a star for an id', /^id: "\*" is not an id; leave it out for a new one$/, () => queue.add(1, { id: '*' })],
+  ['a star for the id of a rule', /^id: "\*" is not an id/, () => queue.every(1000, 1, { id: '*' })],
+  ['a delay of a rule', /^every takes no delay: its rule says/, () => queue.every(1000, 1, { id: 'r', delay: 5 })],
   [
     'an option with two letters swapped',
     /^add has no option 'dealy': did you mean 'delay'\?/,
@@ -66,7 +79,7 @@ const MISTAKES = [
     /^delay must be a number .* as 30 \* 60_000 .* not '30m'$/,
     () => queue.add(1, { delay: '30m' }),
   ],
-  ['a negative delay', /^delay must be 0 or more milliseconds, not -5$/, () => queue.add(1, { delay: -5 })],
+  ['a negative delay', /^delay: -5 ms is not between 0 and 4398046511103$/, () => queue.add(1, { delay: -5 })],
   ['a number for an instant', /^at is a Date, as .*, not 5$/, () => queue.add(1, { at: 5 })],
   ['a ladder of one number', BACKOFF, () => queue.add(1, { backoff: 60_000 })],
   ['a condition', /^ifExists must be one of replace, .*, not 'skip'$/, () => queue.add(1, { ifExists: 'skip' })],
@@ -172,4 +185,17 @@ test('a producer is told that the server has no module', async () => {
     }
     await here.close();
   });
+});
+
+test('no printed form shows a password', async () => {
+  const secret = new Queue('redis://user:hush@127.0.0.1:1', 'orders');
+  const worker = new Worker(secret, work);
+  const bad = await new Queue('redis://user:hush@127.0.0.1:nowhere', 'orders').add(1).catch((error) => error);
+  const refused = await secret.add(1).catch((error) => error);
+  for (const each of [secret, worker, bad, refused, { secret, worker }]) {
+    for (const text of [inspect(each, { depth: 20, showHidden: true }), String(each), JSON.stringify(each)]) {
+      assert.doesNotMatch(text, /hush/);
+    }
+  }
+  assert.equal(inspect(secret), 'Queue(orders)');
 });

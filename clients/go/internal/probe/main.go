@@ -183,7 +183,7 @@ func (p *probe) start(ctx context.Context, o order) error {
 	p.worker = worker
 	emit("running", nil)
 	go func() {
-		if err := worker.Run(ctx); err != nil {
+		if err := worker.RunUntilSignal(context.WithoutCancel(ctx)); err != nil {
 			emit("error", fields{"type": fmt.Sprintf("%T", err), "message": err.Error()})
 		}
 		emit("stopped", nil)
