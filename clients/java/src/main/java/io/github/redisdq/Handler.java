@@ -132,7 +132,7 @@ public final class Handler<T> {
         return this;
     }
 
-    /** After how many failed deliveries a job is dead (0: no limit). The job's own limit goes first. */
+    /** After how many deliveries a job is dead (0: no limit). The least of this, the job's own limit and its queue's counts. */
     public Handler<T> attempts(int attempts) {
         if (attempts < 0) {
             throw new IllegalArgumentException("attempts are 0 or more");
