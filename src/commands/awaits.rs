@@ -6,12 +6,12 @@ use super::timeout::end_of_wait;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::awaits::{block_for_ends, report_of, AwaitedId, Report};
 use crate::server::clock::real;
-use std::collections::BTreeSet;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
     let until = end_of_wait(args.get(2).unwrap_or_default(), real())?;
-    let ids = distinct(&Ids::read(args, 3, 1)?);
+    // An id that is named twice is answered twice.
+    let ids: Vec<&[u8]> = Ids::read(args, 3, 1)?.iter().collect();
     let mut reports = Vec::new();
     look_at_jobs(ctx, args, &ids, |queue, _| {
         let known = |id: &&[u8]| match queue {
@@ -30,12 +30,6 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         block_for_ends(ctx, key, ids, until, reply);
     }
     Ok(())
-}
-
-/// The distinct ids, in the order in which they are first named.
-fn distinct<'a>(ids: &Ids<'a>) -> Vec<&'a [u8]> {
-    let mut seen = BTreeSet::new();
-    ids.iter().filter(|&id| seen.insert(id)).collect()
 }
 
 /// Replies `[id, outcome, value, at, attempts]` for each.

@@ -220,7 +220,7 @@ static COMMANDS: [About; 29] = [
         run: entry!(purge::run),
         flags: c"write",
         summary: c"Removes all jobs in one state, or all jobs.",
-        complexity: c"O(1) with ALL, O(log N) with RESERVED, DEAD, BLOCKED or DONE, O(P log N) with DELAYED or READY, with N jobs of P different priorities in the queue; O(N) where jobs are after others",
+        complexity: c"O(1) with ALL, O(log N) with RESERVED, DEAD, BLOCKED or DONE, O(P log N) with DELAYED or READY, with N jobs of P different priorities in the queue; O(N) where jobs are after others, or while over 64 MB wait to be freed",
         tips: c"",
         arity: 3,
         key: Some(Access::Delete),

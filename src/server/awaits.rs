@@ -114,7 +114,7 @@ impl Registry {
         self.watched.get(&db)?.get(key)
     }
 
-    /// Adds a client that waits for these ids, which must be distinct.
+    /// Adds a client that waits for these ids.
     fn add(
         &mut self,
         ticket: u64,

@@ -56,7 +56,7 @@ pub(super) enum WaitsFor {
 pub(super) struct Waiter {
     pub db: c_int,
     pub key: Arc<[u8]>,
-    /// The ids, each once.
+    /// The ids; of leases each once.
     pub ids: Few<AwaitedId>,
     waits_for: WaitsFor,
     /// Whether it is to be answered.
