@@ -1,31 +1,37 @@
 #!/bin/sh
 # The Go library as a module proxy serves it: what a tag clients/go/v0.1.0 would give.
 #   go.sh build FOLDER          puts it there, as FOLDER/go/<module>/@v/...
-#   go.sh check FOLDER WORK     gets the module from there into a clean cache in WORK, and runs the README's first block
-#                               against the server at DQ_URL, with a producer
+#   go.sh check FOLDER WORK     gets the modules from there into a clean cache in WORK, and runs the README's first block
+#                               against the server at DQ_URL, with a producer whose queue has OpenTelemetry's hooks
 set -eu
 cd "$(dirname "$0")/../../clients/go"
 module=$(sed -n 's/^module //p' go.mod)
 version=v$(sed -n 's/^const Version = "\(.*\)"/\1/p' doc.go)
 
-# Folders that are modules of their own are left out, as a proxy does.
+# The library, and what it has besides for OpenTelemetry.
 build() {
-    at=$1/go/$module/@v
     rm -rf "$1/go"
+    pack . "$module" "$1"
+    pack dqotel "$module/dqotel" "$1"
+}
+
+# pack SOURCE MODULE FOLDER; folders that are modules of their own are left out, as a proxy does.
+pack() {
+    at=$3/go/$2/@v
     mkdir -p "$at"
-    cp go.mod "$at/$version.mod"
+    cp "$1/go.mod" "$at/$version.mod"
     printf '{"Version":"%s"}\n' "$version" >"$at/$version.info"
     echo "$version" >"$at/list"
-    python3 - "$at/$version.zip" "$module@$version" <<'ZIP'
+    python3 - "$1" "$at/$version.zip" "$2@$version" <<'ZIP'
 import os, sys, zipfile
 
-target, prefix = sys.argv[1:]
+source, target, prefix = sys.argv[1:]
 with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
-    for folder, folders, files in os.walk("."):
+    for folder, folders, files in os.walk(source):
         folders[:] = sorted(each for each in folders if not os.path.exists(os.path.join(folder, each, "go.mod")))
         for name in sorted(files):
-            path = os.path.normpath(os.path.join(folder, name))
-            out.write(path, f"{prefix}/{path}")
+            path = os.path.join(folder, name)
+            out.write(path, f"{prefix}/{os.path.relpath(path, source)}")
 ZIP
 }
 
@@ -43,12 +49,13 @@ import (
 	"time"
 
 	dq "$module"
+	"$module/dqotel"
 )
 
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	queue, err := dq.Open(os.Getenv("DQ_URL"), "orders")
+	queue, err := dq.Open(os.Getenv("DQ_URL"), "orders", dq.QueueOptions{Hooks: []dq.Hooks{dqotel.New()}})
 	if err == nil {
 		_, err = queue.Add(ctx, map[string]int{"Number": 17}, nil)
 	}
@@ -69,9 +76,9 @@ check() {
     cd "$2"
     # Modules that were downloaded before are reused; the checksum database does not know unpublished ones.
     fetched=file://$(go env GOMODCACHE)/cache/download
-    export GOFLAGS="${GOFLAGS:-} -modcacherw" GONOSUMDB="$module" GOPROXY="$proxy,$fetched,$(go env GOPROXY)" GOMODCACHE="$2/cache"
+    export GOFLAGS="${GOFLAGS:-} -modcacherw" GONOSUMDB="$module,$module/dqotel" GOPROXY="$proxy,$fetched,$(go env GOPROXY)" GOMODCACHE="$2/cache"
     go mod init ten-lines
-    go get "$module@$version"
+    go get "$module@$version" "$module/dqotel@$version"
     go build -o worker .
     ./worker >said &
     worker=$!
