@@ -105,8 +105,8 @@ fn values_are_cut_to_a_prefix() {
     for (prefix, payload, bytes, next, steps, results) in [
         ("", "pay\\x00load", 8, "later", "value", "result"),
         ("PREFIX 0", "", 8, "", "", ""),
-        ("PREFIX 4", "pay\\x00", 8, "late", "valu", "resu"),
-        ("prefix 5", "pay\\x00l", 8, "later", "value", "resul"),
+        ("PREFIX 3", "pay", 8, "lat", "val", "res"),
+        ("prefix 7", "pay\\x00loa", 8, "later", "value", "result"),
         (
             "PREFIX 9223372036854775807",
             "pay\\x00load",

@@ -57,7 +57,7 @@ class IoredisLine implements Line {
 }
 
 /** ioredis attaches commands to errors, with the password. */
-function discreet(error: any): unknown {
+function withoutCommand(error: any): unknown {
   if (error?.command) delete error.command;
   return error;
 }
@@ -73,7 +73,7 @@ async function connected(redis: Redis): Promise<void> {
     if (said && isServerError(said)) throw said;
   } catch (error) {
     redis.disconnect();
-    throw discreet(said ?? error);
+    throw withoutCommand(said ?? error);
   }
 }
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import dq
-from dq import _running
+from dq import _intake
 
 MOST_CALLS = 44
 """The most calls for one job, without hooks, middleware or a result. They once were 50, unnoticed: a sixth more
@@ -19,7 +19,7 @@ class Idle(dq.Hooks):
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
     """Hides other workers of this process, which earlier tests may have left."""
-    monkeypatch.setattr(_running, "_workers", _running._Workers())
+    monkeypatch.setattr(_intake, "_workers", _intake._Workers())
 
 
 def calls(function):

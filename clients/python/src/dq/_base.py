@@ -10,8 +10,9 @@ from . import _core, _guard, _trouble
 from ._core import Fetches
 from ._delivery import Delivery
 from ._ends import Outcome
+from ._errand import reach
 from ._leases import Choice
-from ._links import Members, reach
+from ._links import Members
 from ._texts import show
 from .errors import ConfigurationError
 from .handler import lease_s

@@ -20,8 +20,9 @@ from ._core import Fetches
 from ._delivery import Command, Delivery
 from ._ear import Ear
 from ._ends import Outcome
+from ._errand import Errand, packed, wait_s
 from ._line import Line
-from ._links import Base, BaseLink, Errand, Members, packed, wait_s
+from ._links import Base, BaseLink, Members
 
 
 class Link(BaseLink):

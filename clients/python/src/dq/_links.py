@@ -6,20 +6,20 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Callable, Optional, Protocol
 
 from redis.exceptions import ResponseError
 
 from . import _trouble
-from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
+from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches
 from ._delivery import Command, Delivery, as_map
 from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
 from ._ends import MOST_CUTS, Outcome, suspended
+from ._errand import Errand, reach
 from ._leases import Choice, Leases, give_back
 from ._notes import Notes
 from ._turns import TURN_S
-from .errors import Cancelled
 
 MOST_LENGTHS = 1000
 """How many lengths of leases are cached, by TTR."""
@@ -46,54 +46,6 @@ class Base(Protocol):
     def _told_all(self) -> None: ...
     def _trouble(self, error: Exception) -> None: ...
     def _rest(self, duration_s: float) -> Any: ...
-
-
-class Errand:
-    """Commands for the courier: those of a handler that waits, or (with ``done``) some that may be repeated."""
-
-    def __init__(self, commands: Sequence[Command], done: Optional[Callable[[], Any]] = None) -> None:
-        self.commands = commands
-        self.cuts = 0
-        self.replies: Optional[list[Any]] = None
-        self.is_repeatable = done is not None
-        self._done = done
-
-    def end(self, replies: Optional[list[Any]]) -> None:
-        self.replies = replies
-        if self._done is not None:
-            self._done()
-
-    def answers(self) -> list[Any]:
-        """The replies. Raises the server's error."""
-        if self.replies is None:
-            raise Cancelled("stopping")
-        for reply in self.replies:
-            if isinstance(reply, ResponseError):
-                raise _trouble.refused(reply)
-        return self.replies
-
-
-def reach(client: Any, key: bytes) -> str:
-    """Equal for keys that one connection can wait for. It is part of each job's name, so it is a text: hashed only
-    once."""
-    if hasattr(client, "keyslot"):
-        return repr((id(client), client.keyslot(key)))
-    settings = client.connection_pool.connection_kwargs
-    user = settings.get("username") or getattr(settings.get("credential_provider"), "username", None)
-    place = (*(settings.get(name) for name in ("host", "port", "path", "db")), user)
-    return repr(place if settings.get("host") or settings.get("path") else id(client))
-
-
-def packed(told: Iterable[Outcome]) -> bytes:
-    commands: list[Command] = []
-    for outcome in told:
-        commands += outcome.ahead
-        commands.append(outcome.command)
-    return pack(commands)
-
-
-def wait_s(until: float) -> Optional[float]:
-    return None if until == math.inf else max(0.0, until - time.monotonic())
 
 
 class BaseLink:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
-import weakref
-from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _ends, _guard
-from ._base import BaseConsumer
 from ._core import DRAIN_S, WAIT_S, Handlers
 from ._delivery import Delivery
 from ._health import Health
+from ._intake import Intake
 from ._leases import Choice
 from ._links import Members
 from ._options import near_misses
 from ._texts import NOTHING, Said, name, show, traced
-from ._turns import Turns
 from .errors import ConfigurationError, TimedOut
 from .handler import Errors, Handler, handler, whole
 from .hooks import Hooks
@@ -33,32 +29,8 @@ NAMED = 5
 """How many jobs a log line names."""
 
 
-class _Workers:
-    """All workers of this process."""
-
-    def __init__(self) -> None:
-        self._refs: tuple[weakref.ref[BaseWorker[Any]], ...] = ()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        self._refs = ()
-
-    def add(self, worker: BaseWorker[Any]) -> None:
-        self._refs = (*[each for each in self._refs if each() is not None], weakref.ref(worker))
-
-    def others(self, worker: BaseWorker[Any]) -> Sequence[BaseWorker[Any]]:
-        if len(self._refs) < 2:
-            return ()
-        found = [each() for each in self._refs]
-        return [each for each in found if each is not None and each is not worker]
-
-
-_workers = _Workers()
-
-
 @near_misses("Worker")
-class BaseWorker(BaseConsumer[Q]):
+class BaseWorker(Intake[Q]):
     """Runs handlers on the jobs of one or several queues.
 
     queues: one, or several in strict order; with ``weights``, each comes first in its share of the fetches.
@@ -100,23 +72,8 @@ class BaseWorker(BaseConsumer[Q]):
         for each in self._around:
             self._check_around(each)
         self._health = None if health is None else Health(health, lambda: self.is_healthy)
-        self._links: list[Any] = []
-        self._in_hand = 0
-        self._begun: dict[Hashable, Delivery] = {}
-        """Deliveries that have or will get a handler; also lost ones, as long as their handler runs."""
-        self._busy = 0
-        """How many handlers run."""
-        self._claimed = 0
-        """How many jobs are being fetched."""
-        self._turns = Turns(1)
-        self._backlog: deque[Delivery] = deque()
-        self._suspects: dict[Delivery, None] = {}
-        """Jobs at their last attempt. The server is asked how the one before ended."""
-        self._alone: Optional[Delivery] = None
-        """Such a job that runs."""
         self._started = False
         self._prepare()
-        _workers.add(self)
 
     def _prepare(self) -> None:
         """Sets up what differs with and without asyncio."""
@@ -208,131 +165,6 @@ class BaseWorker(BaseConsumer[Q]):
             if late is not None:
                 late.recall()
         return 0, turns.look_at(link, now)
-
-    def _screened(self, found: Iterable[Delivery]) -> list[Delivery]:
-        """Deliveries that have a handler. The others go back to the server."""
-        return [each for each in found if self._is_for_us(each)]
-
-    def _is_for_us(self, delivery: Delivery) -> bool:
-        delivery.handler = self._handlers.choose(delivery.job)
-        if delivery.handler is None:
-            kind = delivery.job.kind or ""
-            self._log.say(logging.WARNING, "no handler for kind %r: gave back job %r", kind, delivery.job.id)
-            delivery.owner.settle(delivery, _ends.unknown, kind)
-            delivery.owner.told_soon()
-            return False
-        if delivery.attempt > 1 and 0 < delivery.limit < delivery.attempt:
-            self._log.say(logging.ERROR, "job %r is dead: %s", delivery.job.id, _ends.USED_UP.decode())
-            delivery.owner.settle(delivery, _ends.used_up)
-            delivery.owner.told_soon()
-            return False
-        if self._runs_already(delivery):
-            self._log.say(logging.WARNING, "job %r still runs here: gave back its new delivery", delivery.job.id)
-            delivery.owner.settle(delivery, _ends.later)
-            delivery.owner.told_soon()
-            return False
-        if self._lease.differ:
-            delivery.owner.correct(delivery)
-        return True
-
-    def _runs_already(self, delivery: Delivery) -> bool:
-        """The job's earlier lease ended unnoticed, as in a failover. A process must not run one job twice at a time."""
-        name = delivery.name
-        older = self._begun.setdefault(name, delivery)
-        if older is not delivery:
-            older.owner.lose([older])
-            return True
-        # Another worker's handler is told by that worker's heartbeat: it may belong to another thread.
-        for each in _workers.others(self):
-            if name in each._begun:
-                del self._begun[name]
-                return True
-        return False
-
-    def _accept(self, found: Iterable[Delivery]) -> None:
-        """Puts deliveries into the backlog, or gives them back if the worker stops."""
-        for delivery in found:
-            if self.draining:
-                self._put_back(delivery)
-                continue
-            self._in_hand += 1
-            if delivery.attempt > 1 and delivery.attempt == delivery.limit and delivery.owner.is_kept:
-                self._suspects[delivery] = None
-                delivery.owner.look_up(delivery, self._looked_up)
-            else:
-                self._backlog.append(delivery)
-
-    def _looked_up(self, delivery: Delivery, is_killer: bool) -> None:
-        """Takes what the server said of a suspect."""
-        if self._suspects.pop(delivery, self) is self:  # it was given back meanwhile
-            return
-        if not is_killer:
-            self._backlog.append(delivery)
-            return
-        if self._killer is None and self._alone is None:
-            text = "job %r may have ended its workers: its last attempt runs alone"
-            self._log.say(logging.WARNING, text, delivery.job.id)
-            self._killer = delivery
-            return
-        self._in_hand -= 1  # it would be lost along with the other one
-        self._forget(delivery)
-        delivery.owner.settle(delivery, _ends.returned)
-        delivery.owner.told_soon()
-
-    def _has_next(self) -> bool:
-        """Whether ``_take`` has a job to begin with."""
-        if self._backlog:
-            return True
-        if self._killer is None or self._busy:
-            return False
-        for link in self._links:
-            link.recall()
-        return not (self._claimed or self._suspects or any(link.is_telling for link in self._links))
-
-    def _finished(self, batch: Sequence[Delivery]) -> None:
-        self._busy -= bool(batch)
-        self._in_hand -= len(batch)
-        if self._alone in batch:
-            self._alone = None
-
-    def _put_back(self, delivery: Delivery) -> None:
-        """Gives back a delivery that was not begun."""
-        self._forget(delivery)
-        if delivery.owner.holds(delivery):
-            self._left([delivery])
-        delivery.owner.settle(delivery, _ends.returned)
-        delivery.owner.told_soon()
-
-    def _forget(self, delivery: Delivery) -> None:
-        """Notes that no handler runs the delivery any more."""
-        name = delivery.name
-        if self._begun.get(name) is delivery:
-            del self._begun[name]
-
-    def _take(self) -> list[Delivery]:
-        """Takes one job from the backlog, or as many as its handler takes at a time."""
-        if not self._backlog:
-            self._alone, self._killer = self._killer, None
-            return [self._alone] if self._alone else []
-        first = self._backlog.popleft()
-        size = first.handler.size if first.handler else 1
-        if size == 1:
-            return [first]
-        batch = [first, *[each for each in self._backlog if each.handler is first.handler][: size - 1]]
-        taken = set(batch)
-        self._backlog = deque(each for each in self._backlog if each not in taken)
-        return batch
-
-    def _return_backlog(self) -> None:
-        waiting = [*self._backlog, *self._suspects]
-        if self._killer is not None:
-            waiting.append(self._killer)
-            self._killer = None
-        for delivery in waiting:
-            self._put_back(delivery)
-        self._in_hand -= len(waiting)
-        self._backlog.clear()
-        self._suspects.clear()
 
     def _ours(self, batch: list[Delivery], now: float) -> list[Delivery]:
         """Deliveries that may begin: a lease may have expired while its job waited for a handler."""

@@ -24,8 +24,8 @@ from typing import Any, Optional, Union
 
 from . import _core, _guard, _trouble
 from ._delivery import Delivery
+from ._errand import wait_s
 from ._link import Link, Watch
-from ._links import wait_s
 from ._log import be_plain
 from ._running import BaseWorker
 from ._texts import said

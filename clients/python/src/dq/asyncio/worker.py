@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional
 
 from .. import _core, _guard, _trouble
 from .._delivery import Delivery
-from .._links import wait_s
+from .._errand import wait_s
 from .._log import be_plain
 from .._running import BaseWorker
 from .._texts import asaid
