@@ -5,10 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Commands for programs that handle jobs without a [Worker], which does all of this.
@@ -88,94 +85,96 @@ func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOpt
 	if err := call.mistake(); err != nil {
 		return nil, err
 	}
-	patience := timeout + slack
-	if timeout == 0 {
-		patience = -1
-	}
-	waiting := &popping{queue: q, ended: make(chan struct{})}
-	found, err := within(ctx, func() ([]Reserved, error) {
-		defer close(waiting.ended)
-		return waiting.pop(ctx, patience, call)
-	})
-	if err != nil && ctx.Err() != nil {
-		go waiting.withdraw(context.WithoutCancel(ctx))
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	waiting.close()
+	patience := timeout + slack
+	if timeout == 0 {
+		patience = forever
+	}
+	p := &popping{queue: q, line: q.spare.take(q, patience), ended: make(chan struct{})}
+	found, err := within(ctx, func() ([]Reserved, error) {
+		defer close(p.ended)
+		return p.pop(call)
+	})
+	if err != nil && ctx.Err() != nil {
+		go p.withdraw(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	q.spare.put(p.line, err)
 	if isCut && err == nil && len(found) == 0 {
 		err = context.DeadlineExceeded
 	}
 	return found, err
 }
 
-// popping is a BPop that waits on a connection taken for it.
+// popping is a BPop that waits on a connection of its own: the timeout of the client's connections may be shorter, and
+// would cut the wait off.
 type popping struct {
-	queue  *Queue
-	id     atomic.Int64 // the server's number of the connection
-	client atomic.Pointer[redis.Client]
-	ended  chan struct{}
-	conn   *redis.Conn // conn and found are valid once ended is closed
-	found  []Reserved
+	queue *Queue
+	line  *line
+	ended chan struct{}
+	found []Reserved // found and err are valid once ended is closed
+	err   error
 }
 
-func (p *popping) pop(ctx context.Context, patience time.Duration, call words) ([]Reserved, error) {
-	// The client's own timeout may be shorter, and would cut the wait off.
-	client, err := p.queue.patient(ctx, patience)
-	if err != nil {
-		return nil, err
-	}
-	p.conn = client.Conn()
-	if ctx.Done() != nil {
-		if id, err := p.conn.ClientID(ctx).Result(); err == nil { // CLIENT ID may be forbidden
-			p.id.Store(id)
-			p.client.Store(client)
+func (p *popping) pop(call words) ([]Reserved, error) {
+	replies, err := p.line.ask(call.texts())
+	if p.err = err; err == nil {
+		var reply any
+		reply, p.err = answer(replies[0], firstError(replies))
+		if pair := asList(reply); len(pair) == 2 {
+			p.found = p.queue.reservedOf(asText(pair[0]), asList(pair[1]))
 		}
 	}
-	// Without ctx: its deadline is the timeout of the call. If go-redis respected it, a delivered job could be left
-	// unread.
-	reply, err := answer(p.conn.Do(context.WithoutCancel(ctx), call...).Result())
-	if pair := asList(reply); len(pair) == 2 {
-		p.found = p.queue.reservedOf(asText(pair[0]), asList(pair[1]))
-	}
-	return p.found, err
-}
-
-// close returns the connection to its pool, once nothing unblocks it any more.
-func (p *popping) close() {
-	if p.conn != nil {
-		_ = p.conn.Close()
-	}
+	return p.found, p.err
 }
 
 // withdraw ends a wait whose caller has gone. A job that was delivered in that instant is given back.
 func (p *popping) withdraw(ctx context.Context) {
-	again := time.NewTicker(unblockAgain)
-	defer again.Stop()
-	for patience := time.Now().Add(slack); time.Now().Before(patience); {
-		if client := p.client.Load(); client != nil {
-			_ = client.Do(ctx, "DQ.UNBLOCK", p.id.Load()).Err()
-		}
+	control := p.queue.spare.take(p.queue, longestAnswer)
+	tired := time.After(slack)
+	var err error
+	for pause := time.Duration(0); ; {
 		select {
 		case <-p.ended:
-			patience = time.Time{}
-		case <-again.C:
+			p.queue.spare.put(control, err)
+			p.queue.spare.put(p.line, p.err)
+			for _, job := range p.found {
+				if job.Token != "" {
+					_, _ = p.queue.Nack(ctx, job.ID, job.Token, &NackOptions{Mode: Silent})
+				}
+			}
+			return
+		case <-tired:
+			p.line.cut()
+		case <-time.After(pause):
 		}
-	}
-	<-p.ended
-	p.close()
-	for _, job := range p.found {
-		if job.Token != "" {
-			_, _ = p.queue.do(ctx, words{"DQ.NACK", job.Queue, job.ID, "TOKEN", job.Token, "SILENT"})
+		if at := p.line.known.Load(); at != nil && err == nil {
+			if _, err = control.unblock(at); err != nil || control.peer != at.peer {
+				p.line.cut()
+			}
 		}
+		pause = min(max(2*pause, betweenAsks), unblockAgain)
 	}
 }
 
-func (q *Queue) patient(ctx context.Context, patience time.Duration) (*redis.Client, error) {
-	node, err := q.node(ctx, q.keys[0])
-	if err != nil {
-		return nil, err
+// Unblock ends the waits of connections (BPop, BTouch, [Wait]) by the numbers that the server of the queue's first shard
+// gave them (CLIENT ID), and returns how many it ended. Only waits of this client's own user are ended, with no job.
+func (q *Queue) Unblock(ctx context.Context, clients ...int64) (int, error) {
+	if len(clients) == 0 {
+		return 0, nil
 	}
-	return node.WithTimeout(patience), nil
+	node, err := nodeOf(ctx, q.client, q.keys[0])
+	if err != nil {
+		return 0, err
+	}
+	call := words{"DQ.UNBLOCK"}
+	for _, id := range clients {
+		call = call.add(id)
+	}
+	reply, err := within(ctx, func() (any, error) { return answer(node.Do(ctx, call...).Result()) })
+	return int(asInt(reply)), err
 }
 
 // Ack marks a job as done. It returns false if the token is not the job's current one: another worker has the job, or

@@ -51,7 +51,7 @@ func (l *link) round() error {
 			if err != nil {
 				return err
 			}
-		} else {
+		} else if again < time.Hour {
 			time.AfterFunc(again, l.ring)
 		}
 	} else if waiting := l.pending(); 0 < waiting && waiting < gatherUpTo {

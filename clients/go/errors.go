@@ -111,7 +111,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
+func (e *PanicError) Error() string { return clean("panic: "+textOf(e.Value), textBytes) }
 
 func reasonOf(err error, otherwise string) string {
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -17,6 +18,8 @@ import (
 )
 
 const (
+	forever        = time.Duration(math.MaxInt64)
+	mostSpare      = 16
 	longestConnect = 5 * time.Second
 	readBytes      = 1 << 16
 	lateRead       = 20 * time.Millisecond
@@ -42,6 +45,7 @@ type line struct {
 	conn  net.Conn
 	in    *bufio.Reader
 	owner *redis.Client
+	since time.Time // since when it has been spare
 
 	mu    sync.Mutex // for cut
 	raw   net.Conn
@@ -53,17 +57,35 @@ func (l *line) isUp() bool { return l.conn != nil }
 
 // open connects, if the line is closed.
 func (l *line) open() error {
-	if l.conn != nil {
+	if l.conn != nil && !l.isStale() {
 		return nil
 	}
 	return door(l.connect) // the client's Dialer, OnConnect and credentials may be the user's
+}
+
+// isStale closes a line that has been spare for a while, if the server has closed it meanwhile.
+func (l *line) isStale() bool {
+	if l.since.IsZero() || time.Since(l.since) < time.Second {
+		return false
+	}
+	l.since = time.Time{}
+	_ = l.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	if _, err := l.in.Peek(1); errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	l.close()
+	return true
 }
 
 func (l *line) send(packed []byte) error {
 	if err := l.open(); err != nil {
 		return err
 	}
-	if err := l.conn.SetDeadline(time.Now().Add(l.timeout)); err != nil {
+	deadline := time.Time{}
+	if l.timeout != forever {
+		deadline = time.Now().Add(l.timeout)
+	}
+	if err := l.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
 	_, err := l.conn.Write(packed)
@@ -216,4 +238,44 @@ func (l *line) cut() {
 	if l.raw != nil {
 		_ = l.raw.Close()
 	}
+}
+
+// spare has connections that no call uses at the moment.
+type spare struct {
+	mu       sync.Mutex
+	lines    []*line
+	isClosed bool
+}
+
+func (s *spare) take(q *Queue, timeout time.Duration) *line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := &line{client: q.client, key: q.keys[0]}
+	if last := len(s.lines) - 1; last >= 0 {
+		taken, s.lines = s.lines[last], s.lines[:last]
+	}
+	taken.timeout = timeout
+	return taken
+}
+
+// put keeps a line for others, unless its call failed.
+func (s *spare) put(l *line, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || s.isClosed || len(s.lines) >= mostSpare {
+		l.close()
+		return
+	}
+	l.since = time.Now()
+	s.lines = append(s.lines, l)
+}
+
+func (s *spare) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isClosed = true
+	for _, each := range s.lines {
+		each.close()
+	}
+	s.lines = nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,4 +92,24 @@ func TestAScriptRunsOnceInTheLifeOfAJob(t *testing.T) {
 	expect(t, ran, []bool{true, false})
 	expect(t, []string{s.server.Client.Get(ctx, "from").Val(), s.server.Client.Get(ctx, "to").Val()}, []string{"70", "30"})
 	expect(t, string(s.get("a").Steps["move"]), "ended")
+}
+
+func TestWithoutEvalOnlyWhatNeedsItFails(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	must(server.Client.Do(ctx, "ACL", "SETUSER", "w", "on", ">p", "~*", "&*", "+@all", "-eval").Result())
+	options := *server.Client.Options()
+	options.Username, options.Password = "w", "p"
+	client := redis.NewClient(&options)
+	defer client.Close()
+	server.Run(t, dq.WorkerConfig{Queues: []*dq.Queue{dq.NewQueue(client, "q")}, Handlers: []dq.Handler{
+		{Kind: "sleeps", Attempts: 1, Do: func(_ context.Context, job *dq.Job) error { return job.Sleep("a", time.Hour) }},
+		{Do: func(_ context.Context, job *dq.Job) error { job.Succeed(1); return nil }},
+	}})
+	queue := server.Queue(t, "q")
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a", Kind: "sleeps", Keep: time.Hour}))
+	var failed *dq.JobFailedError
+	_, err := dq.Wait[int](ctx, queue, "a")
+	expect(t, errors.As(err, &failed) && strings.HasPrefix(failed.Reason, "NOPERM"), true)
+	must(queue.Add(ctx, 1, kept("b")))
+	expect(t, must(dq.Wait[int](ctx, queue, "b")), 1)
 }

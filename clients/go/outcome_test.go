@@ -91,6 +91,42 @@ func TestTheLeastLimitOfAttemptsEndsAJob(t *testing.T) {
 		[]string{"FAIL", "FATAL", "FATAL", "FAIL", "FATAL"})
 }
 
+func TestAJobOverItsLimitIsNotRun(t *testing.T) {
+	for _, each := range []struct {
+		attempt, own, handlers int
+		isUsedUp, isLast       bool
+	}{
+		{9, 0, 0, false, false}, {1, 1, 0, false, false}, {2, 2, 0, false, true}, {2, 9, 2, false, true}, {3, 9, 2, true, false},
+		{3, 2, 9, true, false}, {3, 3, 9, false, true},
+	} {
+		d := aJob(Handler{Attempts: each.handlers}, each.attempt, "")
+		d.terms.maxAttempts = each.own
+		expect(t, []bool{d.isUsedUp(), d.attempt > 1 && d.attempt == d.limit()}, []bool{each.isUsedUp, each.isLast})
+	}
+	used := dead(aJob(Handler{}, 3, ""), usedUpReason).command()
+	expect(t, used[5:], []string{"FATAL", "REASON", "attempts used up; its workers were lost"})
+}
+
+func TestAnUnknownKindWaitsForAWorkerThatKnowsIt(t *testing.T) {
+	for attempt, want := range map[int][]string{
+		1:  {"FAIL", "DELAY", "60000", "REASON", `unknown kind "x"`},
+		13: {"FAIL", "DELAY", "780000", "REASON", `unknown kind "x"`},
+		14: {"FATAL", "REASON", `unknown kind "x"`},
+	} {
+		expect(t, unknown(aJob(Handler{}, attempt, `{"dq":1,"kind":"x","data":1}`)).command()[5:], want)
+	}
+}
+
+func TestTheTextOfAnErrorIsBounded(t *testing.T) {
+	itself := &PanicError{}
+	itself.Value = itself
+	if text := itself.Error(); len(text) > textBytes || !strings.HasPrefix(text, "panic: panic: ") {
+		t.Error(len(text))
+	}
+	v := judge(fmt.Errorf("x: %w", errors.New(strings.Repeat("y", 1<<20))), aJob(Handler{}, 1, ""))
+	expect(t, len(v.reason), reasonBytes)
+}
+
 func TestWhatAHandlerMaySay(t *testing.T) {
 	d := aJob(Handler{}, 1, "")
 	d.terms.ladder = new(time.Duration)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
-	"net/url"
 	"strings"
 	"time"
 
@@ -35,6 +34,7 @@ type Queue struct {
 	hooks  []Hooks
 	client redis.UniversalClient
 	waits  waits
+	spare  spare
 	inline *inline // instead of a server; else nil
 }
 
@@ -43,20 +43,13 @@ type Queue struct {
 func Open(address, name string, options ...QueueOptions) (*Queue, error) {
 	parsed, err := redis.ParseURL(address)
 	if err != nil {
-		return nil, &ConfigurationError{What: "the URL cannot be read: " + withoutURL(err)}
+		// The error's text may show parts of the password.
+		return nil, &ConfigurationError{What: "the server's URL cannot be read: redis://user:password@host:6379/0 (or rediss://, unix://), " +
+			"with special characters of the password percent-encoded"}
 	}
 	parsed.MaxRetries = -1 // not every command is safe to send twice
 	parsed.ContextTimeoutEnabled = true
 	return NewQueue(redis.NewClient(parsed), name, options...), nil
-}
-
-// withoutURL is the error's text without the URL, which may hold a password.
-func withoutURL(err error) string {
-	var parsing *url.Error
-	if errors.As(err, &parsing) {
-		err = parsing.Err
-	}
-	return err.Error()
 }
 
 // String and GoString leave out the client, whose options may hold a password.
@@ -93,6 +86,7 @@ func (q *Queue) Client() redis.UniversalClient { return q.client }
 // Close closes the client, and ends all waits.
 func (q *Queue) Close() error {
 	q.waits.close()
+	q.spare.close()
 	return q.client.Close()
 }
 

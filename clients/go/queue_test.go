@@ -2,9 +2,12 @@ package dq_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +65,86 @@ func TestAJobsLifeByHand(t *testing.T) {
 	popped = must(queue.Pop(ctx, &dq.PopOptions{ID: "a"}))[0]
 	expect(t, must(queue.Ack(ctx, "a", "17")), false)
 	expect(t, must(queue.Ack(ctx, "a", popped.Token)), true)
+}
+
+func TestIdsAreDataWhateverTheyRead(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	ids := []string{"UNRESERVED", "IDS", "2", "PRIORITY", "7", "WITHTOKENS", "RESULTS"}
+	for _, id := range ids {
+		expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{ID: id, Keep: time.Hour})), id)
+	}
+	expect(t, must(queue.Reschedule(ctx, dq.RescheduleOptions{Delay: ptr(time.Hour)}, "PRIORITY", "7", "2")), 3)
+	expect(t, must(queue.Get(ctx, "2")).Priority, 0)
+	expect(t, must(queue.Reschedule(ctx, dq.RescheduleOptions{Priority: ptr(1)}, "IDS", "2")), 2)
+	expect(t, must(queue.Delete(ctx, "IDS", "2")), 2)
+	expect(t, must(queue.DeleteUnreserved(ctx, "UNRESERVED", "PRIORITY")), 2)
+	for _, job := range must(queue.Pop(ctx, &dq.PopOptions{Count: 2})) {
+		expect(t, must(queue.AckResults(ctx, dq.AckResult{ID: job.ID, Token: job.Token, Result: 1})), 1)
+		expect(t, must(dq.Wait[int](ctx, queue, job.ID)), 1)
+	}
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "IDS"}))
+	for _, job := range must(queue.Pop(ctx, &dq.PopOptions{ID: "IDS"})) {
+		expect(t, must(queue.Nack(ctx, job.ID, job.Token, &dq.NackOptions{Mode: dq.Silent})), "ready")
+	}
+	for _, job := range must(queue.Pop(ctx, &dq.PopOptions{ID: "IDS"})) {
+		expect(t, must(queue.Ack(ctx, job.ID, job.Token)), true)
+		expect(t, must(queue.Ack(ctx, job.ID, job.Token)), false)
+	}
+}
+
+func TestNoPrintedFormShowsThePassword(t *testing.T) {
+	const secret = "s3cr3t"
+	queue := must(dq.Open("redis://user:"+secret+"@127.0.0.1:1/0", "q"))
+	defer queue.Close()
+	handler := dq.Handler{Do: func(context.Context, *dq.Job) error { return nil }}
+	config := dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{handler}}
+	worker := must(dq.NewWorker(config))
+	config.Handlers = nil // JSON knows no functions
+	_, refused := queue.Add(t.Context(), 1, nil)
+	_, malformed := dq.Open("redis://user:"+secret+"%zz@127.0.0.1:1/0", "q")
+	_, strange := dq.Open("redis://user:"+secret+"@127.0.0.1:1/0?protocol="+secret, "q")
+	for _, value := range []any{queue, worker, config, &config, refused, malformed, strange} {
+		printed := fmt.Sprintf("%v %+v %#v %s", value, value, value, value)
+		raw, _ := json.Marshal(value)
+		if strings.Contains(printed+string(raw), secret) {
+			t.Errorf("%T: %s %s", value, printed, raw)
+		}
+	}
+	if malformed == nil || !strings.Contains(malformed.Error(), "percent-encoded") {
+		t.Error(malformed)
+	}
+}
+
+func TestAJobAfterOneThatIsNotThereNamesIt(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "there"}))
+	after := dq.JobOptions{ID: "sum", After: []string{"there", "gone"}}
+	_, one := queue.Add(ctx, 1, &after)
+	_, many := queue.AddMany(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{ID: "new"}}, {JobOptions: dq.JobOptions{After: []string{"new", "gone"}}}})
+	for _, err := range []error{one, many} {
+		if text := err.Error(); !strings.Contains(text, "After names gone, which") || !strings.Contains(text, "AddMany") {
+			t.Error(text)
+		}
+	}
+}
+
+func TestUnblockEndsWaits(t *testing.T) {
+	server := dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	ended := make(chan int)
+	go func() { ended <- len(must(queue.BPop(context.Background(), 0, nil))) }()
+	blocked(t, server.Client, "1")
+	var ids []int64
+	for _, line := range strings.Split(must(server.Client.ClientList(t.Context()).Result()), "\n") {
+		if strings.Contains(line, "cmd=dq.bpop") {
+			ids = append(ids, int64(must(strconv.Atoi(strings.TrimPrefix(strings.Fields(line)[0], "id=")))))
+		}
+	}
+	expect(t, must(queue.Unblock(t.Context(), ids...)), 1)
+	expect(t, <-ended, 0)
+	expect(t, must(queue.Unblock(t.Context())), 0)
 }
 
 func TestGroups(t *testing.T) {
