@@ -3,6 +3,7 @@ package dq
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -398,5 +399,5 @@ func (q *Queue) Kick(ctx context.Context, ids ...string) (int, error) {
 
 // KickOldest makes the count jobs of each shard that have been dead longest ready again, and returns how many.
 func (q *Queue) KickOldest(ctx context.Context, count int) (int, error) {
-	return sum(q.each(ctx, "DQ.KICK", "COUNT", count))
+	return sum(q.each(ctx, "DQ.KICK", "COUNT", between("count", int64(count), "", 1, math.MaxInt64)))
 }

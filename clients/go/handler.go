@@ -36,7 +36,8 @@ type Handler struct {
 	// Kind is the kind of jobs that the handler takes; without one, it takes all jobs that no other handler of the
 	// worker takes.
 	Kind string
-	// Attempts is after how many failed deliveries a job is dead (0: no limit). The job's own limit goes first.
+	// Attempts is how many deliveries a job may have (0: no limit): it is dead after the last one failed, or if that ended
+	// with its worker. If the job or its queue has a limit, too, the lesser one holds.
 	Attempts int
 	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff goes first.
 	Backoff []time.Duration

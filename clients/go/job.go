@@ -18,7 +18,7 @@ type Job struct {
 	Token string
 	// Attempt counts deliveries, this one included.
 	Attempt int
-	// MaxAttempts is the limit of the job, else of its handler; 0: no limit.
+	// MaxAttempts is the least of the limits of the job, or else its queue, and of its handler; 0: no limit.
 	MaxAttempts int
 	// Deadline is when the lease would have expired as it was at delivery. The worker renews it while the handler runs.
 	Deadline time.Time

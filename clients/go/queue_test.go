@@ -344,6 +344,8 @@ func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
 			return err
 		},
 		"interval: -1000 ms is not between 1 and 4398046511103": func() error { _, err := queue.Every(ctx, -time.Second, 1, recurring); return err },
+		"the jobs of rate: -1 is not between 0 and 4294967295":  func() error { return queue.Configure(ctx, dq.Settings{Rate: &dq.Rate{Jobs: -1, Window: time.Second}}) },
+		"count: 0 is not between 1 and":                         func() error { _, err := queue.KickOldest(ctx, 0); return err },
 		"a recurring job needs an id":                           func() error { _, err := queue.Cron(ctx, "0 9 * * *", 1, nil); return err },
 		"Reschedule needs a new Delay, At or Priority": func() error {
 			_, err := queue.Reschedule(ctx, dq.RescheduleOptions{}, "a")

@@ -60,7 +60,8 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 		value *Rate
 	}{{"RATE", s.Rate}, {"GROUPRATE", s.GroupRate}} {
 		if each.value != nil {
-			out = out.add(each.name, each.value.Jobs, wait("the window of "+each.name, each.value.Window))
+			out = out.add(each.name, between("the jobs of "+each.name, int64(each.value.Jobs), "", 0, math.MaxUint32),
+				wait("the window of "+each.name, each.value.Window))
 		}
 	}
 	if s.GroupFIFO != nil {
