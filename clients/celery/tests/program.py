@@ -63,6 +63,23 @@ def again(self, name):
         raise self.retry(countdown=0.1)
 
 
+@app.task(acks_late=True)
+def idle(name):
+    """Writes nothing, so that it runs while the server's memory is full."""
+    while TRACE.exists(f"hold:{name}"):
+        time.sleep(0.02)
+
+
+@app.task(bind=True, acks_late=True, max_retries=2)
+def much_later(self, name):
+    """Retries in an hour, until its third run."""
+    TRACE.rpush("retries", self.request.retries)
+    while TRACE.exists(f"hold:{name}"):
+        time.sleep(0.02)
+    if self.request.retries < 2:
+        raise self.retry(countdown=3600)
+
+
 @app.task(bind=True, acks_late=True)
 def refuse(self, name, requeue):
     from celery.exceptions import Reject

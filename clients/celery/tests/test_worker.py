@@ -1,7 +1,9 @@
 """Celery's worker, in a process of its own."""
 
+import json
 import os
 import signal
+import time
 
 import pytest
 from celery import chord
@@ -27,6 +29,25 @@ def test_tasks_run_in_every_pool(server, worker, program, pool):
     results = [app.note.delay(f"n{number}") for number in range(5)]
     assert [result.get(timeout=60) for result in results] == [f"n{number}" for number in range(5)]
     until(lambda: server.dq("LEN", "celery") == 0, "the last acknowledgement")
+
+
+@pytest.mark.parametrize("pool", ["solo", "threads", "prefork"], indirect=True)
+def test_a_retry_that_the_full_server_refuses_comes_again_and_counts(server, worker, program, pool):
+    app = program(BACKEND="disabled://")
+    worker("-c", "1", pool=pool, BACKEND="disabled://")
+    server.trace.set("hold:kept", 1)
+    id = app.much_later.delay("kept").id
+    until(lambda: server.trace.llen("retries"), "the start")
+    server.db.config_set("maxmemory", 1)
+    server.trace.delete("hold:kept")
+    job = until(lambda: (job := server.dq("GET", "celery", id))[b"reason"] and job, "the return")
+    assert (job[b"state"], job[b"reason"][:22]) == (b"delayed", b"retry 1 was not added:")
+    assert job[b"due"] > (time.time() + 3000) * 1000
+    server.db.config_set("maxmemory", 0)
+    server.dq("RESCHEDULE", "celery", "DELAY", 0, id)
+    until(lambda: server.trace.lrange("retries", 0, -1) == ["0", "1"], "the second run")
+    job = until(lambda: (job := server.dq("GET", "celery", id))[b"attempts"] == 0 and job, "its retry")
+    assert json.loads(job[b"payload"])["headers"]["retries"] == 2
 
 
 def test_an_eta_waits_in_the_server(server, worker, program, pool):
@@ -372,3 +393,18 @@ def kill_connections(server):
     assert waiting
     for id in waiting:
         server.db.client_kill_filter(_id=id)
+
+
+def test_a_worker_that_starts_while_the_memory_is_full_empties_its_queue(server, worker, program):
+    app = program(BACKEND="disabled://")
+    server.trace.set("hold:kept", 1)
+    app.idle.delay("kept")
+    server.db.config_set("maxmemory", 1)
+    started = worker(BACKEND="disabled://")
+    server.trace.delete("hold:kept")
+    until(lambda: server.dq("LEN", "celery") == 0, "the end of its task")
+    assert started.says("memory is full")
+    server.db.config_set("maxmemory", 0)
+    until(lambda: server.db.smembers("_kombu.binding.celery.pidbox"), "the late declaration")
+    app.note.delay("next")
+    until(lambda: server.ran("next"), "the next task")

@@ -13,8 +13,22 @@ class NoModule(KombuError):
     """The server has no dq module."""
 
 
+class NotRetried(KombuError):
+    """The server refused the new message of a retry, as its memory or the queue is full."""
+
+    def __init__(self, text: str, retries: int, wait_ms: int) -> None:
+        super().__init__(text, retries, wait_ms)
+        self.retries = retries
+        self.wait_ms = wait_ms
+
+
 class OtherKey(KombuError):
     """The queue's name is that of a key that is not a queue of dq."""
+
+
+def is_full(error: exceptions.ResponseError) -> bool:
+    """Whether the server refused a command as its memory is full. redis-py cuts the first word off."""
+    return "maxmemory" in str(error)
 
 
 def translate(error: exceptions.ResponseError, key: str) -> Exception:

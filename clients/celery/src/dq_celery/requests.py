@@ -12,6 +12,8 @@ from celery.exceptions import TaskRevokedError
 from celery.worker import state
 from kombu.log import get_logger
 
+from . import retries
+
 try:
     from greenlet import GreenletExit
 except ImportError:
@@ -34,7 +36,8 @@ def guard(sender: Any, request: Any, **_: Any) -> None:
     if leases is None or not leases.holds(request.message.delivery_tag):
         return
     # Methods of the class, and a weak reference: the request must not refer to itself.
-    revoked, accepted, the = type(request).revoked, type(request).on_accepted, weakref.ref(request)
+    made, the = type(request), weakref.ref(request)
+    revoked, accepted, failed = made.revoked, made.on_accepted, made.on_failure
 
     def is_revoked() -> bool:
         return revoked(the()) or _is_lost(leases, the())
@@ -44,7 +47,11 @@ def guard(sender: Any, request: Any, **_: Any) -> None:
             raise Lost(the().id)
         accepted(the(), *args)
 
-    request.revoked = is_revoked
+    def on_failure(exc_info: Any, *args: Any, **kwargs: Any) -> Any:
+        retries.give_back(leases, the(), exc_info.exception)
+        return failed(the(), exc_info, *args, **kwargs)
+
+    request.revoked, request.on_failure = is_revoked, on_failure
     if not sender.pool.uses_semaphore:  # otherwise another process has begun with it
         request.on_accepted = on_accepted
 

@@ -6,7 +6,8 @@ Connections, TLS, fanout exchanges by PUBLISH and SUBSCRIBE, the tables of bindi
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from queue import Empty
 from time import monotonic, time
 from typing import Any, Optional
@@ -17,8 +18,8 @@ from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 from redis import exceptions
 
-from . import control, jobs, worker
-from .errors import translate
+from . import control, jobs, retries, worker
+from .errors import NotRetried, is_full, translate
 from .leases import Delivery, Leases
 from .qos import QoS
 from .sentinel import SentinelConnections, is_sentinel
@@ -86,6 +87,10 @@ class Channel(kombu_redis.Channel):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._no_ack: set[str] = set()
+        #: When to subscribe, if the server refused it.
+        self._subscribe_at = 0.0
+        #: What is still to be written to kombu's tables.
+        self._undeclared: list[Callable[[], Any]] = []
         #: The waiting connection's socket and its client id.
         self._waiting: tuple[Any, Optional[int]] = (None, None)
         super().__init__(*args, **kwargs)
@@ -104,7 +109,13 @@ class Channel(kombu_redis.Channel):
             if expires:
                 _publish_batch.add("pexpire", queue, expires)
             return
-        self._ask(*command)
+        try:
+            self._ask(*command)
+        except exceptions.ResponseError as error:
+            if not retries.is_retry(message):
+                raise
+            wait_ms = max(0, (jobs.instant_ms(message["headers"].get("eta")) or 0) - now_ms)
+            raise NotRetried(str(error), message["headers"]["retries"], wait_ms) from error
         if expires:
             with self.conn_or_acquire() as client:
                 client.pexpire(queue, expires)
@@ -172,6 +183,9 @@ class Channel(kombu_redis.Channel):
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
+        undeclared, self._undeclared = self._undeclared, []
+        for write in undeclared:
+            self._declare(write)
         connection = self.client.connection
         self._learn_id(connection)
         wait_s = timeout or self.connection.brpop_timeout
@@ -230,7 +244,19 @@ class Channel(kombu_redis.Channel):
             raise Empty() from error
         if no_ack:
             self.leases.ack(tag)
+        elif attempts > 1:
+            retries.count(message["headers"], self._reason(queue, id))
         return message
+
+    def _reason(self, queue: str, id: bytes) -> bytes:
+        """Why the job's last delivery ended. Without the right to ask, the worker goes on without it."""
+        try:
+            return jobs.field(self.show(queue, id), b"reason") or b""
+        except exceptions.NoPermissionError as error:
+            if self.connection.says_rights:
+                logger.warning("retries that the server refused are not counted: %s", error)
+                self.connection.says_rights = False
+            return b""
 
     def _bury(self, tag: str, error: Exception) -> None:
         """Keeps a message that cannot be read as dead: delivered again it would fail again, and block the workers."""
@@ -238,6 +264,20 @@ class Channel(kombu_redis.Channel):
         self.leases.nack(tag, "FATAL", "REASON", f"unreadable: {error!r}")
 
     # --- Waiting
+
+    def _subscribe(self) -> None:
+        if monotonic() >= self._subscribe_at:
+            super()._subscribe()
+
+    def _receive(self) -> Any:
+        try:
+            return super()._receive()
+        except exceptions.ResponseError as error:
+            if not is_full(error):
+                raise
+            logger.warning("remote control waits, as the server's memory is full: %s", error)
+            self._in_listen, self._subscribe_at = False, monotonic() + ANSWER_S
+            return None
 
     def _learn_id(self, connection: Any) -> None:
         if self._waiting[0] is connection._sock and self._waiting[0] is not None:
@@ -298,8 +338,25 @@ class Channel(kombu_redis.Channel):
     def _new_queue(self, queue: str, auto_delete: bool = False, **kwargs: Any) -> None:
         super()._new_queue(queue, auto_delete=auto_delete, **kwargs)
         if not auto_delete:
-            with self.conn_or_acquire() as client:
-                client.sadd(self.keyprefix_queues, queue)
+            self._declare(partial(self._list_queue, queue))
+
+    def _queue_bind(self, *binding: Any) -> None:
+        self._declare(partial(super()._queue_bind, *binding))
+
+    def _list_queue(self, queue: str) -> None:
+        with self.conn_or_acquire() as client:
+            client.sadd(self.keyprefix_queues, queue)
+
+    def _declare(self, write: Callable[[], Any]) -> None:
+        """Writes to kombu's tables. A worker does so later if the server's memory is full: it has tasks to end."""
+        try:
+            write()
+        except exceptions.ResponseError as error:
+            if not is_full(error):
+                raise
+            if not self._undeclared:
+                logger.warning("queues are declared later, as the server's memory is full: %s", error)
+            self._undeclared.append(write)
 
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
         if if_empty and self._ask("DQ.LEN", self.key(queue)):
@@ -325,7 +382,7 @@ class Channel(kombu_redis.Channel):
         return self._ask("DQ.PEEK", self.key(queue), *what)
 
     def show(self, queue: str, id: bytes) -> Any:
-        return self._ask("DQ.GET", self.key(queue), id)
+        return self._ask("DQ.GET", self.key(queue), id, "PREFIX", 0)
 
     # --- Helpers
 
@@ -367,6 +424,8 @@ class Transport(kombu_redis.Transport):
         self.cycle = Poller()
         self._leases: Optional[Leases] = None
         self._has_loop = False
+        #: Whether a missing right is still to be said.
+        self.says_rights = True
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
         self._has_loop = True
