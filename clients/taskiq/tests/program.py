@@ -4,7 +4,7 @@ import asyncio
 import os
 
 import redis.asyncio as redis
-from taskiq import SimpleRetryMiddleware
+from taskiq import Context, SimpleRetryMiddleware, TaskiqDepends, TaskiqMiddleware
 
 from dq_taskiq import DqBroker, DqResultBackend
 
@@ -12,6 +12,15 @@ broker = DqBroker(os.environ["TEST_URL"], lease=float(os.environ.get("TEST_LEASE
 if "TEST_RESULTS" in os.environ:
     broker.with_result_backend(DqResultBackend(os.environ["TEST_URL"]))
 broker.add_middlewares(SimpleRetryMiddleware())
+
+
+class Broken(TaskiqMiddleware):
+    def on_error(self, message, result, exception):
+        raise RuntimeError("the middleware fails, too")
+
+
+if "TEST_BROKEN" in os.environ:
+    broker.add_middlewares(Broken())
 
 
 def trace():
@@ -35,6 +44,16 @@ async def again(name):
         if await db.rpush("ran", name) < 2:
             raise RuntimeError("once")
         await db.rpush("done", name)
+
+
+@broker.task(task_name="never")
+async def never(name, context: Context = TaskiqDepends()):  # noqa: B008
+    """Fails as soon as it may, and notes how often it was retried."""
+    async with trace() as db:
+        await db.rpush("retries", int(context.message.labels.get("_retries", 0)))
+        while await db.exists(f"hold:{name}"):
+            await asyncio.sleep(0.01)
+        raise RuntimeError("always")
 
 
 @broker.task(task_name="double")

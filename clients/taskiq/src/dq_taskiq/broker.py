@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import weakref
+import re
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ import dq.asyncio
 from dq.handler import exponential_s
 from taskiq import AckableMessage
 from taskiq.abc.broker import AsyncBroker
-from taskiq.message import BrokerMessage
+from taskiq.message import BrokerMessage, TaskiqMessage
 
 from . import occurrences
 
@@ -26,6 +25,11 @@ WAIT_S = 1.0
 #: The waits before a task comes again that was not acknowledged.
 FIRST_RETURN_S = 5.0
 LONGEST_RETURN_S = 3600.0
+#: How often a task may come whose name no worker knows.
+UNKNOWN_ATTEMPTS = 14
+#: The label in which taskiq's middleware counts retries.
+RETRIES = "_retries"
+REFUSED = re.compile(rb"retry (\d+) was not added")
 
 
 class DqBroker(AsyncBroker):
@@ -43,6 +47,9 @@ class DqBroker(AsyncBroker):
         self._lease = lease
         self._queues: dict[str, dq.asyncio.Queue] = {}
         self._consumers: set[dq.asyncio.Consumer] = set()
+        #: The tasks that run here, by their task ids.
+        self._begun: dict[str, _End] = {}
+        self._said = False
 
     def queue(self, name: str | None = None) -> dq.asyncio.Queue:
         """The queue, with everything that dq can do: ``await broker.queue().delete(task.task_id)``."""
@@ -58,13 +65,20 @@ class DqBroker(AsyncBroker):
         If a task with that id is running, this one follows it. If one is waiting, nothing changes.
         """
         labels = message.labels
-        added = await self.queue(labels.get("queue_name")).add(
-            message.message,
-            id=message.task_id,
-            if_exists="next",
-            delay=max(0.0, float(labels.get("delay") or 0)),
-            priority=int(labels.get("priority") or 0),
-        )
+        delay = max(0.0, float(labels.get("delay") or 0))
+        try:
+            added = await self.queue(labels.get("queue_name")).add(
+                message.message,
+                id=message.task_id,
+                if_exists="next",
+                delay=delay,
+                priority=int(labels.get("priority") or 0),
+            )
+        except Exception as error:
+            end, retries = self._begun.get(message.task_id), int(labels.get(RETRIES) or 0)
+            if end is not None and retries:
+                end.refused(retries, delay, error)
+            raise
         if added is None:
             logger.info("task %s is already waiting", message.task_id)
 
@@ -74,12 +88,16 @@ class DqBroker(AsyncBroker):
         self._consumers.add(consumer)
         while True:
             for job in await consumer.fetch():
-                payload = self._fit(consumer, job)
-                if payload is not None:
-                    yield _Message(_End(consumer, job), payload)
+                message = self._fit(consumer, job)
+                if message is not None:
+                    payload = job.payload
+                    if occurrences.is_scheduled(job) or job.attempt > 1:
+                        await self._count(message, job)
+                        payload = self.formatter.dumps(message).message
+                    yield _Message(_End(consumer, job, message.task_id, self._begun), payload)
 
-    def _fit(self, consumer: dq.asyncio.Consumer, job: dq.Job) -> bytes | None:
-        """The payload that taskiq is to run. It would acknowledge a task that it cannot run, which would be lost."""
+    def _fit(self, consumer: dq.asyncio.Consumer, job: dq.Job) -> TaskiqMessage | None:
+        """The message that taskiq is to run. It would acknowledge a task that it cannot run, which would be lost."""
         try:
             message = self.formatter.loads(job.payload)
         except Exception as error:
@@ -88,11 +106,29 @@ class DqBroker(AsyncBroker):
             return None
         if self.find_task(message.task_name) is None:
             logger.warning("no task is called %s: gave back %s for another worker", message.task_name, job.id)
-            consumer.nack(job, mode="silent", delay=FIRST_RETURN_S * (1 + random.random()))
+            is_last = job.attempt >= UNKNOWN_ATTEMPTS
+            wait = {"mode": "fatal"} if is_last else {"delay": min(job.attempt * 60.0, LONGEST_RETURN_S)}
+            consumer.nack(job, reason=f'unknown kind "{message.task_name}"', **wait)
             return None
         if occurrences.is_scheduled(job):
-            return occurrences.run_of(self.formatter, message, job)
-        return job.payload
+            message.task_id = occurrences.id_of(message, job)
+        return message
+
+    async def _count(self, message: TaskiqMessage, job: dq.Job) -> None:
+        """Raises the retries of a message to those of a retry that could not be added."""
+        if job.attempt == 1:
+            return
+        try:
+            found = await self.queue().get(job.id)
+            reason = found and found.fields.get("reason")
+        except Exception as error:  # the right to ask is missing, or the server is away
+            if not self._said:
+                logger.warning("retries that could not be added are not counted: %r", error)
+                self._said = True
+            return
+        refused = REFUSED.match(reason or b"")
+        if refused:
+            message.labels[RETRIES] = str(max(int(message.labels.get(RETRIES) or 0), int(refused[1])))
 
     async def shutdown(self) -> None:
         await super().shutdown()
@@ -105,16 +141,15 @@ class DqBroker(AsyncBroker):
 
 
 class _Message(AckableMessage):
-    """A task in hand. If taskiq drops it without an acknowledgement, it is given back.
+    """A task in hand.
 
-    taskiq takes ``ack`` when it begins with a task, and releases it in the end. It drops tasks that should have
-    acknowledged themselves, and tasks of a middleware that fails: their leases would be renewed for ever.
+    taskiq takes ``ack`` when it begins with a task, in a task of asyncio that ends with it. It drops tasks that should
+    have acknowledged themselves, and tasks of a middleware that fails: those are given back when that task ends.
     When it begins it also takes ``data``, which it gets only if the task is still this worker's.
     """
 
     def __init__(self, end: _End, payload: bytes) -> None:
         super().__init__(data=payload, ack=end.taken)
-        end.when_gone(self, end.release)
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -124,50 +159,39 @@ class _Message(AckableMessage):
 
 
 class _End:
-    """How a task ends: acknowledged, dropped, or never begun. The first of these counts."""
+    """How a task ends: acknowledged, or dropped. The first of these counts. The rest is given back at the shutdown."""
 
-    def __init__(self, consumer: dq.asyncio.Consumer, job: dq.Job) -> None:
+    def __init__(self, consumer: dq.asyncio.Consumer, job: dq.Job, task_id: str, begun: dict[str, _End]) -> None:
         self._consumer = consumer
         self._job = job
-        self._loop = asyncio.get_running_loop()
-        self._begun = False
+        self._task_id = task_id
+        self._begun = begun
+        self._reason = "it ended without being acknowledged"
+        self._delay = exponential_s(job.attempt, FIRST_RETURN_S, LONGEST_RETURN_S)
 
     def taken(self) -> Callable[[], None]:
-        self._begun = True
-
-        def ack() -> None:
-            self.ack()
-
-        self.when_gone(ack, self.drop)
-        return ack
-
-    def when_gone(self, what: Any, then: Callable[[], None]) -> None:
-        """Calls ``then`` when the object is collected, which may be in another thread."""
-        weakref.finalize(what, _in_loop, self._loop, then).atexit = False
+        self._begun[self._task_id] = self
+        runs = asyncio.current_task()
+        if runs is not None:
+            runs.add_done_callback(self._ended)
+        return self.ack
 
     def check(self) -> None:
         if not self._consumer.holds(self._job):
             logger.warning("task %s is not run: its lease expired, or it was deleted", self._job.id)
             raise asyncio.CancelledError
 
-    # The consumer ignores an end of a task that has ended before.
+    def refused(self, retries: int, delay: float, error: Exception) -> None:
+        """The message of its retry could not be added: if this ends the task, it is given back instead."""
+        self._reason = f"retry {retries} was not added: {error}"
+        self._delay = delay or self._delay
 
     def ack(self) -> None:
         self._consumer.ack(self._job)
 
-    def release(self) -> None:
-        """Gives the task back, as the worker stopped before it began."""
-        if not self._begun:
-            self._consumer.release([self._job])
-
-    def drop(self) -> None:
-        if not self._consumer.holds(self._job):
-            return
-        delay = exponential_s(self._job.attempt, FIRST_RETURN_S, LONGEST_RETURN_S)
-        logger.warning("task %s was not acknowledged, and will be delivered again in %.0f s", self._job.id, delay)
-        self._consumer.nack(self._job, delay=delay, reason="it ended without being acknowledged")
-
-
-def _in_loop(loop: asyncio.AbstractEventLoop, then: Callable[[], None]) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(then)
+    def _ended(self, _: Any) -> None:
+        if self._begun.get(self._task_id) is self:
+            del self._begun[self._task_id]
+        if self._consumer.holds(self._job):
+            logger.warning("task %s is delivered again in %.0f s: %s", self._job.id, self._delay, self._reason)
+            self._consumer.nack(self._job, delay=self._delay, reason=self._reason)

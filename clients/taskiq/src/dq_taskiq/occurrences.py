@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import dq
 
 if TYPE_CHECKING:
-    from taskiq.abc.formatter import TaskiqFormatter
     from taskiq.message import TaskiqMessage
 
 #: The prefix of the ids of jobs that are schedules.
@@ -18,7 +17,6 @@ def is_scheduled(job: dq.Job) -> bool:
     return job.id.startswith(PREFIX)
 
 
-def run_of(formatter: TaskiqFormatter, message: TaskiqMessage, job: dq.Job) -> bytes:
-    """The message of this run. Its task id is its own, unless the schedule names one."""
-    message.task_id = message.task_id or f"{job.id.removeprefix(PREFIX)}@{round(job.due.timestamp() * 1000)}"
-    return formatter.dumps(message).message
+def id_of(message: TaskiqMessage, job: dq.Job) -> str:
+    """The task id of this run: its own, unless the schedule names one."""
+    return message.task_id or f"{job.id.removeprefix(PREFIX)}@{round(job.due.timestamp() * 1000)}"
