@@ -5,6 +5,8 @@
 //! docs/commands.md has the full description. Options, and arguments that commands share, are in
 //! [`super::syntax`].
 
+#[cfg(feature = "breakable")]
+use super::syntax::ID;
 use super::syntax::{self, AT, COUNT, COUNTED_IDS, DELAY, JOBS, KEY, PRIORITY, STATES};
 use super::{
     ack, add, apply, awaits, bpop, btouch, configure, del, forecast, get, groups, kick, len, madd,

@@ -12,7 +12,7 @@ use std::task::Poll;
 
 /// Errors that are each other's sources, perhaps in a circle.
 const MOST_SOURCES: usize = 100;
-const LONGEST_TEXT: usize = crate::core::LONGEST_REASON;
+pub(crate) const LONGEST_REASON: usize = 1024;
 
 /// What a panic said.
 #[derive(Debug, thiserror::Error)]
@@ -101,10 +101,10 @@ struct Page(String);
 impl fmt::Write for Page {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.push_str(text);
-        if self.0.len() <= LONGEST_TEXT {
+        if self.0.len() <= LONGEST_REASON {
             return Ok(());
         }
-        self.0 = clean(std::mem::take(&mut self.0), LONGEST_TEXT);
+        self.0 = clean(std::mem::take(&mut self.0), LONGEST_REASON);
         Err(fmt::Error)
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::attempt::Attempt;
 use crate::codec::{decoded, Codec, Json};
-use crate::core::{limit, Delivered, Event, Serial, Why, LONGEST_REASON};
+use crate::core::{limit, Delivered, Event, Serial, Why};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
-use crate::guard::{clean, Kept};
+use crate::guard::{clean, Kept, LONGEST_REASON};
 use crate::result::{encode, Before};
 use crate::source::Source;
 use crate::values::at_ms;

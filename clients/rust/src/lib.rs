@@ -24,6 +24,7 @@ mod queue;
 mod result;
 mod rim;
 mod run;
+mod said;
 mod server;
 mod source;
 mod steps;

@@ -1,8 +1,8 @@
 //! Executes the core's actions, in a thread of its own: heartbeats go on whatever handlers do to their threads.
 
 use crate::core::{
-    Action, BySerial, Core, Delivered, Event, JobKey, Line, Member, Name, Owner, Running, Said,
-    Serial, Settings,
+    Action, BySerial, Core, Delivered, Event, JobKey, Line, Member, Name, Owner, Running, Serial,
+    Settings,
 };
 use crate::error::Error;
 use crate::guard::{door, log};
@@ -12,6 +12,7 @@ use crate::job::{Desk, Inner};
 use crate::line::{Connection, Order};
 use crate::queue::Queue;
 use crate::run::{Begin, Work};
+use crate::said::say;
 use crate::server::Server;
 use crate::source::Source;
 use std::collections::HashMap;
@@ -348,74 +349,4 @@ impl Rim {
             orders
         })
     }
-}
-
-fn say(said: &Said) {
-    match said {
-        Said::Trouble(error) => log!(warn, error, "trouble with the server, trying again"),
-        Said::Refused {
-            job,
-            error,
-            is_wait,
-        } => {
-            let (id, queue) = named(job);
-            let text = match is_wait {
-                true => "the server refuses how a job would wait, so its attempt failed",
-                false => "the server refuses how a job ended, leaving out what it does not like, such as the delay",
-            };
-            log!(warn, job = id, queue, error, "{text}");
-        }
-        Said::UnknownKind(job) => {
-            let kind = job
-                .envelope()
-                .and_then(|envelope| envelope.kind.clone())
-                .unwrap_or_default();
-            log!(
-                warn,
-                job = named(job).0,
-                kind,
-                "no handler for this kind, the attempt failed"
-            );
-        }
-        Said::RunsHere(job) => {
-            let (id, queue) = named(job);
-            log!(
-                warn,
-                job = id,
-                queue,
-                "a job that still runs here was delivered again, gave it back"
-            );
-        }
-        Said::UsedUp(job) => {
-            let (id, queue) = named(job);
-            log!(
-                warn,
-                job = id,
-                queue,
-                "the attempts of a job are used up, and its workers were lost: it is dead"
-            );
-        }
-        Said::NoUnblock(error) => log!(
-            warn,
-            error,
-            "DQ.UNBLOCK is refused: connections that wait are closed at the stop"
-        ),
-        Said::NoReasons(error) => log!(
-            warn,
-            error,
-            "DQ.GET is refused: a job that may have killed its worker is not run alone"
-        ),
-        Said::Deaf(error) => log!(
-            info,
-            error,
-            "cancelled jobs are noticed by heartbeats alone: DQ.BTOUCH is refused"
-        ),
-        Said::Stopping { jobs } => log!(info, jobs, "stopping, waiting for handlers"),
-        Said::Stopped { gave_back } => log!(debug, gave_back, "stopped"),
-    }
-}
-
-fn named(job: &crate::core::Delivered) -> (String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&job.job.id), text(&job.job.key))
 }

@@ -1,8 +1,8 @@
 //! The decisions of a handler, and what its end means.
 
-use crate::core::{End, Why, LONGEST_REASON};
+use crate::core::{End, Why};
 use crate::error::{BoxError, Error, Suspended};
-use crate::guard::{clean, door, name_of, shown, sources, text_of, Panicked};
+use crate::guard::{clean, door, name_of, shown, sources, text_of, Panicked, LONGEST_REASON};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,7 +16,6 @@ from typing import Any, Callable, Optional
 from redis.exceptions import ResponseError
 
 from . import _core, _trouble
-from ._core import Fetches
 from ._delivery import Command, Delivery
 from ._ear import Ear
 from ._ends import Outcome
@@ -26,7 +25,7 @@ from ._links import Base, BaseLink, Members
 
 
 class Link(BaseLink):
-    def __init__(self, worker: Base, members: Members, fetches: Fetches) -> None:
+    def __init__(self, worker: Base, members: Members, fetches: _core.Fetches) -> None:
         super().__init__(worker, members, fetches)
         self._worker = worker
         queue, key, _ = members[0]

@@ -1,10 +1,10 @@
-//! How jobs are fetched, handed to handlers, and ended.
+//! How jobs are fetched and handed to handlers.
 
 use super::link::Asked;
 use super::outcome::Outcome;
-use super::state::{Core, Held, Owner, Progress, Shape};
+use super::state::{Core, Held, Owner, Progress};
 use super::turns::TURN;
-use super::{Action, Delivered, End, JobKey, Line, Name, Said, Serial, Suspension, Why};
+use super::{Action, Delivered, JobKey, Line, Name, Said, Serial};
 use crate::values::{self, server_error};
 use redis::Value;
 use std::sync::Arc;
@@ -342,69 +342,5 @@ impl Core {
             self.next_limit = Some(self.next_limit.map_or(limit, |next| next.min(limit)));
         }
         true
-    }
-
-    // --- Ends
-
-    pub(super) fn ended(&mut self, ends: Vec<(Serial, End)>, now: Instant) {
-        self.at_work -= 1;
-        for link in &mut self.links {
-            link.is_empty = false;
-        }
-        for (serial, end) in ends {
-            let Some(held) = self.held.get_mut(&serial) else {
-                continue;
-            };
-            held.is_running = false;
-            let was_told = held.told == Some(Why::Stopping);
-            self.running.end(self.links[held.link].place, &held.of.job);
-            let end = match end {
-                // Whatever the error: the handler was told to end.
-                End::Failed { wait: None, .. } if was_told => End::GivenBack,
-                end => end,
-            };
-            self.settle(serial, end, now);
-            self.leave(serial);
-            self.forget(serial);
-        }
-    }
-
-    /// Ends an open delivery, as `end` says, or, if its handler suspended it, as the handler asked.
-    pub(super) fn settle(&mut self, serial: Serial, end: End, now: Instant) {
-        let Some(held) = self.held.get_mut(&serial) else {
-            return;
-        };
-        let jitter = self.rng.unit();
-        let none = Shape::default();
-        let shape = held
-            .handler
-            .map_or(&none, |handler| &self.settings.shapes[handler]);
-        let outcome = match held.suspension.take() {
-            Some(asked) => Outcome::suspended(serial, &held.of, shape, asked, jitter),
-            None => Outcome::ended(serial, &held.of, shape, end, jitter),
-        };
-        self.close_with(serial, outcome, now);
-    }
-
-    pub(super) fn close_with(&mut self, serial: Serial, outcome: Outcome, now: Instant) {
-        let Some(held) = self.held.get_mut(&serial) else {
-            return;
-        };
-        if !held.is_open {
-            return;
-        }
-        held.is_open = false;
-        let link = held.link;
-        if !held.is_running {
-            self.leave(serial);
-        }
-        self.tell(link, outcome, now);
-    }
-
-    /// Suspends a job. Its outcome is sent when the handler has ended.
-    pub(super) fn suspend(&mut self, serial: Serial, asked: Suspension) {
-        if let Some(held) = self.held.get_mut(&serial) {
-            held.suspension = Some(asked);
-        }
     }
 }

@@ -6,6 +6,7 @@ mod control;
 mod crew;
 mod delivery;
 mod ear;
+mod ends;
 mod fatalities;
 mod fetch;
 mod leases;
@@ -22,7 +23,6 @@ pub(crate) use alone::limit;
 pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
 pub(crate) use fetch::Member;
 pub(crate) use leases::SERVER_TTR;
-pub(crate) use outcome::LONGEST_REASON;
 pub(crate) use state::{BySerial, Core, Owner, Running, Settings, Shape};
 
 use crate::error::Error;

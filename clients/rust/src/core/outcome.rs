@@ -4,7 +4,7 @@ use super::delivery::Delivered;
 use super::state::Shape;
 use super::trouble::is_for_good;
 use super::{End, Serial, Suspension};
-use crate::guard::clean;
+use crate::guard::{clean, LONGEST_REASON};
 use crate::values::ms;
 use redis::{cmd, Arg, Cmd, Value};
 use std::collections::VecDeque;
@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 /// Handlers cannot make their jobs come back faster.
 pub(crate) const SHORTEST_DELAY: Duration = Duration::from_millis(100);
-pub(crate) const LONGEST_REASON: usize = 1024;
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 const IN_HAND_DELAY: Duration = Duration::from_secs(1);

@@ -1,5 +1,7 @@
 //! Adds jobs, and has every command of dq as a method.
 
+mod adding;
+mod bpop;
 mod by_hand;
 mod flows;
 mod job_info;
@@ -13,9 +15,10 @@ mod settings;
 mod stats;
 mod waits;
 
+pub use adding::Adding;
 pub use job_info::JobInfo;
 pub use look::{Peek, Scan};
-pub use new_job::{Adding, IfExists, NewJob};
+pub use new_job::{IfExists, NewJob};
 pub use options::{Nack, NackMode, Pop, Reschedule};
 pub use records::{Group, Peeked, Reserved, State};
 pub use rule::RecurrenceRule;

@@ -1,6 +1,5 @@
 //! Jobs to be added, and rules for recurring ones.
 
-use super::Queue;
 use crate::attempt::OnDead;
 use crate::bounds;
 use crate::codec::{encoded, Codec};
@@ -10,8 +9,6 @@ use crate::values::{instant_ms, ms};
 use redis::{cmd, Cmd};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 /// What happens if a job with this id exists.
@@ -29,8 +26,8 @@ pub enum IfExists {
     RunAgain,
 }
 
-/// A job to be added, for [`Queue::add_many`], [`Queue::chain`] and [`Job::spawn`](crate::Job::spawn). What is not
-/// set is decided by the queue's settings or the worker's handler.
+/// A job to be added, for [`Queue::add_many`](crate::Queue::add_many), [`Queue::chain`](crate::Queue::chain) and
+/// [`Job::spawn`](crate::Job::spawn). What is not set is decided by the queue's settings or the worker's handler.
 #[derive(Debug)]
 pub struct NewJob {
     data: Data,
@@ -52,23 +49,23 @@ pub(super) struct Options {
     pub if_exists: IfExists,
     pub delay: Option<Duration>,
     pub at: Option<SystemTime>,
-    priority: Option<i32>,
-    ttr: Option<Duration>,
-    attempts: Option<u32>,
-    backoff: Option<Vec<Duration>>,
-    ttl: Option<Duration>,
-    group: Option<String>,
+    pub priority: Option<i32>,
+    pub ttr: Option<Duration>,
+    pub attempts: Option<u32>,
+    pub backoff: Option<Vec<Duration>>,
+    pub ttl: Option<Duration>,
+    pub group: Option<String>,
     pub keep: Option<Duration>,
-    cost: Option<u32>,
+    pub cost: Option<u32>,
     pub after: Vec<Vec<u8>>,
-    after_group: Option<String>,
-    on_dead: Option<OnDead>,
+    pub after_group: Option<String>,
+    pub on_dead: Option<OnDead>,
     pub rule: Option<Rule>,
-    zone: Option<String>,
-    until: Option<SystemTime>,
-    times: Option<u64>,
-    grace: Option<Duration>,
-    jitter: Option<Duration>,
+    pub zone: Option<String>,
+    pub until: Option<SystemTime>,
+    pub times: Option<u64>,
+    pub grace: Option<Duration>,
+    pub jitter: Option<Duration>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -194,6 +191,7 @@ macro_rules! options {
         }
     };
 }
+pub(super) use options;
 
 impl NewJob {
     /// A job with data that serde can serialize, as JSON.
@@ -226,7 +224,7 @@ impl NewJob {
         }
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(&mut self.options);
         self
     }
@@ -364,48 +362,6 @@ impl Options {
         if let Some(on_dead) = self.on_dead {
             to.arg("ONDEAD").arg(on_dead.word());
         }
-    }
-}
-
-/// What [`Queue::add`] returns: set options, then `.await` it. The output is the job's id; `None` if the condition
-/// refused the job, usually because a job with this id exists.
-#[must_use = "nothing is added until it is awaited"]
-pub struct Adding<'a> {
-    pub(super) queue: &'a Queue,
-    pub(super) job: NewJob,
-}
-
-impl Adding<'_> {
-    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
-        self.job = self.job.with(change);
-        self
-    }
-
-    options!();
-
-    /// Adds the job and waits until it has ended, as [`Queue::wait`] does. The job is kept for a minute, unless
-    /// [`Adding::keep`] says otherwise.
-    pub async fn and_wait<R: serde::de::DeserializeOwned>(
-        mut self,
-        timeout: Duration,
-    ) -> Result<Option<R>, Error> {
-        self.job.options.keep.get_or_insert(Duration::from_secs(60));
-        let queue = self.queue;
-        match queue.add_now(self.job).await? {
-            Some(id) => queue.wait(id, timeout).await,
-            None => Err(Error::Refused(
-                "a job of that id is there already: nothing was added to wait for".into(),
-            )),
-        }
-    }
-}
-
-impl<'a> IntoFuture for Adding<'a> {
-    type Output = Result<Option<String>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.queue.add_now(self.job))
     }
 }
 

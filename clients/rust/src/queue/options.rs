@@ -2,9 +2,8 @@
 
 use super::duration;
 use crate::bounds;
-use crate::core::LONGEST_REASON;
 use crate::error::Error;
-use crate::guard::clean;
+use crate::guard::{clean, LONGEST_REASON};
 use redis::Cmd;
 use std::time::{Duration, SystemTime};
 

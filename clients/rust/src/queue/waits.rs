@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
+pub(super) const UNBLOCK_AGAIN: Duration = Duration::from_millis(50);
 /// `DQ.AWAIT` is then sent again, so that a connection that hangs is noticed.
-const UNBLOCK_AGAIN: Duration = Duration::from_millis(50);
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Outcome and value.

@@ -357,11 +357,7 @@ abstract sealed class QueueCommands permits DqQueue {
     public Page<Group> groups(String cursor, int shard, String match, Integer count) {
         Words words = new Words("DQ.GROUPS").add(shards.keys.get(shard)).add(cursor);
         List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
-        List<Group> groups = new ArrayList<>();
-        for (Object each : Reply.list(pair.get(1))) {
-            List<Object> row = Reply.list(each);
-            groups.add(new Group(Reply.text(row.get(0)), Reply.number(row.get(1)), Reply.number(row.get(2))));
-        }
+        List<Group> groups = Reply.list(pair.get(1)).stream().map(row -> Group.of(Reply.list(row))).toList();
         return new Page<>(Reply.text(pair.get(0)), groups);
     }
 

@@ -1,0 +1,51 @@
+//! A job that [`Queue::add`] adds once its options are set.
+
+use super::new_job::{options, IfExists, NewJob, Options};
+use super::Queue;
+use crate::attempt::OnDead;
+use crate::error::Error;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+/// What [`Queue::add`] returns: set options, then `.await` it. The output is the job's id; `None` if the condition
+/// refused the job, usually because a job with this id exists.
+#[must_use = "nothing is added until it is awaited"]
+pub struct Adding<'a> {
+    pub(super) queue: &'a Queue,
+    pub(super) job: NewJob,
+}
+
+impl Adding<'_> {
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        self.job = self.job.with(change);
+        self
+    }
+
+    options!();
+
+    /// Adds the job and waits until it has ended, as [`Queue::wait`] does. The job is kept for a minute, unless
+    /// [`Adding::keep`] says otherwise.
+    pub async fn and_wait<R: serde::de::DeserializeOwned>(
+        mut self,
+        timeout: Duration,
+    ) -> Result<Option<R>, Error> {
+        self.job.options.keep.get_or_insert(Duration::from_secs(60));
+        let queue = self.queue;
+        match queue.add_now(self.job).await? {
+            Some(id) => queue.wait(id, timeout).await,
+            None => Err(Error::Refused(
+                "a job of that id is there already: nothing was added to wait for".into(),
+            )),
+        }
+    }
+}
+
+impl<'a> IntoFuture for Adding<'a> {
+    type Output = Result<Option<String>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.queue.add_now(self.job))
+    }
+}
