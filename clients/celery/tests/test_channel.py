@@ -193,8 +193,22 @@ def test_a_job_that_came_while_the_wait_was_withdrawn_keeps_its_place(server, co
     assert (job[b"state"], job[b"attempts"]) == (b"ready", 0)
 
 
-def test_without_client_unblock_the_wait_is_withdrawn_too(server, connect):
-    server.db.execute_command("ACL", "SETUSER", "default", "-client|id", "-client|unblock")
+def test_a_wait_ends_on_its_connection_without_client_unblock_even_while_writes_are_paused(server, connect):
+    server.db.execute_command("ACL", "SETUSER", "default", "-client|unblock")
+    connection = connect()
+    channel = connection.channel()
+    _, consumer = consume(connection, channel, queue_of(channel))
+    server.db.execute_command("CLIENT", "PAUSE", 300, "WRITE")
+    nothing_more(connection)  # the server holds the wait back
+    waiting = channel.client.connection._sock
+    consumer.cancel()
+    assert channel.client.connection._sock is waiting
+    assert "client|unblock" not in [entry["object"] for entry in server.db.acl_log()]
+
+
+@pytest.mark.parametrize("right", ["client|id", "dq.unblock"])
+def test_without_the_right_to_end_it_the_wait_is_withdrawn_too(server, connect, right):
+    server.db.execute_command("ACL", "SETUSER", "default", f"-{right}")
     connection = connect(visibility_timeout=1)
     channel = connection.channel()
     consume(connection, channel, queue_of(channel, "first"))

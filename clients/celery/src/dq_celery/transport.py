@@ -26,7 +26,9 @@ from .sentinel import SentinelConnections, is_sentinel
 
 logger = get_logger("dq_celery")
 
-#: How long a reply to CLIENT UNBLOCK, or to the thread that renews leases, may take.
+#: How often a wait is asked to end.
+UNBLOCK_AGAIN_S = 0.05
+#: How long the end of a wait, or a reply to the thread that renews leases, may take.
 ANSWER_S = 5
 #: How many tasks one command looks at, when a revoke looks at all of them.
 SCANNED = 500
@@ -253,9 +255,7 @@ class Channel(kombu_redis.Channel):
         try:
             return jobs.field(self.show(queue, id), b"reason") or b""
         except exceptions.NoPermissionError as error:
-            if self.connection.says_rights:
-                logger.warning("retries that the server refused are not counted: %s", error)
-                self.connection.says_rights = False
+            self._say_missing("retries that the server refused are not counted", error)
             return b""
 
     def _bury(self, tag: str, error: Exception) -> None:
@@ -309,19 +309,41 @@ class Channel(kombu_redis.Channel):
         if not connection:
             return
         try:
-            if self._waiting[1] is None:
-                raise exceptions.ConnectionError("CLIENT UNBLOCK is not permitted")
-            self.leases.client.execute_command("CLIENT", "UNBLOCK", self._waiting[1])
-            if not connection.can_read(timeout=ANSWER_S):
-                raise exceptions.ConnectionError("no answer")
+            self._unblock(connection)
             reply = self._read_reply()
-        except (*self.connection_errors, exceptions.ResponseError):
+        except (*self.connection_errors, exceptions.ResponseError) as error:
+            if isinstance(error, exceptions.NoPermissionError):
+                self._say_missing("waits are ended by closing their connections", error)
             # A job in a reply that was lost comes again when its lease ends.
             connection.disconnect()
             self._in_poll = None
             return
         if reply:
             self._return(reply)
+
+    def _unblock(self, connection: Any) -> None:
+        """Has the server end the wait. It holds the wait back while writes are paused; then it is asked again."""
+        if self._waiting[1] is None:
+            raise exceptions.ConnectionError("CLIENT ID is not permitted")
+        client = redis.Redis(connection_pool=self.leases.client.connection_pool, single_connection_client=True)
+        try:
+            # After a failover the number is that of another client, on another server.
+            if client.connection._sock.getpeername() != connection._sock.getpeername():
+                raise exceptions.ConnectionError("the wait is on another server")
+            end_by = monotonic() + ANSWER_S
+            while monotonic() < end_by:
+                client.execute_command("DQ.UNBLOCK", self._waiting[1])
+                if connection.can_read(timeout=UNBLOCK_AGAIN_S):
+                    return
+        finally:
+            client.close()
+        raise exceptions.ConnectionError("no answer")
+
+    def _say_missing(self, what: str, error: Exception) -> None:
+        """Says once that a right is missing."""
+        if what not in self.connection.missing:
+            self.connection.missing.add(what)
+            logger.warning("%s: %s", what, error)
 
     def _return(self, reply: list[Any]) -> None:
         key, id, _text, token, *_ = reply
@@ -424,8 +446,8 @@ class Transport(kombu_redis.Transport):
         self.cycle = Poller()
         self._leases: Optional[Leases] = None
         self._has_loop = False
-        #: Whether a missing right is still to be said.
-        self.says_rights = True
+        #: What was said to be off, as a right is missing.
+        self.missing: set[str] = set()
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
         self._has_loop = True
