@@ -218,6 +218,26 @@ def test_without_the_right_to_end_it_the_wait_is_withdrawn_too(server, connect, 
     drain(connection, more, 1)
 
 
+def test_ids_are_never_words(server, connect):
+    connection = connect()
+    channel = connection.channel()
+    got, _ = consume(connection, channel, queue_of(channel))
+    for id in ("IDS", "WITHTOKENS", "UNRESERVED"):
+        publish(channel, 1, headers={"id": id, "task": "t"})
+        drain(connection, got, 1)
+        got.pop()[1].ack()
+        until(lambda: server.dq("LEN", "q") == 0, "the acknowledgement")
+        publish(channel, 1, headers={"id": id, "task": "t"})
+        drain(connection, got, 1)
+        got.pop()[1].reject(requeue=True)
+        drain(connection, got, 1)
+        got.pop()[1].ack()
+        publish(channel, 1, headers={"id": id, "task": "t", "eta": "2100-01-01T00:00:00+00:00"})
+        assert set(channel.delete_tasks([id])) == {id}
+    with pytest.raises(ValueError, match="is not an id"):
+        publish(channel, 1, headers={"id": "*", "task": "t"})
+
+
 def test_leases_are_renewed_while_the_message_is_in_hand(server, connect):
     connection = connect(visibility_timeout=6)
     channel = connection.channel()

@@ -21,10 +21,10 @@ class Delivery(NamedTuple):
     token: bytes
 
     def ack(self) -> tuple[Any, ...]:
-        return ("DQ.ACK", self.key, "WITHTOKENS", self.id, self.token)
+        return ("DQ.ACK", self.key, "WITHTOKENS", "IDS", 1, self.id, self.token)
 
-    def is_acked(self, count: int) -> None:
-        if not count:
+    def is_acked(self, reply: list[int]) -> None:
+        if not reply[0]:
             logger.warning("job %r of %r was acknowledged too late: it is gone", self.id, self.key)
 
 
@@ -85,14 +85,14 @@ class AckStream:
     def _answer(self, failed: list[Delivery]) -> None:
         self._check()
         try:
-            count = self._connection.read_response()
+            reply = self._connection.read_response()
         except exceptions.ReadOnlyError:
             raise
         except exceptions.ResponseError as error:
             delivery = self._sent.popleft()
             logger.error("job %r of %r is not acknowledged: %s", delivery.id, delivery.key, error)
         else:
-            self._sent.popleft().is_acked(count)
+            self._sent.popleft().is_acked(reply)
 
     def _check(self) -> None:
         """The replies come on the socket on which the commands were sent, or never."""

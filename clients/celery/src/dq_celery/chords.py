@@ -64,9 +64,9 @@ def _settle(backend: Any, chord: list[Any]) -> None:
         _publish(backend, loads(text))
     except UNREACHABLE as error:
         logger.warning("the body of %r is not published yet: %r", id, error)
-        store.client.execute_command("DQ.NACK", store.key, id, "TOKEN", token, "SILENT", "DELAY", LATER_MS)
+        store.client.execute_command("DQ.NACK", store.key, "IDS", 1, id, token, "SILENT", "DELAY", LATER_MS)
         return
-    store.client.execute_command("DQ.ACK", store.key, "WITHTOKENS", id, token)
+    store.client.execute_command("DQ.ACK", store.key, "WITHTOKENS", "IDS", 1, id, token)
 
 
 def _publish(backend: Any, chord: dict[str, Any]) -> None:

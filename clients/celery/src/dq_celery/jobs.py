@@ -18,6 +18,8 @@ def job_id(message: Mapping[str, Any]) -> str:
     headers = message.get("headers") or {}
     task_id = headers.get("id")
     if headers.get("task") and task_id and len(str(task_id).encode()) <= LONGEST_ID:
+        if task_id == "*":  # the server would make an id
+            raise ValueError('id: "*" is not an id; leave it out for a new one')
         return str(task_id)
     return message["properties"]["delivery_tag"]
 

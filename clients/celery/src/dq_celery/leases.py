@@ -148,7 +148,7 @@ class Leases:
     def nack_delivery(self, delivery: Delivery, *options: Any) -> None:
         """Gives a delivery back. If that cannot be sent, the end of the lease has the same effect."""
         try:
-            self.client.execute_command("DQ.NACK", delivery.key, delivery.id, "TOKEN", delivery.token, *options)
+            self.client.execute_command("DQ.NACK", delivery.key, "IDS", 1, delivery.id, delivery.token, *options)
         except UNREACHABLE as error:
             logger.warning("job %r was not given back, its lease will end: %r", delivery.id, error)
 

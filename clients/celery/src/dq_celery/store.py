@@ -36,7 +36,7 @@ if is_open and field(old, 'group') then
 end
 redis.call('DQ.ADD', queue, id, '', unpack(options))
 local job = redis.call('DQ.POP', queue, 'ID', id)
-return redis.call('DQ.ACK', queue, 'RESULTS', id, job[3], value)
+return redis.call('DQ.ACK', queue, 'RESULTS', 'IDS', 1, id, job[3], value)[1]
 """
 )
 
@@ -104,7 +104,7 @@ class Store:
         self.client.register_script(script)([self.key], args)
 
     def delete(self, id: bytes) -> None:
-        self.client.execute_command("DQ.DEL", self.key, id)
+        self.client.execute_command("DQ.DEL", self.key, "IDS", 1, id)
 
     def expect(self, ids: Iterable[bytes]) -> None:
         """Adds a job for each result of which nothing is stored, so that it can be waited for."""
@@ -116,7 +116,7 @@ class Store:
 
     def wait(self, ids: list[bytes], wait_s: float) -> dict[bytes, Optional[bytes]]:
         """Waits until one of them has ended. Returns the results of those that have; None for one without a result."""
-        ended = self.client.execute_command("DQ.AWAIT", self.key, wait_s, *ids)
+        ended = self.client.execute_command("DQ.AWAIT", self.key, wait_s, "IDS", len(ids), *ids)
         return {id: value if outcome == b"done" else None for id, outcome, value, _at, _attempts in ended or ()}
 
     def open_group(self, group: str, ids: Iterable[bytes]) -> None:

@@ -137,7 +137,7 @@ class Channel(kombu_redis.Channel):
             for id in ids:
                 for key in keys:
                     pipe.execute_command("DQ.GET", key, id)
-                    pipe.execute_command("DQ.DEL", key, "UNRESERVED", id)
+                    pipe.execute_command("DQ.DEL", key, "UNRESERVED", "IDS", 1, id)
             replies = iter(pipe.execute(raise_on_error=False))
         deleted: dict[str, bytes] = {}
         for id in ids:

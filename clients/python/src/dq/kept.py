@@ -17,7 +17,7 @@ EXPECTED_MS = 3_600_000
 STORE = """
 redis.call('DQ.ADD', KEYS[1], ARGV[1], '', 'REPLACE', 'KEEP', ARGV[3])
 local job = redis.call('DQ.POP', KEYS[1], 'ID', ARGV[1])
-return redis.call('DQ.ACK', KEYS[1], 'RESULTS', ARGV[1], job[3], ARGV[2])
+return redis.call('DQ.ACK', KEYS[1], 'RESULTS', 'IDS', 1, ARGV[1], job[3], ARGV[2])[1]
 """
 
 # Adds nothing if there is a job: a done one would be replaced.
