@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import kombu
@@ -216,6 +217,26 @@ def test_without_the_right_to_end_it_the_wait_is_withdrawn_too(server, connect, 
     more, _ = consume(connection, channel, queue_of(channel, "second"))
     publish(channel, 1, "second")
     drain(connection, more, 1)
+
+
+def test_the_queue_of_a_reader_that_died_goes_with_its_binding(server, connect):
+    def declare(name):
+        events = kombu.Exchange("ev", type="topic")
+        kombu.Queue(name, events, routing_key="#", expires=1.0, message_ttl=20.0)(connect().channel()).declare()
+
+    declare("viewer")
+    publisher = connect().channel()
+    kombu.Producer(publisher, kombu.Exchange("ev", type="topic")).publish(1, routing_key="a.b")
+    [[id, *_]] = server.dq("PEEK", "viewer", "READY")
+    assert server.dq("GET", "viewer", id)[b"expires"] < (time.time() + 30) * 1000
+    until(lambda: not server.db.exists("viewer"), "the end of the queue")
+    kombu.Producer(publisher, kombu.Exchange("ev", type="topic")).publish(2, routing_key="a.b")
+    assert server.db.keys("*viewer*") == []
+    assert server.db.smembers("_kombu.binding.ev") == set()
+    declare("first")
+    until(lambda: not server.db.exists("first"), "the end of the queue")
+    declare("second")
+    assert len(server.db.smembers("_kombu.binding.ev")) == 1
 
 
 def test_ids_are_never_words(server, connect):

@@ -6,7 +6,7 @@ Connections, TLS, fanout exchanges by PUBLISH and SUBSCRIBE, the tables of bindi
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from queue import Empty
 from time import monotonic, time
@@ -75,8 +75,6 @@ class Channel(kombu_redis.Channel):
     dead_letters = False
     priority_steps = [0]
     keyprefix_queues = "_kombu.dq.queues"
-    #: Set by kombu 5.6 and newer.
-    _expires: dict[str, int] = {}
 
     from_transport_options = (
         *(option for option in kombu_redis.Channel.from_transport_options if option not in UNUSED),
@@ -89,6 +87,12 @@ class Channel(kombu_redis.Channel):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._no_ack: set[str] = set()
+        #: What x-expires and x-message-ttl say of queues declared here, in ms, 0 where they say nothing.
+        self._limits: dict[str, tuple[int, int]] = {}
+        #: The same of queues that others declared, with their binding, by exchange and queue.
+        self._bound: dict[str, dict[str, tuple[str, int, int]]] = {}
+        self._keep_at = 0.0
+        self._expires: dict[str, int] = {}
         #: When to subscribe, if the server refused it.
         self._subscribe_at = 0.0
         #: What is still to be written to kombu's tables.
@@ -105,7 +109,11 @@ class Channel(kombu_redis.Channel):
         command = ["DQ.ADD", key, jobs.job_id(message), jobs.payload(message), "NEXT"]
         command += ["PRIORITY", self._get_message_priority(message)]
         command += jobs.timing(message, now_ms, int(self.expires_grace * 1000))
-        expires = self._expires.get(queue)
+        expires, ttl = self._limits.get(queue, (0, 0))
+        reader = None if queue in self._limits else self._reader(queue)
+        ttl = reader[1][2] if reader else ttl
+        if ttl and "TTL" not in command[5:]:
+            command += ["TTL", ttl]
         if _publish_batch is not None:
             _publish_batch.add("execute_command", *command)
             if expires:
@@ -119,8 +127,11 @@ class Channel(kombu_redis.Channel):
             wait_ms = max(0, (jobs.instant_ms(message["headers"].get("eta")) or 0) - now_ms)
             raise NotRetried(str(error), message["headers"]["retries"], wait_ms) from error
         if expires:
-            with self.conn_or_acquire() as client:
-                client.pexpire(queue, expires)
+            self.leases.client.pexpire(key, expires)
+        elif reader and reader[1][1] and self.leases.client.pexpire(key, reader[1][1], nx=True):
+            # The queue was not there: it expired, as nobody read it.
+            exchange, (member, *_) = reader
+            self._unbind(exchange, member, queue)
 
     def _put_fanout(self, exchange: str, message: dict[str, Any], routing_key: str, **kwargs: Any) -> None:
         # Workers first: they discard the tasks that they take in the meantime.
@@ -190,7 +201,9 @@ class Channel(kombu_redis.Channel):
             self._declare(write)
         connection = self.client.connection
         self._learn_id(connection)
-        wait_s = timeout or self.connection.brpop_timeout
+        self._keep(queues)
+        expiring = [self._limits[queue][0] / 3000 for queue in queues if self._limits.get(queue, (0, 0))[0]]
+        wait_s = min([timeout or self.connection.brpop_timeout, *expiring])
         options = ["NOACK"] if self._no_ack.issuperset(queues) else ["LEASE", self._lease_ms]
         self._in_poll = connection
         self._brpop_sent_at = monotonic()
@@ -217,9 +230,7 @@ class Channel(kombu_redis.Channel):
 
     def _get(self, queue: str) -> dict[str, Any]:
         reply = self._ask("DQ.POP", self.key(queue), "LEASE", self._lease_ms, "WITHDUE", "WITHTERMS")
-        if queue in self._expires:
-            with self.conn_or_acquire() as client:
-                client.pexpire(queue, self._expires[queue])
+        self._keep([queue])
         if not reply:
             raise Empty()
         return self._message(queue, reply, False)
@@ -359,11 +370,74 @@ class Channel(kombu_redis.Channel):
 
     def _new_queue(self, queue: str, auto_delete: bool = False, **kwargs: Any) -> None:
         super()._new_queue(queue, auto_delete=auto_delete, **kwargs)
+        self._expires.pop(queue, None)  # kombu would keep the bindings for an hour
+        said = kwargs.get("arguments") or {}
+        expires, ttl = (int(said.get(name) or 0) for name in ("x-expires", "x-message-ttl"))
+        if expires or ttl:
+            self._limits[queue] = (expires, ttl)
+            if expires:
+                self._declare(partial(self._make_expiring, queue))
         if not auto_delete:
             self._declare(partial(self._list_queue, queue))
 
-    def _queue_bind(self, *binding: Any) -> None:
-        self._declare(partial(super()._queue_bind, *binding))
+    def _make_expiring(self, queue: str) -> None:
+        """A queue without messages is a key only if it has been made."""
+        self._ask("DQ.CFGSET", self.key(queue))
+        self.leases.client.pexpire(self.key(queue), self._limits[queue][0])
+
+    def _keep(self, queues: Iterable[str]) -> None:
+        """Keeps queues that are read from expiring."""
+        expiring = {queue: self._limits[queue][0] for queue in queues if self._limits.get(queue, (0, 0))[0]}
+        if not expiring or monotonic() < self._keep_at:
+            return
+        self._keep_at = monotonic() + min(expiring.values()) / 4000
+        for queue, expires in expiring.items():
+            if self.leases.client.pexpire(self.key(queue), expires):
+                continue
+            self._declare(partial(self._make_expiring, queue))
+            for exchange, routing_key, arguments in self.state.queue_bindings(queue):
+                _, pattern, _ = self.typeof(exchange).prepare_bind(queue, exchange, routing_key, arguments)
+                self._queue_bind(exchange, routing_key, pattern, queue)
+
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        if queue not in self._limits or self.typeof(exchange).type == "fanout":
+            self._declare(partial(super()._queue_bind, exchange, routing_key, pattern, queue))
+            return
+        self._declare(partial(self._bind_limited, exchange, routing_key, pattern, queue))
+
+    def _bind_limited(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        """Binds a queue with its limits, for those who publish. Bindings of queues that expired go."""
+        self.get_table(exchange)
+        for other, (member, expires, _) in list(self._bound.get(exchange, {}).items()):
+            if expires and not self._ask("EXISTS", self.key(other)):
+                self._unbind(exchange, member, other)
+        with self.conn_or_acquire() as client:
+            client.sadd(self.keyprefix_queue % exchange, self._member(routing_key, pattern, queue))
+
+    def _member(self, routing_key: str, pattern: str, queue: str) -> str:
+        limits = "{}:{}".format(*self._limits[queue])
+        return self.sep.join([routing_key or "", pattern or "", queue, limits])
+
+    def _unbind(self, exchange: str, member: str, queue: str) -> None:
+        with self.conn_or_acquire() as client:
+            client.srem(self.keyprefix_queue % exchange, member)
+            client.delete(queue)
+        self._bound[exchange].pop(queue, None)
+
+    def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
+        bound: dict[str, tuple[str, int, int]] = {}
+        table = []
+        for routing_key, pattern, queue, *limits in super().get_table(exchange):
+            table.append((routing_key, pattern, queue))
+            if limits:
+                member = self.sep.join([routing_key, pattern, queue, *limits])
+                bound[queue] = (member, *map(int, limits[0].split(":")))
+        self._bound[exchange] = bound
+        return table
+
+    def _reader(self, queue: str) -> Optional[tuple[str, tuple[str, int, int]]]:
+        found = ((exchange, bound[queue]) for exchange, bound in self._bound.items() if queue in bound)
+        return next(found, None)
 
     def _list_queue(self, queue: str) -> None:
         with self.conn_or_acquire() as client:
@@ -388,6 +462,9 @@ class Channel(kombu_redis.Channel):
     def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
         super()._delete(queue, *args, **kwargs)
         with self.conn_or_acquire() as client:
+            if queue in self._limits:
+                exchange, routing_key, pattern, *_ = args
+                client.srem(self.keyprefix_queue % exchange, self._member(routing_key, pattern, queue))
             client.srem(self.keyprefix_queues, queue)
 
     def _size(self, queue: str) -> int:
