@@ -43,7 +43,7 @@ const ADD_MANY: Record<'data' | keyof AddOptions, 1> = { data: 1, ...words.ADD }
 export class Adding<T = any> extends Keys {
   readonly codec: Codec<T>;
   readonly hooks: readonly Hooks[];
-  private readonly guard: Guard;
+  protected readonly guard: Guard;
 
   /** client: a URL (ioredis is used if it is installed, else node-redis), or a client of ioredis or node-redis. */
   constructor(client: Client, name: string, options: QueueOptions<T> = {}) {

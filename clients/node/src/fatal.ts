@@ -13,6 +13,10 @@ export function fatal(error: unknown): ConfigurationError | null {
     return isFault ? new ConfigurationError(textOf(error), { cause: error }) : null;
   }
   const text = error.message.replace(/^ERR /, '');
+  if (/^NOPROTO|^unknown command.*HELLO/i.test(text)) {
+    const what = 'the server does not speak RESP3: give its client RESP2 (ioredis: protocol: 2, node-redis: RESP: 2)';
+    return new ConfigurationError(`${what} (${text})`, { cause: error });
+  }
   const found = FATALITIES.find(({ said, isFirst }) => (isFirst ? text.startsWith(said) : text.includes(said)));
   return found ? new ConfigurationError(`${found.what} (${text})`, { cause: error }) : null;
 }

@@ -170,7 +170,7 @@ const number = (name: string, given: Maybe<number>, first: number, last: number)
 const priority = (given: Maybe<number>) => number('PRIORITY', given, -(2 ** 31), 2 ** 31 - 1);
 const cost = (given: Maybe<number>) => number('COST', given, 1, 1_000_000);
 const attempts = (given: Maybe<number>) => number('ATTEMPTS', given, 0, 2 ** 32 - 1);
-const amount = (name: string, given: Maybe<number>) => number(name, given, 0, Number.MAX_SAFE_INTEGER);
+export const amount = (name: string, given: Maybe<number>) => number(name, given, 0, Number.MAX_SAFE_INTEGER);
 /** A duration that is not 0. */
 const some = (name: string, given: Maybe<Duration>) =>
   value(name, isGiven(given) ? toMs(given, name.toLowerCase(), 1) : null);
@@ -216,7 +216,9 @@ function ladder(backoff: Maybe<readonly Duration[]>): Word[] {
 }
 
 function rate(name: string, given: Settings['rate']): Word[] {
-  return given ? [name, given[0], toMs(given[1], name)] : [];
+  if (!given) return [];
+  const [jobs, window] = given;
+  return [name, between(name.toLowerCase(), jobs, 0, 2 ** 32 - 1), toMs(window, `the window of ${name.toLowerCase()}`)];
 }
 
 function chosen<T extends object>(name: string, given: keyof T, all: T): T[keyof T] {

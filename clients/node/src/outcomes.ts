@@ -92,7 +92,7 @@ export class Outcomes<T = any> extends Adding<T> {
     const name = key.toString('latin1');
     const known = this.waits.get(name);
     if (known) return known;
-    const made = new Waits(() => this.driver(), key);
+    const made = new Waits(() => this.driver(), key, this.guard.log);
     this.waits.set(name, made);
     return made;
   }

@@ -228,7 +228,7 @@ export class Queue<T = any> extends Outcomes<T> {
    */
   async get(id: Bytes, options: { prefix?: number } = {}): Promise<JobInfo | null> {
     const { prefix } = takes('get', options, { prefix: 1 });
-    return jobInfo(asMap(await this.one(id, 'DQ.GET', ...words.value('PREFIX', prefix))), this.codec);
+    return jobInfo(asMap(await this.one(id, 'DQ.GET', ...words.amount('PREFIX', prefix))), this.codec);
   }
 
   /**
@@ -245,7 +245,7 @@ export class Queue<T = any> extends Outcomes<T> {
       until,
       prefix,
     } = takes('peek', options, { count: 1, since: 1, until: 1, prefix: 1 });
-    const rest = [...words.instant('FROM', since), ...words.instant('TO', until), ...words.value('PREFIX', prefix)];
+    const rest = [...words.instant('FROM', since), ...words.instant('TO', until), ...words.amount('PREFIX', prefix)];
     const replies = (await this.each('DQ.PEEK', state, ...rest, 'COUNT', most)) as any[][][];
     return replies.flat().map(peeked);
   }
@@ -310,6 +310,14 @@ export class Queue<T = any> extends Outcomes<T> {
     const rest = [...words.value('MATCH', match), ...words.value('COUNT', options.count)];
     const [reply] = (await this.run([['DQ.GROUPS', this.keys[shard]!, cursor, ...rest]])) as [[Buffer, any[][]]];
     return [String(reply[0]), reply[1].map(group)];
+  }
+
+  /**
+   * Ends waits (BPOP, AWAIT, BTOUCH) of connections of this user, by their CLIENT IDs. Returns how many. Safe at any
+   * moment, unlike CLIENT UNBLOCK. In a cluster it goes to the node of the queue's first key.
+   */
+  async unblock(...clientIds: number[]): Promise<number> {
+    return Number((await this.run([['DQ.UNBLOCK', ...clientIds]], this.keys[0]!))[0]);
   }
 
   // --- Settings

@@ -69,14 +69,23 @@ export function stackOf(value: unknown): string {
   return typeof stack === 'string' && stack !== '' ? stack.slice(0, STACK_CHARS) : textOf(value);
 }
 
+const SHOWN_CHARS = 200;
+const SHOWN_DEPTH = 2;
+const SHOWN_PARTS = 10;
+
 /** A value for use in a sentence. */
-export function shown(value: unknown): string {
+export function shown(value: unknown, depth = 0): string {
   hush(value);
   return tried(
     () => {
-      if (typeof value === 'string') return `'${value}'`;
-      if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`;
-      if (value instanceof Date || typeof value !== 'object' || value === null) return String(value);
+      if (typeof value === 'string') return `'${value.slice(0, SHOWN_CHARS)}'`;
+      if (Array.isArray(value)) {
+        if (depth === SHOWN_DEPTH) return '[...]';
+        const parts = value.slice(0, SHOWN_PARTS).map((part) => shown(part, depth + 1));
+        return `[${parts.join(', ')}${value.length > SHOWN_PARTS ? ', ...' : ''}]`;
+      }
+      if (value instanceof Date || typeof value !== 'object' || value === null)
+        return String(value).slice(0, SHOWN_CHARS);
       return `an object of ${(value as object).constructor?.name ?? 'no class'}`;
     },
     () => `a value of type ${typeof value}`,

@@ -3,8 +3,10 @@
 import { Channel } from './channel';
 import { DqError, timeoutError } from './errors';
 import { fatal, isRefusal, mayNot } from './fatal';
+import type { Logger } from './hooks';
 import { ANSWER_MS, WAIT_MS } from './limits';
 import { type Ended, endedOf } from './results';
+import { textOf } from './shown';
 import { Standing, type Subject, type Unblock } from './standing';
 import { toText } from './text';
 import { LONGEST_TIMER_MS, within } from './waiting';
@@ -26,6 +28,7 @@ export class Waits implements Subject {
   constructor(
     driver: () => Promise<Driver>,
     private readonly key: Buffer,
+    private readonly log: Logger,
   ) {
     this.ending = new Channel(driver, key, () => {});
     this.standing = new Standing(new Channel(driver, key, () => {}), this, this.unblock);
@@ -104,7 +107,10 @@ export class Waits implements Subject {
       this.ending.close();
       throw error;
     });
-    if (isServerError(reply)) this.mayUnblock = !mayNot(reply);
+    if (isServerError(reply) && mayNot(reply)) {
+      this.mayUnblock = false;
+      this.log.warn(`dq: the server refuses DQ.UNBLOCK: connections that wait are closed instead (${textOf(reply)})`);
+    }
     return this.mayUnblock ? reply === 1 : null;
   };
 

@@ -111,6 +111,34 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
   });
 }
 
+test('without optional rights it goes on, and says once what it does without', { timeout: 120_000 }, async () => {
+  await grant('library-worker', '+dq.unblock', '+dq.btouch', '+dq.get', '+dq.step');
+  const queue = new Queue(dq.url, 'orders');
+  const client = CLIENTS.ioredis('library-worker');
+  const said = [];
+  const logger = { ...silent, warn: (text) => said.push(text) };
+  let isBegun = false;
+  const slow = async (job) => {
+    isBegun = true;
+    await until(() => said.some((text) => text.includes('DQ.BTOUCH')), 'it says that it does not hear');
+    await job.progress(0.5);
+  };
+  const worker = new Worker(new Queue(client, 'orders'), slow, { concurrency: 2, logger });
+  await queue.add('killer', { id: 'killer', attempts: 2, ttr: 1000 });
+  assert.equal((await queue.pop()).length, 1);
+  await dq.clock.advance(1001);
+  await queue.add('good', { id: 'good' });
+  worker.start();
+  await until(async () => isBegun && (await queue.len()) === 0, 'both are done');
+  await worker.stop();
+  await worker.join();
+  for (const command of ['DQ.BTOUCH', 'DQ.GET', 'DQ.UNBLOCK']) {
+    assert.equal(said.filter((text) => text.includes(`refuses ${command}:`)).length, 1, `${command} in ${said}`);
+  }
+  client.disconnect();
+  await queue.close();
+});
+
 test('without one of them the worker ends at once', { timeout: 120_000 }, async () => {
   await grant('library-worker', '+dq.nack');
   const queue = new Queue(dq.url, 'orders');

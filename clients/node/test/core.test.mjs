@@ -10,7 +10,8 @@ import { verdict } from '../dist/guard.js';
 import { Handlers } from '../dist/handler.js';
 import { Delivery } from '../dist/delivery.js';
 import { jobOf } from '../dist/job.js';
-import { bytesOf, textOf } from '../dist/shown.js';
+import { progressOf } from '../dist/progress.js';
+import { bytesOf, shown, textOf } from '../dist/shown.js';
 import { crc32, slotOf, toBytes, toText } from '../dist/text.js';
 import { exponentialMs, instantToMs, toMs } from '../dist/times.js';
 
@@ -272,6 +273,12 @@ for (const message of [
 
 test('a fault of the program is not waited for', () => assert.ok(fatal(new TypeError('x is not a function'))));
 
+test('a server without RESP3 is not said to lack the module', () => {
+  for (const text of ["ERR unknown command 'HELLO', with args", 'NOPROTO unsupported protocol version']) {
+    assert.match(fatal(new Error(text)).message, /does not speak RESP3/);
+  }
+});
+
 test('handlers by kind', () => {
   const [one, rest] = [handler({ kind: 'one' }), handler()];
   const handlers = new Handlers([one, rest]);
@@ -321,6 +328,19 @@ test('checksums are those of zlib and of the cluster', () => {
   assert.equal(slotOf(Buffer.from('q:{7}')), slotOf(Buffer.from('7')));
   assert.equal(slotOf(Buffer.from('a{}b')), slotOf(Buffer.from('a{}b')));
   assert.notEqual(slotOf(Buffer.from('a{}b')), slotOf(Buffer.from('')));
+});
+
+test('texts are bounded, whatever holds itself', () => {
+  const ring = [];
+  ring.push(ring, ring, 'x'.repeat(10_000));
+  const error = new Error('y'.repeat(10_000), { cause: ring });
+  error.cause = error;
+  for (const value of [ring, error, { ring, error }, 'z'.repeat(10_000)]) {
+    assert.ok(textOf(value).length <= 1024);
+    assert.ok(shown(value).length < 4096);
+  }
+  assert.equal(progressOf(0.5, '\u{1F600}'.repeat(1000)).length, 1024);
+  assert.equal(progressOf(0.5, `x${'\u{1F600}'.repeat(1000)}`).length, 1021);
 });
 
 test('durations are whole milliseconds, rounded up; instants are Dates', () => {

@@ -243,6 +243,36 @@ test('a flow in a sharded queue is in one shard', { timeout: 120_000 }, async ()
   await queue.close();
 });
 
+test('after a job that is gone: the error names it, and says what to do', { timeout: 120_000 }, async () => {
+  for (const shards of [undefined, 3]) {
+    const queue = new Queue(dq.url, shards ? 's' : 'q', { shards });
+    const here = await queue.add(1, { delay: HOUR });
+    await assert.rejects(
+      queue.add(2, { after: ['gone'] }),
+      /^DqError: after names gone, which the queue does not hold/,
+    );
+    const both = [
+      { data: 2, after: [here] },
+      { data: 3, after: ['gone', 'too'] },
+    ];
+    if (!shards)
+      await assert.rejects(queue.addMany(both), /after names gone, too, which .* in one call \(addMany, chain\)/);
+    await queue.close();
+  }
+});
+
+test('a wait is ended by the id of its connection', { timeout: 120_000 }, async () => {
+  const queue = new Queue(dq.url, 'q');
+  const waiting = new ioredis(path());
+  const id = await waiting.client('ID');
+  const wait = waiting.call('DQ.BPOP', 'q', 60);
+  while ((await queue.unblock(id, 2 ** 40)) === 0) await sleep(1);
+  assert.equal(await wait, null);
+  assert.equal(await queue.unblock(id), 0);
+  await waiting.quit();
+  await queue.close();
+});
+
 test('a job that spawns others in a sharded queue finds them', { timeout: 120_000 }, async () => {
   const queue = new Queue(dq.url, 'q', { shards: 5 });
   const worker = new Worker(queue, async (job) => {
