@@ -1,7 +1,6 @@
 package io.github.redisdq;
 
 import java.lang.reflect.Type;
-import java.net.URI;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -34,7 +33,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * with TLS.
      */
     public static DqQueue connect(String url, String name) {
-        return on(JedisConnector.of(URI.create(url)), name);
+        return on(JedisConnector.of(JedisConnector.uri(url)), name);
     }
 
     /** Opens a queue by a connector, which several queues may share. */

@@ -2,6 +2,7 @@ package io.github.redisdq;
 
 import java.io.IOException;
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -34,6 +35,7 @@ import redis.clients.jedis.util.JedisURIHelper;
 public final class JedisConnector implements Connector {
     private static final int MOST_REDIRECTIONS = 5;
     private static final int AT_A_TIME = 1000;
+    private static final String ENCODED = "write redis://user:password@host:6379/0, with %XX for special characters";
 
     private final ConnectionProvider provider;
     private final JedisClientConfig config;
@@ -53,17 +55,35 @@ public final class JedisConnector implements Connector {
 
     /** A single server at {@code redis://user:password@host:6379/0}, or {@code rediss://} with TLS. */
     public static JedisConnector of(URI uri) {
+        if (uri.getHost() == null) {
+            throw new IllegalArgumentException("url: no host is in it; " + ENCODED);
+        }
         DefaultJedisClientConfig.Builder builder = DefaultJedisClientConfig.builder()
-                .protocol(RedisProtocol.RESP2)
                 .user(JedisURIHelper.getUser(uri))
                 .password(JedisURIHelper.getPassword(uri))
-                .database(JedisURIHelper.getDBIndex(uri));
+                .database(database(uri));
         if (JedisURIHelper.isRedisSSLScheme(uri)) {
             builder.sslOptions(SslOptions.defaults());
         }
-        JedisClientConfig config = builder.build();
         int port = uri.getPort() < 0 ? Protocol.DEFAULT_PORT : uri.getPort();
-        return of(new HostAndPort(uri.getHost(), port), config);
+        return of(new HostAndPort(uri.getHost(), port), builder.build());
+    }
+
+    /** The URL read; what is wrong in it is told without it, for a password is in it. */
+    static URI uri(String url) {
+        try {
+            return new URI(url);
+        } catch (URISyntaxException error) {
+            throw new IllegalArgumentException("url: " + error.getReason() + " at index " + error.getIndex() + "; " + ENCODED);
+        }
+    }
+
+    private static int database(URI uri) {
+        try {
+            return JedisURIHelper.getDBIndex(uri);
+        } catch (NumberFormatException error) { // which quotes what may be a password
+            throw new IllegalArgumentException("url: the database is not a number; " + ENCODED);
+        }
     }
 
     /** A single server. */
@@ -92,15 +112,22 @@ public final class JedisConnector implements Connector {
                 key -> List.of(provider, JedisClusterCRC16.getSlot(key)));
     }
 
-    /** RESP2, in which the server never sends unasked, and maps are lists. */
+    /** RESP2, in which the server never sends unasked, and maps are lists; without HELLO, which some servers do not know. */
     private static JedisClientConfig resp2(JedisClientConfig config) {
-        if (config.getRedisProtocol() == RedisProtocol.RESP2) {
-            return config; // Jedis before 6 cannot copy one
+        DefaultJedisClientConfig.Builder builder;
+        try {
+            builder = DefaultJedisClientConfig.builder().from(config);
+        } catch (NoSuchMethodError before6) {
+            if (config.getRedisProtocol() == RedisProtocol.RESP3) {
+                throw before6;
+            }
+            return config;
         }
-        return DefaultJedisClientConfig.builder()
-                .from(config)
-                .protocol(RedisProtocol.RESP2)
-                .build();
+        try {
+            return builder.serverDefaultProtocol().build();
+        } catch (NoSuchMethodError before8) {
+            return builder.protocol(null).build();
+        }
     }
 
     @Override

@@ -1,7 +1,12 @@
 package io.github.redisdq;
 
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.net.URI;
 import java.time.Duration;
 import java.util.Collections;
@@ -16,6 +21,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.JedisClientConfig;
+import redis.clients.jedis.RedisProtocol;
 
 /** A fetch that waits holds a place: here for longer than a test may take. Of two handlers one is busy. */
 @ExtendWith(DqExtension.class)
@@ -54,6 +63,44 @@ class LinksTest {
         Words said = new Words(words.split(" ")[0]);
         List.of(words.split(" ")).stream().skip(1).forEach(said::add);
         return admin.call(Collections.singletonList(said.all()), null).get(0) instanceof byte[] text ? Bytes.text(text) : "";
+    }
+
+    @Test
+    void noTextShowsThePasswordOfAUrl() throws Exception {
+        for (String url : List.of(
+                "redis://:se cret@h", "redis://:1/secret@h", "redis://u:secret^@h", "redis://u:1/secret@h", "redis://:[secret@h")) {
+            Exception error = assertThrows(IllegalArgumentException.class, () -> DqQueue.connect(url, "q"));
+            StringWriter trace = new StringWriter();
+            error.printStackTrace(new PrintWriter(trace));
+            assertTrue(!trace.toString().contains("cret"), trace.toString());
+        }
+        JedisConnector connector = JedisConnector.of(URI.create(server.url().replace("//", "//:secret@")));
+        DqQueue queue = DqQueue.on(connector, "q");
+        Exception error = assertThrows(ServerException.class, () -> queue.add(1));
+        try (queue; Worker worker = worker(queue)) {
+            for (Object each : List.of(queue, worker, connector, connector.place(new byte[0]), error)) {
+                assertTrue(!String.valueOf(each).contains("secret"), String.valueOf(each));
+            }
+        }
+    }
+
+    /** HELLO is unknown to some servers and proxies. */
+    @Test
+    void noConnectionAsksForAProtocol() throws Exception {
+        tell("CONFIG RESETSTAT");
+        for (JedisClientConfig config : List.of(
+                DefaultJedisClientConfig.builder().build(),
+                DefaultJedisClientConfig.builder().protocol(RedisProtocol.RESP2).build(),
+                DefaultJedisClientConfig.builder().protocol(RedisProtocol.RESP3).build())) {
+            HostAndPort address = new HostAndPort("127.0.0.1", URI.create(server.url()).getPort());
+            try (DqQueue queue = DqQueue.on(JedisConnector.of(address, config), "q"); Worker worker = worker(queue)) {
+                begun.clear();
+                worker.start();
+                queue.add("x");
+                until(() -> !begun.isEmpty());
+            }
+        }
+        assertTrue(!tell("INFO commandstats").contains("cmdstat_hello"));
     }
 
     private Worker worker(DqQueue... queues) {
