@@ -328,6 +328,16 @@ def test_the_dead_of_one_instant_are_all_taken_once(server, program, monkeypatch
         assert [id for id, *_ in deaths.take(channel, "celery")] == [b"late"]
 
 
+def test_the_dead_are_all_taken_where_one_reply_cannot_hold_them(server, program):
+    app = program()
+    for id in ("a", "b", "c"):
+        server.dq("ADD", "celery", id, bytes(9 << 20))
+        [_, _, token, *_] = server.dq("POP", "celery")
+        server.dq("NACK", "celery", id, "TOKEN", token, "FATAL")
+    with app.app.connection_for_read() as connection:
+        assert [id for id, *_ in deaths.take(connection.default_channel, "celery")] == [b"a", b"b", b"c"]
+
+
 def test_a_revoke_where_plain_content_is_disabled(server, program):
     """Celery disables plain content for signed messages, for example."""
     app = program()

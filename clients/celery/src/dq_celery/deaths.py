@@ -54,14 +54,18 @@ def _watch(consumer: Any, wait_s: float) -> None:
 
 def record(app: Any, channel: Any) -> None:
     for queue in tuple(app.amqp.queues.consume_from):
-        for id, text, attempts in take(channel, queue):
-            reason = jobs.field(channel.show(queue, id), b"reason") or b""
+        for id, attempts in take(channel, queue):
+            dead = channel.show(queue, id)
+            text = jobs.field(dead, b"payload")
+            if text is None:  # it was deleted since
+                continue
+            reason = jobs.field(dead, b"reason") or b""
             deliveries = "1 delivery" if attempts == 1 else f"{attempts} deliveries"
             results.failed(channel, text, f"dead after {deliveries}: {reason.decode(errors='replace')}")
 
 
-def take(channel: Any, queue: str) -> Iterator[tuple[bytes, bytes, int]]:
-    """Dead jobs that no worker has recorded yet: id, payload and attempts."""
+def take(channel: Any, queue: str) -> Iterator[tuple[bytes, int]]:
+    """Dead jobs that no worker has recorded yet: id and attempts."""
     client, told = channel.leases.client, channel.key(f"{KEY}.{queue}")
     since = int(time() * 1000) - OLDEST_MS
     for _member, latest_ms in client.zrange(told, -1, -1, withscores=True):
@@ -69,10 +73,10 @@ def take(channel: Any, queue: str) -> Iterator[tuple[bytes, bytes, int]]:
     client.zremrangebyscore(told, "-inf", f"({since}")
     count = PAGE
     while True:
-        page = channel.peek(queue, "DEAD", "FROM", since, "COUNT", count)
-        for id, text, at_ms, attempts, _priority in page:
+        page = channel.peek(queue, "DEAD", "FROM", since, "COUNT", count, "PREFIX", 0)
+        for id, _text, at_ms, attempts, *_ in page:
             if client.zadd(told, {b"%b@%d" % (id, at_ms): at_ms}, nx=True):
-                yield id, text, attempts
+                yield id, attempts
         if len(page) < count:
             return
         # More jobs than a page holds may have died at one instant.

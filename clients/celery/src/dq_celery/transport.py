@@ -196,9 +196,7 @@ class Channel(kombu_redis.Channel):
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
-        undeclared, self._undeclared = self._undeclared, []
-        for write in undeclared:
-            self._declare(write)
+        self._declare_late()
         connection = self.client.connection
         self._learn_id(connection)
         self._keep(queues)
@@ -264,7 +262,7 @@ class Channel(kombu_redis.Channel):
     def _reason(self, queue: str, id: bytes) -> bytes:
         """Why the job's last delivery ended. Without the right to ask, the worker goes on without it."""
         try:
-            return jobs.field(self.show(queue, id), b"reason") or b""
+            return jobs.field(self.show(queue, id, "PREFIX", 0), b"reason") or b""
         except exceptions.NoPermissionError as error:
             self._say_missing("retries that the server refused are not counted", error)
             return b""
@@ -380,6 +378,15 @@ class Channel(kombu_redis.Channel):
         if not auto_delete:
             self._declare(partial(self._list_queue, queue))
 
+    def _declare_late(self) -> None:
+        undeclared, self._undeclared = self._undeclared, []
+        for write in undeclared:
+            self._declare(write)
+
+    def maybe_refresh_binding_expiry(self) -> None:
+        """kombu 5.7 calls this every second, also where nothing but broadcasts is read."""
+        self._declare_late()
+
     def _make_expiring(self, queue: str) -> None:
         """A queue without messages is a key only if it has been made."""
         self._ask("DQ.CFGSET", self.key(queue))
@@ -480,8 +487,8 @@ class Channel(kombu_redis.Channel):
     def peek(self, queue: str, *what: Any) -> list[list[Any]]:
         return self._ask("DQ.PEEK", self.key(queue), *what)
 
-    def show(self, queue: str, id: bytes) -> Any:
-        return self._ask("DQ.GET", self.key(queue), id, "PREFIX", 0)
+    def show(self, queue: str, id: bytes, *options: Any) -> Any:
+        return self._ask("DQ.GET", self.key(queue), id, *options)
 
     # --- Helpers
 
