@@ -188,8 +188,8 @@ def ids_that_read_as_words_are_ids(world):
         said = asking.ask("call", "refused", queue="q", method=method, args={"id": "*", **args})["error"]
         assert "*" in said, said
     left = [id for id in WORDS if id not in ("UNRESERVED", "NX", "FATAL", "TOKEN")]
-    world.worker(concurrency=4)
     assert call("reschedule", ids=left, delay=0) == len(left)
+    world.worker(concurrency=4)
     world.done(*left)
     for id in left:
         assert call("wait", id=id, timeout=10_000) == id

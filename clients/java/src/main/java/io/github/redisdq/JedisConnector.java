@@ -245,15 +245,21 @@ public final class JedisConnector implements Connector {
         } catch (JedisAskDataException ask) {
             return new Redirected(ask.getMessage(), ask.getTargetNode(), true);
         } catch (JedisDataException error) {
-            return new ServerException(error.getMessage());
+            return said(error);
         }
+    }
+
+    /** To a client without password the server refuses long commands as breaches of the protocol. */
+    private static ServerException said(JedisDataException error) {
+        String text = String.valueOf(error.getMessage());
+        return new ServerException(text.contains("Protocol error: unauthenticated") ? "NOAUTH Authentication required." : text);
     }
 
     /** Turns an error of connecting into the server's own, such as a wrong password, or the network's. */
     private static DqException unreachable(JedisException error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
             if (each instanceof JedisDataException said) {
-                return new ServerException(said.getMessage());
+                return said(said);
             }
         }
         return new DqException(String.valueOf(error.getMessage()), error);
