@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import redis
 from redis.backoff import NoBackoff
 from redis.credentials import UsernamePasswordCredentialProvider
-from redis.exceptions import ConnectionError
+from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
 from ._core import ANSWER_S
+from ._trouble import lacks_resp3
 
 Client = Union[redis.Redis, redis.RedisCluster]
 
@@ -41,3 +42,14 @@ def of_url(url: str, library: Any = redis, retry: Any = Retry, **options: Any) -
 def is_crowded(error: Exception) -> bool:
     """All connections of the client's pool are in use. Nothing was sent."""
     return isinstance(error, ConnectionError) and "too many connections" in str(error).lower()
+
+
+def speaks_less(queue: Any, error: RedisError, client: Any, made: Callable[..., Any]) -> bool:
+    """Whether a client of the queue's own, which speaks RESP2 only, takes the place of one that the server refused."""
+    if queue._url is None or not lacks_resp3(error):
+        return False
+    if client.connection_pool.connection_kwargs.get("protocol") == 2:
+        return False
+    if queue.client is client:
+        queue.client = made(queue._url, protocol=2)
+    return True

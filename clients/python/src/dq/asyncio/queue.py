@@ -13,13 +13,13 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError
 from .. import _arguments as words
 from .. import _guard
 from .._arguments import Bytes
-from .._client import FREE_S, is_crowded
+from .._client import FREE_S, is_crowded, speaks_less
 from .._commands import Commands
 from .._delivery import Command
 from .._many import Grouped
 from .._options import near_misses
 from .._outcomes import until
-from .._trouble import lacks_resp3, refused
+from .._trouble import refused
 from .._waits import KEEP_S
 from ..codec import Codec, id_from
 from ..errors import UnknownJob
@@ -86,24 +86,14 @@ class Queue(Commands):
                     replies = await self._pipelined(commands, is_atomic)
                 return combine(grouped.replies(replies) if grouped else replies)
             except ResponseError as error:
-                if not self._speaks_less(error, client):
+                if not speaks_less(self, error, client, of_url):
                     raise await self._refused(error, commands) from None
             except ConnectionError as error:
-                if self._speaks_less(error, client):
+                if speaks_less(self, error, client, of_url):
                     continue
                 if not is_crowded(error):
                     raise
                 await asyncio.sleep(FREE_S)
-
-    def _speaks_less(self, error: RedisError, client: Any) -> bool:
-        """Whether a client of our own, which speaks RESP2 only, takes the place of one that the server refused."""
-        if self._url is None or not lacks_resp3(error):
-            return False
-        if client.connection_pool.connection_kwargs.get("protocol") == 2:
-            return False
-        if self.client is client:
-            self.client = of_url(self._url, protocol=2)
-        return True
 
     async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
         """The exception for a server's error; if AFTER names what is not there, with the ids of that."""

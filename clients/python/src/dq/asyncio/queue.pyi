@@ -43,10 +43,10 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 from redis.exceptions import ConnectionError, RedisError, ResponseError
-from .._client import FREE_S, is_crowded
+from .._client import FREE_S, is_crowded, speaks_less
 from .._commands import Commands
 from .._outcomes import until
-from .._trouble import lacks_resp3, refused
+from .._trouble import refused
 from .._waits import KEEP_S
 from ..codec import Codec, id_from
 from ..errors import UnknownJob
@@ -66,8 +66,6 @@ class Queue:
     def __init__(self, client: Union[str, Client], name: str, *, shards: int=0, codec: Optional[Codec]=None, hooks: Sequence[Hooks]=()) -> None:
         ...
     def __repr__(self) -> str:
-        ...
-    def _speaks_less(self, error: RedisError, client: Any) -> bool:
         ...
     async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
         ...
