@@ -6,8 +6,7 @@ Connections, TLS, fanout exchanges by PUBLISH and SUBSCRIBE, the tables of bindi
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from queue import Empty
 from time import monotonic, time
 from typing import Any, Optional
@@ -19,17 +18,15 @@ from kombu.utils.encoding import bytes_to_str
 from redis import exceptions
 
 from . import control, jobs, retries, worker
-from .errors import NotRetried, is_full, translate
+from .errors import NotRetried, translate
 from .leases import Delivery, Leases
 from .qos import QoS
+from .queues import Queues
 from .sentinel import SentinelConnections, is_sentinel
+from .waits import ANSWER_S, Waits
 
 logger = get_logger("dq_celery")
 
-#: How often a wait is asked to end.
-UNBLOCK_AGAIN_S = 0.05
-#: How long the end of a wait, or a reply to the thread that renews leases, may take.
-ANSWER_S = 5
 #: How many tasks one command looks at, when a revoke looks at all of them.
 SCANNED = 500
 #: Options of kombu's transport that have no meaning here, as the server keeps what is not acknowledged.
@@ -63,7 +60,7 @@ class Poller(kombu_redis.MultiChannelPoller):
         """Does nothing: no reply is ever left unread."""
 
 
-class Channel(kombu_redis.Channel):
+class Channel(Waits, Queues):
     QoS = QoS
 
     #: The lease in seconds, if the queue has no TTR. It is renewed while the worker lives, so it need not last as long
@@ -87,18 +84,7 @@ class Channel(kombu_redis.Channel):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._no_ack: set[str] = set()
-        #: What x-expires and x-message-ttl say of queues declared here, in ms, 0 where they say nothing.
-        self._limits: dict[str, tuple[int, int]] = {}
-        #: The same of queues that others declared, with their binding, by exchange and queue.
-        self._bound: dict[str, dict[str, tuple[str, int, int]]] = {}
-        self._keep_at = 0.0
         self._expires: dict[str, int] = {}
-        #: When to subscribe, if the server refused it.
-        self._subscribe_at = 0.0
-        #: What is still to be written to kombu's tables.
-        self._undeclared: list[Callable[[], Any]] = []
-        #: The waiting connection's socket and its client id.
-        self._waiting: tuple[Any, Optional[int]] = (None, None)
         super().__init__(*args, **kwargs)
         self.leases: Leases = self.connection.leases_of(self)
 
@@ -272,207 +258,12 @@ class Channel(kombu_redis.Channel):
         logger.error("job %s cannot be read as a message, and is kept as dead: %r", tag, error)
         self.leases.nack(tag, "FATAL", "REASON", f"unreadable: {error!r}")
 
-    # --- Waiting
-
-    def _subscribe(self) -> None:
-        if monotonic() >= self._subscribe_at:
-            super()._subscribe()
-
-    def _receive(self) -> Any:
-        try:
-            return super()._receive()
-        except exceptions.ResponseError as error:
-            if not is_full(error):
-                raise
-            logger.warning("remote control waits, as the server's memory is full: %s", error)
-            self._in_listen, self._subscribe_at = False, monotonic() + ANSWER_S
-            return None
-
-    def _learn_id(self, connection: Any) -> None:
-        if self._waiting[0] is connection._sock and self._waiting[0] is not None:
-            return
-        try:
-            connection.send_command("CLIENT", "ID")
-            id = connection.read_response()
-        except exceptions.NoPermissionError:
-            id = None
-        self._waiting = (connection._sock, id)
-
-    def _read_reply(self) -> Any:
-        connection = self.client.connection
-        try:
-            return self.client.parse_response(connection, "DQ.BPOP")
-        except self.connection_errors:
-            connection.disconnect()
-            raise
-        except exceptions.ResponseError as error:
-            told = translate(error, " ".join(self.active_queues))
-            connection.disconnect()
-            raise told from error
-        finally:
-            self._in_poll = None
-
-    def _withdraw(self) -> None:
-        """Ends the wait, as the queues to wait for change. A job that comes meanwhile returns to its place in line."""
-        connection = self._in_poll
-        if not connection:
-            return
-        try:
-            self._unblock(connection)
-            reply = self._read_reply()
-        except (*self.connection_errors, exceptions.ResponseError) as error:
-            if isinstance(error, exceptions.NoPermissionError):
-                self._say_missing("waits are ended by closing their connections", error)
-            # A job in a reply that was lost comes again when its lease ends.
-            connection.disconnect()
-            self._in_poll = None
-            return
-        if reply:
-            self._return(reply)
-
-    def _unblock(self, connection: Any) -> None:
-        """Has the server end the wait. It holds the wait back while writes are paused; then it is asked again."""
-        if self._waiting[1] is None:
-            raise exceptions.ConnectionError("CLIENT ID is not permitted")
-        client = redis.Redis(connection_pool=self.leases.client.connection_pool, single_connection_client=True)
-        try:
-            # After a failover the number is that of another client, on another server.
-            if client.connection._sock.getpeername() != connection._sock.getpeername():
-                raise exceptions.ConnectionError("the wait is on another server")
-            end_by = monotonic() + ANSWER_S
-            while monotonic() < end_by:
-                client.execute_command("DQ.UNBLOCK", self._waiting[1])
-                if connection.can_read(timeout=UNBLOCK_AGAIN_S):
-                    return
-        finally:
-            client.close()
-        raise exceptions.ConnectionError("no answer")
-
-    def _say_missing(self, what: str, error: Exception) -> None:
-        """Says once that a right is missing."""
-        if what not in self.connection.missing:
-            self.connection.missing.add(what)
-            logger.warning("%s: %s", what, error)
-
-    def _return(self, reply: list[Any]) -> None:
-        key, id, _text, token, *_ = reply
-        if token is not None:
-            self.leases.nack_delivery(Delivery(bytes_to_str(key), id, token), "SILENT")
-
     def close(self) -> None:
         if self.connection is not None:
             self._withdraw()
         super().close()
 
     # --- Queues
-
-    def _new_queue(self, queue: str, auto_delete: bool = False, **kwargs: Any) -> None:
-        super()._new_queue(queue, auto_delete=auto_delete, **kwargs)
-        self._expires.pop(queue, None)  # kombu would keep the bindings for an hour
-        said = kwargs.get("arguments") or {}
-        expires, ttl = (int(said.get(name) or 0) for name in ("x-expires", "x-message-ttl"))
-        if expires or ttl:
-            self._limits[queue] = (expires, ttl)
-            if expires:
-                self._declare(partial(self._make_expiring, queue))
-        if not auto_delete:
-            self._declare(partial(self._list_queue, queue))
-
-    def _declare_late(self) -> None:
-        undeclared, self._undeclared = self._undeclared, []
-        for write in undeclared:
-            self._declare(write)
-
-    def maybe_refresh_binding_expiry(self) -> None:
-        """kombu 5.7 calls this every second, also where nothing but broadcasts is read."""
-        self._declare_late()
-
-    def _make_expiring(self, queue: str) -> None:
-        """A queue without messages is a key only if it has been made."""
-        self._ask("DQ.CFGSET", self.key(queue))
-        self.leases.client.pexpire(self.key(queue), self._limits[queue][0])
-
-    def _keep(self, queues: Iterable[str]) -> None:
-        """Keeps queues that are read from expiring."""
-        expiring = {queue: self._limits[queue][0] for queue in queues if self._limits.get(queue, (0, 0))[0]}
-        if not expiring or monotonic() < self._keep_at:
-            return
-        self._keep_at = monotonic() + min(expiring.values()) / 4000
-        for queue, expires in expiring.items():
-            if self.leases.client.pexpire(self.key(queue), expires):
-                continue
-            self._declare(partial(self._make_expiring, queue))
-            for exchange, routing_key, arguments in self.state.queue_bindings(queue):
-                _, pattern, _ = self.typeof(exchange).prepare_bind(queue, exchange, routing_key, arguments)
-                self._queue_bind(exchange, routing_key, pattern, queue)
-
-    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
-        if queue not in self._limits or self.typeof(exchange).type == "fanout":
-            self._declare(partial(super()._queue_bind, exchange, routing_key, pattern, queue))
-            return
-        self._declare(partial(self._bind_limited, exchange, routing_key, pattern, queue))
-
-    def _bind_limited(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
-        """Binds a queue with its limits, for those who publish. Bindings of queues that expired go."""
-        self.get_table(exchange)
-        for other, (member, expires, _) in list(self._bound.get(exchange, {}).items()):
-            if expires and not self._ask("EXISTS", self.key(other)):
-                self._unbind(exchange, member, other)
-        with self.conn_or_acquire() as client:
-            client.sadd(self.keyprefix_queue % exchange, self._member(routing_key, pattern, queue))
-
-    def _member(self, routing_key: str, pattern: str, queue: str) -> str:
-        limits = "{}:{}".format(*self._limits[queue])
-        return self.sep.join([routing_key or "", pattern or "", queue, limits])
-
-    def _unbind(self, exchange: str, member: str, queue: str) -> None:
-        with self.conn_or_acquire() as client:
-            client.srem(self.keyprefix_queue % exchange, member)
-            client.delete(queue)
-        self._bound[exchange].pop(queue, None)
-
-    def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
-        bound: dict[str, tuple[str, int, int]] = {}
-        table = []
-        for routing_key, pattern, queue, *limits in super().get_table(exchange):
-            table.append((routing_key, pattern, queue))
-            if limits:
-                member = self.sep.join([routing_key, pattern, queue, *limits])
-                bound[queue] = (member, *map(int, limits[0].split(":")))
-        self._bound[exchange] = bound
-        return table
-
-    def _reader(self, queue: str) -> Optional[tuple[str, tuple[str, int, int]]]:
-        found = ((exchange, bound[queue]) for exchange, bound in self._bound.items() if queue in bound)
-        return next(found, None)
-
-    def _list_queue(self, queue: str) -> None:
-        with self.conn_or_acquire() as client:
-            client.sadd(self.keyprefix_queues, queue)
-
-    def _declare(self, write: Callable[[], Any]) -> None:
-        """Writes to kombu's tables. A worker does so later if the server's memory is full: it has tasks to end."""
-        try:
-            write()
-        except exceptions.ResponseError as error:
-            if not is_full(error):
-                raise
-            if not self._undeclared:
-                logger.warning("queues are declared later, as the server's memory is full: %s", error)
-            self._undeclared.append(write)
-
-    def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
-        if if_empty and self._ask("DQ.LEN", self.key(queue)):
-            return
-        super().queue_delete(queue, if_unused=if_unused, **kwargs)
-
-    def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
-        super()._delete(queue, *args, **kwargs)
-        with self.conn_or_acquire() as client:
-            if queue in self._limits:
-                exchange, routing_key, pattern, *_ = args
-                client.srem(self.keyprefix_queue % exchange, self._member(routing_key, pattern, queue))
-            client.srem(self.keyprefix_queues, queue)
 
     def _size(self, queue: str) -> int:
         return self._ask("DQ.LEN", self.key(queue), "READY")
