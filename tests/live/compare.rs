@@ -130,6 +130,7 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
         ),
         ("id", text(&job.id)),
         ("payload", text(&job.payload)),
+        ("payload-bytes", job.payload.len().to_string()),
         ("state", job.state(now_ms * 1000).name().to_owned()),
         ("priority", job.priority.to_string()),
         ("due", due),
