@@ -6,6 +6,7 @@ var fatalities = []fatality{
 	{"NOPERM", false, "the server's ACL denies this user what a worker needs: permit the queue's keys and the dq.* commands"},
 	{"without any password configured", false, "the server has no password for this user: take it out of the URL"},
 	{"NOAUTH", false, "the server requires a password, and none was given: set it in the URL, redis://user:password@host"},
+	{"unauthenticated", false, "the server requires a password, and none was given: set it in the URL, redis://user:password@host"},
 	{"WRONGPASS", false, "the server refuses user name or password: set the right ones in the URL, redis://user:password@host"},
 	{"unknown command", false, "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"},
 	{"WRONGTYPE", true, "a queue's key holds a value of another type: choose another name for the queue, or delete that key"},

@@ -97,17 +97,31 @@ func (w *Worker) accept(l *link, found []*delivery, claim int) {
 		default:
 			w.backlog = append(w.backlog, d)
 		}
-		w.inHand++
 	}
+	w.inHand += len(found)
 	w.startMore()
 	w.room.Broadcast()
 	w.mu.Unlock()
 	for _, d := range suspects {
 		go w.lookUp(d)
 	}
+	if len(back) == 0 {
+		return
+	}
 	for _, d := range back {
 		w.refuse(d)
 	}
+	w.mu.Lock()
+	w.putDown(len(back))
+	w.mu.Unlock()
+}
+
+// putDown takes jobs out of hand whose ends are about to be sent: a job that runs alone waits for that. It is called
+// with mu.
+func (w *Worker) putDown(count int) {
+	w.inHand -= count
+	w.startMore()
+	w.room.Broadcast()
 }
 
 // refuse ends a delivery whose handler never begins.
@@ -168,8 +182,12 @@ func (w *Worker) lookUp(d *delivery) {
 		w.killer = d
 		go w.warn("dq: a job may have ended its workers: its last attempt runs alone", "job", d.id, "queue", d.queue)
 	default: // it would be lost along with the other one
-		w.inHand--
-		go d.link.giveBack(d, returned(d))
+		go func() {
+			d.link.giveBack(d, returned(d))
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.putDown(1)
+		}()
 	}
 	w.startMore()
 	w.room.Broadcast()
@@ -178,7 +196,7 @@ func (w *Worker) lookUp(d *delivery) {
 // runAlone begins the killer once nothing else is in hand, and the server knows the ends of all others. It is called
 // with mu.
 func (w *Worker) runAlone() {
-	isBusy := w.claimed > 0 || len(w.suspects) > 0
+	isBusy := w.claimed > 0 || w.inHand > 1
 	for _, l := range w.links {
 		l.recall()
 		isBusy = isBusy || l.isTelling()

@@ -18,6 +18,11 @@ export const FATALITIES: readonly { said: string; isFirst: boolean; what: string
     what: 'the server requires a password, and none was given: set it in the URL, redis://user:password@host',
   },
   {
+    said: 'unauthenticated',
+    isFirst: false,
+    what: 'the server requires a password, and none was given: set it in the URL, redis://user:password@host',
+  },
+  {
     said: 'WRONGPASS',
     isFirst: false,
     what: 'the server refuses user name or password: set the right ones in the URL, redis://user:password@host',

@@ -318,7 +318,7 @@ test('what a delivery costs is said afterwards', { timeout: 120_000 }, async () 
   await queue.cfgset({ rate: [10, 60_000] });
   await queue.addMany([{ data: 1 }, { data: 2 }]);
   const work = async (job) => {
-    await assert.rejects(job.setCost('many'), /a cost is a whole number, not/);
+    await assert.rejects(job.setCost('many'), /cost must be a whole number, not/);
     await job.setCost(10);
   };
   assert.deepEqual([await drained(work, { concurrency: 1 }), await drained(work)], [1, 0]);

@@ -89,7 +89,9 @@ export class InlineQueue<T = any> extends Queue<T> implements Desk {
       case 'DQ.GET':
         return this.shown(this.entries.get(nameOf(id!)));
       case 'DQ.DEL':
-        return Number(this.entries.delete(nameOf(id!)));
+        // [UNRESERVED] IDS n id ...: nothing is reserved here.
+        return words.slice(words.indexOf('IDS') + 2).filter((each) => this.entries.delete(nameOf(each as Buffer)))
+          .length;
       case 'DQ.SIGNAL':
         return this.give(this.entries.get(nameOf(id!)), String(rest[0]), rest[1] ?? Buffer.alloc(0));
       default:

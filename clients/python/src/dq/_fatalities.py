@@ -20,6 +20,11 @@ FATALITIES = (
         "the server requires a password, and none was given: set it in the URL, redis://user:password@host",
     ),
     (
+        "unauthenticated",
+        False,
+        "the server requires a password, and none was given: set it in the URL, redis://user:password@host",
+    ),
+    (
         "WRONGPASS",
         False,
         "the server refuses user name or password: set the right ones in the URL, redis://user:password@host",

@@ -20,6 +20,10 @@ record Fatality(String said, boolean isFirst, String what) {
                     false,
                     "the server requires a password, and none was given: set it in the URL, redis://user:password@host"),
             new Fatality(
+                    "unauthenticated",
+                    false,
+                    "the server requires a password, and none was given: set it in the URL, redis://user:password@host"),
+            new Fatality(
                     "WRONGPASS",
                     false,
                     "the server refuses user name or password: set the right ones in the URL, redis://user:password@host"),
