@@ -60,7 +60,7 @@ func resp2() {
 			equal(job[n+1], "delayed")
 		}
 	}
-	equal(len(job), 74)
+	equal(len(job), 76)
 	empty(db, "resp2")
 }
 
