@@ -1,5 +1,6 @@
-//! Which file uses which: an edge (arrow) for each path in the code that begins with `crate::`, `super::` or the name
-//! of a child module. Comments, strings and tests are ignored.
+//! Which file of a Rust crate uses which: an edge (arrow) for each path in the code that begins with `crate::`,
+//! `super::`, or the name of a child module or of something imported. Re-exports are followed to what they give out, and
+//! are no use themselves. Comments, strings and tests are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +10,9 @@ const FLOORS: [&str; 4] = ["storage", "queue", "server", "commands"];
 
 /// A module's path from the crate's root: `server/key`; empty for the root itself.
 type Module = String;
+
+/// From the crate's root on.
+type Steps = Vec<String>;
 
 pub struct House {
     sources: BTreeMap<Module, String>,
@@ -20,14 +24,20 @@ pub type Arrows = BTreeSet<(Module, Module)>;
 impl House {
     /// `(path below src, text)` of each file.
     pub fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut sources = BTreeMap::new();
+        let (mut sources, mut tests) = (BTreeMap::new(), Vec::new());
         for (path, text) in files {
             let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
-            let is_test = module.split('/').any(|part| part == "tests");
-            if !is_test {
-                let module = if module == "lib" { "" } else { module };
-                sources.insert(module.to_owned(), without_tests(&plain(&text)));
-            }
+            let module = if module == "lib" { "" } else { module };
+            let (code, named) = without_tests(&plain(&text));
+            tests.extend(named.into_iter().map(|name| child(module, &name)));
+            sources.insert(module.to_owned(), code);
+        }
+        let is_test = |module: &str| module.split('/').any(|part| part == "tests");
+        let is_of = |module: &str, test: &str| module == test || is_below(module, test);
+        sources.retain(|at, _| !is_test(at) && !tests.iter().any(|test| is_of(at, test)));
+        if !sources.contains_key("") {
+            let main = sources.remove("main").unwrap_or_default();
+            sources.insert(Module::new(), main);
         }
         House { sources }
     }
@@ -47,89 +57,112 @@ impl House {
         lines
     }
 
+    /// Between rooms.
     pub fn arrows(&self) -> Arrows {
         let mut arrows = Arrows::new();
-        for (module, source) in &self.sources {
-            for path in self.paths(module, source) {
-                let (from, to) = (room(module), room(&self.resolve(&path)));
-                // A floor's re-exports of its own files are followed, and are no arrows themselves.
-                let gives_out = FLOORS.contains(&&*from) && floor(&to) == from;
-                if from != to && !(gives_out && source.contains("pub use")) {
-                    arrows.insert((from, to));
+        for (from, to) in self.uses() {
+            let (from, to) = (room(&from), room(&to));
+            // What a floor has of its own files is no arrow of the floor's.
+            let is_within = FLOORS.contains(&&*from) && floor(&to) == from;
+            if from != to && !is_within {
+                arrows.insert((from, to));
+            }
+        }
+        arrows
+    }
+
+    /// Between files.
+    pub fn uses(&self) -> Arrows {
+        let sources = self.sources.iter();
+        let words: BTreeMap<&str, Vec<&str>> = sources.map(|(at, it)| (&**at, words(it))).collect();
+        let imports = |(module, words): (&&str, &Vec<&str>)| {
+            (module.to_string(), self.paths(module, words, &[], true))
+        };
+        let imports: BTreeMap<Module, Vec<Steps>> = words.iter().map(imports).collect();
+        let mut arrows = Arrows::new();
+        for (module, words) in &words {
+            for path in self.paths(module, words, &imports[*module], false) {
+                let used = self.resolve(&path, &imports);
+                if used != *module {
+                    arrows.insert(((*module).to_owned(), used));
                 }
             }
         }
         arrows
     }
 
-    /// All paths in the code that lead to an item of the crate, from its root on.
-    fn paths(&self, module: &str, source: &str) -> Vec<Vec<String>> {
-        let here: Vec<String> = parts(module);
+    /// All paths in the code that lead to an item of the crate; or those that are imported, whether used or not.
+    fn paths(&self, module: &str, words: &[&str], imports: &[Steps], imported: bool) -> Vec<Steps> {
+        let here: Steps = parts(module);
         let mut paths = Vec::new();
-        let words = words(source);
         for (at, word) in words.iter().enumerate() {
             // The middle of a path, or the scope of a visibility.
-            let is_no_use = at > 0 && ["::", "in"].contains(&words[at - 1]);
-            if is_no_use {
+            let before = at.checked_sub(1).map_or("", |before| words[before]);
+            let is_use = before == "use";
+            if ["::", "in"].contains(&before) || imported && !is_use {
                 continue;
             }
-            let is_use = at > 0 && words[at - 1] == "use";
-            let is_child = || {
-                self.sources
-                    .contains_key(&[here.clone(), vec![word.to_string()]].concat().join("/"))
-            };
+            let leads_on = words.get(at + 1) == Some(&"::");
             let base = match *word {
                 "crate" => Vec::new(),
-                "self" if words.get(at + 1) == Some(&"::") => here.clone(),
+                "self" if leads_on => here.clone(),
                 "super" => here[..here.len().saturating_sub(1)].to_vec(),
-                _ if is_use && is_child() => [here.clone(), vec![word.to_string()]].concat(),
-                _ => continue,
+                _ if !leads_on => continue,
+                _ if self.sources.contains_key(&child(module, word)) => {
+                    [here.clone(), vec![word.to_string()]].concat()
+                }
+                _ if is_use => continue,
+                _ => match imports
+                    .iter()
+                    .find(|path| path.last().is_some_and(|it| it == word))
+                {
+                    Some(path) => path.clone(),
+                    None => continue,
+                },
             };
-            if words.get(at + 1) == Some(&"::") {
-                branches(&words, at + 2, base, &mut paths);
+            if leads_on {
+                let first = paths.len();
+                branches(words, at + 2, base, &mut paths);
+                let gives_out = is_use && at > 1 && ["pub", ")"].contains(&words[at - 2]);
+                if gives_out && !imported {
+                    let is_used = |name: &String| words.iter().filter(|it| *it == name).count() > 1;
+                    let used = paths.split_off(first).into_iter();
+                    paths.extend(used.filter(|path| path.last().is_some_and(is_used)));
+                }
             }
         }
         paths
     }
 
     /// The module in which a path's item is.
-    fn resolve(&self, path: &[String]) -> Module {
-        let mut module = String::new();
-        for part in path {
-            let child = if module.is_empty() {
-                part.clone()
-            } else {
-                format!("{module}/{part}")
-            };
-            if self.sources.contains_key(&child) {
-                module = child;
-            } else if let Some(given) = self.given_out(&module, part) {
-                module = given;
-            } else {
-                break;
+    fn resolve(&self, path: &[String], imports: &BTreeMap<Module, Vec<Steps>>) -> Module {
+        let mut module = Module::new();
+        for (at, part) in path.iter().enumerate() {
+            let below = child(&module, part);
+            if self.sources.contains_key(&below) {
+                module = below;
+                continue;
             }
+            let mut given = imports.get(&module).into_iter().flatten();
+            let given = given.find(|it| it.last() == Some(part) && it[..] != path[..=at]);
+            return match given {
+                Some(given) => self.resolve(&[given, &path[at + 1..]].concat(), imports),
+                None => module,
+            };
         }
         module
     }
+}
 
-    /// The child module from which a module re-exports that name.
-    fn given_out(&self, module: &str, name: &str) -> Option<Module> {
-        let words = words(self.sources.get(module)?);
-        let mut at = 0;
-        while let Some(found) = words[at..].windows(2).position(|w| w == ["pub", "use"]) {
-            at += found + 2;
-            let mut paths = Vec::new();
-            let base = [parts(module), vec![words[at].to_owned()]].concat();
-            branches(&words, at + 2, base, &mut paths);
-            let named = paths
-                .into_iter()
-                .find(|path| path.last().is_some_and(|last| last == name));
-            if let Some(path) = named {
-                return Some(self.resolve(&path[..path.len() - 1]));
-            }
-        }
-        None
-    }
+/// Whether it is a part of that module, or a part of a part.
+pub fn is_below(module: &str, of: &str) -> bool {
+    let below = module.strip_prefix(of);
+    of.is_empty() && !module.is_empty() || below.is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn child(module: &str, name: &str) -> Module {
+    let slash = if module.is_empty() { "" } else { "/" };
+    format!("{module}{slash}{name}")
 }
 
 /// The paths that continue from `base` at that word, including those in braces.
@@ -190,7 +223,7 @@ pub fn floor(module: &str) -> &str {
 }
 
 /// Names, `::` and single punctuation characters.
-fn words(source: &str) -> Vec<&str> {
+pub fn words(source: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = source.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -209,7 +242,7 @@ fn words(source: &str) -> Vec<&str> {
 }
 
 /// The code without comments and the contents of strings.
-fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let mut code = String::new();
     for line in text.lines() {
         let mut in_string = false;
@@ -230,9 +263,10 @@ fn plain(text: &str) -> String {
     code
 }
 
-/// The code without items that are compiled for tests only: those after each `#[cfg(test)]`.
-fn without_tests(code: &str) -> String {
-    let mut kept = String::new();
+/// The code without items that are compiled for tests only, those after each `#[cfg(test)]`, and the names of the modules
+/// among them.
+fn without_tests(code: &str) -> (String, Vec<String>) {
+    let (mut kept, mut modules) = (String::new(), Vec::new());
     let mut rest = code;
     while let Some(at) = rest.find("#[cfg(test)]") {
         kept.push_str(&rest[..at]);
@@ -245,7 +279,10 @@ fn without_tests(code: &str) -> String {
                 break;
             }
         }
+        if let [.., "mod", name, ";"] = words(&rest[..end])[..] {
+            modules.push(name.to_owned());
+        }
         rest = &rest[end..];
     }
-    kept + rest
+    (kept + rest, modules)
 }

@@ -1,16 +1,18 @@
 //! The structure of the code: which part uses which. docs/architecture.md shows it.
 
+mod circles;
 mod clients;
 mod fatal;
 mod fields;
 mod graph;
+mod imports;
 mod map;
 mod names;
 mod same;
 mod written;
 
+use circles::circles;
 use graph::{floor, Arrows, House};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -54,39 +56,6 @@ fn upward(arrows: &Arrows) -> Vec<String> {
         .collect()
 }
 
-/// A circle of arrows, if there is one.
-fn circle(arrows: &Arrows) -> Option<String> {
-    let mut uses: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (from, to) in arrows {
-        uses.entry(from).or_default().push(to);
-    }
-    let mut done = BTreeSet::new();
-    let rooms: Vec<&str> = uses.keys().copied().collect();
-    rooms
-        .into_iter()
-        .find_map(|room| walk(room, &uses, &mut Vec::new(), &mut done))
-}
-
-fn walk<'a>(
-    room: &'a str,
-    uses: &BTreeMap<&'a str, Vec<&'a str>>,
-    way: &mut Vec<&'a str>,
-    done: &mut BTreeSet<&'a str>,
-) -> Option<String> {
-    if let Some(begin) = way.iter().position(|before| *before == room) {
-        return Some([&way[begin..], &[room]].concat().join(" -> "));
-    }
-    if done.contains(room) {
-        return None;
-    }
-    way.push(room);
-    let next = uses.get(room).into_iter().flatten();
-    let found = next.copied().find_map(|next| walk(next, uses, way, done));
-    way.pop();
-    done.insert(room);
-    found
-}
-
 /// A queue's state must know no rule: neither code that decides nor code that shows.
 fn state_uses_rules(arrows: &Arrows) -> Vec<&str> {
     const STATE: &str = "queue/state";
@@ -107,7 +76,7 @@ fn no_arrow_leads_upwards_and_none_in_a_circle() {
     }
     assert!(arrows.len() > 150, "{} arrows are not all", arrows.len());
     assert_eq!(upward(&arrows), Vec::<String>::new());
-    assert_eq!(circle(&arrows), None);
+    assert_eq!(circles(&arrows), []);
     assert_eq!(state_uses_rules(&arrows), Vec::<&str>::new());
 }
 
@@ -129,7 +98,8 @@ fn what_should_not_be_is_noticed() {
     );
     assert_eq!(upward(&inline), ["server/blocked -> commands/bpop"]);
     let back = with("server/clock", "use super::worker;");
-    assert!(circle(&back).is_some_and(|way| way.contains("server/clock -> server/worker")));
+    let closed = &circles(&back)[0];
+    assert!(closed.contains("server/clock") && closed.contains("server/worker"));
     let given_out = with("storage/slab", "fn f(_: crate::queue::Queue) {}");
     assert_eq!(upward(&given_out), ["storage/slab -> queue/state"]);
     let rule = with("queue/state/apply", "use crate::queue::expire;");

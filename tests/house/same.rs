@@ -1,6 +1,6 @@
 //! The libraries of clients/ have the names that docs/clients.md lists, and know all fields and options of the server.
 
-use crate::clients::{code, files, Files};
+use crate::imports::{code, files, Files};
 use crate::root;
 use std::collections::BTreeSet;
 use std::fs;

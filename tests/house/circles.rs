@@ -1,0 +1,308 @@
+//! Circles of files, in src, the programs and the libraries. What stands today may only get less.
+//!
+//! Files are in a circle if each leads to each over the arrows of imports.rs. A module and its own parts (a `mod`, or
+//! Python's `__init__.py`, and the files below it) make no circle by themselves: a file that in a circle is tied to its
+//! holder or its part alone is left out, and so is a circle in which all arrows are between holders and parts. But what
+//! goes through a holder counts: if the part `a` uses `b`, both use their holder and it uses them, then these three are a
+//! circle. It opens when `a` and `b` use what is below both instead of their holder, or each knows only the holder.
+//!
+//! In a circle, files stand in the order of how many of the others they use more than use them. An arrow to a file that
+//! stands higher runs up (holders and parts apart): about so many are to be cut for the circle to open.
+
+use crate::graph::{is_below, Arrows};
+use crate::imports::{self, Files};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The files in circles by their folder: only to be taken away from.
+const STANDING: [(&str, &str); 27] = [
+    (
+        "clients/go",
+        "add.go around.go await.go begun.go byhand.go delivery.go ear.go errors.go fatalities.go fetch.go \
+         guard.go handler.go hooks.go inline.go job.go jobinfo.go lease.go line.go link.go look.go outcome.go \
+         popping.go progress.go queue.go records.go result.go row.go stats.go step.go trouble.go verdict.go \
+         worker.go",
+    ),
+    ("clients/go/internal/probe", "call.go handle.go main.go script.go"),
+    ("clients/java/spring/src/main/java/io/github/redisdq/spring", "AfterCommit.java DqTemplate.java"),
+    (
+        "clients/java/src/main/java/io/github/redisdq",
+        "Adding.java Around.java CancelledException.java Codec.java ControlException.java Courier.java \
+         Crew.java Delivery.java DqQueue.java Ear.java EarPlan.java Ends.java Envelope.java Fetches.java \
+         Flows.java GiveUpException.java Guard.java Handler.java Handlers.java Handling.java Health.java \
+         Held.java Hooks.java Ids.java JedisConnector.java Job.java JobInfo.java JobOptions.java \
+         JobResult.java JsonCodec.java Layers.java Leases.java Link.java NackOptions.java Once.java \
+         Outcome.java Prepared.java QueueCommands.java Reserved.java Results.java RetryException.java \
+         Rim.java Rule.java Run.java Running.java Settings.java Shards.java SnoozeException.java Steps.java \
+         Trouble.java UnencodableException.java Values.java WaitList.java Waits.java Watch.java Wire.java \
+         Words.java Worker.java WorkerBuilder.java",
+    ),
+    ("clients/java/src/main/java/io/github/redisdq/testing", "Clock.java DqServer.java"),
+    ("clients/rust/probe/src", "handlers.rs hostile.rs main.rs"),
+    (
+        "clients/rust/src/core",
+        "control.rs crew.rs ear.rs fetch.rs leases.rs link.rs mod.rs outcome.rs state.rs stop.rs trouble.rs",
+    ),
+    (
+        "src/queue/state",
+        "apply.rs flows.rs followed.rs garbage.rs groups.rs mod.rs notes.rs purged.rs rate.rs recurring.rs \
+         restore.rs store.rs wake.rs",
+    ),
+    ("src/queue/state/done", "mod.rs"),
+    ("src/queue/state/flows", "keep.rs snapshot.rs values.rs"),
+    ("src/queue/state/groups", "pass.rs turns.rs"),
+    ("src/queue/state/rate", "group.rs"),
+    ("src/queue/state/store", "extra.rs rules.rs stored.rs"),
+    ("src/server", "api.rs"),
+    ("src/server/api", "cluster.rs strings.rs"),
+    ("src/storage", "skiplist.rs"),
+    ("src/storage/skiplist", "check.rs level.rs node.rs prefetch.rs"),
+    ("tools/dq-audit/src/queue", "change.rs done.rs mod.rs rates.rs"),
+    ("tools/dq-board/src/http", "act.rs api.rs live.rs next.rs scale.rs servers.rs tasks.rs"),
+    ("tools/dq-board/src/views", "dead.rs flow.rs jobs.rs mod.rs recurring.rs slowest.rs waiters.rs walk.rs"),
+    (
+        "tools/dq-import/src/source",
+        "beanstalkd.rs bullmq.rs bullmq_due.rs crontab.rs dq.rs ids.rs mod.rs redisson.rs redisson_due.rs \
+         scan.rs schedulers.rs zset.rs",
+    ),
+    ("tools/dq-push/src", "call.rs hand.rs"),
+    ("tools/dq-top/src", "main.rs once.rs options.rs terminal.rs"),
+    ("tools/dq-top/src/app", "mod.rs prompt.rs view.rs"),
+    ("tools/dq-top/src/screen", "header.rs job.rs jobs.rs mod.rs overview.rs popup.rs queue.rs table.rs theme.rs"),
+    ("tools/dq-watch/src/model", "column.rs row.rs"),
+    ("tools/dq-watch/src/read", "detail.rs reply.rs"),
+];
+
+/// So many arrows are found, at least.
+const LEAST: [(&str, usize); 7] = [
+    ("src", 1300),
+    ("tools/dq-push", 50),
+    ("clients/go", 250),
+    ("clients/java", 400),
+    ("clients/node", 290),
+    ("clients/python", 290),
+    ("clients/rust", 260),
+];
+
+type Circle<'a> = BTreeSet<&'a str>;
+
+/// What a file's own parts are below.
+fn held_by(file: &str) -> Option<&str> {
+    let roots = ["/lib", "/main", "/mod"];
+    let module = match file.strip_suffix(".rs") {
+        Some(module) => roots
+            .iter()
+            .find_map(|root| module.strip_suffix(root))
+            .or(Some(module)),
+        None => file.strip_suffix("/__init__.py"),
+    };
+    module
+}
+
+fn is_own_part(one: &str, other: &str) -> bool {
+    let holds = |holder, part| held_by(holder).is_some_and(|module| is_below(part, module));
+    holds(one, other) || holds(other, one)
+}
+
+fn reached<'a>(from: &'a str, uses: &BTreeMap<&'a str, Vec<&'a str>>) -> Circle<'a> {
+    let (mut reached, mut next) = (Circle::new(), vec![from]);
+    while let Some(file) = next.pop() {
+        let used = uses.get(file).into_iter().flatten();
+        next.extend(used.filter(|used| reached.insert(used)));
+    }
+    reached
+}
+
+pub fn circles(arrows: &Arrows) -> Vec<Circle<'_>> {
+    let mut uses: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (from, to) in arrows {
+        uses.entry(from).or_default().push(to);
+    }
+    let reach: BTreeMap<&str, Circle> = uses.keys().map(|it| (*it, reached(it, &uses))).collect();
+    let (mut circles, mut placed) = (Vec::new(), Circle::new());
+    for (file, reached) in &reach {
+        let leads_back = |other: &&str| reach.get(other).is_some_and(|reach| reach.contains(file));
+        let mut circle: Circle = reached.iter().copied().filter(leads_back).collect();
+        if !circle.contains(file) || !placed.is_disjoint(&circle) {
+            continue;
+        }
+        placed.extend(&circle);
+        while let Some(leaf) = circle
+            .iter()
+            .copied()
+            .find(|file| is_leaf(file, &circle, arrows))
+        {
+            circle.remove(leaf);
+        }
+        if within(&circle, arrows).any(|(from, to)| !is_own_part(from, to)) {
+            circles.push(circle);
+        }
+    }
+    circles
+}
+
+fn within<'a>(circle: &'a Circle, arrows: &'a Arrows) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let arrows = arrows.iter().map(|(from, to)| (&**from, &**to));
+    arrows.filter(|(from, to)| circle.contains(from) && circle.contains(to))
+}
+
+/// Whether only its holder, or one of its parts, ties it to the circle.
+fn is_leaf(file: &str, circle: &Circle, arrows: &Arrows) -> bool {
+    let of = within(circle, arrows).filter(|(from, to)| [from, to].contains(&&file));
+    let others: Circle = of
+        .map(|(from, to)| if from == file { to } else { from })
+        .collect();
+    others.len() == 1 && others.iter().all(|other| is_own_part(file, other))
+}
+
+fn up(circle: &Circle, arrows: &Arrows) -> Vec<String> {
+    let height = |file: &str| {
+        let uses = |(from, to)| i32::from(from == file) - i32::from(to == file);
+        (
+            within(circle, arrows).map(uses).sum::<i32>(),
+            file.to_owned(),
+        )
+    };
+    let up = within(circle, arrows)
+        .filter(|(from, to)| !is_own_part(from, to) && height(to) > height(from));
+    up.map(|(from, to)| format!("{from} -> {to}")).collect()
+}
+
+/// How many files are in circles when holders and their parts are not tied.
+fn apart(arrows: &Arrows) -> usize {
+    let apart = arrows.iter().filter(|(from, to)| !is_own_part(from, to));
+    circles(&apart.cloned().collect())
+        .iter()
+        .map(BTreeSet::len)
+        .sum()
+}
+
+#[test]
+fn circles_only_get_fewer() {
+    let mut found = BTreeSet::new();
+    for ((room, ending), files) in imports::all() {
+        let arrows = imports::arrows(ending, &files);
+        let circles = circles(&arrows);
+        let (mut inside, mut cut) = (0, 0);
+        for circle in circles {
+            let up = up(&circle, &arrows);
+            println!("{circle:?}\n    up: {up:?}");
+            inside += circle.len();
+            cut += up.len();
+            found.extend(circle.into_iter().map(str::to_owned));
+        }
+        println!(
+            "{room} .{ending}: {} files, {} arrows; {inside} files in circles ({} without arrows between \
+             holders and parts), {cut} arrows up",
+            files.len(), arrows.len(), apart(&arrows),
+        );
+        let least = LEAST.iter().find(|(name, _)| *name == room);
+        assert!(
+            arrows.len() >= least.map_or(0, |it| it.1),
+            "not all arrows of {room}"
+        );
+    }
+    let in_folder = |(folder, names): &(&str, &'static str)| {
+        let folder = folder.to_string();
+        names.split(' ').map(move |name| format!("{folder}/{name}"))
+    };
+    let listed: BTreeSet<String> = STANDING.iter().flat_map(in_folder).collect();
+    let new: Vec<&String> = found.difference(&listed).collect();
+    assert!(new.is_empty(), "in a circle, but not in the list: {new:#?}");
+    let gone: Vec<&String> = listed.difference(&found).collect();
+    assert!(
+        gone.is_empty(),
+        "in no circle any more, to be taken from the list: {gone:#?}"
+    );
+}
+
+/// The circle among made-up files, each a path and its text.
+fn made_up(files: &str) -> String {
+    let files = files
+        .split(" | ")
+        .map(|file| file.split_once(": ").expect("a path"));
+    let files: Files = files
+        .map(|(file, text)| (file.to_owned(), format!("\n{text}\n")))
+        .collect();
+    let ending = files.keys().next().and_then(|file| file.rsplit('.').next());
+    let arrows = imports::arrows(ending.expect("an ending"), &files);
+    let files = circles(&arrows).into_iter().flatten();
+    let names = files.map(|file| file.rsplit('/').next().unwrap_or(file));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn circles_are_noticed() {
+    for (files, expected) in [
+        (
+            "src/lib.rs: mod a; | src/a.rs: use crate::b::B; | src/b.rs: fn f() { super::a::A::new() }",
+            "a.rs b.rs",
+        ),
+        ("x/src/main.rs: struct M; fn main() { a::f() } | x/src/a.rs: use crate::M;", ""),
+        // Through what a holder has, but not through what it gives out.
+        (
+            "src/q/mod.rs: struct Q(a::A); | src/q/a.rs: use super::{b::B, Q}; | src/q/b.rs: use super::Q;",
+            "a.rs b.rs mod.rs",
+        ),
+        (
+            "src/q/mod.rs: pub(super) use a::A; | src/q/a.rs: use super::b::B; | src/q/b.rs: // super::A",
+            "",
+        ),
+        (
+            "src/q.rs: use a::A; type Q = b::B; | src/q/a.rs: use super::b::B; | src/q/b.rs: use super::A;",
+            "a.rs b.rs",
+        ),
+        (
+            "src/a.rs: use crate::b; | src/b.rs: #[cfg(test)]\nmod c; | src/b/c.rs: use crate::a;",
+            "",
+        ),
+        (
+            "g/a.go: func one() {\n\treturn two(1)\n} | g/b.go: const (\n\tnone = 1\n\ttwo, three = 2, one\n)",
+            "a.go b.go",
+        ),
+        (
+            "g/a.go: func one(two int) { b.two(); t{two: 1} }\nfunc (t T) two() {} | g/b.go: var two = one",
+            "",
+        ),
+        (
+            "g/a.go: func one() {\n\ttwo := f(1)\n} | g/b.go: type two struct {\n\tone, up int\n}\nvar x = one",
+            "",
+        ),
+        (
+            "j/io/A.java: package io;\nclass A extends B {} | j/io/B.java: package io;\nimport io.x.C; | \
+             j/io/x/C.java: package io.x;\nimport static io.A.*;",
+            "A.java B.java C.java",
+        ),
+        (
+            "j/A.java: class A { class B {} B b; } | j/B.java: A a; // B",
+            "",
+        ),
+        (
+            "n/a.ts: import type { B } from '../n/b.js'; | n/b.ts: export * from './a.js';",
+            "a.ts b.ts",
+        ),
+        (
+            "n/a.js: import { b } from \"./b.js\"; | n/b.js: import(\"./a.js\")",
+            "a.js b.js",
+        ),
+        (
+            "p/a.py: if T:\n    from . import (\n        b as it,\n    ) | p/b.py: from .a import A",
+            "a.py b.py",
+        ),
+        ("p/__init__.py: from .a import A | p/a.py: from . import VERSION", ""),
+    ] {
+        assert_eq!(made_up(files), expected, "{files}");
+    }
+}
+
+#[test]
+fn no_java_packages_are_in_a_circle() {
+    let java = imports::all().remove(&("clients/java".into(), "java"));
+    let arrows = imports::arrows("java", &java.expect("Java's")).into_iter();
+    let folder = |file: String| file.rsplit_once('/').expect("in a folder").0.to_owned();
+    let mut arrows: Arrows = arrows
+        .map(|(from, to)| (folder(from), folder(to)))
+        .collect();
+    arrows.retain(|(from, to)| from != to);
+    assert!(arrows.len() > 1);
+    assert_eq!(circles(&arrows), []);
+}
