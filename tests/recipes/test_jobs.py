@@ -137,6 +137,31 @@ class MoveJob(Recipe):
         with self.assertRaises(ValueError):
             move_job.move(source, source, "there")
 
+    def test_what_cannot_be_moved_whole_stays_and_the_sentence_says_why(self):
+        source, target = self.pair()
+        for id, *options in (["waits"], ["steps"], ["first"], ["grouped", "GROUP", "g"], ["labelled", "GROUP", "other", "COST", 3],
+                             ["rule", "EVERY", 60_000], ["after", "AFTER", 1, "first"], ["last", "AFTER", "GROUP", "g"]):
+            source.add(id, id, *options)
+        for id, *end in (["waits", "SILENT", "AWAIT", "approved"], ["steps", "SILENT"]):
+            job = source.run("POP", "ID", id)
+            if id == "steps":
+                source.run("STEP", id, job[2], "paid", "yes")
+            source.run("NACK", id, "TOKEN", job[2], *end)
+        for id, why in {"waits": "waits for a signal", "steps": "with steps", "first": "wait for it, and would die", "grouped": "wait for its group",
+                        "rule": "a recurring job", "after": "blocked", "last": "blocked"}.items():
+            before = source.get(id)
+            self.assertIn(why, move_job.move(source, target, id))
+            self.assertEqual((source.get(id), target.get(id)), (before, None), id)
+        self.assertEqual(move_job.move(source, target, "labelled"), "moved")
+        self.assertEqual([target.get("labelled")[field] for field in ("group", "cost")], ["other", 3])
+        source.run("POP", "ID", "first")
+        source.run("ACK", "first")
+        self.assertEqual(source.get("after")["state"], "ready", "nothing died")
+        done = source.run("POP", "ID", "after")
+        self.assertEqual(move_job.move(source, target, "after"), "reserved")
+        source.run("NACK", "after", "TOKEN", done[2], "SILENT")
+        self.assertIn("results of others", move_job.move(source, target, "after"))
+
     def test_a_full_target_loses_nothing(self):
         source, target = self.pair()
         target.run("CFGSET", "MAXLEN", 1)
