@@ -285,16 +285,19 @@ fn innermost(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{ready, Ready};
-    use std::io;
+    use std::future::Future;
+    use std::io::{self, Read, Write};
+    use std::net::SocketAddr;
     use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::{mpsc, Mutex};
     use std::task::{Context, Poll};
 
     use hyper::Uri;
     use hyper_util::client::legacy::connect::{Connected, Connection};
     use hyper_util::rt::TokioIo;
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+    use tokio::net::TcpStream;
     use tower_service::Service;
 
     use super::*;
@@ -355,76 +358,72 @@ mod tests {
         }
     }
 
-    /// A connection whose first request is answered, and whose second fails: it is not written, or not answered.
-    #[derive(Default)]
-    struct Reset {
+    /// A connection that its receiver resets at the second request: before that is written, or afterwards.
+    struct Kept {
+        stream: TcpStream,
         writes: usize,
-        answered: bool,
         second_goes_out: bool,
+        reset: Arc<dyn Fn() + Send + Sync>,
     }
 
-    fn reset<T>() -> Poll<io::Result<T>> {
-        Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
-    }
-
-    impl AsyncRead for Reset {
+    impl AsyncRead for Kept {
         fn poll_read(
             mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
+            cx: &mut Context<'_>,
             buf: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
-            match self.writes {
-                1 if !self.answered => {
-                    self.answered = true;
-                    buf.put_slice(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-                    Poll::Ready(Ok(()))
-                }
-                2 => reset(),
-                _ => Poll::Pending,
-            }
+            Pin::new(&mut self.stream).poll_read(cx, buf)
         }
     }
 
-    impl AsyncWrite for Reset {
+    impl AsyncWrite for Kept {
         fn poll_write(
             mut self: Pin<&mut Self>,
             cx: &mut Context<'_>,
             buf: &[u8],
         ) -> Poll<io::Result<usize>> {
             self.writes += 1;
-            // There is something to read now.
-            cx.waker().wake_by_ref();
-            match self.writes == 1 || self.second_goes_out {
-                true => Poll::Ready(Ok(buf.len())),
-                false => reset(),
+            if self.writes == 2 && !self.second_goes_out {
+                (self.reset)();
+                // Until the reset has come here.
+                while self.stream.peer_addr().is_ok() {
+                    std::thread::yield_now();
+                }
             }
+            let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+            if self.writes == 2 && self.second_goes_out {
+                (self.reset)();
+            }
+            written
         }
 
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
+        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(cx)
         }
 
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
+        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_shutdown(cx)
         }
     }
 
-    impl Connection for Watched<Reset> {
+    impl Connection for Watched<Kept> {
         fn connected(&self) -> Connected {
             Connected::new().extra(self.written())
         }
     }
 
     #[derive(Clone)]
-    struct Resetting {
+    struct ToReceiver {
+        address: SocketAddr,
         second_goes_out: bool,
+        reset: Arc<dyn Fn() + Send + Sync>,
         connections: Arc<AtomicUsize>,
     }
 
-    impl Service<Uri> for Resetting {
-        type Response = TokioIo<Watched<Reset>>;
+    impl Service<Uri> for ToReceiver {
+        type Response = TokioIo<Watched<Kept>>;
         type Error = io::Error;
-        type Future = Ready<io::Result<Self::Response>>;
+        type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
         fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Ok(()))
@@ -432,19 +431,60 @@ mod tests {
 
         fn call(&mut self, _: Uri) -> Self::Future {
             self.connections.fetch_add(1, SeqCst);
-            let stream = Reset {
-                second_goes_out: self.second_goes_out,
-                ..Reset::default()
-            };
-            ready(Ok(TokioIo::new(Watched::new(stream))))
+            let ToReceiver {
+                address,
+                second_goes_out,
+                reset,
+                ..
+            } = self.clone();
+            Box::pin(async move {
+                Ok(TokioIo::new(Watched::new(Kept {
+                    stream: TcpStream::connect(address).await?,
+                    writes: 0,
+                    second_goes_out,
+                    reset,
+                })))
+            })
         }
+    }
+
+    /// Answers one call on each of two connections. It resets the first of them when asked to.
+    fn receiver() -> (SocketAddr, Arc<dyn Fn() + Send + Sync>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let ((reset, asked), (told, done)) = (mpsc::channel(), mpsc::channel());
+        std::thread::spawn(move || {
+            let answered = || {
+                let (mut stream, _) = listener.accept().unwrap();
+                // What it leaves unread makes its end a reset.
+                stream.read_exact(&mut [0]).unwrap();
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                stream.write_all(answer).unwrap();
+                stream
+            };
+            let first = answered();
+            asked.recv().unwrap();
+            drop(first);
+            told.send(()).unwrap();
+            let _second = answered();
+            let _ = asked.recv();
+        });
+        let done = Mutex::new(done);
+        let reset = move || {
+            reset.send(()).unwrap();
+            done.lock().unwrap().recv().unwrap();
+        };
+        (address, Arc::new(reset))
     }
 
     #[tokio::test]
     async fn only_what_did_not_go_out_is_sent_again() {
         for second_goes_out in [false, true] {
-            let connector = Resetting {
+            let (address, reset) = receiver();
+            let connector = ToReceiver {
+                address,
                 second_goes_out,
+                reset,
                 connections: Arc::default(),
             };
             let client = Client::builder(TokioExecutor::new()).build(connector.clone());

@@ -258,6 +258,8 @@ class Wrong(SettingsTest):
             (config(url, top='client-cert = "/dev/null"'), ":1: "),
             (config(url, top="host-rate = 0"), ":1: host-rate: "),
             (config(url, 'secrets = ["file:/no/where"]'), ":5: /no/where: "),
+            (config(url, 'lease = "secret@x"'), ":5: invalid type, expected "),
+            (config(url, "content-type = secret@x"), ":5: "),
         ]:
             push = self.push(None, lines, "--check", metrics=False)
             code, said = push.ended()

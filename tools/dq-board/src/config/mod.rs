@@ -13,6 +13,7 @@ pub use servers::Shown;
 
 use crate::core::access::{network, Key, Role, Users};
 use crate::servers::prometheus::Source;
+use dq_watch::text::without_values;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -101,14 +102,7 @@ fn parse(text: &str) -> Result<Config, String> {
 
 /// Where the error is and what is wrong, without the file's own words: they may be a secret.
 fn told(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message();
-    let expected = message.find(", expected ").unwrap_or(message.len());
-    let what = match message.split_once([':', '`', '"']) {
-        Some((what, _)) if what.starts_with("invalid ") || what.starts_with("unknown variant") => {
-            format!("{}{}", what.trim_end(), &message[expected..])
-        }
-        _ => message.to_owned(),
-    };
+    let what = without_values(error.message());
     let before = error.span().and_then(|span| text.get(..span.start));
     match before {
         Some(before) => format!("line {}: {what}", before.matches('\n').count() + 1),

@@ -14,6 +14,7 @@ use crate::answer::Rules;
 use crate::networks::Allowed;
 use crate::proxy::Proxy;
 use dq_watch::sign::Secret;
+use dq_watch::text::without_values;
 use file::File;
 use reading::Reading;
 
@@ -84,7 +85,7 @@ impl Config {
         let line = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
         let file: File = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(text.len(), |span| span.start);
-            format!("{}: {}", line(at), error.message())
+            format!("{}: {}", line(at), without_values(error.message()))
         })?;
         let reading = Reading {
             line: &line,
