@@ -118,26 +118,51 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 // namingUnknown makes the error for jobs that come after some that the queue does not hold: it names those, and says
 // what to do.
 func (q *Queue) namingUnknown(ctx context.Context, err error, after []string) error {
-	if err == nil || !isServerError(err) || !strings.Contains(err.Error(), "AFTER names") {
+	if err == nil || !isServerError(err) || !strings.Contains(err.Error(), unheld) {
 		return err
 	}
+	ids := once(after)
+	calls := make([]words, len(ids))
+	for at, id := range ids {
+		calls[at] = words{"DQ.GET", q.key(id), id, "PREFIX", 0}
+	}
+	found, failure := q.all(ctx, calls)
 	var missing []string
-	for _, id := range after {
-		if reply, failure := q.do(ctx, words{"DQ.GET", q.key(id), id, "PREFIX", 0}); failure == nil && reply == nil {
-			missing = append(missing, id)
-		}
-		if len(missing) == mostNames {
-			break
+	for at, reply := range found {
+		if reply == nil {
+			missing = append(missing, ids[at])
 		}
 	}
-	if len(missing) == 0 {
-		missing = after[:min(len(after), mostNames)]
+	if failure != nil || len(missing) == 0 {
+		return err // nobody can say which
 	}
 	return fmt.Errorf("dq: After names %s, which the queue does not hold: it has ended, or was never added. Add jobs and those "+
-		"after them in one call (AddMany, Chain), or with a Keep: %w", strings.Join(missing, ", "), err)
+		"after them in one call (AddMany, Chain), or with a Keep: %w", someOf(missing), err)
 }
 
-const mostNames = 5 // in an error
+const (
+	mostNames = 10 // in an error
+	unheld    = "AFTER names a job that the queue does not hold"
+)
+
+func someOf(ids []string) string {
+	if left := len(ids) - mostNames; left > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostNames], ", "), left)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// once returns each id once, in their order.
+func once(ids []string) (each []string) {
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			each = append(each, id)
+		}
+	}
+	return each
+}
 
 // added returns the job's id, or "" where it was refused. A job whose id the library made cannot be refused: a nil
 // reply means that an earlier sending of the same command has added it.

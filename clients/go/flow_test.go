@@ -277,13 +277,15 @@ func TestJobsThatAreSpawnedBelongIntoTheShardOfTheirParent(t *testing.T) {
 
 func TestAWaitThatTheServerRefusesFailsTheJob(t *testing.T) {
 	s := newStage(t, func(ctx context.Context, job *dq.Job) error {
-		_, err := job.WaitFor(ctx, []string{job.ID})
+		_, err := job.WaitFor(ctx, []string{map[string]string{"a": "a", "b": "gone"}[job.ID]})
 		return err
 	})
-	must(s.queue.Add(t.Context(), 0, kept("a")))
-	expect(t, s.drain(), 1)
-	job := s.get("a")
-	expect(t, []any{job.State, job.Attempts, strings.Contains(job.Reason, "AFTER")}, []any{dq.Delayed, 1, true})
+	for id, part := range map[string]string{"a": "AFTER", "b": "never added. Add it with a Keep, or by Spawn (waited for: gone)"} {
+		must(s.queue.Add(t.Context(), 0, kept(id)))
+		expect(t, s.drain(), 1)
+		job := s.get(id)
+		expect(t, []any{job.State, job.Attempts, strings.Contains(job.Reason, part)}, []any{dq.Delayed, 1, true})
+	}
 }
 
 func TestAChainAndJobsThatAreAfterOneAnother(t *testing.T) {

@@ -37,7 +37,7 @@ type Handler struct {
 	// worker takes.
 	Kind string
 	// Attempts is how many deliveries a job may have (0: no limit): it is dead after the last one failed, or if that ended
-	// with its worker. If the job or its queue has a limit, too, the lesser one holds.
+	// with its worker. If the job or its queue has a limit, too, the least one holds.
 	Attempts int
 	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff goes first.
 	Backoff []time.Duration

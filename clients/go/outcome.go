@@ -43,6 +43,16 @@ type suspension struct {
 	rest   []string
 }
 
+// wayOut adds to the server's error what to do where it does not hold a job that is waited for.
+func (s *suspension) wayOut(said string) string {
+	if len(s.before) > 0 || s.rest[0] != "AFTER" || !strings.Contains(said, unheld) {
+		return said
+	}
+	count, _ := strconv.Atoi(s.rest[1])
+	return said + ": it has ended, or was never added. Add it with a Keep, or by Spawn (waited for: " +
+		someOf(once(s.rest[2:2+count])) + ")"
+}
+
 // settled returns the outcome of an attempt.
 func settled(d *delivery, v verdict) *outcome {
 	o := &outcome{of: d, wait: v.wait, reason: v.reason}
@@ -192,7 +202,7 @@ func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 func (o *outcome) refused(said serverError) bool {
 	switch {
 	case o.suspension != nil:
-		failure := verdict{way: failed, wait: unsaid, reason: clean(string(said), reasonBytes)}
+		failure := verdict{way: failed, wait: unsaid, reason: clean(o.suspension.wayOut(string(said)), reasonBytes)}
 		o.suspension = nil
 		o.mode, o.wait, o.reason = settled(o.of, failure).parts()
 	case o.result != nil:

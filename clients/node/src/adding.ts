@@ -12,7 +12,7 @@ import { MADD_BYTES, MADD_JOBS } from './limits';
 import { ruled, takes } from './mistakes';
 import * as words from './options';
 import type { AddOptions, CronOptions, EveryOptions, JobOptions } from './options';
-import { type Bytes, toBytes, toText } from './text';
+import { type Bytes, isUnheld, someOf, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
 import { type Command, isServerError, type Word } from './wire';
 
@@ -25,9 +25,6 @@ export interface QueueOptions<T = any> {
   /** Gets the errors of hooks. */
   logger?: Logger;
 }
-
-/** How many ids an error names. */
-const MOST_NAMES = 5;
 
 /** A job that is about to be added. */
 interface Addition {
@@ -109,7 +106,7 @@ export class Adding<T = any> extends Keys {
     const isFlow = jobs.some(([, { after, afterGroup }]) => after?.length || afterGroup !== undefined);
     const adds = isFlow && jobs.length > 1 ? this.addFlow(additions) : this.addThem(additions);
     const replies = await adds.catch(async (error: unknown) => {
-      throw isServerError(error) && error.message.includes('AFTER names') ? await this.unknownIn(named, error) : error;
+      throw isServerError(error) && isUnheld(error) ? await this.unknownIn(named, error) : error;
     });
     return replies.map((reply, n) => {
       const { id = null, ifExists = null } = jobs[n]![1];
@@ -117,14 +114,15 @@ export class Adding<T = any> extends Keys {
     });
   }
 
-  /** The error with the ids that the queue does not hold, and what to do. */
-  private async unknownIn(ids: readonly Bytes[], cause: Error): Promise<unknown> {
+  /** The error with the ids that the queue does not hold, and what to do; as it was if nobody can say which. */
+  private async unknownIn(named: readonly Bytes[], cause: Error): Promise<Error> {
+    const ids = [...new Set(named.map((id) => toText(toBytes(id))))];
     const calls = ids.map((id): Command => ['DQ.GET', this.key(id), toBytes(id), 'PREFIX', 0]);
-    const found = await this.run(calls).catch(() => ids.map(() => null));
-    const missing = ids.filter((_, n) => found[n] === null).map((id) => toText(toBytes(id)));
-    const names = missing.slice(0, MOST_NAMES).join(', ') || ids.map((id) => toText(toBytes(id))).join(', ');
+    const found = await this.run(calls).catch(() => []);
+    const missing = ids.filter((_, n) => found[n] === null);
+    if (missing.length === 0) return cause;
     return new DqError(
-      `after names ${names}, which the queue does not hold: it has ended, or was never added. ` +
+      `after names ${someOf(missing)}, which the queue does not hold: it has ended, or was never added. ` +
         'Add jobs and those after them in one call (addMany, chain), or with a keep',
       { cause },
     );

@@ -17,6 +17,7 @@ import {
   UNKNOWN_KIND_LONGEST_MS,
 } from './limits';
 import { bytesOf } from './shown';
+import { isUnheld, someOf, toText } from './text';
 import { exponentialMs } from './times';
 import { allOrRefused, type Command, type Word } from './wire';
 
@@ -161,8 +162,14 @@ function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: n
 /** Suspends the job. If the server refuses that, the attempt has failed with the server's error. */
 function suspended(delivery: Delivery, handler: Handler, suspension: Suspension): Outcome {
   return new Outcome(delivery, [waiting(delivery, suspension)], (error) =>
-    failed(delivery, handler, error.message, null),
+    failed(delivery, handler, refusal(suspension, error), null),
   );
+}
+
+function refusal(suspension: Suspension, error: Error): string {
+  if (suspension.for !== 'jobs' || suspension.adds.length > 0 || !isUnheld(error)) return error.message;
+  const ids = someOf([...new Set(suspension.ids.map((id) => toText(id)))]);
+  return `${error.message}: it has ended, or was never added. Add it with a keep, or by spawn (waited for: ${ids})`;
 }
 
 function waiting(delivery: Delivery, suspension: Suspension): Way {

@@ -20,7 +20,7 @@ export type BatchProcessor<T = any> = (jobs: Job<T>[]) => unknown;
 export interface HandlerOptions {
   /** The kind of jobs that it takes; without one, all jobs that no other handler of the worker takes. */
   kind?: string | null;
-  /** The job is dead after this many failed deliveries (0: no limit). The job's own limit takes precedence. */
+  /** The job is dead after this many deliveries (0: no limit). The least of this, the job's own limit and its queue's counts. */
   attempts?: number;
   /**
    * The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff takes precedence. Without either:

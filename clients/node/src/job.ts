@@ -64,7 +64,7 @@ export class Job<T = any> {
     return this.#delivery.attempt;
   }
 
-  /** How many deliveries are allowed, by the job or else its handler; null: no limit. */
+  /** How many deliveries are allowed: the least of the limits of the job, its queue and its handler; null: no limit. */
   get maxAttempts(): number | null {
     return this.#delivery.limit || null;
   }

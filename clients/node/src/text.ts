@@ -42,6 +42,17 @@ export function toBytes(text: Bytes, what = 'an id'): Buffer {
   return Buffer.concat(parts);
 }
 
+/** How many ids an error names. */
+const MOST_NAMES = 10;
+
+export function someOf(ids: readonly string[]): string {
+  const left = ids.length - MOST_NAMES;
+  return ids.slice(0, MOST_NAMES).join(', ') + (left > 0 ? ` and ${left} more` : '');
+}
+
+/** Whether the server has refused an AFTER because it does not hold one of its jobs. */
+export const isUnheld = ({ message }: Error) => message.includes('AFTER names a job that the queue does not hold');
+
 const CRC_32 = Array.from({ length: 256 }, (_, n) => {
   for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
   return n >>> 0;

@@ -261,6 +261,27 @@ test('after a job that is gone: the error names it, and says what to do', { time
   }
 });
 
+test('after many that are gone: ten are named, each once; none, if they cannot be looked up', async () => {
+  const queue = new Queue(dq.url, 'q');
+  const many = Array.from({ length: 25 }, (_, n) => `gone-${n}`);
+  const named = /names (gone-\d, ){9}gone-9 and 15 more, which/;
+  await assert.rejects(
+    queue.addMany([
+      { data: 1, after: many },
+      { data: 2, after: many },
+    ]),
+    named,
+  );
+  const admin = new ioredis(dq.url.slice('unix://'.length));
+  await admin.acl('SETUSER', 'blind', 'on', '>p', '+@all', '-dq.get', '~*', '&*');
+  const client = new ioredis(dq.url.slice('unix://'.length), { username: 'blind', password: 'p' });
+  const refused = /AFTER names a job that the queue does not hold$/;
+  await assert.rejects(new Queue(client, 'q').add(2, { after: ['gone'] }), refused);
+  await client.quit();
+  await admin.quit();
+  await queue.close();
+});
+
 test('a wait is ended by the id of its connection', { timeout: 120_000 }, async () => {
   const queue = new Queue(dq.url, 'q');
   const waiting = new ioredis(path());

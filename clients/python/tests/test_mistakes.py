@@ -296,3 +296,21 @@ def test_after_what_is_not_there_names_it_and_the_way_out(dq_url):
             with pytest.raises(dq.UnknownJob, match=sentence) as raised:
                 mistake()
             assert raised.value.ids == ["b", "c"]
+        with pytest.raises(dq.UnknownJob, match=r"hold '0', .* '9' and 15 more: it"):
+            queue.add(1, after=[*map(str, range(25))])
+
+
+def test_after_what_cannot_be_looked_up_is_told_in_the_servers_words(dq_url):
+    with redis.from_url(dq_url) as admin:
+        admin.execute_command("ACL SETUSER blind on >p ~* +dq.add +@connection")
+    blind = redis.from_url(dq_url, username="blind", password="p")
+    refusal = pytest.raises(redis.ResponseError, match=r"AFTER names a job that the queue does not hold$")
+    with dq.Queue(blind, "q") as queue, refusal:
+        queue.add(1, after=["gone"])
+
+
+def test_a_wait_for_what_is_not_there_names_it_and_the_way_out(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(1, id="w", attempts=1)
+        dq.Worker(queue, lambda job: job.wait_for(["gone", "gone", "too"])).drain()
+        assert queue.get("w").reason.endswith("Add it with keep, or by spawn (waited for: 'gone', 'too')")

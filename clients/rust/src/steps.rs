@@ -120,7 +120,7 @@ impl<T> Job<T> {
         let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.as_ref().to_vec()).collect();
         match self.ended(&name, &ids).await? {
             Some(results) => Ok(results),
-            None => self.suspend(vec![self.nack_after(&ids, options.on_dead)]),
+            None => self.suspend_for(vec![self.nack_after(&ids, options.on_dead)], ids),
         }
     }
 
@@ -276,9 +276,14 @@ impl<T> Job<T> {
     }
 
     fn suspend<R>(&self, commands: Vec<Cmd>) -> Result<R, Error> {
+        self.suspend_for(commands, Vec::new())
+    }
+
+    /// `ids`: the jobs that it waits for, if it adds none.
+    fn suspend_for<R>(&self, commands: Vec<Cmd>, ids: Vec<Vec<u8>>) -> Result<R, Error> {
         self.inner.attempt().has_ended = true;
         self.inner
-            .send(|serial| Event::Suspended(serial, Suspension(commands)));
+            .send(|serial| Event::Suspended(serial, Suspension(commands, ids)));
         Err(Suspended.into())
     }
 

@@ -753,9 +753,10 @@ async fn ids_are_data() -> Result<(), Error> {
 #[tokio::test]
 async fn a_job_after_one_that_is_gone_names_it() -> Result<(), Error> {
     let (_server, queue) = server().await;
+    queue.add("").id("here").delay(DAY).await?;
     let many = [NewJob::new("").after(["gone"]), NewJob::new("")];
     for said in [
-        refusal(queue.add("").after(["gone"]).await),
+        refusal(queue.add("").after(["here", "gone", "gone"]).await),
         refusal(queue.add_many(many).await),
     ] {
         assert!(
@@ -763,6 +764,20 @@ async fn a_job_after_one_that_is_gone_names_it() -> Result<(), Error> {
             "{said}"
         );
     }
+    let many: Vec<String> = (0..25).map(|n| n.to_string()).collect();
+    let said = refusal(queue.add("").after(many).await);
+    assert!(
+        said.contains("hold: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more ("),
+        "{said}"
+    );
+    let handler =
+        |job: Job<()>| async move { job.wait_for(&["gone"], WaitFor::new()).await.map(drop) };
+    let worker = Worker::new(&queue).handler(Handler::new(handler).attempts(1));
+    queue.add(&()).id("waits").await?;
+    worker.drain().await?;
+    let reason = queue.get("waits").await?.and_then(|job| job.reason);
+    let said = reason.unwrap_or_default();
+    assert!(said.ends_with("or by spawn (waited for: gone)"), "{said}");
     Ok(())
 }
 

@@ -182,7 +182,8 @@ class Adds:
             no harm. A dead or done job is replaced.
         if_exists: instead of refusing the job: "replace", "only-replace" (XX) or "next" (run once more when the
             current run is over).
-        attempts, backoff, ttr: the job's own. Without them the queue's apply, then those of the worker's handler.
+        attempts, backoff, ttr: the job's own. Without them the queue's apply, then those of the worker's handler; of
+            limits of attempts the least holds.
         ttl: the job expires this long after it was added.
         keep: how long the job is kept with its result once it is done.
         cost: what a delivery counts towards the rates of the queue and of its group.

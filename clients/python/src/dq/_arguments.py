@@ -145,9 +145,13 @@ def after(ids: Optional[Sequence[Bytes]], group: Optional[str], on_dead: Optiona
     return [*options, *(["ONDEAD", _ON_DEAD[on_dead]] if on_dead is not None else [])]
 
 
+def is_unheld(said: str) -> bool:
+    return "AFTER names a job that the queue does not hold" in said
+
+
 def after_unknown(error: ResponseError, commands: Sequence[Command]) -> list[tuple[bytes, bytes]]:
     """Key and id of what AFTER names, without what the same commands add, if the error is that some is not there."""
-    if "AFTER names a job that the queue does not hold" not in str(error):
+    if not is_unheld(str(error)):
         return []
     named: dict[tuple[bytes, bytes], None] = {}
     for command in commands:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
+from ._arguments import is_unheld
 from ._delivery import Command, Delivery
 from ._guard import SHORTEST_DELAY_S, Verdict
 from ._texts import cut
+from .codec import id_from
+from .errors import some_of
 from .handler import FIRST_DELAY_S, LONGEST_DELAY_S, exponential_s
 from .times import LARGEST_BYTES, to_ms
 
@@ -133,7 +136,20 @@ def all_or_refused(key: bytes, commands: Sequence[Command]) -> Command:
 def suspended(delivery: Delivery, what: str, ahead: Sequence[Command], nack: Command) -> Outcome:
     """The attempt is over, uncounted. If the server refuses that, the attempt failed."""
     command = all_or_refused(delivery.key, [*ahead, nack]) if ahead else nack
-    return Outcome(delivery, command, _state, lambda why: failure(delivery, why).outcome(), what)
+
+    def refused(why: bytes) -> Outcome:
+        is_unknown = not ahead and is_unheld(why.decode("utf-8", "replace"))
+        return failure(delivery, cut(why + _way_out(nack)) if is_unknown else why).outcome()
+
+    return Outcome(delivery, command, _state, refused, what)
+
+
+def _way_out(nack: Command) -> bytes:
+    """What to do where the server does not hold a job that is waited for."""
+    at = nack.index(b"AFTER", 5)
+    ids = some_of([*dict.fromkeys(map(id_from, nack[at + 2 : at + 2 + nack[at + 1]]))])
+    said = f": it has ended, or was never added. Add it with keep, or by spawn (waited for: {ids})"
+    return said.encode("utf-8", "replace")
 
 
 def timed_out(delivery: Delivery, reason: bytes) -> Outcome:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from .times import Duration, signed_seconds
 
 MOST_NAMED = 10
 """How many ids a message names."""
+
+
+def some_of(ids: Sequence[str]) -> str:
+    left = len(ids) - MOST_NAMED
+    return ", ".join(map(repr, ids[:MOST_NAMED])) + (f" and {left} more" if left > 0 else "")
 
 
 class DqError(Exception):
@@ -26,10 +32,9 @@ class UnknownJob(DqError):
     """A job is to be ``after`` others that the queue does not hold; it was not added."""
 
     def __init__(self, ids: list[str]) -> None:
-        shown = ", ".join(map(repr, ids[:MOST_NAMED])) + (", ..." if len(ids) > MOST_NAMED else "")
         super().__init__(
-            f"after: the queue does not hold {shown}: it has ended, or was never added. Add jobs and what comes after "
-            "them in one add_many, or give the first ones keep, so that they are still known when they are done"
+            f"after: the queue does not hold {some_of(ids)}: it has ended, or was never added. Add jobs and what comes "
+            "after them in one add_many, or give the first ones keep, so that they are still known when they are done"
         )
         self.ids = ids
 

@@ -90,7 +90,7 @@ class BaseJob:
 
     @property
     def max_attempts(self) -> int:
-        """The job is dead after this many deliveries: the lesser of its own limit and its handler's; 0: no limit."""
+        """The job is dead after this many deliveries: the least limit of the job, its queue, its handler; 0: none."""
         return self._delivery.limit
 
     @property

@@ -87,9 +87,10 @@ pub(crate) enum End {
     Suspended,
 }
 
-/// The commands by which a handler ends its attempt, uncounted. They are sent as one command.
+/// The commands by which a handler ends its attempt, uncounted. They are sent as one command. And the jobs that it waits
+/// for, if it adds none.
 #[derive(Debug)]
-pub(crate) struct Suspension(pub Vec<Cmd>);
+pub(crate) struct Suspension(pub Vec<Cmd>, pub Vec<Vec<u8>>);
 
 pub(crate) enum Event {
     /// The next replies on a connection, and its turn.

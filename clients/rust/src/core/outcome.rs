@@ -2,7 +2,7 @@
 
 use super::delivery::Delivered;
 use super::state::Shape;
-use super::trouble::is_for_good;
+use super::trouble::{is_for_good, is_unheld, some_of};
 use super::{End, Serial, Suspension};
 use crate::guard::{clean, LONGEST_REASON};
 use crate::values::ms;
@@ -42,6 +42,8 @@ pub(crate) struct Outcome {
     ways: VecDeque<Way>,
     /// For a suspension: if the server refuses it, the attempt fails with the server's error as its reason.
     otherwise: Option<(Shape, f64)>,
+    /// The jobs that it waits for, if it adds none.
+    waits_for: Vec<Vec<u8>>,
     /// It was sent before, and the reply was lost: the server may have executed it.
     pub was_sent: bool,
     /// That the server refuses it has been logged.
@@ -61,6 +63,7 @@ impl Outcome {
             first: None,
             ways: ways.into_iter().collect(),
             otherwise: None,
+            waits_for: Vec::new(),
             was_sent: false,
             is_said: false,
             troubles: 0,
@@ -143,6 +146,7 @@ impl Outcome {
         };
         let mut outcome = Outcome::new(serial, of, [Way::Other(whole)]);
         outcome.otherwise = Some((shape.clone(), jitter));
+        outcome.waits_for = asked.1;
         outcome
     }
 
@@ -202,9 +206,21 @@ impl Outcome {
         self.ways.pop_front();
         if let Some((shape, jitter)) = self.otherwise.take() {
             self.first = None;
-            self.ways = failed(&self.of, &shape, why, None, jitter).into();
+            let reason = clean(self.way_out(why), LONGEST_REASON);
+            self.ways = failed(&self.of, &shape, &reason, None, jitter).into();
         }
         !self.ways.is_empty()
+    }
+}
+
+impl Outcome {
+    /// The server's error, and what to do where it does not hold a job that is waited for.
+    fn way_out(&self, why: &str) -> String {
+        if self.waits_for.is_empty() || !is_unheld(why) {
+            return why.to_owned();
+        }
+        let ids = some_of(&self.waits_for);
+        format!("{why}: it has ended, or was never added. Add it with keep, or by spawn (waited for: {ids})")
     }
 }
 

@@ -53,24 +53,20 @@ impl Error {
     }
 }
 
-const AFTER_UNKNOWN: &str = "ERR AFTER names a job that the queue does not hold";
+/// How many ids an error names.
+const MOST_NAMES: usize = 10;
 
-impl Error {
-    /// Names the jobs of an `AFTER` of which the queue does not hold one, and what to do.
-    pub(crate) fn of_after<'a>(self, after: impl IntoIterator<Item = &'a Vec<u8>>) -> Self {
-        match self {
-            Error::Refused(text) if text == AFTER_UNKNOWN => {
-                let ids: Vec<_> = after
-                    .into_iter()
-                    .map(|id| String::from_utf8_lossy(id))
-                    .collect();
-                Error::Refused(format!(
-                    "{text}: {} (it may have ended before: keep it for a while with keep, or add it in the same add_many)",
-                    ids.join(", ")
-                ))
-            }
-            other => other,
-        }
+/// Whether the server has refused an `AFTER` because it does not hold one of its jobs.
+pub(crate) fn is_unheld(text: &str) -> bool {
+    text.contains("AFTER names a job that the queue does not hold")
+}
+
+pub(crate) fn some_of(ids: &[Vec<u8>]) -> String {
+    let names = ids.iter().take(MOST_NAMES);
+    let names: Vec<_> = names.map(|id| String::from_utf8_lossy(id)).collect();
+    match ids.len() - names.len() {
+        0 => names.join(", "),
+        left => format!("{} and {left} more", names.join(", ")),
     }
 }
 

@@ -71,9 +71,11 @@ impl Queue {
         let batches = shards.iter().map(|(key, group)| Batch::of(key, group));
         let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
         for (batch, (key, group)) in batches.into_iter().zip(shards) {
-            let replies = self.send(&key, batch).await;
             let after = || group.iter().flat_map(|each| &each.options.after);
-            let replies = replies.map_err(|error| error.of_after(after()))?;
+            let replies = match self.send(&key, batch).await {
+                Err(error) => return Err(self.naming_unheld(error, after()).await),
+                Ok(replies) => replies,
+            };
             for (each, reply) in group.into_iter().zip(replies) {
                 ids[each.at] = added(each.is_own, each.id, reply);
             }

@@ -26,6 +26,7 @@ pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};
 
 use crate::codec::Codec;
+use crate::core::trouble::{is_unheld, some_of};
 use crate::envelope::Headers;
 use crate::error::Error;
 use crate::hooks::Hooks;
@@ -36,6 +37,7 @@ use crate::values;
 use new_job::Rule;
 use redis::{cmd, Cmd, Value};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -189,9 +191,43 @@ impl Queue {
         let is_own = job.options.is_own();
         let id = self.id_for(&mut job, new_id)?;
         let key = self.key(&id).clone();
-        let reply = self.0.server.ask(&key, &job.command(&key, &id)?).await;
-        let reply = reply.map_err(|error| error.of_after(&job.options.after))?;
-        Ok(added(is_own, id, reply))
+        match self.0.server.ask(&key, &job.command(&key, &id)?).await {
+            Ok(reply) => Ok(added(is_own, id, reply)),
+            Err(error) => Err(self.naming_unheld(error, &job.options.after).await),
+        }
+    }
+
+    /// Names the jobs of an `AFTER` that the queue does not hold, and what to do, if it can be found out.
+    async fn naming_unheld<'a>(
+        &self,
+        error: Error,
+        after: impl IntoIterator<Item = &'a Vec<u8>>,
+    ) -> Error {
+        let Error::Refused(text) = &error else {
+            return error;
+        };
+        if !is_unheld(text) {
+            return error;
+        }
+        let mut seen = HashSet::new();
+        let ids = after.into_iter().filter(|id| seen.insert(*id));
+        let ids: Vec<Vec<u8>> = ids.cloned().collect();
+        let look = |id: &Vec<u8>| {
+            let mut get = cmd("DQ.GET");
+            get.arg(&**self.key(id)).arg(id).arg("PREFIX").arg(0);
+            (self.key(id).clone(), get)
+        };
+        let found = self.all(ids.iter().map(look).collect()).await;
+        let found = found.unwrap_or_default().into_iter().zip(ids);
+        let missing = found.filter(|(job, _)| *job == Value::Nil);
+        let missing: Vec<_> = missing.map(|(_, id)| id).collect();
+        if missing.is_empty() {
+            return error;
+        }
+        Error::Refused(format!(
+            "{text}: {} (it may have ended before: keep it for a while with keep, or add it in the same add_many)",
+            some_of(&missing)
+        ))
     }
 
     /// Adds many jobs in few round trips, and returns their ids as [`Queue::add`] does. If all jobs of a shard have

@@ -98,12 +98,11 @@ class Queue(Commands):
     async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
         """The exception for a server's error; if AFTER names what is not there, with the ids of that."""
         named = words.after_unknown(error, commands)
-        if not named:
-            return refused(error)
+        found: list[Any] = []
         with contextlib.suppress(RedisError):
             found = await self._pipelined([("DQ.GET", key, id, "PREFIX", 0) for key, id in named], False)
-            named = [each for each, job in zip(named, found) if job is None] or named
-        return UnknownJob([id_from(id) for _, id in named])
+        missing = [id_from(id) for (_, id), job in zip(named, found) if job is None]
+        return UnknownJob(missing) if missing else refused(error)
 
     async def _pipelined(self, commands: Sequence[Command], is_atomic: bool) -> list[Any]:
         pipeline = self.client.pipeline(transaction=is_atomic)

@@ -7,8 +7,6 @@ import java.util.Map;
 
 /** A job to be added, and what the reply means. */
 final class Adding {
-    private static final String AFTER_UNKNOWN = "ERR AFTER names a job that the queue does not hold";
-
     private final String id;
     private final boolean isOurId;
     private final byte[] key;
@@ -51,15 +49,6 @@ final class Adding {
         JobOptions options = child.options();
         byte[] payload = payload(queue, codec, hooks, child.data(), options);
         return new Words("DQ.ADD").add(key).add(id).add(payload).add(options.words());
-    }
-
-    /** Names the jobs of an AFTER of which the queue does not hold one, and what to do. */
-    static ServerException explained(ServerException said, List<String> after) {
-        if (!AFTER_UNKNOWN.equals(said.getMessage())) {
-            return said;
-        }
-        return new ServerException(said.getMessage() + ": " + String.join(", ", after)
-                + " (it may have ended before: keep it for a while with keep, or add it in the same addMany)");
     }
 
     String id() {

@@ -109,7 +109,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         try {
             return adding.answered(shards.one(adding.words()));
         } catch (ServerException said) {
-            throw Adding.explained(said, adding.after());
+            throw Unheld.explained(said, shards, adding.after());
         }
     }
 

@@ -36,16 +36,14 @@ final class Flows {
     }
 
     List<String> all(List<Adding> all) {
-        if (isFlow(all)) {
-            return answered(all, transaction(all.stream().map(Adding::words).toList()));
-        }
         if (all.size() > 1 && all.stream().allMatch(each -> each.isLike(all.get(0)))) {
             return alike(all);
         }
+        List<Words> calls = all.stream().map(Adding::words).toList();
         try {
-            return answered(all, shards.all(all.stream().map(Adding::words).toList(), null));
+            return answered(all, isFlow(all) ? transaction(calls) : shards.all(calls, null));
         } catch (ServerException said) {
-            throw Adding.explained(said, all.stream().flatMap(each -> each.after().stream()).distinct().toList());
+            throw Unheld.explained(said, shards, all.stream().flatMap(each -> each.after().stream()).toList());
         }
     }
 

@@ -239,7 +239,10 @@ public final class JedisConnector implements Connector {
 
     private static Object answer(Connection connection) {
         try {
-            return connection.getOne();
+            Object reply = connection.getOne();
+            return reply instanceof List<?> list && list.stream().anyMatch(JedisDataException.class::isInstance)
+                    ? list.stream().map(each -> each instanceof JedisDataException error ? said(error) : each).toList()
+                    : reply; // an EXEC's may have errors in it
         } catch (JedisMovedDataException moved) {
             return new Redirected(moved.getMessage(), moved.getTargetNode(), false);
         } catch (JedisAskDataException ask) {

@@ -257,9 +257,9 @@ final class Outcome {
     /** Leaves out what the server may have refused. Returns what that was; null: nothing is left to leave out. */
     String weaken(ServerException said) {
         if (suspended != null) { // a job that cannot wait has failed
+            reason = Bytes.cut(Unheld.explained(said, suspended.waitedFor()), REASON_BYTES);
             suspended = null;
             mode = isLast(job) ? Mode.FATAL : Mode.FAIL;
-            reason = Bytes.cut(String.valueOf(said.getMessage()), REASON_BYTES);
             if (mode == Mode.FAIL) {
                 waitOtherwise();
             }

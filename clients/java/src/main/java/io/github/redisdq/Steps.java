@@ -37,7 +37,11 @@ final class Steps {
     /**
      * How an attempt ends: the commands that go before its NACK, and the NACK's words. They are sent as one command.
      */
-    record End(List<Words> before, Words nack) {}
+    record End(List<Words> before, Words nack, List<String> waitedFor) {
+        End(List<Words> before, Words nack) {
+            this(before, nack, List.of());
+        }
+    }
 
     /** The steps and signals of the program, without the library's own. */
     Map<String, byte[]> all() {
@@ -147,6 +151,6 @@ final class Steps {
 
     static End after(List<Words> adds, List<String> ids, JobOptions.OnDead onDead) {
         Words nack = new Words("SILENT").add("AFTER").add(ids.size()).ids(ids);
-        return new End(adds, nack.value("ONDEAD", onDead));
+        return new End(adds, nack.value("ONDEAD", onDead), adds.isEmpty() ? ids.stream().distinct().toList() : List.of());
     }
 }

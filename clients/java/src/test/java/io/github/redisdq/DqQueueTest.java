@@ -27,6 +27,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -350,9 +351,19 @@ class DqQueueTest {
         JobOptions after = JobOptions.create().after("gone");
         for (Runnable each : List.<Runnable>of(
                 () -> queue.add(1, after),
-                () -> queue.addMany(List.of(new DqQueue.NewJob(1, after), new DqQueue.NewJob(2))))) {
+                () -> queue.addMany(List.of(new DqQueue.NewJob(1, after), new DqQueue.NewJob(2))),
+                () -> queue.addMany(List.of(
+                        new DqQueue.NewJob(1, JobOptions.withId("new")),
+                        new DqQueue.NewJob(2, JobOptions.create().after("new", "gone", "gone")))))) {
             String said = assertThrows(ServerException.class, each::run).getMessage();
             assertTrue(said.contains("does not hold: gone (") && said.contains("addMany"), said);
         }
+        String[] many = IntStream.range(0, 25).mapToObj(String::valueOf).toArray(String[]::new);
+        var said = assertThrows(ServerException.class, () -> queue.add(1, JobOptions.create().after(many)));
+        assertTrue(said.getMessage().contains("hold: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more ("), said.getMessage());
+        queue.add(1, JobOptions.withId("waits"));
+        Worker.on(queue).handler(Handler.of(job -> job.waitFor("gone", "gone")).attempts(1)).build().drain();
+        String reason = queue.get("waits").reason();
+        assertTrue(reason.endsWith("or by spawn (waited for: gone)"), reason);
     }
 }
