@@ -16,7 +16,7 @@ import type { Queue } from './queue';
 import { Running } from './running';
 import { textOf } from './shown';
 import { TURN_MS } from './turns';
-import { Bell, nowMs, sleep, turn, within } from './waiting';
+import { Bell, sleep, turn, within } from './waiting';
 import { asMap, type Command } from './wire';
 
 export interface Member {
@@ -56,6 +56,9 @@ export class Link implements Desk {
   private readonly running: Running;
   private readonly bell = new Bell();
   private isFetching = false;
+  /** After trouble, in `finish`. */
+  private readonly pause = new Bell();
+  private closing: NodeJS.Timeout | undefined;
   private isClosed = false;
   private isRecalling = false;
   private mayUnblock = true;
@@ -348,10 +351,8 @@ export class Link implements Desk {
     this.waiting.close();
   }
 
-  /** Sends all outcomes that are left, and gives back all jobs that are left, within a time limit. */
+  /** Sends all outcomes that are left, and gives back all jobs that are left, until it is closed. */
   async finish(): Promise<void> {
-    const late = setTimeout(() => this.close(), limits.FINISH_MS);
-    const until = nowMs() + limits.FINISH_MS;
     await this.courier.finish(limits.FINISH_MS / 4);
     const left = this.leases.clear();
     let commands = core.giveBack(left).map(([command]) => command);
@@ -364,15 +365,21 @@ export class Link implements Desk {
       } catch (error) {
         this.courier.close();
         if (fatal(error)) break;
-        await sleep(Math.min(core.troubleMs(++troubles), Math.max(0, until - nowMs())));
+        await this.pause.wait(core.troubleMs(++troubles));
       }
     }
-    clearTimeout(late);
     this.close();
   }
 
-  close(): void {
+  /** Closes everything if it has not finished until then. */
+  closeIn(ms: number): void {
+    if (!this.isClosed) this.closing = setTimeout(() => this.close(), ms);
+  }
+
+  private close(): void {
+    clearTimeout(this.closing);
     this.isClosed = true;
+    this.pause.ring();
     this.release();
   }
 

@@ -14,7 +14,7 @@ import { Link, type Member } from './link';
 import { takes } from './mistakes';
 import type { Queue } from './queue';
 import { textOf } from './shown';
-import { settled, watch } from './waiting';
+import { nowMs, settled, watch } from './waiting';
 import {
   checkQueue,
   handlersOf,
@@ -204,11 +204,17 @@ export class Worker<T = any> {
     const isHopeless = crew.failure !== null || this.stops > 1;
     const withdrawMs = (isHopeless ? 0 : this.settings.drainMs) + 2 * limits.TOLD_MS;
     for (const link of this.links) void link.withdraw(withdrawMs);
-    if (!isHopeless) await Promise.race([settled([this.idle()], this.settings.drainMs), again]);
+    const until = nowMs() + this.settings.drainMs;
+    const whileDraining = (ending: Promise<unknown>) =>
+      isHopeless ? null : Promise.race([settled([ending], Math.max(0, until - nowMs())), again]);
+    await whileDraining(this.idle());
     for (const delivery of crew.atWork) delivery.tell('stopping');
     // Jobs that a fetch was handed before it was withdrawn are read, to be given back.
     await settled([...crew.handled, ...this.supplies], limits.TOLD_MS);
-    await Promise.all(this.links.map((link) => link.finish()));
+    const finished = Promise.all(this.links.map((link) => link.finish()));
+    await whileDraining(finished); // CLIENT PAUSE may hold the answers back
+    for (const link of this.links) link.closeIn(limits.FINISH_MS);
+    await finished;
     const returned = this.links.reduce((sum, link) => sum + link.returned, crew.returned);
     this.log.info(`dq: stopped${returned > 0 ? `, gave back ${jobs(returned)}` : ''}`);
   }

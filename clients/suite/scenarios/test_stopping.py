@@ -250,7 +250,7 @@ def pauses_under_load_and_at_the_stop_harm_nobody(world):
     producer = threading.Thread(target=produce)
     producer.start()
     try:
-        for pause_ms in (300, 300, 1000):
+        for pause_ms in (300, 300, 2500):  # the last one holds back the answers to ACKs, longer than it takes to tell
             probe.wait("started", count=len(probe.events("started")) + 20, patience_s=world.patience_s)
             ask("CLIENT", "PAUSE", pause_ms, "WRITE")
         took = stopped_within(world, probe, min(15, world.patience_s))

@@ -105,13 +105,16 @@ class Worker(BaseWorker[Queue]):
 
     async def _end(self) -> None:
         drain_s = 0.0 if self._failure is not None else self.drain_s
+        drain_until = time.monotonic() + drain_s
         self.draining = True
         self._return_backlog()
         self._room.set()
         self._stopping_line(len(self._tasks), drain_s)
         self._stopping.clear()
         withdrawing = [asyncio.create_task(link.withdraw()) for link in self._links]
-        await self._wait_idle(drain_s)
+        idle = asyncio.create_task(self._idle())
+        await self._while_draining(idle, drain_until)
+        idle.cancel()
         for task, batch in list(self._tasks.items()):
             self._cancel(task, batch, "stopping")
         # Jobs that a fetch was handed before it was withdrawn are read, to be given back.
@@ -119,23 +122,24 @@ class Worker(BaseWorker[Queue]):
         for task in [*self._fetchers, *self._couriers, *withdrawing]:
             task.cancel()
         await asyncio.wait([*self._fetchers, *self._couriers], timeout=_core.TELLING_S / 4)
+        finishing = asyncio.ensure_future(asyncio.gather(*(link.finish() for link in self._links)))
+        await self._while_draining(finishing, drain_until)  # CLIENT PAUSE may hold the answers back
         with contextlib.suppress(asyncio.TimeoutError):
-            await within(asyncio.gather(*(link.finish() for link in self._links)), _core.TELLING_S)
+            await within(finishing, _core.TELLING_S)
         for link in self._links:
             await link.close()
         if self._health is not None:
             await asyncio.to_thread(self._health.end)
         self._stopped_line()
 
-    async def _wait_idle(self, duration_s: float) -> None:
-        """Waits until all handlers have ended, for ``duration_s``, or until a second stop."""
+    async def _while_draining(self, ending: asyncio.Future[Any], until: float) -> None:
+        """Waits for what is ending, until the drain is over: at its time, or at a second stop."""
         if self._stops > 1:
             return
         again = asyncio.create_task(self._stopping.wait())
-        idle = asyncio.create_task(self._idle())
-        await asyncio.wait([again, idle], timeout=duration_s, return_when=asyncio.FIRST_COMPLETED)
+        left_s = max(0.0, until - time.monotonic())
+        await asyncio.wait([again, ending], timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
         again.cancel()
-        idle.cancel()
 
     async def _idle(self) -> None:
         while self._tasks:
