@@ -10,9 +10,9 @@ mod ended;
 
 use super::after::{After, Link, Moment, OnDead, Outcome};
 use super::event::Event;
-use super::job::{Failure, Life, Place, State, Terms};
+use super::job::{Failure, State, Terms};
 use super::note::Note;
-use super::recurring::rule::{Next, Occurrence, Rule};
+use super::recurring::rule::{Next, Rule};
 use super::settings::{GroupLimits, Settings};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -71,19 +71,6 @@ pub enum Effect<'a> {
     },
     /// NX accepts all ids again that it was to refuse until that instant or an earlier one.
     Forgot { until: u64 },
-    /// A job as it stands: snapshots consisted of these, and digests still do.
-    Stored {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        payload: &'a [u8],
-        seq: u64,
-        due: u64,
-        place: Place,
-        life: Life,
-        #[serde(borrow)]
-        terms: Terms<'a>,
-    },
     /// Numbers from which counting continues: order of adding, order of dying, tokens.
     Floors { seq: u64, death: u64, token: u64 },
     /// The key was removed with its last job.
@@ -157,12 +144,6 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         failure: Option<Failure<'a>>,
     },
-    /// The rule of a job, and how far the job has come with it: digests consist of these.
-    Rules {
-        #[serde(borrow)]
-        rule: Rule<'a>,
-        occurrence: Occurrence,
-    },
     /// A job with a group was added: `coming` says what [`Effect::Added`] and others say of a job without one.
     Grouped {
         #[serde(with = "serde_bytes")]
@@ -178,12 +159,6 @@ pub enum Effect<'a> {
     },
     /// GROUPMAX, GROUPRATE and GROUPFIFO, which [`Effect::Configured`] leaves as they are.
     GroupLimits(GroupLimits),
-    /// A group's name and turn, or the turn of the jobs without a group: digests consist of these.
-    Group {
-        #[serde(with = "serde_bytes", borrow)]
-        name: Option<&'a [u8]>,
-        turn: u64,
-    },
     /// A note of a job, or of its successor, in place of its note of this kind, or its step of this name.
     Noted {
         #[serde(with = "serde_bytes")]
@@ -362,10 +337,7 @@ impl Effect<'_> {
     pub fn stands_in_snapshots(&self) -> bool {
         !self.looks_for_jobs()
             || self.is_kept_flow()
-            || matches!(
-                self,
-                Effect::Stored { .. } | Effect::Bounded { .. } | Effect::Noted { .. }
-            )
+            || matches!(self, Effect::Bounded { .. } | Effect::Noted { .. })
     }
 
     /// Whether it is how a snapshot says what jobs are after, and how that ended.

@@ -1,6 +1,6 @@
 //! Done jobs that are kept: DONELEN, DONETTL, DONEBYTES, results, and what happens to these jobs.
 
-use crate::payloads::{forged, restore, terms};
+use crate::payloads::{forged, restore, TERMS};
 use crate::probe::Probe;
 use crate::scene::{pair, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
@@ -465,7 +465,7 @@ fn each_field_is_in_the_digest() {
         result: Some(b"r"),
         progress: Some(b"p"),
         group: Some(b"g"),
-        terms: terms(),
+        terms: TERMS,
         keep: Some(7),
         seq: 1,
         due: 5,
@@ -543,7 +543,7 @@ fn forged_ones_are_refused() {
         result: None,
         progress: None,
         group: None,
-        terms: terms(),
+        terms: TERMS,
         keep: Some(7),
         seq: 1,
         due: 5,

@@ -4,6 +4,8 @@
 use dq::queue::codec::{encode, EFFECTS_VERSION};
 use dq::queue::effect::Effect;
 use dq::queue::job::{Life, Place, Terms};
+use dq::queue::state::{NewJob, Rows};
+use std::borrow::Cow;
 
 use crate::scene::{Lines, Scene};
 use crate::support::{Raw, Reply, Server};
@@ -89,26 +91,29 @@ pub fn encoded(effects: &[Effect<'_>]) -> Vec<u8> {
     bytes
 }
 
-pub fn terms() -> Terms<'static> {
-    Terms {
-        priority: 0,
-        ttr_ms: 1000,
-        max_attempts: 0,
-        backoff_ms: Vec::new().into(),
-    }
+pub const TERMS: Terms<'static> = Terms {
+    priority: 0,
+    ttr_ms: 1000,
+    max_attempts: 0,
+    backoff_ms: Cow::Borrowed(&[]),
+};
+
+/// Jobs as they stand.
+pub fn written(jobs: &[NewJob<'_>]) -> Effect<'static> {
+    let mut rows = Rows::default();
+    jobs.iter().for_each(|job| rows.push(job));
+    let rows = rows.bytes().to_vec().leak();
+    Effect::Rows { rows }
 }
 
-pub fn stored(id: &[u8], seq: u64, due: u64, place: Place, life: Life) -> Effect<'_> {
-    let payload = b"x";
-    Effect::Stored {
-        id,
-        payload,
+pub fn stored(id: &[u8], seq: u64, due: u64, place: Place, life: Life) -> Effect<'static> {
+    let job = NewJob::scheduled(id, b"x", (due, 0), &TERMS);
+    written(&[NewJob {
         seq,
-        due,
         place,
         life,
-        terms: terms(),
-    }
+        ..job
+    }])
 }
 
 pub fn restore(client: &mut Raw, key: &[u8], payload: &[u8]) -> Reply {

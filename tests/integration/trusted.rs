@@ -10,7 +10,7 @@ use dq::queue::job::{State, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
 use dq::queue::settings::{DoneLimits, Rate, Settings};
 
-use crate::payloads::{encoded, forged, is_well, restore, terms};
+use crate::payloads::{encoded, forged, is_well, restore, TERMS};
 use crate::persistence::last_aof;
 use crate::probe::show;
 use crate::scene::{pair, Dice, Lines, Scene};
@@ -22,7 +22,7 @@ fn added(id: &[u8]) -> Effect<'_> {
         payload: b"x",
         due: 1,
         expires: 0,
-        terms: terms(),
+        terms: TERMS,
     }
 }
 
@@ -76,7 +76,7 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
             group: (at > 5).then_some(b"g"),
             due,
             expires: at,
-            terms: terms(),
+            terms: TERMS,
             notes: vec![some_note(token, dice); dice.below(3) as usize],
             jobs: vec![arrival(id), arrival(b"other"), arrival(id)],
         },
@@ -85,7 +85,7 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
             payload: b"x",
             due,
             expires: at,
-            terms: terms(),
+            terms: TERMS,
         },
         3 => Effect::Kept,
         4 => Effect::Paused { until: at },

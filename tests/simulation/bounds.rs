@@ -7,6 +7,7 @@ use dq::queue::effect::{Change, Death, Effect, Removal, FOREVER};
 use dq::queue::effects::Effects;
 use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, SEQ_MAX, TOKEN_MAX};
 use dq::queue::settings::{Rate, Settings};
+use dq::queue::state::{NewJob, Rows};
 use dq::queue::Queue;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -239,16 +240,16 @@ fn a_stored_job_must_not_contradict_itself() {
 }
 
 /// A stored job with its places in the orders of adding and of dying, which two dumps may give differently.
-fn stored(id: &'static [u8], place: Place, seq: u64, due: u64, life: Life) -> Effect<'static> {
-    Effect::Stored {
-        id,
-        payload: b"",
+fn stored(id: &[u8], place: Place, seq: u64, due: u64, life: Life) -> Effect<'static> {
+    let mut rows = Rows::default();
+    rows.push(&NewJob {
         seq,
-        due,
         place,
         life,
-        terms: TERMS,
-    }
+        ..NewJob::scheduled(id, b"", (due, 0), &TERMS)
+    });
+    let rows = rows.bytes().to_vec().leak();
+    Effect::Rows { rows }
 }
 
 fn queue_of(effects: &[Effect<'_>]) -> Queue {

@@ -1,20 +1,18 @@
-//! The fuzzer's harnesses over its committed corpus, and over that corpus damaged at random: all that can run without a
-//! fuzzer. `make fuzz` continues from there.
+//! The fuzzer's harnesses over the inputs that it starts with, and over these damaged at random: all that can run without
+//! a fuzzer. `make fuzz` continues from there.
 
 use crate::hostile::{
-    dump, effects, effects_of_costs, effects_of_ends, effects_of_groups, furnished_dumps,
-    operations, Broken, SHAPES_WITH_COSTS, SHAPES_WITH_ENDS, SHAPES_WITH_GROUPS,
+    dump, effects, furnished_dumps, furnishing_effects, operations, Broken, SHAPES_WITH_COSTS,
+    SHAPES_WITH_ENDS, SHAPES_WITH_GROUPS,
 };
 use crate::rng::Rng;
 use crate::run::Sabotage;
 use std::fs;
 use std::path::PathBuf;
 
-/// The inputs that the fuzzer kept, by file name.
-fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "fuzz", "corpus", target]
-        .iter()
-        .collect();
+/// The histories that the fuzzer kept, by file name.
+fn kept_operations() -> Vec<Vec<u8>> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/operations");
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|file| file.expect("a file").path())
@@ -108,22 +106,14 @@ fn holds(error: Option<String>) {
 
 #[test]
 fn dumps_from_anybody() {
-    let inputs = [corpus("dump"), furnished_dumps()].concat();
-    holds(first_error(&inputs, 40, |bytes| {
+    holds(first_error(&furnished_dumps(), 160, |bytes| {
         dump(bytes, Broken::Nothing)
     }));
 }
 
 #[test]
 fn effects_from_anybody() {
-    let inputs = [
-        corpus("effects"),
-        effects_of_groups(),
-        effects_of_ends(),
-        effects_of_costs(),
-    ]
-    .concat();
-    holds(first_error(&inputs, 15, |bytes| {
+    holds(first_error(&furnishing_effects(), 75, |bytes| {
         effects(bytes, Broken::Nothing)
     }));
 }
@@ -131,7 +121,7 @@ fn effects_from_anybody() {
 #[test]
 fn operations_by_bytes() {
     let inputs = [
-        corpus("operations"),
+        kept_operations(),
         operations_of_groups(),
         operations_of_ends(),
         operations_of_costs(12),
@@ -140,6 +130,24 @@ fn operations_by_bytes() {
     holds(first_error(&inputs, 10, |bytes| {
         operations(bytes, Sabotage::Nothing)
     }));
+}
+
+/// What depends on the format is made, not kept: tools/testing/fuzz.sh has it written for the fuzzer.
+#[test]
+fn seeds_for_the_fuzzer() {
+    let Some(folder) = std::env::var_os("DQ_SEEDS") else {
+        return;
+    };
+    for (target, inputs) in [
+        ("dump", furnished_dumps()),
+        ("effects", furnishing_effects()),
+    ] {
+        let folder = PathBuf::from(&folder).join(target);
+        fs::create_dir_all(&folder).expect("a folder");
+        for (number, input) in inputs.iter().enumerate() {
+            fs::write(folder.join(number.to_string()), input).expect("a file");
+        }
+    }
 }
 
 /// Only a nightly compiler builds the fuzzer, so its modules are compared here.
@@ -175,7 +183,7 @@ fn the_corpus_notices() {
         let right = by.split('|').any(|by| error.contains(by));
         assert!(right, "noticed otherwise: {error}");
     };
-    let (dumps, effect_lists) = (corpus("dump"), corpus("effects"));
+    let (dumps, effect_lists) = (furnished_dumps(), furnishing_effects());
     let of_dumps = |broken| first_error(&dumps, 0, |bytes| dump(bytes, broken));
     noticed(
         of_dumps(Broken::Truncated),
@@ -193,10 +201,6 @@ fn the_corpus_notices() {
         operations(bytes, Sabotage::Model(crate::model::Fault::TurnSkipped))
     });
     noticed(of_groups, "the reply");
-    let deaf = first_error(&effects_of_groups(), 0, |bytes| {
-        effects(bytes, Broken::FollowerDeaf)
-    });
-    noticed(deaf, "the follower differs|is refused");
     let of_costs = first_error(&operations_of_costs(100), 0, |bytes| {
         operations(bytes, Sabotage::Model(crate::model::Fault::CostsIgnored))
     });
@@ -210,11 +214,7 @@ fn the_corpus_notices() {
         });
         noticed(of_ends, "the reply|the ends|STATS");
     }
-    let deaf = first_error(&effects_of_ends(), 0, |bytes| {
-        effects(bytes, Broken::FollowerDeaf)
-    });
-    noticed(deaf, "the follower differs|is refused");
-    let histories = corpus("operations");
+    let histories = kept_operations();
     for (sabotage, by) in [
         (Sabotage::ReplicaMisses, "replica differs"),
         (Sabotage::HiddenChange, "changed, but no effects"),

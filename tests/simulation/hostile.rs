@@ -625,32 +625,18 @@ fn furnish(byte: u8, number: usize) -> Op {
     }
 }
 
-/// Dumps to start a corpus with: all queues on which [`effects`] is played.
+/// All queues on which [`effects`] is played, as dumps.
 pub fn furnished_dumps() -> Vec<Vec<u8>> {
     let all = (0..FURNITURE.len() as u8).map(|which| snapshot(&furnished(which).queue).concat());
     all.chain([snapshot(&new_queue(1)).concat()]).collect()
 }
 
-/// The effects that make each queue with groups, on an empty queue and on one with other groups.
-pub fn effects_of_groups() -> Vec<Vec<u8>> {
-    let all = [8, 9, 10, 11].map(|which| effects_of(which, [0, 8]));
-    all.concat()
-}
-
-/// The effects that make each queue whose jobs are done, kept, and after others.
-pub fn effects_of_ends() -> Vec<Vec<u8>> {
-    let all = [14, 15, 16, 17].map(|which| effects_of(which, [0, 16]));
-    all.concat()
-}
-
-/// The effects that make each queue with costs.
-pub fn effects_of_costs() -> Vec<Vec<u8>> {
-    let all = [18, 19].map(|which| effects_of(which, [0, 18]));
-    all.concat()
-}
-
-fn effects_of(which: u8, on: [u8; 2]) -> [Vec<u8>; 2] {
-    let mut effects = Vec::new();
-    furnish_with(which, &mut effects);
-    on.map(|on| [&[on, EFFECTS_VERSION], &effects[..]].concat())
+/// The effects that make each of these queues, on an empty queue and on a furnished one.
+pub fn furnishing_effects() -> Vec<Vec<u8>> {
+    let all = (0..FURNITURE.len() as u8).flat_map(|which| {
+        let mut effects = Vec::new();
+        furnish_with(which, &mut effects);
+        [0, which / 2 * 2].map(|on| [&[on, EFFECTS_VERSION], &effects[..]].concat())
+    });
+    all.collect()
 }

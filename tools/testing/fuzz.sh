@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fuzzes all targets, each for so many seconds, from the committed corpus and what earlier runs have found.
+# Fuzzes all targets, each for so many seconds, from the committed corpus (or, where it depends on the format, what
+# tests/simulation makes) and what earlier runs have found.
 #   tools/testing/fuzz.sh seconds [target...]        findings are in fuzz/artifacts
 #   tools/testing/fuzz.sh keep [target...]           replaces the committed corpus, as small as its coverage allows
 # Before that each target must find, within a minute, a fault that is planted in it.
@@ -15,8 +16,11 @@ PATH=$tools/bin:$PATH
 fuzz="cargo +nightly fuzz"
 options="--sanitizer none --target-dir $PWD/target/fuzzing"
 
+DQ_SEEDS=$found/seeds cargo test -q --no-default-features --test simulation corpus::seeds >/dev/null
+
 for target; do
     corpus=$PWD/fuzz/corpus/$target
+    [ -d "$corpus" ] || corpus=$found/seeds/$target
     mkdir -p "$found/$target"
     # shellcheck disable=SC2086 # lists of words
     $fuzz build $options "$target"

@@ -39,12 +39,18 @@ fn are_kept<T>(values: &[(T, &str)]) -> Result<(), String>
 where
     T: Serialize + Deserialize<'static> + PartialEq + Debug,
 {
+    let mut changed = String::new();
     for (value, golden) in values {
         let mut bytes = Vec::new();
         append(value, &mut bytes);
         if hex(&bytes) != *golden {
-            return Err(format!("{value:?} is {} and was {golden}", hex(&bytes)));
+            changed += &format!("{value:?} is {} and was {golden}\n", hex(&bytes));
         }
+    }
+    if !changed.is_empty() {
+        return Err(changed);
+    }
+    for (value, golden) in values {
         let mut rest = bytes_of(golden);
         let read = take::<T>(&mut rest);
         if read.as_ref() != Some(value) || !rest.is_empty() {

@@ -79,13 +79,7 @@ impl Queue {
                 ref rule,
             } => self.apply_renewed((id, None), payload, terms, rule),
             Effect::Grouped { .. } => self.apply_grouped(effect),
-            Effect::Rules { .. } => Err(malformed("a rule without a job")),
-            Effect::Group { .. } => Err(malformed("a group without a job")),
-            Effect::Stored { .. } | Effect::Rows { .. } if self.jobs.has_notes() => {
-                Err(malformed("jobs as they stand, behind notes"))
-            }
             ref effect if effect.is_of_flows() => self.apply_to_flows(effect),
-            Effect::Stored { .. } => self.apply_stored(effect),
             Effect::Rows { rows } => self.apply_rows(rows),
             Effect::Noted {
                 id,
@@ -223,9 +217,6 @@ impl Queue {
             | Effect::Renewed { .. }
             | Effect::Recurred { .. }
             | Effect::Grouped { .. }
-            | Effect::Group { .. }
-            | Effect::Rules { .. }
-            | Effect::Stored { .. }
             | Effect::Rows { .. }
             | Effect::Done(_)
             | Effect::Job { .. }

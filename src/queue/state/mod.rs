@@ -57,7 +57,7 @@ use split::Split;
 use std::sync::Arc;
 use store::Store;
 
-pub use rows::each_job;
+pub use rows::{each_job, Rows};
 pub use store::NewJob;
 
 /// Seeds the hashing of ids, which come from users: a server draws it once, at random.

@@ -5,7 +5,6 @@ use super::recurring::check_occurrence;
 use super::rows;
 use super::store::NewJob;
 use super::Queue;
-use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Life, Place, SEQ_MAX, TOKEN_MAX};
 use crate::queue::recurring::rule::Compiled;
@@ -72,48 +71,10 @@ fn check_successors<'a>(jobs: impl Iterator<Item = NewJob<'a>>) -> Result<(), Qu
 }
 
 impl Queue {
-    pub(super) fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        let Effect::Stored {
-            id,
-            payload,
-            seq,
-            due,
-            place,
-            life,
-            ref terms,
-        } = *effect
-        else {
-            return Ok(());
-        };
-        let job = NewJob {
-            id,
-            payload,
-            seq,
-            due,
-            place,
-            terms,
-            life,
-            failure: None,
-            recurring: None,
-            group: None,
-            turn: None,
-        };
-        check_terms(job.terms)?;
-        check_stored(&job)?;
-        if matches!(place, Place::Successor | Place::Blocked) {
-            return Err(malformed(CONTRADICTION));
-        }
-        if self.find(self.jobs.hashed(job.id)).is_some() {
-            return Err(malformed(CONTRADICTION));
-        }
-        if !self.jobs.has_room() {
-            return Err(QueueError::TooManyJobs);
-        }
-        self.restore(job);
-        Ok(())
-    }
-
     pub(super) fn apply_rows(&mut self, bytes: &[u8]) -> Result<(), QueueError> {
+        if self.jobs.has_notes() {
+            return Err(malformed("jobs as they stand, behind notes"));
+        }
         let all = rows::read(bytes)?;
         all.terms.iter().try_for_each(check_terms)?;
         let of_rule = |rule| Compiled::of(rule).map(drop);

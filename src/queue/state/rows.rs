@@ -80,6 +80,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
+    /// None yet, with room for so many bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         Rows {
             bytes: Vec::with_capacity(bytes),
@@ -87,6 +88,7 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Appends a job, which is not checked.
     pub fn push(&mut self, job: &NewJob<'a>) {
         let Rows { bytes, before, .. } = self;
         let shared =
@@ -134,6 +136,7 @@ impl<'a> Rows<'a> {
         };
     }
 
+    /// What [`Effect::Rows`](crate::queue::effect::Effect::Rows) carries.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -13,13 +13,14 @@
 use super::groups::TurnsSeen;
 use super::restore::CONTRADICTION;
 use super::rows::Rows;
-use super::store::{Course, NewJob};
+use super::store::NewJob;
 use super::Queue;
-use crate::queue::codec::{encode, push};
-use crate::queue::effect::{Change, Effect, OfDone};
+use crate::queue::codec::{append, push};
+use crate::queue::effect::{Effect, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
 use crate::queue::settings::GroupLimits;
+use serde::Serialize;
 
 /// A chunk is closed once it is this long. The server compresses each chunk separately: this length is within what its
 /// compression can look back on. Longer chunks make it far slower if there is little to compress.
@@ -78,6 +79,18 @@ impl<'a> Chunks<'a> {
             self.start = 0;
         }
     }
+}
+
+/// What a digest is made of.
+#[derive(Serialize)]
+enum Told<'a> {
+    Effect(&'a Effect<'a>),
+    Job(&'a NewJob<'a>),
+    /// The turn of a group, or of the jobs without one.
+    Turn {
+        name: Option<&'a [u8]>,
+        turn: u64,
+    },
 }
 
 impl Queue {
@@ -217,20 +230,6 @@ impl Queue {
         bytes.into_iter().chain(limits).chain(done)
     }
 
-    fn stored(&self, handle: Handle) -> Effect<'_> {
-        let job = self.jobs.job(handle);
-        let Course { place, due, life } = job.course();
-        Effect::Stored {
-            id: job.id(),
-            payload: job.payload(),
-            seq: job.seq(),
-            due,
-            place,
-            life,
-            terms: job.terms().borrowed(),
-        }
-    }
-
     pub(super) fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
         let of_job = self.handles().flat_map(|handle| {
             let successor = self.jobs.successor(handle);
@@ -259,11 +258,12 @@ impl Queue {
     /// of dying) count by the order they make.
     pub fn digest(&self, add: &mut dyn FnMut(&[u8])) {
         let mut bytes = Vec::new();
-        let mut effect = |effect: &Effect<'_>| {
+        let mut tell = |part: &Told<'_>| {
             bytes.clear();
-            encode(effect, &mut bytes);
+            append(part, &mut bytes);
             add(&bytes);
         };
+        let mut effect = |effect: &Effect<'_>| tell(&Told::Effect(effect));
         effect(&Effect::Configured((*self.settings).clone()));
         self.bounds().for_each(|bounds| effect(&bounds));
         effect(&Effect::Paused {
@@ -272,62 +272,35 @@ impl Queue {
         if self.kept {
             effect(&Effect::Kept);
         }
-        self.digest_jobs(&mut effect);
-        self.digest_flows(&mut |of_flow| effect(of_flow));
+        self.digest_jobs(&mut tell);
+        self.digest_flows(&mut |of_flow| tell(&Told::Effect(of_flow)));
         for (turn, (_, name)) in (1..).zip(self.turns()) {
-            effect(&Effect::Group { name, turn });
+            tell(&Told::Turn { name, turn });
         }
         let mut memory: Vec<_> = self.dedupe.iter().collect();
         memory.sort_unstable();
         for (id, until) in memory {
-            effect(&Effect::Remembered { id, until });
+            tell(&Told::Effect(&Effect::Remembered { id, until }));
         }
     }
 
-    fn digest_jobs(&self, effect: &mut dyn FnMut(&Effect<'_>)) {
+    fn digest_jobs(&self, tell: &mut dyn FnMut(&Told<'_>)) {
         // The order of adding matters across the lists, too, as jobs of several may meet in one later.
         let mut seqs: Vec<u64> = self.seqs().collect();
         seqs.sort_unstable();
         let rank = |seq: u64| seqs.partition_point(|other| *other < seq) as u64;
         for handle in self.handles() {
-            self.digest_one(handle, rank, effect);
-            if let Some(failure) = self.jobs.job(handle).failure() {
-                effect(&Effect::Failed {
-                    id: self.jobs.job(handle).id(),
-                    change: Change::TimedOut,
-                    failure,
-                });
+            for handle in [Some(handle), self.jobs.successor(handle)]
+                .into_iter()
+                .flatten()
+            {
+                let mut job = self.as_new(handle);
+                (job.seq, job.life.death) = (rank(job.seq), 0);
+                tell(&Told::Job(&job));
             }
-            if let Some(recurring) = self.jobs.job(handle).recurring() {
-                effect(&Effect::Rules {
-                    rule: recurring.rule.rule.borrowed(),
-                    occurrence: recurring.occurrence,
-                });
-            }
-            if let Some(successor) = self.jobs.successor(handle) {
-                self.digest_one(successor, rank, effect);
-            }
-            self.each_note_of(handle, &mut |noted| effect(noted));
+            self.each_note_of(handle, &mut |noted| tell(&Told::Effect(noted)));
         }
-        self.done_jobs(rank).for_each(|job| effect(&job));
-    }
-
-    fn digest_one(
-        &self,
-        handle: Handle,
-        rank: impl Fn(u64) -> u64,
-        effect: &mut dyn FnMut(&Effect<'_>),
-    ) {
-        let mut stored = self.stored(handle);
-        if let Effect::Stored { seq, life, .. } = &mut stored {
-            (*seq, life.death) = (rank(*seq), 0);
-        }
-        effect(&stored);
-        if let Some(name) = self.group_of(handle) {
-            effect(&Effect::Group {
-                name: Some(name),
-                turn: 0,
-            });
-        }
+        self.done_jobs(rank)
+            .for_each(|job| tell(&Told::Effect(&job)));
     }
 }

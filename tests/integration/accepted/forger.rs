@@ -6,10 +6,10 @@ use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MA
 use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Occurrence, Pattern, Rule};
 use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
+use dq::queue::state::NewJob;
 
-use super::rows::{written, Row};
 use crate::forged::damaged;
-use crate::payloads::{encoded, terms as plain_terms, wrapped};
+use crate::payloads::{encoded, wrapped, written, TERMS};
 use crate::scene::{now_ms, Dice};
 
 const IDS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", &[0xff; 1024]];
@@ -43,8 +43,7 @@ impl Forger {
         if self.dice.below(2) == 0 {
             let rows = self.rows();
             made_of += &format!(", rows: {rows:?}");
-            let rows = &written(&rows);
-            encode(&Effect::Rows { rows }, &mut bytes);
+            encode(&written(&rows), &mut bytes);
         }
         for _ in 0..self.dice.below(6).saturating_sub(3) {
             let noted = self.noted();
@@ -86,7 +85,8 @@ impl Forger {
             effects.push(Effect::Paused { until });
         }
         for number in 0..self.dice.below(6) {
-            effects.push(self.job(number));
+            let job = self.job(number);
+            effects.push(written(&[job]));
         }
         for id in [&b"x"[..], b"y", b"a", &[0xff; 1024]] {
             if self.dice.below(6) == 0 {
@@ -201,7 +201,7 @@ impl Forger {
         }
     }
 
-    fn job(&mut self, number: u64) -> Effect<'static> {
+    fn job(&mut self, number: u64) -> NewJob<'static> {
         let places = [Place::Scheduled, Place::Reserved, Place::Dead];
         let place = places[self.dice.below(3) as usize];
         let life = Life {
@@ -229,19 +229,22 @@ impl Forger {
             attempts: self.number(1, &[0, u64::from(u32::MAX)]) as u32,
         };
         let priorities = [0, 0, 0, i32::MIN, i32::MAX];
-        Effect::Stored {
-            id: IDS[self.number(number, &[0]) as usize],
-            payload: b"x",
+        let terms = Terms {
+            priority: priorities[self.dice.below(5) as usize],
+            ttr_ms: self.span(),
+            max_attempts: self.number(0, &[1, u64::from(u32::MAX)]) as u32,
+            backoff_ms: vec![HOURS; self.number(0, &[1, 8, 9, 1024, 1025]) as usize].into(),
+        };
+        NewJob {
             seq: self.order(),
-            due: self.instant(),
             place,
             life,
-            terms: Terms {
-                priority: priorities[self.dice.below(5) as usize],
-                ttr_ms: self.span(),
-                max_attempts: self.number(0, &[1, u64::from(u32::MAX)]) as u32,
-                backoff_ms: vec![HOURS; self.number(0, &[1, 8, 9, 1024, 1025]) as usize].into(),
-            },
+            ..NewJob::scheduled(
+                IDS[self.number(number, &[0]) as usize],
+                b"x",
+                (self.instant(), 0),
+                Box::leak(Box::new(terms)),
+            )
         }
     }
 
@@ -256,7 +259,7 @@ impl Forger {
             result,
             progress,
             group: group.filter(|name| !name.is_empty() && name.len() < 300),
-            terms: plain_terms(),
+            terms: TERMS,
             keep: (self.dice.below(3) == 0).then(|| self.span()),
             seq: self.order(),
             due: self.instant(),
@@ -272,43 +275,24 @@ impl Forger {
     }
 
     /// Jobs that failed, recur, or have a successor.
-    fn rows(&mut self) -> Vec<Row> {
+    fn rows(&mut self) -> Vec<NewJob<'static>> {
         let mut rows = Vec::new();
         for number in 0..1 + self.dice.below(2) {
-            let Effect::Stored {
-                seq,
-                due,
-                place,
-                life,
-                terms,
-                ..
-            } = self.job(number)
-            else {
-                continue;
-            };
-            let row = Row {
-                id: format!("r{number}").into_bytes(),
-                place,
-                seq,
-                due,
-                life,
-                terms,
+            let job = NewJob {
+                id: [b"r0", b"r1"][number as usize],
                 failure: (self.dice.below(2) == 0).then(|| self.failure()),
                 recurring: (self.dice.below(2) == 0).then(|| self.rule()),
+                ..self.job(number)
             };
-            let follows = row.place == Place::Reserved && self.dice.below(2) == 0;
+            let follows = job.place == Place::Reserved && self.dice.below(2) == 0;
             let follows = self.number(u64::from(follows), &[1]) == 1;
-            let follower = Row {
-                id: row.id.clone(),
+            let follower = NewJob {
                 place: Place::Successor,
-                life: Life::default(),
-                failure: None,
-                recurring: None,
-                terms: plain_terms(),
-                ..row
+                seq: job.seq,
+                ..NewJob::scheduled(job.id, b"x", (job.due, 0), &TERMS)
             };
-            let recurs = row.recurring.is_some() && self.number(0, &[1]) == 0;
-            rows.push(row);
+            let recurs = job.recurring.is_some() && self.number(0, &[1]) == 0;
+            rows.push(job);
             if follows && !recurs {
                 rows.push(follower);
             }

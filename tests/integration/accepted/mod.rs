@@ -5,7 +5,6 @@
 //! `DQ_SEED=n` runs only that seed, `DQ_ACCEPTED_SECONDS=n` continues with new seeds for so long (`make soak`).
 
 mod forger;
-mod rows;
 mod stage;
 
 use std::collections::BTreeMap;

@@ -120,8 +120,7 @@ impl Trace {
             | Effect::AddedAfter { .. }
             | Effect::Waits { .. }
             | Effect::PurgedOverdue { .. }
-            | Effect::Rows { .. }
-            | Effect::Stored { .. } => self.end(),
+            | Effect::Rows { .. } => self.end(),
             _ => {}
         }
         if self.steps.len() >= self.most {

@@ -8,6 +8,7 @@ use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Occurrence, Rule};
 use crate::storage::broken::there;
 use ahash::RandomState;
+use serde::Serialize;
 
 /// What changes in the course of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +44,11 @@ impl<'a> Id<'a> {
 
 /// A job about to be stored. No stored job may have its id, unless it is the successor of that job.
 #[allow(missing_docs, reason = "called as in DQ.GET's reply")]
+#[derive(Clone, Debug, Serialize)]
 pub struct NewJob<'a> {
+    #[serde(with = "serde_bytes")]
     pub id: &'a [u8],
+    #[serde(with = "serde_bytes")]
     pub payload: &'a [u8],
     pub seq: u64,
     pub due: u64,

@@ -282,20 +282,6 @@ impl Ledger {
                 self.deaths = self.deaths.max(death);
                 self.token = self.token.max(token);
             }
-            Effect::Stored {
-                id,
-                payload,
-                seq,
-                due,
-                place,
-                life,
-                ref terms,
-            } => self.restore(&NewJob {
-                seq,
-                place,
-                life,
-                ..NewJob::scheduled(id, payload, (due, life.expires), terms)
-            }),
             Effect::Rows { rows } if each_job(rows, |job| self.restore(job)).is_err() => {
                 judge.fault(Rule::NothingLost, b"", "rows that do not decode");
             }
