@@ -233,7 +233,7 @@ class Bulk(BoardTest):
         add("dead", "x")
         board = self.board(server, "--allow-actions")
         move = lambda id: json.loads(post(board.url + "api/act", {"queue": "0:q", "act": "move", "id": id, "state": "ready", "to": "other"})[2])["done"]  # noqa: E731
-        for id, why in [("signal", "signal"), ("steps", "steps"), ("before", "blocked jobs wait for it"), ("of%20group", "blocked jobs wait for it"), ("behind", "now, not ready"), ("dead", "its id is taken there")]:
+        for id, why in [("signal", "signal"), ("steps", "steps"), ("before", "blocked jobs wait for it"), ("of%20group", "blocked jobs wait for its group"), ("behind", "now, not ready"), ("dead", "its id is taken there")]:
             self.assertIn(why, move(id), id)
         self.assertEqual(move("free"), "moved")
         for state in ["delayed", "ready"]:
@@ -245,6 +245,33 @@ class Bulk(BoardTest):
         page.get_by_role("button", name="Cancel all").click()
         expect(page.get_by_role("dialog")).to_contain_text("Blocked jobs that wait for them die")
         self.assertEqual(page.wrong, [])
+
+    def test_a_job_is_moved_from_among_many_blocked_ones(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "MAXLEN", 607)
+        for id, *words in [("plain",), ("gate",), ("dead",), ("dead gate",), ("grouped", "GROUP", "g")]:
+            client.execute_command("DQ.ADD", "q", id, "x", *words)
+        for id in ["dead", "dead gate"]:
+            client.execute_command("DQ.POP", "q", "ID", id)
+            client.execute_command("DQ.NACK", "q", id, "FATAL")
+        client.execute_command("DQ.ADD", "q", "behind the dead", "x", "AFTER", 1, "dead gate")
+        pipe = client.pipeline(transaction=False)
+        for number in range(603):
+            pipe.execute_command("DQ.ADD", "q", f"behind {number}", "x", "AFTER", 1, "gate")
+        pipe.execute()
+        board = self.board(server, "--allow-actions")
+        move = lambda id, state: json.loads(post(board.url + "api/act", {"queue": "0:q", "act": "move", "id": id, "state": state, "to": "other"})[2])["done"]  # noqa: E731
+        self.assertEqual(move("plain", "ready"), "moved")
+        client.execute_command("DQ.ADD", "q", "fills it", "x")
+        self.assertEqual(move("dead", "dead"), "moved")
+        for id, state in [("gate", "ready"), ("dead%20gate", "dead")]:
+            self.assertIn("blocked jobs wait for it", move(id, state))
+        self.assertIn("more than 500 jobs are blocked", move("grouped", "ready"))
+        fields = lambda name: sorted(client.execute_command("DQ.PEEK", name, "READY", "COUNT", 9), key=lambda it: it[0])  # noqa: E731
+        self.assertEqual([it[:2] for it in fields("other")], [[b"dead", b"x"], [b"plain", b"x"]])
+        self.assertEqual([it[0] for it in fields("q")], [b"fills it", b"gate", b"grouped"])
+        self.assertEqual([client.execute_command("DQ.LEN", "q", state) for state in ["BLOCKED", "DEAD"]], [604, 1])
 
     def test_a_rule_is_added_and_changed_with_its_next_runs_in_sight(self):
         server = self.server()

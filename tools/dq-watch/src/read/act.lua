@@ -3,14 +3,15 @@
 -- ('' any) for each job. Returns how many were changed, why the last of the others was not, and an error that ended it.
 local command, options = ARGV[1], tonumber(ARGV[2])
 local why, moved, waited = '', 0, nil
+local AWAITED = 'blocked jobs wait for it, and would die'
 
 -- Of more blocked jobs it takes too long to see what they wait for.
 local BLOCKED_MAX = 500
 
--- What blocked jobs wait for; nil: too many to say.
+-- What blocked jobs wait for; false: too many to say.
 local function find_waited()
     local blocked = redis.call('DQ.PEEK', KEYS[1], 'BLOCKED', 'COUNT', BLOCKED_MAX + 1, 'PREFIX', 0)
-    if #blocked > BLOCKED_MAX then return nil end
+    if #blocked > BLOCKED_MAX then return false end
     local found = {ids = {}, groups = {}}
     for _, it in ipairs(blocked) do
         local job = read(it[1], 'PREFIX', 0)
@@ -29,10 +30,18 @@ local function cannot_move(id, job)
     if job['steps'] and #job['steps'] > 0 then return 'a job with steps cannot be moved' end
     if job['next'] then return 'a job with a successor cannot be moved' end
     if job['results'] and #job['results'] > 0 then return 'a job with results of others cannot be moved' end
-    waited = waited or find_waited()
-    if not waited then return 'more than ' .. BLOCKED_MAX .. ' jobs are blocked, and some may wait for it' end
-    if waited.ids[id] or (state ~= 'dead' and waited.groups[job['group']]) then return 'blocked jobs wait for it, and would die' end
+    if waited == nil then waited = find_waited() end
+    local group = state ~= 'dead' and job['group']
+    if waited and waited.ids[id] then return AWAITED end
+    if waited and group and waited.groups[group] then return 'blocked jobs wait for its group' end
+    if not waited and group then return 'more than ' .. BLOCKED_MAX .. ' jobs are blocked, and some may wait for its group' end
     return nil
+end
+
+-- Whether a job that is about to go is awaited: such a job takes no rule. Any other may have one now.
+local function is_awaited(id)
+    local ruled = redis.pcall('DQ.ADD', KEYS[1], id, '', 'XX', 'EVERY', 86400000)
+    return type(ruled) == 'table' and ruled.err and not string.find(ruled.err, '^MAX')
 end
 
 -- Returns an error, or nil.
@@ -50,6 +59,11 @@ local function move(id)
     local added = again(KEYS[2], id, job, words)
     if not added then why = 'its id is taken there' return nil end
     if type(added) == 'table' and added.err then return added.err end
+    if not waited and is_awaited(id) then
+        redis.call('DQ.DEL', KEYS[2], 'IDS', 1, id)
+        why = AWAITED
+        return nil
+    end
     redis.call('DQ.DEL', KEYS[1], 'IDS', 1, id)
     moved = moved + 1
     return nil
