@@ -79,12 +79,12 @@ func (l *link) tellSome() error {
 		packed = each.pack(packed)
 	}
 	if err := l.control.send(packed); err != nil {
-		countCut(told, err, l.control.isUp())
+		l.countCut(told, err, l.control.isUp())
 		l.putBack(told, l.control.isUp())
 		return err
 	}
 	untold, err := l.hear(l.control, told)
-	countCut(untold, err, true)
+	l.countCut(untold, err, true)
 	l.putBack(untold, true)
 	if l.pending() > 0 {
 		l.ring()

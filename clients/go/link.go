@@ -274,7 +274,7 @@ func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
 	}
 	found, untold, err := l.exchange(told, count, wait)
 	if len(untold) > 0 {
-		countCut(untold, err, l.waiting.isUp())
+		l.countCut(untold, err, l.waiting.isUp())
 		l.putBack(untold, l.waiting.isUp())
 		l.ring()
 	}

@@ -177,19 +177,40 @@ func (o *outcome) refusedBy(said serverError) bool {
 }
 
 // countCut counts the outcomes that may be why the server cut the connection: none is sent for a third time.
-func countCut(untold []*outcome, err error, wasSent bool) {
+func (l *link) countCut(untold []*outcome, err error, wasSent bool) {
 	if err == nil || !wasSent || isServerError(err) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return
 	}
 	for _, each := range untold {
-		if len(each.result) < cuttingBytes {
+		size := each.size()
+		if size < cuttingBytes {
 			continue
 		}
 		if each.cuts++; each.cuts >= mostCuts {
-			each.mode, each.wait, each.reason = dead(each.of, unstorable(len(each.result))).parts()
-			each.result = nil
+			l.worker.warn("dq: how a job ended has cut the connection twice: not sent again", "job", each.of.id, "bytes", size)
+			each.cut(size)
 		}
 	}
+}
+
+// size returns how many bytes its commands have.
+func (o *outcome) size() (bytes int) {
+	for _, command := range o.commands() {
+		for _, word := range command {
+			bytes += len(word)
+		}
+	}
+	return bytes
+}
+
+func (o *outcome) cut(size int) {
+	o.cuts = 0
+	if o.mode == "" && o.result != nil {
+		o.mode, o.wait, o.reason = dead(o.of, unstorable(len(o.result))).parts()
+		o.result = nil
+		return
+	}
+	o.refused(serverError(fmt.Sprintf("a command of %d bytes cut the connection %d times", size, mostCuts)))
 }
 
 func unstorable(bytes int) string { return fmt.Sprintf("result cannot be stored: %d bytes", bytes) }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -114,6 +117,22 @@ func TestAnUnknownKindWaitsForAWorkerThatKnowsIt(t *testing.T) {
 		14: {"FATAL", "REASON", `unknown kind "x"`},
 	} {
 		expect(t, unknown(aJob(Handler{}, attempt, `{"dq":1,"kind":"x","data":1}`)).command()[5:], want)
+	}
+}
+
+func TestWhatHasCutTheConnectionTwiceIsNotSentAgain(t *testing.T) {
+	l := &link{worker: &Worker{logger: slog.New(slog.DiscardHandler)}}
+	large := []string{"DQ.ADD", "q", "child", strings.Repeat("x", cuttingBytes)}
+	o := &outcome{of: aJob(Handler{}, 1, ""), suspension: &suspension{[][]string{large}, []string{"AFTER", "1", "child"}}}
+	for _, each := range []struct {
+		err   error
+		first string
+	}{{io.EOF, "EVAL"}, {os.ErrDeadlineExceeded, "EVAL"}, {io.EOF, "DQ.NACK"}} {
+		l.countCut([]*outcome{o}, each.err, true)
+		expect(t, o.command()[0], each.first)
+	}
+	if reason := o.reason; o.mode != "FAIL" || !strings.Contains(reason, "bytes cut the connection 2 times") {
+		t.Error(o.mode, reason)
 	}
 }
 

@@ -69,13 +69,18 @@ func TestAResultTooLargeForTheServerIsLeftOut(t *testing.T) {
 	run(t, dq.WorkerConfig{
 		Concurrency: 2,
 		Queues:      []*dq.Queue{queue},
-		Handlers: []dq.Handler{{Do: func(_ context.Context, job *dq.Job) error {
+		Handlers: []dq.Handler{{Do: func(ctx context.Context, job *dq.Job) error {
 			if strings.HasPrefix(job.ID, "large") {
 				job.Succeed(strings.Repeat("x", 5<<20))
 			}
-			return nil
+			if job.ID != "parent" {
+				return nil
+			}
+			_, err := job.Spawn(ctx, []dq.NewJob{{Data: strings.Repeat("x", 5<<20)}})
+			return err
 		}}},
 	})
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "parent", Attempts: 1}))
 	for n := range 20 {
 		id := fmt.Sprint(n)
 		if n%7 == 0 {
@@ -83,7 +88,11 @@ func TestAResultTooLargeForTheServerIsLeftOut(t *testing.T) {
 		}
 		must(queue.Add(ctx, 1, &dq.JobOptions{ID: id}))
 	}
-	until(t, "all are done", func() bool { return server.Client.Exists(ctx, "q").Val() == 0 })
+	until(t, "all are done", func() bool { return must(queue.Stats(ctx)).Dead == 1 && must(queue.Len(ctx, "")) == 0 })
+	reason := must(queue.Get(ctx, "parent")).Reason // the server's words, unless they were lost with the connection
+	if !strings.Contains(reason, "bytes cut the connection 2 times") && !strings.Contains(reason, "invalid bulk length") {
+		t.Error(reason)
+	}
 }
 
 func TestWhatTheServerForbidsEndsAWorkerAtOnce(t *testing.T) {

@@ -72,5 +72,11 @@ if not done or type(why) == 'table' and why.err then return {type(why) == 'table
 redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return 1`;
 
+export const bytesIn = (commands: readonly Command[]): number =>
+  commands.flat().reduce<number>((sum, word) => sum + (Buffer.isBuffer(word) ? word.length : String(word).length), 0);
+
+export const cutBy = (times: number, bytes: number) =>
+  `the connection was cut ${times} times by commands of ${bytes} bytes`;
+
 /** The reason of a job that is dead although its handler succeeded. */
 export const unstorable = (bytes: number) => `result cannot be stored: ${bytes} bytes`;

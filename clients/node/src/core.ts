@@ -1,6 +1,6 @@
 // What a worker tells the server, without I/O or a clock.
 
-import { nack, progress, step, unstorable } from './commands';
+import { bytesIn, cutBy, nack, progress, step, unstorable } from './commands';
 import { isRefusal } from './fatal';
 import { type Delivery, type Suspension, WAITING } from './delivery';
 import type { Verdict } from './guard';
@@ -73,12 +73,22 @@ export class Outcome {
     return isFull || isRefusal(error, this.commands.at(-1)![0]);
   }
 
-  /** The connection was lost before a reply. After a long result that may be why: it is not sent for a third time. */
-  cut(): void {
+  /**
+   * The connection was lost before a reply. If it is long, that may be why: unless this end closed it (`isLate`), it is not
+   * sent for a third time.
+   */
+  cut(isLate: boolean): void {
     this.isSentAgain = true;
-    if (this.resultBytes < CUTTING_BYTES || ++this.cuts < MOST_CUTS) return;
-    this.ways = dead(this.delivery, unstorable(this.resultBytes));
-    this.resultBytes = 0;
+    if (isLate) return;
+    const bytes = this.resultBytes || bytesIn(this.commands);
+    if (bytes < CUTTING_BYTES || ++this.cuts < MOST_CUTS) return;
+    this.cuts = 0;
+    if (this.resultBytes === 0) {
+      this.refused(new Error(cutBy(MOST_CUTS, bytes)));
+    } else {
+      this.ways = dead(this.delivery, unstorable(bytes));
+      this.resultBytes = 0;
+    }
   }
 
   /** Goes on to the next way. Returns false if there is none. */

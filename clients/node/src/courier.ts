@@ -1,7 +1,7 @@
 // Sends what no fetch takes along within a millisecond, renews leases, and sends the commands of handlers.
 
 import { Channel } from './channel';
-import { progress } from './commands';
+import { bytesIn, cutBy, progress } from './commands';
 import * as core from './core';
 import type { Together } from './core';
 import type { Delivery } from './delivery';
@@ -129,9 +129,7 @@ export class Courier {
 
   /** Sends a handler's commands, and tries again while the server is away. */
   async askFor(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
-    const bytes = commands
-      .flat()
-      .reduce<number>((sum, word) => sum + (Buffer.isBuffer(word) ? word.length : String(word).length), 0);
+    const bytes = bytesIn(commands);
     let cuts = 0;
     for (let troubles = 0; ;) {
       try {
@@ -139,7 +137,7 @@ export class Courier {
       } catch (error) {
         // A long command may be why the server cut the connection.
         if (bytes >= limits.CUTTING_BYTES && !isServerError(error) && ++cuts >= limits.MOST_CUTS) {
-          throw new DqError(`the connection was cut ${cuts} times by commands of ${bytes} bytes`, { cause: error });
+          throw new DqError(cutBy(cuts, bytes), { cause: error });
         }
         if (isServerError(error) && (isRefusal(error) || fatal(error))) throw error;
         this.control.close(); // the key may have moved

@@ -61,6 +61,7 @@ export class Ends {
   ): Promise<Error | null> {
     if (sent.length === 0) return null;
     let trouble: Error | null = null;
+    let isLate = false;
     const again = (outcome: Outcome, error: Error) => {
       trouble ??= error;
       this.add(outcome);
@@ -74,12 +75,15 @@ export class Ends {
           else again(outcome, reply);
         },
         (error: Error) => {
-          outcome.cut();
+          outcome.cut(isLate);
           again(outcome, error);
         },
       ),
     );
-    const inTime = afterAll(answerMs, onLate);
+    const inTime = afterAll(answerMs, () => {
+      isLate = true;
+      onLate();
+    });
     await Promise.all(heard).finally(inTime);
     return trouble;
   }

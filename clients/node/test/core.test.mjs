@@ -61,12 +61,23 @@ test('a long result that has cut the connection twice is not sent for a third ti
     [2 ** 20 - 1, 'DQ.ACK'],
   ]) {
     const done = core.done(delivery(), Buffer.alloc(bytes));
-    done.cut();
+    for (const isLate of [false, true]) done.cut(isLate);
     assert.equal(done.commands[0][0], 'DQ.ACK');
-    done.cut();
+    done.cut(false);
     assert.equal(done.commands[0][0], third);
     if (third === 'DQ.NACK') assert.equal(String(done.commands[0].at(-1)), 'result cannot be stored: 1048576 bytes');
   }
+});
+
+test('a long suspension that has cut the connection twice is a failure', () => {
+  const found = delivery();
+  const adds = [['DQ.ADD', KEY, 'child', Buffer.alloc(2 ** 20)]];
+  found.suspension = { for: 'jobs', ids: [Buffer.from('child')], onDead: 'run', adds };
+  const end = core.ended(found, handler(), verdict(found, [found], { value: null }, handler()));
+  end.cut(false);
+  assert.equal(end.commands[0][0], 'EVAL');
+  end.cut(false);
+  assert.match(words(end.commands[0]).join(' '), /^DQ\.NACK .* REASON the connection was cut 2 times by commands of 1\d+ /);
 });
 
 test('what the server refuses of an end is left out', () => {

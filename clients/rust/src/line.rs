@@ -1,7 +1,7 @@
 //! A connection of a link: it receives what to send, and emits the server's replies as events.
 
 use crate::connect::silent;
-use crate::core::{Event, Line, Name, Turn};
+use crate::core::{Event, Line, Name, Sent, Turn};
 use crate::server::Server;
 use crate::values;
 use redis::aio::MultiplexedConnection;
@@ -70,12 +70,13 @@ impl Connection {
             };
             if let Err(error) = exchanged {
                 open = None;
-                self.tell(Event::Broken(
-                    self.line,
-                    turn,
-                    values::error_text(&error),
-                    connected,
-                ));
+                let sent = match connected {
+                    true if error.is_timeout() => Sent::Closed,
+                    true => Sent::Cut,
+                    false => Sent::Nothing,
+                };
+                let text = values::error_text(&error);
+                self.tell(Event::Broken(self.line, turn, text, sent));
             }
         }
     }

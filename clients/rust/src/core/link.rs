@@ -6,7 +6,7 @@ use super::leases::Schedule;
 use super::outcome::Outcome;
 use super::state::{Core, Place};
 use super::trouble::{fatal, is_elsewhere, trouble_wait};
-use super::{Action, Delivered, Event, JobKey, Line, Name, Said, Serial, Turn};
+use super::{Action, Delivered, Event, JobKey, Line, Name, Said, Sent, Serial, Turn};
 use crate::values::server_error;
 use redis::Value;
 use std::collections::{HashMap, VecDeque};
@@ -158,9 +158,9 @@ impl Core {
                     }
                 }
             }
-            Event::Broken(line, turn, text, was_sent) => {
+            Event::Broken(line, turn, text, sent) => {
                 if self.links[line.link].state(line.name).turn == turn {
-                    self.broken(line, &text, was_sent, now);
+                    self.broken(line, &text, sent, now);
                 }
             }
             Event::Ended(ends) => self.ended(ends, now),
@@ -286,7 +286,7 @@ impl Core {
     // --- Trouble
 
     /// Handles a lost connection: what has no reply is sent again. An ACK is safe to send twice.
-    pub(super) fn broken(&mut self, line: Line, text: &str, was_sent: bool, now: Instant) {
+    pub(super) fn broken(&mut self, line: Line, text: &str, sent: Sent, now: Instant) {
         let jitter = self.rng.unit();
         let state = self.links[line.link].state(line.name);
         let asked = std::mem::take(&mut state.asked);
@@ -303,8 +303,8 @@ impl Core {
         for each in asked.into_iter().rev() {
             match each {
                 Asked::Outcome(mut outcome) => {
-                    outcome.was_sent |= was_sent;
-                    if was_sent && outcome.broke() {
+                    outcome.was_sent |= sent != Sent::Nothing;
+                    if sent == Sent::Cut && outcome.broke() {
                         self.refused(line.link, outcome, text);
                     } else {
                         self.links[line.link].outcomes.push_front(outcome);
@@ -338,7 +338,7 @@ impl Core {
     /// Closes a connection on which the server replied an error; it is opened again after a while.
     pub(super) fn close(&mut self, line: Line, text: &str, now: Instant) {
         self.actions.push_back(Action::Close(line));
-        self.broken(line, text, true, now);
+        self.broken(line, text, Sent::Closed, now);
     }
 
     pub(super) fn trouble(&mut self, text: &str, now: Instant) {

@@ -92,14 +92,22 @@ pub(crate) enum End {
 #[derive(Debug)]
 pub(crate) struct Suspension(pub Vec<Cmd>, pub Vec<Vec<u8>>);
 
+/// What may have been sent on a connection that ended.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sent {
+    Nothing,
+    /// This end closed it: a reply was an error, or did not come in time.
+    Closed,
+    Cut,
+}
+
 pub(crate) enum Event {
     /// The next replies on a connection, and its turn.
     Replies(Line, Turn, Vec<Value>),
     /// A connection is up; with the server's number of it, unless `CLIENT ID` is forbidden, and the server's address.
     Opened(Line, Turn, Option<u64>, Arc<str>),
-    /// A connection ended, or a reply did not come in time. With the error's text, and whether anything may have been
-    /// sent.
-    Broken(Line, Turn, String, bool),
+    /// A connection ended. With the error's text.
+    Broken(Line, Turn, String, Sent),
     /// A handler ended.
     Ended(Vec<(Serial, End)>),
     Suspended(Serial, Suspension),

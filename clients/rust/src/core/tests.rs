@@ -353,7 +353,7 @@ fn an_ack_whose_answer_was_lost_is_no_loss() {
         name: Name::Waiting,
     };
     let turn = world.core.links[0].waiting.turn;
-    world.on(Event::Broken(waiting, turn, "cut".into(), true));
+    world.on(Event::Broken(waiting, turn, "cut".into(), Sent::Cut));
     world.advance(Duration::from_millis(1));
     let asked = world.take(Name::Control);
     assert!(
@@ -544,13 +544,48 @@ fn what_waiting_does_not_mend_ends_it() {
 }
 
 #[test]
+fn only_what_the_server_cuts_is_not_sent_a_third_time() {
+    let mut world = World::usual();
+    world.deliver(&["a"]);
+    world.ends(1, End::Done(Some(vec![b'x'; 2 << 20])));
+    world.advance(SECOND);
+    for (sent, next) in [
+        (Sent::Cut, "DQ.ACK"),
+        (Sent::Closed, "DQ.ACK"),
+        (Sent::Cut, "DQ.NACK"),
+    ] {
+        for name in [Name::Waiting, Name::Control] {
+            let turn = world.core.links[0].state(name).turn;
+            world.on(Event::Broken(
+                Line { link: 0, name },
+                turn,
+                "cut".into(),
+                sent,
+            ));
+        }
+        world.take(Name::Waiting);
+        world.take(Name::Control);
+        world.advance(6 * SECOND);
+        let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
+        assert!(
+            asked.iter().any(|each| each.starts_with(next)),
+            "{next}: {:?}",
+            asked
+                .iter()
+                .map(|each| &each[..each.len().min(60)])
+                .collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
 fn a_word_of_an_old_connection_does_not_count() {
     let mut world = World::usual();
     let waiting = Line {
         link: 0,
         name: Name::Waiting,
     };
-    world.on(Event::Broken(waiting, 0, "cut".into(), true));
+    world.on(Event::Broken(waiting, 0, "cut".into(), Sent::Cut));
     world.on(Event::Replies(waiting, 0, vec![jobs(&["a"])]));
     assert!(world.started.is_empty());
 }

@@ -225,8 +225,11 @@ final class Courier {
             control.open();
             control.send(Ends.commands(told));
             trouble = ends.hear(control, told, worker::lost);
+        } catch (Throwable error) {
+            ends.putBack(told, error);
+            throw error;
         } finally {
-            ends.putBack(told);
+            ends.putBack(told, null);
         }
         if (trouble != null) {
             throw trouble;

@@ -41,12 +41,12 @@ class Ends {
 
     /**
      * Queues outcomes again that have no reply: they are safe to send twice. What connections may have ended for is
-     * left out.
+     * left out. {@code error}: by which the connection was lost.
      */
-    synchronized void putBack(Deque<Outcome> untold) {
+    synchronized void putBack(Deque<Outcome> untold, Throwable error) {
         while (!untold.isEmpty()) {
             Outcome last = untold.removeLast();
-            if (last.endsConnections()) {
+            if (last.endsConnections(error)) {
                 var said = new ServerException("the connection ended each time it was sent");
                 refused(last, said, last.cut(said));
             } else {

@@ -234,11 +234,12 @@ final class Link implements Rim {
             troubles = 0;
             return found;
         } catch (Throwable error) {
+            ends.putBack(told, error);
             stumbled(error);
             throw error;
         } finally {
-            if (!told.isEmpty()) {
-                ends.putBack(told);
+            ends.putBack(told, null);
+            if (ends.pending() > 0) {
                 ring();
             }
             isFetching = false;

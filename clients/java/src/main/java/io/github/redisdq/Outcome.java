@@ -13,7 +13,7 @@ final class Outcome {
     private static final int UNKNOWN_KIND_ATTEMPTS = 14;
     private static final Duration RUNNING_DELAY = Duration.ofSeconds(1);
     private static final int REASON_BYTES = 1024;
-    private static final int MOST_LOST = 2;
+    private static final int MOST_CUTS = 2;
     private static final int LARGE = 1 << 20; // proto-max-bulk-len is at least that
     private static final int LARGEST = 512 << 20; // what no server takes as one word by default
 
@@ -50,6 +50,8 @@ final class Outcome {
     private Steps.End suspended;
     private byte[] progress;
     private int unanswered; // how often it was sent, and the connection was lost before the reply
+    private boolean isOut; // sent, without a reply yet
+    private int cuts; // how often the other end closed the connection instead of a reply
 
     private Outcome(Job job, Mode mode, Duration delay, String reason) {
         this.job = job;
@@ -219,18 +221,25 @@ final class Outcome {
 
     void sending() {
         unanswered++;
+        isOut = true;
     }
 
     /**
-     * Whether this may be what the connection ends for: the server closes connections on a word longer than its
-     * {@code proto-max-bulk-len}, which is at least 1 MB.
+     * Takes the error by which the connection was lost. Returns whether this may be why: the server closes connections on
+     * a word longer than its {@code proto-max-bulk-len}, which is at least 1 MB. That a reply did not come in time is no
+     * such error.
      */
-    boolean endsConnections() {
-        return unanswered >= MOST_LOST && Arrays.stream(command()).anyMatch(word -> word.length > LARGE);
+    boolean endsConnections(Throwable error) {
+        if (isOut && !Trouble.isLate(error)) {
+            cuts++;
+        }
+        isOut = false;
+        return cuts >= MOST_CUTS && Arrays.stream(command()).anyMatch(word -> word.length > LARGE);
     }
 
     void heard() {
         unanswered--;
+        isOut = false;
     }
 
     /** What a reply means. If the command was sent twice, the first sending may have been executed. */
@@ -247,6 +256,7 @@ final class Outcome {
 
     /** Leaves out what connections may have ended for. */
     String cut(ServerException said) {
+        cuts = 0;
         if (result == null) {
             return weaken(said);
         }

@@ -1,6 +1,8 @@
 package io.github.redisdq;
 
+import java.net.SocketTimeoutException;
 import java.time.Duration;
+import java.util.concurrent.TimeoutException;
 
 /** What to do if the server cannot be reached, or refuses a command. */
 final class Trouble {
@@ -31,6 +33,16 @@ final class Trouble {
             }
         }
         return null;
+    }
+
+    /** Whether a reply did not come in time: this end has closed the connection. */
+    static boolean isLate(Throwable error) {
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            if (each instanceof TimeoutException || each instanceof SocketTimeoutException) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Whether the server will refuse this command again. */

@@ -13,6 +13,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -20,6 +21,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -62,6 +64,21 @@ class OutcomeTest {
             refusedFirst.heard();
             assertEquals(Outcome.Answer.LOST, refusedFirst.answered(end == null ? List.of(0L) : null));
         }
+    }
+
+    @Test
+    void onlyWhatTheServerCutsIsNotSentAThirdTime() {
+        Job job = job("");
+        job.succeed("x".repeat(2 << 20));
+        job.encode();
+        Outcome outcome = Outcome.ended(job, null);
+        for (Throwable error : List.of(new TimeoutException(), new DqException("", new SocketTimeoutException()), new DqException("cut", null))) {
+            outcome.sending();
+            assertFalse(outcome.endsConnections(error));
+        }
+        assertFalse(outcome.endsConnections(new DqException("it was not sent", null)));
+        outcome.sending();
+        assertTrue(outcome.endsConnections(new DqException("cut", null)));
     }
 
     @Test
