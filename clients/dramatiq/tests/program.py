@@ -14,6 +14,19 @@ broker = DqBroker(url=os.environ["TEST_URL"], lease=int(os.environ.get("TEST_LEA
 dramatiq.set_broker(broker)
 
 
+@dramatiq.actor(max_retries=2)
+def kill():
+    """Ends its worker, as the system does when memory is short."""
+    TRACE.rpush("killed", broker.queue("default").len("reserved"))
+    os._exit(1)
+
+
+@dramatiq.actor(max_retries=9)
+def good():
+    time.sleep(0.01)
+    TRACE.incr("good")
+
+
 @dramatiq.actor
 def hold(name):
     """Runs until it is told to go on."""

@@ -96,15 +96,6 @@ def test_messages_can_be_dead_lettered(broker, work):
     assert (dead.message_id, dead.actor_name) == (message.message_id, "fails")
 
 
-def test_messages_of_missing_actors_are_dead_lettered(broker, work):
-    broker.declare_queue("some-queue")
-    message = dramatiq.Message(queue_name="some-queue", actor_name="missing", args=(), kwargs={}, options={})
-    broker.enqueue(message)
-    work(broker)
-    ended(broker, "some-queue")
-    assert job(broker, message, "some-queue").state == "dead"
-
-
 def one_begins(broker, actor, ran, work):
     """Starts a worker of one thread on two messages: the one that runs, the one in the worker's memory, the worker."""
     sent = {name: actor.send(name) for name in ("a", "b")}
@@ -283,6 +274,88 @@ def test_a_consumer_that_is_closed_leaves_running_actors_alone(server, brokers, 
     go.set()
     ended(broker)
     assert (ran, job(broker, message)) == ([1], None)
+
+
+def test_a_message_of_an_unknown_actor_comes_again_later_and_is_dead_at_last(broker, work):
+    broker.declare_queue("some-queue")
+    queue = broker.queue("some-queue")
+    message = dramatiq.Message(queue_name="some-queue", actor_name="new", args=(), kwargs={}, options={})
+    broker.enqueue(message)
+    work(broker)
+    for attempt in range(1, 14):
+        until(lambda n=attempt: job(broker, message, "some-queue").attempts == n, "its delivery")
+        until(lambda: job(broker, message, "some-queue").state == "delayed", "its return")
+        found = job(broker, message, "some-queue")
+        assert found.reason == 'unknown kind "new"'
+        assert round((found.due - found.failed).total_seconds()) == min(60 * attempt, 3600)
+        queue.reschedule(message.message_id, delay=0)
+    ended(broker, "some-queue")
+    assert (job(broker, message, "some-queue").state, job(broker, message, "some-queue").attempts) == ("dead", 14)
+
+
+def test_an_actor_that_was_unknown_to_another_worker_runs(broker, work):
+    ran = []
+    broker.declare_queue("default")
+    consumer = broker.consume("default", timeout=100)
+    message = dramatiq.Message(queue_name="default", actor_name="once", args=(), kwargs={}, options={})
+    broker.enqueue(message)
+    until(lambda: next(consumer) is None and job(broker, message).reason, "the other worker")
+    consumer.close()
+
+    @dramatiq.actor(max_retries=0)
+    def once():
+        ran.append(1)
+
+    broker.queue("default").reschedule(message.message_id, delay=0)
+    work(broker)
+    ended(broker)
+    assert ran == [1] and job(broker, message) is None
+
+
+def test_a_full_server_loses_nothing_and_keeps_nothing(server, broker, work):
+    ran = []
+
+    @dramatiq.actor(max_retries=2, min_backoff=50, max_backoff=50)
+    def fails(name):
+        ran.append(name)
+        if name == "fails":
+            raise RuntimeError("always")
+
+    fails.send("done")
+    message = fails.send("fails")
+    server.client().config_set("maxmemory", 1)
+    work(broker)  # it starts while the memory is full
+    until(lambda: ran.count("fails") == 3, "its retries")
+    until(lambda: broker.queue("default").len("reserved") == 0, "the end")
+    assert ran.count("done") == 1
+    found = job(broker, message)
+    assert (found.state, found.attempts, found.reason) == ("dead", 3, "RuntimeError: always")
+    server.client().config_set("maxmemory", 0)
+    broker.queue("default").kick(message.message_id)
+    until(lambda: ran.count("fails") == 4, "one more")
+
+
+def test_a_killer_is_dead_and_takes_nobody_along(server, process, brokers):
+    broker = brokers(server)
+    broker.declare_queue("default")
+
+    def send(actor):
+        return broker.enqueue(dramatiq.Message("default", actor, (), {}, {}))
+
+    killer = send("kill")
+    for _ in range(100):
+        send("good")
+    worker = process(server, LEASE=1000)
+    while broker.queue("default").len():
+        if worker.process.poll() is not None:
+            worker = process(server, LEASE=1000)
+        time.sleep(0.05)
+    found, trace = job(broker, killer), server.client(db=2)
+    assert (found.state, found.reason) == ("dead", "attempts used up; its workers were lost")
+    assert [int(each) for each in trace.lrange("killed", 0, -1)][-1] == 1, "the last time it had the process for itself"
+    assert trace.llen("killed") == 3
+    assert int(trace.get("good")) >= 100
+    assert broker.queue("default").len("dead") == 1
 
 
 def test_an_unreadable_message_is_dead_and_the_others_go_on(broker, work):

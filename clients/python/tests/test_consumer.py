@@ -8,6 +8,7 @@ import pytest
 
 import dq
 import dq.asyncio
+from dq.company import Company
 
 PATIENCE_S = 60
 
@@ -236,3 +237,106 @@ def test_asyncio_a_fetch_that_is_cancelled_keeps_no_job(dq_url, queue):
 def waits(queue):
     """Whether a client waits for a job."""
     return any("b" in client["flags"] for client in queue.client.client_list())
+
+
+# Jobs that may have ended their workers
+
+
+def lose(queue, clock, *ids):
+    """Has the jobs delivered to a worker of which nothing more is heard."""
+    for id in ids:
+        queue.client.execute_command("DQ.POP", queue.name, "ID", id, "TTR", 1000)
+    clock.advance(seconds=2)
+    until(lambda: queue.len("reserved") == 0, "the end of the leases")
+
+
+def test_one_whose_workers_were_lost_is_handed_out_when_nothing_else_is_in_hand(queue, dq_url, clock):
+    for id in ("killer", "other"):
+        queue.add("x", id=id, attempts=2)
+    lose(queue, clock, "killer", "other")
+    queue.add("x", id="good")
+    company = Company()
+    with dq.Queue(dq_url, "more") as more:
+        more.add("x", id="more")
+        first = dq.Consumer(queue, lease=30, company=company)
+        second = dq.Consumer(more, lease=30, company=company)
+        try:
+            (beside,) = second.fetch()
+            (good,) = first.fetch(5)
+            assert good.id == "good"
+            until(lambda: queue.get("other").state == "ready", "the return of the other one")
+            assert queue.get("killer").state == "reserved"
+            first.ack(good)
+            assert first.fetch(5, wait=0.1) == [], "the other consumer has one"
+            assert second.fetch(5, wait=0.1) == [], "no more is fetched"
+            second.ack(beside)
+            (killer,) = until(lambda: first.fetch(5, wait=0.1), "its turn")
+            assert killer.id == "killer"
+            assert first.fetch(5, wait=0.1) == [], "nothing is fetched beside it"
+            first.ack(killer)
+            (other,) = until(lambda: first.fetch(5, wait=0.1), "the next one")
+            assert other.id == "other"
+        finally:
+            first.close()
+            second.close()
+    assert queue.get("killer") is None
+
+
+def test_one_above_its_limit_is_dead_unless_others_did_not_know_it(queue, clock):
+    consumer = dq.Consumer(queue, lease=30, limits=lambda job: 1)
+    try:
+        queue.add("x", id="lost")
+        queue.add("x", id="new")
+        jobs = consumer.fetch(2)
+        assert [consumer.reason(job) for job in jobs] == [None, None]
+        consumer.unknown(jobs[1], "mail")
+        consumer.release(jobs[:1])
+        until(lambda: queue.len("reserved") == 0, "the returns")
+        lose(queue, clock, "lost")
+        queue.reschedule("new", delay=0)
+        (new,) = until(lambda: consumer.fetch(2, wait=0.1), "the one that may run")
+        assert (new.id, consumer.reason(new)) == ("new", b'unknown kind "mail"')
+        until(lambda: queue.len("dead") == 1, "the end of the other one")
+        assert queue.get("lost").reason == "attempts used up; its workers were lost"
+    finally:
+        consumer.close()
+
+
+def test_asyncio_one_whose_workers_were_lost_is_handed_out_alone(queue, dq_url, clock):
+    queue.add("x", id="killer", attempts=2)
+    lose(queue, clock, "killer")
+    queue.add("x", id="good")
+
+    async def main():
+        async with dq.asyncio.Queue(dq_url, "orders") as there:
+            consumer = dq.asyncio.Consumer(there, lease=30)
+            (good,) = await consumer.fetch(5)
+            assert await consumer.fetch(5, wait=0.1) == []
+            consumer.ack(good)
+            while not (found := await consumer.fetch(5, wait=0.1)):
+                pass
+            assert [job.id for job in found] == ["killer"]
+            await there.add("y", id="next")
+            assert await consumer.fetch(5, wait=0.1) == []
+            consumer.ack(found[0])
+            while not (found := await consumer.fetch(5, wait=0.1)):
+                pass
+            assert [job.id for job in found] == ["next"]
+            await consumer.aclose()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def test_what_a_full_server_does_not_add_comes_again_after_its_delay(queue, consumer, dq_server):
+    queue.add("first", id="a")
+    (job,) = consumer.fetch()
+    queue.client.config_set("maxmemory", 1)
+    try:
+        consumer.ack(job, again={"data": "second", "delay": 60}, otherwise="retry 1 was not added")
+        until(lambda: queue.len("reserved") == 0, "the return")
+    finally:
+        queue.client.config_set("maxmemory", 0)
+    found = queue.get("a")
+    assert (found.state, found.payload) == ("delayed", b'"first"')
+    assert found.reason.startswith("retry 1 was not added: OOM")
+    assert round((found.due - found.failed).total_seconds()) == 60

@@ -56,6 +56,21 @@ async def never(name, context: Context = TaskiqDepends()):  # noqa: B008
         raise RuntimeError("always")
 
 
+@broker.task(task_name="kill")
+async def kill(name):
+    """Ends its worker, as the system does when memory is short."""
+    async with trace() as db:
+        await db.rpush("killed", await broker.queue().len("reserved"))
+    os._exit(1)
+
+
+@broker.task(task_name="good")
+async def good(name):
+    await asyncio.sleep(0.01)
+    async with trace() as db:
+        await db.incr("good")
+
+
 @broker.task(task_name="double")
 async def double(n: int) -> int:
     return 2 * n

@@ -264,6 +264,21 @@ def test_a_worker_that_stood_still_runs_nothing_that_it_had_fetched_and_lost(ser
     assert (before, trace.llen("ran")) == (5, 6)
 
 
+def test_a_killer_is_dead_and_takes_nobody_along(server, db, process):
+    trace, queue = server.client(db=2), dq.Queue(db, "taskiq")
+    kick(server, ("killer", "kill"), max_retries="3")
+    kick(server, *((f"good:{n}", "good") for n in range(100)))
+    # taskiq's command line starts a worker again that ended.
+    process(server, LEASE=1)
+    until(lambda: queue.len() == 0, "the end of all")
+    found = queue.get("killer")
+    assert (found.state, found.reason) == ("dead", "attempts used up; its workers were lost")
+    assert trace.llen("killed") == 3
+    assert trace.lrange("killed", -1, -1) == [b"1"], "the last time it had the process for itself"
+    assert int(trace.get("good")) >= 100
+    assert queue.len("dead") == 1
+
+
 def test_the_task_of_a_killed_worker_comes_back_when_its_lease_ends(server, process):
     trace = server.client(db=2)
     kick(server, ("a", "hold"))

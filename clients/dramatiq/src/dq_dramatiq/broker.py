@@ -10,12 +10,13 @@ from uuid import uuid4
 
 import dq
 import dramatiq
+from dq.company import Company
 from dramatiq.common import current_millis
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout, QueueNotFound
-from dramatiq.middleware import Middleware, SkipMessage
+from dramatiq.middleware import Middleware, Retries, SkipMessage
 from redis.exceptions import ConnectionError, TimeoutError
 
-from .consumer import Consumer, Delivered
+from .consumer import Consumer, Delivered, retries_of
 
 #: How long a message stays with a process that crashed. Renewed while the process lives.
 LEASE_MS = 10_000
@@ -53,6 +54,7 @@ class DqBroker(dramatiq.Broker):
         self.queues: dict[str, dq.Queue] = {}
         self.namespace = namespace
         self.lease = lease
+        self.company = Company()
         self._server = dq.Queue(client or url, "").client
 
     @property
@@ -127,7 +129,19 @@ class DqBroker(dramatiq.Broker):
         return max(PRIORITIES[0], min(PRIORITIES[-1], int(priority)))
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 30_000) -> Consumer:
-        return Consumer(self.queue(queue_name), prefetch, timeout, self.lease)
+        return Consumer(self, self.queue(queue_name), prefetch, timeout)
+
+    def allowed(self, message: dramatiq.Message[Any]) -> int:
+        """How many deliveries the message may have by its ``max_retries``, those of killed workers among them.
+
+        0: any number, as a predicate decides, or nothing is retried.
+        """
+        actor = self.actors.get(message.actor_name)
+        retrying = next((each for each in self.middleware if isinstance(each, Retries)), None)
+        if actor is None or retrying is None or actor.options.get("retry_when", retrying.retry_when) is not None:
+            return 0
+        limit = message.options.get("max_retries", actor.options.get("max_retries", retrying.max_retries))
+        return 0 if limit is None else max(1, limit + 1 - retries_of(message))
 
     def dead_letters(self, queue_name: str, count: int = 100) -> Iterable[dramatiq.Message[Any]]:
         """The messages that failed for good; those that have been dead longest come first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -11,17 +12,29 @@ import dramatiq
 from dramatiq.errors import ConnectionClosed, DecodeError
 from dramatiq.logging import get_logger
 
+#: The reason of a message that comes again as its retry was refused: so the retry counts.
+REFUSED = re.compile(rb"retry (\d+) was not added")
+
+
+def retries_of(message: Any) -> int:
+    return int(message.options.get("retries") or 0)
+
 
 class Delivered(dramatiq.MessageProxy):
     """A message that was delivered."""
 
     #: The retry that is added when the message is acknowledged.
     again: dict[str, Any] | None = None
+    #: Why the message is dead, if not by its exception.
+    reason: str | None = None
 
     def __init__(self, message: dramatiq.Message[Any], job: dq.Job, owner: Consumer) -> None:
         super().__init__(message)
         self.job = job
         self.owner = owner
+
+    def _retry(self) -> dict[str, Any]:
+        return {"again": self.again, "otherwise": f"retry {retries_of(self)} was not added"}
 
     def is_ours(self) -> bool:
         """Whether the message is still this worker's: its lease has not expired, and it was not deleted."""
@@ -31,12 +44,19 @@ class Delivered(dramatiq.MessageProxy):
 class Consumer(dramatiq.Consumer):
     """Holds at most ``prefetch`` messages, and renews their leases while it lives."""
 
-    def __init__(self, queue: dq.Queue, prefetch: int, timeout_ms: int, lease_ms: int) -> None:
+    def __init__(self, broker: Any, queue: dq.Queue, prefetch: int, timeout_ms: int) -> None:
         self.logger = get_logger(__name__, type(self))
-        self._queue = queue
+        self._broker = broker
         self._prefetch = prefetch
         self._timeout_s = timeout_ms / 1000
-        self._jobs = dq.Consumer(queue, lease=lease_ms / 1000, wait=self._timeout_s, logger=self.logger)
+        self._jobs = dq.Consumer(
+            queue,
+            lease=broker.lease / 1000,
+            wait=self._timeout_s,
+            logger=self.logger,
+            limits=self._allowed,
+            company=broker.company,
+        )
         self._fetched: list[dq.Job] = []
         self._in_hand = 0
         self._closed = False
@@ -57,10 +77,23 @@ class Consumer(dramatiq.Consumer):
             self.logger.error("job %r of %r cannot be read as a message, and is dead", job.id, job.queue, exc_info=True)
             self._jobs.nack(job, mode="fatal", reason=f"unreadable: {error.error!r}")
             return None
+        if message.actor_name not in self._broker.actors:
+            self.logger.warning("no actor is called %r: gave back %r", message.actor_name, job.id)
+            self._jobs.unknown(job, message.actor_name)
+            return None
         message.options.pop("eta", None)  # it is due: the worker must not wait once more
+        refused = REFUSED.match(self._jobs.reason(job) or b"")
+        if refused:
+            message.options["retries"] = max(retries_of(message), int(refused[1]))
         with self._room:
             self._in_hand += 1
         return Delivered(message, job, self)
+
+    def _allowed(self, job: dq.Job) -> int:
+        try:
+            return self._broker.allowed(dramatiq.Message.decode(job.payload))
+        except Exception:  # it cannot be read, or its options are not numbers
+            return 0
 
     def _fetch(self) -> list[dq.Job]:
         with self._room:
@@ -81,15 +114,15 @@ class Consumer(dramatiq.Consumer):
 
     def ack(self, message: dramatiq.MessageProxy) -> None:
         if isinstance(message, Delivered):
-            message.owner._jobs.ack(message.job, again=message.again)
+            message.owner._jobs.ack(message.job, **message._retry())
             message.owner._left()
 
     def nack(self, message: dramatiq.MessageProxy) -> None:
         """Moves the message to the dead ones, with its error."""
         if isinstance(message, Delivered):
             error = message._exception
-            reason = None if error is None else f"{type(error).__name__}: {error}"
-            message.owner._jobs.nack(message.job, mode="fatal", reason=reason, again=message.again)
+            reason = message.reason or (None if error is None else f"{type(error).__name__}: {error}")
+            message.owner._jobs.nack(message.job, mode="fatal", reason=reason, **message._retry())
             message.owner._left()
 
     def requeue(self, messages: Iterable[dramatiq.MessageProxy]) -> None:

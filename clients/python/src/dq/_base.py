@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Optional, TypeVar, Union
 
-from . import _core, _guard, _trouble
+from . import _core, _ends, _guard, _trouble
 from ._core import Fetches
 from ._delivery import Delivery
 from ._ends import Outcome
@@ -94,6 +94,12 @@ class BaseConsumer(Generic[Q]):
         delivery.job._tell("lost")
         if self.hooks:
             self._hook("lost", [delivery])
+
+    def _used_up(self, delivery: Delivery) -> None:
+        """Ends a job that was delivered more often than it may be."""
+        self._log.say(logging.ERROR, "job %r is dead: %s", delivery.job.id, _ends.USED_UP.decode())
+        delivery.owner.settle(delivery, _ends.used_up)
+        delivery.owner.told_soon()
 
     def _refused(self, outcome: Outcome, why: str) -> None:
         """Logs that the server refused what a handler asked for."""

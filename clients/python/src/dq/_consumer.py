@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _core, _ends
 from ._base import BaseConsumer
+from ._delivery import Delivery, least
 from ._ends import Outcome
 from ._links import BaseLink, Members
 from ._options import near_misses
 from ._texts import cut
 from ._texts import text as text_of
+from .company import Company
 from .errors import ConfigurationError
 from .hooks import Hooks
 from .job import BaseJob
@@ -21,6 +23,10 @@ from .times import Duration, to_ms
 
 Q = TypeVar("Q")
 _MODES = {"fail": b"", "silent": b"SILENT", "fatal": b"FATAL"}
+
+
+ALONE_EVERY_S = 0.05
+"""How often a consumer looks whether a job may run alone, or has."""
 
 
 @near_misses("Consumer")
@@ -34,6 +40,12 @@ class JobConsumer(BaseConsumer[Q]):
     lease: how long a job without a TTR of its own stays with a program that crashed. It is renewed, so slow jobs need
         no longer lease.
     wait: the longest time that one fetch waits; 5 s by default.
+    limits: how many deliveries a job may have besides its own limit (0: any number), for a framework that knows. With
+        it, ``reason`` tells why the delivery before failed.
+    company: the ``Company`` of the other consumers whose jobs run in this process.
+
+    A job that was delivered more often than it may be is not handed out: it is dead. One whose worker was lost before
+    its last delivery is handed out when no other job is in hand: it may end this process, too.
     """
 
     _link: BaseLink
@@ -46,8 +58,12 @@ class JobConsumer(BaseConsumer[Q]):
         wait: Duration = _core.WAIT_S,
         hooks: Sequence[Hooks] = (),
         logger: Optional[logging.Logger] = None,
+        limits: Optional[Callable[[Any], int]] = None,
+        company: Optional[Company] = None,
     ) -> None:
         super().__init__(queues, lease=lease, wait=wait, hooks=hooks, logger=logger)
+        self._limits = limits
+        self._company = company or Company()
         self._failure: Optional[ConfigurationError] = None
         groups = self._groups()
         if len(groups) != 1:
@@ -60,15 +76,66 @@ class JobConsumer(BaseConsumer[Q]):
         """Sets up what differs with and without asyncio."""
         raise NotImplementedError
 
-    def ack(self, job: BaseJob, *, result: Any = None, again: Optional[Mapping[str, Any]] = None) -> None:
+    # --- Which jobs are handed out
+
+    def reason(self, job: BaseJob) -> Optional[bytes]:
+        """Why the delivery before failed; None if that was not asked (see ``limits``)."""
+        return job._delivery.reason
+
+    def _limit(self, delivery: Delivery) -> int:
+        return least(delivery.max_attempts, self._limits(delivery.job) if self._limits else 0)
+
+    def _doubtful(self, found: Iterable[Delivery]) -> list[Delivery]:
+        """Those of which the server must say why the delivery before failed."""
+        again = [each for each in found if each.attempt > 1]
+        return again if self._limits else [each for each in again if 0 < self._limit(each) <= each.attempt]
+
+    def _handed_out(self, found: Iterable[Delivery]) -> list[Any]:
+        """The jobs that may run now."""
+        return [each.job for each in found if self._may_run(each)]
+
+    def _may_run(self, delivery: Delivery) -> bool:
+        if delivery.attempt == 1 or not 0 < self._limit(delivery) <= delivery.attempt:
+            return True
+        reason = delivery.reason or b""
+        if delivery.attempt > self._limit(delivery) and not reason.startswith(_ends.UNKNOWN_KIND):
+            self._used_up(delivery)
+            return False
+        if reason != _ends.LEASE_ENDED:
+            return True
+        if self._company.claim(delivery):
+            text = "job %r may have ended its workers: its last attempt runs alone"
+            self._log.say(logging.WARNING, text, delivery.job.id)
+        else:  # it would be lost along with the other one
+            self._settle(delivery.job, _ends.returned(delivery))
+        return False
+
+    # --- How jobs end
+
+    def ack(
+        self,
+        job: BaseJob,
+        *,
+        result: Any = None,
+        again: Optional[Mapping[str, Any]] = None,
+        otherwise: str = "not added again",
+    ) -> None:
         """The job is done. result: a value that the codec of its queue can encode.
 
         again: arguments of ``Queue.add``: the job runs once more with them, as if added now. It is added before the job
-        is acknowledged, so it is not lost if the server is away.
+        is acknowledged, so it is not lost if the server is away. If the server refuses it, perhaps as its memory is
+        full, this job comes again instead, after the same delay, with a reason that begins with ``otherwise``.
         """
         delivery = job._delivery
         end = _ends.done(delivery) if result is None else _ends.succeeded(delivery, bytes(job._codec.encode(result)))
-        self._settle(job, self._followed(job, end, again))
+        self._settle(job, self._followed(job, end, again, otherwise))
+
+    def unknown(self, job: BaseJob, kind: str) -> None:
+        """Gives back a job of a kind that this program does not know: another one may, at the latest after a deploy.
+
+        It comes again after a minute, after two, up to an hour; the 14th time it is dead.
+        """
+        self._settle(job, _ends.unknown(job._delivery, kind))
 
     def nack(
         self,
@@ -78,17 +145,18 @@ class JobConsumer(BaseConsumer[Q]):
         mode: str = "fail",
         reason: Optional[str] = None,
         again: Optional[Mapping[str, Any]] = None,
+        otherwise: str = "not added again",
     ) -> None:
         """Gives a job back. mode: "fail", "silent" (not counted) or "fatal" (dead now).
 
-        again: as in ``ack``.
+        again, otherwise: as in ``ack``.
         """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
         text = None if reason is None else cut(text_of(reason))
         wait_ms = None if delay is None else to_ms(delay, "delay")
         back = _ends.Back(job._delivery, _MODES[mode], wait_ms, text)
-        self._settle(job, self._followed(job, back.outcome(), again))
+        self._settle(job, self._followed(job, back.outcome(), again, otherwise))
 
     def release(self, jobs: Iterable[BaseJob]) -> None:
         """Gives jobs back as if they had not been delivered."""
@@ -105,12 +173,13 @@ class JobConsumer(BaseConsumer[Q]):
             self._link.lose([delivery])
         return self._link.holds(delivery)
 
-    def _followed(self, job: BaseJob, end: Outcome, again: Optional[Mapping[str, Any]]) -> Outcome:
+    def _followed(self, job: BaseJob, end: Outcome, again: Optional[Mapping[str, Any]], otherwise: str) -> Outcome:
         if again is None:
             return end
         queue: Any = self._by_key[job._delivery.key]
         added = queue._added({**again, "id": job.id, "if_exists": "next"})
-        return _ends.followed(job._delivery, queue._now(added.call), end)
+        wait_ms = to_ms(again["delay"], "delay") if again.get("delay") is not None else None
+        return _ends.followed(job._delivery, queue._now(added.call), end, wait_ms, text_of(otherwise))
 
     def _settle(self, job: BaseJob, outcome: Outcome) -> None:
         self._link.settle(job._delivery, lambda _: outcome)

@@ -44,6 +44,7 @@ class Delivery:
         "max_attempts",
         "owner",
         "payload",
+        "reason",
         "results",
         "since",
         "steps",
@@ -60,6 +61,8 @@ class Delivery:
         self.ttr_ms, self.max_attempts, self.ladder_ms = terms
         self.owner = owner
         """The link that fetched it."""
+        self.reason: Optional[bytes] = None
+        """Why the delivery before failed, where a consumer asked the server."""
         self.since = since
         """The earliest time at which it may have been delivered."""
         self.lease_s: float
@@ -77,13 +80,17 @@ class Delivery:
     @property
     def limit(self) -> int:
         """The deliveries that the job may have: the least number that is said; 0: no limit."""
-        own, handlers = self.max_attempts, self.handler.attempts if self.handler else 0
-        return min(own, handlers) if own and handlers else own or handlers
+        return least(self.max_attempts, self.handler.attempts if self.handler else 0)
 
     @property
     def name(self) -> tuple[str, bytes, bytes]:
         """Identifies the job among those of all servers."""
         return self.owner.place, self.key, self.id
+
+
+def least(*limits: int) -> int:
+    """The least limit that is said; 0: no limit."""
+    return min(filter(None, limits), default=0)
 
 
 def as_map(reply: Any) -> Optional[dict[bytes, Any]]:

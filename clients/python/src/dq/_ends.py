@@ -24,6 +24,9 @@ MOST_CUTS = 2
 """What has cut the connection this often is not sent again."""
 
 USED_UP = b"attempts used up; its workers were lost"
+LEASE_ENDED = b"lease ended"
+"""The server's reason for a delivery of which it heard nothing more."""
+UNKNOWN_KIND = b"unknown kind "
 STILL_RUNS_DELAY_S = 1.0
 
 
@@ -165,9 +168,13 @@ def _state(reply: Any) -> str:
     return "lost" if reply is None else reply.decode()
 
 
-def followed(delivery: Delivery, add: Command, end: Outcome) -> Outcome:
-    """Adds a job before this one ends. If that job is refused, this one is kept, as one that failed."""
-    return Outcome(delivery, add, lambda _: end, lambda why: failure(delivery, b"not added again: " + why).outcome())
+def followed(delivery: Delivery, add: Command, end: Outcome, wait_ms: Optional[int], otherwise: bytes) -> Outcome:
+    """Adds a job before this one ends. If that job is refused, this one comes again: it failed, for that reason."""
+
+    def kept(why: bytes) -> Outcome:
+        return failure(delivery, cut(otherwise + b": " + why), wait_ms).outcome()
+
+    return Outcome(delivery, add, lambda _: end, kept)
 
 
 SAID, OWN, USUAL = range(3)
@@ -235,7 +242,7 @@ def returned(delivery: Delivery) -> Outcome:
 
 def unknown(delivery: Delivery, kind: str) -> Outcome:
     """The job is of a kind that this worker does not know: another worker may, at the latest after a deploy."""
-    reason = cut(f'unknown kind "{kind}"'.encode("utf-8", "replace"))
+    reason = cut(UNKNOWN_KIND + f'"{kind}"'.encode("utf-8", "replace"))
     if delivery.attempt >= UNKNOWN_KIND_ATTEMPTS:
         return Back(delivery, b"FATAL", reason=reason).outcome()
     wait_s = min(UNKNOWN_KIND_DELAY_S * delivery.attempt, LONGEST_DELAY_S)

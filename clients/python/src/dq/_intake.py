@@ -78,9 +78,7 @@ class Intake(BaseConsumer[Q]):
             delivery.owner.told_soon()
             return False
         if delivery.attempt > 1 and 0 < delivery.limit < delivery.attempt:
-            self._log.say(logging.ERROR, "job %r is dead: %s", delivery.job.id, _ends.USED_UP.decode())
-            delivery.owner.settle(delivery, _ends.used_up)
-            delivery.owner.told_soon()
+            self._used_up(delivery)
             return False
         if self._runs_already(delivery):
             self._log.say(logging.WARNING, "job %r still runs here: gave back its new delivery", delivery.job.id)
@@ -114,7 +112,7 @@ class Intake(BaseConsumer[Q]):
             self._in_hand += 1
             if delivery.attempt > 1 and delivery.attempt == delivery.limit and delivery.owner.is_kept:
                 self._suspects[delivery] = None
-                delivery.owner.look_up(delivery, self._looked_up)
+                delivery.owner.look_up(delivery, lambda each, why: self._looked_up(each, why == _ends.LEASE_ENDED))
             else:
                 self._backlog.append(delivery)
 

@@ -124,6 +124,10 @@ class BaseLink:
         """The server has not confirmed yet how all deliveries ended."""
         return bool(self._leases.unanswered)
 
+    def has_besides(self, delivery: Delivery) -> bool:
+        """Whether other deliveries are in hand, or have ended and the server has not confirmed it yet."""
+        return self.is_telling or len(self._leases.held) > self.holds(delivery)
+
     @property
     def _is_unblocking(self) -> bool:
         return bool(self._late_ears) or (self._is_recalled and self._fetching)
@@ -172,9 +176,10 @@ class BaseLink:
     def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
         """Takes an outcome's reply. Returns an error that passes, or that ends the worker."""
         if isinstance(reply, ResponseError):
-            # Results may find no memory; without one, an ACK frees some.
-            is_result = outcome.command[2] == b"RESULTS" and str(reply).startswith("OOM")
-            if not is_result and not _trouble.is_refusal(reply, outcome.command[0]):
+            # A result, or the job that replaces this one, may find no memory; an end without it frees some.
+            is_more = outcome.command[2] == b"RESULTS" or outcome.command[0] in (b"DQ.ADD", "DQ.ADD")
+            is_full = is_more and str(reply).startswith("OOM")
+            if not is_full and not _trouble.is_refusal(reply, outcome.command[0]):
                 self._outcomes.append(outcome)
                 return reply
             self._base._refused(outcome, str(reply))
@@ -319,15 +324,15 @@ class BaseLink:
         if reply is None:
             self.lose([delivery])
 
-    def look_up(self, delivery: Delivery, then: Callable[[Delivery, bool], None]) -> None:
-        """Asks how the job's last attempt ended. Whether its worker was lost, is told to ``then``, by the courier."""
+    def look_up(self, delivery: Delivery, then: Callable[[Delivery, bytes], None]) -> None:
+        """Asks why the job's last attempt failed. The reason is told to ``then``, by the courier."""
 
         def answered() -> None:
             (reply,) = errand.replies or (None,)
             if isinstance(reply, ResponseError):
                 self._base._off("the server refuses DQ.GET: jobs that may have ended a worker do not run alone", reply)
                 reply = None
-            then(delivery, (as_map(reply) or {}).get(b"reason") == b"lease ended")
+            then(delivery, (as_map(reply) or {}).get(b"reason") or b"")
 
         errand = Errand([(b"DQ.GET", delivery.key, delivery.id, b"PREFIX", 0)], answered)
         self._errands.append(errand)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Optional
 
 from . import _core
-from ._consumer import JobConsumer
+from ._consumer import ALONE_EVERY_S, JobConsumer
+from ._delivery import Delivery
 from ._link import Link, Watch
 from .job import Job
 from .queue import Queue
@@ -25,6 +27,7 @@ class Consumer(JobConsumer[Queue]):
         self._resting = threading.Event()
         self._link: Link = Link(self, self._members, self._fetches(self._members))
         self._watch = Watch([self._link])
+        self._company.add(self._link)
 
     def fetch(self, count: int = 1, wait: Optional[Duration] = None) -> list[Job]:
         """Takes up to ``count`` jobs, and waits up to ``wait`` for the first one.
@@ -36,11 +39,41 @@ class Consumer(JobConsumer[Queue]):
             self._link.courier.start()
             self._watch.start()
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
-        found = self._link.fetch(count, max(wait_s, _core.NO_WAIT_S))
+        if not self._company.enter():
+            return self._alone(wait_s)
+        try:
+            found = self._link.fetch(count, max(wait_s, _core.NO_WAIT_S))
+            self._ask(self._doubtful(found))
+            jobs = self._handed_out(found)
+        finally:
+            self._company.leave()
         self._link.rest()
         if not found:
             self._check()
-        return [each.job for each in found]
+        return jobs
+
+    def _ask(self, doubtful: Sequence[Delivery]) -> None:
+        """Asks why their deliveries before failed."""
+        answered = threading.Semaphore(0)
+
+        def then(delivery: Delivery, reason: bytes) -> None:
+            delivery.reason = reason
+            answered.release()
+
+        for each in doubtful:
+            self._link.look_up(each, then)
+        for _ in doubtful:
+            while not answered.acquire(timeout=ALONE_EVERY_S) and not self.draining:
+                pass
+
+    def _alone(self, wait_s: float) -> list[Job]:
+        """The job that is to run alone, as soon as it may."""
+        finish_by = time.monotonic() + wait_s
+        while (killer := self._company.take(self._link)) is None:
+            if self.draining or time.monotonic() >= finish_by or not self._company.is_closed():
+                return []
+            self._rest(ALONE_EVERY_S)
+        return [killer.job]
 
     def close(self, patience: Duration = _core.TELLING_S) -> None:
         """Tells the server how jobs ended, for up to ``patience``, and gives back all jobs that are still in hand."""

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import dq.asyncio
+from dq.company import Company
 from dq.handler import exponential_s
 from taskiq import AckableMessage
 from taskiq.abc.broker import AsyncBroker
@@ -25,10 +26,8 @@ WAIT_S = 1.0
 #: The waits before a task comes again that was not acknowledged.
 FIRST_RETURN_S = 5.0
 LONGEST_RETURN_S = 3600.0
-#: How often a task may come whose name no worker knows.
-UNKNOWN_ATTEMPTS = 14
-#: The label in which taskiq's middleware counts retries.
-RETRIES = "_retries"
+#: The labels in which taskiq's middleware counts retries, and finds how often a task may run.
+RETRIES, MOST_RUNS = "_retries", "max_retries"
 REFUSED = re.compile(rb"retry (\d+) was not added")
 
 
@@ -49,7 +48,7 @@ class DqBroker(AsyncBroker):
         self._consumers: set[dq.asyncio.Consumer] = set()
         #: The tasks that run here, by their task ids.
         self._begun: dict[str, _End] = {}
-        self._said = False
+        self._company = Company(is_busy=lambda: bool(self._begun))
 
     def queue(self, name: str | None = None) -> dq.asyncio.Queue:
         """The queue, with everything that dq can do: ``await broker.queue().delete(task.task_id)``."""
@@ -84,15 +83,19 @@ class DqBroker(AsyncBroker):
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
         """Yields tasks, and renews their leases until they are acknowledged."""
-        consumer = dq.asyncio.Consumer(self.queue(), lease=self._lease, wait=WAIT_S, logger=logger)
+        consumer = dq.asyncio.Consumer(
+            self.queue(), lease=self._lease, wait=WAIT_S, logger=logger, limits=self._allowed, company=self._company
+        )
         self._consumers.add(consumer)
         while True:
             for job in await consumer.fetch():
                 message = self._fit(consumer, job)
                 if message is not None:
                     payload = job.payload
-                    if occurrences.is_scheduled(job) or job.attempt > 1:
-                        await self._count(message, job)
+                    refused = REFUSED.match(consumer.reason(job) or b"")
+                    if refused:  # the retry that could not be added counts
+                        message.labels[RETRIES] = str(max(_number(message, RETRIES), int(refused[1])))
+                    if occurrences.is_scheduled(job) or refused:
                         payload = self.formatter.dumps(message).message
                     yield _Message(_End(consumer, job, message.task_id, self._begun), payload)
 
@@ -106,29 +109,20 @@ class DqBroker(AsyncBroker):
             return None
         if self.find_task(message.task_name) is None:
             logger.warning("no task is called %s: gave back %s for another worker", message.task_name, job.id)
-            is_last = job.attempt >= UNKNOWN_ATTEMPTS
-            wait = {"mode": "fatal"} if is_last else {"delay": min(job.attempt * 60.0, LONGEST_RETURN_S)}
-            consumer.nack(job, reason=f'unknown kind "{message.task_name}"', **wait)
+            consumer.unknown(job, message.task_name)
             return None
         if occurrences.is_scheduled(job):
             message.task_id = occurrences.id_of(message, job)
         return message
 
-    async def _count(self, message: TaskiqMessage, job: dq.Job) -> None:
-        """Raises the retries of a message to those of a retry that could not be added."""
-        if job.attempt == 1:
-            return
+    def _allowed(self, job: dq.Job) -> int:
+        """How many deliveries the task may have by its label ``max_retries``; 0 if that does not say."""
         try:
-            found = await self.queue().get(job.id)
-            reason = found and found.fields.get("reason")
-        except Exception as error:  # the right to ask is missing, or the server is away
-            if not self._said:
-                logger.warning("retries that could not be added are not counted: %r", error)
-                self._said = True
-            return
-        refused = REFUSED.match(reason or b"")
-        if refused:
-            message.labels[RETRIES] = str(max(int(message.labels.get(RETRIES) or 0), int(refused[1])))
+            message = self.formatter.loads(job.payload)
+            runs = message.labels.get(MOST_RUNS)
+            return 0 if runs is None else max(1, int(runs) - _number(message, RETRIES))
+        except Exception:  # it cannot be read, or the labels are not numbers
+            return 0
 
     async def shutdown(self) -> None:
         await super().shutdown()
@@ -138,6 +132,10 @@ class DqBroker(AsyncBroker):
         if isinstance(self._url, str):
             for queue in list(queues.values())[:1]:  # they share a client
                 await queue.aclose()
+
+
+def _number(message: TaskiqMessage, label: str) -> int:
+    return int(message.labels.get(label) or 0)
 
 
 class _Message(AckableMessage):

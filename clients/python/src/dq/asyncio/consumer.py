@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from .. import _core, _guard
-from .._consumer import JobConsumer
+from .._consumer import ALONE_EVERY_S, JobConsumer
 from .._delivery import Delivery
 from ..hooks import Hooks
 from ..times import Duration, seconds
@@ -38,6 +40,7 @@ class Consumer(JobConsumer[Queue]):
         if self._courier is None:  # in the event loop from here on
             self._stopping = asyncio.Event()
             self._link = Link(self, self._members, self._fetches(self._members))
+            self._company.add(self._link)
             self._courier = asyncio.create_task(self._link.carry())
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
         fetching = asyncio.create_task(self._fetch(count, max(wait_s, _core.NO_WAIT_S)))
@@ -50,16 +53,45 @@ class Consumer(JobConsumer[Queue]):
             raise
         if not found:
             self._check()
-        return [each.job for each in found]
-
-    async def _fetch(self, count: int, wait_s: float) -> list[Delivery]:
-        found = await self._link.fetch(count, wait_s)
-        await self._link.rest()
         return found
 
-    async def _leave(self, fetching: asyncio.Task[list[Delivery]]) -> None:
+    async def _fetch(self, count: int, wait_s: float) -> list[Job]:
+        if not self._company.enter():
+            return await self._alone(wait_s)
+        try:
+            found = await self._link.fetch(count, wait_s)
+            await self._ask(self._doubtful(found))
+            jobs = self._handed_out(found)
+        finally:
+            self._company.leave()
+        await self._link.rest()
+        return jobs
+
+    async def _ask(self, doubtful: Sequence[Delivery]) -> None:
+        """Asks why their deliveries before failed."""
+        answered = asyncio.Semaphore(0)
+
+        def then(delivery: Delivery, reason: bytes) -> None:
+            delivery.reason = reason
+            answered.release()
+
+        for each in doubtful:
+            self._link.look_up(each, then)
+        for _ in doubtful:
+            await answered.acquire()
+
+    async def _alone(self, wait_s: float) -> list[Job]:
+        """The job that is to run alone, as soon as it may."""
+        finish_by = time.monotonic() + wait_s
+        while (killer := self._company.take(self._link)) is None:
+            if self.draining or time.monotonic() >= finish_by or not self._company.is_closed():
+                return []
+            await self._rest(ALONE_EVERY_S)
+        return [killer.job]
+
+    async def _leave(self, fetching: asyncio.Task[list[Job]]) -> None:
         await self._link.withdraw()
-        self.release(each.job for each in await fetching)
+        self.release(await fetching)
 
     async def aclose(self, patience: Duration = _core.TELLING_S) -> None:
         """Tells the server how jobs ended, for up to ``patience``, and gives back all jobs that are still in hand."""
