@@ -134,6 +134,7 @@ def a_killer_takes_nobody_along(world):
             world.add("killer", {"do": "exit"})
     deaths = 0
     while world.state("killer") != "dead":
+        world.until(lambda: world.len("RESERVED") == 0, "the dead worker's leases have ended")
         probe = world.worker(concurrency=10, handlers=[{"attempts": 3, "lease_ms": 1500}])
         is_dead = lambda probe=probe: probe.process.poll() is not None  # noqa: E731
         world.until(lambda is_dead=is_dead: is_dead() or world.state("killer") == "dead", "it kills, or is dead")

@@ -82,7 +82,9 @@ impl Core {
             Some(held) => (held.is_open, held.is_running),
             None => (false, false),
         };
-        if is_running || is_open && (self.held.len() > 1 || self.claimed > 0) {
+        // A delivery that went back at once is not held, but reserved until the server has answered that.
+        let has_others = self.held.len() > 1 || self.claimed > 0 || !self.has_told_all();
+        if is_running || is_open && has_others {
             return;
         }
         let handler = self.held.get(&serial).and_then(|held| held.handler);

@@ -91,6 +91,7 @@ impl Core {
             self.ask_outcome(link, Name::Waiting, outcome, &mut commands);
         }
         self.claimed += claim;
+        self.links[link].unblocks_at = None; // that was for the fetch before
         let fetch = self.links[link]
             .fetches
             .command(claim, wait, self.lease, &mut self.rng);

@@ -1,6 +1,7 @@
 //! How a worker stops: it fetches no more, handlers get time to end, those that do not are told, and the rest is
 //! given back.
 
+use super::link::Link;
 use super::state::Core;
 use super::{Action, Said, Why};
 use crate::error::Error;
@@ -101,7 +102,7 @@ impl Core {
                 }
             }
             Phase::Finishing { by, last }
-                if self.has_told_all() || by <= now && (last <= now || !self.is_owed()) =>
+                if self.has_finished() || by <= now && (last <= now || !self.is_owed()) =>
             {
                 self.phase = Phase::Finished;
                 self.actions.push_back(Action::Say(Said::Stopped {
@@ -114,7 +115,12 @@ impl Core {
         }
     }
 
-    fn has_told_all(&self) -> bool {
+    /// Whether the server has answered how all deliveries ended.
+    pub(super) fn has_told_all(&self) -> bool {
+        self.links.iter().all(Link::has_told_all)
+    }
+
+    fn has_finished(&self) -> bool {
         let mut links = self.links.iter();
         links.all(|link| link.has_finished || link.has_told_all() && !link.waiting.is_fetching())
     }
@@ -130,10 +136,10 @@ impl Core {
 
     /// For a drained worker: nothing is ready, and nothing is under way.
     fn is_done(&self) -> bool {
-        let mut links = self.links.iter();
         self.at_work == 0
             && self.backlog.is_empty()
-            && links.all(|link| link.is_empty && link.has_told_all())
+            && self.links.iter().all(|link| link.is_empty)
+            && self.has_told_all()
     }
 
     pub(super) fn phase_wakes_at(&self) -> Option<Instant> {

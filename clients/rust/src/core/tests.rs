@@ -652,6 +652,35 @@ fn what_may_have_killed_its_worker_runs_alone() {
 }
 
 #[test]
+fn what_came_again_is_back_before_a_job_runs_alone() {
+    let lease_ended = || Value::Array(vec![bulk("reason"), bulk("lease ended")]);
+    let four = Settings {
+        concurrency: 4,
+        ..settings(Shape::default())
+    };
+    let mut world = World::new(four);
+    world.opened("here");
+    let rows = vec![attempt("k", 3, 3), attempt("b", 3, 3)];
+    world.reply(Name::Waiting, vec![found(rows)]);
+    world.take(Name::Control);
+    world.reply(Name::Control, vec![lease_ended(), lease_ended()]);
+    let asked = world.take(Name::Control);
+    assert_eq!(asked, ["DQ.UNBLOCK 7", "DQ.NACK q IDS 1 b 77 SILENT"]);
+    // The fetch that waits has taken it before it was ended.
+    world.reply(Name::Waiting, vec![found(vec![attempt("b", 3, 3)])]);
+    world.reply(
+        Name::Control,
+        vec![Value::Int(0), Value::Array(vec![bulk("ready")])],
+    );
+    world.advance(Duration::from_millis(1));
+    let asked = world.take(Name::Control);
+    assert_eq!(asked, ["DQ.NACK q b TOKEN 77 SILENT DELAY 1000"]);
+    assert!(world.started.is_empty(), "it would be lost along with k");
+    world.reply(Name::Control, vec![bulk("delayed")]);
+    assert_eq!(world.started, [1]);
+}
+
+#[test]
 fn what_failed_by_itself_runs_among_others() {
     for reply in [
         Value::Array(vec![bulk("reason"), bulk("Boom: no")]),
