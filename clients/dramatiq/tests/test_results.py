@@ -169,6 +169,81 @@ def test_a_worker_that_lost_its_message_stores_nothing(server, brokers, work, fa
         message.get_result(backend=backend)
 
 
+def test_a_result_that_cannot_be_encoded_ends_its_message(server, work, broker, backend):
+    ran = []
+
+    class Unsaid:
+        def __repr__(self):
+            raise RuntimeError("no text")
+
+    @dramatiq.actor(store_results=True)
+    def returns(kind):
+        ran.append(kind)
+        if kind == "deep":
+            found = []
+            for _ in range(100_000):
+                found = [found]
+            return found
+        return {"plain": 1, "object": Unsaid()}.get(kind)
+
+    work(broker)
+    for kind, why in ("object", "TypeError: Object of type Unsaid"), ("deep", "RecursionError"):
+        message = returns.send(kind)
+        with pytest.raises(ResultFailure, match="result cannot be encoded: " + why):
+            message.get_result(block=True, timeout=60_000)
+        until(lambda n=message.message_id: broker.queue("default").get(n).state == "dead", "its end")
+        assert broker.queue("default").get(message.message_id).reason.startswith("result cannot be encoded: " + why)
+    assert returns.send("plain").get_result(block=True, timeout=60_000) == 1
+    assert ran == ["object", "deep", "plain"]
+
+
+def test_an_error_without_a_text_ends_its_message(server, work, broker, backend):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    @dramatiq.actor(max_retries=0)
+    def fails():
+        raise Mute()
+
+    work(broker)
+    message = fails.send()
+    until(lambda: broker.queue("default").len("dead"), "its end")
+    assert broker.queue("default").get(message.message_id).reason == "Mute (no text: RuntimeError)"
+
+
+@pytest.mark.parametrize("largest", [1_000_000, 512 << 20])
+def test_a_result_that_is_too_large_for_the_server_ends_its_message(server, work, broker, backend, monkeypatch, largest):
+    @dramatiq.actor(store_results=True)
+    def returns():
+        return "x" * (2 << 20)
+
+    monkeypatch.setattr("dq.kept.LARGEST_BYTES", largest)
+    server.client().config_set("proto-max-bulk-len", 1 << 20)
+    work(broker)
+    message = returns.send()
+    with pytest.raises(ResultFailure, match=r"result cannot be stored: \d+ bytes"):
+        message.get_result(block=True, timeout=60_000)
+    dead = until(lambda: broker.queue("default").peek("dead"), "its end")
+    assert (dead[0].attempts, dead[0].id) == (1, message.message_id)
+    assert broker.queue("default").get(message.message_id).reason.startswith("result cannot be stored: 20971")
+
+
+def test_a_result_that_finds_no_room_is_left_out(server, work, broker, backend):
+    @dramatiq.actor(store_results=True)
+    def returns():
+        return "x" * 10_000
+
+    message = returns.send()
+    server.client().config_set("maxmemory", 1)
+    work(broker)
+    until(lambda: broker.queue("default").len() == 0, "the acknowledgement")
+    server.client().config_set("maxmemory", 0)
+    assert not server.client().exists(RESULTS)
+    with pytest.raises(ResultMissing):
+        message.get_result()
+
+
 def test_a_lost_server_is_asked_again(durable, brokers):
     broker, backend = brokers(durable), DqResultBackend(url=durable.url)
     broker.declare_queue("default")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from typing import Any
 
 import redis.asyncio as redis
 from taskiq import Context, SimpleRetryMiddleware, TaskiqDepends, TaskiqMiddleware
@@ -69,6 +70,15 @@ async def good(name):
     await asyncio.sleep(0.01)
     async with trace() as db:
         await db.incr("good")
+
+
+@broker.task(task_name="returns")
+async def returns(what) -> Any:
+    async with trace() as db:
+        await db.rpush("ran", what)
+        while await db.exists(f"hold:{what}"):
+            await asyncio.sleep(0.01)
+    return object() if what == "object" else "x" * (2 << 20)
 
 
 @broker.task(task_name="double")

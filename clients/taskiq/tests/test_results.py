@@ -1,12 +1,14 @@
 """taskiq-redis' tests of its result backends, restated, and that waiting does not poll."""
 
 import asyncio
+import re
 
 import dq
 import pytest
+from conftest import until
 from places import place
 from taskiq import AsyncTaskiqTask, TaskiqResult, TaskiqResultTimeoutError
-from test_broker import when
+from test_broker import field, kick, when
 
 from dq_taskiq import DqBroker, DqResultBackend
 
@@ -51,13 +53,33 @@ def test_results_are_stored_with_errors_and_logs(server):
     run(server, scenario)
 
 
-def test_a_result_that_cannot_be_encoded_is_an_error_and_not_silence(server):
+@pytest.mark.parametrize("what", ["object", "large"])
+def test_a_result_that_can_never_be_stored_is_an_error_and_ends_its_task(server, db, process, what):
+    db.config_set("proto-max-bulk-len", 1 << 20)
+    kick(server, (what, "returns"))
+    process(server, RESULTS=1)
+
     async def scenario(backend):
-        await backend.set_result("a", result(object()))
-        with pytest.raises(ValueError, match="result cannot be encoded"):
-            (await task(backend).wait_result()).raise_for_error()
+        why = "result cannot be encoded: " if what == "object" else r"result cannot be stored: \d+ bytes"
+        with pytest.raises(ValueError, match=why):
+            (await task(backend, what).wait_result()).raise_for_error()
+        await when(lambda: field(db, "state", id=what) == b"dead")
+        assert re.match(why.encode(), field(db, "reason", id=what))
+        assert field(db, "attempts", id=what) == 1
 
     run(server, scenario)
+
+
+def test_a_result_that_finds_no_room_is_left_out(server, db, process):
+    trace = server.client(db=2)
+    trace.set("hold:a", 1)
+    kick(server, ("a", "returns"))
+    process(server, RESULTS=1)
+    until(lambda: trace.llen("ran"), "the start")
+    db.config_set("maxmemory", 1)
+    trace.delete("hold:a")
+    until(lambda: db.execute_command("DQ.LEN", "taskiq") == 0, "the acknowledgement")
+    assert not db.exists(RESULTS)
 
 
 def test_a_result_that_is_not_there(server):

@@ -120,8 +120,7 @@ class Consumer(dramatiq.Consumer):
     def nack(self, message: dramatiq.MessageProxy) -> None:
         """Moves the message to the dead ones, with its error."""
         if isinstance(message, Delivered):
-            error = message._exception
-            reason = message.reason or (None if error is None else f"{type(error).__name__}: {error}")
+            reason = message.reason or message._exception
             message.owner._jobs.nack(message.job, mode="fatal", reason=reason, **message._retry())
             message.owner._left()
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import dq
-import redis
-from dq import kept
+from dq import _texts, kept
+from dramatiq.logging import get_logger
 from dramatiq.results import ResultBackend, ResultMissing, ResultTimeout
 from dramatiq.results.backend import DEFAULT_TIMEOUT
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.retry import Retry
+from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 
 from .consumer import Delivered
-
-#: How often a command is tried while the server is away; each command here is safe to send twice.
-RETRIES = 10
-ANSWER_S = 5.0
 
 
 class DqResultBackend(ResultBackend):
@@ -36,29 +32,47 @@ class DqResultBackend(ResultBackend):
         encoder: Any = None,
     ) -> None:
         super().__init__(namespace=namespace, encoder=encoder)
-        retry = Retry(ExponentialWithJitterBackoff(cap=1, base=0.05), RETRIES)
-        client = client or redis.Redis.from_url(url, socket_timeout=ANSWER_S, retry=retry)
-        self.queue = dq.Queue(client, namespace, codec=dq.BytesCodec())
+        self.logger = get_logger(__name__, type(self))
+        self.queue = dq.Queue(client or url, namespace, codec=dq.BytesCodec())
 
     def build_message_key(self, message: Any) -> str:
         return message.message_id
 
     def store_result(self, message: Any, result: Any, ttl: int) -> None:
-        """Does nothing if the message has gone to another worker, whose result counts."""
-        if not isinstance(message, Delivered) or message.is_ours():
-            super().store_result(message, result, ttl)
+        """Does nothing if the message has gone to another worker, whose result counts.
+
+        A message whose result can never be stored is dead: its actor has done its work, and would do it again.
+        """
+        if not isinstance(message, Delivered):
+            return super().store_result(message, result, ttl)
+        if not message.is_ours():
+            return None
+        try:
+            return super().store_result(message, result, ttl)
+        except kept.Unstorable as error:
+            self.logger.error("message %s is dead: %s", message.message_id, error)
+            message.reason = str(error)
+            message.stuff_exception(error)
+            message.fail()
 
     def store_exception(self, message: Any, exception: Exception, ttl: int) -> None:
         if not isinstance(message, Delivered) or not message.job.lost:
             super().store_exception(message, exception, ttl)
 
     def _store(self, message_key: str, result: Any, ttl: int) -> None:
-        self._run(kept.store(self.queue.keys[0], message_key, self.encoder.encode(result), ttl))
+        try:
+            value = self.encoder.encode(result)
+        except Exception as error:
+            raise kept.unencodable(_texts.reason(error)) from error
+        try:
+            self._run(kept.store(self.queue.keys[0], message_key, value, ttl), value)
+        except (ResponseError, dq.DqError) as error:  # its memory is full: the work is done all the same
+            self.logger.error("the result of message %s is not stored: %s", message_key, error)
 
     def get_result(self, message: Any, *, block: bool = False, timeout: int | None = None) -> Any:
         end_by = time.monotonic() + (DEFAULT_TIMEOUT if timeout is None else timeout) / 1000
         id = self.build_message_key(message)
-        value = self.queue.result(id)
+        value = self._tried(lambda: self.queue.result(id))
         if value is None and not block:
             raise ResultMissing(message)
         while value is None:
@@ -74,5 +88,13 @@ class DqResultBackend(ResultBackend):
         except (dq.TimedOut, dq.JobFailed):  # too late, or the awaited job has been removed
             return None
 
-    def _run(self, command: tuple[Any, ...]) -> None:
-        self.queue.client.execute_command(*command)
+    def _run(self, command: tuple[Any, ...], value: bytes = b"") -> None:
+        self._tried(lambda: self.queue.client.execute_command(*command), value)
+
+    def _tried(self, send: Callable[[], Any], value: bytes = b"") -> Any:
+        tries = kept.Tries(value)
+        while True:
+            try:
+                return send()
+            except (ConnectionError, TimeoutError, ResponseError) as error:
+                time.sleep(tries.pause_s(error))

@@ -14,6 +14,7 @@ from ._ends import Outcome
 from ._links import BaseLink, Members
 from ._options import near_misses
 from ._texts import cut
+from ._texts import reason as reason_of
 from ._texts import text as text_of
 from .company import Company
 from .errors import ConfigurationError
@@ -143,17 +144,18 @@ class JobConsumer(BaseConsumer[Q]):
         *,
         delay: Optional[Duration] = None,
         mode: str = "fail",
-        reason: Optional[str] = None,
+        reason: Union[str, BaseException, None] = None,
         again: Optional[Mapping[str, Any]] = None,
         otherwise: str = "not added again",
     ) -> None:
-        """Gives a job back. mode: "fail", "silent" (not counted) or "fatal" (dead now).
+        """Gives a job back. mode: "fail", "silent" (not counted) or "fatal" (dead now). reason: a text, or the error.
 
         again, otherwise: as in ``ack``.
         """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-        text = None if reason is None else cut(text_of(reason))
+        is_error = isinstance(reason, BaseException)
+        text = None if reason is None else reason_of(reason) if is_error else cut(text_of(reason))
         wait_ms = None if delay is None else to_ms(delay, "delay")
         back = _ends.Back(job._delivery, _MODES[mode], wait_ms, text)
         self._settle(job, self._followed(job, back.outcome(), again, otherwise))

@@ -111,10 +111,14 @@ def done(delivery: Delivery) -> Outcome:
 def succeeded(delivery: Delivery, result: bytes) -> Outcome:
     """Done, with a result; without it if the server does not take it. Dead if it is too large to be sent."""
     command = (b"DQ.ACK", delivery.key, b"RESULTS", b"IDS", 1, delivery.id, delivery.token, result)
-    too_large = Back(delivery, b"FATAL", reason=b"result cannot be stored: %d bytes" % len(result)).outcome
+    too_large = Back(delivery, b"FATAL", reason=unstorable(len(result))).outcome
     if len(result) > LARGEST_BYTES:
         return too_large()
     return Outcome(delivery, command, _acked, lambda _: done(delivery), cut=too_large)
+
+
+def unstorable(size: int) -> bytes:
+    return b"result cannot be stored: %d bytes" % size
 
 
 _ALL = """

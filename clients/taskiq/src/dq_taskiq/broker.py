@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncGenerator, Callable
+from contextvars import ContextVar
 from typing import Any
 
 import dq.asyncio
@@ -29,6 +30,10 @@ LONGEST_RETURN_S = 3600.0
 #: The labels in which taskiq's middleware counts retries, and finds how often a task may run.
 RETRIES, MOST_RUNS = "_retries", "max_retries"
 REFUSED = re.compile(rb"retry (\d+) was not added")
+
+
+#: The task that runs in this task of asyncio.
+running: ContextVar[_End | None] = ContextVar("running", default=None)
 
 
 class DqBroker(AsyncBroker):
@@ -164,11 +169,13 @@ class _End:
         self._job = job
         self._task_id = task_id
         self._begun = begun
+        self._dead: str | None = None
         self._reason = "it ended without being acknowledged"
         self._delay = exponential_s(job.attempt, FIRST_RETURN_S, LONGEST_RETURN_S)
 
     def taken(self) -> Callable[[], None]:
         self._begun[self._task_id] = self
+        running.set(self)
         runs = asyncio.current_task()
         if runs is not None:
             runs.add_done_callback(self._ended)
@@ -184,8 +191,16 @@ class _End:
         self._reason = f"retry {retries} was not added: {error}"
         self._delay = delay or self._delay
 
+    def unstorable(self, why: str) -> None:
+        """Its result can never be stored: the task is dead, as it has done its work and would do it again."""
+        self._dead = why
+
     def ack(self) -> None:
-        self._consumer.ack(self._job)
+        if self._dead is None:
+            self._consumer.ack(self._job)
+        else:
+            logger.error("task %s is dead: %s", self._job.id, self._dead)
+            self._consumer.nack(self._job, mode="fatal", reason=self._dead)
 
     def _ended(self, _: Any) -> None:
         if self._begun.get(self._task_id) is self:
