@@ -4,7 +4,7 @@ import json
 import zlib
 
 from conftest import EACH, scenario
-from proxy import Instead, swallow, without
+from proxy import Instead, Reply, once, swallow, when, without
 from servers import Cluster, wait_until
 from world import payload_of
 
@@ -320,3 +320,22 @@ def groups_take_turns(world):
     probe.wait("started", count=23, patience_s=world.patience_s)
     order = [event["job"].partition(":")[0] for event in probe.events("started")]
     assert order[:6].count("few") == 3, order
+
+
+def refuses_one_add(world):
+    refused = Reply(b"-ERR no room\r\n")
+    world.prepare(lambda proxy: proxy.rules.append(once(when(lambda it: it[0].upper() == b"DQ.ADD", refused))))
+
+
+@scenario(15, refuses_one_add, gate=EACH)
+def many_adds_at_the_same_time(world):
+    """More than any client has connections: the library's, and the program's own. CLIENT PAUSE holds all in flight."""
+    asking = world.producer()
+    asking.ask("queue", "made", queue="r", name="r", url=world.url, own=True)
+    ids = [f"{queue}{n}" for n in range(300) for queue in "qr"]
+    world.db.execute_command("CLIENT", "PAUSE", 1000, "WRITE")
+    for id in ids:
+        asking.order("call", queue=id[0], method="add", args={"id": id, "data": {}}, tag=id)
+    asking.wait("answer", count=len(ids), patience_s=world.patience_s)
+    assert not asking.events("refused")
+    assert world.len() == world.len(key="r") == 300
