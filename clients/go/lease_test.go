@@ -312,3 +312,41 @@ func TestAFreeHandlerWaitsForNoOtherConnection(t *testing.T) {
 		expect(t, len(ended), 0)
 	}
 }
+
+// slowError takes until goesOn to say what it is, which is long.
+type slowError struct{ asked, goesOn chan bool }
+
+func (e *slowError) Error() string {
+	e.asked <- true
+	<-e.goesOn
+	return strings.Repeat("x", 1<<20)
+}
+
+func TestLeasesAreKeptWhileTheTextOfAnErrorIsMade(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	slow := &slowError{make(chan bool), make(chan bool)}
+	lease := 300 * time.Millisecond
+	run(t, dq.WorkerConfig{
+		Queues:   []*dq.Queue{queue},
+		Handlers: []dq.Handler{{Lease: lease, Attempts: 1, Do: func(context.Context, *dq.Job) error { return slow }}},
+	})
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"}))
+	within(t, "its text is asked for", slow.asked)
+	for range 3 {
+		deadline := must(queue.Get(ctx, "a")).Deadline
+		server.Clock.Advance(lease * 3 / 4)
+		until(t, "it has a fresh lease", func() bool { return must(queue.Get(ctx, "a")).Deadline.After(deadline) })
+	}
+	close(slow.goesOn)
+	until(t, "it is dead", func() bool {
+		select {
+		case <-slow.asked: // for the log
+		default:
+		}
+		return must(queue.Get(ctx, "a")).State == dq.Dead
+	})
+	if job := must(queue.Get(ctx, "a")); job.Attempts != 1 || len(job.Reason) > 1024 || !strings.Contains(job.Reason, "xxx") {
+		t.Error(job.Attempts, len(job.Reason))
+	}
+}

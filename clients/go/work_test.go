@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	dq "github.com/redis-dq/redis-dq/clients/go"
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
@@ -30,6 +31,29 @@ func TestWorkRunsOneHandlerUntilASignal(t *testing.T) {
 	must(0, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	expect(t, within(t, "ends", ended), error(nil))
 	expect(t, must(queue.Len(t.Context(), dq.All)), 0)
+}
+
+func TestASecondSignalEndsTheDrain(t *testing.T) {
+	server := dqtest.Start(t)
+	queue := server.Queue(t, "orders")
+	must(queue.Add(t.Context(), order{17}, &dq.JobOptions{ID: "a"}))
+	begun, ended := make(chan bool), make(chan error, 1)
+	worker := must(dq.NewWorker(dq.WorkerConfig{
+		Queues: []*dq.Queue{queue}, Drain: time.Hour,
+		Handlers: []dq.Handler{{Do: func(ctx context.Context, _ *dq.Job) error {
+			begun <- true
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}},
+	}))
+	go func() { ended <- worker.RunUntilSignal(t.Context()) }()
+	within(t, "begins", begun)
+	must(0, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	until(t, "it drains", func() bool { return must(queue.Stats(t.Context())).WaitingClients == 0 })
+	must(0, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	expect(t, within(t, "ends", ended), error(nil))
+	job := must(queue.Get(t.Context(), "a"))
+	expect(t, []any{job.State, job.Attempts}, []any{dq.Ready, 0})
 }
 
 func TestWorkHasOneHandler(t *testing.T) {
