@@ -101,6 +101,14 @@ class Scale(BoardTest):
         self.assertEqual(wanted("queue=q:1&per=10"), {"workers": 3, "ready": 20, "reserved": 5, "coming": 0, "per": 10.0, "ahead": 60_000})
         self.assertEqual(wanted("queue=q%3A1&per=10&ahead=1h")["workers"], 5)
         self.assertEqual(wanted("queue=none&per=10")["workers"], 0)
+        # Of 25 ready and reserved jobs without a group all may be worked on, of the 60 of three groups two each.
+        for number in range(60):
+            client.execute_command("DQ.ADD", "q:1", f"grouped-{number}", "x", "GROUP", f"g{number % 3}")
+        self.assertEqual(wanted("queue=q:1&per=1&ahead=1h")["workers"], 110)
+        client.execute_command("DQ.CFGSET", "q:1", "GROUPMAX", 2)
+        self.assertEqual(wanted("queue=q:1&per=1&ahead=1h")["workers"], 56)
+        client.execute_command("DQ.CFGSET", "q:1", "MAXRESERVED", 9)
+        self.assertEqual(wanted("queue=q:1&per=1&ahead=1h")["workers"], 9)
         for words, status in [("per=1", 400), ("queue=q:1", 400), ("queue=q:1&per=x", 400), ("queue=q:1&per=1&ahead=eon", 400), ("queue=other&per=1", 403), ("queue=q:1&per=1&db=1", 403)]:
             self.assertEqual(wanted(words), status, words)
         self.assertEqual(ask(board.url + "api/scale?queue=q:1&per=10")[0], 401)

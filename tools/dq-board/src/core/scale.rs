@@ -1,7 +1,7 @@
 //! How many workers are needed.
 
 use dq_watch::model::row::Measured;
-use dq_watch::read::detail::Settings;
+use dq_watch::read::detail::{Group, Settings};
 
 /// Jobs that are to be done until an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,19 +22,41 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// By RATE, MAXRESERVED and a pause. Limits of groups are left out: which jobs they hold back is not known.
-    pub fn of(settings: &Settings, now_ms: i64, ahead_ms: i64) -> Limits {
+    /// By RATE, MAXRESERVED, a pause, and the limits of groups. `jobs`: all that may yet be delivered or are reserved;
+    /// those of none of these groups are not limited by theirs.
+    pub fn of(
+        settings: &Settings,
+        (groups, jobs): (&[Group], u64),
+        now_ms: i64,
+        ahead_ms: i64,
+    ) -> Limits {
         let open_ms = match settings.paused {
             0 => ahead_ms,
             until => (now_ms + ahead_ms - until).clamp(0, ahead_ms) * i64::from(until > 0),
         };
-        let (n, ms) = settings.rate;
         // Windows that end in that time, and the one that begins with it.
-        let windows = || open_ms as u64 / ms.max(1) + u64::from(open_ms > 0);
-        let rate = (n > 0).then(|| n.saturating_mul(windows()));
+        let windows = |(n, ms): (u64, u64)| {
+            let windows = open_ms as u64 / ms.max(1) + u64::from(open_ms > 0);
+            (n > 0).then(|| n.saturating_mul(windows))
+        };
+        let of = |group: &Group| group.waiting + group.reserved;
+        let others = jobs.saturating_sub(groups.iter().map(of).sum());
+        let least = |each: u64, of: fn(&Group) -> u64| {
+            let groups = groups.iter().map(|group| of(group).min(each));
+            groups.sum::<u64>() + others
+        };
+        let max = Some(settings.groupmax).filter(|most| *most > 0);
+        let pause = (open_ms == 0).then_some(0);
+        let group_rate = windows(settings.grouprate);
+        let group_rate = group_rate.map(|each| least(each, |group| group.waiting));
+        let reserved = Some(settings.maxreserved).filter(|most| *most > 0);
+        let group_max = max.map(|each| least(each, |group| group.waiting + group.reserved));
         Limits {
-            deliveries: rate.or((open_ms == 0).then_some(0)),
-            reserved: Some(settings.maxreserved).filter(|most| *most > 0),
+            deliveries: [pause, windows(settings.rate), group_rate]
+                .into_iter()
+                .flatten()
+                .min(),
+            reserved: [reserved, group_max].into_iter().flatten().min(),
         }
     }
 }
@@ -91,57 +113,59 @@ mod tests {
         assert_eq!(each(Some(0), None, 60_000), None);
     }
 
+    /// Workers for 1000 ready jobs and two reserved ones, of ten jobs a minute each.
+    fn wanted(groups: &[Group], set: impl Fn(&mut Settings)) -> u64 {
+        let mut settings = Settings::default();
+        set(&mut settings);
+        let load = Load {
+            ready: 1000,
+            reserved: 2,
+            coming: 0,
+            limits: Limits::of(&settings, (groups, 1002), 1_000_000, 60_000),
+        };
+        workers(load, 10.0)
+    }
+
     #[test]
     fn no_more_workers_than_the_queue_lets_work() {
-        let wanted = |settings: Settings| {
-            let load = Load {
-                ready: 1000,
-                reserved: 2,
-                coming: 0,
-                limits: Limits::of(&settings, 1_000_000, 60_000),
-            };
-            workers(load, 10.0)
+        let wanted = |set: fn(&mut Settings)| wanted(&[], set);
+        assert_eq!(wanted(|_| ()), 101);
+        assert_eq!(wanted(|it| it.maxreserved = 3), 3);
+        assert_eq!(wanted(|it| it.rate = (10, 30_000)), 4);
+        assert_eq!(wanted(|it| it.paused = -1), 1);
+        assert_eq!(wanted(|it| it.paused = 1_030_000), 101);
+        let both = |it: &mut Settings| (it.paused, it.rate) = (1_030_000, (10, 30_000));
+        assert_eq!(wanted(both), 3);
+    }
+
+    #[test]
+    fn no_more_workers_than_groups_let_work() {
+        let group = |name: &[u8], waiting, reserved| Group {
+            name: name.to_vec(),
+            waiting,
+            reserved,
         };
-        assert_eq!(wanted(Settings::default()), 101);
-        let maxreserved = 3;
+        let all = [group(b"a", 900, 2), group(b"b", 95, 0), group(b"c", 5, 0)];
+        assert_eq!(wanted(&all, |_| ()), 101);
+        assert_eq!(wanted(&all, |it| it.groupmax = 2), 6);
+        let least = |it: &mut Settings| (it.groupmax, it.maxreserved) = (2, 4);
+        assert_eq!(wanted(&all, least), 4);
         assert_eq!(
-            wanted(Settings {
-                maxreserved,
-                ..Settings::default()
-            }),
-            3
+            wanted(&all, |it| it.groupmax = 50),
+            101,
+            "as many as there are"
         );
-        let rate = (10, 30_000);
+        // 30 of a, 30 of b, and the five of c; two are reserved.
+        let rate = |it: &mut Settings| it.grouprate = (10, 30_000);
+        assert_eq!(wanted(&all, rate), 7);
+        let least = |it: &mut Settings| (it.grouprate, it.rate) = ((10, 30_000), (4, 30_000));
+        assert_eq!(wanted(&all, least), 2);
+        let least = |it: &mut Settings| (it.grouprate, it.paused) = ((10, 30_000), -1);
+        assert_eq!(wanted(&all, least), 1);
         assert_eq!(
-            wanted(Settings {
-                rate,
-                ..Settings::default()
-            }),
-            4
-        );
-        let paused = -1;
-        assert_eq!(
-            wanted(Settings {
-                paused,
-                ..Settings::default()
-            }),
-            1
-        );
-        let paused = 1_030_000;
-        assert_eq!(
-            wanted(Settings {
-                paused,
-                ..Settings::default()
-            }),
-            101
-        );
-        assert_eq!(
-            wanted(Settings {
-                paused,
-                rate,
-                ..Settings::default()
-            }),
-            3
+            wanted(&all[1..], |it| it.groupmax = 2),
+            101,
+            "most have none"
         );
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dq_watch::model::QueueKey;
+use dq_watch::read::detail::{Group, Settings};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use redis::Value;
@@ -154,6 +155,9 @@ fn whole(counts: &[f64]) -> Vec<f64> {
     part.collect()
 }
 
+/// Groups whose jobs are counted where groups have limits; those of others are taken for unlimited.
+const GROUPS: usize = 1000;
+
 /// Jobs that are to be done now and until then. A queue that does not exist has none.
 pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<Load, Failure> {
     let now = board.reader.server_ms();
@@ -174,12 +178,32 @@ pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<L
     let coming = reply::instants(&values[2]).and_then(|counts| counts.first().copied());
     // A user who may not read the settings is answered without them.
     let settings = reply::settings(&values[3]).unwrap_or_default();
+    let groups = grouped(board, key, &settings).await?;
     Ok(Load {
-        limits: Limits::of(&settings, now, ahead_ms),
+        limits: Limits::of(&settings, (&groups.0, groups.1), now, ahead_ms),
         ready: count(&values[0]).ok_or_else(strange)?,
         reserved: count(&values[1]).ok_or_else(strange)?,
         coming: coming.ok_or_else(strange)?.max(0) as u64,
     })
+}
+
+/// The groups and the number of all jobs, if groups have limits.
+async fn grouped(
+    board: &Arc<Board>,
+    key: &QueueKey,
+    settings: &Settings,
+) -> Result<(Vec<Group>, u64), Failure> {
+    if settings.groupmax == 0 && settings.grouprate.0 == 0 {
+        return Ok((Vec::new(), 0));
+    }
+    let mut groups = about(key, "DQ.GROUPS", b"0");
+    groups.arg("COUNT").arg(GROUPS);
+    let commands = vec![groups, redis::cmd("DQ.LEN").arg(&key.name).to_owned()];
+    let values = board.looker.ask(key.clone(), commands).await?;
+    // A user who may not read the groups is answered without their limits.
+    let groups = reply::groups(&values[0]).map_or_else(Vec::new, |(_, groups)| groups);
+    let jobs = reply::int(&values[1]).ok_or_else(strange)?;
+    Ok((groups, jobs.max(0) as u64))
 }
 
 #[cfg(test)]
