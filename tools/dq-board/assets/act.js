@@ -2,7 +2,7 @@
 import { copyButton } from "./copy.js";
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
-import { jobs as counted, millis } from "./text.js";
+import { full, jobs as counted, millis } from "./text.js";
 
 const said = document.getElementById("said");
 let timer;
@@ -15,16 +15,19 @@ function say(text, tone) {
 
 // `what` is sent; `fields` are inputs whose values are sent with it.
 // `made`: inputs that exist already, and say when they have changed.
-export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, done }) {
+// `dying`: what counts the blocked jobs that die of it, which is told before it can be done.
+export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, dying, done }) {
   const inputs = [...fields.map((field) => make(field)), ...made];
   const wrong = h("p", { class: "wrong", role: "alert" });
+  const fate = h("p", { role: "status", hidden: !dying }, "Looking for jobs that die of it …");
+  let looks = Boolean(dying);
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
   const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
   const copy = copyButton("Copy for redis-cli", command, { hidden: true });
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
-  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
+  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), fate, ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
-  const check = () => { go.disabled = inputs.some((it) => !it.fits()); };
+  const check = () => { go.disabled = looks || inputs.some((it) => !it.fits()); };
   const asked = () => Object.assign({ ...what }, ...inputs.map((it) => it.value()));
   let turn = 0;
   // The answer for an earlier text may arrive later.
@@ -51,9 +54,16 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
       check();
     }
   });
+  const look = async () => {
+    const found = await live.task(dying.what, () => box.open).catch((error) => ({ why: error.message }));
+    put(fate, found.dying ? tellDying(found.dying, dying.them).trim() : `Blocked jobs that wait for ${dying.them} may die. ${found.why ?? ""}`);
+    looks = false;
+    check();
+  };
   box.addEventListener("close", () => box.remove());
   document.body.append(box);
   box.showModal();
+  if (dying) look();
   refresh();
   for (const it of made) it.show(refresh);
   (inputs[0]?.input ?? back).focus();
@@ -108,15 +118,24 @@ export const kickDead = (row, done) => ({
 
 const tellRecurring = (row, state) => (row.recurring && ["all", "delayed", "ready", "reserved"].includes(state) ? " Recurring jobs among them go with their rules, and do not come again." : "");
 
-// Tells which blocked jobs the action would affect.
-export function tellWaiting(queue, them) {
-  const waiting = live.rows.get(queue)?.jobs?.[4];
-  return waiting ? ` Blocked jobs that wait for ${them} die, unless they were added with ONDEAD RUN.` : "";
+export const hasBlocked = (queue) => (live.rows.get(queue)?.jobs?.[4] ?? 0) > 0;
+
+// Which blocked jobs die with those that go: how many, and the first ids. None: that is not known.
+export function tellDying(dying, them) {
+  if (!dying) return "";
+  const [count, first] = dying;
+  if (!count) return ` No blocked job dies with ${them}.`;
+  const more = count - first.length;
+  return ` ${full(count)} blocked ${count === 1 ? "job dies" : "jobs die"} with ${them}: ${first.join(", ")}${more > 0 ? ` and ${full(more)} more` : ""}.`;
 }
+
+// What a dialog looks up before it lets anybody remove jobs; of jobs that are done nothing waits.
+const dying = (queue, them, which, deaths = "delete") => (hasBlocked(queue) ? { them, what: { act: "count", queue, deaths, ...which } } : null);
 
 export const purge = (row, state, count, done) => ({
   title: state === "all" ? "Purge the queue?" : `Purge all ${state} jobs?`,
-  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.${tellRecurring(row, state)}${["all", "blocked", "done"].includes(state) ? "" : tellWaiting(row.key, "them")}`,
+  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.${tellRecurring(row, state)}`,
+  dying: ["all", "blocked", "done"].includes(state) ? null : dying(row.key, "them", { filter: `state=${state}` }),
   fields: [{ name: "typed", label: `Type the queue's name, ${row.name}`, must: row.name }],
   yes: "Purge",
   danger: true,
@@ -179,7 +198,8 @@ export const move = (queue, job, done) => ({
 
 export const cancel = (queue, job, done) => ({
   title: job.rule ? "Cancel this recurring job?" : "Cancel this job?",
-  sentence: `${job.name} is removed and will not run${job.rule ? " again" : ""}. If a worker has it at that moment, nothing happens.${tellWaiting(queue, "it")}`,
+  sentence: `${job.name} is removed and will not run${job.rule ? " again" : ""}. If a worker has it at that moment, nothing happens.`,
+  dying: dying(queue, "it", { ids: [job.id] }),
   yes: "Cancel it",
   danger: true,
   what: { act: "cancel", queue, id: job.id, state: job.state },
@@ -188,7 +208,8 @@ export const cancel = (queue, job, done) => ({
 
 export const remove = (queue, job, done) => ({
   title: "Delete this job?",
-  sentence: `${job.name} is removed for good${job.state === "reserved" ? ", and the worker that has it can no longer acknowledge it" : ""}.${job.state === "done" ? "" : tellWaiting(queue, "it")}`,
+  sentence: `${job.name} is removed for good${job.state === "reserved" ? ", and the worker that has it can no longer acknowledge it" : ""}.`,
+  dying: job.state === "done" ? null : dying(queue, "it", { ids: [job.id] }),
   yes: "Delete it",
   danger: true,
   what: { act: "delete", queue, id: job.id, state: job.state },
@@ -208,7 +229,8 @@ export const SEVERAL = {
 // `jobs`: each one's id, and the state in which it was seen.
 export const several = (queue, what, jobs, done) => ({
   title: `${SEVERAL[what][0]}: ${counted(jobs.length)}?`,
-  sentence: `The ${counted(jobs.length)} selected ${jobs.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.${what === "cancel" || what === "delete" ? tellWaiting(queue, "them") : ""}`,
+  sentence: `The ${counted(jobs.length)} selected ${jobs.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.`,
+  dying: what === "cancel" || what === "delete" ? dying(queue, "them", { ids: jobs.map(([id]) => id) }, what) : null,
   yes: SEVERAL[what][2],
   danger: what === "cancel" || what === "delete",
   what: { act: SEVERAL[what][3] ?? what, queue, ids: jobs.map(([id]) => id), states: jobs.map(([, state]) => state) },

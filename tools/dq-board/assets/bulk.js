@@ -3,7 +3,7 @@ import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
-import { tellWaiting } from "./act.js";
+import { hasBlocked, tellDying } from "./act.js";
 import { rowOf } from "./queue.js";
 
 const ACTS = {
@@ -17,7 +17,6 @@ const ACTS = {
 };
 const OF = { delayed: ["now", "move", "cancel"], ready: ["move", "cancel"], reserved: ["delete"], dead: ["kick", "move", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
 const DANGERS = ["cancel", "delete"];
-const EVERY_MS = 250;
 
 // The buttons for all jobs of the page's filter.
 export function bar(key, about, state, done) {
@@ -41,26 +40,23 @@ function open(key, about, state, what, done) {
     go.disabled = !count || (what === "move" && !to.value) || (DANGERS.includes(what) && typed.value !== row.name);
   }
 
-  // Follows a task to its end; `show` is called with its progress.
-  async function follow(what, show) {
-    running = (await live.post("api/tasks", { ...order, ...what })).task;
-    for (;;) {
-      const task = await live.get(`api/tasks/${running}`);
-      if (closed) return task;
-      show(task);
-      if (task.state !== "running") return task;
-      await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
-    }
+  function follow(what, show) {
+    return live.task({ ...order, ...what }, (told, number) => {
+      running = number;
+      if (closed) return false;
+      return show(told);
+    });
   }
 
   async function counting() {
-    const task = await follow({ act: "count" }, (it) => {
+    const deaths = DANGERS.includes(what) && state !== "done" && hasBlocked(key);
+    const task = await follow({ act: "count", deaths: deaths ? what : "" }, (it) => {
       meter.value = it.state === "done" ? 1 : Math.min(it.looked / Math.max(total, 1), 0.98);
       put(told, `Counting: ${text.full(it.found)} so far.`);
     });
     if (task.state === "failed") throw new Error(task.why);
     count = task.found;
-    put(told, count ? `${text.jobs(count)} ${count === 1 ? happens.replace(/^become /, "becomes ").replace(/^are /, "is ").replace(/^go /, "goes ") : happens}.${DANGERS.includes(what) && state !== "done" ? tellWaiting(key, "them") : ""}` : "No job matches.");
+    put(told, count ? `${text.jobs(count)} ${count === 1 ? happens.replace(/^become /, "becomes ").replace(/^are /, "is ").replace(/^go /, "goes ") : happens}.${tellDying(task.dying, "them")}` : "No job matches.");
     meter.hidden = true;
     check();
   }

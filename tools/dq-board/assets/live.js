@@ -163,6 +163,18 @@ async function told(answer) {
 // Answers with more bytes of payload are asked for only twice a minute: each time the server sends all of it.
 const HEAVY = 262_144;
 
+const TASK_MS = 250;
+
+// Begins a task and follows it to its end; `show` is called with what is told of it and its number, and ends it by false.
+export async function task(what, show) {
+  const number = (await post("api/tasks", what)).task;
+  for (;;) {
+    const told = await get(`api/tasks/${number}`);
+    if (show(told, number) === false || told.state !== "running") return told;
+    await new Promise((resolve) => setTimeout(resolve, TASK_MS));
+  }
+}
+
 // Asks now and then each second, and shows what is new. Ends with `stop`.
 export function follow(ask, show, { every = 1000, weight = () => 0 } = {}) {
   const abort = new AbortController();

@@ -1,16 +1,18 @@
 //! Actions on all jobs that a filter selects: in steps, which report their progress and can be stopped.
 
-use std::collections::{BTreeMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, Job, OnJob};
+use dq_watch::read::detail::{Job as Read, State};
+use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 use tokio::sync::watch;
 
 use crate::board::Board;
+use crate::core::deaths::Deaths;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
 use crate::locked::locked;
@@ -26,7 +28,12 @@ const AT_ONCE: usize = 8;
 pub struct Order {
     pub key: QueueKey,
     pub filter: Filter,
+    /// To count: these instead.
+    pub ids: Vec<Vec<u8>>,
     pub act: Option<OnJob>,
+    /// Also counts the blocked jobs that would die of a deletion, which `spares` what workers have.
+    pub deaths: bool,
+    pub spares: bool,
 }
 
 #[derive(Default)]
@@ -41,6 +48,8 @@ struct Progress {
     looked: usize,
     found: u64,
     changed: u64,
+    /// Blocked jobs that would die, and the first ids.
+    dying: Option<(usize, Vec<String>)>,
     end: Option<End>,
 }
 
@@ -72,6 +81,7 @@ impl Task {
             "looked": progress.looked,
             "found": progress.found,
             "changed": progress.changed,
+            "dying": progress.dying,
         })
     }
 
@@ -142,20 +152,36 @@ impl Tasks {
     }
 
     async fn run(&self, task: &Task, order: &Order) -> End {
-        let hashes = RandomState::new();
         // A job that comes back meanwhile, such as one that dies again, is not treated twice.
-        let mut seen: HashSet<u64> = HashSet::new();
+        let mut seen = Deaths::default();
+        for id in &order.ids {
+            seen.delete(id);
+        }
+        let walked = match order.ids.is_empty() {
+            true => self.walk(task, order, &mut seen).await,
+            false => Ok(true),
+        };
+        let walked = match walked {
+            Ok(true) if order.deaths => self.deaths(task, order, seen).await,
+            other => other,
+        };
+        match walked {
+            Ok(true) => End::Done,
+            Ok(false) => End::Stopped,
+            Err(failure) => End::Failed(failure),
+        }
+    }
+
+    fn is_stopped(&self, task: &Task) -> bool {
+        task.stops.load(Ordering::Relaxed) || *self.ending.borrow()
+    }
+
+    /// Counts the jobs of the filter, or acts on them; whether to the end.
+    async fn walk(&self, task: &Task, order: &Order, seen: &mut Deaths) -> Result<bool, Failure> {
         let mut cursor = "0".to_owned();
-        loop {
-            if task.stops.load(Ordering::Relaxed) || *self.ending.borrow() {
-                return End::Stopped;
-            }
-            let step = views::step(&self.board, &order.key, &order.filter, cursor).await;
-            let mut step = match step {
-                Ok(step) => step,
-                Err(failure) => return End::Failed(failure),
-            };
-            step.ids.retain(|id| seen.insert(hashes.hash_one(id)));
+        while !self.is_stopped(task) {
+            let mut step = views::step(&self.board, &order.key, &order.filter, cursor).await?;
+            step.ids.retain(|id| seen.delete(id));
             let changed = match &order.act {
                 Some(act) if !step.ids.is_empty() => self.act(order, act, &step.ids).await,
                 _ => Ok(0),
@@ -164,16 +190,41 @@ impl Tasks {
                 let mut progress = locked(&task.progress);
                 progress.looked += step.looked;
                 progress.found += step.ids.len() as u64;
-                match changed {
-                    Ok(changed) => progress.changed += changed,
-                    Err(failure) => return End::Failed(failure),
-                }
+                progress.changed += changed?;
             }
             match step.more {
                 Some(more) => cursor = more,
-                None => return End::Done,
+                None => return Ok(true),
             }
         }
+        Ok(false)
+    }
+
+    /// Counts the blocked jobs that would die if those that were seen were deleted; whether to the end.
+    async fn deaths(&self, task: &Task, order: &Order, mut seen: Deaths) -> Result<bool, Failure> {
+        let states = match order.spares {
+            true => &[State::Reserved, State::Blocked][..],
+            false => &[State::Blocked],
+        };
+        for state in states {
+            let (filter, mut cursor) = (Filter::of_state(*state), Some("0".to_owned()));
+            while let Some(from) = cursor {
+                if self.is_stopped(task) {
+                    return Ok(false);
+                }
+                let each = |job: Read| match (state, &job.after) {
+                    (State::Reserved, _) => seen.spare(&job.id),
+                    (_, Some(after)) => seen.see(&job.id, after),
+                    _ => {}
+                };
+                let enough = views::ALL_THAT_ONE_MAY;
+                let step = views::walk(&self.board, &order.key, &filter, from, enough, each);
+                cursor = step.await?.more;
+            }
+        }
+        let told = seen.told.iter().map(|id| escape::name(id)).collect();
+        locked(&task.progress).dying = Some((seen.count(), told));
+        Ok(true)
     }
 
     async fn act(&self, order: &Order, what: &OnJob, ids: &[Vec<u8>]) -> Result<u64, Failure> {

@@ -243,7 +243,48 @@ class Bulk(BoardTest):
         page = self.window()
         page.goto(board.url + "jobs?queue=0:q&state=ready&id=before")
         page.get_by_role("button", name="Cancel all").click()
-        expect(page.get_by_role("dialog")).to_contain_text("Blocked jobs that wait for them die")
+        expect(page.get_by_role("dialog")).to_contain_text("1 blocked job dies with them: behind.")
+        self.assertEqual(page.wrong, [])
+
+    def test_what_dies_with_a_job_is_told_before(self):
+        server = self.server()
+        client = server.client
+        add = lambda *words: client.execute_command("DQ.ADD", "q", *words)  # noqa: E731
+        for id in ["gate", "free", "kept", "held"]:
+            add(id, "x")
+        client.execute_command("DQ.POP", "q", "ID", "gate")
+        client.execute_command("DQ.NACK", "q", "gate", "FATAL")
+        client.execute_command("DQ.POP", "q", "ID", "held")
+        for number in range(6):
+            add(f"first {number}", "x", "AFTER", 1, "gate")
+        add("second", "x", "AFTER", 1, "first 3", "ONDEAD", "DIE")
+        add("third", "x", "AFTER", 1, "second")
+        add("runs", "x", "AFTER", 1, "gate", "ONDEAD", "RUN")
+        add("after the held", "x", "AFTER", 1, "held")
+        board = self.board(server, "--allow-actions")
+        page = self.window()
+        dialog = page.get_by_role("dialog")
+
+        def says(address, name, words):
+            page.goto(board.url + address)
+            page.get_by_role("button", name=name, exact=True).click()
+            expect(dialog).to_contain_text(words)
+            dialog.get_by_role("button", name="Not now").click()
+
+        says("job?queue=0:q&id=free", "Cancel", "No blocked job dies with it.")
+        says("job?queue=0:q&id=gate", "Delete", "7 blocked jobs die with it: first")
+        says("jobs?queue=0:q&state=dead&id=gate", "Delete all", "7 blocked jobs die with them: first")
+        says("jobs?queue=0:q&all=1&id=e", "Cancel all", "and 2 more.")
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        page.get_by_label("Select gate").check()
+        page.get_by_role("group", name="Selected jobs").get_by_role("button", name="Delete").click()
+        expect(dialog).to_contain_text("7 blocked jobs die with them")
+        dialog.get_by_role("button", name="Delete them").click()
+        expect(dialog).to_have_count(0)
+        # All that was foretold, and nothing else.
+        self.assertEqual(client.execute_command("DQ.LEN", "q", "DEAD"), 7)
+        self.assertEqual(client.execute_command("DQ.LEN", "q", "BLOCKED"), 2)
+        says("jobs?queue=0:q&state=dead", "Purge", "No blocked job dies with them.")
         self.assertEqual(page.wrong, [])
 
     def test_a_job_is_moved_from_among_many_blocked_ones(self):

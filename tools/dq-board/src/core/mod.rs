@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod alerts;
+pub mod deaths;
 pub mod failure;
 pub mod filter;
 pub mod flow;

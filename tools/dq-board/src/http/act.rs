@@ -55,6 +55,9 @@ pub struct Asked {
     /// All jobs that a filter selects, in the words of a question.
     #[serde(default)]
     pub filter: String,
+    /// With a count: what is to be done to the jobs, of which others may die.
+    #[serde(default)]
+    pub deaths: String,
 }
 
 impl Asked {
@@ -114,6 +117,11 @@ impl Asked {
             },
             _ => return Err(Failure::asked("There is no such action.")),
         })
+    }
+
+    /// The ids of the jobs that are named.
+    pub fn named(&self) -> Vec<Vec<u8>> {
+        self.ids.iter().map(|id| wire::decoded(id)).collect()
     }
 
     /// The jobs, each with the state in which the visitor saw it: in another one nothing is done to it.

@@ -103,7 +103,8 @@ fn order(asked: &Asked, key: &QueueKey) -> Result<Order, Failure> {
     let words = wire::query(&asked.filter);
     let filter = Filter::of(|name| words.get(name).map_or(&[], Vec::as_slice));
     let filter = filter.ok_or_else(|| Failure::asked("This is not a filter."))?;
-    if filter.is_all() && asked.act != "count" {
+    let counts = asked.act == "count";
+    if !counts && (filter.is_all() || !asked.named().is_empty()) {
         return Err(Failure::asked("Which jobs?"));
     }
     let act = match asked.act.as_str() {
@@ -117,7 +118,10 @@ fn order(asked: &Asked, key: &QueueKey) -> Result<Order, Failure> {
     Ok(Order {
         key: key.clone(),
         filter,
+        ids: asked.named(),
         act,
+        deaths: ["delete", "cancel"].contains(&asked.deaths.as_str()),
+        spares: asked.deaths == "cancel",
     })
 }
 

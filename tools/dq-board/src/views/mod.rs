@@ -24,7 +24,7 @@ use crate::core::failure::Failure;
 use crate::core::question::Question;
 use crate::core::wire;
 pub use hill::load;
-pub use walk::step;
+pub use walk::{step, walk, ALL_THAT_ONE_MAY};
 
 pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Result<String, Failure> {
     board.shows(&question.key)?;
