@@ -284,7 +284,7 @@ class Bulk(BoardTest):
         # All that was foretold, and nothing else.
         self.assertEqual(client.execute_command("DQ.LEN", "q", "DEAD"), 7)
         self.assertEqual(client.execute_command("DQ.LEN", "q", "BLOCKED"), 2)
-        says("jobs?queue=0:q&state=dead", "Purge", "No blocked job dies with them.")
+        says("jobs?queue=0:q&state=dead", "Purge", "1 blocked job dies with them: third.")
         self.assertEqual(page.wrong, [])
 
     def test_a_job_is_moved_from_among_many_blocked_ones(self):
