@@ -255,6 +255,36 @@ class Pages(BoardTest):
         width = float(page.locator(".hill").get_attribute("viewBox").split()[2])
         self.assertTrue(0.45 < left / width <= 0.5, f"{left} of {width}")
 
+    def test_a_burst_of_failures_is_seen_in_the_minute(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "BACKOFF", 1, HOUR)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url)
+        expect(cell(page, "q", "ready")).to_have_text("0")
+
+        def burst(count):
+            pipe = client.pipeline()
+            for number in range(count):
+                pipe.execute_command("DQ.ADD", "q", number, "x", "REPLACE")
+            pipe.execute_command("DQ.POP", "q", "COUNT", count)
+            for number in range(count):
+                pipe.execute_command("DQ.NACK", "q", number)
+            pipe.execute()
+
+        def failed(zoom):
+            return json.loads(ask(f"{board.url}api/look/hill?queue=0:q&zoom={zoom}")[2])["failed"]
+
+        burst(7)
+        wait_until("the failures are seen", lambda: sum(failed("minute")) == 7)
+        page.goto(board.url + "queue?queue=0:q&zoom=minute")
+        expect(page.locator("path.failed")).to_have_attribute("d", re.compile("M.*z"))
+        burst(5)
+        wait_until("so are the others", lambda: sum(failed("minute")) == 12)
+        for zoom in ["hour", "day", "year"]:
+            self.assertEqual(sum(failed(zoom)), 12, zoom)
+
     def test_the_past_is_there_after_a_restart(self):
         server = self.server()
         client = server.client

@@ -138,7 +138,7 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     });
     if question.text("zoom") == "minute" && question.text("from").is_empty() {
         let [delivered, failed] = board.reader.seconds(&question.key, range.past);
-        (shown["past"], shown["failed"]) = (json!(delivered), json!(failed));
+        (shown["past"], shown["failed"]) = (json!(whole(&delivered)), json!(whole(&failed)));
     }
     Ok(shown)
 }
@@ -162,7 +162,8 @@ const GROUPS: usize = 1000;
 pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<Load, Failure> {
     let now = board.reader.server_ms();
     let mut forecast = about(key, "DQ.FORECAST", b"FROM");
-    forecast.arg(now).arg("TO").arg(now + ahead_ms);
+    // With those that are due already: what became due since `now` is ready, and counts once.
+    forecast.arg(0).arg("TO").arg(now + ahead_ms);
     forecast.arg("BUCKETS").arg(1);
     let commands = vec![
         about(key, "DQ.LEN", b"READY"),
@@ -175,15 +176,16 @@ pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<L
         return Err(refused);
     }
     let count = |value: &Value| reply::int(value).map(|it| it.max(0) as u64);
-    let coming = reply::instants(&values[2]).and_then(|counts| counts.first().copied());
+    let due = reply::instants(&values[2]).and_then(|counts| counts.first().copied());
+    let ready = count(&values[0]).ok_or_else(strange)?;
     // A user who may not read the settings is answered without them.
     let settings = reply::settings(&values[3]).unwrap_or_default();
     let groups = grouped(board, key, &settings).await?;
     Ok(Load {
         limits: Limits::of(&settings, (&groups.0, groups.1), now, ahead_ms),
-        ready: count(&values[0]).ok_or_else(strange)?,
+        ready,
         reserved: count(&values[1]).ok_or_else(strange)?,
-        coming: coming.ok_or_else(strange)?.max(0) as u64,
+        coming: (due.ok_or_else(strange)?.max(0) as u64).saturating_sub(ready),
     })
 }
 

@@ -103,16 +103,19 @@ impl Row {
                 return;
             }
             self.rates = rates(&old.totals, &stats.totals, elapsed.as_secs_f64());
-            let bars = (elapsed.as_secs_f64() / interval.as_secs_f64()).round() as usize;
-            self.history.added.push(self.rates[ADDED], bars.max(1));
+            let intervals = elapsed.as_secs_f64() / interval.as_secs_f64();
+            let bars = (intervals.round() as usize).max(1);
+            // The bars hold what was counted, though no reading comes exactly in time.
+            let bar = |rate: f64| rate * intervals / bars as f64;
+            self.history.added.push(bar(self.rates[ADDED]), bars);
             self.history
                 .delivered
-                .push(self.rates[DELIVERED], bars.max(1));
-            self.history.acked.push(self.rates[ACKED], bars.max(1));
+                .push(bar(self.rates[DELIVERED]), bars);
+            self.history.acked.push(bar(self.rates[ACKED]), bars);
             let failed = self.rates[NACKED] + self.rates[TIMED_OUT];
-            self.history.failed.push(failed, bars.max(1));
+            self.history.failed.push(bar(failed), bars);
             let reserved = stats.jobs[RESERVED] as f64;
-            self.history.reserved.push(reserved, bars.max(1));
+            self.history.reserved.push(reserved, bars);
             let between = Histogram::between(&old.lateness, &stats.lateness);
             if between.count() > 0 {
                 self.late = Some((between, at));
@@ -215,6 +218,9 @@ mod tests {
         assert_eq!(row.rates[DELIVERED], 0.0);
         assert_eq!(late(&row, 4), Some(Late::AtMost(10)), "the last ones still");
         assert_eq!(late(&row, 14), None, "too long ago");
+        row.read(stats(137), start + second * 53 / 10, second);
+        let last = row.history.delivered.values()[4];
+        assert_eq!((last * 1000.0).round(), 7000.0, "what was counted");
     }
 
     #[test]
