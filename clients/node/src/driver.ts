@@ -30,6 +30,10 @@ export async function drive(client: Client): Promise<Driver> {
 }
 
 async function open(url: string): Promise<Driver> {
+  // Of other URLs ioredis makes the path of a socket, which its errors show.
+  if (!/^(rediss?|unix):\/\//i.test(url)) {
+    throw new ConfigurationError('the URL of a server begins with redis://, rediss:// or unix://');
+  }
   try {
     if (await isInstalled('ioredis')) return await (await import('./ioredis.js')).openIoredis(url);
     if (await isInstalled('redis')) return await (await import('./node-redis.js')).openNodeRedis(url);

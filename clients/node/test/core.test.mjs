@@ -77,7 +77,10 @@ test('a long suspension that has cut the connection twice is a failure', () => {
   end.cut(false);
   assert.equal(end.commands[0][0], 'EVAL');
   end.cut(false);
-  assert.match(words(end.commands[0]).join(' '), /^DQ\.NACK .* REASON the connection was cut 2 times by commands of 1\d+ /);
+  assert.match(
+    words(end.commands[0]).join(' '),
+    /^DQ\.NACK .* REASON the connection was cut 2 times by commands of 1\d+ /,
+  );
 });
 
 test('what the server refuses of an end is left out', () => {

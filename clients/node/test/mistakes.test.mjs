@@ -192,7 +192,10 @@ test('no printed form shows a password', async () => {
   const worker = new Worker(secret, work);
   const bad = await new Queue('redis://user:hush@127.0.0.1:nowhere', 'orders').add(1).catch((error) => error);
   const refused = await secret.add(1).catch((error) => error);
-  for (const each of [secret, worker, bad, refused, { secret, worker }]) {
+  const others = ['http://user:hush@h', '//user:hush@h', 'user:hush@h'].map((url) => new Queue(url, 'orders').add(1));
+  const other = (await Promise.allSettled(others)).map(({ reason }) => reason);
+  assert.ok(other.every((error) => error instanceof ConfigurationError));
+  for (const each of [secret, worker, bad, refused, other, { secret, worker }]) {
     for (const text of [inspect(each, { depth: 20, showHidden: true }), String(each), JSON.stringify(each)]) {
       assert.doesNotMatch(text, /hush/);
     }
