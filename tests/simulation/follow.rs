@@ -1,5 +1,6 @@
 //! Followers, which receive only effects: a replica, which lags, and the AOF, which is replayed.
 
+use crate::compare::equal;
 use crate::rng::Rng;
 use dq::queue::clock::Mint;
 use dq::queue::codec::decode;
@@ -146,7 +147,12 @@ impl Log {
 /// Fails, showing both, if they do not hold the same data.
 pub fn same(what: &str, master: &Queue, other: &Queue) -> Result<(), String> {
     if digest(master) == digest(other) {
-        return Ok(());
+        // Ends that are still to be carried out hold results, for a while.
+        let bytes = |queue: &Queue| (queue.bytes(), queue.done_bytes());
+        return match master.has_flow_work() {
+            true => Ok(()),
+            false => equal(what, bytes(other), bytes(master)),
+        };
     }
     Err(format!(
         "{what} differs from its master:\n  master: {}\n  {what}: {}",

@@ -50,6 +50,14 @@ impl Queue {
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         self.end_restoring(effect)?;
+        let applied = self.apply_alone(effect);
+        if self.flows.as_ref().is_some_and(|flows| flows.has_line()) {
+            self.shorten_line();
+        }
+        applied
+    }
+
+    fn apply_alone(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
             Effect::Added {
                 id,

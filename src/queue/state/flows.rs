@@ -220,6 +220,10 @@ impl Flows {
         !self.line.is_empty() || !self.emptied.is_empty() || self.is_unchecked
     }
 
+    pub(in crate::queue::state) fn has_line(&self) -> bool {
+        !self.line.is_empty()
+    }
+
     pub(in crate::queue) fn blocked_len(&self) -> usize {
         self.blocked.len()
     }

@@ -11,6 +11,8 @@ use crate::storage::broken::there;
 
 /// The work of one step, in units of one expired lease: several lists change, all over the memory.
 const WORK_OF_STEP: usize = 2;
+/// So many ends leave the line with one effect, at most.
+const SHORTENED: usize = 1000;
 
 /// What steps have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,12 +81,37 @@ impl Queue {
                 return true;
             }
             stepped.work += 1;
-            if let Some(done) = flows.line.pop_front() {
-                flows.drop_over(done.over);
-                let numbers = done.numbers.into_iter().filter(|&it| it != NONE);
-                numbers.for_each(|it| self.release_number(it));
-            }
+            self.leave_line();
         }
+    }
+
+    /// Removes the first end from the line.
+    fn leave_line(&mut self) {
+        let first = self.flows.as_mut().and_then(|flows| {
+            let first = flows.line.pop_front()?;
+            flows.drop_over(first.over);
+            Some(first)
+        });
+        let numbers = first.map_or([NONE; 3], |first| first.numbers);
+        let numbers = numbers.into_iter().filter(|&it| it != NONE);
+        numbers.for_each(|it| self.release_number(it));
+    }
+
+    /// Removes ends that concern no job any more. A master does so in steps, of which it reports those alone in which
+    /// an end is carried out for a job.
+    #[cold]
+    pub(in crate::queue::state) fn shorten_line(&mut self) {
+        for _ in 0..SHORTENED {
+            let is_over = self.flows.as_ref().is_some_and(|flows| {
+                let first = flows.line.front().filter(|_| flows.restoring.is_none());
+                first.is_some_and(|first| flows.first_of(first, &self.jobs).is_none())
+            });
+            if !is_over {
+                break;
+            }
+            self.leave_line();
+        }
+        self.drop_flows();
     }
 
     fn carry_out_end(
