@@ -169,11 +169,11 @@ impl Queue {
             true => self.jobs.job(waiter).due(),
             false => at.ms,
         };
+        let reason = &reason[..reason.len().min(REASON_MAX)];
         self.close_links(waiter);
         if self.is_listened_to() {
             self.note_end(waiter, (Outcome::Dead, Some(reason)), Some(at.ms), false);
         }
-        let reason = &reason[..reason.len().min(REASON_MAX)];
         if let Some(flows) = &mut self.flows {
             let end = EndOf {
                 id: self.jobs.job(waiter).id(),

@@ -390,3 +390,21 @@ fn after_a_purge_of_all_that_waited_one_more_waits_for_the_same() {
     scene.ack("first");
     assert_eq!(scene.state("next"), Some(State::Ready));
 }
+
+/// After the longest id, the reason is cut: what waiting clients are told is what is kept.
+#[test]
+fn a_reason_is_told_as_it_is_kept() {
+    let mut scene = Scene::new();
+    let long = "l".repeat(1024);
+    scene.add(&long, &[], OnDead::Wait).unwrap();
+    scene.add("waits", &[&long], OnDead::Die).unwrap();
+    scene.pop();
+    scene.queue.listen(Box::new(|| vec![b"waits".to_vec()]));
+    scene.fail(&long);
+    let departures = scene.queue.take_departures().unwrap().noted();
+    let end = departures.into_iter().find(|it| it.id == b"waits");
+    let told = end.and_then(|it| it.end).and_then(|end| end.value);
+    let kept = scene.reason("waits");
+    assert_eq!(kept.len(), 1024);
+    assert_eq!(told.as_deref(), Some(kept.as_bytes()));
+}
