@@ -17,13 +17,19 @@ NAMES = ["sentinel", "cluster", "tls", "rights"]
 
 def printed(user):
     """The rules of this user in docs/operations.md, without its name."""
-    [line] = [line.split() for line in PAGE.read_text().splitlines() if line.strip().startswith(f"user {user} ")]
+    [line] = [
+        line.split()
+        for line in PAGE.read_text().splitlines()
+        if line.strip().startswith(f"user {user} ")
+    ]
     return line[2:]
 
 
 def of_results():
     """The rules that results of Dramatiq and taskiq need."""
-    [line] = [line for line in PAGE.read_text().splitlines() if "~dramatiq-results" in line]
+    [line] = [
+        line for line in PAGE.read_text().splitlines() if "~dramatiq-results" in line
+    ]
     return line.split("`")[1].split()
 
 
@@ -36,7 +42,9 @@ class Place:
         self._folder = tempfile.TemporaryDirectory(prefix="dq-place-")
         self.servers = getattr(self, f"_{kind}")()
 
-    def way(self, module="redis"):
+    def way(self, module="redis", results=False):
+        if results and self.kind == "rights":
+            return self._way_rights("results")
         return getattr(self, f"_way_{self.kind}")(module)
 
     def close(self):
@@ -65,13 +73,32 @@ class Place:
             return redis.Redis.from_url(self._way_tls("redis"))
         return self.servers.client()
 
+    def fail_once(self, key, id):
+        """Has another worker take the job and give it back."""
+        control = self.control()
+        token = control.execute_command("DQ.POP", key, "ID", id)[2]
+        control.execute_command("DQ.NACK", key, "IDS", 1, id, token, "DELAY", 0)
+
+    def denied(self):
+        """What a user of few rights was refused, but for what works without."""
+        reasons = (
+            {entry["object"] for entry in self.control().acl_log()}
+            if self.kind == "rights"
+            else set()
+        )
+        return reasons - {"client|setinfo", "dq.btouch"}
+
     # Through a Sentinel
 
     def _sentinel(self):
         return Sentinels()
 
     def _way_sentinel(self, module):
-        return import_module(f"{module}.sentinel").Sentinel([("127.0.0.1", self.servers.port)]).master_for("dq")
+        return (
+            import_module(f"{module}.sentinel")
+            .Sentinel([("127.0.0.1", self.servers.port)])
+            .master_for("dq")
+        )
 
     # In a cluster
 
@@ -79,7 +106,9 @@ class Place:
         return Cluster()
 
     def _way_cluster(self, module):
-        return import_module(module).RedisCluster(host="127.0.0.1", port=self.servers.nodes[0].port)
+        return import_module(module).RedisCluster(
+            host="127.0.0.1", port=self.servers.nodes[0].port
+        )
 
     # With TLS
 
@@ -133,14 +162,18 @@ class Place:
 
     def _rights(self):
         server = Server().start()
-        lines = [printed(f"{name}-worker") for name in ("dramatiq", "taskiq")]
-        rules = [word for line in lines for word in line if word[0] in "~+"]
-        given = ["on", ">open sesame", *rules, *of_results(), *ASKED.split()]
-        server.client().execute_command("ACL", "SETUSER", "worker", "reset", *given)
+        users = {
+            "redis": printed("dramatiq-worker"),
+            "redis.asyncio": printed("taskiq-worker"),
+            "results": of_results(),
+        }
+        for name, rules in users.items():
+            given = ["on", *rules, *ASKED.split(), ">open sesame"]
+            server.client().execute_command("ACL", "SETUSER", name, "reset", *given)
         return server
 
     def _way_rights(self, module):
-        return f"redis://worker:open%20sesame@127.0.0.1:{self.servers.port}/0"
+        return f"redis://{module}:open%20sesame@127.0.0.1:{self.servers.port}/0"
 
 
 @pytest.fixture(params=NAMES)

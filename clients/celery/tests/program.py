@@ -89,6 +89,32 @@ def refuse(self, name, requeue):
         raise Reject("not now", requeue=requeue)
 
 
+@app.task(bind=True, acks_late=True, max_retries=2)
+def kill(self):
+    """Ends its process, as the system does when memory is short."""
+    own = LATE.execute_command("DQ.LEN", "celery", "RESERVED")
+    TRACE.rpush("killed", own)
+    os._exit(1)
+
+
+@app.task(bind=True, acks_late=True, reject_on_worker_lost=True, max_retries=2)
+def kill_process(self):
+    TRACE.rpush("killed", 0)
+    os.kill(os.getpid(), 9)
+
+
+@app.task(acks_late=True)
+def good():
+    time.sleep(0.01)
+    TRACE.incr("good")
+
+
+@app.task(acks_late=True)
+def returns(size):
+    TRACE.rpush("ran", "returns")
+    return "x" * size if size else object()
+
+
 @app.task
 def fail(why):
     raise ValueError(why)

@@ -8,6 +8,7 @@ from celery import chain, chord, group, states
 from celery.exceptions import ChordError, TimeoutError
 from celery.result import GroupResult
 from conftest import Server, until
+from kombu.exceptions import EncodeError
 
 from dq_celery.errors import NoModule
 
@@ -64,6 +65,17 @@ def test_results_states_and_errors(server, app, running):
     result.get(timeout=60)
     result.forget()
     assert server.dq("GET", RESULTS, f"celery-task-meta-{result.id}") is None
+
+
+def test_a_result_that_can_never_be_stored_is_a_failure_and_not_run_again(server, app, running):
+    server.db.config_set("proto-max-bulk-len", 1 << 20)
+    running()
+    with pytest.raises(EncodeError):
+        app.returns.delay(0).get(timeout=60)
+    with pytest.raises(EncodeError, match=r"result cannot be stored: \d+ bytes"):
+        app.returns.delay(2 << 20).get(timeout=60)
+    until(lambda: server.dq("LEN", "celery") == 0, "the acknowledgements")
+    assert server.ran("returns") == 2
 
 
 def test_a_state_that_is_not_final_is_no_result(server, app):

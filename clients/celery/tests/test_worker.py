@@ -1,5 +1,6 @@
 """Celery's worker, in a process of its own."""
 
+import contextlib
 import json
 import os
 import signal
@@ -308,6 +309,54 @@ def test_a_task_that_is_dead_by_attempts_has_failed(server, worker, program):
     server.trace.set("go:poison", 1)
     server.dq("KICK", "celery", "IDS", 1, result.id)
     until(lambda: app.app.backend.get_state(result.id) == "SUCCESS", "the run after all")
+
+
+@pytest.mark.parametrize("pool", ["solo", "threads"])
+def test_a_killer_is_dead_and_takes_nobody_along(server, worker, program, pool):
+    app = program()
+    killer = app.kill.delay()
+    for _ in range(100):
+        app.good.delay()
+    running = None
+    while server.dq("LEN", "celery"):
+        if running is None or running.process.poll() is not None:
+            with contextlib.suppress(AssertionError):  # it was killed before it was ready
+                running = worker("-c", "4", pool=pool, LEASE=2)
+        time.sleep(0.05)
+    with pytest.raises(WorkerLostError, match="attempts used up; its workers were lost"):
+        killer.get(timeout=60)
+    assert server.trace.llen("killed") == 3
+    assert server.trace.lrange("killed", -1, -1) == ["1"], "the last time it had the process for itself"
+    assert int(server.trace.get("good")) >= 100
+    assert server.dq("LEN", "celery", "DEAD") == 1
+
+
+def test_a_task_that_kills_the_processes_of_its_pool_is_dead(server, worker, program):
+    app = program()
+    killer = app.kill_process.delay()
+    for _ in range(100):
+        app.good.delay()
+    worker("-c", "2", pool="prefork", LEASE=2)
+    with pytest.raises(WorkerLostError, match="attempts used up; its workers were lost"):
+        killer.get(timeout=60)
+    until(lambda: server.dq("LEN", "celery") == 0, "the end of the others")
+    assert server.trace.llen("killed") == 3
+    assert int(server.trace.get("good")) == 100
+
+
+def test_an_unknown_task_comes_again_later_and_is_dead_at_last(server, worker, program):
+    app = program()
+    result = app.app.send_task("new")
+    worker(LEASE=2)
+    for attempt in range(1, 14):
+        until(lambda n=attempt: server.dq("GET", "celery", result.id)[b"attempts"] == n, "its delivery")
+        until(lambda: server.dq("GET", "celery", result.id)[b"state"] == b"delayed", "its return")
+        job = server.dq("GET", "celery", result.id)
+        assert job[b"reason"] == b'unknown kind "new"'
+        assert round((job[b"due"] - job[b"failed"]) / 1000) == min(60 * attempt, 3600)
+        server.dq("RESCHEDULE", "celery", "DELAY", 0, "IDS", 1, result.id)
+    with pytest.raises(WorkerLostError, match="dead after 14 deliveries: unknown kind"):
+        result.get(timeout=60)
 
 
 def test_the_dead_of_one_instant_are_all_taken_once(server, program, monkeypatch):

@@ -43,6 +43,9 @@ def test_a_worker_survives_what_happens_at_this_place(place, work):
         if ran.count(name) == 1:
             raise RuntimeError("once")
 
+    first = fails_once.send("first")
+    if place.kind == "rights":
+        place.fail_once("default", first.message_id)
     work(broker)
     far = fails_once.send_with_options(args=("far",), delay=3_600_000)
     fails_once.send_with_options(args=("near",), delay=200)
@@ -55,4 +58,6 @@ def test_a_worker_survives_what_happens_at_this_place(place, work):
     until(lambda: broker.queue("default").len() == 1, "the acknowledgements")
     assert broker.queue("default").delete(far.message_id)
     assert "far" not in ran
+    assert ran.count("first") >= 2
+    assert not place.denied()
     broker.close()

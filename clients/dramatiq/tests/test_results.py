@@ -213,7 +213,9 @@ def test_an_error_without_a_text_ends_its_message(server, work, broker, backend)
 
 
 @pytest.mark.parametrize("largest", [1_000_000, 512 << 20])
-def test_a_result_that_is_too_large_for_the_server_ends_its_message(server, work, broker, backend, monkeypatch, largest):
+def test_a_result_that_is_too_large_for_the_server_ends_its_message(
+    server, work, broker, backend, monkeypatch, largest
+):
     @dramatiq.actor(store_results=True)
     def returns():
         return "x" * (2 << 20)
@@ -258,7 +260,7 @@ def test_a_lost_server_is_asked_again(durable, brokers):
 
 
 def test_results_at_every_place(place):
-    way = place.way()
+    way = place.way(results=True)
     backend = DqResultBackend(url=way) if isinstance(way, str) else DqResultBackend(client=way)
     message = dramatiq.Message("default", "a", (), {}, {})
     thread, got = asked(message, backend=backend)

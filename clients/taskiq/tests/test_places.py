@@ -35,6 +35,9 @@ async def survives(place: Place) -> None:
         await go.wait()
 
     await broker.startup()
+    if place.kind == "rights":
+        first = await hold.kiq("first")
+        place.fail_once("taskiq", first.task_id)
     finish = asyncio.Event()
     worker = asyncio.create_task(Receiver(broker).listen(finish))
     far = await hold.kicker().with_labels(delay=3600).kiq("far")
@@ -48,6 +51,7 @@ async def survives(place: Place) -> None:
         await asyncio.sleep(0.05)
     assert await broker.queue().delete(far.task_id)
     assert "far" not in ran
+    assert not place.denied()
     finish.set()
     await worker
     await broker.shutdown()

@@ -157,7 +157,7 @@ def test_the_worker_of_taskiq_stores_them(server, process):
 
 def test_results_at_every_place(place):
     async def main():
-        backend = DqResultBackend(place.way("redis.asyncio"))
+        backend = DqResultBackend(place.way("redis.asyncio", results=True))
         waiting = asyncio.ensure_future(task(backend).wait_result(timeout=60))
         await asyncio.sleep(0)
         await backend.set_result("a", result("there"))

@@ -14,6 +14,7 @@ from celery import signals, states
 from celery.backends.base import KeyValueStoreBackend
 from celery.backends.redis import RedisBackend, SentinelBackend
 from celery.exceptions import TimeoutError
+from kombu.exceptions import EncodeError
 from kombu.utils.encoding import bytes_to_str
 from kombu.utils.url import maybe_sanitize_url
 from redis import exceptions
@@ -24,6 +25,9 @@ from .store import Store
 #: The longest wait of one command, so that a connection that hangs is noticed.
 WAIT_S = 5.0
 LEAST_S = 0.001
+#: What a server takes by default, and how often a result is sent that closes the connection.
+LARGEST_BYTES = 512 << 20
+MOST_CUTS = 2
 #: Ids in one DQ.AWAIT.
 AT_ONCE = 1000
 QUEUE = "celery-results"
@@ -60,7 +64,25 @@ class DqBackend(KeyValueStoreBackend):
         return self._ask(self.store.get_many, list(keys))
 
     def set(self, key: bytes, value: Any) -> None:
-        self._ask(self.store.end, key, value)
+        cuts = 0
+
+        def end() -> None:
+            nonlocal cuts
+            if len(value) > LARGEST_BYTES or cuts >= MOST_CUTS:
+                # Celery records that as the failure of the task, whose work is done.
+                raise EncodeError(f"result cannot be stored: {len(value)} bytes")
+            try:
+                self.store.end(key, value)
+            except exceptions.ConnectionError as error:
+                cuts += type(error) is exceptions.ConnectionError and "connecting to" not in str(error)
+                raise
+            except exceptions.ResponseError as error:
+                if "Protocol error" not in str(error):
+                    raise
+                cuts = MOST_CUTS
+                raise exceptions.ConnectionError(str(error)) from error
+
+        self._ask(end)
 
     def _set_with_state(self, key: bytes, value: Any, state: str) -> None:
         if state in states.READY_STATES:

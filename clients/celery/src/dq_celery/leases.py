@@ -61,6 +61,8 @@ class Leases:
         self._held: dict[str, Lease] = {}
         #: Tags of closed channels: given back as soon as no task runs for them.
         self._left: set[str] = set()
+        #: Tags of tasks that ended a process of the pool.
+        self.process_lost: set[str] = set()
         self._unsent: list[Delivery] = []
         self._wake = threading.Event()
         #: When leases must be renewed next.
@@ -107,6 +109,18 @@ class Leases:
 
     def holds(self, tag: str) -> bool:
         return tag in self._held
+
+    def held(self) -> set[str]:
+        with self._lock:
+            return set(self._held)
+
+    def running(self) -> set[str]:
+        return running_tags()
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether an acknowledgement must be sent again."""
+        return bool(self._unsent)
 
     def may_begin(self, tag: str) -> bool:
         """Whether this process still has the job: it may have gone to another worker, or have been deleted."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from kombu.transport import virtual
 
+from .limits import PROCESS_LOST
+
 
 class QoS(virtual.QoS):
     """Counts messages of fanout exchanges, too, but does not keep them: they have no lease."""
@@ -16,8 +18,10 @@ class QoS(virtual.QoS):
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         leases = self.channel.leases
+        is_lost = delivery_tag in leases.process_lost
+        leases.process_lost.discard(delivery_tag)
         if requeue:
-            leases.nack(delivery_tag, "DELAY", 0)
+            leases.nack(delivery_tag, "DELAY", 0, *(("REASON", PROCESS_LOST) if is_lost else ()))
         elif self.channel.dead_letters:
             leases.nack(delivery_tag, "FATAL", "REASON", "rejected")
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from celery.exceptions import TaskRevokedError
+from celery.exceptions import TaskRevokedError, WorkerLostError
 from celery.worker import state
 from kombu.log import get_logger
 
@@ -23,6 +23,9 @@ except ImportError:
 
 
 logger = get_logger("dq_celery")
+
+#: What Celery is told of a task whose process of the pool ended.
+PROCESS_ENDS = (WorkerLostError, SystemExit, KeyboardInterrupt)
 
 
 class Lost(TaskRevokedError, GreenletExit):
@@ -49,6 +52,8 @@ def guard(sender: Any, request: Any, **_: Any) -> None:
 
     def on_failure(exc_info: Any, *args: Any, **kwargs: Any) -> Any:
         retries.give_back(leases, the(), exc_info.exception)
+        if isinstance(retries.plain(exc_info.exception), PROCESS_ENDS):
+            leases.process_lost.add(the().message.delivery_tag)
         return failed(the(), exc_info, *args, **kwargs)
 
     request.revoked, request.on_failure = is_revoked, on_failure

@@ -32,12 +32,18 @@ def is_retry(message: Mapping[str, Any]) -> bool:
     return headers.get("id") == task.request.id and (headers.get("retries") or 0) > (task.request.retries or 0)
 
 
+def plain(raised: BaseException) -> BaseException:
+    """The error that a task raised, as pools hand it over with its traceback."""
+    from billiard.einfo import ExceptionWithTraceback
+
+    return raised.exc if isinstance(raised, ExceptionWithTraceback) else raised
+
+
 def give_back(leases: Any, request: Any, raised: BaseException) -> None:
     """Gives a delivery back if its task ends because its retry was not added; Celery is told to requeue it."""
-    from billiard.einfo import ExceptionWithTraceback
     from celery.exceptions import Reject
 
-    rejected = raised.exc if isinstance(raised, ExceptionWithTraceback) else raised
+    rejected = plain(raised)
     if not isinstance(rejected, Reject) or not isinstance(rejected.reason, (NotRetried, OperationalError)):
         return
     tag, error = request.message.delivery_tag, rejected.reason

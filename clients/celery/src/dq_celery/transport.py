@@ -17,7 +17,7 @@ from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 from redis import exceptions
 
-from . import control, jobs, retries, worker
+from . import control, jobs, limits, retries, worker
 from .errors import NotRetried, translate
 from .leases import Delivery, Leases
 from .qos import QoS
@@ -85,6 +85,7 @@ class Channel(Waits, Queues):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._no_ack: set[str] = set()
         self._expires: dict[str, int] = {}
+        self._alone: Optional[limits.Alone] = None
         super().__init__(*args, **kwargs)
         self.leases: Leases = self.connection.leases_of(self)
 
@@ -180,7 +181,7 @@ class Channel(Waits, Queues):
 
     def _brpop_start(self, timeout: Optional[float] = None) -> None:
         queues = self._queue_cycle.consume(len(self.active_queues))
-        if not queues:
+        if not queues or self._waits_alone():
             return
         self._declare_late()
         connection = self.client.connection
@@ -202,7 +203,20 @@ class Channel(Waits, Queues):
         if queue not in self.connection._callbacks:
             self._return(reply)
             raise Empty()
-        message = self._message(queue, reply[1:], queue in self._no_ack)
+        self._hand_over(queue, self._message(queue, reply[1:], queue in self._no_ack))
+        return True
+
+    def _waits_alone(self) -> bool:
+        """Whether a task is to run alone, or does: nothing else is taken. Begins with it as soon as it may."""
+        if self._alone is not None and self._alone.is_over():
+            self._alone = None
+        alone = self._alone
+        message = alone and alone.take()
+        if alone is not None and message is not None:
+            self._hand_over(alone.queue, message)
+        return alone is not None
+
+    def _hand_over(self, queue: str, message: dict[str, Any]) -> None:
         tag = message["properties"]["delivery_tag"]
         try:
             self.connection._deliver(message, queue)
@@ -210,7 +224,6 @@ class Channel(Waits, Queues):
             if queue in self._no_ack or tag in self.qos._delivered:
                 raise
             self._bury(tag, error)
-        return True
 
     def _get(self, queue: str) -> dict[str, Any]:
         reply = self._ask("DQ.POP", self.key(queue), "LEASE", self._lease_ms, "WITHDUE", "WITHTERMS")
@@ -226,7 +239,7 @@ class Channel(Waits, Queues):
         return message
 
     def _message(self, queue: str, job: list[Any], no_ack: bool) -> dict[str, Any]:
-        id, text, token, attempts, deadline, due, (ttr_ms, *_) = job
+        id, text, token, attempts, deadline, due, (ttr_ms, most, *_) = job
         tag = f"{bytes_to_str(token or b'')}:{bytes_to_str(id)}:{queue}"
         if token is not None:
             delivery = Delivery(self.key(queue), id, token)
@@ -241,9 +254,31 @@ class Channel(Waits, Queues):
             raise Empty() from error
         if no_ack:
             self.leases.ack(tag)
-        elif attempts > 1:
-            retries.count(message["headers"], self._reason(queue, id))
+        elif token is not None and not self._may_run(queue, id, message, attempts, most):
+            raise Empty()
         return message
+
+    def _may_run(self, queue: str, id: bytes, message: dict[str, Any], attempts: int, most: int) -> bool:
+        headers, tag = message["headers"], message["properties"]["delivery_tag"]
+        if limits.is_unknown(headers):
+            logger.warning("no task is called %r: gave back %r", headers["task"], id)
+            self.leases.nack(tag, *limits.unknown(headers, attempts))
+            return False
+        reason = self._reason(queue, id) if attempts > 1 else b""
+        limit = limits.allowed(headers, most)
+        retries.count(headers, reason)
+        is_lost = reason in (limits.LEASE_ENDED, limits.PROCESS_LOST.encode())
+        if is_lost and 0 < limit < attempts:
+            logger.error("task %r is dead: %s", id, limits.USED_UP)
+            self.leases.nack(tag, "FATAL", "REASON", limits.USED_UP)
+        elif reason != limits.LEASE_ENDED or limit != attempts or queue not in self.active_queues:
+            return True
+        elif self._alone is not None:
+            self.leases.nack(tag, "SILENT")
+        else:
+            logger.warning("task %r may have ended its workers: its last attempt runs alone", id)
+            self._alone = limits.Alone(self.leases, tag, queue, message)
+        return False
 
     def _reason(self, queue: str, id: bytes) -> bytes:
         """Why the job's last delivery ended. Without the right to ask, the worker goes on without it."""
@@ -261,6 +296,9 @@ class Channel(Waits, Queues):
     def close(self) -> None:
         if self.connection is not None:
             self._withdraw()
+        if self._alone is not None and not self._alone.has_begun:
+            self.leases.give_back([self._alone.tag])
+        self._alone = None
         super().close()
 
     # --- Queues
