@@ -10,6 +10,7 @@ use super::parse::{
 use super::syntax::options;
 use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition};
+use crate::queue::attr::Attrs;
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
 use crate::queue::recurring::rule::{Pattern, Rule, EVERY_MIN_MS, ZONE_MAX};
@@ -29,11 +30,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if let Some(queue) = key.as_mut().ok().and_then(OpenKey::queue) {
         queue.prefetch_id(id);
     }
-    let mut ladder = None;
     let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
     add.server_ttr_ms = config::default_ttr_ms();
-    let rule = read(args, &mut add, &mut ladder)?;
-    add.backoff_ms = ladder.as_deref();
+    let rule = read(args, &mut add)?;
     if let Some(rule) = rule {
         add.recur = rule.finish(add.ttl_ms)?;
         if add.recur.is_some() && add.condition == Condition::Next {
@@ -58,16 +57,11 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the options. Those of a job go to `add`, except the ladder, which `add` borrows. A rule is
-/// returned if any of its words is given.
+/// Reads the options. Those of a job go to `add`. A rule is returned if any of its words is given.
 #[inline]
-fn read<'a>(
-    args: Args<'a>,
-    add: &mut Add<'a>,
-    ladder: &mut Option<Vec<u64>>,
-) -> Result<Option<GivenRule<'a>>, Refusal> {
+fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, Refusal> {
     let (mut rule, mut when) = (GivenRule::default(), None);
-    let (mut after, mut on_dead) = (None, None);
+    let (mut after, mut on_dead, mut said) = (None, None, Attrs::NONE);
     let mut options = Options::new(args, 4);
     while let Some(word) = options.word()? {
         match word {
@@ -80,10 +74,10 @@ fn read<'a>(
             Word::PRIORITY => add.priority = priority(options.value()?)?,
             Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
-            Word::BACKOFF => *ladder = Some(options.ladder()?),
+            Word::BACKOFF => said = said.with_backoff(&options.ladder()?),
             Word::GROUP => add.group = Some(options.value()?),
-            Word::KEEP => add.keep_ms = Some(millis(options.value()?)?),
-            Word::COST => add.cost = cost(options.value()?)?,
+            Word::KEEP => said = said.with_keep(millis(options.value()?)?),
+            Word::COST => said = said.with_cost(cost(options.value()?)?),
             Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
             Word::AFTER => after = Some(options.after()?),
             Word::ONDEAD => on_dead = Some(on_dead_of(options.value()?)?),
@@ -104,6 +98,7 @@ fn read<'a>(
     if options.has_any(&[Word::AFTER, Word::ONDEAD]) {
         add.after = until(after, on_dead)?;
     }
+    add.said = said;
     rule.is_timed = when.is_some();
     add.when = when.unwrap_or(add.when);
     Ok(options.has_any(&RULE).then_some(rule))

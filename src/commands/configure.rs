@@ -99,15 +99,15 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
     Fields::reply(ctx, |fields| {
         fields.integer("ttr", ttr_ms as i64);
         fields.integer("attempts", settings.max_attempts.into());
-        fields.integers("backoff", &settings.backoff_ms);
+        fields.integers("backoff", settings.rest.backoff().iter());
         fields.integer("maxlen", settings.max_len as i64);
         fields.integer("maxbytes", settings.max_bytes as i64);
         fields.integer("deadlen", settings.dead_len as i64);
         fields.integer("dedupe", settings.dedupe_ms as i64);
         fields.integer("maxreserved", settings.max_reserved as i64);
-        fields.integers("rate", &of_rate(settings.rate));
+        fields.integers("rate", of_rate(settings.rate).into_iter());
         fields.integer("groupmax", limits.max_reserved as i64);
-        fields.integers("grouprate", &of_rate(limits.rate));
+        fields.integers("grouprate", of_rate(limits.rate).into_iter());
         fields.integer("groupfifo", limits.is_fifo.into());
         fields.integer("donelen", done.len as i64);
         fields.integer("donettl", done.ttl_ms as i64);

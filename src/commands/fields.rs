@@ -51,12 +51,10 @@ impl<'a> Fields<'a> {
         });
     }
 
-    pub fn integers(&self, name: &str, values: &[u64]) {
+    pub fn integers(&self, name: &str, values: impl Iterator<Item = u64> + Clone) {
         self.with(name, |ctx| {
-            ctx.reply_array(values.len());
-            values
-                .iter()
-                .for_each(|&value| ctx.reply_integer(value as i64));
+            ctx.reply_array(values.clone().count());
+            values.for_each(|value| ctx.reply_integer(value as i64));
         });
     }
 }

@@ -39,8 +39,8 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>, most: usize) {
         fields.bytes_or_null("next", job.next.map(|next| cut(next, most)));
         rule(fields, job);
         fields.bytes_or_null("progress", job.notes.progress());
-        fields.integer_or_null("keep", job.notes.keep_ms());
-        fields.integer("cost", job.notes.cost().into());
+        fields.integer_or_null("keep", job.terms.rest.keep_ms());
+        fields.integer("cost", job.terms.rest.cost().into());
         let waits = job.state == State::Delayed;
         fields.bytes_or_null("awaits", job.notes.awaits().filter(|_| waits));
         fields.with("steps", |ctx| match job.notes.steps().next() {
@@ -65,7 +65,7 @@ fn terms(fields: &Fields<'_>, job: &JobView<'_>) {
     fields.integer("ttr", job.terms.ttr_ms as i64);
     fields.integer("attempts", job.life.attempts.into());
     fields.integer("max-attempts", job.terms.max_attempts.into());
-    fields.integers("backoff", &job.terms.backoff_ms);
+    fields.integers("backoff", job.terms.rest.backoff().iter());
     let life = job.life;
     fields.integer_or_null("expires", (life.expires != 0).then_some(life.expires));
     fields.with("token", |ctx| {

@@ -9,6 +9,7 @@ use super::syntax::options;
 use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition};
 use crate::queue::add_many::{NewOne, MADD_MAX};
+use crate::queue::attr::Attrs;
 use crate::queue::when::When;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
@@ -29,11 +30,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             "{count} jobs need {count} pairs of id and payload"
         )));
     }
-    let mut ladder = None;
     let mut add = Add::new(None, b"");
     add.server_ttr_ms = config::default_ttr_ms();
-    read(args, 3 + 2 * count, &mut add, &mut ladder)?;
-    add.backoff_ms = ladder.as_deref();
+    read(args, 3 + 2 * count, &mut add)?;
 
     let arg = |at| args.get(at).unwrap_or_default();
     let job = |number| NewOne {
@@ -58,13 +57,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// Reads the options, which apply to all the jobs, as DQ.ADD does.
-fn read<'a>(
-    args: Args<'a>,
-    first: usize,
-    add: &mut Add<'a>,
-    ladder: &mut Option<Vec<u64>>,
-) -> Result<(), Refusal> {
-    let mut options = Options::new(args, first);
+fn read<'a>(args: Args<'a>, first: usize, add: &mut Add<'a>) -> Result<(), Refusal> {
+    let (mut options, mut said) = (Options::new(args, first), Attrs::NONE);
     while let Some(word) = options.word()? {
         match word {
             Word::NX => add.condition = Condition::New,
@@ -75,13 +69,14 @@ fn read<'a>(
             Word::PRIORITY => add.priority = priority(options.value()?)?,
             Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
-            Word::BACKOFF => *ladder = Some(options.ladder()?),
+            Word::BACKOFF => said = said.with_backoff(&options.ladder()?),
             Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
             Word::GROUP => add.group = Some(options.value()?),
-            Word::KEEP => add.keep_ms = Some(millis(options.value()?)?),
-            Word::COST => add.cost = cost(options.value()?)?,
+            Word::KEEP => said = said.with_keep(millis(options.value()?)?),
+            Word::COST => said = said.with_cost(cost(options.value()?)?),
         }
     }
+    add.said = said;
     options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE])?;
     options.only_one_of(&[Word::DELAY, Word::AT])
 }

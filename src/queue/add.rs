@@ -5,13 +5,14 @@ mod arguments;
 pub use arguments::{Add, Condition};
 
 use super::after::{AfterThat, Moment};
+use super::attr::Attrs;
 use super::blocked::AddedAfter;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
 use super::effect::{Coming, Effect};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::job::{Handle, Place};
+use super::job::{Handle, Place, Terms};
 use super::recurring::rule::Next;
 use super::settings::{check_terms, Settings};
 use super::state::flows::{Arriving, Plan};
@@ -48,7 +49,9 @@ impl Queue {
             None => add.instants(now)?,
         };
         add.check_names()?;
-        check_terms(&add.terms(self.settings(), &self.settings().backoff_ms))?;
+        let shared = self.rest_of_settings();
+        let terms = &add.terms(self.settings(), rest_of(&shared));
+        check_terms(terms)?;
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs().hashed(id));
         let is_grouped = add.group.is_some();
@@ -75,18 +78,16 @@ impl Queue {
         }
         match (old.filter(|_| follows), plan) {
             (None, Some(plan)) => {
-                self.add_blocked(id, add, (due, expires), old, plan, now, out);
+                self.add_blocked(id, (add, terms), (due, expires), old, plan, now, out);
             }
-            (Some(before), _) => self.add_behind(before, id, add, (due, expires), out),
+            (Some(before), _) => self.add_behind(before, id, (add, terms), (due, expires), out),
             (None, None) if first.is_some() => {
                 // Again, as the id may have been generated since, and JITTER depends on it.
                 let first = add.first(&name, now, out)?;
-                self.add_recurring(&name, add, first.filter(|_| !is_renewed), out);
+                let first = first.filter(|_| !is_renewed);
+                self.add_recurring(&name, (add, terms), first, out);
             }
-            (None, None) => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
-        }
-        if add.keep_ms.is_some() || add.cost != 1 {
-            self.note_added(&name, follows, add, out);
+            (None, None) => self.add_new(id, (add, terms), (due, expires), old, way.as_ref(), out),
         }
         Ok(Some(name))
     }
@@ -226,15 +227,17 @@ impl Queue {
     }
 
     /// Adds a job with a rule. Without `first` the existing job's current occurrence stays.
-    fn add_recurring(&mut self, id: &[u8], add: &Add<'_>, first: Option<Next>, out: &mut Effects) {
+    fn add_recurring(
+        &mut self,
+        id: &[u8],
+        (add, terms): (&Add<'_>, &Terms<'_>),
+        first: Option<Next>,
+        out: &mut Effects,
+    ) {
         let Some(recur) = &add.recur else {
             return;
         };
-        let settings = self.shared_settings();
-        let (terms, rule) = (
-            add.terms(&settings, &settings.backoff_ms),
-            recur.rule.borrowed(),
-        );
+        let (terms, rule) = (terms.borrowed(), recur.rule.borrowed());
         let payload = add.payload;
         let effect = match (first, add.group) {
             (first, Some(group)) => Effect::Grouped {
@@ -310,35 +313,18 @@ impl Queue {
         }
     }
 
-    /// Records KEEP and COST of the job that was just added: of the successor, if it `follows`.
-    #[cold]
-    #[inline(never)]
-    fn note_added(&mut self, id: &[u8], follows: bool, add: &Add<'_>, out: &mut Effects) {
-        let mut handle = self.find(self.jobs().hashed(id));
-        if follows {
-            handle = handle.and_then(|handle| self.jobs().successor(handle));
-        }
-        for note in add.notes() {
-            if let Some(handle) = handle {
-                self.commit_noted(handle, note, out);
-            }
-        }
-    }
-
     fn add_behind(
         &mut self,
         before: Handle,
         id: Id<'_>,
-        add: &Add<'_>,
+        (add, terms): (&Add<'_>, &Terms<'_>),
         instants: (u64, u64),
         out: &mut Effects,
     ) {
-        let laddered = self.laddered();
-        let terms = add.terms(self.settings(), ladder_of(&laddered));
         let job = NewJob {
             place: Place::Successor,
             group: add.group,
-            ..NewJob::scheduled(id.bytes, add.payload, instants, &terms)
+            ..NewJob::scheduled(id.bytes, add.payload, instants, terms)
         };
         self.commit_followed(before, job, out);
     }
@@ -348,7 +334,7 @@ impl Queue {
     fn add_blocked(
         &mut self,
         id: Id<'_>,
-        add: &Add<'_>,
+        (add, terms): (&Add<'_>, &Terms<'_>),
         (due, expires): (u64, u64),
         old: Option<Handle>,
         plan: Plan,
@@ -358,8 +344,6 @@ impl Queue {
         let Some(until) = &add.after else {
             return;
         };
-        let laddered = self.laddered();
-        let terms = add.terms(self.settings(), ladder_of(&laddered));
         let (due, is_timed) = match add.when {
             When::Delay(ms) => (ms, false),
             When::At(_) => (due, true),
@@ -371,7 +355,7 @@ impl Queue {
                 payload: add.payload,
                 due,
                 expires,
-                terms: &terms,
+                terms,
             },
             old,
             plan,
@@ -388,30 +372,28 @@ impl Queue {
     fn add_new(
         &mut self,
         id: Id<'_>,
-        add: &Add<'_>,
+        (add, terms): (&Add<'_>, &Terms<'_>),
         instants: (u64, u64),
         old: Option<Handle>,
         way: Option<&InsertHint<u64>>,
         out: &mut Effects,
     ) {
-        let laddered = self.laddered();
-        let terms = add.terms(self.settings(), ladder_of(&laddered));
         let job = NewJob {
             group: add.group,
-            ..NewJob::scheduled(id.bytes, add.payload, instants, &terms)
+            ..NewJob::scheduled(id.bytes, add.payload, instants, terms)
         };
         self.commit_added(job, id, old, way, out);
     }
 
-    /// The settings, to be read while the queue changes, if they have a backoff ladder. Few have one, and counting
-    /// one more owner costs as much as an index lookup.
+    /// The settings, to be read while the queue changes, if they have a rest. Few have one, and counting one more owner
+    /// costs as much as an index lookup.
     #[inline]
-    fn laddered(&self) -> Option<Arc<Settings>> {
-        let has_ladder = !self.settings().backoff_ms.is_empty();
-        has_ladder.then(|| self.shared_settings())
+    fn rest_of_settings(&self) -> Option<Arc<Settings>> {
+        let has_rest = !self.settings().rest.is_empty();
+        has_rest.then(|| self.shared_settings())
     }
 }
 
-fn ladder_of(settings: &Option<Arc<Settings>>) -> &[u64] {
-    settings.as_ref().map_or(&[], |it| &it.backoff_ms)
+fn rest_of(settings: &Option<Arc<Settings>>) -> &Attrs<'static> {
+    settings.as_ref().map_or(&Attrs::NONE, |it| &it.rest)
 }

@@ -10,7 +10,6 @@ use super::clock::{Mint, Now};
 use super::effects::Effects;
 use super::error::QueueError;
 use super::job::{Handle, Place, ID_MAX};
-use super::note::Note;
 use super::settings::check_terms;
 use super::state::flows::Released;
 use super::state::store::Id;
@@ -56,9 +55,8 @@ impl Queue {
         }
         add.check_names()?;
         let settings = self.shared_settings();
-        let terms = add.terms(&settings, &settings.backoff_ms);
+        let terms = add.terms(&settings, &settings.rest);
         check_terms(&terms)?;
-        let notes: Vec<Note<'_>> = add.notes().collect();
         self.expire_for_many(add, jobs, now, out);
         self.check_room(add, jobs, now, *mint)?;
         self.note_moment(Moment::from(now));
@@ -68,7 +66,6 @@ impl Queue {
             due,
             expires,
             terms,
-            notes,
         };
         let mut coming = Coming::new(self, &together, out);
         let hashed = |job: &NewOne<'a>| Some(coming.queue().jobs().hashed(job.id?));
@@ -116,7 +113,7 @@ impl Queue {
         now: Now,
         mint: Mint,
     ) -> Result<(), QueueError> {
-        if !self.has_room_for(jobs.len(), add.notes().next().is_some()) {
+        if !self.jobs().has_room_for(jobs.len()) {
             return Err(QueueError::TooManyJobs);
         }
         let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);

@@ -126,7 +126,7 @@ impl Nack<'_> {
             NackKind::Fatal => None,
             NackKind::Fail if terms.exhausted_by(attempts) => None,
             NackKind::Fail => {
-                let backoff = || now.after_capped(terms.backoff_after(attempts));
+                let backoff = || now.after_capped(terms.rest.backoff().after(attempts));
                 Some((asked.unwrap_or_else(backoff), attempts))
             }
             NackKind::Silent => Some((asked.unwrap_or(due), attempts.saturating_sub(1))),

@@ -1,33 +1,12 @@
 //! Effects as bytes: in the replication stream, in an AOF and in snapshots.
 
+pub(super) use super::bytes::{append, take};
 use super::effect::Effect;
 use super::error::QueueError;
-use serde::{Deserialize, Serialize};
 
 /// The version: the first byte of every encoded sequence of effects. Until 0.1.0 is released it stays 1, whatever changes.
 /// From then on a variant keeps its fields, as the encoding names none (`golden.rs` holds the bytes of each).
 pub const EFFECTS_VERSION: u8 = 1;
-
-/// Appends to a Vec directly, instead of through an iterator of bytes.
-struct Append<'a>(&'a mut Vec<u8>);
-
-impl postcard::ser_flavors::Flavor for Append<'_> {
-    type Output = ();
-
-    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
-        Ok(())
-    }
-
-    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finalize(self) -> postcard::Result<()> {
-        Ok(())
-    }
-}
 
 /// The version that a sequence begins with; in builds for tests perhaps one that does not exist yet.
 #[inline]
@@ -57,18 +36,6 @@ pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
         begin(bytes);
     }
     append(effect, bytes);
-}
-
-pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {
-    let encoded = postcard::serialize_with_flavor(value, Append(bytes));
-    debug_assert!(encoded.is_ok(), "a Vec takes everything");
-}
-
-/// Takes one value off the front; `None` if the bytes are not one.
-pub(super) fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
-    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
-    *bytes = rest;
-    Some(value)
 }
 
 /// Reads a sequence of effects from its version byte on. The bytes may be forged.

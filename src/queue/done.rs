@@ -13,10 +13,11 @@ use super::Queue;
 const TRIM_BUDGET: usize = 1000;
 
 impl Queue {
-    /// Whether a job that is acked might be kept: by the settings, or by a note of its own.
+    /// Whether a job that is acked might be kept: by the settings, or by its own KEEP.
     #[inline]
-    pub(super) fn may_keep_done(&self) -> bool {
-        self.keeps_done() || self.jobs().has_notes()
+    pub(super) fn may_keep_done(&self, handle: Handle) -> bool {
+        self.keeps_done()
+            || (self.jobs().says_keep() && self.jobs().job(handle).terms().rest.keep_ms().is_some())
     }
 
     /// Ends a job that is acked, or its occurrence, as done, if it is to be kept; returns whether it is.
@@ -59,8 +60,7 @@ impl Queue {
     ) -> Option<DoneEnd<'a>> {
         let limits = self.settings().done_limits;
         let job = self.jobs().job(handle);
-        let notes = self.jobs().notes(handle);
-        let stays_ms = match notes.keep_ms() {
+        let stays_ms = match job.terms().rest.keep_ms() {
             Some(0) => return None,
             Some(ms) => ms,
             None if !limits.any() => return None,
@@ -73,7 +73,7 @@ impl Queue {
             return None;
         }
         let len = self.id_when_done(handle).len() + job.payload().len();
-        let progress = notes.progress().map_or(0, <[u8]>::len);
+        let progress = self.jobs().notes(handle).progress().map_or(0, <[u8]>::len);
         let len = len + result.map_or(0, <[u8]>::len) + progress;
         if limits.bytes != 0 && len as u64 > limits.bytes {
             return None;
@@ -204,7 +204,7 @@ impl Queue {
     /// Makes a done job ready again; returns whether there was one, and room for it.
     pub(super) fn kick_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
         let found = self.find_done_unexpired(id, now, out);
-        if found.is_none() || !self.jobs().has_room() || !self.jobs().has_room_for_notes(1) {
+        if found.is_none() || !self.jobs().has_room() {
             return false;
         }
         let (id, due) = (id.bytes, now.ms());

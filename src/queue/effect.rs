@@ -159,11 +159,10 @@ pub enum Effect<'a> {
     },
     /// GROUPMAX, GROUPRATE and GROUPFIFO, which [`Effect::Configured`] leaves as they are.
     GroupLimits(GroupLimits),
-    /// A note of a job, or of its successor, in place of its note of this kind, or its step of this name.
+    /// A note of a job, in place of its note of this kind, or its step of this name.
     Noted {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
-        successor: bool,
         #[serde(borrow)]
         note: Note<'a>,
     },
@@ -182,9 +181,6 @@ pub enum Effect<'a> {
         expires: u64,
         #[serde(borrow)]
         terms: Terms<'a>,
-        /// The notes of each job.
-        #[serde(borrow)]
-        notes: Vec<Note<'a>>,
         #[serde(borrow)]
         jobs: Vec<Arrival<'a>>,
     },

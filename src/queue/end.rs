@@ -44,7 +44,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<Place> {
-        if let (Cause::Acked(result), true) = (cause, self.may_keep_done()) {
+        if let (Cause::Acked(result), true) = (cause, self.may_keep_done(handle)) {
             if self.has_flows() && !self.recurs(handle) {
                 self.tell_done(handle, result, now, out);
             }

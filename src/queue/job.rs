@@ -21,21 +21,18 @@
 
 use super::after::Waits;
 pub use super::after::GROUP_MAX;
+use super::attr::Attrs;
+pub use super::attr::{COST_MAX, LADDER_MAX};
 pub use super::instant::INSTANT_MAX;
 use super::note::Notes;
 pub use super::note::STEP_NAME_MAX;
 use super::recurring::rule::{Occurrence, Rule};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// Bytes in an id, at most; at least one.
 pub const ID_MAX: usize = 1024;
-/// Delays in a backoff ladder, at most.
-pub const LADDER_MAX: usize = 1024;
 /// What a RATE or a GROUPRATE may allow in its window, at most.
 pub const RATE_MAX: u64 = u32::MAX as u64;
-/// What one delivery may count in a RATE or a GROUPRATE, at most.
-pub const COST_MAX: u32 = 1_000_000;
 /// A token contains the clock's milliseconds, shifted by this many bits.
 pub const TOKEN_MS_SHIFT: u32 = 20;
 /// A token also contains the microseconds within the millisecond, shifted by this many bits: the bits below number
@@ -139,9 +136,13 @@ pub struct Terms<'a> {
     pub ttr_ms: u64,
     /// Deliveries allowed; 0 is without limit.
     pub max_attempts: u32,
-    /// Delays before the second, third, ... delivery, in ms.
-    pub backoff_ms: Cow<'a, [u64]>,
+    /// All else that was said.
+    #[serde(borrow)]
+    pub rest: Attrs<'a>,
 }
+
+// A queue of one job has one of them.
+const _: () = assert!(size_of::<Terms<'_>>() <= 40);
 
 /// What a worker needs to know of a job's terms.
 #[allow(missing_docs, reason = "as in [`Terms`]")]
@@ -154,15 +155,10 @@ pub struct TermsShown {
 }
 
 impl Terms<'_> {
-    /// The ladder's delay after the `attempts`-th delivery failed; the last step repeats.
-    pub fn backoff_after(&self, attempts: u32) -> u64 {
-        let step = (attempts.max(1) as usize - 1).min(self.backoff_ms.len().saturating_sub(1));
-        self.backoff_ms.get(step).copied().unwrap_or(0)
-    }
-
     /// What the worker of the `attempts`-th delivery gets.
     pub fn shown(&self, attempts: u32) -> TermsShown {
-        let wait_ms = (!self.backoff_ms.is_empty()).then(|| self.backoff_after(attempts));
+        let ladder = self.rest.backoff();
+        let wait_ms = (!ladder.is_empty()).then(|| ladder.after(attempts));
         TermsShown {
             ttr_ms: self.ttr_ms,
             max_attempts: self.max_attempts,
@@ -175,29 +171,28 @@ impl Terms<'_> {
         self.max_attempts != 0 && attempts >= self.max_attempts
     }
 
-    /// As `==`, but does not compare two empty ladders. On processors with AVX-512, glibc's memcmp of zero bytes takes
+    /// As `==`, but does not compare two empty strings. On processors with AVX-512, glibc's memcmp of zero bytes takes
     /// a tenth of a microsecond if the address is not mapped, as that of an empty slice may be.
     pub fn equals(&self, other: &Terms<'_>) -> bool {
         let fields = |terms: &Terms<'_>| {
-            let ladder = terms.backoff_ms.len();
-            (terms.priority, terms.ttr_ms, terms.max_attempts, ladder)
+            let rest = terms.rest.bytes().len();
+            (terms.priority, terms.ttr_ms, terms.max_attempts, rest)
         };
-        fields(self) == fields(other)
-            && (self.backoff_ms.is_empty() || self.backoff_ms == other.backoff_ms)
+        fields(self) == fields(other) && (self.rest.is_empty() || self.rest == other.rest)
     }
 
-    /// With its ladder copied.
+    /// With its rest copied.
     pub fn into_owned(self) -> Terms<'static> {
         Terms {
-            backoff_ms: Cow::Owned(self.backoff_ms.into_owned()),
+            rest: self.rest.into_owned(),
             ..self
         }
     }
 
-    /// Without copying its ladder.
+    /// Without copying its rest.
     pub fn borrowed(&self) -> Terms<'_> {
         Terms {
-            backoff_ms: Cow::Borrowed(&self.backoff_ms),
+            rest: self.rest.borrowed(),
             ..*self
         }
     }

@@ -14,8 +14,10 @@
 pub mod add;
 pub mod add_many;
 pub mod after;
+pub mod attr;
 mod blocked;
 pub mod budget;
+mod bytes;
 pub mod claim;
 pub mod clock;
 pub mod codec;

@@ -2,7 +2,7 @@
 //! back to back in a string of bytes, [`Notes`].
 //!
 //! ```text
-//!   notes of a job:   Progress?   Keep?   Cost?   Step, Step, ... in the order of first writing   Awaits?
+//!   notes of a job:   Progress?   Step, Step, ... in the order of first writing   Awaits?
 //! ```
 
 use super::error::QueueError;
@@ -10,8 +10,6 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes in a step's name, at most; at least one.
 pub const STEP_NAME_MAX: usize = 256;
-
-const COST_KIND: u8 = 2;
 
 /// An error if a step cannot have the name.
 pub fn check_step_name(name: &[u8]) -> Result<(), QueueError> {
@@ -33,8 +31,6 @@ pub enum Note<'a> {
         #[serde(with = "serde_bytes")]
         text: &'a [u8],
     },
-    /// How long the job is kept once it is done.
-    Keep { ms: u64 },
     /// A step that was done, or a signal. At most one with each name.
     Step {
         #[serde(with = "serde_bytes")]
@@ -47,8 +43,6 @@ pub enum Note<'a> {
         #[serde(with = "serde_bytes")]
         name: &'a [u8],
     },
-    /// What a delivery counts in RATE and GROUPRATE; a cost of 1 is not noted.
-    Cost { units: u32 },
 }
 
 impl Note<'_> {
@@ -56,9 +50,7 @@ impl Note<'_> {
     pub fn counted(&self) -> u64 {
         match self {
             Note::Step { name, value } => (name.len() + value.len()) as u64,
-            Note::Progress { .. } | Note::Keep { .. } | Note::Cost { .. } | Note::Awaits { .. } => {
-                0
-            }
+            Note::Progress { .. } | Note::Awaits { .. } => 0,
         }
     }
 
@@ -66,10 +58,8 @@ impl Note<'_> {
     pub(super) fn kind(&self) -> u8 {
         match self {
             Note::Progress { .. } => 0,
-            Note::Keep { .. } => 1,
-            Note::Cost { .. } => COST_KIND,
-            Note::Step { .. } => 3,
-            Note::Awaits { .. } => 4,
+            Note::Step { .. } => 1,
+            Note::Awaits { .. } => 2,
         }
     }
 
@@ -124,24 +114,6 @@ impl<'a> Notes<'a> {
             Note::Progress { text } => Some(text),
             _ => None,
         })
-    }
-
-    /// KEEP of DQ.ADD.
-    pub fn keep_ms(self) -> Option<u64> {
-        self.iter().find_map(|note| match note {
-            Note::Keep { ms } => Some(ms),
-            _ => None,
-        })
-    }
-
-    /// COST of DQ.ADD.
-    pub fn cost(self) -> u32 {
-        let upto = self.iter().take_while(|note| note.kind() <= COST_KIND);
-        let noted = upto.last().and_then(|note| match note {
-            Note::Cost { units } => Some(units),
-            _ => None,
-        });
-        noted.unwrap_or(1)
     }
 
     /// Names and values, in the order of first writing.

@@ -1,9 +1,9 @@
 //! What DQ.CFGSET can change: defaults for jobs added later, and limits on the queue.
 
+use super::attr::Attrs;
 use super::error::QueueError;
-use super::job::{Terms, INSTANT_MAX, LADDER_MAX};
+use super::job::{Terms, INSTANT_MAX};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 /// A limit of 0 is no limit.
@@ -13,8 +13,9 @@ pub struct Settings {
     pub ttr_ms: Option<u64>,
     /// ATTEMPTS of jobs that name none.
     pub max_attempts: u32,
-    /// BACKOFF of jobs that name none.
-    pub backoff_ms: Vec<u64>,
+    /// What jobs have that do not say it themselves: BACKOFF.
+    #[serde(deserialize_with = "Attrs::read_owned")]
+    pub rest: Attrs<'static>,
     /// Delayed, ready and reserved jobs together.
     pub max_len: u64,
     /// How many dead jobs are kept, the youngest.
@@ -135,7 +136,10 @@ impl SettingsChange {
         Settings {
             ttr_ms: new.ttr_ms.or(old.ttr_ms),
             max_attempts: new.max_attempts.unwrap_or(old.max_attempts),
-            backoff_ms: new.backoff_ms.unwrap_or_else(|| old.backoff_ms.clone()),
+            rest: match new.backoff_ms {
+                Some(ladder) => old.rest.clone().with_backoff(&ladder),
+                None => old.rest.clone(),
+            },
             max_len: new.max_len.unwrap_or(old.max_len),
             dead_len: new.dead_len.unwrap_or(old.dead_len),
             dedupe_ms: new.dedupe_ms.unwrap_or(old.dedupe_ms),
@@ -171,7 +175,7 @@ impl Settings {
             priority: 0,
             ttr_ms: self.ttr_ms.unwrap_or(server_ttr_ms),
             max_attempts: self.max_attempts,
-            backoff_ms: Cow::Borrowed(&self.backoff_ms),
+            rest: self.rest.borrowed(),
         }
     }
 
@@ -207,20 +211,14 @@ impl Settings {
         if Arc::ptr_eq(self, &UNCONFIGURED) {
             return 0;
         }
-        size_of::<Self>() + self.backoff_ms.capacity() * size_of::<u64>()
+        size_of::<Self>() + self.rest.bytes().len()
     }
 }
 
 /// Checks the bounds that hold for every job, wherever it came from.
 pub fn check_terms(terms: &Terms<'_>) -> Result<(), QueueError> {
-    if terms.backoff_ms.len() > LADDER_MAX {
-        return Err(QueueError::LadderLength);
-    }
-    let delays_fit = terms
-        .backoff_ms
-        .iter()
-        .all(|ms| (1..=INSTANT_MAX).contains(ms));
-    if !delays_fit || !(1..=INSTANT_MAX).contains(&terms.ttr_ms) {
+    terms.rest.check()?;
+    if !(1..=INSTANT_MAX).contains(&terms.ttr_ms) {
         return Err(QueueError::OutOfRange);
     }
     Ok(())

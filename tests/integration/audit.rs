@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use dq::queue::attr::Attrs;
 use dq::queue::codec::{begin, encode};
 use dq::queue::effect::{Change, Effect, Removal};
 use dq::queue::job::Terms;
@@ -256,7 +257,7 @@ fn what_is_planted_is_noticed() {
         priority: 0,
         ttr_ms: 1000,
         max_attempts: 0,
-        backoff_ms: Vec::new().into(),
+        rest: Attrs::NONE,
     };
     let added = |due| Effect::Added {
         id: b"a",

@@ -4,7 +4,9 @@ use crate::payloads::{forged, restore, TERMS};
 use crate::probe::Probe;
 use crate::scene::{pair, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
+use dq::queue::attr::Attrs;
 use dq::queue::effect::{DoneJob, Effect, OfDone};
+use dq::queue::job::Terms;
 
 /// Adds, pops and acks a job, with that result.
 fn finish(p: &mut Probe, id: &str, payload: &str, result: &str) {
@@ -454,6 +456,13 @@ fn they_are_data() {
     server.assert_followed_by(&[&replica]);
 }
 
+fn kept_for(ms: u64) -> Terms<'static> {
+    Terms {
+        rest: Attrs::NONE.with_keep(ms),
+        ..TERMS
+    }
+}
+
 /// The order of ending, and every field, are part of the digest.
 #[test]
 fn each_field_is_in_the_digest() {
@@ -465,8 +474,7 @@ fn each_field_is_in_the_digest() {
         result: Some(b"r"),
         progress: Some(b"p"),
         group: Some(b"g"),
-        terms: TERMS,
-        keep: Some(7),
+        terms: kept_for(7),
         seq: 1,
         due: 5,
         attempts: 2,
@@ -505,7 +513,7 @@ fn each_field_is_in_the_digest() {
             ..job()
         },
         DoneJob {
-            keep: None,
+            terms: kept_for(8),
             ..job()
         },
         DoneJob { due: 4, ..job() },
@@ -543,8 +551,7 @@ fn forged_ones_are_refused() {
         result: None,
         progress: None,
         group: None,
-        terms: TERMS,
-        keep: Some(7),
+        terms: kept_for(7),
         seq: 1,
         due: 5,
         attempts: 2,
@@ -567,7 +574,7 @@ fn forged_ones_are_refused() {
             ..job()
         },
         DoneJob {
-            keep: Some(past),
+            terms: kept_for(past),
             ..job()
         },
         DoneJob {

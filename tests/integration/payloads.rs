@@ -1,11 +1,11 @@
 //! DUMP payloads as the server makes them, forged but with a valid checksum; and whether a server is well after it got
 //! one.
 
+use dq::queue::attr::Attrs;
 use dq::queue::codec::{encode, EFFECTS_VERSION};
 use dq::queue::effect::Effect;
 use dq::queue::job::{Life, Place, Terms};
 use dq::queue::state::{NewJob, Rows};
-use std::borrow::Cow;
 
 use crate::scene::{Lines, Scene};
 use crate::support::{Raw, Reply, Server};
@@ -95,7 +95,7 @@ pub const TERMS: Terms<'static> = Terms {
     priority: 0,
     ttr_ms: 1000,
     max_attempts: 0,
-    backoff_ms: Cow::Borrowed(&[]),
+    rest: Attrs::NONE,
 };
 
 /// Jobs as they stand.

@@ -77,7 +77,6 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
             due,
             expires: at,
             terms: TERMS,
-            notes: vec![some_note(token, dice); dice.below(3) as usize],
             jobs: vec![arrival(id), arrival(b"other"), arrival(id)],
         },
         0..=2 => Effect::Added {
@@ -112,8 +111,7 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
         },
         11..=13 => Effect::Noted {
             id,
-            successor: at == 5,
-            note: some_note(due, dice),
+            note: some_note(dice),
         },
         14..=17 => Effect::Done(some_of_done(id, (due, at, token), dice)),
         _ => Effect::Job {
@@ -123,16 +121,14 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
     }
 }
 
-fn some_note(ms: u64, dice: &mut Dice) -> Note<'static> {
+fn some_note(dice: &mut Dice) -> Note<'static> {
     const LONG: &[u8] = &[b'n'; 1025];
     let lengths = [0, 1, 2, 256, 257, 1024, 1025];
     let mut text = || &LONG[..lengths[dice.below(7) as usize]];
     let (name, value) = (text(), text());
-    match dice.below(8) {
+    match dice.below(5) {
         0 => Note::Progress { text: value },
-        1..=2 => Note::Keep { ms },
-        3 => Note::Cost { units: ms as u32 },
-        4 | 5 => Note::Awaits { name },
+        1 | 2 => Note::Awaits { name },
         _ => Note::Step { name, value },
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::follow::{digest, new_queue, snapshot, Follower};
 use dq::queue::add::Add;
+use dq::queue::attr::Attrs;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::effect::{Change, Death, Effect, Removal, FOREVER};
 use dq::queue::effects::Effects;
@@ -9,14 +10,13 @@ use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, SEQ_
 use dq::queue::settings::{Rate, Settings};
 use dq::queue::state::{NewJob, Rows};
 use dq::queue::Queue;
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 const TERMS: Terms<'static> = Terms {
     priority: 0,
     ttr_ms: 60_000,
     max_attempts: 0,
-    backoff_ms: Cow::Borrowed(&[]),
+    rest: Attrs::NONE,
 };
 
 fn added(id: &'static [u8]) -> Effect<'static> {
@@ -173,7 +173,7 @@ fn an_added_job_ends_at_the_last_instant() {
         due: 0,
         expires: 0,
         terms: Terms {
-            backoff_ms: Cow::Owned(vec![ms; steps as usize]),
+            rest: Attrs::NONE.with_backoff(&vec![ms; steps as usize]),
             ..TERMS
         },
     };
@@ -367,8 +367,13 @@ fn settings_end_where_the_contract_says() {
     let rate = |count, window_ms| Some(Rate { count, window_ms });
     is_bounded_by(INSTANT_MAX, with(|it, n| it.ttr_ms = Some(n)));
     is_bounded_by(INSTANT_MAX, with(|it, n| it.dedupe_ms = n));
-    is_bounded_by(INSTANT_MAX, with(|it, n| it.backoff_ms = vec![n]));
-    let ladder = |it: &mut Settings, steps| it.backoff_ms = vec![1; steps as usize];
+    is_bounded_by(
+        INSTANT_MAX,
+        with(|it, n| it.rest = Attrs::NONE.with_backoff(&[n])),
+    );
+    let ladder = |it: &mut Settings, steps| {
+        it.rest = Attrs::NONE.with_backoff(&vec![1; steps as usize]);
+    };
     is_bounded_by(LADDER_MAX as u64, with(ladder));
     let count = |it: &mut Settings, n| {
         let (count, window_ms) = (n as u32, 1);

@@ -430,7 +430,12 @@ fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
         && (token, expires, shown) == (job.token, job.expires, deadline)
         && (view.terms.priority, view.terms.ttr_ms) == (job.priority, job.ttr)
         && (life.attempts, view.terms.max_attempts) == (job.attempts, job.max_attempts)
-        && *view.terms.backoff_ms == *job.backoff
+        && view
+            .terms
+            .rest
+            .backoff()
+            .iter()
+            .eq(job.backoff.iter().copied())
         && view
             .failure
             .map(|it| (it.at, it.reason.map(<[u8]>::to_vec)))

@@ -2,6 +2,7 @@
 
 use crate::follow::new_queue;
 use dq::queue::add::Add;
+use dq::queue::attr::Attrs;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -13,7 +14,6 @@ use dq::queue::job::{State, Terms};
 use dq::queue::overdue::At;
 use dq::queue::reschedule::Reschedule;
 use dq::queue::when::When;
-use std::borrow::Cow;
 
 const NOW: u64 = 5_000;
 
@@ -109,7 +109,7 @@ fn effects_say_what_they_raise() {
             priority: 0,
             ttr_ms: 1,
             max_attempts: 0,
-            backoff_ms: Cow::Borrowed(&[]),
+            rest: Attrs::NONE,
         },
     };
     assert_eq!(added.events(), [Event::Add]);

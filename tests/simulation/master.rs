@@ -6,6 +6,7 @@ use crate::op::{
 use dq::queue::add::Add;
 use dq::queue::add_many::NewOne;
 use dq::queue::after::{Ended, For, Outcome};
+use dq::queue::attr::Attrs;
 use dq::queue::claim::{Claim, Nack, Touch};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -139,6 +140,13 @@ fn execute_add(
 }
 
 fn add_of(add: &AddOp) -> Add<'_> {
+    let mut said = Attrs::NONE.with_cost(add.cost);
+    if let Some(ladder) = &add.backoff {
+        said = said.with_backoff(ladder);
+    }
+    if let Some(ms) = add.keep {
+        said = said.with_keep(ms);
+    }
     Add {
         condition: add.condition,
         when: add.when.unwrap_or(When::Delay(0)),
@@ -146,12 +154,10 @@ fn add_of(add: &AddOp) -> Add<'_> {
         ttr_ms: add.ttr,
         server_ttr_ms: add.server_ttr,
         max_attempts: add.attempts,
-        backoff_ms: add.backoff.as_deref(),
         ttl_ms: add.ttl,
         recur: add.rule.as_ref().map(|rule| recur(rule, add)),
         group: add.group.as_deref(),
-        keep_ms: add.keep,
-        cost: add.cost,
+        said,
         after: add.after.as_ref().map(until),
         ..Add::new(add.id.as_deref(), &add.payload)
     }

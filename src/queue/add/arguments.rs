@@ -1,15 +1,14 @@
 //! The arguments of DQ.ADD, and what follows from them alone.
 
 use crate::queue::after::For;
+use crate::queue::attr::Attrs;
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Terms, GROUP_MAX, ID_MAX};
-use crate::queue::note::Note;
 use crate::queue::recurring::rule::Next;
 use crate::queue::settings::{Settings, TTR_DEFAULT_MS};
 use crate::queue::when::{Recur, When};
-use std::borrow::Cow;
 
 /// The condition under which a job is added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,16 +38,13 @@ pub struct Add<'a> {
     /// The TTR if neither the command nor the queue's settings name one.
     pub server_ttr_ms: u64,
     pub max_attempts: Option<u32>,
-    pub backoff_ms: Option<&'a [u64]>,
     pub ttl_ms: Option<u64>,
     /// The rule of a recurring job.
     pub recur: Option<Recur<'a>>,
     /// The job's group.
     pub group: Option<&'a [u8]>,
-    /// How long the job is kept once it is done.
-    pub keep_ms: Option<u64>,
-    /// What a delivery of it counts in RATE and GROUPRATE.
-    pub cost: u32,
+    /// What else is said of the job.
+    pub said: Attrs<'a>,
     /// What the job waits for.
     pub after: Option<For<'a>>,
 }
@@ -65,12 +61,10 @@ impl<'a> Add<'a> {
             ttr_ms: None,
             server_ttr_ms: TTR_DEFAULT_MS,
             max_attempts: None,
-            backoff_ms: None,
             ttl_ms: None,
             recur: None,
             group: None,
-            keep_ms: None,
-            cost: 1,
+            said: Attrs::NONE,
             after: None,
         }
     }
@@ -87,28 +81,20 @@ impl<'a> Add<'a> {
 }
 
 impl Add<'_> {
-    /// The terms that the command names, and the queue's for the others; `ladder` is the queue's.
+    /// The terms that the command names, and the queue's for the others; `rest` is of the queue's.
+    #[inline]
     pub(in crate::queue) fn terms<'s>(
         &'s self,
         settings: &Settings,
-        ladder: &'s [u64],
+        rest: &'s Attrs<'_>,
     ) -> Terms<'s> {
         let defaults = settings.terms(self.server_ttr_ms);
         Terms {
             priority: self.priority,
             ttr_ms: self.ttr_ms.unwrap_or(defaults.ttr_ms),
             max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
-            backoff_ms: Cow::Borrowed(self.backoff_ms.unwrap_or(ladder)),
+            rest: self.said.or(rest),
         }
-    }
-
-    /// The notes with which the job is added.
-    #[inline]
-    pub(in crate::queue) fn notes(&self) -> impl Iterator<Item = Note<'static>> {
-        let keep = self.keep_ms.map(|ms| Note::Keep { ms });
-        let units = self.cost;
-        let cost = (units != 1).then_some(Note::Cost { units });
-        keep.into_iter().chain(cost)
     }
 
     /// The first occurrence of a job with a rule.

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::queue::after::{After, For, Link, Moment, OnDead, Outcome};
+use crate::queue::attr::Attrs;
 use crate::queue::effect::{
     Arrival, Change, Coming, Death, DoneEnd, DoneJob, End, Ended, OfDone, Removal,
 };
@@ -83,7 +84,7 @@ const TERMS: Terms<'static> = Terms {
     priority: -300,
     ttr_ms: 301,
     max_attempts: 302,
-    backoff_ms: std::borrow::Cow::Borrowed(&[303, 304]),
+    rest: Attrs::of(b"\x07\x02\xe0\x02\x17\x02\xd9\x02\x27\x04\xaf\x02\xb0\x02"),
 };
 const FAILURE: Failure<'static> = Failure {
     at: 305,
@@ -133,7 +134,7 @@ fn settings() -> Settings {
     Settings {
         ttr_ms: Some(328),
         max_attempts: 329,
-        backoff_ms: vec![330, 331],
+        rest: Attrs::NONE.with_backoff(&[330, 331]),
         max_len: 332,
         dead_len: 333,
         dedupe_ms: 334,
@@ -163,7 +164,6 @@ const DONE_JOB: DoneJob<'static> = DoneJob {
     progress: Some(b"pro"),
     group: Some(b"grp"),
     terms: TERMS,
-    keep: Some(345),
     seq: 346,
     due: 347,
     attempts: 348,
@@ -191,20 +191,13 @@ fn of_done() -> Vec<(OfDone<'static>, &'static str)> {
             },
             "0102696401b202b302b402e904d702d8020103726573",
         ),
-        (OfDone::Stored(DONE_JOB), "02026964046c6f61640103726573010370726f0103677270d704ad02ae0202af02b00201d902da02db02dc02dd02de02df02"),
+        (OfDone::Stored(DONE_JOB), "02026964046c6f61640103726573010370726f0103677270d704ad02ae020e0702e0021702d9022704af02b002da02db02dc02dd02de02df02"),
         (OfDone::Gone { id }, "03026964"),
         (OfDone::Deleted { id }, "04026964"),
         (OfDone::Trimmed { count: 353 }, "05e102"),
         (OfDone::Purged, "06"),
         (OfDone::Kicked { id, due: 354 }, "07026964e202"),
         (OfDone::Limits(DONE_LIMITS), "08d402d502d602"),
-        (
-            OfDone::StoredCosting {
-                job: DONE_JOB,
-                cost: 352,
-            },
-            "09026964046c6f61640103726573010370726f0103677270d704ad02ae0202af02b00201d902da02db02dc02dd02de02df02e002",
-        ),
     ]
 }
 
@@ -248,10 +241,8 @@ fn notes_are_what_they_were() {
     let (text, name, value) = (PAYLOAD, ID, PAYLOAD);
     variants_are_kept(&[
         (Note::Progress { text }, "00046c6f6164"),
-        (Note::Keep { ms: 605 }, "01dd04"),
-        (Note::Step { name, value }, "02026964046c6f6164"),
-        (Note::Awaits { name }, "03026964"),
-        (Note::Cost { units: 606 }, "04de04"),
+        (Note::Step { name, value }, "01026964046c6f6164"),
+        (Note::Awaits { name }, "02026964"),
     ])
     .unwrap();
 }
@@ -305,13 +296,17 @@ fn causes_are_what_they_were() {
 
 #[test]
 fn what_jobs_and_queues_are_made_of_is_what_it_was() {
-    are_kept(&[(TERMS, "d704ad02ae0202af02b002")]).unwrap();
+    are_kept(&[(TERMS, "d704ad02ae020e0702e0021702d9022704af02b002")]).unwrap();
     are_kept(&[(LIFE, "bc02bd02be02bf02c002c102")]).unwrap();
     are_kept(&[(NEXT, "b202b302b402e904")]).unwrap();
     are_kept(&[(OCCURRENCE, "c202c302018705")]).unwrap();
     are_kept(&[(RATE, "c602c702")]).unwrap();
     are_kept(&[(LIMITS, "c50201c602c70201")]).unwrap();
-    are_kept(&[(settings(), "01c802c90202ca02cb02cc02cd02ce02cf0201c602c702")]).unwrap();
+    are_kept(&[(
+        settings(),
+        "01c802c902062704ca02cb02cc02cd02ce02cf0201c602c702",
+    )])
+    .unwrap();
     are_kept(&[
         (FAILURE, "b1020103776879"),
         (

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::queue::after::{Moment, OnDead};
+use crate::queue::attr::Attrs;
 use crate::queue::effect::Change;
 use crate::queue::job::{Terms, ID_MAX, LADDER_MAX};
 use std::fmt::Debug;
@@ -104,11 +105,11 @@ fn lengths_beyond_the_end_are_refused() {
             let read = take::<&serde_bytes::Bytes>(&mut &*string);
             assert_eq!(read.is_some(), fits, "{claimed} of {there}");
             assert!(read.is_none_or(|read| read.len() as u64 == claimed));
-            // Priority, lease, attempts, and a ladder of that length.
-            let ladder = [&[0; 3][..], &string].concat();
-            let read = take::<Terms<'_>>(&mut &*ladder);
+            // Priority, lease, attempts, and a rest of that length.
+            let rest = [&[0; 3][..], &string].concat();
+            let read = take::<Terms<'_>>(&mut &*rest);
             assert_eq!(read.is_some(), fits, "{claimed} of {there}");
-            assert!(read.is_none_or(|read| read.backoff_ms.len() as u64 == claimed));
+            assert!(read.is_none_or(|read| read.rest.bytes().len() as u64 == claimed));
         }
     }
 }
@@ -137,7 +138,7 @@ fn effects_come_back_with_every_number_at_its_bounds() {
             priority: number as i32,
             ttr_ms: number,
             max_attempts: number as u32,
-            backoff_ms: vec![number; 2].into(),
+            rest: Attrs::NONE.with_backoff(&[number; 2]),
         };
         let reserved = Change::Reserved {
             token: number,

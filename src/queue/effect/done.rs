@@ -54,12 +54,6 @@ pub enum OfDone<'a> {
     },
     /// DONELEN, DONETTL and DONEBYTES.
     Limits(DoneLimits),
-    /// [`OfDone::Stored`] for a job with a cost other than 1.
-    StoredCosting {
-        #[serde(borrow)]
-        job: DoneJob<'a>,
-        cost: u32,
-    },
 }
 
 /// How a job became done.
@@ -90,8 +84,6 @@ pub struct DoneJob<'a> {
     pub group: Option<&'a [u8]>,
     #[serde(borrow)]
     pub terms: Terms<'a>,
-    /// KEEP of this job; `None`: the queue's settings apply.
-    pub keep: Option<u64>,
     pub seq: u64,
     pub due: u64,
     pub attempts: u32,
@@ -116,18 +108,10 @@ impl DoneJob<'_> {
 }
 
 impl<'a> OfDone<'a> {
-    /// A done job as it stands, with its cost.
-    pub fn stored_with(job: DoneJob<'a>, cost: u32) -> Self {
-        match cost {
-            1 => OfDone::Stored(job),
-            cost => OfDone::StoredCosting { job, cost },
-        }
-    }
-
     /// The done job, if this is one as it stands.
     pub fn stored(&self) -> Option<&DoneJob<'a>> {
         match self {
-            OfDone::Stored(job) | OfDone::StoredCosting { job, .. } => Some(job),
+            OfDone::Stored(job) => Some(job),
             OfDone::Kept { .. }
             | OfDone::OccurrenceKept { .. }
             | OfDone::Gone { .. }
@@ -149,8 +133,10 @@ impl<'a> OfDone<'a> {
             OfDone::Kept { .. } | OfDone::OccurrenceKept { .. } => &[Event::Ack],
             OfDone::Deleted { .. } | OfDone::Purged => &[Event::Del],
             OfDone::Kicked { .. } => &[Event::Ready],
-            OfDone::Stored(_) | OfDone::StoredCosting { .. } => &[],
-            OfDone::Gone { .. } | OfDone::Trimmed { .. } | OfDone::Limits(_) => &[],
+            OfDone::Stored(_)
+            | OfDone::Gone { .. }
+            | OfDone::Trimmed { .. }
+            | OfDone::Limits(_) => &[],
         }
     }
 }

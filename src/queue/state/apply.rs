@@ -89,11 +89,7 @@ impl Queue {
             Effect::Grouped { .. } => self.apply_grouped(effect),
             ref effect if effect.is_of_flows() => self.apply_to_flows(effect),
             Effect::Rows { rows } => self.apply_rows(rows),
-            Effect::Noted {
-                id,
-                successor,
-                note,
-            } => self.apply_noted(id, successor, note),
+            Effect::Noted { id, note } => self.apply_noted(id, note),
             Effect::Done(ref of_done) => self.apply_done(of_done),
             Effect::AddedTogether { .. } => self.apply_added_together(effect),
             Effect::Job { .. } | Effect::Failed { .. } | Effect::Recurred { .. } => {

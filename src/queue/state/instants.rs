@@ -35,7 +35,7 @@ impl Queue {
             0
         };
         let opens = due.max(pause).max(self.rate_opens_ms(1, now));
-        if opens > now.ms() || !self.jobs.has_notes() {
+        if opens > now.ms() || !self.jobs.says_cost() {
             return Some(opens);
         }
         Some(self.first_costing_opens(now, noack).unwrap_or(opens))

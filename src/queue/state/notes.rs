@@ -7,17 +7,16 @@
 //! One record for each job that has notes, with no allocation of its own if it is short; nothing at all in a queue
 //! without notes. A note is set by [`Effect::Noted`], by rules through [`Queue::commit_noted`], and read by
 //! [`Store::notes`](super::store::Store::notes). It is dropped with its job, or when something else happens to the job:
-//! [`Lasting`] says when. KEEP and COST are stored and shown like the others. What KEEP means is up to the end of a
-//! job, what COST means to [`super::rate`].
+//! [`Lasting`] says when. No note outlives an occurrence, and a successor has none.
 
 mod table;
 
-use super::apply::{check_id, check_instant, malformed};
+use super::apply::{check_id, malformed};
 use super::Queue;
 use crate::queue::effect::{Change, Effect};
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Place, COST_MAX, PROGRESS_MAX, STEPS_MAX, STEP_NAME_MAX};
+use crate::queue::job::{Handle, Place, PROGRESS_MAX, STEPS_MAX, STEP_NAME_MAX};
 use crate::queue::note::Note;
 use crate::storage::broken::must;
 use table::Spot;
@@ -39,37 +38,14 @@ impl Lasting {
         match note {
             Note::Progress { .. } => !is_kick,
             Note::Awaits { .. } => goes_on,
-            Note::Keep { .. } | Note::Cost { .. } | Note::Step { .. } => true,
+            Note::Step { .. } => true,
         }
-    }
-
-    /// Whether the next occurrence has the note.
-    pub fn over_occurrence(note: &Note<'_>) -> bool {
-        Self::is_said_at_adding(note)
-    }
-
-    /// Whether the note is an option of DQ.ADD.
-    fn is_said_at_adding(note: &Note<'_>) -> bool {
-        matches!(note, Note::Keep { .. } | Note::Cost { .. })
     }
 
     /// Whether an occurrence that stays as a dead job has the note.
     pub fn in_dead_copy(note: &Note<'_>) -> bool {
         !matches!(note, Note::Awaits { .. })
     }
-
-    /// Whether a job keeps the note when a new one with the same pattern replaces it: not what the new one says itself.
-    pub fn over_renewal(note: &Note<'_>) -> bool {
-        !Self::is_said_at_adding(note)
-    }
-}
-
-/// A job that counts 1 has no such note.
-pub(super) fn check_cost(units: u32) -> Result<(), QueueError> {
-    if !(2..=COST_MAX).contains(&units) {
-        return Err(malformed("a cost that no job has"));
-    }
-    Ok(())
 }
 
 fn check_name(name: &[u8]) -> Result<(), QueueError> {
@@ -80,7 +56,7 @@ fn check_name(name: &[u8]) -> Result<(), QueueError> {
 }
 
 impl Queue {
-    /// Records a note of a job or of a successor, and sets it. Does nothing if the job has the same note already.
+    /// Records a note of a job, and sets it. Does nothing if the job has the same note already.
     pub(in crate::queue) fn commit_noted(
         &mut self,
         handle: Handle,
@@ -94,27 +70,14 @@ impl Queue {
         let fits = self.check_note(handle, note, &spot);
         must(fits.is_ok(), "a note that the job's state does not allow");
         let job = self.jobs.job(handle);
-        out.push(&Effect::Noted {
-            id: job.id(),
-            successor: job.place() == Place::Successor,
-            note,
-        });
+        out.push(&Effect::Noted { id: job.id(), note });
         self.note(handle, note, spot);
         out.complete();
     }
 
-    pub(super) fn apply_noted(
-        &mut self,
-        id: &[u8],
-        successor: bool,
-        note: Note<'_>,
-    ) -> Result<(), QueueError> {
+    pub(super) fn apply_noted(&mut self, id: &[u8], note: Note<'_>) -> Result<(), QueueError> {
         check_id(id)?;
-        let mut handle = self.expect(id)?;
-        if successor {
-            let next = self.jobs.successor(handle);
-            handle = next.ok_or(malformed("a note of a successor that is not there"))?;
-        }
+        let handle = self.expect(id)?;
         let spot = Spot::of(&note, self.jobs.notes(handle));
         self.check_note(handle, note, &spot)?;
         self.note(handle, note, spot);
@@ -134,10 +97,6 @@ impl Queue {
     /// Whether the job can have the note, in its state and with its other notes.
     fn check_note(&self, handle: Handle, note: Note<'_>, to: &Spot) -> Result<(), QueueError> {
         let job = self.jobs.job(handle);
-        let place = job.place();
-        if place == Place::Successor && !Lasting::is_said_at_adding(&note) {
-            return Err(malformed("a note that no successor has"));
-        }
         if !self.jobs.has_room_for_notes(1) {
             return Err(QueueError::TooManyJobs);
         }
@@ -146,8 +105,6 @@ impl Queue {
                 Err(malformed("progress longer than any that is kept"))
             }
             Note::Progress { .. } => Ok(()),
-            Note::Keep { ms } => check_instant(ms),
-            Note::Cost { units } => check_cost(units),
             Note::Step { name, .. } => {
                 check_name(name)?;
                 if to.replaced.is_none() && to.steps >= STEPS_MAX {
@@ -157,7 +114,7 @@ impl Queue {
             }
             Note::Awaits { name } => {
                 check_name(name)?;
-                let waits = place == Place::Scheduled && job.life().token == 0;
+                let waits = job.place() == Place::Scheduled && job.life().token == 0;
                 if !waits || self.jobs.notes(handle).step(name).is_some() {
                     return Err(malformed("a job that waits for nothing"));
                 }
@@ -174,21 +131,11 @@ impl Queue {
         }
     }
 
-    /// Shows the notes of a job and of its successor.
+    /// Shows the notes of a job.
     pub(super) fn each_note_of(&self, handle: Handle, show: &mut dyn FnMut(&Effect<'_>)) {
-        let all = [Some(handle), self.jobs.successor(handle)];
-        for (handle, successor) in all.into_iter().zip([false, true]) {
-            let Some(handle) = handle else {
-                continue;
-            };
-            let id = self.jobs.job(handle).id();
-            for note in self.jobs.notes(handle).iter() {
-                show(&Effect::Noted {
-                    id,
-                    successor,
-                    note,
-                });
-            }
+        let id = self.jobs.job(handle).id();
+        for note in self.jobs.notes(handle).iter() {
+            show(&Effect::Noted { id, note });
         }
     }
 }

@@ -222,8 +222,8 @@ impl Queue {
     /// What a delivery of this job counts.
     #[inline]
     pub(in crate::queue) fn cost_of(&self, handle: Handle) -> u32 {
-        if self.jobs.has_notes() {
-            self.jobs.notes(handle).cost()
+        if self.jobs.says_cost() {
+            self.jobs.job(handle).terms().rest.cost()
         } else {
             1
         }
@@ -264,7 +264,7 @@ impl Queue {
     pub(super) fn next_rate_instant(&self, now: Now) -> Option<u64> {
         let (window, rate) = self.rate()?;
         let is_plain = matches!(window.deliveries, Deliveries::Plain(_));
-        if is_plain && !self.jobs.has_notes() {
+        if is_plain && !self.jobs.says_cost() {
             return Some(self.rate_opens_ms(1, now));
         }
         window.deliveries.next_leaves_ms(rate, now)

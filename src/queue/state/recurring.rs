@@ -138,8 +138,7 @@ impl Queue {
             group,
             ..NewJob::scheduled(id, payload, (due, 0), terms)
         };
-        // The notes that the new job says itself follow as effects.
-        let notes = OwnNotes::of(self.jobs.notes(handle), Lasting::over_renewal);
+        let notes = OwnNotes::of(self.jobs.notes(handle), |_| true);
         self.remove(handle);
         let handle = self.insert(&job, self.jobs.hashed(id), None);
         self.jobs.put_notes(handle, notes.notes());
@@ -270,7 +269,7 @@ impl Queue {
         };
         self.jobs.set_course(handle, course);
         if self.jobs.has_notes() {
-            self.jobs.retain_notes(handle, Lasting::over_occurrence);
+            self.jobs.retain_notes(handle, |_| false);
         }
         let ended = there(self.jobs.job(handle).recurring(), NO_RULE).occurrence;
         let occurrence = Occurrence {

@@ -43,8 +43,8 @@ const GROUP: u8 = 1 << 3;
 const SAME_GROUP: u8 = 1 << 4;
 const TURN: u8 = 1 << 5;
 
-/// Longer backoff ladders are written in each row: a short payload must not become many long ladders.
-const LADDER_SHARED: usize = 8;
+/// Terms that take more bytes are written in each row: a short payload must not become many long ladders.
+const REST_SHARED: usize = 64;
 
 /// The values of the row before, which a row may leave out.
 struct Before<'a, T, R> {
@@ -92,7 +92,7 @@ impl<'a> Rows<'a> {
     pub fn push(&mut self, job: &NewJob<'a>) {
         let Rows { bytes, before, .. } = self;
         let shared =
-            |terms: &&Terms<'_>| terms.backoff_ms.len() <= LADDER_SHARED && terms.equals(job.terms);
+            |terms: &&Terms<'_>| terms.rest.bytes().len() <= REST_SHARED && terms.equals(job.terms);
         let part = |bit, is_there| if is_there { bit } else { 0 };
         let place = match job.place {
             Place::Blocked => Place::Successor as u8 | BLOCKED,
@@ -215,7 +215,7 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    pub fn job(&self, terms: &'a [Terms<'static>], rules: &'a [Rule<'static>]) -> NewJob<'a> {
+    pub fn job(&self, terms: &'a [Terms<'a>], rules: &'a [Rule<'static>]) -> NewJob<'a> {
         let rule =
             |(number, occurrence): (usize, Occurrence)| (rules[number].borrowed(), occurrence);
         NewJob {
@@ -238,7 +238,7 @@ impl<'a> Row<'a> {
 #[derive(Default)]
 pub struct Read<'a> {
     pub rows: Vec<Row<'a>>,
-    pub terms: Vec<Terms<'static>>,
+    pub terms: Vec<Terms<'a>>,
     pub rules: Vec<Rule<'static>>,
     /// Whether any row has a group or a turn.
     pub has_groups: bool,
@@ -276,7 +276,7 @@ pub fn each_job(rows: &[u8], mut see: impl FnMut(&NewJob<'_>)) -> Result<(), Que
 fn read_row<'a>(
     bytes: &mut &'a [u8],
     before: &mut Before<'a, usize, usize>,
-    terms: &mut Vec<Terms<'static>>,
+    terms: &mut Vec<Terms<'a>>,
     rules: &mut Vec<Rule<'static>>,
 ) -> Option<Row<'a>> {
     let head = *bytes.split_off_first()?;
@@ -301,7 +301,7 @@ fn read_row<'a>(
     if head & TERMS != 0 {
         before.terms = Some(terms.len());
         terms.push(take(bytes)?);
-    } else if terms.last()?.backoff_ms.len() > LADDER_SHARED {
+    } else if terms.last()?.rest.bytes().len() > REST_SHARED {
         return None;
     }
     let life = if head & LIFE != 0 {

@@ -247,9 +247,9 @@ impl Queue {
         seq_of: impl Fn(u64) -> u64 + 'a,
     ) -> impl Iterator<Item = Effect<'a>> {
         let stored = move |it| {
-            let (mut job, cost) = self.done.get(it).stored();
+            let mut job = self.done.get(it).stored();
             job.seq = seq_of(job.seq);
-            Effect::Done(OfDone::stored_with(job, cost))
+            Effect::Done(OfDone::Stored(job))
         };
         self.done.iter().map(stored)
     }

@@ -122,6 +122,18 @@ impl Store {
         self.has_room_for(1)
     }
 
+    /// Whether any job says a KEEP, or said one once.
+    #[inline]
+    pub fn says_keep(&self) -> bool {
+        self.terms.says_keep
+    }
+
+    /// As [`Store::says_keep`], of COST.
+    #[inline]
+    pub fn says_cost(&self) -> bool {
+        self.terms.says_cost
+    }
+
     pub fn hashed<'i>(&self, id: &'i [u8]) -> Id<'i> {
         Id {
             bytes: id,

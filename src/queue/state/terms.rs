@@ -1,10 +1,10 @@
 //! Terms kept once for all the jobs that share them.
 
+use crate::queue::attr::Attrs;
 use crate::queue::job::Terms;
 use crate::storage::allocated::allocated;
 use crate::storage::broken::{must, there};
 use hashbrown::HashTable;
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
@@ -30,7 +30,7 @@ impl Shared {
 }
 
 /// A few entries without users stay, so that a queue whose jobs come and go one at a time does not drop
-/// and make its terms each time. The others are vacated: a ladder takes up to 8 KB.
+/// and make its terms each time. The others are vacated: a ladder takes up to 6 KB.
 #[derive(Clone, Debug)]
 pub struct TermsPool {
     entries: Vec<Shared>,
@@ -39,6 +39,9 @@ pub struct TermsPool {
     /// Entries that have users.
     used: u32,
     latest: TermsRef,
+    /// Whether any terms that came had a KEEP, or a COST.
+    pub says_keep: bool,
+    pub says_cost: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -54,7 +57,7 @@ const VACATED: Terms<'static> = Terms {
     priority: 0,
     ttr_ms: 0,
     max_attempts: 0,
-    backoff_ms: Cow::Borrowed(&[]),
+    rest: Attrs::NONE,
 };
 
 /// How many distinct terms a queue shares; further jobs carry their own.
@@ -71,6 +74,8 @@ impl TermsPool {
             index: None,
             used: 0,
             latest: 0,
+            says_keep: false,
+            says_cost: false,
         }
     }
 
@@ -88,6 +93,7 @@ impl TermsPool {
     }
 
     fn find_or_add(&mut self, terms: &Terms<'_>, hasher: &impl BuildHasher) -> Option<TermsRef> {
+        self.note_said(terms);
         if self.index.is_none() {
             let found = self.entries.iter().position(|it| it.terms.equals(terms));
             if let Some(number) = found {
@@ -98,6 +104,13 @@ impl TermsPool {
             }
         }
         self.find_or_add_indexed(terms, hasher)
+    }
+
+    fn note_said(&mut self, terms: &Terms<'_>) {
+        if !terms.rest.is_empty() {
+            self.says_keep |= terms.rest.keep_ms().is_some();
+            self.says_cost |= terms.rest.cost() != 1;
+        }
     }
 
     fn push(&mut self, terms: &Terms<'_>) -> TermsRef {
@@ -153,7 +166,11 @@ impl TermsPool {
             index.unused.push_back(number);
         }
         if self.used == 0 && self.entries.len() > KEPT_MAX {
-            *self = TermsPool::new();
+            *self = TermsPool {
+                says_keep: self.says_keep,
+                says_cost: self.says_cost,
+                ..TermsPool::new()
+            };
             return;
         }
         while index.unused.len() > UNUSED_MAX {
@@ -174,14 +191,14 @@ impl TermsPool {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        let ladders: usize = self
+        let rests: usize = self
             .entries
             .iter()
-            .map(|e| e.terms.backoff_ms.len() * 8)
+            .map(|e| e.terms.rest.bytes().len())
             .sum();
         self.entries.capacity() * size_of::<Shared>()
             + self.index.as_ref().map_or(0, |index| index.memory_bytes())
-            + ladders
+            + rests
     }
 }
 
@@ -251,6 +268,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::job::INSTANT_MAX;
     use ahash::RandomState;
 
     fn hasher() -> RandomState {
@@ -262,7 +280,7 @@ mod tests {
             priority: number as i32,
             ttr_ms: 60_000,
             max_attempts: 0,
-            backoff_ms: Cow::Borrowed(&[]),
+            rest: Attrs::NONE,
         }
     }
 
@@ -314,7 +332,7 @@ mod tests {
     fn ladders_that_nobody_uses_are_freed() {
         let mut pool = TermsPool::new();
         let ladder = |number| Terms {
-            backoff_ms: vec![1; 1024].into(),
+            rest: Attrs::NONE.with_backoff(&[INSTANT_MAX; 1024]),
             ..terms(number)
         };
         let acquire = |pool: &mut TermsPool, number| {
@@ -322,7 +340,7 @@ mod tests {
             name.expect("the pool has room")
         };
         let names: Vec<_> = (0..POOL_MAX).map(|n| acquire(&mut pool, n)).collect();
-        assert!(pool.memory_bytes() > POOL_MAX * 8192);
+        assert!(pool.memory_bytes() > POOL_MAX * 6144);
         let (kept, others) = names.split_last().expect("there are some");
         others.iter().for_each(|&it| pool.release(it, &hasher()));
         // A few are kept, and the one in use is what it was.

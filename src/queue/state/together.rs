@@ -1,18 +1,15 @@
 //! Jobs that are added together: recorded as one effect, and carried out.
 
-use super::apply::{check_id, check_instant, malformed};
+use super::apply::{check_id, check_instant};
 use super::groups::check_name;
 use super::moves::Unlinked;
-use super::notes::check_cost;
 use super::store::{Id, NewJob};
 use super::Queue;
-use crate::queue::codec::append;
 use crate::queue::effect::{Arrival, Effect};
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::event::Event;
 use crate::queue::job::{Handle, Terms};
-use crate::queue::note::{Note, Notes};
 use crate::queue::settings::check_terms;
 use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -27,7 +24,6 @@ pub(in crate::queue) struct Together<'a> {
     /// 0 means never.
     pub expires: u64,
     pub terms: Terms<'a>,
-    pub notes: Vec<Note<'a>>,
 }
 
 impl Together<'_> {
@@ -37,12 +33,6 @@ impl Together<'_> {
             ..NewJob::scheduled(id, payload, (self.due, self.expires), &self.terms)
         }
     }
-
-    fn encoded_notes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.notes.iter().for_each(|note| append(note, &mut bytes));
-        bytes
-    }
 }
 
 /// Jobs that are being added together. When this is dropped, the jobs that were put are recorded and linked, even if a
@@ -51,8 +41,6 @@ pub(in crate::queue) struct Coming<'q, 'a> {
     queue: &'q mut Queue,
     together: &'q Together<'q>,
     out: &'q mut Effects,
-    /// The encoded notes of each job.
-    notes: Vec<u8>,
     jobs: Vec<Arrival<'a>>,
     unlinked: Unlinked,
     /// The last id that was generated.
@@ -66,7 +54,6 @@ impl<'q, 'a> Coming<'q, 'a> {
             queue,
             together,
             out,
-            notes: together.encoded_notes(),
             jobs: Vec::new(),
             unlinked: Unlinked::default(),
             made: None,
@@ -86,8 +73,7 @@ impl<'q, 'a> Coming<'q, 'a> {
     pub fn put(&mut self, old: Option<Handle>, id: Id<'_>, payload: &[u8]) {
         self.queue.count_added(old, self.out);
         let mut job = self.together.job(id.bytes, payload);
-        self.queue
-            .put_noted(old, &mut job, id, &self.notes, &mut self.unlinked);
+        self.queue.put_with(old, &mut job, id, &mut self.unlinked);
         self.any = true;
     }
 
@@ -112,7 +98,7 @@ impl Drop for Coming<'_, '_> {
             self.out.push(&Effect::Minted { ms, seq, token: 0 });
         }
         let len = |job: &Arrival<'_>| job.id.len() + job.payload.len() + LENGTHS;
-        let terms_len = self.together.terms.backoff_ms.len() * 6 + 512;
+        let terms_len = self.together.terms.rest.bytes().len() + 512;
         self.out
             .expect_bytes(self.jobs.iter().map(len).sum::<usize>() + terms_len);
         self.out.push(&Effect::AddedTogether {
@@ -120,7 +106,6 @@ impl Drop for Coming<'_, '_> {
             due: self.together.due,
             expires: self.together.expires,
             terms: self.together.terms.borrowed(),
-            notes: self.together.notes.clone(),
             jobs: std::mem::take(&mut self.jobs),
         });
         self.out.raise(Event::Add);
@@ -134,32 +119,12 @@ impl Drop for Coming<'_, '_> {
 }
 
 impl Queue {
-    fn put_noted(
-        &mut self,
-        old: Option<Handle>,
-        job: &mut NewJob<'_>,
-        id: Id<'_>,
-        notes: &[u8],
-        unlinked: &mut Unlinked,
-    ) {
-        let handle = self.put_with(old, job, id, unlinked);
-        if !notes.is_empty() {
-            self.jobs.put_notes(handle, Notes::of(notes));
-        }
-    }
-
-    /// Whether `count` more jobs fit, each with notes or none.
-    pub(in crate::queue) fn has_room_for(&self, count: usize, with_notes: bool) -> bool {
-        self.jobs.has_room_for(count) && (!with_notes || self.jobs.has_room_for_notes(count))
-    }
-
     pub(super) fn apply_added_together(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         let Effect::AddedTogether {
             group,
             due,
             expires,
             ref terms,
-            ref notes,
             ref jobs,
         } = *effect
         else {
@@ -169,9 +134,8 @@ impl Queue {
         check_instant(due)?;
         check_instant(expires)?;
         check_terms(terms)?;
-        check_notes_of_new(notes)?;
         jobs.iter().try_for_each(|job| check_id(&job.id))?;
-        if !self.has_room_for(jobs.len(), !notes.is_empty()) {
+        if !self.jobs.has_room_for(jobs.len()) {
             return Err(QueueError::TooManyJobs);
         }
         let together = Together {
@@ -179,32 +143,15 @@ impl Queue {
             due,
             expires,
             terms: terms.borrowed(),
-            notes: notes.clone(),
         };
-        let notes = together.encoded_notes();
         let mut unlinked = Unlinked::default();
         for job in jobs {
             let id = self.jobs.hashed(&job.id);
             let old = self.find(id);
             let mut job = together.job(&job.id, job.payload);
-            self.put_noted(old, &mut job, id, &notes, &mut unlinked);
+            self.put_with(old, &mut job, id, &mut unlinked);
         }
         self.link_together(&mut unlinked);
         Ok(())
     }
-}
-
-/// Checks the notes of a new job, which must be in their order.
-fn check_notes_of_new(notes: &[Note<'_>]) -> Result<(), QueueError> {
-    let is_sorted = notes.windows(2).all(|two| two[0].kind() < two[1].kind());
-    if !is_sorted {
-        return Err(malformed("notes in another order than theirs"));
-    }
-    notes.iter().try_for_each(|note| match *note {
-        Note::Keep { ms } => check_instant(ms),
-        Note::Cost { units } => check_cost(units),
-        Note::Progress { .. } | Note::Step { .. } | Note::Awaits { .. } => {
-            Err(malformed("a note that no new job has"))
-        }
-    })
 }

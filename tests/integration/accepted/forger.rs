@@ -1,5 +1,6 @@
 //! Payloads that no server has dumped: nearly valid ones, with one or two numbers near their bounds.
 
+use dq::queue::attr::Attrs;
 use dq::queue::codec::encode;
 use dq::queue::effect::{Change, DoneJob, Effect, OfDone, FOREVER};
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
@@ -90,14 +91,7 @@ impl Forger {
         }
         for id in [&b"x"[..], b"y", b"a", &[0xff; 1024]] {
             if self.dice.below(6) == 0 {
-                let job = self.done_job(id);
-                effects.push(Effect::Done(match self.dice.below(3) {
-                    0 => OfDone::StoredCosting {
-                        job,
-                        cost: self.cost(),
-                    },
-                    _ => OfDone::Stored(job),
-                }));
+                effects.push(Effect::Done(OfDone::Stored(self.done_job(id))));
             }
         }
         for id in &IDS[..self.dice.below(3) as usize] {
@@ -186,7 +180,7 @@ impl Forger {
         Settings {
             ttr_ms: (self.dice.below(2) == 0).then_some(HOURS),
             max_attempts: self.number(3, &[1, u64::from(u32::MAX)]) as u32,
-            backoff_ms: vec![HOURS; self.number(2, &[0, 1024, 1025]) as usize],
+            rest: self.rest(),
             max_len: self.number(0, &ends),
             dead_len: self.number(2, &ends),
             dedupe_ms: self.number(HOURS, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
@@ -198,6 +192,17 @@ impl Forger {
                 count: self.number(1000, &[0, 1, 100_000, u64::from(u32::MAX)]) as u32,
                 window_ms: self.number(1, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
             }),
+        }
+    }
+
+    fn rest(&mut self) -> Attrs<'static> {
+        let mut rest = Attrs::NONE.with_cost(self.cost());
+        if self.dice.below(3) == 0 {
+            rest = rest.with_keep(self.span());
+        }
+        match self.number(0, &[1, 8, 9, 1024, 1025]) {
+            0 => rest,
+            steps => rest.with_backoff(&vec![HOURS; steps as usize]),
         }
     }
 
@@ -233,7 +238,7 @@ impl Forger {
             priority: priorities[self.dice.below(5) as usize],
             ttr_ms: self.span(),
             max_attempts: self.number(0, &[1, u64::from(u32::MAX)]) as u32,
-            backoff_ms: vec![HOURS; self.number(0, &[1, 8, 9, 1024, 1025]) as usize].into(),
+            rest: self.rest(),
         };
         NewJob {
             seq: self.order(),
@@ -259,8 +264,10 @@ impl Forger {
             result,
             progress,
             group: group.filter(|name| !name.is_empty() && name.len() < 300),
-            terms: TERMS,
-            keep: (self.dice.below(3) == 0).then(|| self.span()),
+            terms: Terms {
+                rest: self.rest(),
+                ..TERMS
+            },
             seq: self.order(),
             due: self.instant(),
             attempts: self.number(1, &[0, u64::from(u32::MAX)]) as u32,
@@ -362,12 +369,9 @@ impl Forger {
         let name = &TEXT[..self.number(usual, &[0, 256, 257]) as usize];
         Effect::Noted {
             id: ids[self.dice.below(7) as usize],
-            successor: self.number(0, &[1]) == 1,
-            note: match self.dice.below(6) {
+            note: match self.dice.below(4) {
                 0 => Note::Progress { text },
-                1 => Note::Keep { ms: self.span() },
-                2 => Note::Awaits { name },
-                3 => Note::Cost { units: self.cost() },
+                1 => Note::Awaits { name },
                 _ => Note::Step { name, value: text },
             },
         }

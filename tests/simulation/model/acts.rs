@@ -5,6 +5,7 @@ use super::recurring::{first, Recurring};
 use super::{after, Counted, Fault, Job, Link, Model, Notes, Outcome, Pause, Phase, Waits, LAST};
 use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, TouchOp};
 use dq::queue::add::Condition;
+use dq::queue::attr::Attrs;
 use dq::queue::claim::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
@@ -280,7 +281,8 @@ impl Model {
         self.adds += 1;
         let lost_us = self.has(Fault::DelayRoundedDown) && !now.is_multiple_of(1000);
         let delayed = matches!(add.when, Some(When::Delay(1..)));
-        let backoff = add.backoff.as_ref().unwrap_or(&self.settings.backoff_ms);
+        let of_queue = || self.settings.rest.backoff().iter().collect();
+        let backoff = add.backoff.clone().unwrap_or_else(of_queue);
         Job {
             id,
             payload: add.payload.clone(),
@@ -289,7 +291,7 @@ impl Model {
             ttr: add.ttr.or(self.settings.ttr_ms).unwrap_or(add.server_ttr),
             attempts: 0,
             max_attempts: add.attempts.unwrap_or(self.settings.max_attempts),
-            backoff: backoff.clone(),
+            backoff,
             expires,
             token: None,
             phase: Phase::Waiting,
@@ -827,7 +829,7 @@ impl Model {
         settings.ttr_ms = change.ttr_ms.or(settings.ttr_ms);
         settings.max_attempts = change.max_attempts.unwrap_or(settings.max_attempts);
         if let Some(backoff) = &change.backoff_ms {
-            settings.backoff_ms.clone_from(backoff);
+            settings.rest = Attrs::NONE.with_backoff(backoff);
         }
         settings.max_len = change.max_len.unwrap_or(settings.max_len);
         settings.dead_len = change.dead_len.unwrap_or(settings.dead_len);

@@ -65,7 +65,7 @@ impl Notes {
         let waits = view.state == State::Delayed;
         let steps = view.notes.steps();
         view.notes.progress() == self.progress.as_deref()
-            && (view.notes.keep_ms(), view.notes.cost()) == (self.keep, self.cost)
+            && (view.terms.rest.keep_ms(), view.terms.rest.cost()) == (self.keep, self.cost)
             && steps.eq(self.steps.iter().map(|(name, value)| (&**name, &**value)))
             && (!waits || view.notes.awaits() == self.awaits.as_deref())
     }

@@ -100,9 +100,9 @@ impl Alikes {
 
     pub fn memory_bytes(&self) -> usize {
         let own = |entry: &Entry| {
-            let ladder = size_of_val(&*entry.alike.terms.backoff_ms);
+            let rest = entry.alike.terms.rest.bytes().len();
             let group = entry.alike.group.as_ref().map_or(0, |name| name.len());
-            allocated(ladder) + allocated(group)
+            allocated(rest) + allocated(group)
         };
         self.entries.memory_bytes()
             + self.numbers.allocation_size()

@@ -1,20 +1,17 @@
 //! Carrying out effects on done jobs. The effects may be forged.
 
 use super::super::apply::{check_id, check_instant, malformed};
-use super::super::notes::{check_cost, Lasting};
 use super::super::recurring::id_of_occurrence;
 use super::super::restore::CONTRADICTION;
 use super::super::store::{Course, Id, NewJob};
 use super::super::wake::NEVER;
 use super::super::Queue;
 use super::{Done, DoneView};
-use crate::queue::codec::append;
 use crate::queue::effect::{DoneEnd, DoneJob, Ended, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::job::{
     Handle, Place, GROUP_MAX, INSTANT_MAX, PROGRESS_MAX, SEQ_MAX, TOKEN_MS_SHIFT,
 };
-use crate::queue::note::Notes;
 use crate::queue::recurring::rule::Next;
 use crate::queue::settings::{check_terms, Settings};
 use crate::storage::broken::there;
@@ -45,11 +42,7 @@ impl Queue {
         match *effect {
             OfDone::Kept { id, remember, end } => self.apply_kept(id, remember, end)?,
             OfDone::OccurrenceKept { id, next, end } => self.apply_occurrence(id, next, end)?,
-            OfDone::Stored(ref job) => self.apply_done_stored(job, 1)?,
-            OfDone::StoredCosting { ref job, cost } => {
-                check_cost(cost)?;
-                self.apply_done_stored(job, cost)?;
-            }
+            OfDone::Stored(ref job) => self.apply_done_stored(job)?,
             OfDone::Gone { id } | OfDone::Deleted { id } => {
                 let handle = self.expect_done(id)?;
                 self.remove_done(handle);
@@ -227,7 +220,6 @@ impl Queue {
             progress: notes.progress(),
             group: group.as_deref(),
             terms: job.terms().borrowed(),
-            keep: notes.keep_ms(),
             seq,
             due,
             attempts: life.attempts,
@@ -235,17 +227,16 @@ impl Queue {
             finished: end.finished,
             until: end.until,
         };
-        let (cost, id) = (notes.cost(), self.jobs.hashed(id));
-        self.done.make().insert(&done, cost, id, self.jobs.hasher());
+        let id = self.jobs.hashed(id);
+        self.done.make().insert(&done, id, self.jobs.hasher());
     }
 
-    fn apply_done_stored(&mut self, job: &DoneJob<'_>, cost: u32) -> Result<(), QueueError> {
+    fn apply_done_stored(&mut self, job: &DoneJob<'_>) -> Result<(), QueueError> {
         check_id(job.id)?;
         check_terms(&job.terms)?;
         for instant in [job.due, job.started, job.finished, job.until] {
             check_instant(instant)?;
         }
-        check_instant(job.keep.unwrap_or(0))?;
         if job.progress.is_some_and(|text| text.len() > PROGRESS_MAX) {
             return Err(malformed("progress longer than any that is kept"));
         }
@@ -265,7 +256,7 @@ impl Queue {
             return Err(QueueError::TooManyJobs);
         }
         self.seq = self.seq.max(job.seq);
-        self.done.make().insert(job, cost, id, self.jobs.hasher());
+        self.done.make().insert(job, id, self.jobs.hasher());
         Ok(())
     }
 
@@ -281,14 +272,13 @@ impl Queue {
     fn apply_done_kicked(&mut self, id: &[u8], due: u64) -> Result<(), QueueError> {
         check_instant(due)?;
         let handle = self.expect_done(id)?;
-        if !self.jobs.has_room() || !self.jobs.has_room_for_notes(1) {
+        if !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
         let done = std::mem::take(&mut self.done);
         let DoneView {
             payload,
             alike,
-            notes,
             seq,
             ..
         } = done.get(handle);
@@ -298,13 +288,7 @@ impl Queue {
             group: alike.group.as_deref(),
             ..NewJob::scheduled(id, payload, (due, 0), &alike.terms)
         };
-        let kicked = self.insert(&job, self.jobs.hashed(id), None);
-        let mut bytes = Vec::new();
-        let said = notes.iter().filter(Lasting::over_occurrence);
-        said.for_each(|note| append(&note, &mut bytes));
-        if !bytes.is_empty() {
-            self.jobs.put_notes(kicked, Notes::of(&bytes));
-        }
+        self.insert(&job, self.jobs.hashed(id), None);
         self.done = done;
         self.remove_done(handle);
         Ok(())

@@ -146,7 +146,7 @@ impl Done {
 
     /// The caller has checked that there is room, that the job is within bounds, and that its id is nowhere in the
     /// queue.
-    pub fn insert(&mut self, job: &DoneJob<'_>, cost: u32, id: Id<'_>, hasher: &RandomState) {
+    pub fn insert(&mut self, job: &DoneJob<'_>, id: Id<'_>, hasher: &RandomState) {
         debug_assert!(self.find(id).is_none());
         let alike = Alike {
             terms: job.terms.clone().into_owned(),
@@ -157,10 +157,7 @@ impl Done {
         let alike = self.alikes.acquire(alike, hasher);
         let (mut head, mut notes) = (Vec::with_capacity(48), Vec::new());
         let progress = job.progress.map(|text| Note::Progress { text });
-        let keep = job.keep.map(|ms| Note::Keep { ms });
-        let cost = (cost != 1).then_some(Note::Cost { units: cost });
-        let all = progress.into_iter().chain(keep).chain(cost);
-        all.for_each(|note| append(&note, &mut notes));
+        progress.iter().for_each(|note| append(note, &mut notes));
         slot::head(job, &notes, alike, &mut head);
         let handle = self.slots.insert([
             &head[..],
@@ -170,7 +167,7 @@ impl Done {
             &notes,
         ]);
         self.bytes += job.bytes();
-        if job.keep.is_none() {
+        if job.terms.rest.keep_ms().is_none() {
             self.unkept += 1;
             self.swept = 0;
         }
@@ -186,7 +183,10 @@ impl Done {
     pub fn remove(&mut self, handle: u32, hasher: &RandomState) {
         let job = self.get(handle);
         let hash = hasher.hash_one(job.id);
-        let (has_until, is_kept) = (job.alike.stay.is_some(), job.notes.keep_ms().is_some());
+        let (has_until, is_kept) = (
+            job.alike.stay.is_some(),
+            job.alike.terms.rest.keep_ms().is_some(),
+        );
         let bytes = job.bytes();
         let alike = slot::alike_of(self.slot(handle));
         let (slots, alikes) = (&self.slots, &self.alikes);
@@ -240,7 +240,7 @@ impl Done {
         let (mut found, mut looked_at) = (None, 0);
         for handle in from {
             looked_at += 1;
-            if self.get(handle).notes.keep_ms().is_none() {
+            if self.get(handle).alike.terms.rest.keep_ms().is_none() {
                 found = Some(handle);
                 break;
             }
@@ -258,10 +258,10 @@ impl Done {
     pub fn number_anew(&mut self, rank: impl Fn(u64) -> u64, hasher: &RandomState) {
         let mut anew = Done::new();
         for handle in self.by_end.iter() {
-            let (job, cost) = self.get(handle).stored();
+            let job = self.get(handle).stored();
             let id = Id::of(job.id, hasher);
             let seq = rank(job.seq);
-            anew.insert(&DoneJob { seq, ..job }, cost, id, hasher);
+            anew.insert(&DoneJob { seq, ..job }, id, hasher);
         }
         anew.wakes = self.wakes;
         *self = anew;
@@ -305,13 +305,13 @@ impl Done {
         for handle in self.by_end.iter() {
             let job = self.get(handle);
             bytes += job.bytes();
-            unkept += usize::from(job.notes.keep_ms().is_none());
+            unkept += usize::from(job.alike.terms.rest.keep_ms().is_none());
             timed += usize::from(job.alike.stay.is_some());
         }
         let swept = self.by_end.iter().take(self.swept);
         if swept
             .map(|it| self.get(it))
-            .any(|it| it.notes.keep_ms().is_none())
+            .any(|it| it.alike.terms.rest.keep_ms().is_none())
         {
             return Err("a done job without KEEP that nobody looks for".into());
         }

@@ -30,7 +30,7 @@ pub struct DoneView<'a> {
     pub id: &'a [u8],
     pub payload: &'a [u8],
     pub result: Option<&'a [u8]>,
-    /// PROGRESS, KEEP and COST, if it has them.
+    /// PROGRESS, if it has one.
     pub notes: Notes<'a>,
     pub alike: &'a Alike,
     pub seq: u64,
@@ -53,24 +53,22 @@ impl<'a> DoneView<'a> {
         (self.id.len() + self.payload.len() + behind) as u64
     }
 
-    /// The job as effects carry it, and what a delivery of it counts.
-    pub fn stored(&self) -> (DoneJob<'a>, u32) {
-        let job = DoneJob {
+    /// The job as effects carry it.
+    pub fn stored(&self) -> DoneJob<'a> {
+        DoneJob {
             id: self.id,
             payload: self.payload,
             result: self.result,
             progress: self.notes.progress(),
             group: self.alike.group.as_deref(),
             terms: self.alike.terms.borrowed(),
-            keep: self.notes.keep_ms(),
             seq: self.seq,
             due: self.due,
             attempts: self.attempts,
             started: self.started,
             finished: self.finished,
             until: self.until(),
-        };
-        (job, self.notes.cost())
+        }
     }
 }
 

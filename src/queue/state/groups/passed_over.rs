@@ -20,7 +20,7 @@ impl Queue {
     /// Whether RATE and the group's GROUPRATE allow a job whose turn it is, with what it costs.
     #[inline]
     pub(in crate::queue) fn fits_rates(&self, handle: Handle, now: Now) -> bool {
-        !self.jobs().has_notes() || !self.has_rates() || self.fits_costing(handle, now)
+        !self.jobs().says_cost() || !self.has_rates() || self.fits_costing(handle, now)
     }
 
     #[cold]

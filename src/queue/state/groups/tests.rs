@@ -1,5 +1,6 @@
 use super::*;
 use crate::queue::add::Add;
+use crate::queue::attr::Attrs;
 use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
@@ -261,7 +262,7 @@ fn is_taken(jobs: &[(Place, Option<&str>, Option<u64>)]) -> bool {
         priority: 0,
         ttr_ms: 1000,
         max_attempts: 0,
-        backoff_ms: vec![].into(),
+        rest: Attrs::NONE,
     };
     let ids: Vec<String> = (0..jobs.len()).map(|number| number.to_string()).collect();
     let mut rows = Rows::default();

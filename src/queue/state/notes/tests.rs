@@ -1,5 +1,6 @@
 use super::*;
 use crate::queue::add::{Add, Condition};
+use crate::queue::attr::Attrs;
 use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
@@ -22,11 +23,7 @@ fn step<'a>(name: &'a [u8], value: &'a [u8]) -> Note<'a> {
 }
 
 fn noted<'a>(id: &'a [u8], note: Note<'a>) -> Effect<'a> {
-    Effect::Noted {
-        id,
-        successor: false,
-        note,
-    }
+    Effect::Noted { id, note }
 }
 
 /// Written, and read by another queue.
@@ -44,7 +41,6 @@ fn restored(queue: &Queue) -> Queue {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Known {
     progress: Option<Vec<u8>>,
-    keep: Option<u64>,
     steps: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -52,7 +48,6 @@ impl Known {
     fn of(notes: Notes<'_>) -> Self {
         Known {
             progress: notes.progress().map(Into::into),
-            keep: notes.keep_ms(),
             steps: (notes.steps())
                 .map(|(name, value)| (name.to_vec(), value.to_vec()))
                 .collect(),
@@ -113,8 +108,6 @@ impl Twins {
                     .queue
                     .ack(&id, Claim::Current, None, now, &mut self.out)
                 {
-                    // If KEEP keeps the job as done.
-                    self.queue.delete(&id, false, now, &mut self.out);
                     self.known.remove(&id);
                 }
             }
@@ -141,34 +134,26 @@ impl Twins {
 
     fn add(&mut self, id: &[u8]) {
         let payload = vec![b'p'; self.random.below(300) as usize];
-        let keep_ms = (self.random.below(3) == 0).then(|| self.random.below(1000));
         let add = Add {
             condition: Condition::Replace,
             when: When::Delay(self.random.below(3)),
-            keep_ms,
             ..Add::new(Some(id), &payload)
         };
         let Twins {
             queue, mint, out, ..
         } = self;
         queue.add(&add, self.now, mint, out).unwrap();
-        let keep = Known {
-            keep: keep_ms,
-            ..Known::default()
-        };
-        self.known.insert(id.to_vec(), keep);
+        self.known.insert(id.to_vec(), Known::default());
     }
 
     fn note(&mut self, id: &[u8]) {
         let value = vec![b'v'; [0, 1, 20, 200, 3000][self.random.below(5) as usize]];
         let name = format!("step-{}", self.random.below(12)).into_bytes();
-        let ms = self.random.below(1000);
-        let kind = self.random.below(5);
+        let kind = self.random.below(4);
         let note = match kind {
             0 => Note::Progress {
                 text: &value[..value.len().min(PROGRESS_MAX)],
             },
-            1 => Note::Keep { ms },
             _ => step(&name, &value),
         };
         let applied = self.queue.apply(&noted(id, note));
@@ -181,7 +166,6 @@ impl Twins {
                 known.progress =
                     Known::of(self.queue.jobs.notes(self.queue.expect(id).unwrap())).progress
             }
-            1 => known.keep = Some(ms),
             _ => match known.steps.iter_mut().find(|(other, _)| *other == name) {
                 Some(step) => step.1 = value,
                 None => known.steps.push((name, value)),
@@ -315,7 +299,7 @@ fn occurrences_end_with_their_notes() {
     let add = Add {
         condition: Condition::Replace,
         recur: Some(rule()),
-        keep_ms: Some(7),
+        said: Attrs::NONE.with_keep(7),
         ..Add::new(Some(b"id"), b"payload")
     };
     queue.add(&add, now, &mut mint, &mut out).unwrap();
@@ -323,23 +307,21 @@ fn occurrences_end_with_their_notes() {
     for note in [step(b"one", b"1"), progress] {
         queue.apply(&noted(b"id", note)).unwrap();
     }
-    let shown = move |queue: &Queue, id: &[u8]| Known::of(queue.get(id, now).unwrap().notes);
+    let shown = move |queue: &Queue, id: &[u8]| {
+        let job = queue.get(id, now).unwrap();
+        (job.terms.rest.keep_ms(), Known::of(job.notes))
+    };
     let all = Known {
         progress: Some(b"half".into()),
-        keep: Some(7),
         steps: vec![(b"one".into(), b"1".into())],
     };
-    assert_eq!(shown(&queue, b"id"), all);
+    assert_eq!(shown(&queue, b"id"), (Some(7), all.clone()));
     let without = Add {
-        keep_ms: None,
+        said: Attrs::NONE,
         ..add.clone()
     };
     queue.add(&without, now, &mut mint, &mut out).unwrap();
-    let renewed = Known {
-        keep: None,
-        ..all.clone()
-    };
-    assert_eq!(shown(&queue, b"id"), renewed);
+    assert_eq!(shown(&queue, b"id"), (None, all.clone()));
     queue.add(&add, now, &mut mint, &mut out).unwrap();
     now = Now::from_ms(1_005_000);
     let pop = Pop {
@@ -357,12 +339,8 @@ fn occurrences_end_with_their_notes() {
         awaits: None,
     };
     queue.nack(&nack, now, &mut out).unwrap();
-    assert_eq!(shown(&queue, b"id@1005000"), all);
-    let next = Known {
-        keep: Some(7),
-        ..Known::default()
-    };
-    assert_eq!(shown(&queue, b"id"), next);
+    assert_eq!(shown(&queue, b"id@1005000"), (Some(7), all));
+    assert_eq!(shown(&queue, b"id"), (Some(7), Known::default()));
     queue.check_invariants().unwrap();
     assert!(digest(&restored(&queue)) == digest(&queue));
 }
@@ -373,7 +351,7 @@ fn successors_are_noted_apart() {
     let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
     let mut queue = Queue::new(&seed());
     let add = Add {
-        keep_ms: Some(7),
+        said: Attrs::NONE.with_keep(7),
         ..Add::new(Some(b"id"), b"payload")
     };
     queue.add(&add, now, &mut mint, &mut out).unwrap();
@@ -384,16 +362,16 @@ fn successors_are_noted_apart() {
     queue.pop(&pop, now, &mut mint, &mut out, |_| ());
     let next = Add {
         condition: Condition::Next,
-        keep_ms: Some(8),
+        said: Attrs::NONE.with_keep(8),
         ..add
     };
     queue.add(&next, now, &mut mint, &mut out).unwrap();
-    assert_eq!(queue.get(b"id", now).unwrap().notes.keep_ms(), Some(7));
+    assert_eq!(queue.get(b"id", now).unwrap().terms.rest.keep_ms(), Some(7));
     let mut copy = restored(&queue);
     assert!(digest(&copy) == digest(&queue));
     for queue in [&mut queue, &mut copy] {
         assert!(queue.ack(b"id", Claim::Current, None, now, &mut out));
-        assert_eq!(queue.get(b"id", now).unwrap().notes.keep_ms(), Some(8));
+        assert_eq!(queue.get(b"id", now).unwrap().terms.rest.keep_ms(), Some(8));
         queue.check_invariants().unwrap();
     }
 }
@@ -414,14 +392,8 @@ fn what_is_forged_is_refused() {
         noted(b"id", step(b"", b"")),
         noted(b"id", step(&long[..257], b"")),
         noted(b"id", Note::Progress { text: &long }),
-        noted(b"id", Note::Keep { ms: u64::MAX }),
         noted(b"id", Note::Awaits { name: b"" }),
         noted(b"id", Note::Awaits { name: b"there" }),
-        Effect::Noted {
-            id: b"id",
-            successor: true,
-            note: Note::Keep { ms: 1 },
-        },
     ];
     for effect in &forged {
         assert!(queue.apply(effect).is_err(), "{effect:?}");

@@ -1,16 +1,23 @@
 use super::*;
+use crate::queue::attr::Attrs;
 use crate::queue::codec::tests::edges;
 use crate::queue::effect::Effect;
 use crate::queue::job::ID_MAX;
 use crate::queue::recurring::rule::Pattern;
 use crate::queue::{HashSeed, Queue};
 
+/// Of so many delays the tagged string takes as many bytes as is shared, at most.
+const LADDER_SHARED: usize = REST_SHARED - 2;
+
 fn terms(ladder: usize) -> Terms<'static> {
     Terms {
         priority: -5,
         ttr_ms: 1000,
         max_attempts: 2,
-        backoff_ms: vec![7; ladder].into(),
+        rest: match ladder {
+            0 => Attrs::NONE,
+            _ => Attrs::NONE.with_backoff(&vec![7; ladder]),
+        },
     }
 }
 

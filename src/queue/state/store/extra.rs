@@ -148,14 +148,14 @@ impl Extra {
 
     /// Bytes that the allocator gives for it, itself included. Its rule is shared, and not counted.
     pub fn heap_bytes(&self) -> usize {
-        let ladder = |terms: &Terms<'_>| allocated(size_of_val(&*terms.backoff_ms));
+        let rest = |terms: &Terms<'_>| allocated(terms.rest.bytes().len());
         let apart = match self {
             Extra::Several(_) => allocated(size_of::<Parts>()),
             _ => 0,
         };
         allocated(size_of::<Extra>())
             + apart
-            + self.terms().map_or(0, ladder)
+            + self.terms().map_or(0, rest)
             + self.failed().map_or(0, Failed::heap_bytes)
     }
 

@@ -1,13 +1,13 @@
 use super::*;
+use crate::queue::attr::Attrs;
 use crate::queue::job::Terms;
-use std::borrow::Cow;
 
 fn terms(priority: i32) -> Terms<'static> {
     Terms {
         priority,
         ttr_ms: 60_000,
         max_attempts: 3,
-        backoff_ms: Cow::Borrowed(&[10, 20]),
+        rest: Attrs::NONE.with_backoff(&[10, 20]),
     }
 }
 
@@ -28,7 +28,10 @@ fn what_is_allocated_is_the_next_size_class() {
         assert_eq!(Some(&allocated(len)), class, "{len}");
     }
     let ladder = |steps| Terms {
-        backoff_ms: Cow::Owned(vec![1; steps]),
+        rest: match steps {
+            0 => Attrs::NONE,
+            _ => Attrs::NONE.with_backoff(&vec![1; steps]),
+        },
         ..terms(0)
     };
     let own_bytes = |steps| {
@@ -38,7 +41,7 @@ fn what_is_allocated_is_the_next_size_class() {
         };
         Extra::of(parts).unwrap().heap_bytes()
     };
-    assert_eq!(own_bytes(100) - own_bytes(0), 896);
+    assert_eq!(own_bytes(800) - own_bytes(0), 896);
     assert_eq!(own_bytes(0), allocated(size_of::<Terms<'_>>()));
 }
 

@@ -85,8 +85,7 @@ impl Ledger {
                     self.keep(&name, job, end);
                 }
             }
-            OfDone::Stored(ref stored) => self.restore_done(stored, 1),
-            OfDone::StoredCosting { ref job, cost } => self.restore_done(job, cost),
+            OfDone::Stored(ref stored) => self.restore_done(stored),
             OfDone::Gone { id } => self.done_goes(id, judge),
             OfDone::Deleted { id } => {
                 if self.done.remove(id).is_none() {
@@ -146,15 +145,14 @@ impl Ledger {
     }
 
     /// A job of a snapshot, which is not judged.
-    fn restore_done(&mut self, stored: &DoneJob<'_>, cost: u32) {
+    fn restore_done(&mut self, stored: &DoneJob<'_>) {
         let job = Job {
             seq: stored.seq,
-            cost,
             ..Job::new((stored.due, 0), &stored.terms, stored.group)
         };
         self.seq = self.seq.max(stored.seq);
         let instants = (stored.finished, stored.until);
-        let is_own = stored.keep.is_some();
+        let is_own = stored.terms.rest.keep_ms().is_some();
         self.done.put(stored.id, job, instants, is_own);
     }
 

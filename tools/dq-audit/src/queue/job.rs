@@ -56,7 +56,7 @@ impl Job {
             max_attempts: terms.max_attempts,
             renewed_at: 0,
             group: group.map(Rc::from),
-            cost: 1,
+            cost: terms.rest.cost(),
             recurring: None,
             successor: None,
         }

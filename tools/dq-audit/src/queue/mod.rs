@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use dq::queue::effect::{Change, Coming, Effect};
 use dq::queue::job::{Place, State, Terms};
-use dq::queue::note::Note;
 use dq::queue::settings::GroupLimits;
 use dq::queue::state::{each_job, NewJob};
 
@@ -146,13 +145,10 @@ impl Ledger {
                 due,
                 expires,
                 terms,
-                notes,
                 jobs,
             } => {
                 for arrival in jobs {
-                    let mut job = Job::new((*due, *expires), terms, *group);
-                    job.cost = cost_of(notes);
-                    self.add(&arrival.id, job);
+                    self.add(&arrival.id, Job::new((*due, *expires), terms, *group));
                 }
             }
             Effect::Followed {
@@ -304,26 +300,10 @@ impl Ledger {
                 self.lose_sight(id);
             }
             Effect::Waits { id, .. } => self.lose_sight(id),
-            Effect::Noted {
-                id,
-                successor,
-                note,
-            } => self.note(id, successor, note, judge),
+            Effect::Noted { id, .. } if self.job(id).is_none() => {
+                self.is_unknown(id, "a note of no job", judge);
+            }
             _ => {}
-        }
-    }
-
-    /// Of all notes only the cost is judged.
-    fn note(&mut self, id: &[u8], successor: bool, note: Note<'_>, judge: &mut Judge) {
-        let Some(job) = self.jobs.get_mut(id) else {
-            return self.is_unknown(id, "a note of no job", judge);
-        };
-        let noted = match successor {
-            true => job.successor.as_deref_mut(),
-            false => Some(job),
-        };
-        if let (Some(job), Note::Cost { units }) = (noted, note) {
-            job.cost = units;
         }
     }
 
@@ -383,14 +363,6 @@ impl Ledger {
             self.remove(&id);
         }
     }
-}
-
-fn cost_of(notes: &[Note<'_>]) -> u32 {
-    let units = notes.iter().find_map(|note| match note {
-        Note::Cost { units } => Some(*units),
-        _ => None,
-    });
-    units.unwrap_or(1)
 }
 
 fn is_in(job: &Job, state: Option<State>, cut: u64) -> bool {

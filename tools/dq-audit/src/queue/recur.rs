@@ -38,7 +38,7 @@ impl Ledger {
         job.max_attempts = terms.max_attempts;
         job.renewed_at = job.attempts;
         job.group = group.map(Into::into);
-        job.cost = 1;
+        job.cost = terms.rest.cost();
         self.put(id, job);
     }
 

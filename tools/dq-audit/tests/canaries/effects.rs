@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use dq::queue::attr::Attrs;
 use dq::queue::effect::{Change, Coming, Death, DoneEnd, Effect, Ended, OfDone, Removal};
 use dq::queue::job::Terms;
-use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
 
@@ -18,7 +18,7 @@ pub fn terms(max_attempts: u32) -> Terms<'static> {
         priority: 0,
         ttr_ms: 100,
         max_attempts,
-        backoff_ms: Vec::new().into(),
+        rest: Attrs::NONE,
     }
 }
 
@@ -37,12 +37,19 @@ pub fn expiring(id: &'static str, due: u64, max_attempts: u32, expires: u64) -> 
 }
 
 pub fn grouped(id: &'static str) -> E {
+    costly(id, 1)
+}
+
+fn costly(id: &'static str, units: u32) -> E {
     let coming = Coming::Added { due: T, expires: 0 };
     Effect::Grouped {
         group: b"g",
         id: id.as_bytes(),
         payload: b"x",
-        terms: terms(0),
+        terms: Terms {
+            rest: Attrs::NONE.with_cost(units),
+            ..terms(0)
+        },
         coming,
     }
 }
@@ -178,20 +185,11 @@ pub fn served(at: [u64; 3]) -> Vec<E> {
     [added, served].concat()
 }
 
-pub fn costs(id: &'static str, units: u32) -> E {
-    Effect::Noted {
-        id: id.as_bytes(),
-        successor: false,
-        note: Note::Cost { units },
-    }
-}
-
 /// Two jobs, one of which costs more than one: together more than two.
 pub fn served_costly(at: [u64; 2]) -> Vec<E> {
     vec![
         grouped("one"),
-        grouped("two"),
-        costs("two", 2),
+        costly("two", 2),
         reserved("one", T + at[0]),
         reserved("two", T + at[1]),
     ]
