@@ -41,7 +41,7 @@ pub(crate) struct Outcome {
     /// The commands to try in turn: each asks for less than the one before, which the server refused.
     ways: VecDeque<Way>,
     /// For a suspension: if the server refuses it, the attempt fails with the server's error as its reason.
-    otherwise: Option<(Shape, f64)>,
+    otherwise: Option<Box<(Shape, f64)>>,
     /// The jobs that it waits for, if it adds none.
     waits_for: Vec<Vec<u8>>,
     /// It was sent before, and the reply was lost: the server may have executed it.
@@ -145,7 +145,7 @@ impl Outcome {
             _ => all_or_refused(&of.job.key, &asked.0),
         };
         let mut outcome = Outcome::new(serial, of, [Way::Other(whole)]);
-        outcome.otherwise = Some((shape.clone(), jitter));
+        outcome.otherwise = Some(Box::new((shape.clone(), jitter)));
         outcome.waits_for = asked.1;
         outcome
     }
@@ -204,7 +204,8 @@ impl Outcome {
     /// Goes on to the next way. False: none is left.
     pub fn refused(&mut self, why: &str) -> bool {
         self.ways.pop_front();
-        if let Some((shape, jitter)) = self.otherwise.take() {
+        if let Some(otherwise) = self.otherwise.take() {
+            let (shape, jitter) = *otherwise;
             self.first = None;
             let reason = clean(self.way_out(why), LONGEST_REASON);
             self.ways = failed(&self.of, &shape, &reason, None, jitter).into();
