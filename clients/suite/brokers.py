@@ -35,9 +35,7 @@ class Process:
     def __init__(self, words, sources, server, folder, **settings):
         self.log = folder / f"worker{len(list(folder.iterdir()))}.log"
         environment = {**os.environ, "TEST_URL": server.url, "PYTHONPATH": str(sources)}
-        environment.update(
-            {f"TEST_{name}": str(value) for name, value in settings.items()}
-        )
+        environment.update({f"TEST_{name}": str(value) for name, value in settings.items()})
         command = [sys.executable, "-m", *words]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(

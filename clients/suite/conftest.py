@@ -22,13 +22,7 @@ class Scenario:
     """Made by ``@scenario``: for each language a test that must pass, and one that must fail with the canary."""
 
     def __init__(self, play, number, canary, gate, only):
-        self.play, self.number, self.canary, self.gate, self.only = (
-            play,
-            number,
-            canary,
-            gate,
-            only,
-        )
+        self.play, self.number, self.canary, self.gate, self.only = (play, number, canary, gate, only)
 
 
 def scenario(number, canary, *, gate=False, only=None):
@@ -51,9 +45,7 @@ def breaks(*rules):
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--gate", action="store_true", help="only the scenarios that are short"
-    )
+    parser.addoption("--gate", action="store_true", help="only the scenarios that are short")
 
 
 def pytest_pycollect_makeitem(collector, name, obj):
@@ -86,14 +78,8 @@ def is_in_gate(found, language, broken):
         return found.gate
     if found.gate != EACH or broken:
         return False
-    siblings = [
-        probe
-        for probe in languages.PROBES
-        if language_of(probe) == language_of(language)
-    ]
-    return (
-        language == siblings[zlib.crc32(found.play.__name__.encode()) % len(siblings)]
-    )
+    siblings = [probe for probe in languages.PROBES if language_of(probe) == language_of(language)]
+    return language == siblings[zlib.crc32(found.play.__name__.encode()) % len(siblings)]
 
 
 def language_of(probe):
@@ -104,11 +90,7 @@ class Play(pytest.Item):
     def __init__(self, *, language, found, broken, **rest):
         super().__init__(**rest)
         self.language, self.found, self.broken = language, found, broken
-        self.user_properties += [
-            ("scenario", found.play.__name__),
-            ("number", found.number),
-            ("language", language),
-        ]
+        self.user_properties += [("scenario", found.play.__name__), ("number", found.number), ("language", language)]
         self.user_properties += [("broken", broken)]
 
     def runtest(self):
@@ -124,22 +106,16 @@ class Play(pytest.Item):
                 self.found.play(world)
             except AssertionError:
                 return
-            raise RuntimeError(
-                "the canary passed: the scenario does not notice what it is for"
-            )
+            raise RuntimeError("the canary passed: the scenario does not notice what it is for")
         except BaseException:
             print(world.log_text())
             raise
         finally:
-            self.user_properties += [
-                ("figure", f"{self.name}: {figure}") for figure in world.figures
-            ]
+            self.user_properties += [("figure", f"{self.name}: {figure}") for figure in world.figures]
             world.close()
 
     def repr_failure(self, excinfo, style=None):
-        return "".join(
-            traceback.format_exception(excinfo.type, excinfo.value, excinfo.tb)[-6:]
-        )
+        return "".join(traceback.format_exception(excinfo.type, excinfo.value, excinfo.tb)[-6:])
 
     def reportinfo(self):
         return self.path, self.found.play.__code__.co_firstlineno, self.name
@@ -152,9 +128,7 @@ def pytest_terminal_summary(terminalreporter, config):
             known = dict(report.user_properties)
             if "scenario" not in known:
                 continue
-            figures += [
-                value for name, value in report.user_properties if name == "figure"
-            ]
+            figures += [value for name, value in report.user_properties if name == "figure"]
             name = known["scenario"]
             numbers[name] = known["number"]
             cell = results.setdefault(name, {}).setdefault(known["language"], {})
@@ -162,18 +136,11 @@ def pytest_terminal_summary(terminalreporter, config):
     if not results:
         return
     columns = sorted({language for row in results.values() for language in row})
-    lines = [
-        f"| | scenario | {' | '.join(columns)} |",
-        "|---" * (len(columns) + 2) + "|",
-    ]
+    lines = [f"| | scenario | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
     for name in sorted(results, key=lambda name: (numbers[name], name)):
         cells = [mark(results[name].get(language)) for language in columns]
-        lines.append(
-            f"| {numbers[name]} | {name.replace('_', ' ')} | {' | '.join(cells)} |"
-        )
-    path = Path(
-        os.environ.get("DQ_SUITE_OUT", Path(__file__).parents[2] / "target" / "suite")
-    )
+        lines.append(f"| {numbers[name]} | {name.replace('_', ' ')} | {' | '.join(cells)} |")
+    path = Path(os.environ.get("DQ_SUITE_OUT", Path(__file__).parents[2] / "target" / "suite"))
     path.mkdir(parents=True, exist_ok=True)
     (path / "table.md").write_text("\n".join(lines) + "\n")
     terminalreporter.write_line("\n".join(["", *lines, *sorted(figures)]))

@@ -11,9 +11,7 @@ PROBE = Path(__file__).resolve().parents[1] / "python" / "probe"
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["faces"])
 # Where the fork server finds the modules that it preloads.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(PROBE), *filter(None, [os.environ.get("PYTHONPATH")])]
-)
+os.environ["PYTHONPATH"] = os.pathsep.join([str(PROBE), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def run(face, orders, events, log):
@@ -34,9 +32,7 @@ class Fork:
     def __init__(self, face, log):
         orders, self._orders = FORKS.Pipe(duplex=False)
         self._events, events = FORKS.Pipe(duplex=False)
-        self._process = FORKS.Process(
-            target=run, args=(face, orders, events, log), daemon=True
-        )
+        self._process = FORKS.Process(target=run, args=(face, orders, events, log), daemon=True)
         self._process.start()
         orders.close()
         events.close()

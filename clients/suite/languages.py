@@ -14,11 +14,7 @@ OUT = Path(os.environ.get("DQ_SUITE_OUT", CLIENTS.parent / "target" / "suite"))
 def start(command, log):
     with open(log, "ab") as errors:
         return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
         )
 
 
@@ -31,15 +27,7 @@ def launched(name):
     return None
 
 
-BUILT = (
-    "node-ioredis",
-    "node-redis",
-    "go",
-    "java-jedis",
-    "java-lettuce",
-    "java-redisson",
-    "rust",
-)
+BUILT = ("node-ioredis", "node-redis", "go", "java-jedis", "java-lettuce", "java-redisson", "rust")
 # Each entry starts a probe, whose standard error goes to a log.
 PROBES = {
     "python": functools.partial(Fork, "sync"),

@@ -17,19 +17,13 @@ NAMES = ["sentinel", "cluster", "tls", "rights"]
 
 def printed(user):
     """The rules of this user in docs/operations.md, without its name."""
-    [line] = [
-        line.split()
-        for line in PAGE.read_text().splitlines()
-        if line.strip().startswith(f"user {user} ")
-    ]
+    [line] = [line.split() for line in PAGE.read_text().splitlines() if line.strip().startswith(f"user {user} ")]
     return line[2:]
 
 
 def of_results():
     """The rules that results of Dramatiq and taskiq need."""
-    [line] = [
-        line for line in PAGE.read_text().splitlines() if "~dramatiq-results" in line
-    ]
+    [line] = [line for line in PAGE.read_text().splitlines() if "~dramatiq-results" in line]
     return line.split("`")[1].split()
 
 
@@ -81,11 +75,7 @@ class Place:
 
     def denied(self):
         """What a user of few rights was refused, but for what works without."""
-        reasons = (
-            {entry["object"] for entry in self.control().acl_log()}
-            if self.kind == "rights"
-            else set()
-        )
+        reasons = {entry["object"] for entry in self.control().acl_log()} if self.kind == "rights" else set()
         return reasons - {"client|setinfo", "dq.btouch"}
 
     # Through a Sentinel
@@ -94,11 +84,7 @@ class Place:
         return Sentinels()
 
     def _way_sentinel(self, module):
-        return (
-            import_module(f"{module}.sentinel")
-            .Sentinel([("127.0.0.1", self.servers.port)])
-            .master_for("dq")
-        )
+        return import_module(f"{module}.sentinel").Sentinel([("127.0.0.1", self.servers.port)]).master_for("dq")
 
     # In a cluster
 
@@ -106,9 +92,7 @@ class Place:
         return Cluster()
 
     def _way_cluster(self, module):
-        return import_module(module).RedisCluster(
-            host="127.0.0.1", port=self.servers.nodes[0].port
-        )
+        return import_module(module).RedisCluster(host="127.0.0.1", port=self.servers.nodes[0].port)
 
     # With TLS
 
@@ -162,11 +146,7 @@ class Place:
 
     def _rights(self):
         server = Server().start()
-        users = {
-            "redis": printed("dramatiq-worker"),
-            "redis.asyncio": printed("taskiq-worker"),
-            "results": of_results(),
-        }
+        users = {"redis": printed("dramatiq-worker"), "redis.asyncio": printed("taskiq-worker"), "results": of_results()}
         for name, rules in users.items():
             given = ["on", *rules, *ASKED.split(), ">open sesame"]
             server.client().execute_command("ACL", "SETUSER", name, "reset", *given)

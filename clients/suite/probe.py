@@ -38,9 +38,7 @@ class Probe:
         while not self._ended and self._written.poll(0):
             read = os.read(self.process.stdout.fileno(), 1 << 16)
             *lines, self._line = (self._line + read).split(b"\n")
-            self._events += [
-                {**json.loads(line), "at": time.monotonic()} for line in lines
-            ]
+            self._events += [{**json.loads(line), "at": time.monotonic()} for line in lines]
             self._ended = not read
             self._news.notify_all()
 
@@ -53,10 +51,7 @@ class Probe:
     def ask(self, do, answer, **fields):
         seen = len(self._events)
         self.order(do, **fields)
-        event = self._await(
-            lambda: self._first((answer, "answer", "refused", "error"), {}, seen),
-            f"answer to {do}",
-        )
+        event = self._await(lambda: self._first((answer, "answer", "refused", "error"), {}, seen), f"answer to {do}")
         assert event["event"] == answer, event
         return event
 
@@ -66,9 +61,7 @@ class Probe:
         self.wait("stopped")
 
     def call(self, queue, method, **args):
-        return self.ask("call", "answer", queue=queue, method=method, args=args)[
-            "value"
-        ]
+        return self.ask("call", "answer", queue=queue, method=method, args=args)["value"]
 
     # --- Events
 
@@ -79,9 +72,7 @@ class Probe:
             return [it for it in self._events if fits(it, event and (event,), fields)]
 
     def _first(self, names, fields, since=0):
-        return next(
-            (it for it in self._events[since:] if fits(it, names, fields)), None
-        )
+        return next((it for it in self._events[since:] if fits(it, names, fields)), None)
 
     def wait(self, event, /, count=1, patience_s=PATIENCE_S, **fields):
         """The ``count``-th event of that name with those fields."""
@@ -100,12 +91,8 @@ class Probe:
                 if event:
                     return event
                 left = end - time.monotonic()
-                assert not self._ended, (
-                    f"the probe ended before: {what}; events: {self._events[-8:]}"
-                )
-                assert left > 0, (
-                    f"not within {patience_s} s: {what}; events: {self._events[-8:]}"
-                )
+                assert not self._ended, f"the probe ended before: {what}; events: {self._events[-8:]}"
+                assert left > 0, f"not within {patience_s} s: {what}; events: {self._events[-8:]}"
                 self._news.wait(left)
 
     # --- The process

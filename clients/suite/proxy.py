@@ -97,9 +97,7 @@ class Proxy:
     def commands(self, name=None):
         """All commands that were sent, in order, or those of a name."""
         every = [command for write in list(self.writes) for command in write.commands]
-        return [
-            command for command in every if name is None or command[0].upper() == name
-        ]
+        return [command for command in every if name is None or command[0].upper() == name]
 
     def hang(self):
         """Blocks the present connections: nothing passes any more, and none is closed."""
@@ -121,17 +119,13 @@ class Proxy:
         self.connections += 1
         number = self.connections
         try:
-            upstream_reader, upstream = await asyncio.open_connection(
-                "127.0.0.1", self.target
-            )
+            upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.transport.abort()
             return
         self._writers |= {writer, upstream}
         commands = asyncio.Queue()
-        answering = asyncio.create_task(
-            self._answer(number, commands, upstream_reader, upstream, writer)
-        )
+        answering = asyncio.create_task(self._answer(number, commands, upstream_reader, upstream, writer))
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await self._listen(number, reader, commands)
         await self._while_it_hangs(number)
@@ -176,14 +170,7 @@ class Proxy:
         upstream.transport.abort()
 
     async def _one(self, number, command, raw, reader, upstream, writer):
-        verdict = next(
-            (
-                said
-                for said in (rule(command) for rule in self.rules)
-                if said is not None
-            ),
-            None,
-        )
+        verdict = next((said for said in (rule(command) for rule in self.rules) if said is not None), None)
         while isinstance(verdict, Held) and not verdict.until.is_set():
             await asyncio.sleep(0.005)
         if isinstance(verdict, Cut):
@@ -198,9 +185,7 @@ class Proxy:
         else:
             if self.delay_s:
                 await asyncio.sleep(self.delay_s)
-            upstream.write(
-                pack(verdict.command) if isinstance(verdict, Instead) else raw
-            )
+            upstream.write(pack(verdict.command) if isinstance(verdict, Instead) else raw)
             reply = await read_reply(reader)
             if self.delay_s:
                 await asyncio.sleep(self.delay_s)
@@ -264,11 +249,7 @@ async def read_reply(reader):
 
 def swallow(name, raw):
     """A rule: this command never reaches the server, which seems to answer ``raw``."""
-    return lambda command: (
-        Reply(raw(command) if callable(raw) else raw)
-        if command[0].upper() == name
-        else None
-    )
+    return lambda command: Reply(raw(command) if callable(raw) else raw) if command[0].upper() == name else None
 
 
 def acks(count):
@@ -328,9 +309,7 @@ def with_value(name, word, change):
             return None
         for at in range(len(command) - 2, 0, -1):
             if command[at].upper() == word:
-                return Instead(
-                    [*command[: at + 1], change(command[at + 1]), *command[at + 2 :]]
-                )
+                return Instead([*command[: at + 1], change(command[at + 1]), *command[at + 2 :]])
         return None
 
     return rule

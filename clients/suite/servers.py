@@ -46,10 +46,7 @@ def free_port():
 
 def server_program():
     script = ROOT / "tools/servers/server.sh"
-    return (
-        os.environ.get("DQ_SERVER")
-        or subprocess.check_output([script], text=True).strip()
-    )
+    return os.environ.get("DQ_SERVER") or subprocess.check_output([script], text=True).strip()
 
 
 def module_path():
@@ -63,41 +60,26 @@ class Server:
         self.folder = Path(folder or tempfile.mkdtemp(prefix="dq-suite-"))
         self.port = port or free_port()
         self.options = list(options)
-        self.module = (
-            [] if not module else ["--loadmodule", module_path(), *module_args]
-        )
+        self.module = [] if not module else ["--loadmodule", module_path(), *module_args]
         self.password = None
         self.process = None
         self._clients = {}
 
     def start(self):
         self._clients.clear()
-        settings = [
-            "--port",
-            str(self.port),
-            "--bind",
-            "127.0.0.1",
-            "--dir",
-            str(self.folder),
-            "--save",
-            "",
-        ]
+        settings = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
         if "--appendonly" not in self.options:
             settings += ["--appendonly", "yes"]
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [server_program(), *settings, *self.options, *self.module],
-                stdout=log,
-                stderr=log,
+                [server_program(), *settings, *self.options, *self.module], stdout=log, stderr=log
             )
         wait_until(self._answers, "the server starts")
         return self
 
     def _answers(self):
         if self.process.poll() is not None:
-            raise RuntimeError(
-                f"the server ended:\n{(self.folder / 'log').read_text()[-2000:]}"
-            )
+            raise RuntimeError(f"the server ended:\n{(self.folder / 'log').read_text()[-2000:]}")
         try:
             return self.client().ping()
         except redis.AuthenticationError:
@@ -116,9 +98,7 @@ class Server:
         key = tuple(sorted(options.items()))
         if key not in self._clients:
             retry = Retry(NoBackoff(), 3)
-            self._clients[key] = redis.Redis(
-                port=self.port, socket_timeout=PATIENCE_S, retry=retry, **options
-            )
+            self._clients[key] = redis.Redis(port=self.port, socket_timeout=PATIENCE_S, retry=retry, **options)
         return self._clients[key]
 
     def kill(self):
@@ -154,20 +134,14 @@ class Sentinels:
             "sentinel down-after-milliseconds dq 1000\nsentinel failover-timeout dq 5000\n"
         )
         with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                [server_program(), str(config), "--sentinel"], stdout=log, stderr=log
-            )
+            self.process = subprocess.Popen([server_program(), str(config), "--sentinel"], stdout=log, stderr=log)
         self.db = redis.Redis(port=self.port, socket_timeout=PATIENCE_S)
         wait_until(self._knows, "Sentinel knows master and replica")
 
     def _knows(self):
         try:
             (master,) = [it for it in self.db.sentinel_masters().values()]
-            return (
-                master["num-slaves"] == 1
-                and self.replica.client().info("replication")["master_link_status"]
-                == "up"
-            )
+            return master["num-slaves"] == 1 and self.replica.client().info("replication")["master_link_status"] == "up"
         except (redis.RedisError, ValueError):
             return False
 
@@ -176,9 +150,7 @@ class Sentinels:
         return f"127.0.0.1:{self.port}"
 
     def current(self):
-        return int(
-            self.db.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "dq")[1]
-        )
+        return int(self.db.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "dq")[1])
 
     def close(self):
         self.process.kill()
@@ -197,34 +169,19 @@ class Cluster:
         share = 16384 // count
         for number, node in enumerate(self.nodes):
             end = 16383 if number == count - 1 else (number + 1) * share - 1
-            node.client().execute_command(
-                "CLUSTER", "ADDSLOTSRANGE", number * share, end
-            )
+            node.client().execute_command("CLUSTER", "ADDSLOTSRANGE", number * share, end)
             node.client().execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-            node.client().execute_command(
-                "CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port
-            )
-        wait_until(
-            lambda: all(self._ok(node) for node in self.nodes), "the cluster is up"
-        )
-        self.ids = [
-            node.client().execute_command("CLUSTER", "MYID").decode()
-            for node in self.nodes
-        ]
+            node.client().execute_command("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port)
+        wait_until(lambda: all(self._ok(node) for node in self.nodes), "the cluster is up")
+        self.ids = [node.client().execute_command("CLUSTER", "MYID").decode() for node in self.nodes]
 
     def _ok(self, node):
         info = node.client().execute_command("CLUSTER", "INFO")
         text = str(info)
-        return (
-            "cluster_state" in text
-            and ("'ok'" in text or "cluster_state:ok" in text)
-            and self._all(node)
-        )
+        return "cluster_state" in text and ("'ok'" in text or "cluster_state:ok" in text) and self._all(node)
 
     def _all(self, node):
-        return len(node.client().execute_command("CLUSTER", "SHARDS")) == len(
-            self.nodes
-        )
+        return len(node.client().execute_command("CLUSTER", "SHARDS")) == len(self.nodes)
 
     @property
     def url(self):
@@ -236,9 +193,7 @@ class Cluster:
     def owner(self, key):
         slot = self.nodes[0].client().execute_command("CLUSTER", "KEYSLOT", key)
         for node in self.nodes:
-            if node.client().execute_command(
-                "CLUSTER", "COUNTKEYSINSLOT", slot
-            ) or self._owns(node, slot):
+            if node.client().execute_command("CLUSTER", "COUNTKEYSINSLOT", slot) or self._owns(node, slot):
                 return node
         raise AssertionError("a slot without an owner")
 
@@ -247,10 +202,7 @@ class Cluster:
             node.client().execute_command("CLUSTER", "GETKEYSINSLOT", slot, 1)
             lines = node.client(decode_responses=True).execute_command("CLUSTER NODES")
             mine = [it for it in lines.values() if "myself" in it["flags"]]
-            return any(
-                int(low) <= slot <= int(high)
-                for low, high in ((r[0], r[-1]) for r in mine[0]["slots"])
-            )
+            return any(int(low) <= slot <= int(high) for low, high in ((r[0], r[-1]) for r in mine[0]["slots"]))
         except redis.RedisError:
             return False
 
@@ -261,21 +213,13 @@ class Cluster:
         at = self.nodes.index(source)
         target = self.nodes[(at + 1) % len(self.nodes)]
         target_id = self.ids[self.nodes.index(target)]
-        target.client().execute_command(
-            "CLUSTER", "SETSLOT", slot, "IMPORTING", self.ids[at]
-        )
-        source.client().execute_command(
-            "CLUSTER", "SETSLOT", slot, "MIGRATING", target_id
-        )
+        target.client().execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", self.ids[at])
+        source.client().execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)
         while True:
-            keys = source.client().execute_command(
-                "CLUSTER", "GETKEYSINSLOT", slot, 100
-            )
+            keys = source.client().execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100)
             if not keys:
                 break
-            source.client().execute_command(
-                "MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys
-            )
+            source.client().execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
         for node in (target, source, *self.nodes):
             node.client().execute_command("CLUSTER", "SETSLOT", slot, "NODE", target_id)
         return target

@@ -75,29 +75,15 @@ class World:
         """A probe with a worker on one queue. Its settings are the scenario's, but a canary's have precedence."""
         probe = self.probe()
         place = place or {"url": self.url}
-        fields = {
-            "name": name,
-            "shards": shards,
-            **place,
-            **self.settings.get("place", {}),
-        }
+        fields = {"name": name, "shards": shards, **place, **self.settings.get("place", {})}
         probe.ask("queue", "made", queue="q", **fields)
         if start:
             self.start(probe, **settings)
         return probe
 
     def start(self, probe, **settings):
-        given = {
-            "queues": ["q"],
-            "concurrency": 2,
-            "drain_ms": 5000,
-            "handlers": [{"lease_ms": 3000}],
-        }
-        probe.ask(
-            "worker",
-            "running",
-            **{**given, **settings, **self.settings.get("worker", {})},
-        )
+        given = {"queues": ["q"], "concurrency": 2, "drain_ms": 5000, "handlers": [{"lease_ms": 3000}]}
+        probe.ask("worker", "running", **{**given, **settings, **self.settings.get("worker", {})})
 
     def producer(self):
         """A probe with a queue, and no worker."""
@@ -105,10 +91,7 @@ class World:
 
     def ear_is_open(self, count=1):
         """Waits until so many waits for a cancellation were sent."""
-        self.until(
-            lambda: len(self.proxy.commands(b"DQ.BTOUCH")) >= count,
-            "a wait for a cancellation",
-        )
+        self.until(lambda: len(self.proxy.commands(b"DQ.BTOUCH")) >= count, "a wait for a cancellation")
 
     # --- Jobs
 
@@ -120,13 +103,9 @@ class World:
         reply = self.db.execute_command("DQ.GET", key, id)
         if reply is None:
             return None
-        pairs = (
-            reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
-        )
+        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
         return {
-            name.decode(): value.decode(errors="replace")
-            if isinstance(value, bytes)
-            else value
+            name.decode(): value.decode(errors="replace") if isinstance(value, bytes) else value
             for name, value in pairs
         }
 
@@ -138,9 +117,7 @@ class World:
         reply = self.db.execute_command("DQ.STATS", key)
         if reply is None:
             return {}
-        pairs = (
-            reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
-        )
+        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
         return {name.decode(): value for name, value in pairs}
 
     def len(self, state=None, key=KEY):
@@ -151,23 +128,15 @@ class World:
 
     def waiting(self):
         """How many clients are blocked waiting for jobs."""
-        return sum(
-            each["cmd"] == "dq.bpop" and "b" in each["flags"]
-            for each in self.db.client_list()
-        )
+        return sum(each["cmd"] == "dq.bpop" and "b" in each["flags"] for each in self.db.client_list())
 
     def done(self, *ids, key=KEY):
         """Waits until all these jobs are acknowledged, and kept as done."""
-        self.until(
-            lambda: all(self.state(id, key) == "done" for id in ids), f"{ids} are done"
-        )
+        self.until(lambda: all(self.state(id, key) == "done" for id in ids), f"{ids} are done")
 
     def gone(self, *ids, key=KEY):
         """Waits until all these jobs are acknowledged and gone."""
-        self.until(
-            lambda: all(self.get(id, key) is None for id in ids),
-            f"{ids} are acknowledged",
-        )
+        self.until(lambda: all(self.get(id, key) is None for id in ids), f"{ids} are acknowledged")
 
     def now_ms(self):
         """The server's time, rounded up as due times and deadlines are."""

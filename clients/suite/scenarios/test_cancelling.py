@@ -37,9 +37,7 @@ def a_cancel_is_heard(world):
         probe.wait("lost", job=f"j{n}", patience_s=world.patience_s)
     assert asking.call("q", "cancel", id="j0") is False
     median = statistics.median(took)
-    assert median < BEAT_S / 10, (
-        f"{took}: no faster than heartbeats, which come each {BEAT_S} s"
-    )
+    assert median < BEAT_S / 10, f"{took}: no faster than heartbeats, which come each {BEAT_S} s"
     probe.finish()
     assert not world.proxy.commands(b"DQ.ACK") and not world.proxy.commands(b"DQ.NACK")
 
@@ -52,40 +50,26 @@ def deaf_worker(world):
 @scenario(17, deaf_worker, only=HAVE["cancel"])
 def how_soon_a_cancel_is_heard(world):
     """Without the proxy, as the measured time is reported."""
-    probe = world.worker(
-        place={"url": world.server.url},
-        concurrency=1,
-        handlers=[{"lease_ms": LEASE_MS}],
-    )
+    probe = world.worker(place={"url": world.server.url}, concurrency=1, handlers=[{"lease_ms": LEASE_MS}])
     took = []
     for n in range(50):
         world.add(f"j{n}", {"do": "sleep", "ms": 600_000})
         world.until(lambda: blocked(world, "dq.btouch"), "it is waited for")
         begin = time.monotonic()
         world.db.execute_command("DQ.DEL", "q", f"j{n}")
-        took.append(
-            probe.wait("told", job=f"j{n}", patience_s=world.patience_s)["at"] - begin
-        )
+        took.append(probe.wait("told", job=f"j{n}", patience_s=world.patience_s)["at"] - begin)
     median = statistics.median(took)
-    world.figures.append(
-        f"from DQ.DEL to told: median {median * 1000:.2f} ms, fastest {min(took) * 1000:.2f} ms"
-    )
+    world.figures.append(f"from DQ.DEL to told: median {median * 1000:.2f} ms, fastest {min(took) * 1000:.2f} ms")
     assert median < BEAT_S / 10, took
 
 
 def blocked(world, name):
-    return [
-        each
-        for each in world.db.client_list()
-        if each["cmd"] == name and "b" in each["flags"]
-    ]
+    return [each for each in world.db.client_list() if each["cmd"] == name and "b" in each["flags"]]
 
 
 def in_the_ear(world, id):
     """Whether a BTOUCH for this job is waiting at the server."""
-    commands = [
-        each for each in world.proxy.commands(b"DQ.BTOUCH") if id.encode() in each
-    ]
+    commands = [each for each in world.proxy.commands(b"DQ.BTOUCH") if id.encode() in each]
     return commands and blocked(world, "dq.btouch")
 
 
@@ -123,12 +107,7 @@ def nothing_hears(world):
 
 @scenario(17, nothing_hears, gate=True, only=HAVE["cancel"])
 def without_the_right_to_hear_heartbeats_do(world):
-    world.proxy.rules.append(
-        swallow(
-            b"DQ.BTOUCH",
-            b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n",
-        )
-    )
+    world.proxy.rules.append(swallow(b"DQ.BTOUCH", b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n"))
     world.add("j", {"do": "sleep", "ms": 600_000})
     world.add("k", {"do": "sleep", "ms": 600_000})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 1500}])
@@ -138,9 +117,7 @@ def without_the_right_to_hear_heartbeats_do(world):
     assert probe.wait("told", job="j", patience_s=world.patience_s)["why"] == "lost"
     world.until(lambda: len(world.proxy.commands(b"DQ.TOUCH")) >= 5, "heartbeats")
     assert world.state("k") == "reserved" and world.get("k")["attempts"] == 1
-    assert len(world.proxy.commands(b"DQ.BTOUCH")) == 1, (
-        "it asks again for what it may not"
-    )
+    assert len(world.proxy.commands(b"DQ.BTOUCH")) == 1, "it asks again for what it may not"
     said = [line for line in world.log_text().splitlines() if "BTOUCH" in line.upper()]
     assert len(said) == 1, said
     assert not probe.events("error"), probe.events("error")

@@ -15,19 +15,11 @@ counted = rule(without(b"DQ.NACK", b"SILENT", 0))
 
 
 def with_delay(command):
-    return (
-        Instead([*command, b"DELAY", b"1"])
-        if command[0].upper() == b"DQ.NACK"
-        else None
-    )
+    return Instead([*command, b"DELAY", b"1"]) if command[0].upper() == b"DQ.NACK" else None
 
 
 def not_fatal(command):
-    return (
-        Instead([word for word in command if word.upper() != b"FATAL"])
-        if command[0].upper() == b"DQ.NACK"
-        else None
-    )
+    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
 
 
 @scenario(4, no_reason, gate=EACH)
@@ -36,9 +28,7 @@ def a_failure_leaves_its_type_and_message(world):
     world.worker()
     world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
     job = world.get("j")
-    assert (
-        job["reason"] and "no paper" in job["reason"] and job["reason"] != "no paper"
-    ), job["reason"]
+    assert job["reason"] and "no paper" in job["reason"] and job["reason"] != "no paper", job["reason"]
     assert job["attempts"] == 1 and job["failed"]
 
 
@@ -67,19 +57,14 @@ def without_a_ladder_waits_double_from_a_second(world):
     first = probe.wait("started", job="j", count=1)["at"]
     second = probe.wait("started", job="j", count=2)["at"]
     third = probe.wait("started", job="j", count=3)["at"]
-    assert second - first >= 1.0 and third - second >= 2.0, (
-        second - first,
-        third - second,
-    )
+    assert second - first >= 1.0 and third - second >= 2.0, (second - first, third - second)
     assert len(probe.events("started", job="j")) == 3
 
 
 @scenario(4, rule(not_fatal), gate=True)
 def after_its_attempts_a_job_is_dead(world):
     world.add("j", {"do": "throw", "message": "again"})
-    probe = world.worker(
-        handlers=[{"lease_ms": 3000, "attempts": 2, "backoff_ms": [150]}]
-    )
+    probe = world.worker(handlers=[{"lease_ms": 3000, "attempts": 2, "backoff_ms": [150]}])
     world.until(lambda: world.state("j") == "dead", "it is dead")
     probe.finish()
     assert len(probe.events("started", job="j")) == 2
@@ -102,9 +87,7 @@ def retry_in_counts(world):
     world.until(lambda: world.state("j") == "delayed", "it waits")
     job = world.get("j")
     wait = job["due"] - world.now_ms()
-    assert (
-        50_000 < wait <= 60_000 and job["attempts"] == 1 and job["reason"] == "busy"
-    ), job
+    assert 50_000 < wait <= 60_000 and job["attempts"] == 1 and job["reason"] == "busy", job
 
 
 @scenario(5, counted, gate=True)
@@ -119,15 +102,7 @@ def snooze_does_not_count(world):
 
 @scenario(5, rule(not_fatal), gate=EACH)
 def give_up_is_final(world):
-    world.add(
-        "j",
-        {"do": "give_up", "reason": "no such order"},
-        "ATTEMPTS",
-        9,
-        "BACKOFF",
-        1,
-        60_000,
-    )
+    world.add("j", {"do": "give_up", "reason": "no such order"}, "ATTEMPTS", 9, "BACKOFF", 1, 60_000)
     world.worker()
     world.until(lambda: world.state("j") == "dead", "it is dead")
     assert world.get("j")["reason"] == "no such order"
@@ -159,25 +134,14 @@ def a_killer_takes_nobody_along(world):
             world.add("killer", {"do": "exit"})
     deaths = 0
     while world.state("killer") != "dead":
-        world.until(
-            lambda: world.len("RESERVED") == 0, "the dead worker's leases have ended"
-        )
-        probe = world.worker(
-            concurrency=10, handlers=[{"attempts": 3, "lease_ms": 1500}]
-        )
+        world.until(lambda: world.len("RESERVED") == 0, "the dead worker's leases have ended")
+        probe = world.worker(concurrency=10, handlers=[{"attempts": 3, "lease_ms": 1500}])
         is_dead = lambda probe=probe: probe.process.poll() is not None  # noqa: E731
-        world.until(
-            lambda is_dead=is_dead: is_dead() or world.state("killer") == "dead",
-            "it kills, or is dead",
-        )
+        world.until(lambda is_dead=is_dead: is_dead() or world.state("killer") == "dead", "it kills, or is dead")
         deaths += is_dead()
         assert deaths <= 3, "its attempts are used up"
-        assert not is_dead() or deaths < 3 or world.len("RESERVED") <= 1, (
-            "the last attempt took others along"
-        )
-    assert world.get("killer")["reason"] == "attempts used up; its workers were lost", (
-        world.get("killer")["reason"]
-    )
+        assert not is_dead() or deaths < 3 or world.len("RESERVED") <= 1, "the last attempt took others along"
+    assert world.get("killer")["reason"] == "attempts used up; its workers were lost", world.get("killer")["reason"]
     assert deaths == 3, deaths
     world.until(lambda: world.len() == 0, "all others are done")
     assert world.len("DEAD") == 1, world.len("DEAD")

@@ -9,11 +9,7 @@ from world import payload_of
 
 
 def fetches_twice_as_many(world):
-    world.prepare(
-        lambda proxy: proxy.rules.append(
-            with_value(b"DQ.BPOP", b"COUNT", lambda n: b"%d" % (int(n) * 2))
-        )
-    )
+    world.prepare(lambda proxy: proxy.rules.append(with_value(b"DQ.BPOP", b"COUNT", lambda n: b"%d" % (int(n) * 2))))
 
 
 @scenario(1, fetches_twice_as_many, gate=True)
@@ -23,9 +19,7 @@ def holds_no_more_than_it_can_start(world):
     probe = world.worker(concurrency=3, prefetch=2)
     probe.wait("started", count=3)
     world.until(lambda: world.len("RESERVED") >= 3, "jobs are reserved")
-    world.never(
-        lambda: world.len("RESERVED") > 5, "more than concurrency + prefetch in hand"
-    )
+    world.never(lambda: world.len("RESERVED") > 5, "more than concurrency + prefetch in hand")
     assert len(probe.events("started")) == 3
 
 
@@ -116,9 +110,7 @@ def sends_ack_and_next_fetch_in_one_write(world):
         for write in world.proxy.writes
         if {b"DQ.ACK", b"DQ.BPOP"} <= {command[0].upper() for command in write.commands}
     ]
-    assert len(together) >= 25, (
-        f"only {len(together)} of 50 acknowledgements went along with a fetch"
-    )
+    assert len(together) >= 25, f"only {len(together)} of 50 acknowledgements went along with a fetch"
 
 
 def polls(world):
@@ -130,9 +122,7 @@ def poll(command):
 
     if command[0].upper() != b"DQ.BPOP":
         return None
-    at = max(
-        i for i, word in enumerate(command[:6]) if word.replace(b".", b"").isdigit()
-    )
+    at = max(i for i, word in enumerate(command[:6]) if word.replace(b".", b"").isdigit())
     return Instead([*command[:at], b"0.01", *command[at + 1 :]])
 
 
@@ -153,11 +143,7 @@ def cuts_waits_off(world):
 def break_long_waits(command):
     from proxy import Cut
 
-    return (
-        Cut()
-        if command[0].upper() == b"DQ.BPOP" and break_long_waits_seen(command)
-        else None
-    )
+    return Cut() if command[0].upper() == b"DQ.BPOP" and break_long_waits_seen(command) else None
 
 
 def break_long_waits_seen(command, seen=[]):  # noqa: B006
@@ -177,28 +163,15 @@ def no_wait_is_cut_off(world):
     world.gone("late")
 
 
-@scenario(
-    14,
-    lambda world: world.settings.update(worker={"handlers": [{"lease_ms": 3000}]}),
-    gate=EACH,
-)
+@scenario(14, lambda world: world.settings.update(worker={"handlers": [{"lease_ms": 3000}]}), gate=EACH)
 def takes_many_jobs_at_a_time(world):
     for n in range(100):
-        world.add(
-            f"j{n}",
-            {"do": "throw", "message": "alone"} if n == 7 else {},
-            "BACKOFF",
-            1,
-            60_000,
-        )
+        world.add(f"j{n}", {"do": "throw", "message": "alone"} if n == 7 else {}, "BACKOFF", 1, 60_000)
     probe = world.worker(concurrency=1, handlers=[{"batch": 100, "lease_ms": 3000}])
     event = probe.wait("started", batch=100, patience_s=world.patience_s)
     assert event["batch"] == 100
     world.gone(*[f"j{n}" for n in range(100) if n != 7])
-    world.until(
-        lambda: world.state("j7") == "delayed",
-        "the one that failed waits for its retry",
-    )
+    world.until(lambda: world.state("j7") == "delayed", "the one that failed waits for its retry")
     assert "alone" in world.get("j7")["reason"]
 
 
@@ -223,13 +196,7 @@ def payloads_and_ids_are_bytes(world):
     world.gone(id)
 
 
-@scenario(
-    4,
-    lambda world: world.prepare(
-        lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))
-    ),
-    gate=True,
-)
+@scenario(4, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))), gate=True)
 def what_is_not_json_fails_with_a_reason(world):
     world.add("bad", None, payload=b"\xff\x00 no JSON")
     world.worker()

@@ -40,13 +40,8 @@ def started(probe, id, world, count=1):
 def before(probe, *ids):
     """Asserts that each ended before the next one began."""
     for earlier, later in zip(ids, ids[1:]):
-        ended, begun = (
-            probe.events("ended", job=earlier),
-            probe.events("started", job=later)[0],
-        )
-        assert ended and ended[0]["at"] <= begun["at"], (
-            f"{later} began before {earlier} had ended"
-        )
+        ended, begun = (probe.events("ended", job=earlier), probe.events("started", job=later)[0])
+        assert ended and ended[0]["at"] <= begun["at"], f"{later} began before {earlier} had ended"
 
 
 # --- after
@@ -59,10 +54,7 @@ def a_job_runs_after_others_and_has_their_results(world):
     probe.call("q", "add", id="b", data={"do": "stubborn", "ms": 300})
     probe.call("q", "add", id="c", data={}, after=["b", "a"])
     world.start(probe, concurrency=3)
-    assert started(probe, "c", world)["results"] == [
-        ["b", "done", None],
-        ["a", "done", {"n": 1}],
-    ]
+    assert started(probe, "c", world)["results"] == [["b", "done", None], ["a", "done", {"n": 1}]]
     before(probe, "a", "c")
     before(probe, "b", "c")
     assert not started(probe, "a", world).get("results")
@@ -73,9 +65,7 @@ def what_a_dead_job_means_to_those_after_it(world):
     probe = world.worker(start=False)
     probe.call("q", "add", id="a", data={"do": "give_up", "reason": "no room"})
     for on_dead in ("run", "die", "wait", None):
-        probe.call(
-            "q", "add", id=on_dead or "default", data={}, after=["a"], on_dead=on_dead
-        )
+        probe.call("q", "add", id=on_dead or "default", data={}, after=["a"], on_dead=on_dead)
     world.start(probe)
     assert started(probe, "run", world)["results"] == [["a", "dead", "no room"]]
     world.until(lambda: world.state("die") == "dead", "it dies too")
@@ -94,9 +84,7 @@ def no_group(command):
 def a_job_runs_after_a_group(world):
     probe = world.worker(start=False)
     for n in range(4):
-        probe.call(
-            "q", "add", id=f"m{n}", data={"do": "stubborn", "ms": 200}, group="mails"
-        )
+        probe.call("q", "add", id=f"m{n}", data={"do": "stubborn", "ms": 200}, group="mails")
     probe.call("q", "add", id="report", data={}, after_group="mails")
     world.start(probe, concurrency=5)
     started(probe, "report", world)
@@ -109,9 +97,7 @@ def a_chain_runs_one_by_one(world):
     """Even if a worker takes the first job quickly: all are added at once."""
     probe = world.worker(concurrency=4)
     for _ in range(3):
-        ids = probe.call(
-            "q", "chain", jobs=[{"do": "stubborn", "ms": 100}, returns(2), {}]
-        )
+        ids = probe.call("q", "chain", jobs=[{"do": "stubborn", "ms": 100}, returns(2), {}])
         assert len(ids) == 3
         assert started(probe, ids[2], world)["results"] == [[ids[1], "done", 2]]
         before(probe, *ids)
@@ -128,10 +114,7 @@ def jobs_added_together_can_be_after_one_another(world):
             {"id": c, "data": {}, "after": [a, b]},
         ]
         assert probe.call("q", "add_many", jobs=jobs) == [a, b, c]
-        assert started(probe, c, world)["results"] == [
-            [a, "done", None],
-            [b, "done", 2],
-        ]
+        assert started(probe, c, world)["results"] == [[a, "done", None], [b, "done", 2]]
         before(probe, a, c)
 
 
@@ -144,18 +127,12 @@ def one_by_one(command):
 @scenario(21, breaks(one_by_one), gate=True, only=HAVE["add_many"])
 def many_jobs_go_in_few_commands(world):
     probe = world.worker(start=False)
-    jobs = [
-        {"id": f"j{n}", "data": n, "delay": 60_000, "priority": 3} for n in range(2500)
-    ]
+    jobs = [{"id": f"j{n}", "data": n, "delay": 60_000, "priority": 3} for n in range(2500)]
     ids = probe.call("q", "add_many", jobs=jobs)
     assert ids == [job["id"] for job in jobs]
     assert world.len("DELAYED") == 2500 and world.get("j2499")["priority"] == 3
-    assert len(world.proxy.commands(b"DQ.MADD")) == 3 and not world.proxy.commands(
-        b"DQ.ADD"
-    )
-    assert probe.call(
-        "q", "add_many", jobs=[{**jobs[0], "if_exists": None}, {"id": "new", "data": 1}]
-    ) == [None, "new"]
+    assert len(world.proxy.commands(b"DQ.MADD")) == 3 and not world.proxy.commands(b"DQ.ADD")
+    assert probe.call("q", "add_many", jobs=[{**jobs[0], "if_exists": None}, {"id": "new", "data": 1}]) == [None, "new"]
     assert world.state("new") == "ready"
 
 
@@ -163,17 +140,12 @@ def many_jobs_go_in_few_commands(world):
 
 
 def results(probe, world, id, count=1):
-    return probe.wait("results", job=id, count=count, patience_s=world.patience_s)[
-        "results"
-    ]
+    return probe.wait("results", job=id, count=count, patience_s=world.patience_s)["results"]
 
 
 def until_last(world, probe, expected):
     """The server may know the job's end before its probe has reported everything."""
-    world.until(
-        lambda: probe.events("results", job="j")[-1]["results"] == expected,
-        f"the last results: {expected}",
-    )
+    world.until(lambda: probe.events("results", job="j")[-1]["results"] == expected, f"the last results: {expected}")
 
 
 @scenario(21, no_after_of_nack, gate=True, only=HAVE["wait_for"])
@@ -181,14 +153,7 @@ def a_handler_waits_for_other_jobs(world):
     """The attempt ends without being counted; the next one gets the results."""
     world.add("a", returns(1), "DELAY", 86_400_000)
     world.add("b", {"do": "give_up", "reason": "no room"}, "DELAY", 86_400_000)
-    world.add(
-        "j",
-        script({"wait_for": ["b", "a"]}, {"return": "sum"}),
-        "KEEP",
-        KEEP_MS,
-        "ATTEMPTS",
-        1,
-    )
+    world.add("j", script({"wait_for": ["b", "a"]}, {"return": "sum"}), "KEEP", KEEP_MS, "ATTEMPTS", 1)
     probe = world.worker(concurrency=1, hooks=True)
     world.until(lambda: world.state("j") == "blocked", "it waits for them")
     assert world.get("j")["attempts"] == 0
@@ -197,9 +162,7 @@ def a_handler_waits_for_other_jobs(world):
     assert results(probe, world, "j") == [["b", "dead", "no room"], ["a", "done", 1]]
     assert world.get("j")["result"] == '"sum"'
     assert [event["attempt"] for event in probe.events("started", job="j")] == [1, 1]
-    assert (
-        not probe.events("failed", job="j") and len(probe.events("after", job="j")) <= 1
-    )
+    assert not probe.events("failed", job="j") and len(probe.events("after", job="j")) <= 1
 
 
 @scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True, only=HAVE["wait_for"])
@@ -207,23 +170,14 @@ def what_was_waited_for_is_not_waited_for_again(world):
     """The results stay with the job, even when it waits for more jobs."""
     world.add("a", returns(1), "DELAY", 86_400_000)
     world.add("b", returns(2), "DELAY", 86_400_000)
-    actions = [
-        {"wait_for": ["a"]},
-        {"throw": "once", "times": 2},
-        {"wait_for": ["b"]},
-        {"return": 3},
-    ]
+    actions = [{"wait_for": ["a"]}, {"throw": "once", "times": 2}, {"wait_for": ["b"]}, {"return": 3}]
     world.add("j", script(*actions), "KEEP", KEEP_MS, "BACKOFF", 1, 1)
     probe = world.worker(concurrency=1)
     for id in "ab":
         world.until(lambda id=id: waits_for(world, id), f"it waits for {id}")
         world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, id)
     world.done("j")
-    assert (
-        results(probe, world, "j", 1)
-        == results(probe, world, "j", 2)
-        == [["a", "done", 1]]
-    )
+    assert results(probe, world, "j", 1) == results(probe, world, "j", 2) == [["a", "done", 1]]
     until_last(world, probe, [["b", "done", 2]])
     waits = [each for each in world.proxy.commands(b"DQ.NACK") if b"AFTER" in each]
     assert len(waits) == 2, waits
@@ -235,49 +189,24 @@ def waits_for(world, id):
 
 @scenario(21, no_spawn, gate=EACH, only=HAVE["spawn"])
 def a_handler_spawns_jobs_and_waits_for_them(world):
-    children = [
-        {"data": returns(1)},
-        {"data": {"do": "give_up", "reason": "no"}},
-        {"data": returns([3])},
-    ]
-    world.add(
-        "j",
-        script(
-            {"spawn": children}, {"spawn": [{"data": returns(4)}]}, {"return": "ok"}
-        ),
-        "KEEP",
-        KEEP_MS,
-    )
+    children = [{"data": returns(1)}, {"data": {"do": "give_up", "reason": "no"}}, {"data": returns([3])}]
+    world.add("j", script({"spawn": children}, {"spawn": [{"data": returns(4)}]}, {"return": "ok"}), "KEEP", KEEP_MS)
     probe = world.worker(concurrency=2)
     world.done("j")
-    assert results(probe, world, "j") == [
-        ["j/1/0", "done", 1],
-        ["j/1/1", "dead", "no"],
-        ["j/1/2", "done", [3]],
-    ]
+    assert results(probe, world, "j") == [["j/1/0", "done", 1], ["j/1/1", "dead", "no"], ["j/1/2", "done", [3]]]
     until_last(world, probe, [["j/2/0", "done", 4]])
-    assert (
-        len(probe.events("started", job="j/1/0")) == 1
-        and len(probe.events("started", job="j")) == 3
-    )
+    assert len(probe.events("started", job="j/1/0")) == 1 and len(probe.events("started", job="j")) == 3
     assert world.get("j")["result"] == '"ok"'
 
 
 @scenario(21, no_spawn, gate=True, only=HAVE["spawn"])
 def jobs_are_spawned_together_with_the_wait_for_them(world):
     """If the connection is lost before the command, nothing of it has happened, or all."""
-    world.add(
-        "j",
-        script({"spawn": [{"data": returns(n)} for n in range(3)]}, {"return": "ok"}),
-        "KEEP",
-        KEEP_MS,
-    )
+    world.add("j", script({"spawn": [{"data": returns(n)} for n in range(3)]}, {"return": "ok"}), "KEEP", KEEP_MS)
     world.proxy.rules.append(once(when(spawns, Cut())))
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 10_000}])
     world.done("j")
-    assert len([*filter(spawns, world.proxy.commands(b"EVAL"))]) >= 2, (
-        "it was not sent again"
-    )
+    assert len([*filter(spawns, world.proxy.commands(b"EVAL"))]) >= 2, "it was not sent again"
     assert [row[2] for row in results(probe, world, "j")] == [0, 1, 2]
     assert len(probe.events("started", job="j/1/0")) == 1
 
@@ -294,31 +223,16 @@ def plain_client(world):
 def flows_and_waits_on_a_cluster_whose_slots_move(world):
     """Jobs that belong together are in one shard, and clients that wait follow it."""
     cluster = world.keep(Cluster())
-    place = (
-        {"url": cluster.url}
-        if getattr(world, "is_plain", False)
-        else {"cluster": cluster.url}
-    )
+    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
     probe = world.worker(place=place, shards=4, concurrency=4, wait_ms=1000)
     timeout_ms = int(world.patience_s * 1000)
     for time in ("before", "after"):
         for n in range(6):
             children = [{"data": returns(1)}, {"data": returns(2)}]
-            data = script(
-                {"step": "a", "value": 1},
-                {"spawn": children},
-                {"sleep": "nap", "ms": 10},
-                {"return": n},
-            )
+            data = script({"step": "a", "value": 1}, {"spawn": children}, {"sleep": "nap", "ms": 10}, {"return": n})
             id = f"{time}{n}"
-            assert (
-                probe.call("q", "add_and_wait", id=id, data=data, timeout=timeout_ms)
-                == n
-            )
-            assert [row[1:] for row in results(probe, world, id)] == [
-                ["done", 1],
-                ["done", 2],
-            ]
+            assert probe.call("q", "add_and_wait", id=id, data=data, timeout=timeout_ms) == n
+            assert [row[1:] for row in results(probe, world, id)] == [["done", 1], ["done", 2]]
         ids = probe.call("q", "chain", jobs=[{}, returns(2), {}])
         assert started(probe, ids[2], world)["results"] == [[ids[1], "done", 2]]
         for n in range(4 if time == "before" else 0):

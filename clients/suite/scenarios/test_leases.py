@@ -23,11 +23,7 @@ from proxy import (
 
 
 def no_heartbeats(world):
-    world.prepare(
-        lambda proxy: proxy.rules.extend(
-            [swallow(b"DQ.TOUCH", touched), held(b"DQ.BTOUCH")]
-        )
-    )
+    world.prepare(lambda proxy: proxy.rules.extend([swallow(b"DQ.TOUCH", touched), held(b"DQ.BTOUCH")]))
 
 
 def touched(command):
@@ -52,10 +48,7 @@ def one_heartbeat_for_all_jobs(world):
     probe = world.worker(concurrency=8, handlers=[{"lease_ms": 1800}])
     probe.wait("started", count=8)
     sent = len(world.proxy.commands(b"DQ.TOUCH"))
-    world.until(
-        lambda: len(world.proxy.commands(b"DQ.TOUCH")) >= sent + 5,
-        "heartbeats are sent",
-    )
+    world.until(lambda: len(world.proxy.commands(b"DQ.TOUCH")) >= sent + 5, "heartbeats are sent")
     last = world.proxy.commands(b"DQ.TOUCH")[-1]
     assert last[2].upper() == b"IDS" and int(last[3]) == 8, last
     assert world.stats()["timed-out"] == 0
@@ -66,17 +59,11 @@ def a_lost_job_is_told_and_not_acknowledged(world):
     world.add("j", {"do": "sleep", "ms": 60_000, "times": 1})
     probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 900}])
     probe.wait("started", job="j")
-    world.db.execute_command(
-        "DQ.ADD", "q", "j", b'{"do":"snooze","ms":60000}', "REPLACE", "DELAY", 60_000
-    )
+    world.db.execute_command("DQ.ADD", "q", "j", b'{"do":"snooze","ms":60000}', "REPLACE", "DELAY", 60_000)
     assert probe.wait("told", job="j", patience_s=world.patience_s)["why"] == "lost"
     probe.wait("lost", job="j", patience_s=world.patience_s)
     probe.wait("ended", job="j")
-    world.never(
-        lambda: world.proxy.commands(b"DQ.ACK"),
-        "a lost job was acknowledged",
-        for_s=0.3,
-    )
+    world.never(lambda: world.proxy.commands(b"DQ.ACK"), "a lost job was acknowledged", for_s=0.3)
     assert world.state("j") == "delayed"
 
 
@@ -101,15 +88,11 @@ def a_worker_stopped_for_longer_than_its_lease_harms_nobody(world):
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 600}])
     probe.wait("started", job="j")
     probe.signal(signal.SIGSTOP)
-    reply = world.until(
-        lambda: world.db.execute_command("DQ.POP", "q", "TTR", 60_000), "its lease ends"
-    )
+    reply = world.until(lambda: world.db.execute_command("DQ.POP", "q", "TTR", 60_000), "its lease ends")
     token = reply[2]
     probe.signal(signal.SIGCONT)
     probe.wait("ended", job="j")
-    world.never(
-        lambda: world.get("j") is None, "the other worker's job was acknowledged"
-    )
+    world.never(lambda: world.get("j") is None, "the other worker's job was acknowledged")
     assert world.db.execute_command("DQ.ACK", "q", "WITHTOKENS", "j", token) == 1
 
 
@@ -132,12 +115,7 @@ def a_worker_stopped_for_longer_than_its_lease_begins_nothing_that_it_has_lost(w
     probe.signal(signal.SIGSTOP)
     taken = []
     world.until(
-        lambda: (
-            len(taken) == 4
-            or taken.extend(
-                world.db.execute_command("DQ.POP", "q", "COUNT", 4, "TTR", 60_000)
-            )
-        ),
+        lambda: len(taken) == 4 or taken.extend(world.db.execute_command("DQ.POP", "q", "COUNT", 4, "TTR", 60_000)),
         "their leases end",
     )
     probe.signal(signal.SIGCONT)
@@ -150,14 +128,7 @@ def refuse_acks_of(world, id):
     """Applies as long as the id is in the set that it returns."""
     refused = {id.encode()}
     busy = Reply(b"-BUSY try again\r\n")
-    world.proxy.rules.append(
-        when(
-            lambda command: (
-                command[0].upper() == b"DQ.ACK" and refused & {*command[3:]}
-            ),
-            busy,
-        )
-    )
+    world.proxy.rules.append(when(lambda command: command[0].upper() == b"DQ.ACK" and refused & {*command[3:]}, busy))
     return refused
 
 
@@ -232,11 +203,7 @@ def caught_waiting(world, probe):
     raise AssertionError("it never waits")
 
 
-@scenario(
-    3,
-    lambda world: world.prepare(lambda proxy: proxy.rules.append(acks_without_token)),
-    gate=True,
-)
+@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.append(acks_without_token)), gate=True)
 def acknowledges_with_the_token(world):
     world.add("j", {})
     world.worker()
@@ -269,9 +236,7 @@ def acks_only_once(world):
 
 @scenario(3, acks_only_once, gate=EACH)
 def an_ack_that_the_connection_lost_is_sent_again(world):
-    world.proxy.rules.append(
-        once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut()))
-    )
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut())))
     world.add("j", {})
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
@@ -279,15 +244,9 @@ def an_ack_that_the_connection_lost_is_sent_again(world):
     assert len(probe.events("started")) == 1
 
 
-@scenario(
-    3,
-    lambda world: world.prepare(lambda proxy: proxy.rules.insert(0, acks(0))),
-    gate=True,
-)
+@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.insert(0, acks(0))), gate=True)
 def an_ack_whose_answer_the_connection_lost_does_no_harm(world):
-    world.proxy.rules.append(
-        once(when(lambda command: command[0].upper() == b"DQ.ACK", CutBeforeReply()))
-    )
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", CutBeforeReply())))
     world.add("j", {})
     world.add("next", {}, "DELAY", 300)
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
@@ -296,19 +255,10 @@ def an_ack_whose_answer_the_connection_lost_does_no_harm(world):
     assert len(probe.events("started")) == 2
 
 
-@scenario(
-    3,
-    lambda world: world.prepare(lambda proxy: proxy.replies.append(acked_anyway)),
-    gate=True,
-)
+@scenario(3, lambda world: world.prepare(lambda proxy: proxy.replies.append(acked_anyway)), gate=True)
 def an_ack_that_finds_nothing_is_reported_as_lost(world):
     # Otherwise a wait for the cancellation, or the heartbeat of a worker that may not wait, would notice it first.
-    world.proxy.rules.append(
-        swallow(
-            b"DQ.BTOUCH",
-            b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n",
-        )
-    )
+    world.proxy.rules.append(swallow(b"DQ.BTOUCH", b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n"))
     world.proxy.rules.append(swallow(b"DQ.TOUCH", touched))
     world.add("j", {"do": "stubborn", "ms": 400})
     probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 60_000}])
@@ -322,11 +272,7 @@ def acked_anyway(command, reply):
 
 
 def long_lease(world):
-    for command, word in (
-        (b"DQ.BPOP", b"TTR"),
-        (b"DQ.BPOP", b"LEASE"),
-        (b"DQ.TOUCH", b"TTR"),
-    ):
+    for command, word in ((b"DQ.BPOP", b"TTR"), (b"DQ.BPOP", b"LEASE"), (b"DQ.TOUCH", b"TTR")):
         long = with_value(command, word, lambda _: b"600000")
         world.prepare(lambda proxy, long=long: proxy.rules.append(long))
 
@@ -366,11 +312,7 @@ def a_lease_shorter_than_the_round_trip(world):
 
 
 @scenario(
-    2,
-    lambda world: world.prepare(
-        lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"SILENT", 0))
-    ),
-    gate=True,
+    2, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"SILENT", 0))), gate=True
 )
 def a_handler_that_forks_is_acknowledged_once(world):
     world.add("j", {"do": "fork"})

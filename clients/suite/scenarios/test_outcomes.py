@@ -4,19 +4,7 @@ import json
 import threading
 
 from conftest import EACH, breaks, scenario
-from proxy import (
-    Cut,
-    Held,
-    Instead,
-    Reply,
-    ack_rows,
-    acks,
-    held,
-    once,
-    swallow,
-    when,
-    without,
-)
+from proxy import Cut, Held, Instead, Reply, ack_rows, acks, held, once, swallow, when, without
 
 HAVE = {
     "results": {"go", "java", "node", "python", "rust"},
@@ -36,12 +24,7 @@ def without_results(command):
     rows = ack_rows(command)
     words = [word for row in rows for word in row[:2]]
     return Instead(
-        [
-            *command[:2],
-            b"WITHTOKENS",
-            *([b"IDS", b"%d" % len(rows)] if command[3] == b"IDS" else []),
-            *words,
-        ]
+        [*command[:2], b"WITHTOKENS", *([b"IDS", b"%d" % len(rows)] if command[3] == b"IDS" else []), *words]
     )
 
 
@@ -93,23 +76,14 @@ def the_result_of_a_dead_job_is_its_reason(world):
     world.add("j", {"do": "give_up", "reason": "no such order"})
     world.worker()
     world.until(lambda: world.state("j") == "dead", "it is dead")
-    said = world.producer().ask(
-        "call", "refused", queue="q", method="result", args={"id": "j"}
-    )
+    said = world.producer().ask("call", "refused", queue="q", method="result", args={"id": "j"})
     assert failed(said) == ("JobFailed", "dead", "no such order"), said
 
 
 @scenario(16, no_results, gate=True, only=HAVE["batch"])
 def each_job_of_a_batch_has_a_result_of_its_own(world):
     for n in range(5):
-        world.add(
-            f"j{n}",
-            {"do": "throw"} if n == 3 else returns(n),
-            *KEPT,
-            "BACKOFF",
-            1,
-            600_000,
-        )
+        world.add(f"j{n}", {"do": "throw"} if n == 3 else returns(n), *KEPT, "BACKOFF", 1, 600_000)
     world.worker(concurrency=1, handlers=[{"batch": 10, "lease_ms": 60_000}])
     world.done(*[f"j{n}" for n in range(5) if n != 3])
     world.until(lambda: world.state("j3") == "delayed", "it waits for its retry")
@@ -117,11 +91,7 @@ def each_job_of_a_batch_has_a_result_of_its_own(world):
 
 
 def not_fatal(command):
-    return (
-        Instead([word for word in command if word.upper() != b"FATAL"])
-        if command[0].upper() == b"DQ.NACK"
-        else None
-    )
+    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
 
 
 @scenario(25, breaks(not_fatal), gate=EACH, only=HAVE["unencodable"])
@@ -132,9 +102,7 @@ def a_result_that_cannot_be_encoded_ends_its_job(world):
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.done("good")
     world.until(lambda: world.state("bad") == "dead", "it is dead")
-    assert world.get("bad")["reason"].startswith("result cannot be encoded: "), (
-        world.get("bad")["reason"]
-    )
+    assert world.get("bad")["reason"].startswith("result cannot be encoded: "), world.get("bad")["reason"]
     assert world.get("bad")["attempts"] == 1
     probe.finish()
     assert not probe.events("error"), probe.events("error")
@@ -153,9 +121,7 @@ def acks_only_once(world):
 
 @scenario(16, acks_only_once, gate=True, only=HAVE["results"])
 def a_result_that_the_connection_lost_is_sent_again(world):
-    world.proxy.rules.append(
-        once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut()))
-    )
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut())))
     world.add("j", returns(17), *KEPT)
     world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.done("j")
@@ -171,14 +137,7 @@ def waits(world, probe, *ids):
         args = {"id": id, "timeout": timeout_ms(world)}
         probe.order("call", queue="q", method="wait", args=args, tag=id)
     if ids:
-        known = lambda: (
-            set(ids)
-            <= {
-                _text(word)
-                for each in world.proxy.commands(b"DQ.AWAIT")
-                for word in each[3:]
-            }
-        )  # noqa: E731
+        known = lambda: set(ids) <= {_text(word) for each in world.proxy.commands(b"DQ.AWAIT") for word in each[3:]}  # noqa: E731
         world.until(known, "all are waited for")
 
 
@@ -237,10 +196,7 @@ def a_wait_has_an_end(world):
     if hasattr(world, "due"):
         world.done("j")
     args = {"id": "j", "timeout": 700}
-    assert (
-        asking.ask("call", "refused", queue="q", method="wait", args=args)["error"]
-        == "timeout"
-    )
+    assert asking.ask("call", "refused", queue="q", method="wait", args=args)["error"] == "timeout"
     waits(world, asking, "j")
     world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "j")
     assert asking.wait("answer", tag="j", patience_s=world.patience_s)["value"] == 5
@@ -269,10 +225,7 @@ def many_waits_share_one_connection(world):
     for id in ids:
         assert asking.wait("answer", tag=id, patience_s=world.patience_s)["value"] == id
     connections = {
-        write.connection
-        for write in world.proxy.writes
-        for each in write.commands
-        if each[0].upper() == b"DQ.AWAIT"
+        write.connection for write in world.proxy.writes for each in write.commands if each[0].upper() == b"DQ.AWAIT"
     }
     assert len(connections) == 1, f"{len(connections)} connections"
 
@@ -315,11 +268,7 @@ def a_request_has_its_reply(world):
         "refused",
         queue="q",
         method="add_and_wait",
-        args={
-            "data": {"do": "give_up", "reason": "no"},
-            "timeout": timeout_ms(world),
-            "id": "j",
-        },
+        args={"data": {"do": "give_up", "reason": "no"}, "timeout": timeout_ms(world), "id": "j"},
     )
     assert failed(said) == ("JobFailed", "dead", "no"), said
 
@@ -328,17 +277,11 @@ def a_request_has_its_reply(world):
 
 
 def is_progress(command):
-    return command[0].upper() == b"DQ.TOUCH" and b"PROGRESS" in [
-        word.upper() for word in command
-    ]
+    return command[0].upper() == b"DQ.TOUCH" and b"PROGRESS" in [word.upper() for word in command]
 
 
 no_progress = breaks(
-    lambda command: (
-        swallow(b"DQ.TOUCH", b":4000000000000\r\n")(command)
-        if is_progress(command)
-        else None
-    )
+    lambda command: swallow(b"DQ.TOUCH", b":4000000000000\r\n")(command) if is_progress(command) else None
 )
 
 
@@ -347,9 +290,7 @@ def progress_is_shown_at_most_once_a_second(world):
     steps = [[n / 100, f"page {n}"] for n in range(1, 51)]
     world.add("j", {"do": "progress", "steps": steps, "ms": 600_000})
     world.worker(handlers=[{"lease_ms": 60_000}])
-    world.until(
-        lambda: world.get("j")["progress"] == "0.5 page 50", "the last one is shown"
-    )
+    world.until(lambda: world.get("j")["progress"] == "0.5 page 50", "the last one is shown")
     sent = [each for each in world.proxy.commands(b"DQ.TOUCH") if is_progress(each)]
     assert len(sent) <= 5, f"{len(sent)} writes for {len(steps)} reports at once"
     assert not any(word.upper() == b"TTR" for each in sent for word in each)
@@ -357,9 +298,7 @@ def progress_is_shown_at_most_once_a_second(world):
 
 @scenario(20, no_progress, gate=True, only=HAVE["progress"])
 def the_last_progress_is_there_when_the_job_ends(world):
-    world.add(
-        "done", {"do": "progress", "steps": [[0.1, ""], [0.25, "a"], [1, "all"]]}, *KEPT
-    )
+    world.add("done", {"do": "progress", "steps": [[0.1, ""], [0.25, "a"], [1, "all"]]}, *KEPT)
     world.worker(concurrency=1)
     world.done("done")
     assert world.get("done")["progress"] == "1 all", world.get("done")["progress"]
@@ -381,17 +320,11 @@ def lengthens(command):
 
 @scenario(20, breaks(lengthens), gate=EACH, only=HAVE["progress"])
 def progress_that_is_too_long_is_cut(world):
-    world.add(
-        "j", {"do": "progress", "steps": [[0.5, "\u00fc" * 50_000]], "ms": 600_000}
-    )
+    world.add("j", {"do": "progress", "steps": [[0.5, "\u00fc" * 50_000]], "ms": 600_000})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
     world.until(lambda: world.get("j")["progress"], "it is shown")
-    (sent,) = [
-        each[-1] for each in world.proxy.commands(b"DQ.TOUCH") if is_progress(each)
-    ]
-    assert 1000 < len(sent) <= 1024 and sent.decode() == "0.5 " + "\u00fc" * (
-        (len(sent) - 4) // 2
-    ), sent[:100]
+    (sent,) = [each[-1] for each in world.proxy.commands(b"DQ.TOUCH") if is_progress(each)]
+    assert 1000 < len(sent) <= 1024 and sent.decode() == "0.5 " + "\u00fc" * ((len(sent) - 4) // 2), sent[:100]
     world.add("next", {})
     world.gone("next")
     probe.finish()
@@ -404,11 +337,7 @@ def not_with_the_end(world):
 
     def change(command):
         seen.extend([command] if is_progress(command) else [])
-        return (
-            Reply(b":4000000000000\r\n")
-            if is_progress(command) and len(seen) > 1
-            else None
-        )
+        return Reply(b":4000000000000\r\n") if is_progress(command) and len(seen) > 1 else None
 
     breaks(change)(world)
 

@@ -51,10 +51,7 @@ def crc(id, shards, name="q"):
 def shards_by_crc32_of_the_id(world):
     probe = world.worker(start=False, shards=12)
     for n in range(40):
-        assert (
-            probe.call("q", "add", id=f"order:{n}", data={"do": "sleep", "ms": 60_000})
-            == f"order:{n}"
-        )
+        assert probe.call("q", "add", id=f"order:{n}", data={"do": "sleep", "ms": 60_000}) == f"order:{n}"
     for n in range(40):
         assert world.get(f"order:{n}", crc(f"order:{n}", 12)), n
     assert probe.call("q", "len") == 40
@@ -74,20 +71,14 @@ def plain_client(world):
 @scenario(9, plain_client)
 def a_slot_that_moves_in_a_cluster(world):
     cluster = world.keep(Cluster())
-    place = (
-        {"url": cluster.url}
-        if getattr(world, "is_plain", False)
-        else {"cluster": cluster.url}
-    )
+    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
     probe = world.worker(place=place, shards=4, concurrency=4, wait_ms=1000)
     db = cluster.client()
     keys = [f"q:{{{n}}}" for n in range(4)]
 
     def add_to_all(name):
         for n, key in enumerate(keys):
-            db.execute_command(
-                "DQ.ADD", key, f"{name}{n}", json.dumps({"do": "stubborn", "ms": 200})
-            )
+            db.execute_command("DQ.ADD", key, f"{name}{n}", json.dumps({"do": "stubborn", "ms": 200}))
 
     def all_done():
         return sum(db.execute_command("DQ.LEN", key) for key in keys) == 0
@@ -98,17 +89,13 @@ def a_slot_that_moves_in_a_cluster(world):
         add_to_all(f"{key}:moving")
         cluster.move(key)
     add_to_all("after")
-    wait_until(
-        all_done, "jobs of all shards are worked on after the move", world.patience_s
-    )
+    wait_until(all_done, "jobs of all shards are worked on after the move", world.patience_s)
     ids = {event["job"] for event in probe.events("started")}
     assert len(ids) == 16, ids
 
 
 def not_given_back(world):
-    world.prepare(
-        lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", b"$5\r\nready\r\n"))
-    )
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", b"$5\r\nready\r\n")))
 
 
 @scenario(10, not_given_back, gate=True)
@@ -116,36 +103,23 @@ def an_unknown_kind_is_given_back(world):
     world.add("j", {"dq": 1, "kind": "tomorrow", "data": {}})
     world.add("future", {"dq": 2, "kind": "known", "data": {}})
     world.add("known", {"dq": 1, "kind": "known", "data": {}})
-    probe = world.worker(
-        concurrency=1, handlers=[{"kind": "known", "lease_ms": 60_000}]
-    )
+    probe = world.worker(concurrency=1, handlers=[{"kind": "known", "lease_ms": 60_000}])
     world.gone("known")
     for id in ("j", "future"):
-        world.until(
-            lambda id=id: world.state(id) == "delayed",
-            "it waits for a worker that knows it",
-        )
+        world.until(lambda id=id: world.state(id) == "delayed", "it waits for a worker that knows it")
         assert world.get(id)["attempts"] == 1
     probe.finish()
     assert [event["job"] for event in probe.events("started")] == ["known"]
 
 
 def is_delayed(world, id, kind):
-    world.until(
-        lambda: world.state(id) == "delayed", f"{id} waits for a worker that knows it"
-    )
+    world.until(lambda: world.state(id) == "delayed", f"{id} waits for a worker that knows it")
     job = world.get(id)
     assert job["reason"] == f'unknown kind "{kind}"', job
     return job["due"] - world.now_ms()
 
 
-@scenario(
-    25,
-    lambda world: world.prepare(
-        lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))
-    ),
-    gate=EACH,
-)
+@scenario(25, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))), gate=EACH)
 def a_deploy_with_old_and_new_workers_side_by_side(world):
     """An old worker gives back what only a new one knows: each time for a minute longer, and at last for good."""
     both = [{"kind": "known", "lease_ms": 60_000}, {"kind": "new", "lease_ms": 60_000}]
@@ -161,15 +135,10 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
     world.gone(*[f"known{n}" for n in range(4)])
     for id in ids:
         assert 40_000 < is_delayed(world, id, "new") <= 60_000
-    world.until(
-        lambda: world.state("nobodys") == "dead",
-        "no worker is expected any more that knows it",
-    )
+    world.until(lambda: world.state("nobodys") == "dead", "no worker is expected any more that knows it")
     assert world.get("nobodys")["reason"] == 'unknown kind "gone"'
     world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, ids[0])
-    world.until(
-        lambda: world.get(ids[0])["attempts"] == 2, "the old worker has it again"
-    )
+    world.until(lambda: world.get(ids[0])["attempts"] == 2, "the old worker has it again")
     assert 100_000 < is_delayed(world, ids[0], "new") <= 120_000
     new = world.worker(handlers=both)
     world.until(lambda: world.waiting() == 2, "both wait")
@@ -183,24 +152,10 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
     for probe in (old, new):
         probe.finish()
         assert not probe.events("error"), probe.events("error")
-    assert {event["job"] for event in old.events("started")} <= {
-        f"known{n}" for n in range(4)
-    }
+    assert {event["job"] for event in old.events("started")} <= {f"known{n}" for n in range(4)}
 
 
-WORDS = [
-    "IDS",
-    "ids",
-    "WITHTOKENS",
-    "RESULTS",
-    "UNRESERVED",
-    "PRIORITY",
-    "DELAY",
-    "TOKEN",
-    "FATAL",
-    "NX",
-    "7",
-]
+WORDS = ["IDS", "ids", "WITHTOKENS", "RESULTS", "UNRESERVED", "PRIORITY", "DELAY", "TOKEN", "FATAL", "NX", "7"]
 
 
 def as_words(command):
@@ -211,11 +166,7 @@ def as_words(command):
     return Instead([*command[:at], *command[at + 2 :]])
 
 
-@scenario(
-    26,
-    lambda world: world.prepare(lambda proxy: proxy.rules.append(as_words)),
-    gate=EACH,
-)
+@scenario(26, lambda world: world.prepare(lambda proxy: proxy.rules.append(as_words)), gate=EACH)
 def ids_that_read_as_words_are_ids(world):
     asking = world.producer()
     call = lambda method, **args: asking.call("q", method, **args)  # noqa: E731
@@ -224,26 +175,17 @@ def ids_that_read_as_words_are_ids(world):
     assert call("reschedule", ids=["PRIORITY", "7", "zz"], delay=500_000) == 3
     assert call("reschedule", ids=["zz"], priority=9) == 1
     assert call("reschedule", ids=["IDS", "DELAY", "7"], priority=3) == 3
-    found = {
-        id: world.get(id)["priority"] for id in ("zz", "IDS", "DELAY", "7", "PRIORITY")
-    }
+    found = {id: world.get(id)["priority"] for id in ("zz", "IDS", "DELAY", "7", "PRIORITY")}
     assert found == {"zz": 9, "IDS": 3, "DELAY": 3, "7": 3, "PRIORITY": 0}, found
-    assert (
-        call("delete", ids=["UNRESERVED", "NX"]) == 2
-        and call("cancel", id="FATAL") is True
-    )
+    assert call("delete", ids=["UNRESERVED", "NX"]) == 2 and call("cancel", id="FATAL") is True
     assert call("reschedule", ids=["IDS", "TOKEN"], delay=0) == 2
     tokens = {job["id"]: job["token"] for job in call("pop", count=2)}
     assert all((call("touch_many", tokens=tokens) or {}).values())
     assert (call("touch", id="IDS", token=tokens["IDS"]) or 0) > 0
-    assert (
-        call("nack", id="IDS", token=tokens["IDS"], delay=0, mode="silent") == "ready"
-    )
+    assert call("nack", id="IDS", token=tokens["IDS"], delay=0, mode="silent") == "ready"
     assert call("ack", id="TOKEN", token=tokens["TOKEN"]) is True
     for method, args in {"add": {"data": 1}, "every": {"interval": 60_000}}.items():
-        said = asking.ask(
-            "call", "refused", queue="q", method=method, args={"id": "*", **args}
-        )["error"]
+        said = asking.ask("call", "refused", queue="q", method=method, args={"id": "*", **args})["error"]
         assert "*" in said, said
     left = [id for id in WORDS if id not in ("UNRESERVED", "NX", "FATAL", "TOKEN")]
     assert call("reschedule", ids=left, delay=0) == len(left)
@@ -255,11 +197,7 @@ def ids_that_read_as_words_are_ids(world):
 
 def rewritten(world):
     def rule(command):
-        return (
-            Instead([*command[:3], b"{}", *command[4:]])
-            if command[0].upper() == b"DQ.ADD"
-            else None
-        )
+        return Instead([*command[:3], b"{}", *command[4:]]) if command[0].upper() == b"DQ.ADD" else None
 
     world.prepare(lambda proxy: proxy.rules.append(rule))
 
@@ -267,15 +205,7 @@ def rewritten(world):
 @scenario(10, rewritten, gate=EACH)
 def kinds_and_headers_travel_in_the_envelope(world):
     probe = world.worker(start=False)
-    probe.call(
-        "q",
-        "add",
-        id="k",
-        data={"order": 17},
-        kind="close",
-        headers={"a": "b"},
-        delay=0,
-    )
+    probe.call("q", "add", id="k", data={"order": 17}, kind="close", headers={"a": "b"}, delay=0)
     probe.call("q", "add", id="plain", data={"order": 17})
     probe.call("q", "add", id="bytes", payload={"base64": "AP8="})
     assert json.loads(world.get("k")["payload"]) == {
@@ -308,14 +238,7 @@ def other_tokens(world):
 
     def rule(command):
         if command[0].upper() in (b"DQ.ACK", b"DQ.NACK", b"DQ.TOUCH"):
-            return Instead(
-                [
-                    b"%d" % (int(word) ^ 1)
-                    if word.isdigit() and len(word) > 17
-                    else word
-                    for word in command
-                ]
-            )
+            return Instead([b"%d" % (int(word) ^ 1) if word.isdigit() and len(word) > 17 else word for word in command])
         return None
 
     world.prepare(lambda proxy: proxy.rules.append(rule))
@@ -327,28 +250,14 @@ def every_command_is_a_method(world):
     call = lambda method, **args: probe.call("q", method, **args)  # noqa: E731
     now = world.now_ms()
     assert (
-        call(
-            "add",
-            id="a",
-            data={"n": 1},
-            priority=5,
-            ttr=5000,
-            attempts=3,
-            backoff=[1000, 2000],
-            ttl=600_000,
-        )
-        == "a"
+        call("add", id="a", data={"n": 1}, priority=5, ttr=5000, attempts=3, backoff=[1000, 2000], ttl=600_000) == "a"
     )
     assert call("add", id="later", data=2, at=now + 3_600_000) == "later"
     assert call("add", id="a", data=3) is None
     assert call("add", id="a", data={"n": 4}, if_exists="replace") == "a"
     assert call("add", id="nobody", data=5, if_exists="only-replace") is None
     job = call("get", id="later")
-    assert (
-        job["state"] == "delayed"
-        and job["due"] == now + 3_600_000
-        and job["token"] is None
-    )
+    assert job["state"] == "delayed" and job["due"] == now + 3_600_000 and job["token"] is None
     assert call("get", id="nobody") is None
     assert call("len") == 2 and call("len", state="delayed") == 1
     assert [it["id"] for it in call("peek", state="delayed", count=5)] == ["later"]
@@ -356,10 +265,7 @@ def every_command_is_a_method(world):
     (cut,) = call("peek", state="ready", prefix=0)
     assert cut["id"] == "a" and cut["payload_bytes"] == whole["payload_bytes"] > 2
     cut = call("get", id="a", prefix=2)
-    assert (
-        cut["payload"] != whole["payload"]
-        and cut["payload_bytes"] == whole["payload_bytes"]
-    )
+    assert cut["payload"] != whole["payload"] and cut["payload_bytes"] == whole["payload_bytes"]
     assert sorted(call("scan")[1]) == ["a", "later"]
     assert call("reschedule", ids=["later"], delay=60_000) == 1
     (popped,) = call("pop", count=5, ttr=30_000)
@@ -367,15 +273,10 @@ def every_command_is_a_method(world):
     assert (call("touch", id="a", token=popped["token"], ttr=60_000) or 0) > now
     assert call("touch", id="a", token="17") is None
     assert call("touch_many", tokens={"a": popped["token"], "x": "1"})["x"] is None
-    assert (
-        call("nack", id="a", token=popped["token"], delay=60_000, mode="silent")
-        == "delayed"
-    )
+    assert call("nack", id="a", token=popped["token"], delay=60_000, mode="silent") == "delayed"
     assert call("reschedule", ids=["a"], delay=0) == 1
     (popped,) = call("bpop", timeout=1000)
-    assert call("nack_many", tokens={"a": popped["token"]}, mode="fatal") == {
-        "a": "dead"
-    }
+    assert call("nack_many", tokens={"a": popped["token"]}, mode="fatal") == {"a": "dead"}
     assert call("kick", ids=["a"]) == 1
     (popped,) = call("pop", id="a")
     assert call("ack", id="a", token=popped["token"]) is True
@@ -400,13 +301,7 @@ def handlers_run_without_a_server(world):
     handlers = [{"kind": getattr(world, "inline_kind", "close")}]
     probe.ask("inline", "answer", data={"n": 1}, kind="close", handlers=handlers)
     assert probe.wait("started")["kind"] == "close"
-    refused = probe.ask(
-        "inline",
-        "refused",
-        data={"do": "give_up", "reason": "bad"},
-        kind="close",
-        handlers=handlers,
-    )
+    refused = probe.ask("inline", "refused", data={"do": "give_up", "reason": "bad"}, kind="close", handlers=handlers)
     assert "bad" in refused["error"]
 
 

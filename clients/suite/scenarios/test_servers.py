@@ -49,10 +49,7 @@ def a_killed_server_comes_back(world):
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="before")
     # It is fetched with the worker's lease, which would end before the server is back.
-    world.until(
-        lambda: world.get("before")["deadline"] > world.now_ms() + 30_000,
-        "its kind's lease is the server's",
-    )
+    world.until(lambda: world.get("before")["deadline"] > world.now_ms() + 30_000, "its kind's lease is the server's")
     world.server.kill()
     fault(world, probe)
     world.server.start()
@@ -79,9 +76,7 @@ def unblocked_and_killed_clients_go_on(world):
     probe = world.worker(concurrency=1)
     for how in ("UNBLOCK", "KILL"):
         world.until(world.waiting, "it waits")
-        client = next(
-            it["id"] for it in world.db.client_list() if it["cmd"].lower() == "dq.bpop"
-        )
+        client = next(it["id"] for it in world.db.client_list() if it["cmd"].lower() == "dq.bpop")
         if how == "UNBLOCK":
             world.db.execute_command("CLIENT", "UNBLOCK", client, "ERROR")
         else:
@@ -119,19 +114,10 @@ def a_full_memory_stops_producers_but_not_workers(world):
 
 @scenario(7, seems_fatal, gate=True)
 def a_full_disk_is_waited_out(world):
-    world.serve(
-        "--appendonly",
-        "no",
-        "--enable-protected-configs",
-        "yes",
-        "--save",
-        "3600 1000000",
-    )
+    world.serve("--appendonly", "no", "--enable-protected-configs", "yes", "--save", "3600 1000000")
     is_full, acks = threading.Event(), []
     world.proxy.rules.append(when(is_ack, Held(is_full)))
-    world.proxy.replies.append(
-        lambda command, reply: acks.append(reply) if is_ack(command) else None
-    )
+    world.proxy.replies.append(lambda command, reply: acks.append(reply) if is_ack(command) else None)
     world.add("j", {})
     world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.until(lambda: world.proxy.commands(b"DQ.ACK"), "it acknowledges")
@@ -156,10 +142,7 @@ def is_ack(command):
 
 def write_snapshot(world):
     world.db.bgsave()
-    world.until(
-        lambda: not world.db.info("persistence")["rdb_bgsave_in_progress"],
-        "the snapshot ends",
-    )
+    world.until(lambda: not world.db.info("persistence")["rdb_bgsave_in_progress"], "the snapshot ends")
 
 
 def refused(world):
@@ -168,9 +151,7 @@ def refused(world):
     except redis.ResponseError as error:
         assert "MISCONF" in str(error), error
         return
-    raise RuntimeError(
-        "the server takes writes with a full disk: the scenario is broken"
-    )
+    raise RuntimeError("the server takes writes with a full disk: the scenario is broken")
 
 
 @scenario(7, held_up)
@@ -243,16 +224,10 @@ def a_failover_by_sentinel_is_followed(world):
     old = sentinels.current()
     sentinels.master.kill()
     wait_until(lambda: sentinels.current() != old, "the failover", PATIENCE_S)
-    wait_until(
-        lambda: sentinels.replica.client().info("replication")["role"] == "master",
-        "the promotion",
-    )
+    wait_until(lambda: sentinels.replica.client().info("replication")["role"] == "master", "the promotion")
     add(sentinels.replica, "after")
     probe.wait("ended", job="after", patience_s=world.patience_s)
-    wait_until(
-        lambda: not sentinels.replica.client().execute_command("DQ.LEN", "q"),
-        "it is acknowledged",
-    )
+    wait_until(lambda: not sentinels.replica.client().execute_command("DQ.LEN", "q"), "it is acknowledged")
 
 
 def add(server, id):

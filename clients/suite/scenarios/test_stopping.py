@@ -96,15 +96,11 @@ def no_job_is_stranded_by_a_deploy(world):
     producer.start()
     try:
         for _ in range(4):
-            probe = world.worker(
-                concurrency=4, prefetch=4, drain_ms=0, handlers=[{"lease_ms": 600_000}]
-            )
+            probe = world.worker(concurrency=4, prefetch=4, drain_ms=0, handlers=[{"lease_ms": 600_000}])
             probe.wait("started", count=8)
             stopped_within(world, probe, 10)
             probe.close()
-            assert world.len("RESERVED") == 0, (
-                f"{world.len('RESERVED')} jobs wait for the end of a lease"
-            )
+            assert world.len("RESERVED") == 0, f"{world.len('RESERVED')} jobs wait for the end of a lease"
     finally:
         stop.set()
         producer.join()
@@ -173,28 +169,18 @@ def a_drain_without_its_server_does_not_spin(world):
 @scenario(6, deaf, gate=True)
 def sigterm_stops_it_in_good_order(world):
     world.add("j", {"do": "sleep", "ms": 500})
-    probe = world.worker(
-        concurrency=1, drain_ms=10_000, handlers=[{"lease_ms": 60_000}]
-    )
+    probe = world.worker(concurrency=1, drain_ms=10_000, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
-    stopped_within(
-        world, probe, min(15, world.patience_s), lambda: probe.signal(signal.SIGTERM)
-    )
+    stopped_within(world, probe, min(15, world.patience_s), lambda: probe.signal(signal.SIGTERM))
     assert probe.exit_code() == 0
     assert world.get("j") is None
 
 
-@scenario(
-    6,
-    lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)),
-    gate=True,
-)
+@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)), gate=True)
 def what_was_fetched_ahead_is_given_back_at_once(world):
     for n in range(6):
         world.add(f"j{n}", {"do": "sleep", "ms": 3000})
-    probe = world.worker(
-        concurrency=2, prefetch=4, drain_ms=20_000, handlers=[{"lease_ms": 60_000}]
-    )
+    probe = world.worker(concurrency=2, prefetch=4, drain_ms=20_000, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", count=2)
     world.until(lambda: world.len("RESERVED") == 6, "all are in hand")
     probe.order("stop")
@@ -204,16 +190,10 @@ def what_was_fetched_ahead_is_given_back_at_once(world):
     probe.wait("stopped")
 
 
-@scenario(
-    6,
-    lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)),
-    gate=True,
-)
+@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)), gate=True)
 def a_second_stop_ends_the_drain(world):
     world.add("j", {"do": "hang"})
-    probe = world.worker(
-        concurrency=1, drain_ms=60_000, handlers=[{"lease_ms": 60_000}]
-    )
+    probe = world.worker(concurrency=1, drain_ms=60_000, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
     probe.order("stop")
     world.until(lambda: not world.waiting(), "it fetches no more")
@@ -222,16 +202,10 @@ def a_second_stop_ends_the_drain(world):
     assert world.state("j") == "ready"
 
 
-@scenario(
-    6,
-    lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)),
-    gate=EACH,
-)
+@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)), gate=EACH)
 def a_second_sigterm_ends_it_at_once(world):
     world.add("j", {"do": "hang"})
-    probe = world.worker(
-        concurrency=2, drain_ms=60_000, handlers=[{"lease_ms": 60_000}]
-    )
+    probe = world.worker(concurrency=2, drain_ms=60_000, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
     world.until(world.waiting, "it waits for more")
     probe.signal(signal.SIGTERM)
@@ -244,18 +218,10 @@ def a_second_sigterm_ends_it_at_once(world):
 
 
 def with_client_unblock(command):
-    return (
-        Instead([b"CLIENT", b"UNBLOCK", *command[1:]])
-        if command[0].upper() == b"DQ.UNBLOCK"
-        else None
-    )
+    return Instead([b"CLIENT", b"UNBLOCK", *command[1:]]) if command[0].upper() == b"DQ.UNBLOCK" else None
 
 
-@scenario(
-    32,
-    lambda world: world.prepare(lambda proxy: proxy.rules.append(with_client_unblock)),
-    gate=EACH,
-)
+@scenario(32, lambda world: world.prepare(lambda proxy: proxy.rules.append(with_client_unblock)), gate=EACH)
 def pauses_under_load_and_at_the_stop_harm_nobody(world):
     """CLIENT UNBLOCK of a client whose command CLIENT PAUSE holds back ends Redis up to 8.0 and Valkey up to 8.1."""
 
@@ -280,26 +246,12 @@ def pauses_under_load_and_at_the_stop_harm_nobody(world):
 
     probe = world.worker(start=False)
     probe.ask("queue", "made", queue="r", name="r", url=f"{world.url}/1")
-    world.start(
-        probe,
-        queues=["q", "r"],
-        concurrency=6,
-        drain_ms=20_000,
-        handlers=[{"lease_ms": 60_000}],
-    )
+    world.start(probe, queues=["q", "r"], concurrency=6, drain_ms=20_000, handlers=[{"lease_ms": 60_000}])
     producer = threading.Thread(target=produce)
     producer.start()
     try:
-        for pause_ms in (
-            300,
-            300,
-            2500,
-        ):  # the last one holds back the answers to ACKs, longer than it takes to tell
-            probe.wait(
-                "started",
-                count=len(probe.events("started")) + 20,
-                patience_s=world.patience_s,
-            )
+        for pause_ms in (300, 300, 2500):  # the last one holds back the answers to ACKs, longer than it takes to tell
+            probe.wait("started", count=len(probe.events("started")) + 20, patience_s=world.patience_s)
             ask("CLIENT", "PAUSE", pause_ms, "WRITE")
         took = stopped_within(world, probe, min(15, world.patience_s))
     finally:
@@ -307,13 +259,9 @@ def pauses_under_load_and_at_the_stop_harm_nobody(world):
         producer.join()
     assert not ended and took < 10, (ended, took)
     sent = ask("INFO", "commandstats")
-    assert "cmdstat_dq.unblock" in sent and "cmdstat_client|unblock" not in sent, (
-        sorted(sent)
-    )
+    assert "cmdstat_dq.unblock" in sent and "cmdstat_client|unblock" not in sent, sorted(sent)
     for key, options in ("q", {}), ("r", {"db": 1}):
-        assert ask("DQ.LEN", key, "RESERVED", **options) == 0, (
-            "jobs wait for the ends of their leases"
-        )
+        assert ask("DQ.LEN", key, "RESERVED", **options) == 0, "jobs wait for the ends of their leases"
 
 
 def may_unblock(world):
@@ -326,13 +274,7 @@ def without_the_right_to_end_waits_a_worker_closes_its_own(world):
     rights = ["on", ">pw", "~*", "&*", "+@all", *withheld]
     world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
     place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
-    probe = world.worker(
-        place=place,
-        concurrency=2,
-        drain_ms=20_000,
-        wait_ms=15_000,
-        handlers=[{"lease_ms": 60_000}],
-    )
+    probe = world.worker(place=place, concurrency=2, drain_ms=20_000, wait_ms=15_000, handlers=[{"lease_ms": 60_000}])
     for n in range(5):
         world.add(f"j{n}", {"do": "sleep", "ms": 100})
     world.gone(*[f"j{n}" for n in range(5)])

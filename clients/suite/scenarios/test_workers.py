@@ -13,11 +13,7 @@ no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
 
 def not_fatal(command):
-    return (
-        Instead([word for word in command if word.upper() != b"FATAL"])
-        if command[0].upper() == b"DQ.NACK"
-        else None
-    )
+    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
 
 
 # --- 18
@@ -27,15 +23,10 @@ def not_fatal(command):
 def a_handler_has_only_so_much_time(world):
     world.add("j", {"do": "sleep", "ms": 600_000}, "BACKOFF", 1, 600_000)
     world.add("quick", {})
-    probe = world.worker(
-        concurrency=2, hooks=True, handlers=[{"lease_ms": 60_000, "timeout_ms": 1000}]
-    )
+    probe = world.worker(concurrency=2, hooks=True, handlers=[{"lease_ms": 60_000, "timeout_ms": 1000}])
     assert probe.wait("told", job="j", patience_s=world.patience_s)["why"] == "timeout"
     world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
-    assert (world.get("j")["reason"], world.get("j")["attempts"]) == (
-        "timeout after 1 s",
-        1,
-    ), world.get("j")
+    assert (world.get("j")["reason"], world.get("j")["attempts"]) == ("timeout after 1 s", 1), world.get("j")
     world.gone("quick")
     probe.wait("failed", job="j", patience_s=world.patience_s)
     probe.finish()
@@ -46,28 +37,17 @@ def a_handler_has_only_so_much_time(world):
 def what_a_handler_does_after_its_time_is_dropped(world):
     """The job fails at once; the handler's place stays taken until it ends."""
     world.add("j", {"do": "stubborn", "ms": 4000}, "BACKOFF", 1, 600_000)
-    probe = world.worker(
-        concurrency=1, handlers=[{"lease_ms": 60_000, "timeout_ms": 1000}]
-    )
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000, "timeout_ms": 1000}])
     probe.wait("started", job="j")
     world.add("next", {})
     world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
-    assert not probe.events("ended", job="j") and not probe.events(
-        "started", job="next"
-    )
+    assert not probe.events("ended", job="j") and not probe.events("started", job="next")
     world.gone("next")
     probe.wait("ended", job="next", patience_s=world.patience_s)
-    names = [
-        event["event"]
-        for event in probe.events()
-        if event["event"] in ("started", "ended")
-    ]
+    names = [event["event"] for event in probe.events() if event["event"] in ("started", "ended")]
     assert names[:3] == ["started", "ended", "started"], names
     assert not [each for each in world.proxy.commands(b"DQ.ACK") if b"j" in each]
-    assert (
-        world.state("j") == "delayed"
-        and world.get("j")["reason"] == "timeout after 1 s"
-    )
+    assert world.state("j") == "delayed" and world.get("j")["reason"] == "timeout after 1 s"
 
 
 @scenario(18, breaks(not_fatal), gate=True, only=HAVE["errors"])
@@ -78,32 +58,20 @@ def which_errors_are_final(world):
             data = {"do": "throw", "type": type, "message": f"of type {type}"}
             envelope = {"dq": 1, "kind": kind, "data": data}
             world.add(f"{kind} {type}", envelope, "ATTEMPTS", 9, "BACKOFF", 1, 600_000)
-    rules = [
-        {"kind": "retry", "retry_on": ["Flaky"]},
-        {"kind": "give up", "give_up_on": ["Broken"]},
-    ]
+    rules = [{"kind": "retry", "retry_on": ["Flaky"]}, {"kind": "give up", "give_up_on": ["Broken"]}]
     world.worker(handlers=[{"lease_ms": 60_000, **rule} for rule in rules])
     retried = {"retry Flaky", "give up Flaky", "give up None"}
     given_up = {"retry Broken", "retry None", "give up Broken"}
     for ids, state in (retried, "delayed"), (given_up, "dead"):
         for id in ids:
-            world.until(
-                lambda id=id, state=state: world.state(id) == state, f"{id} is {state}"
-            )
-            assert f"of type {id.split()[-1]}" in world.get(id)["reason"], world.get(
-                id
-            )["reason"]
+            world.until(lambda id=id, state=state: world.state(id) == state, f"{id} is {state}")
+            assert f"of type {id.split()[-1]}" in world.get(id)["reason"], world.get(id)["reason"]
 
 
 # --- 19
 
 
-@scenario(
-    19,
-    lambda world: world.settings.update(worker={"around": None}),
-    gate=EACH,
-    only=HAVE["around"],
-)
+@scenario(19, lambda world: world.settings.update(worker={"around": None}), gate=EACH, only=HAVE["around"])
 def middleware_is_around_the_handler(world):
     world.add("good", {"do": "return", "value": 1}, "KEEP", 600_000)
     world.add("bad", {"do": "throw"}, "BACKOFF", 1, 600_000)
@@ -123,16 +91,10 @@ def what_middleware_throws_is_the_handlers_error(world):
         world.add(f"j{n}", {}, "BACKOFF", 1, 600_000)
     probe = world.worker(concurrency=2, around="hostile", hooks=True)
     for n in range(5):
-        world.until(
-            lambda n=n: world.state(f"j{n}") == "delayed", "it waits for its retry"
-        )
+        world.until(lambda n=n: world.state(f"j{n}") == "delayed", "it waits for its retry")
         assert world.get(f"j{n}")["reason"] and world.get(f"j{n}")["attempts"] == 1
     probe.finish()
-    assert (
-        len(probe.events("failed")) == 5
-        and not probe.events("started")
-        and not probe.events("error")
-    )
+    assert len(probe.events("failed")) == 5 and not probe.events("started") and not probe.events("error")
 
 
 # --- 22
