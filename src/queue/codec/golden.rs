@@ -11,6 +11,7 @@ use crate::queue::job::{Failure, Life, Place, State, Terms};
 use crate::queue::note::Note;
 use crate::queue::recurring::rule::{Next, Occurrence, Pattern, Rule};
 use crate::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 mod effects;

@@ -5,6 +5,7 @@ use crate::queue::after::{Moment, OnDead};
 use crate::queue::attr::Attrs;
 use crate::queue::effect::Change;
 use crate::queue::job::{Terms, ID_MAX, LADDER_MAX};
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Every power of two and its neighbours: where a number gets longer by a byte, and where its type ends.
