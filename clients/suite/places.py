@@ -146,7 +146,11 @@ class Place:
 
     def _rights(self):
         server = Server().start()
-        users = {"redis": printed("dramatiq-worker"), "redis.asyncio": printed("taskiq-worker"), "results": of_results()}
+        users = {
+            "redis": printed("dramatiq-worker"),
+            "redis.asyncio": printed("taskiq-worker"),
+            "results": of_results(),
+        }
         for name, rules in users.items():
             given = ["on", *rules, *ASKED.split(), ">open sesame"]
             server.client().execute_command("ACL", "SETUSER", name, "reset", *given)
