@@ -9,9 +9,10 @@ use tokio::sync::watch;
 
 use crate::board::Board;
 use crate::config::Shown;
-use crate::http::api::{self, Site};
+use crate::http::api;
 use crate::http::guard::Guard;
 use crate::http::servers::Servers;
+use crate::http::site::Site;
 use crate::options::Options;
 use crate::servers::history::History;
 use crate::servers::look::Looker;

@@ -20,7 +20,7 @@ use tokio::time::{timeout_at, Instant};
 use crate::answer::Verdict;
 use crate::config::{Config, QueueConfig, Receiver};
 use crate::connect::{Connector, Written};
-use crate::hand::{Count, Counted};
+use crate::hand::{Count, Counted, Job};
 use crate::names::Names;
 use crate::proxy::Proxy;
 use dq_watch::sign::{signatures, Secret};
@@ -33,14 +33,6 @@ const HEAD_BYTES: usize = 64 * 1024;
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
-
-pub struct Job {
-    pub id: Vec<u8>,
-    pub token: Vec<u8>,
-    pub payload: Bytes,
-    pub attempt: u64,
-    pub due: i64,
-}
 
 type Http = Client<Connector, Full<Bytes>>;
 

@@ -3,11 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::answer::Verdict;
-use crate::call::Job;
+
+pub struct Job {
+    pub id: Vec<u8>,
+    pub token: Vec<u8>,
+    pub payload: Bytes,
+    pub attempt: u64,
+    pub due: i64,
+}
 
 /// The outcome of a job, for the server.
 #[derive(Clone)]

@@ -11,7 +11,6 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use dq_watch::place::Wish;
-use dq_watch::{fleet, model, place, read, servers, text};
 
 fn main() -> ExitCode {
     let variable = |name: &str| env::var(name).ok();

@@ -4,20 +4,20 @@
 use std::thread;
 use std::time::Instant;
 
-use crate::model::board::Board;
-use crate::model::column::{Column, Now, ALL};
-use crate::model::lateness::Late;
-use crate::model::overall::ServerInfo;
-use crate::model::row::Row;
-use crate::model::stats::{ACKED, ADDED, DELIVERED};
-use crate::model::QueueKey;
 use crate::options::Options;
-use crate::read::cluster::Topology;
-use crate::read::known::{Known, Search, AT_ONCE, SCAN_COUNT};
-use crate::read::link::Link;
-use crate::read::target::Target;
-use crate::read::{reply, Dbs};
-use crate::text::escape;
+use dq_watch::model::board::Board;
+use dq_watch::model::column::{Column, Now, ALL};
+use dq_watch::model::lateness::Late;
+use dq_watch::model::overall::ServerInfo;
+use dq_watch::model::row::Row;
+use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
+use dq_watch::model::QueueKey;
+use dq_watch::read::cluster::Topology;
+use dq_watch::read::known::{Known, Search, AT_ONCE, SCAN_COUNT};
+use dq_watch::read::link::Link;
+use dq_watch::read::target::Target;
+use dq_watch::read::{reply, Dbs};
+use dq_watch::text::escape;
 
 /// A server, and its queues.
 struct Source {
@@ -82,7 +82,7 @@ fn targets(options: &Options) -> Result<Vec<Target>, String> {
 }
 
 fn info(link: &mut Link) -> Result<ServerInfo, String> {
-    let said = link.call(0, crate::read::node::info_command())?;
+    let said = link.call(0, dq_watch::read::node::info_command())?;
     // A user who may not call INFO may still read queues.
     Ok(reply::text(&said)
         .map(|text| ServerInfo::parse(&text))
@@ -123,7 +123,7 @@ impl Source {
         for keys in self.queues.chunks(AT_ONCE) {
             let commands = keys
                 .iter()
-                .map(|key| (key.db, crate::read::node::stats_of(key)));
+                .map(|key| (key.db, dq_watch::read::node::stats_of(key)));
             let said = self.link.look(commands.collect())?;
             let at = Instant::now();
             for (key, value) in keys.iter().zip(&said) {
@@ -151,7 +151,7 @@ fn search(link: &mut Link, dbs: Vec<u32>) -> Result<Vec<QueueKey>, String> {
         let Some(step) = search.step() else {
             break;
         };
-        let said = link.call(step.0, crate::read::node::scan(&step, SCAN_COUNT).1)?;
+        let said = link.call(step.0, dq_watch::read::node::scan(&step, SCAN_COUNT).1)?;
         let Some([cursor, names]) = reply::array(&said) else {
             return Err(reply::error(&said).unwrap_or_default());
         };

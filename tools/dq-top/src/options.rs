@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::model::board::Order;
-use crate::model::column::{Column, ALL};
-use crate::place::{next_name, text, Place, Wish};
-use crate::read::target::Target;
-use crate::read::Scope;
+use dq_watch::model::board::Order;
+use dq_watch::model::column::{Column, ALL};
+use dq_watch::place::{next_name, text, Place, Wish};
+use dq_watch::read::target::Target;
+use dq_watch::read::Scope;
 
 pub const HELP: &str = "\
 dq-top: a monitor in the terminal for the delay queues of a Redis or Valkey server with the dq module.
@@ -113,7 +113,7 @@ fn column(name: &str) -> Result<Option<Column>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Dbs;
+    use dq_watch::read::Dbs;
 
     fn run(line: &str) -> Result<Options, String> {
         let arguments = line.split_whitespace().map(OsString::from);

@@ -13,10 +13,10 @@ use ratatui::crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdat
 use ratatui::DefaultTerminal;
 
 use crate::app::App;
-use crate::fleet::Fleet;
 use crate::options::Options;
-use crate::read::Report;
 use crate::screen::{self, theme::Theme};
+use dq_watch::fleet::Fleet;
+use dq_watch::read::Report;
 
 enum Event {
     Key(KeyEvent),

@@ -6,7 +6,7 @@ use dq::queue::effect::{DoneEnd, DoneJob, Ended, OfDone};
 use dq::queue::job::Place;
 use dq::queue::settings::DoneLimits;
 
-use super::change::{check_acked, check_over};
+use super::check::{check_acked, check_over};
 use super::job::Job;
 use super::Ledger;
 use crate::judge::Judge;

@@ -4,6 +4,7 @@
 //! those before it.
 
 mod change;
+mod check;
 mod done;
 mod groups;
 pub mod job;
@@ -19,7 +20,7 @@ use dq::queue::state::{each_job, NewJob};
 
 use crate::judge::Judge;
 use crate::rule::Rule;
-pub use change::{begun, Begun};
+pub use check::{begun, Begun};
 use done::Done;
 use groups::Groups;
 use job::Job;
@@ -96,7 +97,7 @@ impl Ledger {
         reserved.retain(|(_, job)| job.place == Place::Reserved);
         reserved.sort_unstable_by_key(|(_, job)| job.token);
         for (id, job) in reserved {
-            change::check_over(id, job, judge);
+            check::check_over(id, job, judge);
         }
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use dq::queue::settings::Rate;
 
-use super::Begun;
+use super::check::Begun;
 
 /// One delivery.
 #[derive(Clone, Copy, Debug)]

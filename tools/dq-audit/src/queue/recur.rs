@@ -4,7 +4,7 @@ use dq::queue::effect::Ended;
 use dq::queue::job::{Place, Terms, INSTANT_MAX};
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 
-use super::change::{
+use super::check::{
     check_acked, check_current, check_death, check_expired, check_over, check_timed_out_expired,
     end_lease,
 };

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 
 use super::answer::json_text;
-use super::api::Shared;
+use super::site::Shared;
 use crate::board::Board;
 use crate::core::access::{Role, Visitor};
 use crate::core::failure::Failure;

@@ -1,51 +1,22 @@
 //! The requests that the pages send.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::extract::{Path, RawQuery, Request, State};
-use axum::http::StatusCode;
-use axum::middleware::Next;
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use tokio::sync::watch;
 
-use super::answer::{json_text, plain};
-use super::guard::Guard;
+use super::answer::{in_time, json_text};
 use super::servers::{self, Servers};
+use super::site::{Shared, Site};
 use super::{act, assets, live, next, scale, sign, tasks};
-use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
-use crate::tasks::Tasks;
 use crate::views;
 
 /// Bodies are a few words and perhaps a test job's payload.
 const BODY_MAX: usize = 1 << 20;
-
-/// A board, and who may ask it.
-pub struct Site {
-    pub board: Arc<Board>,
-    pub guard: Arc<Guard>,
-    pub tasks: Arc<Tasks>,
-    /// The server's name, where there are several.
-    pub name: Option<String>,
-    pub prefix: String,
-    /// Becomes true when the program ends, or this board is no longer shown.
-    pub ending: watch::Sender<bool>,
-}
-
-impl Site {
-    pub fn end(&self) {
-        self.ending.send_replace(true);
-    }
-}
-
-/// For reading a request's body and answering; a purge or a retry of very many jobs takes longest.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-pub type Shared = State<Arc<Site>>;
 
 /// All routes, under their prefixes and behind the guard.
 pub fn routes(servers: &Arc<Servers>) -> Router {
@@ -72,7 +43,7 @@ pub fn routes(servers: &Arc<Servers>) -> Router {
 
 fn pages(site: Arc<Site>) -> Router {
     Router::new()
-        .route("/assets/{name}", get(asset))
+        .route("/assets/{name}", get(assets::asset))
         .route("/api/live", get(live::live))
         .route("/api/see", post(live::see))
         .route("/api/look/{view}", get(look))
@@ -91,18 +62,8 @@ fn pages(site: Arc<Site>) -> Router {
         .with_state(site)
 }
 
-/// Closes a connection whose answer does not begin in time, as it does not if the body never arrives.
-pub async fn in_time(request: Request, next: Next) -> Response {
-    let answer = tokio::time::timeout(PATIENCE, next.run(request)).await;
-    answer.unwrap_or_else(|_| plain(StatusCode::REQUEST_TIMEOUT, "This took too long.\n"))
-}
-
 async fn page(State(site): Shared) -> Response {
     assets::page("index.html", &site.prefix).into_response()
-}
-
-pub async fn asset(Path(name): Path<String>) -> Response {
-    assets::asset(&name).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "No such file.\n"))
 }
 
 async fn look(

@@ -1,7 +1,10 @@
 //! The pages and scripts, built in.
 
-use axum::http::header;
+use axum::extract::Path;
+use axum::http::{header, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
+
+use super::answer::plain;
 
 macro_rules! assets {
     ($($name:literal: $kind:literal),* $(,)?) => {
@@ -57,11 +60,14 @@ pub fn page(name: &str, prefix: &str) -> Html<String> {
     Html(text.replace("{base}", &format!("{prefix}/")))
 }
 
-pub fn asset(name: &str) -> Option<Response> {
-    let (kind, text) = find(name).filter(|_| !name.ends_with(".html"))?;
+pub async fn asset(Path(name): Path<String>) -> Response {
+    let found = find(&name).filter(|_| !name.ends_with(".html"));
+    let Some((kind, text)) = found else {
+        return plain(StatusCode::NOT_FOUND, "No such file.\n");
+    };
     let headers = [
         (header::CONTENT_TYPE, kind),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    Some((headers, text).into_response())
+    (headers, text).into_response()
 }

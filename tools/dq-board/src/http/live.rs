@@ -18,8 +18,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::answer::plain;
-use super::api::{Shared, Site};
 use super::guard::Admitted;
+use super::site::{Shared, Site};
 use crate::core::access::{Role, Visitor};
 use crate::core::packed::{takes_gzip, Packing, Part};
 use crate::core::wire;

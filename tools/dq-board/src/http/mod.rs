@@ -13,4 +13,5 @@ pub mod serve;
 pub mod servers;
 pub mod sessions;
 mod sign;
+pub mod site;
 mod tasks;

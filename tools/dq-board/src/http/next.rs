@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::answer::json_text;
-use super::api::Shared;
+use super::site::Shared;
 use crate::core::failure::Failure;
 use crate::core::{rules, wire};
 

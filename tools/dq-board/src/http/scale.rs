@@ -6,7 +6,7 @@ use dq_watch::model::QueueKey;
 use serde_json::{json, Value};
 
 use super::answer::json_text;
-use super::api::{Shared, Site};
+use super::site::{Shared, Site};
 use crate::core::failure::Failure;
 use crate::core::{scale, wire};
 use crate::views;

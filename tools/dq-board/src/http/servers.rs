@@ -8,9 +8,9 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use serde_json::{json, Value};
 
-use super::answer::json_text;
-use super::api::{asset, in_time, Site};
+use super::answer::{in_time, json_text};
 use super::guard::Guard;
+use super::site::Site;
 use super::{assets, sign};
 use crate::core::access::Visitor;
 use crate::core::alerts::Alert;
@@ -59,7 +59,7 @@ impl Servers {
 pub fn routes(servers: Arc<Servers>) -> Router {
     Router::new()
         .route("/", get(page))
-        .route("/assets/{name}", get(asset))
+        .route("/assets/{name}", get(assets::asset))
         .route("/api/servers", get(all))
         .route("/api/sign-in", post(sign::sign_in))
         .route("/api/sign-out", post(sign::sign_out))

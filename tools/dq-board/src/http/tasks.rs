@@ -11,7 +11,7 @@ use serde_json::{json, Value};
 
 use super::act::{is_typed, may_act, read, Asked};
 use super::answer::json_text;
-use super::api::{Shared, Site};
+use super::site::{Shared, Site};
 use crate::audit::Audit;
 use crate::core::access::Visitor;
 use crate::core::failure::Failure;

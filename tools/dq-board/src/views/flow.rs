@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dq_watch::read::detail::{After, Found, Job, Part, State};
 use serde_json::{json, Value as Json};
 
+use super::asked;
 use super::walk::{walk, Reading, ALL_THAT_ONE_MAY};
 use crate::board::Board;
 use crate::core::failure::Failure;
@@ -56,7 +57,7 @@ impl Known {
 
 pub async fn flow(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let id = question.bytes("id").to_vec();
-    let Found::Job(job) = super::detail(board, &question, Part::Job(id)).await? else {
+    let Found::Job(job) = asked::detail(board, &question, Part::Job(id)).await? else {
         return Ok(json!({ "columns": [], "edges": [] }));
     };
     let mut known = Known::default();

@@ -6,7 +6,7 @@ use dq_watch::read::detail::Group;
 use dq_watch::read::reply;
 use serde_json::{json, Value as Json};
 
-use super::{about, refusal, settings, strange};
+use super::asked::{about, refusal, settings, strange};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::quoted;

@@ -9,7 +9,7 @@ use dq_watch::text::escape;
 use redis::Value;
 use serde_json::{json, Value as Json};
 
-use super::{about, refusal, strange};
+use super::asked::{about, refusal, strange};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::history::Parts;

@@ -7,8 +7,8 @@ use dq_watch::read::detail::{get, Found, Job, Page, Part, State, IN_LINE_MAX, IN
 use dq_watch::read::reply;
 use serde_json::{json, Value as Json};
 
+use super::asked::{detail, refusal};
 use super::walk::{walk, Enough, Reading};
-use super::{detail, refusal};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;

@@ -1,5 +1,6 @@
 //! The answers to the questions of the views, from the servers.
 
+mod asked;
 mod dead;
 mod flow;
 mod groups;
@@ -12,17 +13,11 @@ mod walk;
 
 use std::sync::Arc;
 
-use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{Detail, Found, Part};
-use dq_watch::read::reply;
-use dq_watch::text::escape;
-use redis::{Cmd, Value};
 use serde_json::{json, Value as Json};
 
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
-use crate::core::wire;
 pub use hill::load;
 pub use walk::{step, walk, ALL_THAT_ONE_MAY};
 
@@ -45,37 +40,6 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
     answer.map(|answer| answer.to_string())
 }
 
-/// The server's refusal, if it refuses.
-pub fn refusal(value: &Value) -> Option<Failure> {
-    reply::error(value).map(|error| Failure::Refused(escape::line(error.as_bytes())))
-}
-
-fn strange() -> Failure {
-    Failure::Lost("an unknown kind of reply".to_owned())
-}
-
-fn about(key: &QueueKey, command: &str, id: &[u8]) -> Cmd {
-    redis::cmd(command).arg(&key.name).arg(id).to_owned()
-}
-
-async fn detail(board: &Arc<Board>, question: &Question, part: Part) -> Result<Found, Failure> {
-    let key = question.key.clone();
-    let detail = Detail { key, part };
-    let commands = detail.commands();
-    let values = board.looker.ask(question.key.clone(), commands).await?;
-    match detail.found(&values) {
-        Found::Refused(error) => Err(Failure::Refused(escape::line(error.as_bytes()))),
-        found => Ok(found),
-    }
-}
-
 async fn queue(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
-    Ok(json!({ "settings": settings(board, &question).await? }))
-}
-
-async fn settings(board: &Arc<Board>, question: &Question) -> Result<Json, Failure> {
-    Ok(match detail(board, question, Part::Settings).await? {
-        Found::Settings(settings) => wire::settings(&settings),
-        _ => Json::Null,
-    })
+    Ok(json!({ "settings": asked::settings(board, &question).await? }))
 }

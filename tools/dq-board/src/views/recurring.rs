@@ -6,8 +6,8 @@ use dq_watch::read::detail::get;
 use dq_watch::read::reply;
 use serde_json::{json, Value as Json};
 
+use super::asked::{about, refusal};
 use super::walk::scan;
-use super::{about, refusal};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dq_watch::read::detail::{After, Found, Job, Part, State};
 use serde_json::{json, Value as Json};
 
+use super::asked;
 use super::walk::{walk, ALL_THAT_ONE_MAY};
 use crate::board::Board;
 use crate::core::failure::Failure;
@@ -17,7 +18,7 @@ const SHOWN: usize = 50;
 
 pub async fn waiters(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let id = question.bytes("id").to_vec();
-    let Found::Job(of) = super::detail(board, &question, Part::Job(id)).await? else {
+    let Found::Job(of) = asked::detail(board, &question, Part::Job(id)).await? else {
         return Ok(json!({ "jobs": [], "count": 0, "seen": 0, "more": null }));
     };
     let (mut jobs, mut count) = (Vec::new(), 0);

@@ -8,7 +8,7 @@ use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{get, Job, IN_LIST};
 use dq_watch::read::reply;
 
-use super::{about, refusal};
+use super::asked::{about, refusal};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;

@@ -9,7 +9,7 @@ use redis::{cmd, Cmd, ConnectionInfo, RedisResult, Value};
 use tokio::time::{sleep, timeout};
 
 use super::Queue;
-use crate::call::Job;
+use crate::hand::Job;
 use crate::link::{Trouble, Wire, PATIENCE};
 use crate::places::Places;
 

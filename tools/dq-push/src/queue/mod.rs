@@ -13,9 +13,9 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::time::{sleep, timeout, Instant};
 
 use crate::answer::Verdict;
-use crate::call::{Called, Caller, Job};
+use crate::call::{Called, Caller};
 use crate::config::QueueConfig;
-use crate::hand::Hand;
+use crate::hand::{Hand, Job};
 use crate::link::{pause, Source, Trouble, Wire};
 use crate::metrics::{Metrics, Running};
 use crate::places::{Host, Places};

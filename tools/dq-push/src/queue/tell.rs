@@ -10,8 +10,7 @@ use tokio::time::{sleep, sleep_until, Instant};
 
 use super::Queue;
 use crate::answer::Verdict;
-use crate::call::Job;
-use crate::hand::{End, Outcome};
+use crate::hand::{End, Job, Outcome};
 use crate::link::{pause, Trouble, Wire};
 
 /// Outcomes wait so long, or until there are so many, for a fetch that takes them along.

@@ -5,12 +5,12 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::prompt::{Kind, Prompt};
 use super::view::{QueueView, View};
 use super::{App, Out};
-use crate::model::column::{Column, Tone, ALL};
-use crate::model::stats::{Jobs, STATES};
-use crate::model::QueueKey;
-use crate::read::acts::Act;
-use crate::read::detail::State;
-use crate::read::Request;
+use dq_watch::model::column::{Column, Tone, ALL};
+use dq_watch::model::stats::{Jobs, STATES};
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::Act;
+use dq_watch::read::detail::State;
+use dq_watch::read::Request;
 
 impl App {
     pub fn key(&mut self, key: KeyEvent) {

@@ -11,14 +11,14 @@ pub mod view;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::fleet::Out;
-use crate::model::board::Order;
-use crate::model::column::{Now, Tone};
-use crate::model::row::Row;
-use crate::model::QueueKey;
-use crate::read::acts::Act;
-use crate::read::{Request, Watch};
-use crate::servers::Servers;
+use dq_watch::fleet::Out;
+use dq_watch::model::board::Order;
+use dq_watch::model::column::{Now, Tone};
+use dq_watch::model::row::Row;
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::Act;
+use dq_watch::read::{Request, Watch};
+use dq_watch::servers::Servers;
 use prompt::Prompt;
 use view::{QueueView, View};
 

@@ -1,9 +1,9 @@
 //! Prompts: confirmation before anything is changed, and typed input.
 
-use crate::model::QueueKey;
-use crate::read::acts::{Act, OnJob};
-use crate::read::detail::State;
-use crate::text::{escape, units};
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::{Act, OnJob};
+use dq_watch::read::detail::State;
+use dq_watch::text::{escape, units};
 
 pub struct Prompt {
     pub title: &'static str,

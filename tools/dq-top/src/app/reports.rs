@@ -1,12 +1,12 @@
 //! How the monitor handles a node's report.
 
 use super::App;
-use crate::fleet::Out;
-use crate::model::column::Tone;
-use crate::model::QueueKey;
-use crate::read::acts::Act;
-use crate::read::{News, Report, Request};
-use crate::text::escape;
+use dq_watch::fleet::Out;
+use dq_watch::model::column::Tone;
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::Act;
+use dq_watch::read::{News, Report, Request};
+use dq_watch::text::escape;
 
 impl App {
     pub fn hear(&mut self, report: Report) {

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{App, Out};
-use crate::model::board::Order;
-use crate::model::overall::ServerInfo;
-use crate::model::stats::{Jobs, Stats};
-use crate::model::QueueKey;
-use crate::read::acts::Act;
-use crate::read::cluster::Topology;
-use crate::read::detail::{Cut, Detail, Found, Page, Part, PeekedJob, State};
-use crate::read::{Heard, News, Report, Request};
+use dq_watch::model::board::Order;
+use dq_watch::model::overall::ServerInfo;
+use dq_watch::model::stats::{Jobs, Stats};
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::Act;
+use dq_watch::read::cluster::Topology;
+use dq_watch::read::detail::{Cut, Detail, Found, Page, Part, PeekedJob, State};
+use dq_watch::read::{Heard, News, Report, Request};
 
 const NODE: &str = "127.0.0.1:7000";
 

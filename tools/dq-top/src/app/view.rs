@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::model::QueueKey;
-use crate::read::detail::{
+use dq_watch::model::QueueKey;
+use dq_watch::read::detail::{
     Cut, Detail, Found, Job, Page, Part, PeekedJob, Settings, State, STATES,
 };
-use crate::text::escape;
+use dq_watch::text::escape;
 
 pub enum View {
     Table,

@@ -6,14 +6,13 @@ use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 use unicode_width::UnicodeWidthStr;
 
-use super::theme::Theme;
-use super::{labelled, unless_zero};
+use super::theme::{labelled, unless_zero, Theme};
 use crate::app::App;
-use crate::model::column::{late, Tone};
-use crate::model::lateness::Late;
-use crate::model::overall::Overall;
-use crate::model::stats::{ACKED, ADDED, DELIVERED, DIED, NACKED, STATES, TIMED_OUT};
-use crate::text::{escape, units};
+use dq_watch::model::column::{late, Tone};
+use dq_watch::model::lateness::Late;
+use dq_watch::model::overall::Overall;
+use dq_watch::model::stats::{ACKED, ADDED, DELIVERED, DIED, NACKED, STATES, TIMED_OUT};
+use dq_watch::text::{escape, units};
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let overall = app.servers.overall();

@@ -5,13 +5,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 
-use super::labelled;
-use super::theme::Theme;
+use super::theme::{labelled, Theme};
 use crate::app::view::{JobView, QueueView};
 use crate::app::App;
-use crate::model::column::Tone;
-use crate::read::detail::{first_few, After, Cut, Ended, Job, Rule, Step};
-use crate::text::{escape, units};
+use dq_watch::model::column::Tone;
+use dq_watch::read::detail::{first_few, After, Cut, Ended, Job, Rule, Step};
+use dq_watch::text::{escape, units};
 
 pub fn draw(
     frame: &mut Frame,

@@ -8,9 +8,9 @@ use ratatui::Frame;
 use super::theme::Theme;
 use crate::app::view::QueueView;
 use crate::app::App;
-use crate::model::column::Tone;
-use crate::read::detail::{PeekedJob, State};
-use crate::text::{escape, units};
+use dq_watch::model::column::Tone;
+use dq_watch::read::detail::{PeekedJob, State};
+use dq_watch::text::{escape, units};
 
 const AT: usize = 12;
 const ATTEMPTS: usize = 5;

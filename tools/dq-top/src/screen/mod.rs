@@ -21,8 +21,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::app::view::View;
 use crate::app::App;
-use crate::model::column::Tone;
-use crate::text::escape;
+use dq_watch::model::column::Tone;
+use dq_watch::text::escape;
 use theme::Theme;
 
 /// On a smaller screen there is no room for anything useful.
@@ -186,20 +186,4 @@ fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
         spans.push(Span::styled(format!(" {what}{gap}"), theme.label()));
     }
     frame.render_widget(Paragraph::new(Line::from(spans)), area);
-}
-
-/// A label and its value.
-fn labelled<'a>(theme: Theme, label: &str, value: String, tone: Tone) -> [Span<'a>; 2] {
-    [
-        Span::styled(format!("{label} "), theme.label()),
-        Span::styled(value, theme.tone(tone)),
-    ]
-}
-
-/// Quiet if the number is zero.
-fn unless_zero(number: u64, tone: Tone) -> Tone {
-    match number {
-        0 => Tone::Quiet,
-        _ => tone,
-    }
 }

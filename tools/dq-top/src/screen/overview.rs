@@ -8,12 +8,12 @@ use ratatui::Frame;
 use super::theme::Theme;
 use crate::app::view::QueueView;
 use crate::app::App;
-use crate::model::column::{late, oldest, Tone};
-use crate::model::lateness::Histogram;
-use crate::model::row::Row;
-use crate::model::stats::{Stats, TOTALS};
-use crate::read::detail::Settings;
-use crate::text::{escape, units};
+use dq_watch::model::column::{late, oldest, Tone};
+use dq_watch::model::lateness::Histogram;
+use dq_watch::model::row::Row;
+use dq_watch::model::stats::{Stats, TOTALS};
+use dq_watch::read::detail::Settings;
+use dq_watch::text::{escape, units};
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
     let row = app.servers.board.row(&view.key);
@@ -219,8 +219,8 @@ fn draw_lateness(frame: &mut Frame, area: Rect, stats: &Stats, theme: Theme) {
             let eighths = (count as f64 / largest as f64 * (height * 8) as f64).ceil() as usize;
             let bar = units::bar(eighths.saturating_sub(level * 8));
             let (_, tone) = late(Some(bound.map_or(
-                crate::model::lateness::Late::Over(0),
-                crate::model::lateness::Late::AtMost,
+                dq_watch::model::lateness::Late::Over(0),
+                dq_watch::model::lateness::Late::AtMost,
             )));
             let text: String = std::iter::repeat_n(bar, (per_bucket - 1).max(1)).collect();
             spans.push(Span::styled(

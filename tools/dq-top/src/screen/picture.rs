@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::tests::{drawn, hear, lines, NODE, NOW_MS};
 use crate::app::App;
-use crate::model::board::Order;
-use crate::model::overall::ServerInfo;
-use crate::model::stats::{Jobs, Stats};
-use crate::model::QueueKey;
-use crate::read::{Heard, News};
+use dq_watch::model::board::Order;
+use dq_watch::model::overall::ServerInfo;
+use dq_watch::model::stats::{Jobs, Stats};
+use dq_watch::model::QueueKey;
+use dq_watch::read::{Heard, News};
 
 /// Queues of a shop, with a reading each second, an hour in the future, so that no time passes for them meanwhile.
 fn shop() -> App {

@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthStr;
 use super::theme::Theme;
 use crate::app::prompt::{Kind, Prompt};
 use crate::app::App;
-use crate::model::column::Tone;
-use crate::text::escape;
+use dq_watch::model::column::Tone;
+use dq_watch::text::escape;
 
 pub fn prompt(frame: &mut Frame, screen: Rect, prompt: &Prompt, theme: Theme) {
     let mut lines: Vec<Line> = prompt

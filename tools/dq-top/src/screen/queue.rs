@@ -10,9 +10,9 @@ use super::theme::Theme;
 use super::{job, jobs, overview};
 use crate::app::view::QueueView;
 use crate::app::App;
-use crate::model::column::Tone;
-use crate::model::stats::STATES;
-use crate::text::{escape, units};
+use dq_watch::model::column::Tone;
+use dq_watch::model::stats::STATES;
+use dq_watch::text::{escape, units};
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
     let top = Rect { height: 2, ..area };

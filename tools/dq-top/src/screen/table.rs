@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthStr;
 use super::theme::Theme;
 use super::trouble;
 use crate::app::App;
-use crate::model::column::{Column, Now, Tone, ALL};
-use crate::model::row::Row;
-use crate::text::{escape, units};
+use dq_watch::model::column::{Column, Now, Tone, ALL};
+use dq_watch::model::row::Row;
+use dq_watch::text::{escape, units};
 
 /// A name gets at most this width, as long as the trend can use the rest.
 const WIDEST_NAME: usize = 48;
@@ -53,7 +53,7 @@ pub fn draw_why_empty(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
 }
 
 fn why_empty(app: &App) -> &'static str {
-    let read = |node: &&crate::servers::NodeState| node.figures.is_some() && node.down.is_none();
+    let read = |node: &&dq_watch::servers::NodeState| node.figures.is_some() && node.down.is_none();
     match app.servers.nodes.values().filter(read).count() {
         0 => "No figures yet.",
         _ if !app.servers.board.is_empty() => "No queue fits the filter (Esc shows all).",

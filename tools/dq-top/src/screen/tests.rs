@@ -11,14 +11,14 @@ use ratatui::Terminal;
 use super::draw;
 use super::theme::Theme;
 use crate::app::App;
-use crate::model::board::Order;
-use crate::model::overall::ServerInfo;
-use crate::model::stats::Stats;
-use crate::model::QueueKey;
-use crate::read::detail::{
+use dq_watch::model::board::Order;
+use dq_watch::model::overall::ServerInfo;
+use dq_watch::model::stats::Stats;
+use dq_watch::model::QueueKey;
+use dq_watch::read::detail::{
     After, Cut, Ended, Found, Job, Part, PeekedJob, Rule, Settings, State, Step, When,
 };
-use crate::read::{Heard, News, Report};
+use dq_watch::read::{Heard, News, Report};
 
 pub const NODE: &str = "127.0.0.1:6379";
 const EVIL: &[u8] = b"evil\x1b[2J\0\xff\xe2\x80\xae\xc2\x9b \xf0\x9f\x98\x80 name";

@@ -2,9 +2,10 @@
 
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Span;
 use ratatui::Frame;
 
-use crate::model::column::Tone;
+use dq_watch::model::column::Tone;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
@@ -78,5 +79,21 @@ impl Theme {
 
     pub fn key(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
+    }
+}
+
+/// A label and its value.
+pub fn labelled<'a>(theme: Theme, label: &str, value: String, tone: Tone) -> [Span<'a>; 2] {
+    [
+        Span::styled(format!("{label} "), theme.label()),
+        Span::styled(value, theme.tone(tone)),
+    ]
+}
+
+/// Quiet if the number is zero.
+pub fn unless_zero(number: u64, tone: Tone) -> Tone {
+    match number {
+        0 => Tone::Quiet,
+        _ => tone,
     }
 }

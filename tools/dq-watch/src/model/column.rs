@@ -209,6 +209,20 @@ impl Column {
     }
 }
 
+impl Row {
+    /// How much the queue needs a look: 2 where a figure is bad, 1 where one is a warning.
+    pub fn trouble(&self, now: Now) -> u8 {
+        let cells = ALL
+            .into_iter()
+            .map(|column| match column.cell(self, now).1 {
+                Tone::Bad => 2,
+                Tone::Warn => 1,
+                _ => 0,
+            });
+        cells.max().unwrap_or(0).max(self.refusal.is_some().into())
+    }
+}
+
 fn of(row: &Row, value: impl Fn(&Stats) -> Option<u64>) -> Option<u64> {
     row.stats.as_ref().and_then(value)
 }

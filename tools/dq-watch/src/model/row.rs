@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::column::{Now, Tone, ALL};
 use super::lateness::{Histogram, Late};
 use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, NACKED, RESERVED, TIMED_OUT};
 use super::QueueKey;
@@ -170,18 +169,6 @@ impl Row {
 
     pub fn jobs(&self, state: usize) -> u64 {
         self.stats.as_ref().map_or(0, |stats| stats.jobs[state])
-    }
-
-    /// How much the queue needs a look: 2 where a figure is bad, 1 where one is a warning.
-    pub fn trouble(&self, now: Now) -> u8 {
-        let cells = ALL
-            .into_iter()
-            .map(|column| match column.cell(self, now).1 {
-                Tone::Bad => 2,
-                Tone::Warn => 1,
-                _ => 0,
-            });
-        cells.max().unwrap_or(0).max(self.refusal.is_some().into())
     }
 
     pub fn is_paused(&self) -> bool {

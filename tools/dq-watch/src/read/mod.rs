@@ -8,6 +8,7 @@ pub mod detail;
 pub mod known;
 pub mod link;
 pub mod node;
+pub mod records;
 pub mod reply;
 pub mod target;
 

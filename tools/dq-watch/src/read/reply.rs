@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::detail::{
+use super::records::{
     After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
 };
 use crate::model::stats::{Jobs, Stats, STATES, TOTALS};
