@@ -68,47 +68,6 @@ func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error
 	return found, err
 }
 
-// BPop waits for ready jobs for up to timeout (0: without limit), and no longer than ctx lasts. It does not work with a
-// sharded queue in a cluster.
-func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOptions) ([]Reserved, error) {
-	o := or(options, &PopOptions{})
-	if err := (words{wait("timeout", timeout)}).mistake(); err != nil {
-		return nil, err
-	}
-	isCut := false
-	if deadline, ok := ctx.Deadline(); ok { // so the server ends the wait, and delivers no job too late
-		if left := max(time.Until(deadline), time.Millisecond); timeout == 0 || left < timeout {
-			timeout, isCut = left, true
-		}
-	}
-	call := words{"DQ.BPOP"}.ids(q.keys).add(strconv.FormatFloat(timeout.Seconds(), 'f', -1, 64))
-	call = call.add("COUNT", max(1, o.Count)).add(o.words()...)
-	if err := call.mistake(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	patience := timeout + slack
-	if timeout == 0 {
-		patience = forever
-	}
-	p := &popping{queue: q, line: q.spare.take(q, patience), ended: make(chan struct{})}
-	found, err := within(ctx, func() ([]Reserved, error) {
-		defer close(p.ended)
-		return p.pop(call)
-	})
-	if err != nil && ctx.Err() != nil {
-		go p.withdraw(context.WithoutCancel(ctx))
-		return nil, err
-	}
-	q.spare.put(p.line, err)
-	if isCut && err == nil && len(found) == 0 {
-		err = context.DeadlineExceeded
-	}
-	return found, err
-}
-
 // Unblock ends the waits of connections (BPop, BTouch, [Wait]) by the numbers that the server of the queue's first shard
 // gave them (CLIENT ID), and returns how many it ended. Only waits of this client's own user are ended, with no job.
 func (q *Queue) Unblock(ctx context.Context, clients ...int64) (int, error) {

@@ -129,6 +129,12 @@ fn of_java(files: &Files) -> Arrows {
             let classes = ends.map(|class| format!("{sources}{class}.java"));
             arrows.extend(classes.map(|class| (file.clone(), class)));
         }
+        // A sealed class only lists its parts there, as Rust's `mod` does.
+        let mut parts = code.split(" permits ");
+        let first = parts.next().unwrap_or_default().to_owned();
+        let code = parts
+            .filter_map(|part| part.split_once('{'))
+            .fold(first, |code, it| code + it.1);
         let words = words(&code);
         let declares = |kind: &str| ["class", "interface", "enum", "record"].contains(&kind);
         let pairs = words.windows(2).filter(|pair| declares(pair[0]));

@@ -12,37 +12,12 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	dq "github.com/redis-dq/redis-dq/clients/go"
 )
-
-type fields = map[string]any
-
-var (
-	writing sync.Mutex
-	runs    = map[string]int{}
-)
-
-func emit(event string, more fields) {
-	out := fields{"event": event}
-	for name, value := range more {
-		out[name] = value
-	}
-	line, err := json.Marshal(out)
-	if err != nil {
-		panic(err)
-	}
-	writing.Lock()
-	defer writing.Unlock()
-	_, _ = os.Stdout.Write(append(line, '\n'))
-}
-
-// --- Orders
 
 type handlerOrder struct {
 	Kind      string     `json:"kind"`
@@ -95,8 +70,6 @@ type order struct {
 	Data        json.RawMessage
 	Kind        string
 }
-
-func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 func handlers(given []handlerOrder) []dq.Handler {
 	if len(given) == 0 {

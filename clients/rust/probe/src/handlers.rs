@@ -1,12 +1,13 @@
 //! What the handlers of the probe do: what their jobs say.
 
-use crate::{emit, hostile, ms};
+use crate::hostile::{self, Answer};
+use crate::{emit, ms};
 use base64::engine::{general_purpose::STANDARD, Engine};
 use dq_redis::{
     give_up, is, retry_in, snooze, Before, BoxError, Call, Error, Handler, Job, NewJob, Next,
     Returned, WaitFor, Why,
 };
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Deserialize;
 use serde_json::{json, Value};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
@@ -87,22 +88,6 @@ pub async fn around(call: Call, next: Next) -> Result<Returned, BoxError> {
     let ended = next.run(call.clone()).await;
     report(&call, "left");
     ended
-}
-
-/// What a handler returns.
-pub enum Answer {
-    Value(Value),
-    Unencodable,
-}
-
-impl Serialize for Answer {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Answer::Value(value) => value.serialize(to),
-            // A key of JSON is a text.
-            Answer::Unencodable => to.collect_map([([1], 1)]),
-        }
-    }
 }
 
 #[derive(Deserialize, Default)]

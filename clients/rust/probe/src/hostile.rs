@@ -1,11 +1,27 @@
 //! What the suite calls hostile: the worst that a handler or a hook can do. None of it is a success.
 
-use crate::handlers::Answer;
 use dq_redis::{give_up, retry_in, snooze, BoxError, Hooks, Job};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
+
+/// What a handler returns.
+pub enum Answer {
+    Value(Value),
+    Unencodable,
+}
+
+impl Serialize for Answer {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Answer::Value(value) => value.serialize(to),
+            // A key of JSON is a text.
+            Answer::Unencodable => to.collect_map([([1], 1)]),
+        }
+    }
+}
 
 /// Panics when it is dropped.
 pub struct Sour;

@@ -3,15 +3,16 @@ package io.github.redisdq.testing;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Optional;
+import java.util.function.Function;
 
 /**
  * The server's clock. It stands still, begins at the real time, and never goes back. When a method returns, everything
  * that became due on the way has happened.
  */
 public final class Clock {
-    private final DqServer server;
+    private final Function<String[], Object> server;
 
-    Clock(DqServer server) {
+    Clock(Function<String[], Object> server) {
         this.server = server;
     }
 
@@ -36,6 +37,6 @@ public final class Clock {
         String[] all = new String[words.length + 1];
         all[0] = "DQ.CLOCK";
         System.arraycopy(words, 0, all, 1, words.length);
-        return Optional.ofNullable((Long) server.ask(all)).map(Instant::ofEpochMilli);
+        return Optional.ofNullable((Long) server.apply(all)).map(Instant::ofEpochMilli);
     }
 }

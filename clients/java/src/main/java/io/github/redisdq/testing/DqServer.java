@@ -122,7 +122,7 @@ public final class DqServer implements AutoCloseable {
     }
 
     public Clock clock() {
-        return new Clock(this);
+        return new Clock(this::ask);
     }
 
     /** Removes all data. */

@@ -16,11 +16,11 @@ final class AfterCommit implements TransactionSynchronization {
 
     private record Action(String otherwise, Runnable run) {}
 
-    private final DqTemplate template;
+    private final Object template;
     private final List<Action> actions = new ArrayList<>();
     private final Map<Object, Integer> savepoints = new HashMap<>();
 
-    private AfterCommit(DqTemplate template) {
+    private AfterCommit(Object template) {
         this.template = template;
     }
 
@@ -28,7 +28,7 @@ final class AfterCommit implements TransactionSynchronization {
      * Adds an action. False: there is no transaction. {@code otherwise}: what is wrong if the action cannot be sent
      * then.
      */
-    static boolean later(DqTemplate template, String otherwise, Runnable action) {
+    static boolean later(Object template, String otherwise, Runnable action) {
         boolean isInside = TransactionSynchronizationManager.isSynchronizationActive()
                 && TransactionSynchronizationManager.isActualTransactionActive();
         if (isInside) {
@@ -37,7 +37,7 @@ final class AfterCommit implements TransactionSynchronization {
         return isInside;
     }
 
-    private static AfterCommit of(DqTemplate template) {
+    private static AfterCommit of(Object template) {
         for (TransactionSynchronization each : TransactionSynchronizationManager.getSynchronizations()) {
             if (each instanceof AfterCommit there && there.template == template) {
                 return there;
