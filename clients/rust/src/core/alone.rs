@@ -2,7 +2,8 @@
 //! nothing else in hand, so that it takes no other job along.
 
 use super::link::Asked;
-use super::state::{Core, Shape};
+use super::settings::Shape;
+use super::state::Core;
 use super::{Action, Delivered, Line, Said, Serial};
 use crate::values::{self, server_error};
 use redis::{cmd, Cmd, Value};

@@ -1,17 +1,16 @@
 //! How jobs are fetched and handed to handlers.
 
+use super::held::{Held, Progress};
 use super::link::Asked;
 use super::outcome::Outcome;
-use super::state::{Core, Held, Owner, Progress};
+use super::state::{Core, SLACK};
 use super::turns::TURN;
-use super::{Action, Delivered, JobKey, Line, Name, Said, Serial};
+use super::{Action, Delivered, JobKey, Line, Name, Owner, Said, Serial};
 use crate::values::{self, server_error};
 use redis::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How much longer than its wait a fetch may take, on a slow network.
-pub(super) const SLACK: Duration = Duration::from_secs(5);
 const NO_WAIT: Duration = Duration::from_millis(1);
 /// The most jobs of one fetch.
 const AT_ONCE: usize = 100_000;

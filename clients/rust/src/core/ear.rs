@@ -1,9 +1,9 @@
 //! The ears of a link: for each key, a `DQ.BTOUCH` on a connection of its own, which notices lost jobs at once. It
 //! covers jobs that have been in hand for a while, so short jobs cost nothing.
 
-use super::link::{Asked, State};
+use super::link::Asked;
 use super::outcome::ids;
-use super::state::Core;
+use super::state::{Core, SLACK};
 use super::{Action, Line, Name, Said, Serial};
 use crate::values::{seconds, server_error};
 use redis::{cmd, Value};
@@ -11,34 +11,6 @@ use std::time::{Duration, Instant};
 
 /// The age from which an ear covers a job.
 pub(super) const OLD: Duration = Duration::from_millis(20);
-const MOST: usize = 8;
-
-#[derive(Debug, Default)]
-pub(super) struct Ear {
-    pub state: State,
-    /// The server does not have the command, or forbids it: only heartbeats remain.
-    is_deaf: bool,
-    /// When to end the running `DQ.BTOUCH`, which lacks jobs.
-    pub unblocks_at: Option<Instant>,
-    last: Option<Instant>,
-}
-
-impl Ear {
-    /// A link of many keys has no ears: only heartbeats.
-    pub fn of(keys: usize) -> Vec<Ear> {
-        let count = if keys > MOST { 0 } else { keys };
-        (0..count).map(|_| Ear::default()).collect()
-    }
-
-    pub fn takes_unblock(&mut self, now: Instant) -> bool {
-        let is_due = self.unblocks_at.is_some_and(|at| at <= now);
-        if is_due {
-            (self.unblocks_at, self.last) = (None, Some(now));
-        }
-        is_due
-    }
-}
-
 impl Core {
     pub(super) fn listen(&mut self, link: usize, now: Instant) {
         if self.settings.is_drained || self.links[link].schedule.ear.is_none_or(|at| now < at) {
@@ -107,7 +79,7 @@ impl Core {
             },
             ear.state.turn,
         );
-        let within = wait + super::crew::SLACK;
+        let within = wait + SLACK;
         self.actions.push_back(Action::Send {
             line,
             turn,

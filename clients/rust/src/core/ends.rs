@@ -1,7 +1,8 @@
 //! How attempts end.
 
 use super::outcome::Outcome;
-use super::state::{Core, Shape};
+use super::settings::Shape;
+use super::state::Core;
 use super::{End, Serial, Suspension, Why};
 use std::time::Instant;
 

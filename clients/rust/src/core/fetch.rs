@@ -1,11 +1,13 @@
 //! The fetch commands of one connection, and the lengths of the leases that they give.
 
-use super::leases::SERVER_TTR;
-use super::state::{Rng, Shape};
+use super::settings::Shape;
 use crate::values::{ms, seconds};
 use redis::{cmd, Cmd};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The server's default TTR. A job that has it counts as one that was given none.
+pub(crate) const SERVER_TTR: Duration = Duration::from_secs(60);
 
 /// A key of a queue, with its weight.
 #[derive(Clone, Debug)]
@@ -95,5 +97,20 @@ impl Fetches {
             order = drawn.into_iter().map(|(_, member)| member).collect();
         }
         order
+    }
+}
+
+/// Splitmix64.
+#[derive(Debug)]
+pub(crate) struct Rng(pub u64);
+
+impl Rng {
+    /// From 0 to 1.
+    pub fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }

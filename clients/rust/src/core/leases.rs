@@ -1,53 +1,11 @@
 //! Leases: when they are renewed, and when they expire by this program's own clock.
 
-use super::link::Asked;
+use super::link::{Asked, SHORTEST_BEAT};
 use super::state::Core;
 use super::{Action, Line, Serial, Why};
 use crate::values::server_error;
 use redis::Value;
 use std::time::{Duration, Instant};
-
-/// The server's default TTR. A job that has it counts as one that was given none.
-pub(crate) const SERVER_TTR: Duration = Duration::from_secs(60);
-const SHORTEST_BEAT: Duration = Duration::from_millis(5);
-const LONGEST_ANSWER: Duration = Duration::from_secs(5);
-const SHORTEST_ANSWER: Duration = Duration::from_millis(200);
-
-/// When a link's leases are looked after.
-#[derive(Debug, Default)]
-pub(super) struct Schedule {
-    /// The shortest lease in hand at the last heartbeat, and since.
-    pub shortest: Option<Duration>,
-    /// The next heartbeat; `None`: nothing is in hand.
-    pub beat: Option<Instant>,
-    /// A heartbeat was asked for at once.
-    pub is_asked: bool,
-    /// No lease expires before this.
-    pub ends: Option<Instant>,
-    /// When the ears are to be checked.
-    pub ear: Option<Instant>,
-    /// When progress is to be sent.
-    pub progress: Option<Instant>,
-}
-
-impl Schedule {
-    /// How long to wait for the reply to a command.
-    pub fn patience(&self) -> Duration {
-        self.shortest.map_or(LONGEST_ANSWER, |shortest| {
-            (shortest / 3).clamp(SHORTEST_ANSWER, LONGEST_ANSWER)
-        })
-    }
-
-    pub fn interval(&self) -> Duration {
-        (self.shortest.unwrap_or(SERVER_TTR) / 3).max(SHORTEST_BEAT)
-    }
-
-    /// How often this program checks that it was not stopped, while a fetch waits.
-    pub fn pulse(&self, usual: Duration) -> Duration {
-        (usual.min(self.shortest.unwrap_or(usual)) / 6)
-            .clamp(Duration::from_millis(50), Duration::from_secs(1))
-    }
-}
 
 fn earliest(one: Option<Instant>, other: Instant) -> Option<Instant> {
     Some(one.map_or(other, |one| one.min(other)))

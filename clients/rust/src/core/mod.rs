@@ -7,11 +7,15 @@ mod crew;
 mod delivery;
 mod ear;
 mod ends;
+mod events;
 mod fatalities;
 mod fetch;
+mod held;
 mod leases;
 mod link;
 mod outcome;
+mod replies;
+mod settings;
 mod state;
 mod stop;
 #[cfg(test)]
@@ -21,149 +25,11 @@ mod turns;
 
 pub(crate) use alone::limit;
 pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
-pub(crate) use fetch::Member;
-pub(crate) use leases::SERVER_TTR;
-pub(crate) use state::{BySerial, Core, Owner, Running, Settings, Shape};
-
-use crate::error::Error;
-use redis::{Cmd, Value};
-use std::sync::Arc;
-use std::time::Duration;
-
-/// Counts the connections that a line has had, so that late events of an old connection are ignored.
-pub(crate) type Turn = u64;
-
-/// Names a delivery within its worker.
-pub(crate) type Serial = u64;
-
-/// A connection of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Name {
-    /// Waits in `DQ.BPOP`.
-    Waiting,
-    /// Sends acknowledgements that no fetch takes along, heartbeats and `DQ.UNBLOCK`.
-    Control,
-    /// Waits in `DQ.BTOUCH`, to notice lost jobs of one key.
-    Ear(usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Line {
-    pub link: usize,
-    pub name: Name,
-}
-
-/// Why a handler was told to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Why {
-    /// Another worker may have the job: its lease expired, or it was deleted or replaced. What the handler then
-    /// returns does not count.
-    Lost,
-    /// The worker stops, and the handler's time to finish is over. The job is given back.
-    Stopping,
-    /// The handler took longer than its `timeout`. The attempt has failed.
-    Timeout,
-}
-
-/// How an attempt ended, in plain values.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum End {
-    Done(Option<Vec<u8>>),
-    Failed {
-        reason: String,
-        wait: Option<Duration>,
-    },
-    Snoozed {
-        reason: Option<String>,
-        wait: Duration,
-    },
-    GaveUp {
-        reason: String,
-    },
-    /// As if the job had not been delivered.
-    GivenBack,
-    /// `Core::suspend` has decided how the job goes on.
-    Suspended,
-}
-
-/// The commands by which a handler ends its attempt, uncounted. They are sent as one command. And the jobs that it waits
-/// for, if it adds none.
-#[derive(Debug)]
-pub(crate) struct Suspension(pub Vec<Cmd>, pub Vec<Vec<u8>>);
-
-/// What may have been sent on a connection that ended.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Sent {
-    Nothing,
-    /// This end closed it: a reply was an error, or did not come in time.
-    Closed,
-    Cut,
-}
-
-pub(crate) enum Event {
-    /// The next replies on a connection, and its turn.
-    Replies(Line, Turn, Vec<Value>),
-    /// A connection is up; with the server's number of it, unless `CLIENT ID` is forbidden, and the server's address.
-    Opened(Line, Turn, Option<u64>, Arc<str>),
-    /// A connection ended. With the error's text.
-    Broken(Line, Turn, String, Sent),
-    /// A handler ended.
-    Ended(Vec<(Serial, End)>),
-    Suspended(Serial, Suspension),
-    Progress(Serial, String),
-    /// The server no longer has this delivery, as one of the job's own commands or another worker of the process
-    /// found out.
-    Gone(Serial),
-    Stop,
-}
-
-#[derive(Debug)]
-pub(crate) enum Action {
-    Send {
-        line: Line,
-        turn: Turn,
-        /// Commands that are answered at once.
-        commands: Vec<Cmd>,
-        /// A command that waits at the server.
-        last: Option<Cmd>,
-        within: Duration,
-    },
-    Close(Line),
-    Start {
-        handler: usize,
-        /// Each with its link.
-        jobs: Vec<(Serial, usize, Arc<Delivered>)>,
-    },
-    Tell(Serial, Why),
-    /// A job was lost: for the hooks and the log.
-    Lost(Serial, Arc<Delivered>),
-    /// A delivery of another worker of this process was lost.
-    LoseOther(Owner),
-    Say(Said),
-    /// The worker has ended.
-    Finish(Result<(), Error>),
-}
-
-/// What to log.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Said {
-    Trouble(String),
-    Refused {
-        job: Arc<Delivered>,
-        error: String,
-        is_wait: bool,
-    },
-    UnknownKind(Arc<Delivered>),
-    RunsHere(Arc<Delivered>),
-    UsedUp(Arc<Delivered>),
-    Deaf(String),
-    NoUnblock(String),
-    NoReasons(String),
-    Stopping {
-        jobs: usize,
-    },
-    Stopped {
-        gave_back: usize,
-    },
-}
+pub use events::Why;
+pub(crate) use events::{
+    Action, End, Event, Line, Name, Owner, Said, Sent, Serial, Suspension, Turn,
+};
+pub(crate) use fetch::{Member, SERVER_TTR};
+pub(crate) use held::{BySerial, Running};
+pub(crate) use settings::{Settings, Shape};
+pub(crate) use state::Core;

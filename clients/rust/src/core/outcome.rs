@@ -1,8 +1,8 @@
 //! Which command ends an attempt, and what its reply means.
 
 use super::delivery::Delivered;
-use super::state::Shape;
-use super::trouble::{is_for_good, is_unheld, some_of};
+use super::settings::Shape;
+use super::trouble::{exponential, is_for_good, is_unheld, some_of};
 use super::{End, Serial, Suspension};
 use crate::guard::{clean, LONGEST_REASON};
 use crate::values::ms;
@@ -348,17 +348,6 @@ impl Shape {
             steps => steps[steps.len().min(attempt.max(1) as usize) - 1],
         }
     }
-}
-
-/// Doubles with each attempt. The jitter only adds, so nothing comes too early.
-pub(crate) fn exponential(
-    attempt: u32,
-    first: Duration,
-    longest: Duration,
-    jitter: f64,
-) -> Duration {
-    let grown = first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(62) as i32);
-    Duration::from_secs_f64(grown.min(longest.as_secs_f64()) * (1.0 + jitter / 4.0))
 }
 
 // --- Many deliveries in one command

@@ -2,31 +2,13 @@
 //! given back.
 
 use super::link::Link;
-use super::state::Core;
+use super::state::{Core, Phase};
 use super::{Action, Said, Why};
 use crate::error::Error;
 use std::time::{Duration, Instant};
 
 /// After the drain: half of it for handlers that were told to end, half for the server.
 const TELLING: Duration = Duration::from_secs(1);
-
-#[derive(Debug)]
-pub(crate) enum Phase {
-    Working,
-    Draining {
-        until: Instant,
-    },
-    Telling {
-        until: Instant,
-        last: Instant,
-    },
-    /// Until `last`, if the server answers late how jobs ended: it may be paused.
-    Finishing {
-        by: Instant,
-        last: Instant,
-    },
-    Finished,
-}
 
 impl Core {
     pub(super) fn stop(&mut self, now: Instant) {

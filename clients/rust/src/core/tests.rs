@@ -2,8 +2,9 @@
 
 use super::outcome::Outcome;
 use super::*;
-use redis::Value;
-use std::time::Instant;
+use redis::{Cmd, Value};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const WAITING: Line = Line {
     link: 0,

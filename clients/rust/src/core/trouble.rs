@@ -1,7 +1,6 @@
 //! Whether waiting helps after an error, and for how long to wait.
 
 use super::fatalities::FATALITIES;
-use super::outcome::exponential;
 use crate::error::Error;
 use crate::values::error_text;
 use std::time::Duration;
@@ -14,6 +13,17 @@ pub(crate) fn trouble_wait(times: u32, jitter: f64) -> Duration {
         Duration::from_secs(5),
         jitter,
     )
+}
+
+/// Doubles with each attempt. The jitter only adds, so nothing comes too early.
+pub(crate) fn exponential(
+    attempt: u32,
+    first: Duration,
+    longest: Duration,
+    jitter: f64,
+) -> Duration {
+    let grown = first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(62) as i32);
+    Duration::from_secs_f64(grown.min(longest.as_secs_f64()) * (1.0 + jitter / 4.0))
 }
 
 /// The error, with what to do, if waiting does not fix what the server says.
