@@ -1,11 +1,11 @@
 //! DQ.ADD key id|* payload [NX | XX | REPLACE | NEXT] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
-//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms] [GROUP name] [KEEP ms]
+//! [ATTEMPTS n] [TTL ms] [GROUP name] and each [`Attr`](crate::queue::attr::Attr)
 //! [AFTER n id [id ...] [ONDEAD WAIT | RUN | DIE] | AFTER GROUP name]
 //! [EVERY ms | CRON expression [TZ zone]] [UNTIL unix-ms] [TIMES n] [GRACE ms] [JITTER ms]
 
 use super::after::{on_dead_of, until};
 use super::parse::{
-    at_least, cost, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
+    at_least, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
 };
 use super::syntax::options;
 use super::{change_or_create, open};
@@ -20,7 +20,7 @@ use crate::server::clock::with_mint;
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-options! { ADD: NX XX REPLACE NEXT DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP COST AFTER ONDEAD EVERY CRON TZ UNTIL TIMES GRACE JITTER }
+options! { ADD: NX XX REPLACE NEXT DELAY AT PRIORITY TTR ATTEMPTS TTL GROUP [SAID] AFTER ONDEAD EVERY CRON TZ UNTIL TIMES GRACE JITTER }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
@@ -74,10 +74,8 @@ fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, 
             Word::PRIORITY => add.priority = priority(options.value()?)?,
             Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
-            Word::BACKOFF => said = said.with_backoff(&options.ladder()?),
             Word::GROUP => add.group = Some(options.value()?),
-            Word::KEEP => said = said.with_keep(millis(options.value()?)?),
-            Word::COST => said = said.with_cost(cost(options.value()?)?),
+            Word::Said(attr) => said = options.said(attr, said)?,
             Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
             Word::AFTER => after = Some(options.after()?),
             Word::ONDEAD => on_dead = Some(on_dead_of(options.value()?)?),

@@ -4,6 +4,7 @@ use super::fields::Fields;
 use super::parse::{at_least, prefix, Options};
 use super::syntax::options;
 use super::{cut, look_at, reply_results, reply_steps, reply_token};
+use crate::queue::attr::{Attr, Attrs, Kind};
 use crate::queue::job::{JobView, State};
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::server::api::{Args, Ctx, Refusal};
@@ -39,8 +40,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>, most: usize) {
         fields.bytes_or_null("next", job.next.map(|next| cut(next, most)));
         rule(fields, job);
         fields.bytes_or_null("progress", job.notes.progress());
-        fields.integer_or_null("keep", job.terms.rest.keep_ms());
-        fields.integer("cost", job.terms.rest.cost().into());
+        said(fields, &job.terms.rest);
         let waits = job.state == State::Delayed;
         fields.bytes_or_null("awaits", job.notes.awaits().filter(|_| waits));
         fields.with("steps", |ctx| match job.notes.steps().next() {
@@ -74,6 +74,17 @@ fn terms(fields: &Fields<'_>, job: &JobView<'_>) {
     let reason = job.failure.and_then(|failure| failure.reason);
     fields.bytes_or_null("reason", reason);
     fields.integer_or_null("failed", job.failure.map(|failure| failure.at));
+}
+
+/// What was said of the job when it was added. BACKOFF stands with the terms.
+fn said(fields: &Fields<'_>, all: &Attrs<'_>) {
+    for &attr in Attr::ALL {
+        match attr.kind() {
+            Kind::Number { .. } => fields.integer_or_null(attr.name(), all.number_or_absent(attr)),
+            Kind::Text(_) => fields.bytes_or_null(attr.name(), all.text(attr)),
+            Kind::Ladder => {}
+        }
+    }
 }
 
 fn rule(fields: &Fields<'_>, job: &JobView<'_>) {

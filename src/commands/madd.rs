@@ -1,9 +1,9 @@
 //! DQ.MADD key n id|* payload [id|* payload ...] [NX | XX | REPLACE] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
-//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms] [GROUP name] [KEEP ms]
+//! [ATTEMPTS n] [TTL ms] [GROUP name] and each [`Attr`](crate::queue::attr::Attr)
 
 use super::parse::{
-    at_least, cost, millis, natural_u32, out_of_range, positive, positive_millis, priority,
-    syntax_error, Options,
+    at_least, millis, natural_u32, out_of_range, positive, positive_millis, priority, syntax_error,
+    Options,
 };
 use super::syntax::options;
 use super::{change_or_create, open};
@@ -16,7 +16,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;
 
-options! { MADD: NX XX REPLACE DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP COST }
+options! { MADD: NX XX REPLACE DELAY AT PRIORITY TTR ATTEMPTS TTL GROUP [SAID] }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 5)?;
@@ -69,11 +69,9 @@ fn read<'a>(args: Args<'a>, first: usize, add: &mut Add<'a>) -> Result<(), Refus
             Word::PRIORITY => add.priority = priority(options.value()?)?,
             Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
-            Word::BACKOFF => said = said.with_backoff(&options.ladder()?),
             Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
             Word::GROUP => add.group = Some(options.value()?),
-            Word::KEEP => said = said.with_keep(millis(options.value()?)?),
-            Word::COST => said = said.with_cost(cost(options.value()?)?),
+            Word::Said(attr) => said = options.said(attr, said)?,
         }
     }
     add.said = said;

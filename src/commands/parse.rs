@@ -1,6 +1,7 @@
 //! Reading a command's arguments.
 
-use crate::queue::job::{State, COST_MAX, INSTANT_MAX, LADDER_MAX};
+use crate::queue::attr::{Attr, Attrs, Kind};
+use crate::queue::job::{State, INSTANT_MAX, LADDER_MAX};
 use crate::server::api::command_info::OptionWord;
 use crate::server::api::{shown, Args, Refusal};
 use std::fmt::Display;
@@ -182,13 +183,13 @@ pub fn positive_millis(bytes: &[u8]) -> Result<u64, Refusal> {
     millis(bytes)
 }
 
-/// How much a delivery counts in RATE and GROUPRATE.
-pub fn cost(bytes: &[u8]) -> Result<u32, Refusal> {
-    let cost = natural_u32(bytes)?;
-    if !(1..=COST_MAX).contains(&cost) {
+/// The number of an attribute.
+pub fn number_of(attr: Attr, bytes: &[u8]) -> Result<u64, Refusal> {
+    let number = natural(bytes)?;
+    if !attr.allows(number) {
         return Err(out_of_range());
     }
-    Ok(cost)
+    Ok(number)
 }
 
 pub fn priority(bytes: &[u8]) -> Result<i32, Refusal> {
@@ -296,6 +297,23 @@ impl<'a, W: Words> Options<'a, W> {
     /// The last word, as a message shows it.
     fn name(&self) -> String {
         shown(self.args.get(self.word).unwrap_or_default()).to_ascii_uppercase()
+    }
+
+    /// The value of an attribute, beside those that were given before.
+    pub fn said(&mut self, attr: Attr, before: Attrs<'static>) -> Result<Attrs<'static>, Refusal> {
+        match attr.kind() {
+            Kind::Number { .. } => Ok(before.with_number(attr, number_of(attr, self.value()?)?)),
+            Kind::Ladder => Ok(before.with_backoff(&self.ladder()?)),
+            Kind::Text(most) => {
+                let text = self.value()?;
+                if !(1..=most).contains(&text.len()) {
+                    let name = self.name();
+                    let text = format!("ERR {name} must be 1 to {most} bytes long");
+                    return Err(Refusal(text.into()));
+                }
+                Ok(before.with_text(attr, text))
+            }
+        }
     }
 
     /// `n` and then as many delays, each of 1 ms or more.

@@ -1,10 +1,11 @@
 //! The arguments of all commands, for COMMAND DOCS and for parsing: commands read their options from these tables.
 
+use crate::queue::attr::{Attr, Kind};
 use crate::server::api::command_info::{Arg, OptionWord};
 use std::ffi::CStr;
 
 /// The enum `Word` of a command's options, in the order of its table. A word that the table lacks,
-/// or that no arm of a `match` handles, does not compile.
+/// or that no arm of a `match` handles, does not compile. `[SAID]` stands for each [`Attr`].
 macro_rules! options {
     ($table:ident: $($word:ident)*) => {
         #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,21 +16,106 @@ macro_rules! options {
 
         impl $crate::commands::parse::Words for Word {
             const ALL: &'static [Self] = &[$(Word::$word),*];
-            const KNOWN: &'static [$crate::server::api::command_info::OptionWord] = {
-                const NAMES: &[&str] = &[$(stringify!($word)),*];
-                const KNOWN: [$crate::server::api::command_info::OptionWord; NAMES.len()] =
-                    $crate::server::api::command_info::Arg::options($crate::commands::syntax::$table);
-                assert!($crate::commands::syntax::are(&KNOWN, NAMES), "options in another order");
-                &KNOWN
-            };
+            const KNOWN: &'static [$crate::server::api::command_info::OptionWord] =
+                $crate::commands::syntax::options!(@known $table &[$(stringify!($word)),*]);
 
             fn bit(self) -> u32 {
                 1 << self as u32
             }
         }
     };
+    ($table:ident: $($word:ident)* [SAID] $($behind:ident)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        #[allow(clippy::upper_case_acronyms, reason = "named as they are written")]
+        enum Word {
+            $($word,)*
+            $($behind,)*
+            Said($crate::queue::attr::Attr),
+        }
+
+        impl Word {
+            const BEFORE: &'static [Self] = &[$(Word::$word),*];
+            const BEHIND: &'static [Self] = &[$(Word::$behind),*];
+            const SAID: [Self; $crate::commands::syntax::SAID.len()] = {
+                use $crate::commands::syntax::SAID;
+                let mut all = [Word::Said(SAID[0]); SAID.len()];
+                let mut at = 0;
+                while at < all.len() {
+                    all[at] = Word::Said(SAID[at]);
+                    at += 1;
+                }
+                all
+            };
+            const LEN: usize = Self::BEFORE.len() + Self::SAID.len() + Self::BEHIND.len();
+        }
+
+        impl $crate::commands::parse::Words for Word {
+            const ALL: &'static [Self] = {
+                use $crate::commands::syntax::joined;
+                &joined::<_, { Word::LEN }>([Word::BEFORE, &Word::SAID, Word::BEHIND])
+            };
+            const KNOWN: &'static [$crate::server::api::command_info::OptionWord] =
+                $crate::commands::syntax::options!(@known $table
+                    &$crate::commands::syntax::joined::<_, { Word::LEN }>([
+                        &[$(stringify!($word)),*],
+                        &$crate::commands::syntax::SAID_WORDS,
+                        &[$(stringify!($behind)),*],
+                    ]));
+
+            #[inline(always)]
+            fn bit(self) -> u32 {
+                #[allow(clippy::upper_case_acronyms, reason = "as above")]
+                enum At {
+                    $($word,)*
+                    $($behind,)*
+                    Said,
+                }
+                match self {
+                    $(Word::$word => 1 << At::$word as u32,)*
+                    $(Word::$behind => 1 << At::$behind as u32,)*
+                    Word::Said(attr) => 1 << (At::Said as u32 + attr as u32),
+                }
+            }
+        }
+    };
+    (@known $table:ident $names:expr) => {{
+        const NAMES: &[&str] = $names;
+        const KNOWN: [$crate::server::api::command_info::OptionWord; NAMES.len()] =
+            $crate::server::api::command_info::Arg::options($crate::commands::syntax::$table);
+        assert!($crate::commands::syntax::are(&KNOWN, NAMES), "options in another order");
+        &KNOWN
+    }};
 }
 pub(super) use options;
+
+/// What `[SAID]` stands for.
+pub const SAID: &[Attr] = Attr::ALL;
+
+/// Three lists as one.
+pub const fn joined<T: Copy, const N: usize>(parts: [&[T]; 3]) -> [T; N] {
+    let mut all = [parts[0][0]; N];
+    let (mut to, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut at = 0;
+        while at < parts[part].len() {
+            all[to] = parts[part][at];
+            (to, at) = (to + 1, at + 1);
+        }
+        part += 1;
+    }
+    all
+}
+
+/// The words of all attributes.
+pub const SAID_WORDS: [&str; Attr::ALL.len()] = {
+    let mut all = [""; Attr::ALL.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = Attr::ALL[at].word_text();
+        at += 1;
+    }
+    all
+};
 
 /// Whether the words have these names.
 pub const fn are(words: &[OptionWord], names: &[&str]) -> bool {
@@ -100,8 +186,6 @@ pub const LEASE: Arg = Arg::one_of(
     ],
 )
 .optional();
-/// How much a delivery counts in RATE and GROUPRATE.
-pub const COST: Arg = number(c"cost", c"COST", c"units");
 pub const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
 /// How many bytes are shown of each payload.
 const PREFIX: Arg = number(c"prefix", c"PREFIX", c"bytes");
@@ -208,69 +292,86 @@ pub const RULE: Arg = Arg::block(
 )
 .optional();
 
-pub const ADD: &[Arg] = &[
-    KEY,
-    Arg::one_of(
-        c"id-selector",
-        &[Arg::word(c"auto-id", c"*").in_place(), ID],
-    ),
-    Arg::string(c"payload"),
-    Arg::one_of(
-        c"condition",
-        &[
-            Arg::word(c"nx", c"NX"),
-            Arg::word(c"xx", c"XX"),
-            Arg::word(c"replace", c"REPLACE"),
-            Arg::word(c"next", c"NEXT"),
-        ],
-    )
-    .optional(),
-    Arg::one_of(c"due", &[DELAY, AT]).optional(),
-    PRIORITY,
-    TTR,
-    ATTEMPTS,
-    BACKOFF,
-    number(c"ttl", c"TTL", c"ms"),
-    Arg::string(c"group").after(c"GROUP").optional(),
-    number(c"keep", c"KEEP", c"ms"),
-    COST,
-    AFTER,
-    ONDEAD,
-    RULE,
-];
-pub const MADD: &[Arg] = &[
-    KEY,
-    Arg::integer(c"numjobs"),
-    Arg::block(
-        c"job",
-        &[
-            Arg::one_of(
-                c"id-selector",
-                &[Arg::word(c"auto-id", c"*").in_place(), ID],
-            ),
-            Arg::string(c"payload"),
-        ],
-    )
-    .multiple(),
-    Arg::one_of(
-        c"condition",
-        &[
-            Arg::word(c"nx", c"NX"),
-            Arg::word(c"xx", c"XX"),
-            Arg::word(c"replace", c"REPLACE"),
-        ],
-    )
-    .optional(),
-    Arg::one_of(c"due", &[DELAY, AT]).optional(),
-    PRIORITY,
-    TTR,
-    ATTEMPTS,
-    BACKOFF,
-    number(c"ttl", c"TTL", c"ms"),
-    Arg::string(c"group").after(c"GROUP").optional(),
-    number(c"keep", c"KEEP", c"ms"),
-    COST,
-];
+/// What DQ.ADD and DQ.MADD say of jobs.
+const OF_JOBS: &[Arg] = &joined::<Arg, { 6 + Attr::ALL.len() }>([
+    &[
+        Arg::one_of(c"due", &[DELAY, AT]).optional(),
+        PRIORITY,
+        TTR,
+        ATTEMPTS,
+        number(c"ttl", c"TTL", c"ms"),
+        Arg::string(c"group").after(c"GROUP").optional(),
+    ],
+    &{
+        let mut all = [KEY; Attr::ALL.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = said(Attr::ALL[at]);
+            at += 1;
+        }
+        all
+    },
+    &[],
+]);
+
+const fn said(attr: Attr) -> Arg {
+    match attr.kind() {
+        Kind::Number { unit, .. } => number(attr.field(), attr.word(), unit),
+        Kind::Text(_) => Arg::string(attr.field()).after(attr.word()).optional(),
+        Kind::Ladder => BACKOFF,
+    }
+}
+
+pub const ADD: &[Arg] = &joined::<Arg, { 7 + OF_JOBS.len() }>([
+    &[
+        KEY,
+        Arg::one_of(
+            c"id-selector",
+            &[Arg::word(c"auto-id", c"*").in_place(), ID],
+        ),
+        Arg::string(c"payload"),
+        Arg::one_of(
+            c"condition",
+            &[
+                Arg::word(c"nx", c"NX"),
+                Arg::word(c"xx", c"XX"),
+                Arg::word(c"replace", c"REPLACE"),
+                Arg::word(c"next", c"NEXT"),
+            ],
+        )
+        .optional(),
+    ],
+    OF_JOBS,
+    &[AFTER, ONDEAD, RULE],
+]);
+pub const MADD: &[Arg] = &joined::<Arg, { 4 + OF_JOBS.len() }>([
+    &[
+        KEY,
+        Arg::integer(c"numjobs"),
+        Arg::block(
+            c"job",
+            &[
+                Arg::one_of(
+                    c"id-selector",
+                    &[Arg::word(c"auto-id", c"*").in_place(), ID],
+                ),
+                Arg::string(c"payload"),
+            ],
+        )
+        .multiple(),
+        Arg::one_of(
+            c"condition",
+            &[
+                Arg::word(c"nx", c"NX"),
+                Arg::word(c"xx", c"XX"),
+                Arg::word(c"replace", c"REPLACE"),
+            ],
+        )
+        .optional(),
+    ],
+    OF_JOBS,
+    &[],
+]);
 pub const POP: &[Arg] = &[
     KEY,
     Arg::one_of(c"which", &[COUNT, ID.after(c"ID")]).optional(),
@@ -334,7 +435,7 @@ pub const TOUCH: &[Arg] = &[
         .shown(c"text")
         .after(c"PROGRESS")
         .optional(),
-    COST,
+    said(Attr::Cost),
 ];
 pub const STEP: &[Arg] = &[
     KEY,

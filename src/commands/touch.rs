@@ -2,8 +2,9 @@
 
 use super::change;
 use super::deliveries::Deliveries;
-use super::parse::{cost, positive_millis, syntax_error, Options};
+use super::parse::{number_of, positive_millis, syntax_error, Options};
 use super::syntax::options;
+use crate::queue::attr::Attr;
 use crate::queue::claim::Touch;
 use crate::server::api::{Args, Ctx, Refusal};
 
@@ -18,7 +19,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::TOKEN => deliveries.set_token(options.value()?)?,
             Word::TTR => touch.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::PROGRESS => touch.progress = Some(options.value()?),
-            Word::COST => touch.cost = Some(cost(options.value()?)?),
+            Word::COST => touch.cost = Some(number_of(Attr::Cost, options.value()?)? as u32),
         }
     }
     if touch.progress.is_some() && deliveries.one().is_none() {

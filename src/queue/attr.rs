@@ -14,18 +14,142 @@ use super::error::QueueError;
 use super::instant::INSTANT_MAX;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
+use std::ffi::CStr;
 
 /// What one delivery may count in RATE and GROUPRATE, at most.
 pub const COST_MAX: u32 = 1_000_000;
 /// Delays in a backoff ladder, at most.
 pub const LADDER_MAX: usize = 1024;
 
-/// What a delivery counts in RATE and GROUPRATE; a cost of 1 is not said.
-pub const COST: u32 = 0x07;
-/// How long the job is kept once it is done.
-pub const KEEP: u32 = 0x17;
-/// The delays before the second, third, ... delivery. None at all are said, too: then the queue's do not apply.
-pub const BACKOFF: u32 = 0x27;
+/// Attributes that this version does not know, of one job, and their bytes: a newer one keeps within that.
+const UNKNOWN_MAX: usize = 16;
+const UNKNOWN_BYTES_MAX: usize = 1024;
+
+/// What the low bits of a tag say.
+const LIFE: u32 = 3;
+const IN_DONE: u32 = 1 << 2;
+const CRITICAL: u32 = 1 << 3;
+/// Of a [`LIFE`]: as long as the job, and part of its terms.
+const OF_TERMS: u32 = 3;
+
+/// What a value is, and its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number; `absent` is not written down, as it is what jobs have that do not say it.
+    #[allow(missing_docs, reason = "as their names say")]
+    Number {
+        unit: &'static CStr,
+        least: u64,
+        most: u64,
+        absent: Option<u64>,
+    },
+    /// Bytes, 1 to so many.
+    Text(usize),
+    /// Delays. None at all are said, too: then the queue's do not apply.
+    Ladder,
+}
+
+const fn text(of: &'static CStr) -> &'static str {
+    match of.to_str() {
+        Ok(text) => text,
+        Err(_) => "",
+    }
+}
+
+/// Makes [`Attr`] of the table: tag, word and kind of each, in the order of tags and of DQ.GET's fields.
+macro_rules! attributes {
+    ($($(#[cfg($on:meta)])? $(#[doc = $about:literal])* $name:ident = $tag:literal, $word:literal, $field:literal, $kind:expr;)*) => {
+        /// An attribute that is said of a job when it is added.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Attr {
+            $($(#[cfg($on)])? $(#[doc = $about])* $name),*
+        }
+
+        impl Attr {
+            /// All of them.
+            pub const ALL: &'static [Attr] = &[$($(#[cfg($on)])? Attr::$name),*];
+
+            /// See the picture above.
+            pub const fn tag(self) -> u32 {
+                match self {
+                    $($(#[cfg($on)])? Attr::$name => $tag),*
+                }
+            }
+
+            /// As in commands.
+            pub const fn word(self) -> &'static CStr {
+                match self {
+                    $($(#[cfg($on)])? Attr::$name => $word),*
+                }
+            }
+
+            /// The field of DQ.GET.
+            pub const fn field(self) -> &'static CStr {
+                match self {
+                    $($(#[cfg($on)])? Attr::$name => $field),*
+                }
+            }
+
+            /// The field of DQ.GET.
+            pub const fn name(self) -> &'static str {
+                text(self.field())
+            }
+
+            /// As in commands.
+            pub const fn word_text(self) -> &'static str {
+                text(self.word())
+            }
+
+            /// See [`Kind`].
+            pub const fn kind(self) -> Kind {
+                match self {
+                    $($(#[cfg($on)])? Attr::$name => $kind),*
+                }
+            }
+        }
+    };
+}
+
+attributes! {
+    /// How long the job is kept once it is done.
+    Keep = 0x07, c"KEEP", c"keep", Kind::Number { unit: c"ms", least: 0, most: INSTANT_MAX, absent: None };
+    /// What a delivery counts in RATE and GROUPRATE.
+    Cost = 0x17, c"COST", c"cost", Kind::Number { unit: c"units", least: 1, most: COST_MAX as u64, absent: Some(1) };
+    /// The delays before the second, third, ... delivery.
+    Backoff = 0x27, c"BACKOFF", c"backoff", Kind::Ladder;
+    #[cfg(feature = "breakable")]
+    /// Of a newer version, as far as tests are concerned.
+    Canary = 0x7f7, c"CANARY", c"canary", Kind::Text(64);
+}
+
+impl Attr {
+    fn of_tag(tag: u32) -> Option<Attr> {
+        Attr::ALL.iter().copied().find(|attr| attr.tag() == tag)
+    }
+
+    /// Whether the number is within the bounds.
+    pub fn allows(self, number: u64) -> bool {
+        matches!(self.kind(), Kind::Number { least, most, .. } if (least..=most).contains(&number))
+    }
+
+    /// Checks a value as it is encoded.
+    fn check(self, value: &[u8]) -> Result<(), QueueError> {
+        match self.kind() {
+            Kind::Ladder => Ladder(value).check(),
+            Kind::Text(most) if (1..=most).contains(&value.len()) => Ok(()),
+            Kind::Text(_) => Err(QueueError::Malformed("a text of an impossible length")),
+            Kind::Number { absent, .. } => {
+                let mut rest = value;
+                let number = take(&mut rest).filter(|_| rest.is_empty());
+                let number = number.ok_or(QueueError::Malformed("not one number"))?;
+                match self.allows(number) && absent != Some(number) {
+                    true => Ok(()),
+                    false => Err(QueueError::OutOfRange),
+                }
+            }
+        }
+    }
+}
 
 /// See the picture above. Empty for most jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -109,48 +233,69 @@ impl<'a> Attrs<'a> {
         self.0 = Cow::Owned(new);
     }
 
-    fn with_number(mut self, tag: u32, number: Option<u64>) -> Self {
+    fn number(&self, attr: Attr) -> Option<u64> {
+        take(&mut self.get(attr.tag())?)
+    }
+
+    /// With a number, which must be within its bounds.
+    pub fn with_number(mut self, attr: Attr, number: u64) -> Self {
+        let is_absent =
+            matches!(attr.kind(), Kind::Number { absent: Some(it), .. } if it == number);
         let mut value = Vec::new();
-        number.iter().for_each(|number| append(number, &mut value));
-        self.put(tag, number.map(|_| &value[..]));
+        append(&number, &mut value);
+        self.put(attr.tag(), (!is_absent).then_some(&value));
         self
     }
 
-    fn number(&self, tag: u32) -> Option<u64> {
-        take(&mut self.get(tag)?)
+    /// With a text.
+    pub fn with_text(mut self, attr: Attr, text: &[u8]) -> Self {
+        self.put(attr.tag(), Some(text));
+        self
     }
 
     /// With the delays of a BACKOFF.
     pub fn with_backoff(mut self, delays: &[u64]) -> Self {
         let mut value = Vec::new();
         delays.iter().for_each(|ms| append(ms, &mut value));
-        self.put(BACKOFF, Some(&value));
+        self.put(Attr::Backoff.tag(), Some(&value));
         self
     }
 
-    /// With a KEEP.
-    pub fn with_keep(self, ms: u64) -> Self {
-        self.with_number(KEEP, Some(ms))
+    /// What was said, or what is so where nothing is said.
+    pub fn number_or_absent(&self, attr: Attr) -> Option<u64> {
+        let Kind::Number { absent, .. } = attr.kind() else {
+            return None;
+        };
+        self.number(attr).or(absent)
     }
 
-    /// With a COST.
-    pub fn with_cost(self, units: u32) -> Self {
-        self.with_number(COST, (units != 1).then_some(units.into()))
+    /// What was said.
+    pub fn text(&self, attr: Attr) -> Option<&[u8]> {
+        self.get(attr.tag())
     }
 
     /// The delays of BACKOFF.
     pub fn backoff(&self) -> Ladder<'_> {
-        Ladder(self.get(BACKOFF).unwrap_or_default())
+        Ladder(self.get(Attr::Backoff.tag()).unwrap_or_default())
     }
 
     /// KEEP of DQ.ADD.
     pub fn keep_ms(&self) -> Option<u64> {
-        self.number(KEEP)
+        self.number(Attr::Keep)
     }
 
     /// COST of DQ.ADD.
     pub fn cost(&self) -> u32 {
-        self.number(COST).map_or(1, |units| units as u32)
+        self.number(Attr::Cost).map_or(1, |units| units as u32)
+    }
+
+    /// Those that the job has once it is done.
+    pub(super) fn when_done(&self) -> Attrs<'_> {
+        let mut kept = self.borrowed();
+        for (tag, _) in self.iter().filter(|(tag, _)| tag & IN_DONE == 0) {
+            kept.put(tag, None);
+        }
+        kept
     }
 
     /// These, and of the others those that these do not say.
@@ -178,37 +323,35 @@ impl<'a> Attrs<'a> {
     #[inline(never)]
     fn check_each(&self) -> Result<(), QueueError> {
         let (mut behind, mut least) = (&*self.0, 0);
+        let (mut unknown, mut unknown_bytes) = (0, 0);
         for (rest, tag, value) in self.parts() {
             if u64::from(tag) < least {
                 return Err(QueueError::Malformed(
                     "attributes in another order than theirs",
                 ));
             }
-            check_value(tag, value)?;
+            match Attr::of_tag(tag) {
+                Some(attr) => attr.check(value)?,
+                None if tag & CRITICAL != 0 => return Err(QueueError::Newer),
+                None if tag & LIFE != OF_TERMS => {
+                    return Err(QueueError::Malformed("a note among attributes"));
+                }
+                None => {
+                    unknown += 1;
+                    unknown_bytes += behind.len() - rest.len();
+                }
+            }
             (behind, least) = (rest, u64::from(tag) + 1);
+        }
+        if unknown > UNKNOWN_MAX || unknown_bytes > UNKNOWN_BYTES_MAX {
+            return Err(QueueError::Malformed(
+                "more of a newer version than any has",
+            ));
         }
         match behind {
             [] => Ok(()),
             _ => Err(QueueError::Malformed("attributes that do not decode")),
         }
-    }
-}
-
-fn check_value(tag: u32, value: &[u8]) -> Result<(), QueueError> {
-    let one = |bounds: std::ops::RangeInclusive<u64>| {
-        let mut rest = value;
-        let number = take(&mut rest).filter(|_| rest.is_empty());
-        let number = number.ok_or(QueueError::Malformed("a number of another length"))?;
-        bounds
-            .contains(&number)
-            .then_some(())
-            .ok_or(QueueError::OutOfRange)
-    };
-    match tag {
-        COST => one(2..=COST_MAX.into()),
-        KEEP => one(0..=INSTANT_MAX),
-        BACKOFF => Ladder(value).check(),
-        _ => Err(QueueError::Malformed("an attribute that no job has")),
     }
 }
 
@@ -254,5 +397,104 @@ impl<'a> Ladder<'a> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(entries: &[(u32, &[u8])]) -> Result<(), QueueError> {
+        let mut bytes = Vec::new();
+        for (tag, value) in entries {
+            append(&(tag, serde_bytes::Bytes::new(value)), &mut bytes);
+        }
+        Attrs::of(&bytes).check()
+    }
+
+    #[test]
+    fn forged_strings_are_refused() {
+        let (keep, cost) = (Attr::Keep.tag(), Attr::Cost.tag());
+        assert_eq!(checked(&[(keep, &[0]), (cost, &[2])]), Ok(()));
+        let forged: [&[(u32, &[u8])]; 13] = [
+            &[(cost, &[2]), (keep, &[0])],
+            &[(keep, &[0]), (keep, &[0])],
+            &[(keep, &[])],
+            &[(keep, &[0, 0])],
+            &[(keep, &[0x80])],
+            &[(keep, &[0xff; 11])],
+            &[(cost, &[0])],
+            &[(cost, &[1])],
+            &[(cost, &[0xc1, 0x84, 0x3d])],
+            &[(Attr::Backoff.tag(), &[5, 0])],
+            &[(Attr::Backoff.tag(), &[0x80])],
+            &[(0x102, b"a note's life")],
+            &[(u32::MAX, b""), (u32::MAX, b"")],
+        ];
+        for entries in forged {
+            assert!(checked(entries).is_err(), "{entries:?}");
+        }
+        // Cut anywhere; a tag beyond 32 bits; a length beyond the end.
+        let whole = Attrs::NONE.with_number(Attr::Keep, 7).with_backoff(&[1, 2]);
+        for cut in 1..whole.bytes().len() {
+            let fits = [0, 3].contains(&cut);
+            assert_eq!(
+                Attrs::of(&whole.bytes()[..cut]).check().is_ok(),
+                fits,
+                "{cut}"
+            );
+        }
+        for bytes in [
+            &b"\x87\x80\x80\x80\x10\x00"[..],
+            b"\x07\xff\xff\xff\xff\x0f\x01",
+        ] {
+            assert!(Attrs::of(bytes).check().is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_carried_on_within_bounds() {
+        let tag = |number: u32| number << 4 | IN_DONE | OF_TERMS;
+        assert_eq!(
+            checked(&[(tag(100) | CRITICAL, b"x")]),
+            Err(QueueError::Newer)
+        );
+        let many = |count: u32| -> Vec<(u32, &[u8])> {
+            (0..count)
+                .map(|number| (tag(100 + number), &b"x"[..]))
+                .collect()
+        };
+        assert_eq!(checked(&many(UNKNOWN_MAX as u32)), Ok(()));
+        assert!(checked(&many(UNKNOWN_MAX as u32 + 1)).is_err());
+        let long = [b'x'; UNKNOWN_BYTES_MAX];
+        assert_eq!(
+            checked(&[(tag(100), &long[..UNKNOWN_BYTES_MAX - 4])]),
+            Ok(())
+        );
+        assert!(checked(&[(tag(100), &long)]).is_err());
+        // Set and read beside them, and kept by a done job where their class says so.
+        let mut all = Attrs::NONE.with_number(Attr::Cost, 3);
+        all.put(tag(100), Some(b"in done"));
+        all.put(tag(101) & !IN_DONE, Some(b"not"));
+        assert_eq!((all.cost(), all.keep_ms()), (3, None));
+        assert_eq!(all.when_done().get(tag(100)), Some(&b"in done"[..]));
+        assert_eq!(all.when_done().iter().count(), 2);
+        let others = Attrs::NONE
+            .with_number(Attr::Cost, 9)
+            .with_number(Attr::Keep, 8);
+        let both = all.or(&others);
+        assert_eq!((both.cost(), both.keep_ms()), (3, Some(8)));
+        assert_eq!((both.check(), both.iter().count()), (Ok(()), 4));
+    }
+
+    #[test]
+    fn the_table_is_in_the_order_of_tags() {
+        let tags: Vec<u32> = Attr::ALL.iter().map(|attr| attr.tag()).collect();
+        assert!(tags.is_sorted_by(|a, b| a < b));
+        assert!(tags.iter().all(|tag| tag & LIFE == OF_TERMS));
+        for attr in Attr::ALL {
+            let (word, field) = (attr.word().to_str(), attr.field().to_str());
+            assert_eq!(word.unwrap().to_lowercase(), field.unwrap());
+        }
     }
 }

@@ -189,6 +189,14 @@ impl Terms<'_> {
         }
     }
 
+    /// As a done job has them.
+    pub(in crate::queue) fn when_done(&self) -> Terms<'_> {
+        Terms {
+            rest: self.rest.when_done(),
+            ..*self
+        }
+    }
+
     /// Without copying its rest.
     pub fn borrowed(&self) -> Terms<'_> {
         Terms {

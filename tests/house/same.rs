@@ -2,6 +2,7 @@
 
 use crate::imports::{code, files, Files};
 use crate::root;
+use dq::queue::attr::{Attr, Kind};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -109,7 +110,8 @@ fn the_libraries_have_the_names_of_the_page() {
 fn fields() -> Vec<String> {
     let text = fs::read_to_string(root().join("src/commands/get.rs")).unwrap();
     let quoted = text.split('"').skip(1).step_by(2);
-    quoted.map(str::to_owned).collect()
+    let said = Attr::ALL.iter().map(|attr| attr.name());
+    quoted.chain(said).map(str::to_owned).collect()
 }
 
 /// The options of DQ.ADD, from the module's code. NX is the default, and left out.
@@ -117,8 +119,35 @@ fn options() -> Vec<String> {
     let text = fs::read_to_string(root().join("src/commands/add.rs")).unwrap();
     let (_, rest) = text.split_once("options! { ADD: ").expect("the options");
     let (words, _) = rest.split_once(" }").expect("their end");
-    let words = words.split(' ').filter(|word| *word != "NX");
-    words.map(str::to_owned).collect()
+    let words = words
+        .split(' ')
+        .filter(|word| !["NX", "[SAID]"].contains(word));
+    let said = Attr::ALL.iter().map(|attr| attr.word_text());
+    words.chain(said).map(str::to_owned).collect()
+}
+
+/// Each attribute has a row as an option, with its bounds, and one as a field.
+#[test]
+fn the_page_of_commands_has_each_attribute() {
+    let page = fs::read_to_string(root().join("docs/commands.md")).unwrap();
+    for attr in Attr::ALL {
+        let bounds = match attr.kind() {
+            Kind::Number { least, most, .. } => format!("{least} to {most} |"),
+            Kind::Text(most) => format!("1 to {most} bytes |"),
+            Kind::Ladder => String::new(),
+        };
+        let option = format!("| `{} ", attr.word_text());
+        let is_option = |row: &str| row.starts_with(&option) && row.contains(&bounds);
+        let field = format!("| `{}` |", attr.name());
+        assert!(
+            page.lines().any(is_option),
+            "{attr:?} as an option, {bounds}"
+        );
+        assert!(
+            page.lines().any(|row| row.starts_with(&field)),
+            "{attr:?} in DQ.GET"
+        );
+    }
 }
 
 /// Names that the sources do not contain, in quotes or among other words of a text.

@@ -4,7 +4,7 @@ use crate::payloads::{forged, restore, TERMS};
 use crate::probe::Probe;
 use crate::scene::{pair, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
-use dq::queue::attr::Attrs;
+use dq::queue::attr::{Attr, Attrs};
 use dq::queue::effect::{DoneJob, Effect, OfDone};
 use dq::queue::job::Terms;
 
@@ -458,7 +458,7 @@ fn they_are_data() {
 
 fn kept_for(ms: u64) -> Terms<'static> {
     Terms {
-        rest: Attrs::NONE.with_keep(ms),
+        rest: Attrs::NONE.with_number(Attr::Keep, ms),
         ..TERMS
     }
 }

@@ -60,6 +60,36 @@ fn a_replica_of_a_newer_master_ends() {
     );
 }
 
+/// An option that only a newer server knows stays with its job wherever an older one is the replica, is promoted, and
+/// has the newer one as its replica.
+#[test]
+fn an_option_that_is_not_known_is_carried_on() {
+    let (newer, older) = (newer(), Server::builder().aof().start());
+    older.replica_of(&newer);
+    let (mut of_newer, mut of_older) = (newer.raw(), older.raw());
+    of_newer.says("DQ.ADD q done x CANARY sings COST 3 KEEP 1000000", "'done'");
+    of_newer.says("DQ.MADD q 1 dead x CANARY too BACKOFF 1 5", "[ 'dead' ]");
+    of_newer.says("DQ.ADD q again x EVERY 1000000 CANARY still", "'again'");
+    newer.assert_followed_by(&[&older]);
+    of_older.says("REPLICAOF NO ONE", "+OK");
+    of_older.run("DEBUG RELOAD");
+    for line in [
+        "DQ.POP q ID done",
+        "DQ.ACK q done",
+        "DQ.POP q ID dead",
+        "DQ.NACK q dead FATAL",
+    ] {
+        of_older.run(line);
+    }
+    newer.replica_of(&older);
+    older.assert_followed_by(&[&newer]);
+    for (id, song) in [("done", "sings"), ("dead", "too"), ("again", "still")] {
+        let shown = of_newer.ask(&format!("DQ.GET q {id}"));
+        assert!(shown.contains(&format!("'canary' '{song}'")), "{shown}");
+        assert!(!of_older.ask(&format!("DQ.GET q {id}")).contains("canary"));
+    }
+}
+
 /// Each kind of effect, also one by the timer, within MULTI, or from a script.
 #[test]
 fn all_that_a_newer_master_tells_is_met() {

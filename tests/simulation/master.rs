@@ -6,7 +6,7 @@ use crate::op::{
 use dq::queue::add::Add;
 use dq::queue::add_many::NewOne;
 use dq::queue::after::{Ended, For, Outcome};
-use dq::queue::attr::Attrs;
+use dq::queue::attr::{Attr, Attrs};
 use dq::queue::claim::{Claim, Nack, Touch};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -140,12 +140,12 @@ fn execute_add(
 }
 
 fn add_of(add: &AddOp) -> Add<'_> {
-    let mut said = Attrs::NONE.with_cost(add.cost);
+    let mut said = Attrs::NONE.with_number(Attr::Cost, (add.cost).into());
     if let Some(ladder) = &add.backoff {
         said = said.with_backoff(ladder);
     }
     if let Some(ms) = add.keep {
-        said = said.with_keep(ms);
+        said = said.with_number(Attr::Keep, ms);
     }
     Add {
         condition: add.condition,

@@ -1,6 +1,6 @@
 //! Payloads that no server has dumped: nearly valid ones, with one or two numbers near their bounds.
 
-use dq::queue::attr::Attrs;
+use dq::queue::attr::{Attr, Attrs};
 use dq::queue::codec::encode;
 use dq::queue::effect::{Change, DoneJob, Effect, OfDone, FOREVER};
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
@@ -196,9 +196,9 @@ impl Forger {
     }
 
     fn rest(&mut self) -> Attrs<'static> {
-        let mut rest = Attrs::NONE.with_cost(self.cost());
+        let mut rest = Attrs::NONE.with_number(Attr::Cost, (self.cost()).into());
         if self.dice.below(3) == 0 {
-            rest = rest.with_keep(self.span());
+            rest = rest.with_number(Attr::Keep, self.span());
         }
         match self.number(0, &[1, 8, 9, 1024, 1025]) {
             0 => rest,

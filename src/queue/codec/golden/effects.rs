@@ -29,7 +29,7 @@ fn of_the_first_versions() -> Golden {
                 expires,
                 terms: terms.clone(),
             },
-            "00026964046c6f616490039103d704ad02ae020e0702e0021702d9022704af02b002",
+            "00026964046c6f616490039103d704ad02ae020e0702d9021702e0022704af02b002",
         ),
         (Effect::Job { id, change }, "01026964059203"),
         (Effect::Kept, "02"),
@@ -93,7 +93,7 @@ fn of_rules() -> Golden {
                 expires,
                 terms: terms.clone(),
             },
-            "11026964046c6f616490039103d704ad02ae020e0702e0021702d9022704af02b002",
+            "11026964046c6f616490039103d704ad02ae020e0702d9021702e0022704af02b002",
         ),
         (Effect::Bounded { max_bytes: 416 }, "12a003"),
         (
@@ -104,7 +104,7 @@ fn of_rules() -> Golden {
                 rule: RULE,
                 first: NEXT,
             },
-            "13026964046c6f6164d704ad02ae020e0702e0021702d9022704af02b00200b602b702b802b902ba02bb02b202b302b402e904",
+            "13026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b00200b602b702b802b902ba02bb02b202b302b402e904",
         ),
         (
             Effect::Renewed {
@@ -113,7 +113,7 @@ fn of_rules() -> Golden {
                 terms: terms.clone(),
                 rule: RULE,
             },
-            "14026964046c6f6164d704ad02ae020e0702e0021702d9022704af02b00200b602b702b802b902ba02bb02",
+            "14026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b00200b602b702b802b902ba02bb02",
         ),
         (
             Effect::Recurred {
@@ -139,7 +139,7 @@ fn of_groups_and_notes() -> Golden {
                 terms: TERMS,
                 coming: Coming::Added { due, expires },
             },
-            "160567726f7570026964046c6f6164d704ad02ae020e0702e0021702d9022704af02b0020090039103",
+            "160567726f7570026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b0020090039103",
         ),
         (Effect::GroupLimits(LIMITS), "17c50201c602c70201"),
         (
@@ -175,7 +175,7 @@ fn of_arrivals() -> Golden {
                     payload,
                 }],
             },
-            "1b010567726f757090039103d704ad02ae020e0702e0021702d9022704af02b00201026964046c6f6164",
+            "1b010567726f757090039103d704ad02ae020e0702d9021702e0022704af02b00201026964046c6f6164",
         ),
         (
             Effect::AddedAfter {
@@ -192,7 +192,7 @@ fn of_arrivals() -> Golden {
                     dies: false,
                 },
             },
-            "1c00026964046c6f6164a303a403d704ad02ae020e0702e0021702d9022704af02b002000102696401a503010100",
+            "1c00026964046c6f6164a303a403d704ad02ae020e0702d9021702e0022704af02b002000102696401a503010100",
         ),
         (
             Effect::Waits {

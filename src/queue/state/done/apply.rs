@@ -219,7 +219,7 @@ impl Queue {
             result: end.result,
             progress: notes.progress(),
             group: group.as_deref(),
-            terms: job.terms().borrowed(),
+            terms: job.terms().when_done(),
             seq,
             due,
             attempts: life.attempts,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::queue::add::{Add, Condition};
-use crate::queue::attr::Attrs;
+use crate::queue::attr::{Attr, Attrs};
 use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
@@ -299,7 +299,7 @@ fn occurrences_end_with_their_notes() {
     let add = Add {
         condition: Condition::Replace,
         recur: Some(rule()),
-        said: Attrs::NONE.with_keep(7),
+        said: Attrs::NONE.with_number(Attr::Keep, 7),
         ..Add::new(Some(b"id"), b"payload")
     };
     queue.add(&add, now, &mut mint, &mut out).unwrap();
@@ -351,7 +351,7 @@ fn successors_are_noted_apart() {
     let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
     let mut queue = Queue::new(&seed());
     let add = Add {
-        said: Attrs::NONE.with_keep(7),
+        said: Attrs::NONE.with_number(Attr::Keep, 7),
         ..Add::new(Some(b"id"), b"payload")
     };
     queue.add(&add, now, &mut mint, &mut out).unwrap();
@@ -362,7 +362,7 @@ fn successors_are_noted_apart() {
     queue.pop(&pop, now, &mut mint, &mut out, |_| ());
     let next = Add {
         condition: Condition::Next,
-        said: Attrs::NONE.with_keep(8),
+        said: Attrs::NONE.with_number(Attr::Keep, 8),
         ..add
     };
     queue.add(&next, now, &mut mint, &mut out).unwrap();

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use dq::queue::attr::Attrs;
+use dq::queue::attr::{Attr, Attrs};
 use dq::queue::effect::{Change, Coming, Death, DoneEnd, Effect, Ended, OfDone, Removal};
 use dq::queue::job::Terms;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
@@ -47,7 +47,7 @@ fn costly(id: &'static str, units: u32) -> E {
         id: id.as_bytes(),
         payload: b"x",
         terms: Terms {
-            rest: Attrs::NONE.with_cost(units),
+            rest: Attrs::NONE.with_number(Attr::Cost, (units).into()),
             ..terms(0)
         },
         coming,
