@@ -1,8 +1,6 @@
 package io.github.redisdq;
 
-import java.net.SocketTimeoutException;
 import java.time.Duration;
-import java.util.concurrent.TimeoutException;
 
 /** What to do if the server cannot be reached, or refuses a command. */
 final class Trouble {
@@ -35,10 +33,10 @@ final class Trouble {
         return null;
     }
 
-    /** Whether a reply did not come in time: this end has closed the connection. */
+    /** Whether a reply did not come in time: this end has closed the connection. All clients name such errors so. */
     static boolean isLate(Throwable error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
-            if (each instanceof TimeoutException || each instanceof SocketTimeoutException) {
+            if (each.getClass().getSimpleName().endsWith("TimeoutException")) {
                 return true;
             }
         }
