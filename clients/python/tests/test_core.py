@@ -169,9 +169,10 @@ def test_what_the_server_refuses_is_left_out_and_never_hangs():
 
 
 def test_an_end_whose_successor_is_refused_is_a_failure():
-    outcome = _ends.followed(delivery(), (b"DQ.ADD",), _ends.done(delivery()))
+    outcome = _ends.followed(delivery(), (b"DQ.ADD",), _ends.done(delivery()), 5, b"not added again")
     assert not outcome.refused(b"ERR out of range")
-    assert outcome.command[0] == b"DQ.NACK" and outcome.command[-1] == b"not added again: ERR out of range"
+    assert outcome.command[0] == b"DQ.NACK" and outcome.command[-4:-1] == (b"DELAY", 5, b"REASON")
+    assert outcome.command[-1] == b"not added again: ERR out of range"
 
 
 def test_reasons_are_cut_and_are_utf8():
