@@ -9,7 +9,7 @@ use super::attr::Attrs;
 use super::blocked::AddedAfter;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
-use super::effect::{Coming, Effect};
+use super::effect::{Came, Effect, How};
 use super::effects::Effects;
 use super::error::QueueError;
 use super::job::{Handle, Place, Terms};
@@ -237,34 +237,18 @@ impl Queue {
         let Some(recur) = &add.recur else {
             return;
         };
-        let (terms, rule) = (terms.borrowed(), recur.rule.borrowed());
-        let payload = add.payload;
-        let effect = match (first, add.group) {
-            (first, Some(group)) => Effect::Grouped {
-                group,
-                id,
-                payload,
-                terms,
-                coming: match first {
-                    Some(first) => Coming::Recurs { rule, first },
-                    None => Coming::Renewed { rule },
-                },
-            },
-            (Some(first), None) => Effect::Recurs {
-                id,
-                payload,
-                terms,
-                rule,
-                first,
-            },
-            (None, None) => Effect::Renewed {
-                id,
-                payload,
-                terms,
-                rule,
+        let rule = recur.rule.borrowed();
+        let came = Came {
+            id,
+            payload: add.payload,
+            terms: terms.borrowed(),
+            group: add.group,
+            how: match first {
+                Some(first) => How::Recurs { rule, first },
+                None => How::Renewed { rule },
             },
         };
-        self.commit_recurring(&effect, out);
+        self.commit_recurring(came, out);
     }
 
     fn remembers(&self, id: &[u8], now: Now) -> bool {

@@ -12,7 +12,7 @@
 use super::bytes::{append, take};
 use super::error::QueueError;
 use super::instant::INSTANT_MAX;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ffi::CStr;
 
@@ -179,13 +179,6 @@ impl<'a> Attrs<'a> {
     /// Copied.
     pub fn into_owned(self) -> Attrs<'static> {
         Attrs(Cow::Owned(self.0.into_owned()))
-    }
-
-    /// As an effect that owns what it holds reads them.
-    pub(super) fn read_owned<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Attrs<'static>, D::Error> {
-        Attrs::deserialize(from).map(Attrs::into_owned)
     }
 
     /// Not copied.

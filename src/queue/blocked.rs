@@ -84,11 +84,9 @@ impl Queue {
             due,
             priority,
             attempts,
+            failure: nack.failure(now),
         };
-        match nack.failure(now) {
-            Some(failure) => self.commit_failed(handle, change, failure, now, out),
-            None => self.commit_job(handle, change, now, out),
-        }
+        self.commit_job(handle, change, now, out);
         self.note_claimed(nack.claim.is_token());
         let dies = plan.dies();
         let after = AfterThat {
@@ -188,7 +186,7 @@ impl Queue {
     pub(super) fn tell_end(
         &mut self,
         handle: Handle,
-        (change, cause): (Change, Cause<'_>),
+        (change, cause): (Change<'_>, Cause<'_>),
         at: u64,
         now: Now,
         out: &mut Effects,

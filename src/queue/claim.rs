@@ -220,11 +220,9 @@ impl Queue {
             due,
             priority,
             attempts,
+            failure,
         };
-        match failure {
-            Some(failure) => self.commit_failed(handle, change, failure, now, out),
-            None => self.commit_job(handle, change, now, out),
-        }
+        self.commit_job(handle, change, now, out);
         self.note_claimed(nack.claim.is_token());
         let state = self.state_of(handle, now);
         if let Some(name) = awaits.filter(|_| state == State::Delayed) {

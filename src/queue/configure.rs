@@ -2,10 +2,10 @@
 
 use super::budget::EXPIRE_BUDGET;
 use super::clock::Now;
-use super::effect::{Effect, OfDone, FOREVER};
+use super::effect::{Effect, FOREVER};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::settings::{Settings, SettingsChange};
+use super::settings::SettingsChange;
 use super::Queue;
 
 /// Dead jobs beyond a new DEADLEN that are removed at once, at most; the timer removes the rest.
@@ -23,32 +23,10 @@ impl Queue {
         settings.check()?;
         self.expire_overdue(now, EXPIRE_BUDGET, out);
         let forgets = settings.dedupe_ms == 0 && self.dedupe().len() > 0;
-        let max_bytes = settings.max_bytes;
-        let bounds = max_bytes != self.settings().max_bytes;
-        let done = settings.done_limits;
-        let limits = settings.group_limits;
-        let limits = (limits != self.settings().group_limits).then_some(limits);
-        let others = Settings {
-            max_bytes: self.settings().max_bytes,
-            group_limits: self.settings().group_limits,
-            done_limits: self.settings().done_limits,
-            ..settings
-        };
-        if others != *self.settings() || forgets {
-            self.commit(&Effect::Configured(others), out);
+        if settings != *self.settings() || forgets || !self.is_kept() {
+            self.commit(&Effect::Configured(settings), out);
             self.trim_dead_after(now.ms(), TRIM_BUDGET, now, out);
-        }
-        if let Some(limits) = limits {
-            self.commit(&Effect::GroupLimits(limits), out);
-        }
-        if done != self.settings().done_limits {
-            self.commit(&Effect::Done(OfDone::Limits(done)), out);
             self.trim_done_now(out);
-        }
-        if bounds {
-            self.commit(&Effect::Bounded { max_bytes }, out);
-        } else if !self.is_kept() {
-            self.commit(&Effect::Kept, out);
         }
         Ok(())
     }
@@ -73,7 +51,7 @@ impl Queue {
     /// Ends the pause, if there is one.
     pub fn resume(&mut self, now: Now, out: &mut Effects) {
         if self.is_paused(now) {
-            self.commit(&Effect::Resumed, out);
+            self.commit(&Effect::Paused { until: 0 }, out);
         }
     }
 

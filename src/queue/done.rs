@@ -2,10 +2,10 @@
 //! a few checks only.
 
 use super::clock::Now;
-use super::effect::{DoneEnd, Effect, OfDone};
+use super::effect::{DoneEnd, Effect, OfDone, Purge};
 use super::effects::Effects;
 use super::event::Event;
-use super::job::Handle;
+use super::job::{Handle, State};
 use super::state::store::Id;
 use super::Queue;
 
@@ -187,7 +187,8 @@ impl Queue {
         let found = self.find_done_unexpired(id, now, out);
         if found.is_some() {
             let id = id.bytes;
-            self.commit_purge(&Effect::Done(OfDone::Deleted { id }), 1, out);
+            self.commit(&Effect::Done(OfDone::Deleted { id }), out);
+            self.count_deleted(1, &[Event::Del], out);
         }
         found.is_some()
     }
@@ -196,7 +197,11 @@ impl Queue {
     pub(super) fn purge_done(&mut self, now: Now, out: &mut Effects) -> usize {
         let count = self.done().len() - self.done().over_by(now.ms());
         if count > 0 {
-            self.commit_purge(&Effect::Done(OfDone::Purged), count, out);
+            let purge = Purge::State {
+                state: Some(State::Done),
+                cut: now.ms(),
+            };
+            self.commit_purge(purge, count, out);
         }
         count
     }

@@ -4,6 +4,7 @@
 //! effects: rules emit them on a master, and the same code applies them on a master, on a replica
 //! and from a replayed AOF.
 
+mod came;
 mod change;
 mod done;
 mod ended;
@@ -12,12 +13,13 @@ use super::after::{After, Link, Moment, OnDead, Outcome};
 use super::event::Event;
 use super::job::{Failure, State, Terms};
 use super::note::Note;
-use super::recurring::rule::{Next, Rule};
-use super::settings::{GroupLimits, Settings};
+use super::recurring::rule::Next;
+use super::settings::Settings;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
+pub use came::{Came, How};
 pub use change::{Change, Death, End, Removal};
 pub use done::{DoneEnd, DoneJob, OfDone};
 pub use ended::Ended;
@@ -32,107 +34,52 @@ pub const FOREVER: u64 = u64::MAX;
 )]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect<'a> {
-    /// A job was added, in place of one with the same id if there was one.
-    Added {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        payload: &'a [u8],
+    /// A job came.
+    Came(#[serde(borrow)] Came<'a>),
+    /// Jobs came that are new and have the same options, each in place of one with the same id if there was one: that may
+    /// be an earlier one of these jobs.
+    CameTogether {
+        #[serde(with = "serde_bytes", borrow)]
+        group: Option<&'a [u8]>,
         due: u64,
         /// 0 is never.
         expires: u64,
         #[serde(borrow)]
         terms: Terms<'a>,
+        #[serde(borrow)]
+        jobs: Vec<Arrival<'a>>,
     },
     /// Something happened to one job.
     Job {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
-        change: Change,
+        #[serde(borrow)]
+        change: Change<'a>,
     },
-    /// The queue stays until DEL, also without jobs.
-    Kept,
-    /// Settings were changed, and the queue stays until DEL. A dedupe window of 0 forgets all ids.
+    /// All settings, and the queue stays until DEL from then on, also without jobs. A dedupe window of 0 forgets all ids.
     Configured(Settings),
-    /// The queue is paused until that instant, or [`FOREVER`], and stays until DEL.
+    /// The queue is paused until that instant, or [`FOREVER`], and stays until DEL. 0: the pause was ended.
     Paused { until: u64 },
-    /// The pause was ended.
-    Resumed,
     /// A job with this id was finished, and NX refuses the id until that instant.
     Remembered {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
         until: u64,
     },
-    /// NX accepts the id again, before its time in the dedupe window is over.
-    ForgotId {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-    },
-    /// NX accepts all ids again that it was to refuse until that instant or an earlier one.
-    Forgot { until: u64 },
+    /// NX accepts ids again that it was to refuse.
+    Forgot(#[serde(borrow)] Forgotten<'a>),
     /// Numbers from which counting continues: order of adding, order of dying, tokens.
     Floors { seq: u64, death: u64, token: u64 },
     /// The key was removed with its last job.
     Dropped,
-    /// All jobs of a state were removed, or all jobs. A job is delayed if it is due after `cut`.
-    Purged { state: Option<State>, cut: u64 },
+    /// Many jobs were removed at once.
+    Purged(Purge),
     /// The server generated an id `<unix-ms>-<seq>`; its last token was `token` (0: unknown).
     Minted { ms: u64, seq: u64, token: u64 },
     /// Jobs as they stand, as rows (`queue/state/rows.rs`): all of them are loaded, or none.
     Rows {
         #[serde(with = "serde_bytes")]
         rows: &'a [u8],
-    },
-    /// All reserved jobs whose leases end after `cut` were removed.
-    PurgedLeases { cut: u64 },
-    /// The `count` longest dead jobs were removed, by DEADLEN.
-    Trimmed { count: u64 },
-    /// Something happened to one job, and that was a failure. A lease that expires is a failure, too, but not recorded
-    /// by this effect.
-    Failed {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        change: Change,
-        #[serde(borrow)]
-        failure: Failure<'a>,
-    },
-    /// A job was added as the successor of the one with its id, in place of an earlier successor if there was one.
-    Followed {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        payload: &'a [u8],
-        due: u64,
-        /// 0 is never.
-        expires: u64,
-        #[serde(borrow)]
-        terms: Terms<'a>,
-    },
-    /// MAXBYTES, which [`Effect::Configured`] leaves as it is.
-    Bounded { max_bytes: u64 },
-    /// A job with a rule was added, in place of one with the same id if there was one.
-    Recurs {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        payload: &'a [u8],
-        #[serde(borrow)]
-        terms: Terms<'a>,
-        #[serde(borrow)]
-        rule: Rule<'a>,
-        first: Next,
-    },
-    /// A job with a rule was replaced by one with the same pattern: its current occurrence stays as it is.
-    Renewed {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        payload: &'a [u8],
-        #[serde(borrow)]
-        terms: Terms<'a>,
-        #[serde(borrow)]
-        rule: Rule<'a>,
     },
     /// An occurrence ended. Without a next one the job is gone.
     Recurred {
@@ -144,21 +91,6 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         failure: Option<Failure<'a>>,
     },
-    /// A job with a group was added: `coming` says what [`Effect::Added`] and others say of a job without one.
-    Grouped {
-        #[serde(with = "serde_bytes")]
-        group: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        payload: &'a [u8],
-        #[serde(borrow)]
-        terms: Terms<'a>,
-        #[serde(borrow)]
-        coming: Coming<'a>,
-    },
-    /// GROUPMAX, GROUPRATE and GROUPFIFO, which [`Effect::Configured`] leaves as they are.
-    GroupLimits(GroupLimits),
     /// A note of a job, in place of its note of this kind, or its step of this name.
     Noted {
         #[serde(with = "serde_bytes")]
@@ -166,41 +98,8 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         note: Note<'a>,
     },
-    /// Reserved jobs whose leases ended by `cut` were removed before that was carried out: those that would have become
-    /// ready, or, with `dead`, those that would have died. Their TTL may have expired since.
-    PurgedOverdue { dead: bool, cut: u64 },
     /// What concerns done jobs.
     Done(#[serde(borrow)] OfDone<'a>),
-    /// Jobs were added with the same options, each in place of one with the same id if there was one: that may be an
-    /// earlier one of these jobs.
-    AddedTogether {
-        #[serde(with = "serde_bytes", borrow)]
-        group: Option<&'a [u8]>,
-        due: u64,
-        /// 0 is never.
-        expires: u64,
-        #[serde(borrow)]
-        terms: Terms<'a>,
-        #[serde(borrow)]
-        jobs: Vec<Arrival<'a>>,
-    },
-    /// A job that is after others was added, in place of one with the same id if there was one.
-    AddedAfter {
-        #[serde(with = "serde_bytes", borrow)]
-        group: Option<&'a [u8]>,
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        #[serde(with = "serde_bytes")]
-        payload: &'a [u8],
-        /// An instant, or a delay: see [`After::is_timed`].
-        due: u64,
-        /// 0 is never.
-        expires: u64,
-        #[serde(borrow)]
-        terms: Terms<'a>,
-        #[serde(borrow)]
-        after: After<'a>,
-    },
     /// A job was given back, and is after others.
     Waits {
         #[serde(with = "serde_bytes")]
@@ -208,20 +107,15 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         after: After<'a>,
     },
-    /// A job that others are after is about to end with this outcome.
+    /// A job that others are after is about to end with this outcome; or, without one, a group of this name that jobs are
+    /// after has become empty.
     Over {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
-        outcome: Outcome,
+        outcome: Option<Outcome>,
         at: Moment,
         #[serde(with = "serde_bytes", borrow)]
         value: Option<&'a [u8]>,
-    },
-    /// A group that jobs are after has become empty.
-    Emptied {
-        #[serde(with = "serde_bytes")]
-        group: &'a [u8],
-        at: Moment,
     },
     /// Ends were carried out for `count` of the jobs that are after them. The flags say whether one of these jobs
     /// became ready, died, or gave its place to a successor.
@@ -230,12 +124,6 @@ pub enum Effect<'a> {
         ready: bool,
         dead: bool,
         added: bool,
-    },
-    /// A blocked job is after nothing any more, by KICK, or because it would have stayed blocked for ever.
-    Unblocked {
-        #[serde(with = "serde_bytes")]
-        id: &'a [u8],
-        due: u64,
     },
     /// In a snapshot: how a job or a group that others were after has ended.
     End {
@@ -259,7 +147,40 @@ pub enum Effect<'a> {
     },
 }
 
-/// What one of the jobs of [`Effect::AddedTogether`] has of its own.
+/// Which ids NX accepts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Forgotten<'a> {
+    /// This one, before its time in the dedupe window is over.
+    Id(#[serde(with = "serde_bytes")] &'a [u8]),
+    /// All that were to be refused until that instant or an earlier one.
+    Until(u64),
+}
+
+/// Which jobs were removed at once.
+#[allow(missing_docs, reason = "`cut` is the instant of the purge")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purge {
+    /// All jobs of a state, or all. A job is delayed if it is due after `cut`, and reserved if its lease ends after
+    /// `cut`.
+    State { state: Option<State>, cut: u64 },
+    /// Reserved jobs whose leases ended by `cut`, before that was carried out: those that would have become ready, or,
+    /// with `dead`, those that would have died. Their TTL may have expired since.
+    Overdue { dead: bool, cut: u64 },
+    /// The `count` longest dead jobs, by DEADLEN.
+    Trim { count: u64 },
+}
+
+impl Purge {
+    fn events(self) -> &'static [Event] {
+        match self {
+            Purge::State { .. } | Purge::Trim { .. } => &[Event::Del],
+            Purge::Overdue { dead: false, .. } => &[Event::Timeout, Event::Del],
+            Purge::Overdue { dead: true, .. } => &[Event::Timeout, Event::Dead, Event::Del],
+        }
+    }
+}
+
+/// What one of the jobs of [`Effect::CameTogether`] has of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival<'a> {
     /// Its id.
@@ -268,39 +189,6 @@ pub struct Arrival<'a> {
     /// Any bytes.
     #[serde(with = "serde_bytes")]
     pub payload: &'a [u8],
-}
-
-/// How a job with a group is added.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Coming<'a> {
-    /// As [`Effect::Added`].
-    Added {
-        /// When it is due.
-        due: u64,
-        /// 0 is never.
-        expires: u64,
-    },
-    /// As [`Effect::Followed`].
-    Followed {
-        /// When it is due.
-        due: u64,
-        /// 0 is never.
-        expires: u64,
-    },
-    /// As [`Effect::Recurs`].
-    Recurs {
-        /// How the job recurs.
-        #[serde(borrow)]
-        rule: Rule<'a>,
-        /// Its first occurrence.
-        first: Next,
-    },
-    /// As [`Effect::Renewed`].
-    Renewed {
-        /// The same pattern, and new bounds.
-        #[serde(borrow)]
-        rule: Rule<'a>,
-    },
 }
 
 impl Effect<'_> {
@@ -321,9 +209,7 @@ impl Effect<'_> {
             Effect::Rows { .. }
                 | Effect::Floors { .. }
                 | Effect::Configured(_)
-                | Effect::GroupLimits(_)
                 | Effect::Paused { .. }
-                | Effect::Kept
                 | Effect::Remembered { .. }
                 | Effect::Minted { .. }
         )
@@ -331,9 +217,7 @@ impl Effect<'_> {
 
     /// Whether a snapshot of this version or an older one may hold it.
     pub fn stands_in_snapshots(&self) -> bool {
-        !self.looks_for_jobs()
-            || self.is_kept_flow()
-            || matches!(self, Effect::Bounded { .. } | Effect::Noted { .. })
+        !self.looks_for_jobs() || self.is_kept_flow() || matches!(self, Effect::Noted { .. })
     }
 
     /// Whether it is how a snapshot says what jobs are after, and how that ended.
@@ -341,50 +225,23 @@ impl Effect<'_> {
         matches!(self, Effect::End { .. } | Effect::Links { .. })
     }
 
-    /// Whether it is about jobs that are after others.
-    pub(super) fn is_of_flows(&self) -> bool {
-        matches!(
-            self,
-            Effect::AddedAfter { .. }
-                | Effect::Waits { .. }
-                | Effect::Over { .. }
-                | Effect::Emptied { .. }
-                | Effect::Stepped { .. }
-                | Effect::Unblocked { .. }
-                | Effect::End { .. }
-                | Effect::Links { .. }
-        )
-    }
-
     /// Whether it touches a WATCH of the key. That an id leaves the dedupe window does not.
     pub fn touches(&self) -> bool {
-        !matches!(self, Effect::Forgot { .. } | Effect::ForgotId { .. })
+        !matches!(self, Effect::Forgot(_))
     }
 
     /// The events that it raises wherever it is applied.
     pub fn events(&self) -> &'static [Event] {
         match self {
-            Effect::Added { .. }
-            | Effect::AddedTogether { .. }
-            | Effect::Recurs { .. }
-            | Effect::Renewed { .. } => &[Event::Add],
-            Effect::Grouped { coming, .. } if !matches!(coming, Coming::Followed { .. }) => {
-                &[Event::Add]
-            }
-            Effect::AddedAfter { after, .. } if after.dies => &[Event::Add, Event::Dead],
-            Effect::AddedAfter { .. } => &[Event::Add],
+            Effect::Came(came) => came.events(),
+            Effect::CameTogether { .. } => &[Event::Add],
             Effect::Waits { after, .. } if after.dies => &[Event::Dead],
             Effect::Stepped {
                 ready, dead, added, ..
             } => stepped(*ready, *dead, *added),
-            Effect::Unblocked { .. } => &[Event::Ready],
             Effect::Recurred { ended, .. } => ended.events(),
-            Effect::Job { change, .. } | Effect::Failed { change, .. } => change.events(),
-            Effect::Purged { .. } | Effect::PurgedLeases { .. } | Effect::Trimmed { .. } => {
-                &[Event::Del]
-            }
-            Effect::PurgedOverdue { dead: false, .. } => &[Event::Timeout, Event::Del],
-            Effect::PurgedOverdue { dead: true, .. } => &[Event::Timeout, Event::Dead, Event::Del],
+            Effect::Job { change, .. } => change.events(),
+            Effect::Purged(purge) => purge.events(),
             Effect::Done(of_done) => of_done.events(),
             _ => &[],
         }

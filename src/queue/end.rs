@@ -61,15 +61,7 @@ impl Queue {
         if self.has_flows() {
             self.tell_end(handle, (change, cause), at, now, out);
         }
-        match cause {
-            Cause::Nacked {
-                failure: Some(failure),
-                ..
-            } if matches!(change, Change::Died { .. }) => {
-                self.commit_failed(handle, change, failure, now, out);
-            }
-            _ => self.commit_job(handle, change, now, out),
-        }
+        self.commit_job(handle, change, now, out);
         match change {
             Change::Died { .. } => Some(Place::Dead),
             Change::Succeeded { .. } => Some(Place::Scheduled),
@@ -79,7 +71,7 @@ impl Queue {
 
     /// The change that ends a job: it dies, is removed, or gives its place to its successor.
     #[inline(always)]
-    fn change_by(&self, handle: Handle, cause: Cause<'_>, at: u64, now: Now) -> Change {
+    fn change_by<'a>(&self, handle: Handle, cause: Cause<'a>, at: u64, now: Now) -> Change<'a> {
         let removed = |cause, remember| Change::Removed { cause, remember };
         let died = |cause| Change::Died { at, cause };
         let (otherwise, end) = match cause {
@@ -92,7 +84,9 @@ impl Queue {
                 End::Popped,
             ),
             Cause::TimedOut => (died(Death::TimedOut), End::TimedOut),
-            Cause::Nacked { priority, .. } => (died(Death::Nacked { priority }), End::Nacked),
+            Cause::Nacked { priority, failure } => {
+                (died(Death::Nacked { priority, failure }), End::Nacked)
+            }
             Cause::Deleted => return removed(Removal::Deleted, 0),
             Cause::TimedOutExpired => return removed(Removal::TimedOutExpired, 0),
             Cause::Expired | Cause::Missed => return removed(Removal::Expired, 0),

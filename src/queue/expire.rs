@@ -5,7 +5,7 @@
 
 use super::budget::{EXPIRE_BUDGET, EXPIRE_BUDGET_OF_ID, OUT_OF_TURN, STEPS_OF_OCCURRENCE};
 use super::clock::Now;
-use super::effect::{Change, Effect};
+use super::effect::{Change, Effect, Forgotten, Purge};
 use super::effects::Effects;
 use super::end::Cause;
 use super::job::{Handle, Place};
@@ -126,10 +126,10 @@ impl Queue {
             let first = self.dedupe().iter().take(budget);
             let ids: Vec<Vec<u8>> = first.map(|(id, _)| id.to_vec()).collect();
             for id in &ids {
-                self.commit_forgetting(&Effect::ForgotId { id }, out);
+                self.commit_forgetting(&Effect::Forgot(Forgotten::Id(id)), out);
             }
         } else {
-            self.commit_forgetting(&Effect::Forgot { until }, out);
+            self.commit_forgetting(&Effect::Forgot(Forgotten::Until(until)), out);
         }
         before - self.dedupe().len()
     }
@@ -361,8 +361,8 @@ impl Queue {
         let surplus = self.surplus_dead();
         if surplus > MANY {
             let count = surplus as u64;
-            self.commit_over_of(&Effect::Trimmed { count }, now, out);
-            self.commit_purge(&Effect::Trimmed { count }, surplus, out);
+            self.commit_over_of(Purge::Trim { count }, now, out);
+            self.commit_purge(Purge::Trim { count }, surplus, out);
             return budget.min(MANY);
         }
         for _ in 0..surplus.min(budget) {

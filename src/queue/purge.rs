@@ -2,7 +2,7 @@
 
 use super::budget::EXPIRE_BUDGET;
 use super::clock::Now;
-use super::effect::Effect;
+use super::effect::{Effect, Forgotten, Purge};
 use super::effects::Effects;
 use super::end::Cause;
 use super::job::{Place, State};
@@ -24,7 +24,7 @@ impl Queue {
         }
         let was_done = handle.is_none() && self.delete_done(hashed, now, out);
         if self.remembered_until(id).is_some() {
-            self.commit(&Effect::ForgotId { id }, out);
+            self.commit(&Effect::Forgot(Forgotten::Id(id)), out);
         }
         handle.is_some() || was_done
     }
@@ -69,10 +69,7 @@ impl Queue {
     fn commit_purges(&mut self, state: Option<State>, now: Now, over: Overdue, out: &mut Effects) {
         let cut = now.ms();
         let successors = self.successors_of(state, cut);
-        let taken = match state {
-            Some(State::Reserved) => self.leases_after(cut),
-            _ => self.standing_in(state, cut),
-        };
+        let taken = self.taken_by(state, cut);
         let (overdue, expired) = match state {
             None => (over.leases(), over.expired()),
             Some(State::Delayed) => (0, over.expired_delayed.saturating_sub(over.late)),
@@ -81,16 +78,13 @@ impl Queue {
             Some(State::Dead) => (over.died, over.expired_dead),
         };
         if taken > 0 {
-            let effect = match state {
-                Some(State::Reserved) => Effect::PurgedLeases { cut },
-                _ => Effect::Purged { state, cut },
-            };
-            self.commit_over_of(&effect, now, out);
-            self.commit_purge(&effect, taken + successors, out);
+            let purge = Purge::State { state, cut };
+            self.commit_over_of(purge, now, out);
+            self.commit_purge(purge, taken + successors, out);
         }
         let dead = state == Some(State::Dead);
         if overdue > 0 && state.is_some() {
-            self.commit_purge(&Effect::PurgedOverdue { dead, cut }, overdue, out);
+            self.commit_purge(Purge::Overdue { dead, cut }, overdue, out);
         }
         let died = match state {
             None => over.died,

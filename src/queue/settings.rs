@@ -1,20 +1,21 @@
 //! What DQ.CFGSET can change: defaults for jobs added later, and limits on the queue.
 
 use super::attr::Attrs;
+use super::bytes::{append, take};
 use super::error::QueueError;
 use super::job::{Terms, INSTANT_MAX};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::{Arc, LazyLock};
 
 /// A limit of 0 is no limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `None`: the server's default at the time when a job is added.
     pub ttr_ms: Option<u64>,
     /// ATTEMPTS of jobs that name none.
     pub max_attempts: u32,
     /// What jobs have that do not say it themselves: BACKOFF.
-    #[serde(deserialize_with = "Attrs::read_owned")]
     pub rest: Attrs<'static>,
     /// Delayed, ready and reserved jobs together.
     pub max_len: u64,
@@ -26,15 +27,98 @@ pub struct Settings {
     pub max_reserved: u64,
     /// RATE.
     pub rate: Option<Rate>,
-    /// Bytes of the ids and payloads of all jobs. It has an effect of its own, which version 1 did not know.
-    #[serde(skip)]
+    /// Bytes of the ids and payloads of all jobs.
     pub max_bytes: u64,
-    /// These have an effect of their own, which version 3 did not know.
-    #[serde(skip)]
+    /// What holds for each group.
     pub group_limits: GroupLimits,
-    /// These have an effect of their own, which version 4 did not know.
-    #[serde(skip)]
+    /// Which done jobs are kept.
     pub done_limits: DoneLimits,
+    /// Settings of a newer version, encoded: they are carried on.
+    pub unknown: Vec<u8>,
+}
+
+/// How settings are encoded: a string of those that are not at their default, each as its tag, the length of its value,
+/// and its value, by ascending tags. A newer version may have more; one that changes what this version does is odd.
+macro_rules! tagged {
+    ($($tag:literal $($field:ident).+ $read:ident,)+) => {
+        impl Settings {
+            fn encoded(&self) -> Vec<u8> {
+                let (mut bytes, default) = (Vec::new(), Settings::unconfigured());
+                $(if self.$($field).+ != default.$($field).+ {
+                    let mut value = Vec::new();
+                    append(&self.$($field).+, &mut value);
+                    append(&$tag, &mut bytes);
+                    append(&serde_bytes::Bytes::new(&value), &mut bytes);
+                })+
+                bytes.extend_from_slice(&self.unknown);
+                bytes
+            }
+
+            fn decoded(mut bytes: &[u8]) -> Option<Self> {
+                let (mut all, mut last) = (Settings::default(), 0);
+                while !bytes.is_empty() {
+                    let before = bytes;
+                    let tag: u64 = take(&mut bytes)?;
+                    let mut value: &[u8] = take::<&serde_bytes::Bytes>(&mut bytes)?;
+                    if tag <= last {
+                        return None;
+                    }
+                    last = tag;
+                    match tag {
+                        $($tag => all.$($field).+ = $read(&mut value)?,)+
+                        // What is new comes last.
+                        _ if tag < NEW => return None,
+                        _ => {
+                            all.unknown.extend_from_slice(&before[..before.len() - bytes.len()]);
+                            value = &[];
+                        }
+                    }
+                    if !value.is_empty() {
+                        return None;
+                    }
+                }
+                Some(all)
+            }
+        }
+    };
+}
+
+/// From here on the tags are unknown.
+const NEW: u64 = 31;
+
+fn owned(value: &mut &[u8]) -> Option<Attrs<'static>> {
+    take(value).map(Attrs::into_owned)
+}
+
+tagged! {
+    2_u64 ttr_ms take,
+    4_u64 max_attempts take,
+    6_u64 rest owned,
+    8_u64 max_len take,
+    10_u64 dead_len take,
+    12_u64 dedupe_ms take,
+    14_u64 max_reserved take,
+    16_u64 rate take,
+    18_u64 max_bytes take,
+    20_u64 group_limits.max_reserved take,
+    22_u64 group_limits.rate take,
+    24_u64 group_limits.is_fifo take,
+    26_u64 done_limits.len take,
+    28_u64 done_limits.ttl_ms take,
+    30_u64 done_limits.bytes take,
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.encoded())
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let bytes = <&serde_bytes::Bytes>::deserialize(from)?;
+        Settings::decoded(bytes).ok_or_else(|| D::Error::custom("settings that do not decode"))
+    }
 }
 
 /// Which done jobs are kept: none where all are 0.
@@ -103,6 +187,9 @@ impl Rate {
     }
 }
 
+/// Bytes of the settings that are of a newer version.
+const UNKNOWN_MAX: usize = 1024;
+
 /// The server's default lease, unless it is set to another.
 pub const TTR_DEFAULT_MS: u64 = 60_000;
 
@@ -156,6 +243,7 @@ impl SettingsChange {
                 ttl_ms: new.done_ttl_ms.unwrap_or(old.done_limits.ttl_ms),
                 bytes: new.done_bytes.unwrap_or(old.done_limits.bytes),
             },
+            unknown: old.unknown.clone(),
         }
     }
 }
@@ -181,12 +269,27 @@ impl Settings {
 
     /// Checks the bounds that hold for every queue, wherever its settings came from.
     pub fn check(&self) -> Result<(), QueueError> {
+        self.check_unknown()?;
         check_terms(&self.terms(TTR_DEFAULT_MS))?;
         self.group_limits.check()?;
         self.done_limits.check()?;
         let rate_fits = self.rate.is_none_or(|rate| rate.fits());
         if !rate_fits || self.dedupe_ms > INSTANT_MAX {
             return Err(QueueError::OutOfRange);
+        }
+        Ok(())
+    }
+
+    /// Settings of a newer version are carried on, unless this one would do something else than a server that has them.
+    fn check_unknown(&self) -> Result<(), QueueError> {
+        let mut bytes = &self.unknown[..];
+        if bytes.len() > UNKNOWN_MAX {
+            return Err(QueueError::Newer);
+        }
+        while let Some(tag) = take::<u64>(&mut bytes) {
+            if tag % 2 == 1 || take::<&serde_bytes::Bytes>(&mut bytes).is_none() {
+                return Err(QueueError::Newer);
+            }
         }
         Ok(())
     }
@@ -211,7 +314,7 @@ impl Settings {
         if Arc::ptr_eq(self, &UNCONFIGURED) {
             return 0;
         }
-        size_of::<Self>() + self.rest.bytes().len()
+        size_of::<Self>() + self.rest.bytes().len() + self.unknown.capacity()
     }
 }
 

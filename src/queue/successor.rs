@@ -13,13 +13,13 @@ use crate::storage::broken::there;
 impl Queue {
     /// The change by which a job ends at `at`: `otherwise`, or its successor takes its place. The successor's TTL must
     /// have been carried out up to `at`.
-    pub(super) fn succeeded_at(
+    pub(super) fn succeeded_at<'a>(
         &self,
         handle: Handle,
-        otherwise: Change,
+        otherwise: Change<'a>,
         end: End,
         at: u64,
-    ) -> Change {
+    ) -> Change<'a> {
         let Some(successor) = self.jobs().successor(handle) else {
             return otherwise;
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dq::queue::attr::Attrs;
 use dq::queue::codec::{begin, encode};
-use dq::queue::effect::{Change, Effect, Removal};
+use dq::queue::effect::{Came, Change, Effect, How, Removal};
 use dq::queue::job::Terms;
 
 use crate::scene::Lines;
@@ -259,12 +259,14 @@ fn what_is_planted_is_noticed() {
         max_attempts: 0,
         rest: Attrs::NONE,
     };
-    let added = |due| Effect::Added {
-        id: b"a",
-        payload: b"",
-        due,
-        expires: 0,
-        terms: terms.clone(),
+    let added = |due| {
+        Effect::Came(Came {
+            id: b"a",
+            payload: b"",
+            terms: terms.clone(),
+            group: None,
+            how: How::New { due, expires: 0 },
+        })
     };
     for (effects, rule) in [
         (vec![added((1 << 41) + 5), reserved(b"a", 4)], "NeverEarly"),

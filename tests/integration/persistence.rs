@@ -504,7 +504,7 @@ fn ids_and_tokens_go_on_growing() {
                     death: 0,
                     token: hour_ahead << 20,
                 },
-                Effect::Kept,
+                Effect::Configured(Default::default()),
             ],
         );
         let restored = restore(&mut client, b"q", &payload);

@@ -5,9 +5,12 @@ use std::io::Write;
 use std::time::Instant;
 
 use dq::queue::codec::EFFECTS_VERSION;
-use dq::queue::effect::{Arrival, Change, Death, DoneEnd, Effect, OfDone, Removal, FOREVER};
-use dq::queue::job::{State, SEQ_MAX, TOKEN_MAX};
+use dq::queue::effect::{
+    Arrival, Came, Change, Death, DoneEnd, Effect, How, OfDone, Purge, Removal, FOREVER,
+};
+use dq::queue::job::{Failure, State, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
+use dq::queue::recurring::rule::{Next, Pattern, Rule};
 use dq::queue::settings::{DoneLimits, Rate, Settings};
 
 use crate::payloads::{encoded, forged, is_well, restore, TERMS};
@@ -17,13 +20,13 @@ use crate::scene::{pair, Dice, Lines, Scene};
 use crate::support::{raw, Server};
 
 fn added(id: &[u8]) -> Effect<'_> {
-    Effect::Added {
+    Effect::Came(Came {
         id,
         payload: b"x",
-        due: 1,
-        expires: 0,
         terms: TERMS,
-    }
+        group: None,
+        how: How::New { due: 1, expires: 0 },
+    })
 }
 
 #[test]
@@ -62,6 +65,17 @@ fn arrival(id: &[u8]) -> Arrival<'_> {
     }
 }
 
+fn every(ms: u64) -> Rule<'static> {
+    Rule {
+        pattern: Pattern::Every { ms },
+        until: 0,
+        times: 0,
+        grace_ms: 0,
+        jitter_ms: 0,
+        ttl_ms: 0,
+    }
+}
+
 /// A random effect of any kind, with numbers near their bounds.
 fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
     let ends = [0, 1, 5, round, 1 << 41, (1 << 42) - 1, 1 << 42, FOREVER];
@@ -72,29 +86,50 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
     };
     let (due, at, token) = (number(), number(), number());
     match dice.below(22) {
-        21 => Effect::AddedTogether {
+        21 => Effect::CameTogether {
             group: (at > 5).then_some(b"g"),
             due,
             expires: at,
             terms: TERMS,
             jobs: vec![arrival(id), arrival(b"other"), arrival(id)],
         },
-        0..=2 => Effect::Added {
+        0..=2 => Effect::Came(Came {
             id,
             payload: b"x",
-            due,
-            expires: at,
             terms: TERMS,
-        },
-        3 => Effect::Kept,
+            group: (token > 5).then_some(b"g"),
+            how: match dice.below(6) {
+                0 => How::Behind { due, expires: at },
+                1 => How::Renewed { rule: every(at) },
+                2 => How::Recurs {
+                    rule: every(due),
+                    first: Next {
+                        occurrence: at,
+                        due,
+                        expires: token,
+                        offset_s: 0,
+                    },
+                },
+                _ => How::New { due, expires: at },
+            },
+        }),
+        3 => Effect::Configured(Settings::default()),
         4 => Effect::Paused { until: at },
-        5 => Effect::Resumed,
-        6 => Effect::Remembered { id, until: at },
-        7 => Effect::Purged {
-            state: State::ALL.get(dice.below(6) as usize).copied(),
+        5 => Effect::Purged(Purge::Overdue {
+            dead: dice.below(2) == 0,
             cut: at,
-        },
+        }),
+        6 => Effect::Remembered { id, until: at },
+        7 => Effect::Purged(Purge::State {
+            state: State::ALL.get(dice.below(7) as usize).copied(),
+            cut: at,
+        }),
         8 => Effect::Configured(Settings {
+            done_limits: DoneLimits {
+                len: due,
+                ttl_ms: at,
+                bytes: token,
+            },
             max_len: due,
             dedupe_ms: at,
             rate: (at > 5).then_some(Rate {
@@ -153,12 +188,7 @@ fn some_of_done<'a>(
         2 => OfDone::Deleted { id },
         3 => OfDone::Trimmed { count: due },
         4 => OfDone::Kicked { id, due },
-        5 => OfDone::Limits(DoneLimits {
-            len: due,
-            ttl_ms: at,
-            bytes: token,
-        }),
-        6 => OfDone::Purged,
+        5 | 6 => OfDone::Trimmed { count: 0 },
         _ => OfDone::Kept {
             id,
             remember: token,
@@ -167,7 +197,7 @@ fn some_of_done<'a>(
     }
 }
 
-fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change {
+fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change<'static> {
     match dice.below(9) {
         0 => Change::Reserved {
             token,
@@ -183,6 +213,7 @@ fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change {
             due,
             priority: 1,
             attempts: 3,
+            failure: None,
         },
         4 => Change::Died {
             at,
@@ -190,7 +221,13 @@ fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change {
         },
         5 => Change::Died {
             at,
-            cause: Death::Nacked { priority: 7 },
+            cause: Death::Nacked {
+                priority: 7,
+                failure: Some(Failure {
+                    at,
+                    reason: Some(b"why"),
+                }),
+            },
         },
         6 => Change::Rescheduled { due },
         7 => Change::Kicked { due },

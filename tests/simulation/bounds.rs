@@ -4,9 +4,11 @@ use crate::follow::{digest, new_queue, snapshot, Follower};
 use dq::queue::add::Add;
 use dq::queue::attr::Attrs;
 use dq::queue::clock::{Mint, Now};
-use dq::queue::effect::{Change, Death, Effect, Removal, FOREVER};
+use dq::queue::effect::{Came, Change, Death, Effect, How, Purge, Removal, FOREVER};
 use dq::queue::effects::Effects;
-use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::job::{
+    Failure, Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
+};
 use dq::queue::settings::{Rate, Settings};
 use dq::queue::state::{NewJob, Rows};
 use dq::queue::Queue;
@@ -20,25 +22,28 @@ const TERMS: Terms<'static> = Terms {
 };
 
 fn added(id: &'static [u8]) -> Effect<'static> {
-    Effect::Added {
+    Effect::Came(Came {
         id,
         payload: b"p",
-        due: 1000,
-        expires: 0,
         terms: TERMS,
-    }
+        group: None,
+        how: How::New {
+            due: 1000,
+            expires: 0,
+        },
+    })
 }
 
-fn job(id: &'static [u8], change: Change) -> Effect<'static> {
+fn job(id: &'static [u8], change: Change<'static>) -> Effect<'static> {
     Effect::Job { id, change }
 }
 
-const RESERVED: Change = Change::Reserved {
+const RESERVED: Change<'static> = Change::Reserved {
     token: 7,
     deadline: 2000,
     lease_ms: 1000,
 };
-const DIED: Change = Change::Died {
+const DIED: Change<'static> = Change::Died {
     at: 3000,
     cause: Death::TimedOut,
 };
@@ -83,6 +88,7 @@ fn each_change_is_taken_only_where_the_job_is_in_a_place_for_it() {
         due: 1,
         priority: 0,
         attempts: 1,
+        failure: None,
     };
     let touched = Change::Touched {
         deadline: 1,
@@ -114,7 +120,8 @@ fn each_change_is_taken_only_where_the_job_is_in_a_place_for_it() {
 
 #[test]
 fn changes_end_at_the_last_instant_and_the_last_token() {
-    let on = |id: &'static [u8], change: fn(u64) -> Change| move |n: u64| job(id, change(n));
+    let on =
+        |id: &'static [u8], change: fn(u64) -> Change<'static>| move |n: u64| job(id, change(n));
     let reserved = |token, deadline, lease_ms| Change::Reserved {
         token,
         deadline,
@@ -131,8 +138,34 @@ fn changes_end_at_the_last_instant_and_the_last_token() {
         due,
         priority: 0,
         attempts: 1,
+        failure: None,
     };
     is_bounded_by(INSTANT_MAX, on(b"reserved", nacked));
+    let failed = |failure| {
+        [
+            Change::Nacked {
+                due: 1,
+                priority: 0,
+                attempts: 1,
+                failure,
+            },
+            Change::Died {
+                at: 1,
+                cause: Death::Nacked {
+                    priority: 0,
+                    failure,
+                },
+            },
+        ]
+    };
+    for which in 0..2 {
+        let failed = |failure| job(b"reserved", failed(Some(failure))[which]);
+        is_bounded_by(INSTANT_MAX, |at| failed(Failure { at, reason: None }));
+        is_bounded_by(REASON_MAX as u64, |len| {
+            let reason = Some(&*vec![b'r'; len as usize].leak());
+            failed(Failure { at: 1, reason })
+        });
+    }
     let died = |at| Change::Died {
         at,
         cause: Death::TimedOut,
@@ -152,13 +185,13 @@ fn changes_end_at_the_last_instant_and_the_last_token() {
 
 /// An added job with these numbers in its fields.
 fn added_with(due: u64, expires: u64, ttr_ms: u64) -> Effect<'static> {
-    Effect::Added {
+    Effect::Came(Came {
         id: b"new",
         payload: b"",
-        due,
-        expires,
         terms: Terms { ttr_ms, ..TERMS },
-    }
+        group: None,
+        how: How::New { due, expires },
+    })
 }
 
 #[test]
@@ -167,15 +200,17 @@ fn an_added_job_ends_at_the_last_instant() {
     is_bounded_by(INSTANT_MAX, |n| added_with(0, n, 1));
     is_bounded_by(INSTANT_MAX, |n| added_with(0, 0, n));
     assert!(!takes(&added_with(0, 0, 0)), "a lease of no length");
-    let ladder = |steps: u64, ms: u64| Effect::Added {
-        id: b"new",
-        payload: b"",
-        due: 0,
-        expires: 0,
-        terms: Terms {
-            rest: Attrs::NONE.with_backoff(&vec![ms; steps as usize]),
-            ..TERMS
-        },
+    let ladder = |steps: u64, ms: u64| {
+        Effect::Came(Came {
+            id: b"new",
+            payload: b"",
+            terms: Terms {
+                rest: Attrs::NONE.with_backoff(&vec![ms; steps as usize]),
+                ..TERMS
+            },
+            group: None,
+            how: How::New { due: 0, expires: 0 },
+        })
     };
     is_bounded_by(LADDER_MAX as u64, |n| ladder(n, 1));
     is_bounded_by(INSTANT_MAX, |n| ladder(1, n));
@@ -352,7 +387,9 @@ fn floors_pauses_and_memories_end_where_there_is_room_to_go_on() {
     is_bounded_by(INSTANT_MAX, |until| Effect::Paused { until });
     assert!(takes(&Effect::Paused { until: FOREVER }));
     is_bounded_by(INSTANT_MAX, |until| Effect::Remembered { id: b"i", until });
-    is_bounded_by(INSTANT_MAX, |cut| Effect::Purged { state: None, cut });
+    is_bounded_by(INSTANT_MAX, |cut| {
+        Effect::Purged(Purge::State { state: None, cut })
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use dq::queue::attr::Attrs;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
 use dq::queue::deliver::{LeaseLength, Pop};
-use dq::queue::effect::{Change, Death, Effect, Removal};
+use dq::queue::effect::{Came, Change, Death, Effect, How, Purge, Removal};
 use dq::queue::effects::Effects;
 use dq::queue::error::QueueError;
 use dq::queue::event::Event;
@@ -82,7 +82,7 @@ fn effects_that_nobody_hears_happen_and_are_not_written() {
     let mut out = Effects::default();
     assert!(out.is_empty() && !out.is_unencoded());
     out.leave_unencoded();
-    out.push(&Effect::Kept);
+    out.push(&Effect::Dropped);
     assert!(out.is_unencoded() && !out.is_empty());
     assert_eq!(out.bytes(), b"");
     assert!(!out.has_events());
@@ -92,33 +92,33 @@ fn effects_that_nobody_hears_happen_and_are_not_written() {
     assert!(out.events().eq([Event::Add, Event::Ack]));
     out.clear();
     assert!(out.is_empty() && !out.is_unencoded() && !out.has_events());
-    out.push(&Effect::Kept);
-    out.push(&Effect::Resumed);
+    out.push(&Effect::Dropped);
+    out.push(&Effect::Paused { until: 0 });
     let told: Vec<Effect<'_>> = decode(out.bytes()).map(Result::unwrap).collect();
-    assert_eq!(told, [Effect::Kept, Effect::Resumed]);
+    assert_eq!(told, [Effect::Dropped, Effect::Paused { until: 0 }]);
 }
 
 #[test]
 fn effects_say_what_they_raise() {
-    let added = Effect::Added {
+    let added = Effect::Came(Came {
         id: b"i",
         payload: b"p",
-        due: 1,
-        expires: 0,
         terms: Terms {
             priority: 0,
             ttr_ms: 1,
             max_attempts: 0,
             rest: Attrs::NONE,
         },
-    };
+        group: None,
+        how: How::New { due: 1, expires: 0 },
+    });
     assert_eq!(added.events(), [Event::Add]);
-    let purged = Effect::Purged {
+    let purged = Effect::Purged(Purge::State {
         state: None,
         cut: 1,
-    };
+    });
     assert_eq!(purged.events(), [Event::Del]);
-    assert_eq!(Effect::Kept.events(), []);
+    assert_eq!(Effect::Dropped.events(), []);
     let of = |change| Effect::Job { id: b"i", change }.events();
     let died = |cause| Change::Died { at: 1, cause };
     let removed = |cause| Change::Removed { cause, remember: 0 };
@@ -126,7 +126,10 @@ fn effects_say_what_they_raise() {
     assert_eq!(of(Change::Kicked { due: 1 }), [Event::Ready]);
     assert_eq!(of(Change::Rescheduled { due: 1 }), []);
     assert_eq!(of(died(Death::TimedOut)), [Event::Timeout, Event::Dead]);
-    let nacked = Death::Nacked { priority: 0 };
+    let nacked = Death::Nacked {
+        priority: 0,
+        failure: None,
+    };
     assert_eq!(of(died(nacked)), [Event::Nack, Event::Dead]);
     assert_eq!(of(removed(Removal::Acked)), [Event::Ack]);
     assert_eq!(of(removed(Removal::Popped)), [Event::Pop]);
@@ -154,7 +157,7 @@ fn names_and_errors_are_those_of_the_contract() {
         "ERR queue data is malformed or does not fit the queue: it is round"
     );
     let named = [
-        (Effect::Kept, "Kept"),
+        (Effect::Dropped, "Dropped"),
         (Effect::Paused { until: 5 }, "Paused"),
         (Effect::Configured(Default::default()), "Configured"),
     ];

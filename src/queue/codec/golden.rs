@@ -5,7 +5,8 @@ use super::*;
 use crate::queue::after::{After, For, Link, Moment, OnDead, Outcome};
 use crate::queue::attr::Attrs;
 use crate::queue::effect::{
-    Arrival, Change, Coming, Death, DoneEnd, DoneJob, End, Ended, OfDone, Removal,
+    Arrival, Came, Change, Death, DoneEnd, DoneJob, End, Ended, Forgotten, How, OfDone, Purge,
+    Removal,
 };
 use crate::queue::job::{Failure, Life, Place, State, Terms};
 use crate::queue::note::Note;
@@ -141,10 +142,10 @@ fn settings() -> Settings {
         dedupe_ms: 334,
         max_reserved: 335,
         rate: Some(RATE),
-        // These are effects of their own.
-        max_bytes: 0,
-        group_limits: GroupLimits::default(),
-        done_limits: DoneLimits::default(),
+        max_bytes: 336,
+        group_limits: LIMITS,
+        done_limits: DONE_LIMITS,
+        unknown: bytes_of("20020102").to_vec(),
     }
 }
 
@@ -196,9 +197,7 @@ fn of_done() -> Vec<(OfDone<'static>, &'static str)> {
         (OfDone::Gone { id }, "03026964"),
         (OfDone::Deleted { id }, "04026964"),
         (OfDone::Trimmed { count: 353 }, "05e102"),
-        (OfDone::Purged, "06"),
-        (OfDone::Kicked { id, due: 354 }, "07026964e202"),
-        (OfDone::Limits(DONE_LIMITS), "08d402d502d602"),
+        (OfDone::Kicked { id, due: 354 }, "06026964e202"),
     ]
 }
 
@@ -207,34 +206,6 @@ fn effects_are_what_they_were() {
     variants_are_kept(&effects()).unwrap();
     variants_are_kept(&of_done()).unwrap();
     variants_are_kept(&changes()).unwrap();
-    variants_are_kept(&[
-        (
-            Coming::Added {
-                due: 600,
-                expires: 601,
-            },
-            "00d804d904",
-        ),
-        (
-            Coming::Followed {
-                due: 600,
-                expires: 601,
-            },
-            "01d804d904",
-        ),
-        (
-            Coming::Recurs {
-                rule: RULE,
-                first: NEXT,
-            },
-            "0200b602b702b802b902ba02bb02b202b302b402e904",
-        ),
-        (
-            Coming::Renewed { rule: RULE },
-            "0300b602b702b802b902ba02bb02",
-        ),
-    ])
-    .unwrap();
 }
 
 #[test]
@@ -252,7 +223,13 @@ fn notes_are_what_they_were() {
 fn causes_are_what_they_were() {
     variants_are_kept(&[
         (Death::TimedOut, "00"),
-        (Death::Nacked { priority: -602 }, "01b309"),
+        (
+            Death::Nacked {
+                priority: -602,
+                failure: None,
+            },
+            "01b30900",
+        ),
     ])
     .unwrap();
     variants_are_kept(&[
@@ -260,6 +237,24 @@ fn causes_are_what_they_were() {
         (End::Popped, "01"),
         (End::TimedOut, "02"),
         (End::Nacked, "03"),
+    ])
+    .unwrap();
+    let (cut, count) = (606, 607);
+    variants_are_kept(&[
+        (
+            Purge::State {
+                state: Some(State::Dead),
+                cut,
+            },
+            "000103de04",
+        ),
+        (Purge::Overdue { dead: true, cut }, "0101de04"),
+        (Purge::Trim { count }, "02df04"),
+    ])
+    .unwrap();
+    variants_are_kept(&[
+        (Forgotten::Id(ID), "00026964"),
+        (Forgotten::Until(405), "019503"),
     ])
     .unwrap();
     variants_are_kept(&[
@@ -302,12 +297,7 @@ fn what_jobs_and_queues_are_made_of_is_what_it_was() {
     are_kept(&[(NEXT, "b202b302b402e904")]).unwrap();
     are_kept(&[(OCCURRENCE, "c202c302018705")]).unwrap();
     are_kept(&[(RATE, "c602c702")]).unwrap();
-    are_kept(&[(LIMITS, "c50201c602c70201")]).unwrap();
-    are_kept(&[(
-        settings(),
-        "01c802c902062704ca02cb02cc02cd02ce02cf0201c602c702",
-    )])
-    .unwrap();
+    are_kept(&[(settings(), "4b020301c8020402c9020607062704ca02cb020802cc020a02cd020c02ce020e02cf02100501c602c7021202d0021402c502160501c602c7021801011a02d4021c02d5021e02d60220020102")]).unwrap();
     are_kept(&[
         (FAILURE, "b1020103776879"),
         (

@@ -3,7 +3,7 @@
 use super::*;
 use crate::queue::after::{Moment, OnDead};
 use crate::queue::attr::Attrs;
-use crate::queue::effect::Change;
+use crate::queue::effect::{Came, Change, Forgotten, How, Purge};
 use crate::queue::job::{Terms, ID_MAX, LADDER_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -150,15 +150,19 @@ fn effects_come_back_with_every_number_at_its_bounds() {
             due: number,
             priority: (number as i32).wrapping_neg(),
             attempts: number as u32,
+            failure: None,
         };
         for effect in [
-            Effect::Added {
+            Effect::Came(Came {
                 id,
                 payload: b"payload",
-                due: number,
-                expires: number,
                 terms,
-            },
+                group: Some(b"group"),
+                how: How::New {
+                    due: number,
+                    expires: number,
+                },
+            }),
             Effect::Job {
                 id,
                 change: reserved,
@@ -170,10 +174,10 @@ fn effects_come_back_with_every_number_at_its_bounds() {
                 death: number,
                 token: number,
             },
-            Effect::Purged {
-                state: None,
+            Effect::Purged(Purge::Overdue {
+                dead: false,
                 cut: number,
-            },
+            }),
         ] {
             effect_comes_back(&effect);
         }
@@ -183,11 +187,8 @@ fn effects_come_back_with_every_number_at_its_bounds() {
 #[test]
 fn ids_come_back_in_every_length() {
     let longest = [b'x'; ID_MAX + 1];
-    (0..=longest.len()).for_each(|len| {
-        effect_comes_back(&Effect::ForgotId {
-            id: &longest[..len],
-        })
-    });
+    (0..=longest.len())
+        .for_each(|len| effect_comes_back(&Effect::Forgot(Forgotten::Id(&longest[..len]))));
 }
 
 #[test]

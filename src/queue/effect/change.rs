@@ -1,6 +1,7 @@
 //! What happens to one existing job, from its delivery to its end.
 
 use crate::queue::event::Event;
+use crate::queue::job::Failure;
 use crate::queue::stats::Totals;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
     reason = "fields are named as in the commands that set them"
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
+pub enum Change<'a> {
     Reserved {
         token: u64,
         deadline: u64,
@@ -27,11 +28,15 @@ pub enum Change {
         due: u64,
         priority: i32,
         attempts: u32,
+        /// `None`: given back without a failure.
+        #[serde(borrow)]
+        failure: Option<Failure<'a>>,
     },
     /// `at` is the instant of death. A job that died when its lease ended keeps its token.
     Died {
         at: u64,
-        cause: Death,
+        #[serde(borrow)]
+        cause: Death<'a>,
     },
     Rescheduled {
         due: u64,
@@ -56,6 +61,10 @@ pub enum Change {
     },
     /// The job's successor was removed, as the successor's TTL expired.
     SuccessorExpired,
+    /// A blocked job is after nothing any more, by KICK, or because it would have stayed blocked for ever.
+    Unblocked {
+        due: u64,
+    },
 }
 
 /// How a job ended whose successor took its place.
@@ -72,9 +81,13 @@ pub enum End {
 /// What made a job dead.
 #[allow(missing_docs, reason = "called as what ended it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Death {
+pub enum Death<'a> {
     TimedOut,
-    Nacked { priority: i32 },
+    Nacked {
+        priority: i32,
+        #[serde(borrow)]
+        failure: Option<Failure<'a>>,
+    },
 }
 
 /// Why a job is no longer there.
@@ -92,7 +105,20 @@ pub enum Removal {
     TimedOutExpired,
 }
 
-impl Change {
+impl<'a> Change<'a> {
+    /// The failure that this tells of. A lease that ends is one, too, but needs no telling.
+    #[inline]
+    pub(in crate::queue) fn failure(self) -> Option<Failure<'a>> {
+        match self {
+            Change::Nacked { failure, .. } => failure,
+            Change::Died {
+                cause: Death::Nacked { failure, .. },
+                ..
+            } => failure,
+            _ => None,
+        }
+    }
+
     pub(in crate::queue) fn events(self) -> &'static [Event] {
         match self {
             Change::Reserved { .. } => &[Event::Pop],
@@ -104,7 +130,7 @@ impl Change {
                 Death::Nacked { .. } => &[Event::Nack, Event::Dead],
             },
             Change::Rescheduled { .. } => &[],
-            Change::Kicked { .. } => &[Event::Ready],
+            Change::Kicked { .. } | Change::Unblocked { .. } => &[Event::Ready],
             Change::Removed { cause, .. } => match cause {
                 Removal::Acked => &[Event::Ack],
                 Removal::Popped => &[Event::Pop],
@@ -154,7 +180,8 @@ impl Change {
             Change::Touched { .. }
             | Change::Rescheduled { .. }
             | Change::Prioritized { .. }
-            | Change::Kicked { .. } => {}
+            | Change::Kicked { .. }
+            | Change::Unblocked { .. } => {}
             Change::Succeeded { end, .. } => end.count(totals),
             Change::SuccessorExpired => totals.expired += 1,
             Change::TimedOut => totals.timed_out += 1,

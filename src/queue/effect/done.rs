@@ -3,7 +3,6 @@
 use crate::queue::event::Event;
 use crate::queue::job::Terms;
 use crate::queue::recurring::rule::Next;
-use crate::queue::settings::DoneLimits;
 use serde::{Deserialize, Serialize};
 
 /// One fact about done jobs.
@@ -44,16 +43,12 @@ pub enum OfDone<'a> {
     },
     /// The `count` longest done jobs were removed, by DONELEN or DONEBYTES.
     Trimmed { count: u64 },
-    /// All done jobs were removed, by PURGE.
-    Purged,
     /// A done job became ready again, by KICK.
     Kicked {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
         due: u64,
     },
-    /// DONELEN, DONETTL and DONEBYTES.
-    Limits(DoneLimits),
 }
 
 /// How a job became done.
@@ -117,26 +112,21 @@ impl<'a> OfDone<'a> {
             | OfDone::Gone { .. }
             | OfDone::Deleted { .. }
             | OfDone::Trimmed { .. }
-            | OfDone::Purged
-            | OfDone::Kicked { .. }
-            | OfDone::Limits(_) => None,
+            | OfDone::Kicked { .. } => None,
         }
     }
 
     /// As [`super::Effect::looks_for_jobs`]. Not for what snapshots consist of.
     pub(in crate::queue) fn looks_for_jobs(&self) -> bool {
-        self.stored().is_none() && !matches!(self, OfDone::Limits(_))
+        self.stored().is_none()
     }
 
     pub(in crate::queue) fn events(&self) -> &'static [Event] {
         match self {
             OfDone::Kept { .. } | OfDone::OccurrenceKept { .. } => &[Event::Ack],
-            OfDone::Deleted { .. } | OfDone::Purged => &[Event::Del],
+            OfDone::Deleted { .. } => &[Event::Del],
             OfDone::Kicked { .. } => &[Event::Ready],
-            OfDone::Stored(_)
-            | OfDone::Gone { .. }
-            | OfDone::Trimmed { .. }
-            | OfDone::Limits(_) => &[],
+            OfDone::Stored(_) | OfDone::Gone { .. } | OfDone::Trimmed { .. } => &[],
         }
     }
 }

@@ -4,14 +4,13 @@
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
 use super::groups::check_name;
-use super::position::Fate;
 use super::rate::RateWindow;
 use super::store::{Job, NewJob};
 use super::Queue;
-use crate::queue::effect::{Change, Coming, Effect, FOREVER};
+use crate::queue::effect::{Came, Change, Effect, Forgotten, How, FOREVER};
 use crate::queue::error::QueueError;
 use crate::queue::job::{
-    Failure, Handle, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
+    Failure, Handle, Place, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
 };
 use crate::queue::settings::{check_terms, Settings};
 use crate::storage::broken::must;
@@ -59,43 +58,79 @@ impl Queue {
 
     fn apply_alone(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
-            Effect::Added {
-                id,
-                payload,
+            Effect::Came(ref came) => self.apply_came(came),
+            Effect::CameTogether {
+                group,
                 due,
                 expires,
                 ref terms,
-            } => self.apply_added((id, None), payload, (due, expires), terms),
-            Effect::Followed {
-                id,
-                payload,
-                due,
-                expires,
-                ref terms,
-            } => self.apply_followed((id, None), payload, (due, expires), terms),
-            Effect::Recurs {
-                id,
-                payload,
-                ref terms,
-                ref rule,
-                first,
-            } => self.apply_recurs((id, None), payload, terms, rule, first),
-            Effect::Renewed {
-                id,
-                payload,
-                ref terms,
-                ref rule,
-            } => self.apply_renewed((id, None), payload, terms, rule),
-            Effect::Grouped { .. } => self.apply_grouped(effect),
-            ref effect if effect.is_of_flows() => self.apply_to_flows(effect),
+                ref jobs,
+            } => self.apply_came_together(group, (due, expires), terms, jobs),
             Effect::Rows { rows } => self.apply_rows(rows),
             Effect::Noted { id, note } => self.apply_noted(id, note),
             Effect::Done(ref of_done) => self.apply_done(of_done),
-            Effect::AddedTogether { .. } => self.apply_added_together(effect),
-            Effect::Job { .. } | Effect::Failed { .. } | Effect::Recurred { .. } => {
-                self.apply_to_job(effect)
+            Effect::Job { id, change } => {
+                let handle = self.expect(id)?;
+                Self::check_change(self.jobs.job(handle), change)?;
+                self.change(handle, change);
+                Ok(())
             }
-            _ => self.apply_to_queue(effect),
+            Effect::Recurred {
+                id,
+                ended,
+                next,
+                failure,
+            } => {
+                let handle = self.expect(id)?;
+                failure.map_or(Ok(()), check_failure)?;
+                self.check_recurred(handle, ended, next)?;
+                self.recur(handle, ended, next, failure);
+                Ok(())
+            }
+            Effect::Purged(purge) => self.apply_purge(purge),
+            Effect::Waits { id, ref after } => self.apply_waits(id, after),
+            Effect::Over {
+                id,
+                outcome: Some(outcome),
+                at,
+                value,
+            } => self.apply_over(id, outcome, at, value),
+            Effect::Over {
+                id,
+                outcome: None,
+                at,
+                value: _,
+            } => self.apply_emptied(id, at),
+            Effect::Stepped { count, .. } => self.apply_stepped(count),
+            Effect::End {
+                id,
+                outcome,
+                at,
+                value,
+            } => self.restore_end(id, outcome, at, value),
+            Effect::Links {
+                id,
+                on_dead,
+                is_timed,
+                of_group,
+                latest,
+                ref links,
+            } => self.restore_links(id, on_dead, (is_timed, of_group, latest), links),
+            Effect::Configured(ref settings) => {
+                settings.check()?;
+                self.configure(settings.clone());
+                self.note_done();
+                Ok(())
+            }
+            Effect::Paused { until } => self.apply_paused(until),
+            Effect::Remembered { id, until } => self.apply_remembered(id, until),
+            Effect::Forgot(what) => {
+                self.forget(what);
+                Ok(())
+            }
+            Effect::Floors { seq, death, token } => self.apply_floors(seq, death, token),
+            // The key is carried off, and the number raised, by who applies them.
+            Effect::Dropped | Effect::Minted { .. } => Ok(()),
         }
     }
 
@@ -111,211 +146,60 @@ impl Queue {
         if self.flows.is_some() && !effect.is_kept_flow() {
             self.end_restoring_flows();
             // A master reports each job that it unblocks for this reason.
-            if !effect.stands_in_snapshots() && !matches!(effect, Effect::Unblocked { .. }) {
+            let unblocks = matches!(
+                effect,
+                Effect::Job {
+                    change: Change::Unblocked { .. },
+                    ..
+                }
+            );
+            if !effect.stands_in_snapshots() && !unblocks {
                 self.free_stuck();
             }
         }
         Ok(())
     }
 
-    /// Adds a job with a group.
-    fn apply_grouped(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        let Effect::Grouped {
-            group,
-            id,
-            payload,
-            ref terms,
-            ref coming,
-        } = *effect
-        else {
-            return Ok(());
-        };
-        check_name(group)?;
-        let named = (id, Some(group));
-        match *coming {
-            Coming::Added { due, expires } => {
-                self.apply_added(named, payload, (due, expires), terms)
-            }
-            Coming::Followed { due, expires } => {
-                self.apply_followed(named, payload, (due, expires), terms)
-            }
-            Coming::Recurs { ref rule, first } => {
-                self.apply_recurs(named, payload, terms, rule, first)
-            }
-            Coming::Renewed { ref rule } => self.apply_renewed(named, payload, terms, rule),
+    /// A job that came. Its id, group and terms are checked here.
+    fn apply_came(&mut self, came: &Came<'_>) -> Result<(), QueueError> {
+        check_id(came.id)?;
+        came.group.map_or(Ok(()), check_name)?;
+        check_terms(&came.terms)?;
+        match came.how {
+            How::New { due, expires } => self.apply_new(came, (due, expires)),
+            How::Behind { due, expires } => self.apply_behind(came, (due, expires)),
+            How::After {
+                due,
+                expires,
+                ref after,
+            } => self.apply_after(came, (due, expires), after),
+            How::Recurs { ref rule, first } => self.apply_recurs(came, rule, first),
+            How::Renewed { ref rule } => self.apply_renewed(came, rule),
         }
     }
 
-    /// Effects on a job that exists.
-    fn apply_to_job(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        match *effect {
-            Effect::Job { id, change } => {
-                let handle = self.expect(id)?;
-                Self::check_change(self.jobs.job(handle), change)?;
-                self.change(handle, change);
-            }
-            Effect::Failed {
-                id,
-                change,
-                failure,
-            } => {
-                let handle = self.expect(id)?;
-                Self::check_change(self.jobs.job(handle), change)?;
-                check_failure(failure)?;
-                if !matches!(change, Change::Nacked { .. } | Change::Died { .. }) {
-                    return Err(malformed("a failure by what is none"));
-                }
-                self.fail(handle, change, failure);
-            }
-            Effect::Recurred {
-                id,
-                ended,
-                next,
-                failure,
-            } => {
-                let handle = self.expect(id)?;
-                failure.map_or(Ok(()), check_failure)?;
-                self.check_recurred(handle, ended, next)?;
-                self.recur(handle, ended, next, failure);
-            }
-            _ => return Err(malformed("an effect that is on no job")),
+    fn apply_paused(&mut self, until: u64) -> Result<(), QueueError> {
+        if until != FOREVER {
+            check_instant(until)?;
         }
+        self.kept |= until != 0;
+        self.paused_until = until;
         Ok(())
     }
 
-    /// Effects on settings, the dedupe window and numbers, and those that remove many jobs.
-    fn apply_to_queue(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        match *effect {
-            Effect::Kept => self.kept = true,
-            Effect::Configured(_) | Effect::Bounded { .. } | Effect::GroupLimits(_) => {
-                self.apply_settings(effect)?;
-            }
-            Effect::Paused { until } => {
-                if until != FOREVER {
-                    check_instant(until)?;
-                }
-                self.kept = true;
-                self.paused_until = until;
-            }
-            Effect::Resumed => self.paused_until = 0,
-            Effect::Remembered { .. } | Effect::ForgotId { .. } | Effect::Forgot { .. } => {
-                self.apply_to_window(effect)?;
-            }
-            Effect::Purged { .. }
-            | Effect::PurgedLeases { .. }
-            | Effect::PurgedOverdue { .. }
-            | Effect::Trimmed { .. } => self.apply_removal(effect)?,
-            Effect::Floors { seq, death, token } => {
-                if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
-                    return Err(malformed("a number that leaves no room to count on"));
-                }
-                self.seq = self.seq.max(seq);
-                self.deaths = self.deaths.max(death);
-                self.token = self.token.max(token);
-            }
-            Effect::Dropped | Effect::Minted { .. } => {}
-            // Listed by name, so that no new effect is overlooked.
-            Effect::Added { .. }
-            | Effect::Followed { .. }
-            | Effect::Recurs { .. }
-            | Effect::Renewed { .. }
-            | Effect::Recurred { .. }
-            | Effect::Grouped { .. }
-            | Effect::Rows { .. }
-            | Effect::Done(_)
-            | Effect::Job { .. }
-            | Effect::Noted { .. }
-            | Effect::AddedTogether { .. }
-            | Effect::Failed { .. }
-            | Effect::AddedAfter { .. }
-            | Effect::Waits { .. }
-            | Effect::Over { .. }
-            | Effect::Emptied { .. }
-            | Effect::Stepped { .. }
-            | Effect::Unblocked { .. }
-            | Effect::End { .. }
-            | Effect::Links { .. } => return Err(malformed("an effect on a job")),
-        }
-        Ok(())
+    fn apply_remembered(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
+        check_id(id)?;
+        check_instant(until)?;
+        self.remember(id, until)
     }
 
-    /// Effects on the dedupe window.
-    fn apply_to_window(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        match *effect {
-            Effect::Remembered { id, until } => {
-                check_id(id)?;
-                check_instant(until)?;
-                self.remember(id, until)?;
-            }
-            Effect::ForgotId { id } => {
-                let id = self.jobs.hashed(id);
-                if let Some(dedupe) = self.dedupe.made() {
-                    dedupe.forget(id, &**self.jobs.hasher());
-                }
-            }
-            Effect::Forgot { until } => {
-                if let Some(dedupe) = self.dedupe.made() {
-                    dedupe.forget_until(until, &**self.jobs.hasher());
-                }
-            }
-            _ => return Err(malformed("an effect on no id")),
+    fn apply_floors(&mut self, seq: u64, death: u64, token: u64) -> Result<(), QueueError> {
+        if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
+            return Err(malformed("a number that leaves no room to count on"));
         }
-        Ok(())
-    }
-
-    /// Effects that remove many jobs at once.
-    fn apply_removal(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        match *effect {
-            Effect::Purged { state, cut } => {
-                check_instant(cut)?;
-                self.apply_purge(state, cut);
-            }
-            Effect::PurgedLeases { cut } => {
-                check_instant(cut)?;
-                self.apply_purge_of_leases(cut);
-            }
-            Effect::PurgedOverdue { dead, cut } => {
-                check_instant(cut)?;
-                let fate = if dead { Fate::Dies } else { Fate::Back };
-                self.apply_purge_of_overdue(fate, cut);
-            }
-            Effect::Trimmed { count } => {
-                let dead = self.dead.len();
-                let count = usize::try_from(count).ok().filter(|&count| count <= dead);
-                self.apply_trim(count.ok_or(malformed("more dead jobs than there are"))?);
-            }
-            _ => return Err(malformed("an effect that removes nothing")),
-        }
-        Ok(())
-    }
-
-    /// Each effect leaves the other settings as they are.
-    fn apply_settings(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        let old = &*self.settings;
-        let new = match *effect {
-            Effect::Configured(ref settings) => {
-                settings.check()?;
-                Settings {
-                    max_bytes: old.max_bytes,
-                    group_limits: old.group_limits,
-                    done_limits: old.done_limits,
-                    ..settings.clone()
-                }
-            }
-            Effect::Bounded { max_bytes } => Settings {
-                max_bytes,
-                ..old.clone()
-            },
-            Effect::GroupLimits(group_limits) => {
-                group_limits.check()?;
-                Settings {
-                    group_limits,
-                    ..old.clone()
-                }
-            }
-            _ => return Err(malformed("an effect that sets nothing")),
-        };
-        self.configure(new);
+        self.seq = self.seq.max(seq);
+        self.deaths = self.deaths.max(death);
+        self.token = self.token.max(token);
         Ok(())
     }
 
@@ -324,32 +208,21 @@ impl Queue {
         handle.ok_or(malformed("an effect on a job that is not there"))
     }
 
-    fn apply_added(
-        &mut self,
-        (id, group): (&[u8], Option<&[u8]>),
-        payload: &[u8],
-        (due, expires): (u64, u64),
-        terms: &Terms<'_>,
-    ) -> Result<(), QueueError> {
-        check_id(id)?;
-        check_instant(due)?;
-        check_instant(expires)?;
-        check_terms(terms)?;
-        let old = self.find(self.jobs.hashed(id));
+    fn apply_new(&mut self, came: &Came<'_>, instants: (u64, u64)) -> Result<(), QueueError> {
+        check_instant(instants.0)?;
+        check_instant(instants.1)?;
+        let id = self.jobs.hashed(came.id);
+        let old = self.find(id);
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        let mut job = NewJob {
-            group,
-            ..NewJob::scheduled(id, payload, (due, expires), terms)
-        };
-        self.put(old, &mut job, self.jobs.hashed(id), None);
+        self.put(old, &mut NewJob::of(came, instants), id, None);
         Ok(())
     }
 
     /// Whether the change is one that the job's place allows, with numbers within bounds.
     #[inline]
-    pub(super) fn check_change(job: Job<'_>, change: Change) -> Result<(), QueueError> {
+    pub(super) fn check_change(job: Job<'_>, change: Change<'_>) -> Result<(), QueueError> {
         let place = job.place();
         let is_live = !matches!(place, Place::Dead | Place::Blocked);
         let fits = match change {
@@ -366,8 +239,12 @@ impl Queue {
                 place == Place::Reserved && deadline.max(lease_ms) <= INSTANT_MAX
             }
             Change::TimedOut => place == Place::Reserved,
-            Change::Nacked { due, .. } => is_live && due <= INSTANT_MAX,
+            Change::Nacked { due, .. } => {
+                change.failure().map_or(Ok(()), check_failure)?;
+                is_live && due <= INSTANT_MAX
+            }
             Change::Died { at, .. } => {
+                change.failure().map_or(Ok(()), check_failure)?;
                 let ends_otherwise = job.is_followed() || job.recurring().is_some();
                 is_live && at <= INSTANT_MAX && !ends_otherwise
             }
@@ -377,6 +254,7 @@ impl Queue {
             Change::Prioritized { .. } => place == Place::Scheduled,
             Change::Succeeded { remember, .. } => remember <= INSTANT_MAX && job.is_followed(),
             Change::SuccessorExpired => job.is_followed(),
+            Change::Unblocked { due } => place == Place::Blocked && due <= INSTANT_MAX,
         };
         if fits {
             Ok(())
@@ -393,6 +271,20 @@ impl Queue {
         }
     }
 
+    fn forget(&mut self, what: Forgotten<'_>) {
+        let (jobs, dedupe) = (&self.jobs, self.dedupe.made());
+        match (what, dedupe) {
+            (Forgotten::Id(id), Some(dedupe)) => {
+                dedupe.forget(jobs.hashed(id), &**jobs.hasher());
+            }
+            (Forgotten::Until(until), Some(dedupe)) => {
+                dedupe.forget_until(until, &**jobs.hasher());
+            }
+            // None are remembered.
+            (Forgotten::Id(_) | Forgotten::Until(_), None) => {}
+        }
+    }
+
     fn remember(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
         if !self.dedupe.has_room() {
             return Err(QueueError::TooManyJobs);
@@ -404,7 +296,7 @@ impl Queue {
         Ok(())
     }
 
-    pub(super) fn configure(&mut self, settings: Settings) {
+    fn configure(&mut self, settings: Settings) {
         self.kept = true;
         if settings.dedupe_ms == 0 && self.dedupe.len() > 0 {
             self.set_dedupe_aside();
@@ -414,7 +306,11 @@ impl Queue {
             self.cold.make().rate = window;
         }
         let limits = settings.group_limits;
-        let before = std::mem::replace(&mut self.settings, Arc::new(settings)).group_limits;
+        let settings = match settings == *Settings::unconfigured() {
+            true => Settings::unconfigured(),
+            false => Arc::new(settings),
+        };
+        let before = std::mem::replace(&mut self.settings, settings).group_limits;
         if limits.rate != before.rate {
             self.set_group_rates_aside();
         }

@@ -5,13 +5,13 @@ use super::rate::Delivered;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::effect::{Change, Coming, Effect, Ended};
+use crate::queue::effect::{Came, Change, Effect, Ended, How, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
 use crate::queue::stats::Totals;
-use crate::storage::broken::{must, must_fit, there};
+use crate::storage::broken::{must, must_fit};
 use crate::storage::skiplist::InsertHint;
 
 /// A lease about to change its place in the order of deadlines.
@@ -72,16 +72,7 @@ impl Queue {
         out: &mut Effects,
     ) {
         let (due, expires) = (job.due, job.life.expires);
-        match job.group {
-            Some(_) => push_grouped(&job, Coming::Added { due, expires }, out),
-            None => out.push(&Effect::Added {
-                id: job.id,
-                payload: job.payload,
-                due,
-                expires,
-                terms: job.terms.borrowed(),
-            }),
-        }
+        out.push(&Effect::Came(job.came(How::New { due, expires })));
         self.count_added(old, out);
         self.put(old, &mut job, id, way);
         out.raise(Event::Add);
@@ -97,34 +88,18 @@ impl Queue {
     ) {
         let replaces = self.jobs.successor(handle).is_some();
         let (due, expires) = (job.due, job.life.expires);
-        match job.group {
-            Some(_) => push_grouped(&job, Coming::Followed { due, expires }, out),
-            None => out.push(&Effect::Followed {
-                id: job.id,
-                payload: job.payload,
-                due,
-                expires,
-                terms: job.terms.borrowed(),
-            }),
-        }
+        out.push(&Effect::Came(job.came(How::Behind { due, expires })));
         self.count(out, |totals| totals.deleted += u64::from(replaces));
         self.follow(handle, job);
         out.complete();
     }
 
     /// Records a recurring job: a new one, or one that replaces a job with the same pattern.
-    pub(in crate::queue) fn commit_recurring(&mut self, effect: &Effect<'_>, out: &mut Effects) {
-        let id = match *effect {
-            Effect::Recurs { id, .. } | Effect::Renewed { id, .. } | Effect::Grouped { id, .. } => {
-                Some(id)
-            }
-            _ => None,
-        };
-        let id = there(id, "a rule by an effect that has none");
-        let old = self.find(self.jobs.hashed(id));
+    pub(in crate::queue) fn commit_recurring(&mut self, came: Came<'_>, out: &mut Effects) {
+        let old = self.find(self.jobs.hashed(came.id));
         self.count_added(old, out);
         out.raise(Event::Add);
-        self.commit(effect, out);
+        self.commit(&Effect::Came(came), out);
     }
 
     /// Records that an occurrence ended, and what follows.
@@ -163,15 +138,20 @@ impl Queue {
     }
 
     /// Records a purge or a trim, by which `count` jobs are removed.
-    pub(in crate::queue) fn commit_purge(
+    pub(in crate::queue) fn commit_purge(&mut self, purge: Purge, count: usize, out: &mut Effects) {
+        let effect = Effect::Purged(purge);
+        self.commit(&effect, out);
+        self.count_deleted(count, effect.events(), out);
+    }
+
+    pub(in crate::queue) fn count_deleted(
         &mut self,
-        effect: &Effect<'_>,
         count: usize,
+        events: &[Event],
         out: &mut Effects,
     ) {
-        self.commit(effect, out);
         self.count(out, |totals| totals.deleted += count as u64);
-        effect.events().iter().for_each(|&event| out.raise(event));
+        events.iter().for_each(|&event| out.raise(event));
     }
 
     /// Corrects the totals of a purge by what had `happened` to its jobs before: a job whose TTL had expired was not
@@ -195,7 +175,7 @@ impl Queue {
     pub(in crate::queue) fn commit_job(
         &mut self,
         handle: Handle,
-        change: Change,
+        change: Change<'_>,
         now: Now,
         out: &mut Effects,
     ) {
@@ -209,7 +189,7 @@ impl Queue {
     }
 
     #[inline]
-    fn must_fit(job: Job<'_>, change: Change) {
+    fn must_fit(job: Job<'_>, change: Change<'_>) {
         must_fit(Self::check_change(job, change), || {
             let (id, place) = (job.id().escape_ascii(), job.place());
             format!("{change:?} was decided of '{id}', which is {place:?}, but cannot be applied")
@@ -270,29 +250,6 @@ impl Queue {
         moving.clear();
     }
 
-    /// As [`Queue::commit_job`], for a failure: the job lives on, or is dead.
-    pub(in crate::queue) fn commit_failed(
-        &mut self,
-        handle: Handle,
-        change: Change,
-        failure: Failure<'_>,
-        now: Now,
-        out: &mut Effects,
-    ) {
-        let job = self.jobs.job(handle);
-        Self::must_fit(job, change);
-        let id = job.id();
-        out.push(&Effect::Failed {
-            id,
-            change,
-            failure,
-        });
-        self.carry_out(handle, change, None, now, out);
-        self.jobs.set_failure(handle, failure);
-        self.note_value(failure.reason);
-        out.complete();
-    }
-
     /// Counts a delivery in the windows of RATE and GROUPRATE.
     #[inline(always)]
     fn record_delivery(&mut self, handle: Handle, token: u64, now: Now) {
@@ -316,7 +273,7 @@ impl Queue {
     fn carry_out(
         &mut self,
         handle: Handle,
-        change: Change,
+        change: Change<'_>,
         delivered: Option<u64>,
         now: Now,
         out: &mut Effects,
@@ -337,14 +294,4 @@ impl Queue {
         change.events().iter().for_each(|&event| out.raise(event));
         self.change(handle, change);
     }
-}
-
-fn push_grouped(job: &NewJob<'_>, coming: Coming<'_>, out: &mut Effects) {
-    out.push(&Effect::Grouped {
-        group: job.group.unwrap_or_default(),
-        id: job.id,
-        payload: job.payload,
-        terms: job.terms.borrowed(),
-        coming,
-    });
 }

@@ -88,7 +88,7 @@ impl Queue {
     /// Notes a departure before a change is carried out.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_change(&mut self, handle: Handle, change: Change) {
+    pub(super) fn note_change(&mut self, handle: Handle, change: Change<'_>) {
         let job = self.jobs.job(handle);
         let life = job.life();
         let lease_ended = (Outcome::Dead, Some(LEASE_ENDED));
@@ -115,7 +115,8 @@ impl Queue {
             | Change::Rescheduled { .. }
             | Change::Kicked { .. }
             | Change::Prioritized { .. }
-            | Change::SuccessorExpired => return,
+            | Change::SuccessorExpired
+            | Change::Unblocked { .. } => return,
         };
         let popped = matches!(
             change,

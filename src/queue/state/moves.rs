@@ -143,7 +143,7 @@ impl Queue {
     }
 
     #[inline]
-    pub(super) fn change(&mut self, handle: Handle, change: Change) {
+    pub(super) fn change(&mut self, handle: Handle, change: Change<'_>) {
         if self.is_listened_to() {
             self.note_change(handle, change);
         }
@@ -162,6 +162,7 @@ impl Queue {
                 return self.succeed(handle, remember);
             }
             Change::SuccessorExpired => return self.remove_successor(handle),
+            Change::Unblocked { due } => return self.set_free(handle, due),
             Change::Died { .. } => self.count_death(),
             Change::Reserved { .. } => self.note_served(handle),
             _ => {}
@@ -188,24 +189,21 @@ impl Queue {
             self.begin_turn(group, Place::Scheduled, None);
         }
         self.link_place(handle, after, None);
-        match change {
-            Change::TimedOut => {
-                let failure = Failure::of_lease(before.course.life.at);
-                self.jobs.set_failure(handle, failure);
-            }
+        let told = change.failure();
+        let failure = match change {
+            Change::TimedOut => Some(Failure::of_lease(before.course.life.at)),
             Change::Died {
                 at,
                 cause: Death::TimedOut,
-            } => self.jobs.set_failure(handle, Failure::of_lease(at)),
-            _ => {}
+            } => Some(Failure::of_lease(at)),
+            _ => told,
+        };
+        if let Some(failure) = failure {
+            self.jobs.set_failure(handle, failure);
         }
-    }
-
-    /// As [`Queue::change`], for a failure: the job lives on, or is dead.
-    pub(super) fn fail(&mut self, handle: Handle, change: Change, failure: Failure<'_>) {
-        self.change(handle, change);
-        self.jobs.set_failure(handle, failure);
-        self.note_value(failure.reason);
+        if let Some(told) = told {
+            self.note_value(told.reason);
+        }
     }
 
     /// Removes a job and its successor.

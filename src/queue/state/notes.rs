@@ -28,7 +28,7 @@ pub(super) struct Lasting;
 
 impl Lasting {
     /// Whether the note stays with its job after this change.
-    pub fn over(note: &Note<'_>, change: Change) -> bool {
+    pub fn over(note: &Note<'_>, change: Change<'_>) -> bool {
         let is_kick = matches!(change, Change::Kicked { .. });
         // The job's due time and place stay.
         let goes_on = matches!(

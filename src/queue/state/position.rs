@@ -135,7 +135,7 @@ impl Position {
     }
 
     /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
-    pub(in crate::queue) fn changed(mut self, change: Change, death: u64) -> Self {
+    pub(in crate::queue) fn changed(mut self, change: Change<'_>, death: u64) -> Self {
         let Course {
             place,
             due: job_due,
@@ -163,13 +163,14 @@ impl Position {
                 due,
                 priority,
                 attempts,
+                ..
             } => {
                 (life.attempts, life.token, life.at, life.lease_ms) = (attempts, 0, 0, 0);
                 (*job_due, *place, self.priority) = (due, Place::Scheduled, priority);
             }
             Change::Died { at, cause } => {
                 (life.at, life.death) = (at, death);
-                if let Death::Nacked { priority } = cause {
+                if let Death::Nacked { priority, .. } = cause {
                     (life.token, life.lease_ms) = (0, 0);
                     self.priority = priority;
                 }
@@ -187,7 +188,11 @@ impl Position {
                 (*job_due, *place) = (due, Place::Scheduled);
             }
             Change::Prioritized { priority } => self.priority = priority,
-            Change::Removed { .. } | Change::Succeeded { .. } | Change::SuccessorExpired => {}
+            // None of these goes on as it stands.
+            Change::Removed { .. }
+            | Change::Succeeded { .. }
+            | Change::SuccessorExpired
+            | Change::Unblocked { .. } => {}
         }
         self
     }

@@ -1,15 +1,21 @@
 //! Purges and trims carried out.
 
+use super::apply::{check_instant, malformed};
 use super::position::Fate;
 use super::purged::{Purged, MANY};
 use super::Queue;
-use crate::queue::effect::Effect;
+use crate::queue::effect::Purge;
+use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place, State};
 use crate::storage::broken::there;
 
 impl Queue {
-    pub(in crate::queue) fn leases_after(&self, cut: u64) -> usize {
-        self.reserved.len() - self.reserved.count_by(cut)
+    /// How many jobs a purge of a state takes: of the reserved ones, those whose leases end after `cut`.
+    pub(in crate::queue) fn taken_by(&self, state: Option<State>, cut: u64) -> usize {
+        match state {
+            Some(State::Reserved) => self.reserved.len() - self.reserved.count_by(cut),
+            _ => self.standing_in(state, cut),
+        }
     }
 
     /// How many jobs stand in the place of a state at the instant `cut`, or in any.
@@ -26,14 +32,34 @@ impl Queue {
         }
     }
 
-    /// Carries out a purge: delayed is what is due after `cut`, ready the rest of the schedule.
-    pub(super) fn apply_purge(&mut self, state: Option<State>, cut: u64) {
-        let count = self.standing_in(state, cut);
+    pub(super) fn apply_purge(&mut self, purge: Purge) -> Result<(), QueueError> {
+        match purge {
+            Purge::State { state, cut } => {
+                check_instant(cut)?;
+                self.purge_state(state, cut);
+            }
+            Purge::Overdue { dead, cut } => {
+                check_instant(cut)?;
+                let fate = if dead { Fate::Dies } else { Fate::Back };
+                self.purge_overdue(fate, cut);
+            }
+            Purge::Trim { count } => {
+                let dead = self.dead.len();
+                let count = usize::try_from(count).ok().filter(|&count| count <= dead);
+                self.trim(count.ok_or(malformed("more dead jobs than there are"))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Delayed is what is due after `cut`, ready the rest of the schedule.
+    fn purge_state(&mut self, state: Option<State>, cut: u64) {
+        let count = self.taken_by(state, cut);
         match state {
             None => self.noting_removed(Self::set_jobs_aside),
             Some(State::Delayed) => self.let_go(Purged::Dues(cut + 1..=u64::MAX), count),
             Some(State::Ready) => self.let_go(Purged::Dues(0..=cut), count),
-            Some(State::Reserved) => self.let_go(Purged::Leases(0..=u64::MAX), count),
+            Some(State::Reserved) => self.let_go(Purged::Leases(cut + 1..=u64::MAX), count),
             Some(State::Done) => {
                 self.set_done_aside();
                 self.note_done();
@@ -43,13 +69,8 @@ impl Queue {
         }
     }
 
-    pub(super) fn apply_purge_of_leases(&mut self, cut: u64) {
-        let purged = Purged::Leases(cut + 1..=u64::MAX);
-        self.let_go(purged, self.leases_after(cut));
-    }
-
     /// Purges reserved jobs of this fate whose leases had ended by `cut`.
-    pub(super) fn apply_purge_of_overdue(&mut self, fate: Fate, cut: u64) {
+    fn purge_overdue(&mut self, fate: Fate, cut: u64) {
         let of_fate = self.reserved.list(fate as usize);
         let count = of_fate.count_below(cut, true);
         // The lists of jobs with successors are not split by fates, so a purge of many cannot take some of them: these
@@ -65,7 +86,7 @@ impl Queue {
     }
 
     /// Removes the `count` jobs that have been dead longest.
-    pub(super) fn apply_trim(&mut self, count: usize) {
+    fn trim(&mut self, count: usize) {
         let mark = |(at, handle)| (at, self.jobs.job(handle).life().death);
         let last = count
             .checked_sub(1)
@@ -115,14 +136,11 @@ impl Queue {
 }
 
 /// Says which jobs a purge or a trim that is about to be carried out takes.
-pub(super) fn goes_with<'a>(
-    queue: &'a Queue,
-    effect: &Effect<'_>,
-) -> Box<dyn Fn(Handle) -> bool + 'a> {
+pub(super) fn goes_with(queue: &Queue, purge: Purge) -> Box<dyn Fn(Handle) -> bool + '_> {
     let course = move |handle| queue.jobs.job(handle).course();
     let at = move |handle, place| course(handle).place == place;
-    match *effect {
-        Effect::Purged { state, cut } => match state {
+    match purge {
+        Purge::State { state, cut } => match state {
             // No job is left that waits for them.
             None | Some(State::Blocked | State::Done) => Box::new(|_| false),
             Some(State::Delayed) => {
@@ -131,13 +149,12 @@ pub(super) fn goes_with<'a>(
             Some(State::Ready) => {
                 Box::new(move |job| at(job, Place::Scheduled) && course(job).due <= cut)
             }
-            Some(State::Reserved) => Box::new(move |job| at(job, Place::Reserved)),
+            Some(State::Reserved) => {
+                Box::new(move |job| at(job, Place::Reserved) && course(job).life.at > cut)
+            }
             Some(State::Dead) => Box::new(move |job| at(job, Place::Dead)),
         },
-        Effect::PurgedLeases { cut } => {
-            Box::new(move |job| at(job, Place::Reserved) && course(job).life.at > cut)
-        }
-        Effect::Trimmed { count } => {
+        Purge::Trim { count } => {
             let of = move |handle| (course(handle).life.at, course(handle).life.death);
             let kept = usize::try_from(count)
                 .ok()
@@ -145,6 +162,7 @@ pub(super) fn goes_with<'a>(
             let kept = kept.map_or((u64::MAX, u64::MAX), |(_, handle)| of(handle));
             Box::new(move |job| at(job, Place::Dead) && of(job) < kept)
         }
-        _ => Box::new(|_| false),
+        // None is left where jobs are after others: there all that is overdue is carried out first.
+        Purge::Overdue { .. } => Box::new(|_| false),
     }
 }

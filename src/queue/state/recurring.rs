@@ -1,16 +1,15 @@
 //! Carrying out effects on recurring jobs. When an occurrence ends, and what follows, is decided in
 //! [`crate::queue::recur`].
 
-use super::apply::{check_id, check_instant, malformed};
+use super::apply::{check_instant, malformed};
 use super::notes::{Lasting, OwnNotes};
 use super::position::end_of;
 use super::store::{Course, NewJob, NO_RULE};
 use super::Queue;
-use crate::queue::effect::Ended;
+use crate::queue::effect::{Came, Ended};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Compiled, Next, Occurrence, Rule};
-use crate::queue::settings::check_terms;
 use crate::storage::broken::there;
 
 pub(super) fn check_occurrence(occurrence: &Occurrence) -> Result<(), QueueError> {
@@ -77,17 +76,14 @@ impl Queue {
 
     pub(super) fn apply_recurs(
         &mut self,
-        (id, group): (&[u8], Option<&[u8]>),
-        payload: &[u8],
-        terms: &Terms<'_>,
+        came: &Came<'_>,
         rule: &Rule<'_>,
         first: Next,
     ) -> Result<(), QueueError> {
-        check_id(id)?;
-        check_terms(terms)?;
         Compiled::of(rule)?;
         check_next(first)?;
-        let old = self.find(self.jobs.hashed(id));
+        let id = self.jobs.hashed(came.id);
+        let old = self.find(id);
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
@@ -99,23 +95,19 @@ impl Queue {
         };
         let mut job = NewJob {
             recurring: Some((rule.borrowed(), occurrence)),
-            group,
-            ..NewJob::scheduled(id, payload, (first.due, first.expires), terms)
+            ..NewJob::of(came, (first.due, first.expires))
         };
-        self.put(old, &mut job, self.jobs.hashed(id), None);
+        self.put(old, &mut job, id, None);
         Ok(())
     }
 
     pub(super) fn apply_renewed(
         &mut self,
-        (id, group): (&[u8], Option<&[u8]>),
-        payload: &[u8],
-        terms: &Terms<'_>,
+        came: &Came<'_>,
         rule: &Rule<'_>,
     ) -> Result<(), QueueError> {
-        check_terms(terms)?;
         Compiled::of(rule)?;
-        let handle = self.expect(id)?;
+        let handle = self.expect(came.id)?;
         let old = self.jobs.job(handle);
         let Some(occurrence) = old.recurring().map(|recurring| recurring.occurrence) else {
             return Err(malformed("a rule made anew for a job that has none"));
@@ -135,12 +127,11 @@ impl Queue {
                 reason: reason.as_deref(),
             }),
             recurring: Some((rule.borrowed(), occurrence)),
-            group,
-            ..NewJob::scheduled(id, payload, (due, 0), terms)
+            ..NewJob::of(came, (due, 0))
         };
         let notes = OwnNotes::of(self.jobs.notes(handle), |_| true);
         self.remove(handle);
-        let handle = self.insert(&job, self.jobs.hashed(id), None);
+        let handle = self.insert(&job, self.jobs.hashed(came.id), None);
         self.jobs.put_notes(handle, notes.notes());
         Ok(())
     }

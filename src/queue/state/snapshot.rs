@@ -1,7 +1,7 @@
 //! A queue as a sequence of effects: what RDB, DUMP and a rewritten AOF hold.
 //!
 //! ```text
-//!   chunk 0: version, Floors, Configured | Kept, Paused, Rows
+//!   chunk 0: version, Floors, Configured, Paused, Rows
 //!   chunk 1: version, Rows
 //!   chunk 2: version, Rows, Noted, ...
 //!   chunk 3: version, Noted, End, Links, Remembered, ...
@@ -19,7 +19,6 @@ use crate::queue::codec::{append, push};
 use crate::queue::effect::{Effect, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
-use crate::queue::settings::GroupLimits;
 use serde::Serialize;
 
 /// A chunk is closed once it is this long. The server compresses each chunk separately: this length is within what its
@@ -84,6 +83,7 @@ impl<'a> Chunks<'a> {
 /// What a digest is made of.
 #[derive(Serialize)]
 enum Told<'a> {
+    Kept(bool),
     Effect(&'a Effect<'a>),
     Job(&'a NewJob<'a>),
     /// The turn of a group, or of the jobs without one.
@@ -205,29 +205,14 @@ impl Queue {
     }
 
     fn snapshot_settings(&self, chunks: &mut Chunks<'_>) {
-        if *self.settings != Default::default() {
+        if self.kept {
             chunks.push(&Effect::Configured((*self.settings).clone()));
-            self.bounds().for_each(|bounds| chunks.push(&bounds));
         }
         if self.paused_until != 0 {
             chunks.push(&Effect::Paused {
                 until: self.paused_until,
             });
         }
-        if self.kept {
-            chunks.push(&Effect::Kept);
-        }
-    }
-
-    /// Settings that [`Effect::Configured`] does not contain.
-    fn bounds(&self) -> impl Iterator<Item = Effect<'static>> {
-        let max_bytes = self.settings.max_bytes;
-        let limits = self.settings.group_limits;
-        let done = self.settings.done_limits;
-        let done = done.any().then_some(Effect::Done(OfDone::Limits(done)));
-        let bytes = (max_bytes != 0).then_some(Effect::Bounded { max_bytes });
-        let limits = (limits != GroupLimits::default()).then_some(Effect::GroupLimits(limits));
-        bytes.into_iter().chain(limits).chain(done)
     }
 
     pub(super) fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
@@ -265,13 +250,10 @@ impl Queue {
         };
         let mut effect = |effect: &Effect<'_>| tell(&Told::Effect(effect));
         effect(&Effect::Configured((*self.settings).clone()));
-        self.bounds().for_each(|bounds| effect(&bounds));
         effect(&Effect::Paused {
             until: self.paused_until,
         });
-        if self.kept {
-            effect(&Effect::Kept);
-        }
+        tell(&Told::Kept(self.kept));
         self.digest_jobs(&mut tell);
         self.digest_flows(&mut |of_flow| tell(&Told::Effect(of_flow)));
         for (turn, (_, name)) in (1..).zip(self.turns()) {

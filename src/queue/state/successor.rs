@@ -4,25 +4,21 @@
 use super::restore::{check_stored, CONTRADICTION};
 use super::store::NewJob;
 use super::Queue;
+use crate::queue::effect::Came;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Place, Terms};
-use crate::queue::settings::check_terms;
+use crate::queue::job::{Handle, Place};
 use crate::storage::broken::there;
 
 impl Queue {
-    pub(super) fn apply_followed(
+    pub(super) fn apply_behind(
         &mut self,
-        (id, group): (&[u8], Option<&[u8]>),
-        payload: &[u8],
+        came: &Came<'_>,
         instants: (u64, u64),
-        terms: &Terms<'_>,
     ) -> Result<(), QueueError> {
-        let handle = self.expect(id)?;
-        check_terms(terms)?;
+        let handle = self.expect(came.id)?;
         let job = NewJob {
             place: Place::Successor,
-            group,
-            ..NewJob::scheduled(id, payload, instants, terms)
+            ..NewJob::of(came, instants)
         };
         check_stored(&job)?;
         if !matches!(

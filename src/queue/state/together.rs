@@ -101,7 +101,7 @@ impl Drop for Coming<'_, '_> {
         let terms_len = self.together.terms.rest.bytes().len() + 512;
         self.out
             .expect_bytes(self.jobs.iter().map(len).sum::<usize>() + terms_len);
-        self.out.push(&Effect::AddedTogether {
+        self.out.push(&Effect::CameTogether {
             group: self.together.group,
             due: self.together.due,
             expires: self.together.expires,
@@ -119,17 +119,13 @@ impl Drop for Coming<'_, '_> {
 }
 
 impl Queue {
-    pub(super) fn apply_added_together(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        let Effect::AddedTogether {
-            group,
-            due,
-            expires,
-            ref terms,
-            ref jobs,
-        } = *effect
-        else {
-            return Ok(());
-        };
+    pub(super) fn apply_came_together(
+        &mut self,
+        group: Option<&[u8]>,
+        (due, expires): (u64, u64),
+        terms: &Terms<'_>,
+        jobs: &[Arrival<'_>],
+    ) -> Result<(), QueueError> {
         group.map_or(Ok(()), check_name)?;
         check_instant(due)?;
         check_instant(expires)?;

@@ -2,7 +2,7 @@
 
 use dq::queue::attr::{Attr, Attrs};
 use dq::queue::codec::encode;
-use dq::queue::effect::{Change, DoneJob, Effect, OfDone, FOREVER};
+use dq::queue::effect::{Change, DoneJob, Effect, Forgotten, OfDone, Purge, FOREVER};
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Occurrence, Pattern, Rule};
@@ -67,15 +67,6 @@ impl Forger {
         }];
         if self.dice.below(3) == 0 {
             effects.push(Effect::Configured(self.settings()));
-            let ends = [1, u64::MAX / 2, u64::MAX / 2 + 1];
-            let max_bytes = self.number(0, &ends);
-            effects.push(Effect::Bounded { max_bytes });
-            let limits = DoneLimits {
-                len: self.number(3, &ends),
-                ttl_ms: self.number(0, &[HOURS, INSTANT_MAX, INSTANT_MAX + 1]),
-                bytes: self.number(0, &ends),
-            };
-            effects.push(Effect::Done(OfDone::Limits(limits)));
         }
         if self.dice.below(6) == 0 {
             let until = if self.dice.below(2) == 0 {
@@ -185,9 +176,16 @@ impl Forger {
             dead_len: self.number(2, &ends),
             dedupe_ms: self.number(HOURS, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
             max_reserved: self.number(0, &ends),
-            max_bytes: 0,
+            max_bytes: self.number(0, &ends),
             group_limits: GroupLimits::default(),
-            done_limits: DoneLimits::default(),
+            done_limits: DoneLimits {
+                len: self.number(3, &ends),
+                ttl_ms: self.number(0, &[HOURS, INSTANT_MAX, INSTANT_MAX + 1]),
+                bytes: self.number(0, &ends),
+            },
+            unknown: [&[][..], &[40, 1, 7], &[41, 1, 7], &[40, 2, 7], &[200, 4, 0]]
+                [self.number(0, &[1, 2, 3, 4]) as usize]
+                .to_vec(),
             rate: (self.dice.below(3) == 0).then_some(Rate {
                 count: self.number(1000, &[0, 1, 100_000, u64::from(u32::MAX)]) as u32,
                 window_ms: self.number(1, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
@@ -381,9 +379,9 @@ impl Forger {
     fn no_snapshot(&mut self) -> Effect<'static> {
         let cut = self.instant();
         match self.dice.below(4) {
-            0 => Effect::Purged { state: None, cut },
+            0 => Effect::Purged(Purge::State { state: None, cut }),
             1 => Effect::Dropped,
-            2 => Effect::Forgot { until: cut },
+            2 => Effect::Forgot(Forgotten::Until(cut)),
             _ => Effect::Job {
                 id: b"a",
                 change: Change::Kicked { due: cut },

@@ -196,7 +196,12 @@ fn what_is_accepted_stays() {
 fn what_no_clock_drew_is_refused_as_a_whole() {
     let (mut server, replica) = pair(Server::builder().aof());
     let mut client = server.raw();
-    let forgery = |(ms, seq, token)| [Effect::Minted { ms, seq, token }, Effect::Kept];
+    let forgery = |(ms, seq, token)| {
+        [
+            Effect::Minted { ms, seq, token },
+            Effect::Configured(Default::default()),
+        ]
+    };
     for numbers in [
         (0, 0, (1 << 62) - 1),
         (0, 0, 1 << 62),

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use dq::queue::effect::{Change, Death, Effect, OfDone, Removal};
+use dq::queue::effect::{Came, Change, Death, Effect, How, OfDone, Removal};
 
 use crate::judge::Judge;
 use crate::queue::job::Job;
@@ -87,10 +87,20 @@ impl Trace {
         }
         self.now = self.now.max(judge.known_ms());
         match *effect {
-            Effect::Added {
-                id, due, ref terms, ..
-            } => self.added(id, due, terms.max_attempts),
-            Effect::AddedTogether {
+            Effect::Came(Came {
+                id,
+                group: None,
+                how: How::New { due, .. },
+                ref terms,
+                ..
+            }) => self.added(id, due, terms.max_attempts),
+            // The occurrence goes on.
+            Effect::Came(Came {
+                group: None,
+                how: How::Renewed { .. },
+                ..
+            }) => {}
+            Effect::CameTogether {
                 group: None,
                 due,
                 ref terms,
@@ -101,9 +111,7 @@ impl Trace {
                     self.added(&job.id, due, terms.max_attempts);
                 }
             }
-            Effect::Job { id, change } | Effect::Failed { id, change, .. } => {
-                self.change(id, change, queue);
-            }
+            Effect::Job { id, change } => self.change(id, change, queue),
             // For the model it is gone, like a job that is not kept.
             Effect::Done(OfDone::Kept { id, remember, .. }) => {
                 let cause = Removal::Acked;
@@ -111,15 +119,9 @@ impl Trace {
             }
             Effect::Done(OfDone::Kicked { .. } | OfDone::OccurrenceKept { .. })
             | Effect::Purged { .. }
-            | Effect::PurgedLeases { .. }
-            | Effect::Trimmed { .. }
-            | Effect::Followed { .. }
-            | Effect::Recurs { .. }
-            | Effect::Grouped { .. }
-            | Effect::AddedTogether { .. }
-            | Effect::AddedAfter { .. }
+            | Effect::Came(_)
+            | Effect::CameTogether { .. }
             | Effect::Waits { .. }
-            | Effect::PurgedOverdue { .. }
             | Effect::Rows { .. } => self.end(),
             _ => {}
         }
@@ -182,7 +184,7 @@ impl Trace {
         worker
     }
 
-    fn change(&mut self, id: &[u8], change: Change, queue: &Ledger) {
+    fn change(&mut self, id: &[u8], change: Change<'_>, queue: &Ledger) {
         let Some((&(job, worker), before)) = self.jobs.get(id).zip(queue.job(id)) else {
             return self.end();
         };
@@ -206,12 +208,14 @@ impl Trace {
             }
             Change::Removed { cause, .. } => self.removed(id, cause, before.due, step),
             Change::Prioritized { .. } => {}
-            Change::Succeeded { .. } | Change::SuccessorExpired => self.end(),
+            Change::Succeeded { .. } | Change::SuccessorExpired | Change::Unblocked { .. } => {
+                self.end();
+            }
             _ => self.moved(id, change, step),
         }
     }
 
-    fn lease(&mut self, id: &[u8], change: Change, step: Step, before: &Job) {
+    fn lease(&mut self, id: &[u8], change: Change<'_>, step: Step, before: &Job) {
         match change {
             Change::Reserved {
                 token,
@@ -249,7 +253,7 @@ impl Trace {
     }
 
     /// The job waits elsewhere, or is dead.
-    fn moved(&mut self, id: &[u8], change: Change, step: Step) {
+    fn moved(&mut self, id: &[u8], change: Change<'_>, step: Step) {
         let step = match change {
             Change::Died { at, .. } => {
                 self.now = self.now.max(at);

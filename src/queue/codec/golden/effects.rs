@@ -6,115 +6,115 @@ use crate::storage::few::Few;
 type Golden = Vec<(Effect<'static>, &'static str)>;
 
 pub(super) fn effects() -> Golden {
-    [
-        of_the_first_versions(),
-        of_rules(),
-        of_groups_and_notes(),
-        of_arrivals(),
-        of_flows(),
-    ]
-    .concat()
+    [arrivals(), of_queues(), of_jobs(), of_flows()].concat()
 }
 
-/// Up to `Trimmed`.
-fn of_the_first_versions() -> Golden {
-    let (id, payload, terms, due, expires) = (ID, PAYLOAD, TERMS, 400, 401);
-    let change = Change::Rescheduled { due: 402 };
+/// How jobs come.
+fn arrivals() -> Golden {
+    let (due, expires) = (400, 401);
+    let came = |group, how| {
+        Effect::Came(Came {
+            id: ID,
+            payload: PAYLOAD,
+            terms: TERMS,
+            group,
+            how,
+        })
+    };
+    let after = After {
+        until: For::Jobs(Few::One(serde_bytes::Bytes::new(ID)), OnDead::Run),
+        at: MOMENT,
+        is_timed: true,
+        dies: false,
+    };
+    let (rule, first) = (RULE, NEXT);
     vec![
         (
-            Effect::Added {
-                id,
-                payload,
+            came(None, How::New { due, expires: 0 }),
+            "0000026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b0029003",
+        ),
+        (
+            came(Some(b"group"), How::New { due, expires }),
+            "0018026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b0020567726f757090039103",
+        ),
+        (
+            came(None, How::Behind { due, expires }),
+            "0011026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b00290039103",
+        ),
+        (
+            came(
+                None,
+                How::After {
+                    due,
+                    expires: 0,
+                    after,
+                },
+            ),
+            "0002026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b0029003000102696401a503010100",
+        ),
+        (
+            came(None, How::Recurs { rule, first }),
+            "0003026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b00200b602b702b802b902ba02bb02b202b302b402e904",
+        ),
+        (
+            came(Some(b"group"), How::Renewed { rule: RULE }),
+            "000c026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b0020567726f757000b602b702b802b902ba02bb02",
+        ),
+        (
+            Effect::CameTogether {
+                group: Some(b"group"),
                 due,
                 expires,
-                terms: terms.clone(),
+                terms: TERMS,
+                jobs: vec![Arrival {
+                    id: ID.into(),
+                    payload: PAYLOAD,
+                }],
             },
-            "00026964046c6f616490039103d704ad02ae020e0702d9021702e0022704af02b002",
+            "01010567726f757090039103d704ad02ae020e0702d9021702e0022704af02b00201026964046c6f6164",
         ),
-        (Effect::Job { id, change }, "01026964059203"),
-        (Effect::Kept, "02"),
+    ]
+}
+
+/// `Job` to `Rows`.
+fn of_queues() -> Golden {
+    let id = ID;
+    let change = Change::Rescheduled { due: 402 };
+    vec![
+        (Effect::Job { id, change }, "02026964059203"),
         (
             Effect::Configured(settings()),
-            "0301c802c902062704ca02cb02cc02cd02ce02cf0201c602c702",
+            "034b020301c8020402c9020607062704ca02cb020802cc020a02cd020c02ce020e02cf02100501c602c7021202d0021402c502160501c602c7021801011a02d4021c02d5021e02d60220020102",
         ),
         (Effect::Paused { until: 403 }, "049303"),
-        (Effect::Resumed, "05"),
-        (Effect::Remembered { id, until: 404 }, "060269649403"),
-        (Effect::ForgotId { id }, "07026964"),
-        (Effect::Forgot { until: 405 }, "089503"),
+        (Effect::Remembered { id, until: 404 }, "050269649403"),
+        (Effect::Forgot(Forgotten::Until(405)), "06019503"),
         (
             Effect::Floors {
                 seq: 407,
                 death: 408,
                 token: 409,
             },
-            "09970398039903",
+            "07970398039903",
         ),
-        (Effect::Dropped, "0a"),
-        (
-            Effect::Purged {
-                state: Some(State::Dead),
-                cut: 410,
-            },
-            "0b01039a03",
-        ),
+        (Effect::Dropped, "08"),
+        (Effect::Purged(Purge::Trim { count: 415 }), "09029f03"),
         (
             Effect::Minted {
                 ms: 411,
                 seq: 412,
                 token: 413,
             },
-            "0c9b039c039d03",
+            "0a9b039c039d03",
         ),
-        (Effect::Rows { rows: b"rows" }, "0d04726f7773"),
-        (Effect::PurgedLeases { cut: 414 }, "0e9e03"),
-        (Effect::Trimmed { count: 415 }, "0f9f03"),
+        (Effect::Rows { rows: b"rows" }, "0b04726f7773"),
     ]
 }
 
-/// Failures and rules: `Failed` to `Recurred`.
-fn of_rules() -> Golden {
-    let (id, payload, terms, due, expires) = (ID, PAYLOAD, TERMS, 400, 401);
-    let change = Change::Rescheduled { due: 402 };
+/// `Recurred` to `Waits`.
+fn of_jobs() -> Golden {
+    let id = ID;
     vec![
-        (
-            Effect::Failed {
-                id,
-                change,
-                failure: FAILURE,
-            },
-            "10026964059203b1020103776879",
-        ),
-        (
-            Effect::Followed {
-                id,
-                payload,
-                due,
-                expires,
-                terms: terms.clone(),
-            },
-            "11026964046c6f616490039103d704ad02ae020e0702d9021702e0022704af02b002",
-        ),
-        (Effect::Bounded { max_bytes: 416 }, "12a003"),
-        (
-            Effect::Recurs {
-                id,
-                payload,
-                terms: terms.clone(),
-                rule: RULE,
-                first: NEXT,
-            },
-            "13026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b00200b602b702b802b902ba02bb02b202b302b402e904",
-        ),
-        (
-            Effect::Renewed {
-                id,
-                payload,
-                terms: terms.clone(),
-                rule: RULE,
-            },
-            "14026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b00200b602b702b802b902ba02bb02",
-        ),
         (
             Effect::Recurred {
                 id,
@@ -122,78 +122,16 @@ fn of_rules() -> Golden {
                 next: Some(NEXT),
                 failure: Some(FAILURE),
             },
-            "150269640001b202b302b402e90401b1020103776879",
+            "0c0269640001b202b302b402e90401b1020103776879",
         ),
-    ]
-}
-
-/// Groups, notes and done jobs: `Grouped` to `Done`.
-fn of_groups_and_notes() -> Golden {
-    let (id, payload, due, expires) = (ID, PAYLOAD, 400, 401);
-    vec![
-        (
-            Effect::Grouped {
-                group: b"group",
-                id,
-                payload,
-                terms: TERMS,
-                coming: Coming::Added { due, expires },
-            },
-            "160567726f7570026964046c6f6164d704ad02ae020e0702d9021702e0022704af02b0020090039103",
-        ),
-        (Effect::GroupLimits(LIMITS), "17c50201c602c70201"),
         (
             Effect::Noted {
                 id,
                 note: Note::Awaits { name: b"sig" },
             },
-            "180269640203736967",
+            "0d0269640203736967",
         ),
-        (
-            Effect::PurgedOverdue {
-                dead: true,
-                cut: 419,
-            },
-            "1901a303",
-        ),
-        (Effect::Done(OfDone::Trimmed { count: 353 }), "1a05e102"),
-    ]
-}
-
-/// Many jobs at once, and jobs after others: `AddedTogether` to `Waits`.
-fn of_arrivals() -> Golden {
-    let (id, payload, due, expires) = (ID, PAYLOAD, 400, 401);
-    vec![
-        (
-            Effect::AddedTogether {
-                group: Some(b"group"),
-                due,
-                expires,
-                terms: TERMS,
-                jobs: vec![Arrival {
-                    id: ID.into(),
-                    payload,
-                }],
-            },
-            "1b010567726f757090039103d704ad02ae020e0702d9021702e0022704af02b00201026964046c6f6164",
-        ),
-        (
-            Effect::AddedAfter {
-                group: None,
-                id,
-                payload: PAYLOAD,
-                due: 419,
-                expires: 420,
-                terms: TERMS,
-                after: After {
-                    until: For::Jobs(Few::One(serde_bytes::Bytes::new(ID)), OnDead::Run),
-                    at: MOMENT,
-                    is_timed: true,
-                    dies: false,
-                },
-            },
-            "1c00026964046c6f6164a303a403d704ad02ae020e0702d9021702e0022704af02b002000102696401a503010100",
-        ),
+        (Effect::Done(OfDone::Trimmed { count: 353 }), "0e05e102"),
         (
             Effect::Waits {
                 id,
@@ -204,7 +142,7 @@ fn of_arrivals() -> Golden {
                     dies: true,
                 },
             },
-            "1d026964010567726f7570a503010001",
+            "0f026964010567726f7570a503010001",
         ),
     ]
 }
@@ -216,18 +154,11 @@ fn of_flows() -> Golden {
         (
             Effect::Over {
                 id,
-                outcome: Outcome::Dead,
+                outcome: Some(Outcome::Dead),
                 at: MOMENT,
                 value: Some(b"why"),
             },
-            "1e02696401a503010103776879",
-        ),
-        (
-            Effect::Emptied {
-                group: b"group",
-                at: MOMENT,
-            },
-            "1f0567726f7570a50301",
+            "100269640101a503010103776879",
         ),
         (
             Effect::Stepped {
@@ -236,9 +167,8 @@ fn of_flows() -> Golden {
                 dead: false,
                 added: true,
             },
-            "20a603010001",
+            "11a603010001",
         ),
-        (Effect::Unblocked { id, due: 423 }, "21026964a703"),
         (
             Effect::End {
                 id,
@@ -246,7 +176,7 @@ fn of_flows() -> Golden {
                 at: MOMENT,
                 value: None,
             },
-            "220269640103a5030100",
+            "120269640103a5030100",
         ),
         (
             Effect::Links {
@@ -262,12 +192,12 @@ fn of_flows() -> Golden {
                     Link::Group(b"group"),
                 ],
             },
-            "23026964020100a50301040002696401a80302a903030567726f7570",
+            "13026964020100a50301040002696401a80302a903030567726f7570",
         ),
     ]
 }
 
-pub(super) fn changes() -> Vec<(Change, &'static str)> {
+pub(super) fn changes() -> Vec<(Change<'static>, &'static str)> {
     let (due, deadline, lease_ms, priority, remember) = (500, 501, 502, -503, 504);
     vec![
         (
@@ -285,8 +215,9 @@ pub(super) fn changes() -> Vec<(Change, &'static str)> {
                 due,
                 priority,
                 attempts: 506,
+                failure: Some(FAILURE),
             },
-            "03f403ed07fa03",
+            "03f403ed07fa0301b1020103776879",
         ),
         (
             Change::Died {
@@ -314,5 +245,6 @@ pub(super) fn changes() -> Vec<(Change, &'static str)> {
             "0900f80301",
         ),
         (Change::SuccessorExpired, "0a"),
+        (Change::Unblocked { due }, "0bf403"),
     ]
 }

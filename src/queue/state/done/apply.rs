@@ -13,7 +13,7 @@ use crate::queue::job::{
     Handle, Place, GROUP_MAX, INSTANT_MAX, PROGRESS_MAX, SEQ_MAX, TOKEN_MS_SHIFT,
 };
 use crate::queue::recurring::rule::Next;
-use crate::queue::settings::{check_terms, Settings};
+use crate::queue::settings::check_terms;
 use crate::storage::broken::there;
 use std::borrow::Cow;
 
@@ -56,17 +56,7 @@ impl Queue {
                     self.remove_done(first);
                 }
             }
-            OfDone::Purged => self.set_done_aside(),
             OfDone::Kicked { id, due } => self.apply_done_kicked(id, due)?,
-            OfDone::Limits(done_limits) => {
-                done_limits.check()?;
-                let old = &*self.settings;
-                let new = Settings {
-                    done_limits,
-                    ..old.clone()
-                };
-                self.configure(new);
-            }
         }
         self.note_done();
         Ok(())

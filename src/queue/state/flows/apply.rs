@@ -5,14 +5,12 @@ use super::circles::{Before, Plan, Waiter};
 use super::keep::{EndOf, Released};
 use super::step::Stepped;
 use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
-use crate::queue::after::{AfterThat, For, Moment, OnDead, Outcome};
-use crate::queue::effect::Effect;
+use crate::queue::after::{After, AfterThat, For, Moment, OnDead, Outcome};
+use crate::queue::effect::Came;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place, Terms};
-use crate::queue::settings::check_terms;
-use crate::queue::state::apply::{check_id, check_instant, malformed};
+use crate::queue::state::apply::{check_instant, malformed};
 use crate::queue::state::done::Done;
-use crate::queue::state::groups::check_name;
 use crate::queue::state::store::{Id, NewJob, Store};
 use crate::queue::state::Queue;
 use crate::storage::few::Few;
@@ -36,91 +34,66 @@ pub(in crate::queue) struct Arriving<'a> {
 }
 
 impl Queue {
-    pub(in crate::queue::state) fn apply_to_flows(
+    pub(in crate::queue::state) fn apply_waits(
         &mut self,
-        effect: &Effect<'_>,
+        id: &[u8],
+        after: &After<'_>,
     ) -> Result<(), QueueError> {
-        match *effect {
-            Effect::AddedAfter { .. } => self.apply_added_after(effect),
-            Effect::Waits { id, ref after } => {
-                check_instant(after.at.ms)?;
-                let handle = self.expect(id)?;
-                let job = self.jobs.job(handle);
-                if job.place() != Place::Scheduled || job.recurring().is_some() {
-                    return Err(malformed("a job that cannot wait"));
-                }
-                let waiter = Waiter {
-                    id,
-                    there: Some(handle),
-                    group: self.group_of(handle),
-                };
-                let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
-                self.wait_again(handle, plan, &after.that(), &mut Stepped::default());
-                Ok(())
-            }
-            Effect::Over {
-                id,
-                outcome,
-                at,
-                value,
-            } => {
-                let handle = self.expect(id)?;
-                check_instant(at.ms)?;
-                let end = EndOf {
-                    id,
-                    outcome: Some(outcome),
-                    at,
-                    value: value.map(|value| self.jobs.told(id, value)),
-                };
-                if let Some(flows) = &mut self.flows {
-                    flows.end_job(handle, end);
-                }
-                Ok(())
-            }
-            Effect::Emptied { group, at } => {
-                check_instant(at.ms)?;
-                self.apply_emptied(group, at)
-            }
-            Effect::Stepped { count, .. } => {
-                if count > STEPS_MAX {
-                    return Err(malformed("more steps than are ever taken at once"));
-                }
-                self.step_flows(count, usize::MAX);
-                Ok(())
-            }
-            Effect::Unblocked { id, due } => {
-                check_instant(due)?;
-                let handle = self.expect(id)?;
-                if self.jobs.job(handle).place() != Place::Blocked {
-                    return Err(malformed("a job that is not blocked"));
-                }
-                self.set_free(handle, due);
-                Ok(())
-            }
-            Effect::End { .. } | Effect::Links { .. } => self.apply_kept_flow(effect),
-            _ => Err(malformed("an effect on no flow")),
+        check_instant(after.at.ms)?;
+        let handle = self.expect(id)?;
+        let job = self.jobs.job(handle);
+        if job.place() != Place::Scheduled || job.recurring().is_some() {
+            return Err(malformed("a job that cannot wait"));
         }
+        let waiter = Waiter {
+            id,
+            there: Some(handle),
+            group: self.group_of(handle),
+        };
+        let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
+        self.wait_again(handle, plan, &after.that(), &mut Stepped::default());
+        Ok(())
     }
 
-    fn apply_added_after(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        let Effect::AddedAfter {
-            group,
+    pub(in crate::queue::state) fn apply_over(
+        &mut self,
+        id: &[u8],
+        outcome: Outcome,
+        at: Moment,
+        value: Option<&[u8]>,
+    ) -> Result<(), QueueError> {
+        let handle = self.expect(id)?;
+        check_instant(at.ms)?;
+        let end = EndOf {
             id,
-            payload,
-            due,
-            expires,
-            ref terms,
-            ref after,
-        } = *effect
-        else {
-            return Ok(());
+            outcome: Some(outcome),
+            at,
+            value: value.map(|value| self.jobs.told(id, value)),
         };
-        check_id(id)?;
-        group.map_or(Ok(()), check_name)?;
+        if let Some(flows) = &mut self.flows {
+            flows.end_job(handle, end);
+        }
+        Ok(())
+    }
+
+    pub(in crate::queue::state) fn apply_stepped(&mut self, count: u64) -> Result<(), QueueError> {
+        if count > STEPS_MAX {
+            return Err(malformed("more steps than are ever taken at once"));
+        }
+        self.step_flows(count, usize::MAX);
+        Ok(())
+    }
+
+    pub(in crate::queue::state) fn apply_after(
+        &mut self,
+        came: &Came<'_>,
+        (due, expires): (u64, u64),
+        after: &After<'_>,
+    ) -> Result<(), QueueError> {
         [due, expires, after.at.ms]
             .into_iter()
             .try_for_each(check_instant)?;
-        check_terms(terms)?;
+        let (id, group) = (came.id, came.group);
         let hashed = self.jobs.hashed(id);
         let old = self.find(hashed);
         if !self.jobs.has_room() {
@@ -135,10 +108,10 @@ impl Queue {
         let coming = Arriving {
             group,
             id: hashed,
-            payload,
+            payload: came.payload,
             due,
             expires,
-            terms,
+            terms: &came.terms,
         };
         self.put_after(old, coming, plan, &after.that(), &mut Stepped::default());
         Ok(())
@@ -306,7 +279,12 @@ impl Queue {
         }
     }
 
-    fn apply_emptied(&mut self, name: &[u8], at: Moment) -> Result<(), QueueError> {
+    pub(in crate::queue::state) fn apply_emptied(
+        &mut self,
+        name: &[u8],
+        at: Moment,
+    ) -> Result<(), QueueError> {
+        check_instant(at.ms)?;
         let found = self.groups.as_ref().and_then(|groups| {
             let (number, held) = groups.held_by(name, &**self.jobs.hasher())?;
             (held == 0).then_some(number)
@@ -331,7 +309,7 @@ impl Queue {
     }
 
     /// Unblocks a job by KICK, whatever it waits for.
-    pub(super) fn set_free(&mut self, handle: Handle, due: u64) {
+    pub(in crate::queue::state) fn set_free(&mut self, handle: Handle, due: u64) {
         let record = self.flows.as_ref().and_then(|flows| flows.record(handle));
         match record.is_some_and(|record| record.is_of_group()) {
             true => self.drop_record(handle),

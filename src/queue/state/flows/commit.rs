@@ -6,7 +6,7 @@ use super::step::Stepped;
 use super::Flows;
 use crate::queue::after::{AfterThat, Moment, OnDead, Outcome, Verdict};
 use crate::queue::clock::Now;
-use crate::queue::effect::Effect;
+use crate::queue::effect::{Came, Change, Effect, How, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Handle, Place};
@@ -54,14 +54,18 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        out.push_made(|| Effect::AddedAfter {
-            group: coming.group,
-            id: coming.id.bytes,
-            payload: coming.payload,
-            due: coming.due,
-            expires: coming.expires,
-            terms: coming.terms.borrowed(),
-            after: after.as_after(),
+        out.push_made(|| {
+            Effect::Came(Came {
+                id: coming.id.bytes,
+                payload: coming.payload,
+                terms: coming.terms.borrowed(),
+                group: coming.group,
+                how: How::After {
+                    due: coming.due,
+                    expires: coming.expires,
+                    after: after.as_after(),
+                },
+            })
         });
         self.count_added(old, out);
         out.raise(Event::Add);
@@ -115,7 +119,7 @@ impl Queue {
         self.commit(
             &Effect::Over {
                 id,
-                outcome,
+                outcome: Some(outcome),
                 at,
                 value,
             },
@@ -130,9 +134,9 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        let id = self.jobs.job(handle).id().to_vec();
-        let due = now.ms();
-        self.commit(&Effect::Unblocked { id: &id, due }, out);
+        let id = &*self.jobs.job(handle).id().to_vec();
+        let change = Change::Unblocked { due: now.ms() };
+        self.commit(&Effect::Job { id, change }, out);
         out.raise(Event::Ready);
     }
 
@@ -154,7 +158,16 @@ impl Queue {
                 true => Moment::from(now),
                 false => at,
             };
-            self.commit(&Effect::Emptied { group: &name, at }, out);
+            let (id, outcome, value) = (&*name, None, None);
+            self.commit(
+                &Effect::Over {
+                    id,
+                    outcome,
+                    at,
+                    value,
+                },
+                out,
+            );
         }
         emptied.len()
     }
@@ -227,12 +240,7 @@ impl Queue {
 
     /// Records the ends of jobs that a purge or a trim is about to take: in the order of adding, or for a trim of
     /// dying.
-    pub(in crate::queue) fn commit_over_of(
-        &mut self,
-        effect: &Effect<'_>,
-        now: Now,
-        out: &mut Effects,
-    ) {
+    pub(in crate::queue) fn commit_over_of(&mut self, purge: Purge, now: Now, out: &mut Effects) {
         let Some(flows) = &self.flows else {
             return;
         };
@@ -240,21 +248,21 @@ impl Queue {
             super::What::Job(job) => Some(job),
             super::What::Group(_) | super::What::Over(_) => None,
         };
-        let mut going: Vec<Handle> = match *effect {
+        let mut going: Vec<Handle> = match purge {
             // A trim takes few jobs, perhaps while very many are awaited.
-            Effect::Trimmed { count } if count < flows.of_job.len() as u64 => {
+            Purge::Trim { count } if count < flows.of_job.len() as u64 => {
                 let first = self.dead.iter().take(count as usize);
                 let first = first.map(|(_, handle)| handle);
                 first.filter(|&handle| flows.is_awaited(handle)).collect()
             }
             _ => {
-                let goes = goes_with(self, effect);
+                let goes = goes_with(self, purge);
                 let all = flows.of_job.handles().filter_map(job_of);
                 all.filter(|&job| goes(job)).collect()
             }
         };
-        let order = |job: Handle| match *effect {
-            Effect::Trimmed { .. } => self.jobs.job(job).life().death,
+        let order = |job: Handle| match purge {
+            Purge::Trim { .. } => self.jobs.job(job).life().death,
             _ => self.jobs.job(job).seq(),
         };
         going.sort_unstable_by_key(|&job| (order(job), job));

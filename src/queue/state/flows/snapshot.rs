@@ -3,7 +3,7 @@
 
 use super::keep::EndOf;
 use super::{Flows, Number, Over, Pending, Record, What, NONE, OF_GROUP, TIMED};
-use crate::queue::after::{Ended, Link, Moment, OnDead, Verdict, Waits, AFTER_MAX};
+use crate::queue::after::{Ended, Link, Moment, OnDead, Outcome, Verdict, Waits, AFTER_MAX};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
@@ -146,43 +146,31 @@ impl Queue {
         });
     }
 
-    pub(super) fn apply_kept_flow(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        match *effect {
-            Effect::End {
-                id,
-                outcome,
-                at,
-                value,
-            } => {
-                check_id(id)?;
-                check_instant(at.ms)?;
-                let value = value.map(|value| self.jobs.told(id, value));
-                let flows = self.flows_mut();
-                let over = flows.add_over(EndOf {
-                    id,
-                    outcome,
-                    at,
-                    value,
-                });
-                flows.use_over(over);
-                let restoring = flows.restoring.get_or_insert_default();
-                restoring.ends.push((over, [NONE; 3]));
-                restoring.resolved.push([NONE; 3]);
-                Ok(())
-            }
-            Effect::Links {
-                id,
-                on_dead,
-                is_timed,
-                of_group,
-                latest,
-                ref links,
-            } => self.restore_links(id, on_dead, (is_timed, of_group, latest), links),
-            _ => Err(malformed(CONTRADICTION)),
-        }
+    pub(in crate::queue::state) fn restore_end(
+        &mut self,
+        id: &[u8],
+        outcome: Option<Outcome>,
+        at: Moment,
+        value: Option<&[u8]>,
+    ) -> Result<(), QueueError> {
+        check_id(id)?;
+        check_instant(at.ms)?;
+        let value = value.map(|value| self.jobs.told(id, value));
+        let flows = self.flows_mut();
+        let over = flows.add_over(EndOf {
+            id,
+            outcome,
+            at,
+            value,
+        });
+        flows.use_over(over);
+        let restoring = flows.restoring.get_or_insert_default();
+        restoring.ends.push((over, [NONE; 3]));
+        restoring.resolved.push([NONE; 3]);
+        Ok(())
     }
 
-    fn restore_links(
+    pub(in crate::queue::state) fn restore_links(
         &mut self,
         id: &[u8],
         on_dead: OnDead,

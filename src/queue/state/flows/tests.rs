@@ -4,7 +4,7 @@ use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
 use crate::queue::deliver::Pop;
-use crate::queue::effect::Effect;
+use crate::queue::effect::{Effect, Forgotten};
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::State;
@@ -304,7 +304,7 @@ fn no_job_stays_blocked_by_forged_effects() {
         for effect in decode(out.bytes()) {
             replica.apply(&effect.unwrap()).unwrap();
         }
-        queue.apply(&Effect::Resumed).unwrap();
+        queue.apply(&Effect::Forgot(Forgotten::Until(0))).unwrap();
         for queue in [&queue, &copy, &replica] {
             assert_eq!(queue.blocked_len(), 2 - freed);
             queue.check_invariants().unwrap();

@@ -63,7 +63,7 @@ impl Store {
 
     /// Drops the notes of a job that do not outlast a change.
     #[cold]
-    pub fn change_notes(&mut self, handle: Handle, change: Change) {
+    pub fn change_notes(&mut self, handle: Handle, change: Change<'_>) {
         let goes = |note: Note<'_>| !Lasting::over(&note, change);
         if self.notes(handle).iter().any(goes) {
             self.retain_notes(handle, |note| Lasting::over(note, change));

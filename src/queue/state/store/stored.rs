@@ -4,6 +4,7 @@ use super::head::{group_of, id_len, id_of, place_of, trailer_of, word};
 use super::head::{DUE_BITS, HEADER, NO_GROUP, NO_TRAILER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
 use super::rules::Recurring;
 use super::Store;
+use crate::queue::effect::{Came, How};
 use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Occurrence, Rule};
 use crate::storage::broken::there;
@@ -71,6 +72,26 @@ pub struct Job<'a> {
 }
 
 impl<'a> NewJob<'a> {
+    /// A job that came, with its due time and expiry.
+    pub fn of(came: &'a Came<'_>, instants: (u64, u64)) -> Self {
+        NewJob {
+            group: came.group,
+            ..NewJob::scheduled(came.id, came.payload, instants, &came.terms)
+        }
+    }
+
+    /// How it is recorded.
+    #[inline]
+    pub(in crate::queue) fn came(&self, how: How<'a>) -> Came<'a> {
+        Came {
+            id: self.id,
+            payload: self.payload,
+            terms: self.terms.borrowed(),
+            group: self.group,
+            how,
+        }
+    }
+
     /// A job that was never delivered, with its due time and expiry. The queue sets its number in
     /// the order of adding.
     pub fn scheduled(

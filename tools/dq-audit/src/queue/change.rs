@@ -14,7 +14,11 @@ use crate::judge::Judge;
 use crate::rule::Rule;
 
 impl Ledger {
-    pub(super) fn change(&mut self, id: &[u8], change: Change, judge: &mut Judge) {
+    pub(super) fn change(&mut self, id: &[u8], change: Change<'_>, judge: &mut Judge) {
+        if let Change::Unblocked { .. } = change {
+            // Nothing of a blocked job is known.
+            return;
+        }
         let Some((id, mut job)) = self.remove(id) else {
             if let Change::Reserved { token, .. } = change {
                 self.take_token(id, token, judge);
@@ -32,7 +36,7 @@ impl Ledger {
     }
 
     /// Changes a job that is out of the queue's lists meanwhile.
-    fn happens(&mut self, id: &[u8], job: &mut Job, change: Change, judge: &mut Judge) {
+    fn happens(&mut self, id: &[u8], job: &mut Job, change: Change<'_>, judge: &mut Judge) {
         match change {
             Change::Reserved {
                 token,
@@ -61,7 +65,7 @@ impl Ledger {
             Change::Kicked { due } => kick(id, job, due, judge),
             Change::Removed { cause, .. } => self.go(id, job, cause, judge),
             Change::SuccessorExpired => expire_successor(id, job, judge),
-            Change::Succeeded { .. } => {}
+            Change::Succeeded { .. } | Change::Unblocked { .. } => {}
         }
     }
 
@@ -155,7 +159,7 @@ impl Ledger {
         }
     }
 
-    fn die(&mut self, id: &[u8], job: &mut Job, at: u64, cause: Death, judge: &mut Judge) {
+    fn die(&mut self, id: &[u8], job: &mut Job, at: u64, cause: Death<'_>, judge: &mut Judge) {
         match cause {
             Death::TimedOut => {
                 end_lease(id, job, judge);

@@ -18,7 +18,7 @@ pub struct Done {
     jobs: HashMap<Box<[u8]>, Kept>,
     /// By (when it ended, order of ending).
     by_end: BTreeMap<(u64, u64), Box<[u8]>>,
-    limits: DoneLimits,
+    pub(super) limits: DoneLimits,
     ends: u64,
 }
 
@@ -93,7 +93,6 @@ impl Ledger {
                 }
             }
             OfDone::Trimmed { count } => self.trim_done(count, judge),
-            OfDone::Purged => self.done.clear(),
             OfDone::Kicked { id, due } => {
                 judge.clock_within(due, due);
                 match self.done.remove(id) {
@@ -101,7 +100,6 @@ impl Ledger {
                     None => self.is_unknown(id, "kicked though it is not done", judge),
                 }
             }
-            OfDone::Limits(limits) => self.done.limits = limits,
         }
     }
 

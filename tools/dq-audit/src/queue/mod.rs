@@ -13,8 +13,8 @@ mod recur;
 
 use std::collections::{BTreeMap, HashMap};
 
-use dq::queue::effect::{Change, Coming, Effect};
-use dq::queue::job::{Place, State, Terms};
+use dq::queue::effect::{Came, Change, Effect, How, Purge};
+use dq::queue::job::{Place, State};
 use dq::queue::settings::GroupLimits;
 use dq::queue::state::{each_job, NewJob};
 
@@ -105,13 +105,12 @@ impl Ledger {
     pub fn apply(&mut self, effect: &Effect<'_>, judge: &mut Judge) -> bool {
         judge.tally.effects += 1;
         match effect {
-            Effect::Job { id, change } => self.change(id, *change, judge),
-            Effect::Failed {
-                id,
-                change,
-                failure,
-            } => {
-                if matches!(change, Change::Nacked { .. }) {
+            Effect::Job { id, change } => {
+                if let Change::Nacked {
+                    failure: Some(failure),
+                    ..
+                } = change
+                {
                     judge.clock_within(failure.at, failure.at);
                 }
                 self.change(id, *change, judge);
@@ -125,23 +124,8 @@ impl Ledger {
                 return false;
             }
             Effect::Done(of_done) => self.apply_done(of_done, judge),
-            _ if self.comes(effect, judge) => {}
-            _ => self.apply_to_queue(effect, judge),
-        }
-        true
-    }
-
-    /// Adds a job, if the effect does; returns whether it does.
-    fn comes(&mut self, effect: &Effect<'_>, judge: &mut Judge) -> bool {
-        match effect {
-            Effect::Added {
-                id,
-                due,
-                expires,
-                terms,
-                ..
-            } => self.add(id, Job::new((*due, *expires), terms, None)),
-            Effect::AddedTogether {
+            Effect::Came(came) => self.comes(came, judge),
+            Effect::CameTogether {
                 group,
                 due,
                 expires,
@@ -152,54 +136,32 @@ impl Ledger {
                     self.add(&arrival.id, Job::new((*due, *expires), terms, *group));
                 }
             }
-            Effect::Followed {
-                id,
-                due,
-                expires,
-                terms,
-                ..
-            } => self.follow(id, Job::new((*due, *expires), terms, None), judge),
-            Effect::Recurs {
-                id,
-                terms,
-                rule,
-                first,
-                ..
-            } => self.add(id, Job::of_rule(*first, terms, rule, None)),
-            Effect::Renewed {
-                id, terms, rule, ..
-            } => self.renew(id, terms, rule, None, judge),
-            Effect::Grouped {
-                group,
-                id,
-                terms,
-                coming,
-                ..
-            } => self.comes_grouped((id, group), terms, coming, judge),
-            _ => return false,
+            _ => self.apply_to_queue(effect, judge),
         }
         true
     }
 
-    fn comes_grouped(
-        &mut self,
-        (id, group): (&[u8], &[u8]),
-        terms: &Terms<'_>,
-        coming: &Coming<'_>,
-        judge: &mut Judge,
-    ) {
-        let group = Some(group);
-        match *coming {
-            Coming::Added { due, expires } => {
-                self.add(id, Job::new((due, expires), terms, group));
-            }
-            Coming::Followed { due, expires } => {
+    fn comes(&mut self, came: &Came<'_>, judge: &mut Judge) {
+        let Came {
+            id,
+            ref terms,
+            group,
+            ..
+        } = *came;
+        match came.how {
+            How::New { due, expires } => self.add(id, Job::new((due, expires), terms, group)),
+            How::Behind { due, expires } => {
                 self.follow(id, Job::new((due, expires), terms, group), judge);
             }
-            Coming::Recurs { ref rule, first } => {
+            How::After { .. } => {
+                self.seq += 1;
+                self.done.replace(id);
+                self.lose_sight(id);
+            }
+            How::Recurs { ref rule, first } => {
                 self.add(id, Job::of_rule(first, terms, rule, group));
             }
-            Coming::Renewed { ref rule } => self.renew(id, terms, rule, group, judge),
+            How::Renewed { ref rule } => self.renew(id, terms, rule, group, judge),
         }
     }
 
@@ -257,11 +219,9 @@ impl Ledger {
         match *effect {
             Effect::Configured(ref settings) => {
                 (self.max_reserved, self.dead_len) = (settings.max_reserved, settings.dead_len);
+                (self.limits, self.done.limits) = (settings.group_limits, settings.done_limits);
                 self.rates.set(settings.rate);
-            }
-            Effect::GroupLimits(limits) => {
-                self.limits = limits;
-                self.rates.set_of_groups(limits.rate);
+                self.rates.set_of_groups(settings.group_limits.rate);
             }
             Effect::Recurred {
                 id,
@@ -282,24 +242,18 @@ impl Ledger {
             Effect::Rows { rows } if each_job(rows, |job| self.restore(job)).is_err() => {
                 judge.fault(Rule::NothingLost, b"", "rows that do not decode");
             }
-            Effect::Purged { state, cut } => {
+            Effect::Purged(Purge::State { state, cut }) => {
                 judge.clock_within(cut, cut);
+                if state == Some(State::Done) {
+                    self.done.clear();
+                }
                 self.purge(|job| is_in(job, state, cut));
             }
-            Effect::PurgedLeases { cut } => {
-                judge.clock_within(cut, cut);
-                self.purge(|job| job.place == Place::Reserved && job.at > cut);
-            }
-            Effect::PurgedOverdue { dead, cut } => {
+            Effect::Purged(Purge::Overdue { dead, cut }) => {
                 judge.clock_within(cut, cut);
                 self.purge(|job| job.is_overdue(cut) && job.is_exhausted() == dead);
             }
-            Effect::Trimmed { count } => self.trim(count, judge),
-            Effect::AddedAfter { id, .. } => {
-                self.seq += 1;
-                self.done.replace(id);
-                self.lose_sight(id);
-            }
+            Effect::Purged(Purge::Trim { count }) => self.trim(count, judge),
             Effect::Waits { id, .. } => self.lose_sight(id),
             Effect::Noted { id, .. } if self.job(id).is_none() => {
                 self.is_unknown(id, "a note of no job", judge);
@@ -371,7 +325,7 @@ fn is_in(job: &Job, state: Option<State>, cut: u64) -> bool {
         None => true,
         Some(State::Delayed) => job.place == Place::Scheduled && job.due > cut,
         Some(State::Ready) => job.place == Place::Scheduled && job.due <= cut,
-        Some(State::Reserved) => job.place == Place::Reserved,
+        Some(State::Reserved) => job.place == Place::Reserved && job.at > cut,
         Some(State::Dead) => job.place == Place::Dead,
         Some(State::Done | State::Blocked) => false,
     }

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 
 use dq::queue::attr::{Attr, Attrs};
-use dq::queue::effect::{Change, Coming, Death, DoneEnd, Effect, Ended, OfDone, Removal};
+use dq::queue::effect::{Came, Change, Death, DoneEnd, Effect, Ended, How, OfDone, Removal};
 use dq::queue::job::Terms;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
-use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
+use dq::queue::settings::{Rate, Settings};
 
 /// The instant at which all histories begin.
 pub const T: u64 = 1_700_000_000_000;
@@ -27,13 +27,13 @@ pub fn added(id: &'static str, due: u64, max_attempts: u32) -> E {
 }
 
 pub fn expiring(id: &'static str, due: u64, max_attempts: u32, expires: u64) -> E {
-    Effect::Added {
+    Effect::Came(Came {
         id: id.as_bytes(),
         payload: b"x",
-        due,
-        expires,
         terms: terms(max_attempts),
-    }
+        group: None,
+        how: How::New { due, expires },
+    })
 }
 
 pub fn grouped(id: &'static str) -> E {
@@ -41,20 +41,19 @@ pub fn grouped(id: &'static str) -> E {
 }
 
 fn costly(id: &'static str, units: u32) -> E {
-    let coming = Coming::Added { due: T, expires: 0 };
-    Effect::Grouped {
-        group: b"g",
+    Effect::Came(Came {
         id: id.as_bytes(),
         payload: b"x",
         terms: Terms {
             rest: Attrs::NONE.with_number(Attr::Cost, (units).into()),
             ..terms(0)
         },
-        coming,
-    }
+        group: Some(b"g"),
+        how: How::New { due: T, expires: 0 },
+    })
 }
 
-pub fn job(id: &'static str, change: Change) -> E {
+pub fn job(id: &'static str, change: Change<'static>) -> E {
     let id = id.as_bytes();
     Effect::Job { id, change }
 }
@@ -85,6 +84,7 @@ pub fn nacked(id: &'static str, due: u64, attempts: u32) -> E {
             due,
             priority,
             attempts,
+            failure: None,
         },
     )
 }
@@ -106,12 +106,16 @@ pub fn acked(id: &'static str) -> E {
     removed(id, Removal::Acked)
 }
 
+/// Other settings than before.
+pub fn sets(set: impl FnOnce(&mut Settings)) -> E {
+    let mut settings = Settings::default();
+    set(&mut settings);
+    Effect::Configured(settings)
+}
+
 /// Keeps done jobs, at most `len` if that is not 0.
 pub fn keeps_done(len: u64) -> E {
-    Effect::Done(OfDone::Limits(DoneLimits {
-        len,
-        ..DoneLimits::default()
-    }))
+    sets(|it| it.done_limits.len = len)
 }
 
 /// Done at `finished`, and kept until `until` if that is not 0.
@@ -144,37 +148,16 @@ pub fn kicked(id: &'static str, due: u64) -> E {
 }
 
 pub fn fifo_and_max(is_fifo: bool, max_reserved: u64) -> E {
-    Effect::GroupLimits(GroupLimits {
-        max_reserved,
-        rate: None,
-        is_fifo,
-    })
-}
-
-pub fn configured(max_reserved: u64, dead_len: u64) -> E {
-    Effect::Configured(Settings {
-        max_reserved,
-        dead_len,
-        ..Settings::default()
-    })
+    sets(|it| (it.group_limits.is_fifo, it.group_limits.max_reserved) = (is_fifo, max_reserved))
 }
 
 /// A rate of two in ten milliseconds, of the queue or of each group.
 pub fn rated(of_groups: bool) -> E {
-    let rate = Some(Rate {
-        count: 2,
-        window_ms: 10,
-    });
-    match of_groups {
-        true => Effect::GroupLimits(GroupLimits {
-            rate,
-            ..GroupLimits::default()
-        }),
-        false => Effect::Configured(Settings {
-            rate,
-            ..Settings::default()
-        }),
-    }
+    let (count, window_ms) = (2, 10);
+    sets(|it| match of_groups {
+        true => it.group_limits.rate = Some(Rate { count, window_ms }),
+        false => it.rate = Some(Rate { count, window_ms }),
+    })
 }
 
 /// Three jobs of one group, delivered one after the other.
@@ -226,13 +209,16 @@ pub fn recurs(id: &'static str, times: u64) -> E {
         jitter_ms: 0,
         ttl_ms: 0,
     };
-    Effect::Recurs {
+    Effect::Came(Came {
         id: id.as_bytes(),
         payload: b"x",
         terms: terms(0),
-        rule,
-        first: next(T),
-    }
+        group: None,
+        how: How::Recurs {
+            rule,
+            first: next(T),
+        },
+    })
 }
 
 pub fn recurred(id: &'static str, ended: Ended, occurrence: Option<u64>) -> E {

@@ -1,6 +1,6 @@
 //! A sound history, and histories that break a rule in one place.
 
-use dq::queue::effect::{Change, Coming, Death, Effect, Ended, OfDone, Removal};
+use dq::queue::effect::{Change, Death, Effect, Ended, How, OfDone, Purge, Removal};
 use dq::queue::job::Failure;
 use dq_audit::rule::Rule;
 
@@ -8,24 +8,26 @@ use crate::effects::*;
 
 /// Jobs of all kinds, and no fault.
 pub fn sound() -> Vec<E> {
-    let failure = Failure {
+    let failure = Some(Failure {
         at: T + 160,
         reason: None,
+    });
+    let cause = Death::Nacked {
+        priority: 0,
+        failure,
     };
-    let cause = Death::Nacked { priority: 0 };
     vec![
-        configured(3, 1),
-        fifo_and_max(true, 1),
+        sets(|it| {
+            (it.max_reserved, it.dead_len) = (3, 1);
+            it.group_limits.is_fifo = true;
+            it.group_limits.max_reserved = 1;
+        }),
         added("a", T + 50, 2),
         reserved("a", T + 50),
         touched("a", T + 60),
         timed_out("a"),
         reserved("a", T + 160),
-        Effect::Failed {
-            id: b"a",
-            change: Change::Died { at: T + 160, cause },
-            failure,
-        },
+        job("a", Change::Died { at: T + 160, cause }),
         kicked("a", T + 170),
         reserved("a", T + 170),
         nacked("a", T + 175, 0),
@@ -255,7 +257,7 @@ fn nothing_lost() -> Planted {
                 added("a", T, 1),
                 reserved("a", T),
                 died("a", T + 100),
-                Effect::Trimmed { count: 1 },
+                Effect::Purged(Purge::Trim { count: 1 }),
             ],
         ),
         (
@@ -363,7 +365,7 @@ fn within_max() -> Planted {
         (
             "more than MAXRESERVED",
             vec![
-                configured(1, 0),
+                sets(|it| it.max_reserved = 1),
                 added("a", T, 0),
                 added("b", T, 0),
                 reserved("a", T),
@@ -429,18 +431,17 @@ pub fn later(history: Vec<E>) -> Vec<E> {
     let move_on = |instant: &mut u64| *instant += if *instant == 0 { 0 } else { ON };
     for effect in &mut history {
         match effect {
-            Effect::Added { due, expires, .. } => {
-                move_on(due);
-                move_on(expires);
-            }
-            Effect::Grouped {
-                coming: Coming::Added { due, .. },
-                ..
-            } => move_on(due),
-            Effect::Recurs { first, .. } => {
-                move_on(&mut first.occurrence);
-                move_on(&mut first.due);
-            }
+            Effect::Came(came) => match &mut came.how {
+                How::New { due, expires } => {
+                    move_on(due);
+                    move_on(expires);
+                }
+                How::Recurs { first, .. } => {
+                    move_on(&mut first.occurrence);
+                    move_on(&mut first.due);
+                }
+                _ => {}
+            },
             Effect::Recurred {
                 next: Some(next), ..
             } => {

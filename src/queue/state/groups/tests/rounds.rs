@@ -1,6 +1,7 @@
 //! Rounds in which very many groups are to be looked at: how many one command looks at, and what it finds.
 
 use super::*;
+use crate::queue::effect::Purge;
 
 /// So many groups of as many jobs each; delayed jobs before ready ones.
 fn queue_of(groups: usize, jobs: &[u64]) -> Stage {
@@ -136,9 +137,10 @@ fn leases_that_are_over_outlive_a_purge_in_their_groups() {
     let purge = |stage: &mut Stage| {
         stage.change(|it, now, out| {
             let cut = now.ms();
-            let count = it.late.leases_after(cut);
+            let state = Some(State::Reserved);
+            let count = it.late.taken_by(state, cut);
             it.late
-                .commit_purge(&Effect::PurgedLeases { cut }, count, out);
+                .commit_purge(Purge::State { state, cut }, count, out);
             count
         })
     };
