@@ -1,6 +1,8 @@
 """A program with actors, as Dramatiq's command line runs it."""
 
+import logging
 import os
+import threading
 import time
 
 import dramatiq
@@ -14,9 +16,23 @@ broker = DqBroker(url=os.environ["TEST_URL"], lease=int(os.environ.get("TEST_LEA
 dramatiq.set_broker(broker)
 
 
+class Ready(logging.Handler):
+    """A process that ends while it says so to its parent keeps the lock of that: the parent would wait forever."""
+
+    said = threading.Event()
+
+    def emit(self, record):
+        if "is ready for action" in record.getMessage():
+            self.said.set()
+
+
+logging.getLogger("dramatiq").addHandler(Ready())
+
+
 @dramatiq.actor(max_retries=2)
 def kill():
     """Ends its worker, as the system does when memory is short."""
+    Ready.said.wait()
     TRACE.rpush("killed", broker.queue("default").len("reserved"))
     os._exit(1)
 
