@@ -113,7 +113,7 @@ class Outcomes(BoardTest):
         page.goto(board.url + "job?queue=0:q&id=second")
         expect(page.locator(".ids")).to_have_text("last")
         page.locator(".actions").get_by_role("button", name="Cancel", exact=True).click()
-        expect(page.get_by_role("dialog")).to_contain_text("Blocked jobs that wait for it die, unless they were added with ONDEAD RUN.")
+        expect(page.get_by_role("dialog")).to_contain_text("1 blocked job dies with it: last.")
         page.get_by_role("button", name="Not now").click()
         page.goto(board.url + "job?queue=0:q&id=last")
         self.act(page, "Run now", "Run it now", told="whatever it waits for")
