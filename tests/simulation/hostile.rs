@@ -122,7 +122,9 @@ pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
         }
     }
     // What waits learns of a purge without the ends of its jobs, which no master writes, only as they are freed.
-    [&mut here, &mut there].map(|it| it.queue.work_off(usize::MAX));
+    for state in [&mut here, &mut there] {
+        state.queue.work_off(usize::MAX);
+    }
     // Effects after an unfinished snapshot must have the same result.
     let freed = [&mut here, &mut there].map(|it| it.queue.free_stuck());
     assert_eq!(freed[0], freed[1]);
