@@ -17,12 +17,12 @@ UNKNOWN_MS, LONGEST_UNKNOWN_MS = 60_000, 3_600_000
 
 
 def _app() -> Any:
-    """The app of this program's worker; None if it is none."""
+    """The app of this program's worker; None if it is none, though it may have imported what workers are made of."""
     if "celery.worker" not in sys.modules:
         return None
     from celery import current_app
 
-    return current_app
+    return current_app if current_app.loader.worker_initialized else None
 
 
 def allowed(headers: Mapping[str, Any], max_attempts: int) -> int:
