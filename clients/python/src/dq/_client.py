@@ -15,8 +15,13 @@ from ._trouble import lacks_resp3
 
 Client = Union[redis.Redis, redis.RedisCluster]
 
-FREE_S = 0.005
-"""How soon to look for a connection that is free, if a client's pool has no more."""
+
+def free_after(looks: int) -> float:
+    """How soon to look for a connection that is free, in seconds, if a client's pool had no more at so many looks.
+
+    Ever later: hundreds that look would hold up those that have one.
+    """
+    return 0.005 * float(2 ** min(looks, 4))
 
 
 def of_url(url: str, library: Any = redis, retry: Any = Retry, **options: Any) -> Any:

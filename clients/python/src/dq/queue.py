@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError
 from . import _arguments as words
 from ._arguments import Bytes
 from ._awaiting import Awaiting
-from ._client import FREE_S, Client, is_crowded, of_url, speaks_less
+from ._client import Client, free_after, is_crowded, of_url, speaks_less
 from ._commands import Commands
 from ._delivery import Command
 from ._many import Grouped
@@ -62,6 +62,7 @@ class Queue(Commands):
     def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
         commands = grouped.commands(calls) if grouped else calls
         is_atomic = grouped is not None and grouped.is_atomic
+        looks = 0
         while True:
             client = self.client
             try:
@@ -78,7 +79,8 @@ class Queue(Commands):
                     continue
                 if not is_crowded(error):
                     raise
-                time.sleep(FREE_S)
+                time.sleep(free_after(looks))
+                looks += 1
 
     def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
         """The exception for a server's error; if AFTER names what is not there, with the ids of that."""

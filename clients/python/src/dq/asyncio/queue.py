@@ -13,7 +13,7 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError
 from .. import _arguments as words
 from .. import _guard
 from .._arguments import Bytes
-from .._client import FREE_S, is_crowded, speaks_less
+from .._client import free_after, is_crowded, speaks_less
 from .._commands import Commands
 from .._delivery import Command
 from .._many import Grouped
@@ -77,6 +77,7 @@ class Queue(Commands):
         calls = [await self._ready(call) for call in calls] if self.hooks else calls
         commands = grouped.commands(calls) if grouped else calls
         is_atomic = grouped is not None and grouped.is_atomic
+        looks = 0
         while True:
             client = self.client
             try:
@@ -93,7 +94,8 @@ class Queue(Commands):
                     continue
                 if not is_crowded(error):
                     raise
-                await asyncio.sleep(FREE_S)
+                await asyncio.sleep(free_after(looks))
+                looks += 1
 
     async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
         """The exception for a server's error; if AFTER names what is not there, with the ids of that."""

@@ -43,7 +43,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 from redis.exceptions import ConnectionError, RedisError, ResponseError
-from .._client import FREE_S, is_crowded, speaks_less
+from .._client import free_after, is_crowded, speaks_less
 from .._commands import Commands
 from .._outcomes import until
 from .._trouble import refused
