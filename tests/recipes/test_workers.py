@@ -71,11 +71,11 @@ class Workers(Recipe):
 
     def test_a_slow_handler_keeps_its_lease(self):
         queue, got = self.queue(), []
-        queue.add("slow", "", "TTR", 150)
+        queue.add("slow", "", "TTR", 800)
 
         def handle(job):
             got.append(job.attempts)
-            time.sleep(0.6)
+            time.sleep(2)
 
         with in_background(work, queue, handle, wait_s=0.1), in_background(work, queue, handle, wait_s=0.1):
             self.wait_for_len(queue)
