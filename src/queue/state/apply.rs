@@ -91,16 +91,13 @@ impl Queue {
             Effect::Waits { id, ref after } => self.apply_waits(id, after),
             Effect::Over {
                 id,
-                outcome: Some(outcome),
+                outcome,
                 at,
                 value,
-            } => self.apply_over(id, outcome, at, value),
-            Effect::Over {
-                id,
-                outcome: None,
-                at,
-                value: _,
-            } => self.apply_emptied(id, at),
+            } => match outcome {
+                Some(outcome) => self.apply_over(id, outcome, at, value),
+                None => self.apply_emptied(id, at),
+            },
             Effect::Stepped { count, .. } => self.apply_stepped(count),
             Effect::End {
                 id,
@@ -116,12 +113,7 @@ impl Queue {
                 latest,
                 ref links,
             } => self.restore_links(id, on_dead, (is_timed, of_group, latest), links),
-            Effect::Configured(ref settings) => {
-                settings.check()?;
-                self.configure(settings.clone());
-                self.note_done();
-                Ok(())
-            }
+            Effect::Configured(ref settings) => self.apply_configured(settings),
             Effect::Paused { until } => self.apply_paused(until),
             Effect::Remembered { id, until } => self.apply_remembered(id, until),
             Effect::Forgot(what) => {
@@ -176,6 +168,13 @@ impl Queue {
             How::Recurs { ref rule, first } => self.apply_recurs(came, rule, first),
             How::Renewed { ref rule } => self.apply_renewed(came, rule),
         }
+    }
+
+    fn apply_configured(&mut self, settings: &Settings) -> Result<(), QueueError> {
+        settings.check()?;
+        self.configure(settings.clone());
+        self.note_done();
+        Ok(())
     }
 
     fn apply_paused(&mut self, until: u64) -> Result<(), QueueError> {
