@@ -121,6 +121,28 @@ def test_an_unknown_kind_waits_longer_each_time_and_dies_at_last():
     assert len(_ends.unknown(delivery(), "x" * 5000).command[-1]) == 1024
 
 
+def kept(count, **rest):
+    made = delivery(**rest)
+    made.steps = [b"dq:unknown", count]
+    return made
+
+
+def test_deliveries_to_workers_that_do_not_know_the_kind_are_no_attempts_of_the_handler():
+    three = dq.Handler(lambda job: None, attempts=3)
+    assert _ends.unknown(delivery(), "a").ahead == ((b"DQ.STEP", b"q", b"id", TOKEN, b"dq:unknown", 1),)
+    assert _ends.unknown(kept(b"6", attempt=9), "a").ahead[0][-1] == 7
+    assert _ends.unknown(delivery(attempt=14), "a").ahead == ()
+    for attempt, limit in ((6, 8), (8, 8), (2, 4)):  # no more of them than deliveries, as after a KICK
+        made = kept(b"5", attempt=attempt, handler=three)
+        assert made.limit == limit == made.job.max_attempts
+    assert kept(b"5", attempt=7, handler=three, max_attempts=7).job.is_last_attempt
+    assert kept(b"5", attempt=7, max_attempts=9).limit == 9 and kept(b"5", attempt=7).limit == 0
+    for count in (b"", b"-1", b"x", b"9" * 5000):
+        assert kept(count, attempt=7, handler=three).limit == 3
+    words = {attempt: _ends.failure(kept(b"5", attempt=attempt, handler=three), b"no").mode for attempt in (7, 8)}
+    assert words == {7: b"", 8: b"FATAL"}
+
+
 def test_what_has_cut_the_connection_twice_is_not_sent_a_third_time():
     for make, command in (
         (lambda: _ends.succeeded(delivery(), b"x" * 9), (b"FATAL", b"REASON", b"result cannot be stored: 9 bytes")),

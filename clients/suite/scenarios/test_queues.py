@@ -3,7 +3,7 @@
 import json
 import zlib
 
-from conftest import EACH, scenario
+from conftest import EACH, breaks, scenario
 from proxy import Instead, Reply, once, swallow, when, without
 from servers import Cluster, wait_until
 from world import payload_of
@@ -153,6 +153,29 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
         probe.finish()
         assert not probe.events("error"), probe.events("error")
     assert {event["job"] for event in old.events("started")} <= {f"known{n}" for n in range(4)}
+
+
+@scenario(25, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=EACH, only=["python"])
+def what_an_old_worker_gave_back_is_no_attempt_of_the_handler(world):
+    """A handler with ``attempts`` has all of them, however often workers had the job that do not know its kind."""
+    limited = {"kind": "new", "lease_ms": 60_000, "attempts": 2}
+    old = world.worker(handlers=[{"kind": "known"}])
+    world.add("good", {"dq": 1, "kind": "new", "data": {}})
+    world.add("bad", {"dq": 1, "kind": "new", "data": {"do": "throw", "message": "as always"}}, "BACKOFF", 1, 10)
+    for n in (1, 2, 3):
+        for id in ("good", "bad"):
+            world.until(lambda id=id, n=n: world.get(id)["attempts"] == n, f"the old worker has {id}, {n}")
+            is_delayed(world, id, "new")
+        if n < 3:
+            world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "good", "bad")
+    old.order("stop")
+    old.wait("stopped")
+    new = world.worker(handlers=[limited])
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "good", "bad")
+    world.gone("good")
+    world.until(lambda: world.state("bad") == "dead", "its handler has failed twice")
+    assert [event["attempt"] for event in new.events("started", job="bad")] == [4, 5]
+    assert world.get("bad")["reason"].endswith("as always"), world.get("bad")["reason"]
 
 
 WORDS = ["IDS", "ids", "WITHTOKENS", "RESULTS", "UNRESERVED", "PRIORITY", "DELAY", "TOKEN", "FATAL", "NX", "7"]

@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _core, _ends
 from ._base import BaseConsumer
-from ._delivery import Delivery, least
+from ._delivery import Delivery
 from ._ends import Outcome
 from ._links import BaseLink, Members
 from ._options import near_misses
@@ -84,7 +84,7 @@ class JobConsumer(BaseConsumer[Q]):
         return job._delivery.reason
 
     def _limit(self, delivery: Delivery) -> int:
-        return least(delivery.max_attempts, self._limits(delivery.job) if self._limits else 0)
+        return delivery.least_limit(self._limits(delivery.job) if self._limits else 0)
 
     def _doubtful(self, found: Iterable[Delivery]) -> list[Delivery]:
         """Those of which the server must say why the delivery before failed."""
@@ -98,11 +98,10 @@ class JobConsumer(BaseConsumer[Q]):
     def _may_run(self, delivery: Delivery) -> bool:
         if delivery.attempt == 1 or not 0 < self._limit(delivery) <= delivery.attempt:
             return True
-        reason = delivery.reason or b""
-        if delivery.attempt > self._limit(delivery) and not reason.startswith(_ends.UNKNOWN_KIND):
+        if delivery.attempt > self._limit(delivery):
             self._used_up(delivery)
             return False
-        if reason != _ends.LEASE_ENDED:
+        if delivery.reason != _ends.LEASE_ENDED:
             return True
         if self._company.claim(delivery):
             text = "job %r may have ended its workers: its last attempt runs alone"

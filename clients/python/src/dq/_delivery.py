@@ -10,6 +10,9 @@ from .handler import Handler
 
 Command = tuple[Any, ...]
 
+UNKNOWN_KIND = b"dq:unknown"
+"""The step that counts the deliveries to workers that did not know the job's kind."""
+
 
 class Delivery:
     """One job in hand."""
@@ -80,7 +83,17 @@ class Delivery:
     @property
     def limit(self) -> int:
         """The deliveries that the job may have: the least number that is said; 0: no limit."""
-        return least(self.max_attempts, self.handler.attempts if self.handler else 0)
+        return self.least_limit(self.handler.attempts if self.handler else 0)
+
+    def least_limit(self, attempts: int) -> int:
+        """The least limit: the job's own, or that of its handler, which has so many attempts (0: any number)."""
+        return least(self.max_attempts, attempts and attempts + self.unknown)
+
+    @property
+    def unknown(self) -> int:
+        """How many deliveries went to workers that did not know the kind: they are no attempts of the handler."""
+        kept = (as_map(self.steps) or {}).get(UNKNOWN_KIND, b"")
+        return min(int(kept), self.attempt - 1) if kept.isdigit() and len(kept) < 10 else 0
 
     @property
     def name(self) -> tuple[str, bytes, bytes]:

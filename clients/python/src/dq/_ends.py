@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from ._arguments import is_unheld
-from ._delivery import Command, Delivery
+from ._delivery import UNKNOWN_KIND, Command, Delivery
 from ._guard import SHORTEST_DELAY_S, Verdict
 from ._texts import cut
 from .codec import id_from
@@ -26,7 +26,6 @@ MOST_CUTS = 2
 USED_UP = b"attempts used up; its workers were lost"
 LEASE_ENDED = b"lease ended"
 """The server's reason for a delivery of which it heard nothing more."""
-UNKNOWN_KIND = b"unknown kind "
 STILL_RUNS_DELAY_S = 1.0
 
 
@@ -225,7 +224,7 @@ class Back(NamedTuple):
 def failure(delivery: Delivery, reason: Optional[bytes], wait_ms: Optional[int] = None) -> Back:
     """The least limit holds, the job's (which the server knows) or the handler's. The job's own ladder comes first."""
     handler = delivery.handler
-    if handler and 0 < handler.attempts <= delivery.attempt:
+    if handler and 0 < handler.attempts <= delivery.attempt - delivery.unknown:
         return Back(delivery, b"FATAL", reason=reason)
     if wait_ms is not None:
         return Back(delivery, b"", wait_ms, reason)
@@ -246,11 +245,13 @@ def returned(delivery: Delivery) -> Outcome:
 
 def unknown(delivery: Delivery, kind: str) -> Outcome:
     """The job is of a kind that this worker does not know: another worker may, at the latest after a deploy."""
-    reason = cut(UNKNOWN_KIND + f'"{kind}"'.encode("utf-8", "replace"))
+    reason = cut(f'unknown kind "{kind}"'.encode("utf-8", "replace"))
     if delivery.attempt >= UNKNOWN_KIND_ATTEMPTS:
         return Back(delivery, b"FATAL", reason=reason).outcome()
     wait_s = min(UNKNOWN_KIND_DELAY_S * delivery.attempt, LONGEST_DELAY_S)
-    return Back(delivery, b"", to_ms(wait_s), reason, whose=OWN).outcome()
+    back = Back(delivery, b"", to_ms(wait_s), reason, whose=OWN).outcome()
+    back.prepend([(b"DQ.STEP", delivery.key, delivery.id, delivery.token, UNKNOWN_KIND, delivery.unknown + 1)])
+    return back
 
 
 def used_up(delivery: Delivery) -> Outcome:

@@ -121,7 +121,8 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
 
     kind: the kind of jobs that it takes; without one, all jobs that no other handler of the worker takes.
     attempts: the job is dead after this many deliveries that failed or whose worker was lost (0: no limit). If the job
-        or its queue has a limit, the least one holds. A job whose worker was lost has its last attempt alone.
+        or its queue has a limit, the least one holds. A job whose worker was lost has its last attempt alone. Workers
+        that do not know the job's kind use up no attempt of its handler.
     backoff: the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff takes precedence.
         Without either: 1 s, doubling to 1 hour, with jitter.
     lease: how long a job stays with a worker that crashed; by default as long as the job or its queue says (60 s).
