@@ -2,7 +2,7 @@
 
 import { bytesIn, cutBy, nack, progress, step, unstorable } from './commands';
 import { isRefusal } from './fatal';
-import { type Delivery, type Suspension, WAITING } from './delivery';
+import { type Delivery, type Suspension, UNKNOWN_KIND, WAITING } from './delivery';
 import type { Verdict } from './guard';
 import { defaultDelayMs, type Handler } from './handler';
 import {
@@ -123,7 +123,9 @@ export function unknown(delivery: Delivery): Outcome {
   const reason = `unknown kind "${delivery.envelope?.kind ?? ''}"`;
   if (attempt >= UNKNOWN_KIND_ATTEMPTS) return new Outcome(delivery, dead(delivery, reason));
   const delayMs = Math.min(attempt * UNKNOWN_KIND_DELAY_MS, UNKNOWN_KIND_LONGEST_MS);
-  return new Outcome(delivery, [[nack(delivery, 'DELAY', delayMs, ...because(reason))]]);
+  const back = new Outcome(delivery, [[nack(delivery, 'DELAY', delayMs, ...because(reason))]]);
+  back.report = step(delivery, UNKNOWN_KIND, delivery.unknown + 1);
+  return back;
 }
 
 export const USED_UP = 'attempts used up; its workers were lost';

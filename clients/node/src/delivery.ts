@@ -26,6 +26,9 @@ export type Suspension =
 export const WAITING = 'waiting';
 export const OVER = 'over';
 
+/** The step that counts the deliveries to workers that did not know the job's kind. */
+export const UNKNOWN_KIND = 'dq:unknown';
+
 /** The server's row for a delivery, in the order of the fetch's options. */
 export type Row = readonly [
   id: Buffer,
@@ -127,7 +130,14 @@ export class Delivery {
   /** The limit of deliveries: the least that the job, its queue and its handler say; 0: no limit. */
   get limit(): number {
     const { maxAttempts, handlerAttempts } = this;
-    return Math.min(maxAttempts || handlerAttempts, handlerAttempts || maxAttempts);
+    const ofHandler = handlerAttempts && handlerAttempts + this.unknown;
+    return Math.min(maxAttempts || ofHandler, ofHandler || maxAttempts);
+  }
+
+  /** How many deliveries went to workers that did not know the kind: they are no attempts of the handler. */
+  get unknown(): number {
+    const kept = this.steps.get(UNKNOWN_KIND)?.toString('latin1') ?? '';
+    return /^\d{1,9}$/.test(kept) ? Math.min(Number(kept), this.attempt - 1) : 0;
   }
 
   get envelope(): Envelope | null {

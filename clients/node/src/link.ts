@@ -247,7 +247,7 @@ export class Link implements Desk {
   /** The first to take a delivery out of the leases decides how it ends: its handler, a heartbeat, an expiry or the stop. */
   end(delivery: Delivery, outcome: Outcome): void {
     if (!this.leases.settle(delivery)) return;
-    outcome.report = core.reported(delivery);
+    outcome.report ??= core.reported(delivery);
     this.ends.add(outcome);
   }
 

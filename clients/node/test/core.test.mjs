@@ -55,6 +55,26 @@ test('success is acknowledged with the token', () => {
   assert.equal(done.isLost([1]), false);
 });
 
+test('deliveries to workers that do not know the kind are no attempts of the handler', () => {
+  const kept = (count, rest) => {
+    const found = delivery({ steps: { 'dq:unknown': count }, ...rest });
+    found.handlerAttempts = 3;
+    return found;
+  };
+  assert.deepEqual(words(core.unknown(delivery()).commands[0]), ['DQ.STEP', 'q', 'id', String(TOKEN), 'dq:unknown', 1]);
+  assert.equal(core.unknown(kept('6', { attempt: 9 })).commands[0].at(-1), 7);
+  assert.equal(core.unknown(delivery({ attempt: 14 })).commands.length, 1);
+  for (const [attempt, limit] of [
+    [6, 8],
+    [8, 8],
+    [2, 4], // no more of them than deliveries, as after a KICK
+  ]) {
+    assert.equal(jobOf(kept('5', { attempt })).maxAttempts, limit);
+  }
+  assert.equal(kept('5', { attempt: 7, attempts: 7 }).limit, 7);
+  for (const count of ['', '-1', 'x', '9'.repeat(5000)]) assert.equal(kept(count, { attempt: 7 }).limit, 3);
+});
+
 test('a long result that has cut the connection twice is not sent for a third time', () => {
   for (const [bytes, third] of [
     [2 ** 20, 'DQ.NACK'],

@@ -2,7 +2,7 @@
 
 use crate::attempt::{read_results, write_results, OnDead, WaitFor};
 use crate::bounds;
-use crate::core::{Event, JobKey, Suspension, Why};
+use crate::core::{step, Event, JobKey, Suspension, Why};
 use crate::error::Suspended;
 use crate::error::{BoxError, Error};
 use crate::guard::guarded;
@@ -231,14 +231,7 @@ impl<T> Job<T> {
     }
 
     fn step_command(&self, name: &str, value: &[u8]) -> Cmd {
-        let delivered = &self.inner.delivered;
-        let mut step = cmd("DQ.STEP");
-        step.arg(&*delivered.job.key)
-            .arg(&*delivered.job.id)
-            .arg(&delivered.token)
-            .arg(name)
-            .arg(value);
-        step
+        step(&self.inner.delivered, name.as_bytes(), value)
     }
 
     fn nack(&self) -> Cmd {

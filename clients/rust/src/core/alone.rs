@@ -11,8 +11,13 @@ use std::time::Instant;
 
 const LEASE_ENDED: &[u8] = b"lease ended";
 
-/// The least of the limits that are said; 0: none is.
+/// The least of the limits that are said; 0: none is. Deliveries to workers that did not know the job's kind are no attempts
+/// of its handler.
 pub(crate) fn limit(of: &Delivered, of_handler: u32) -> u32 {
+    let of_handler = match of_handler {
+        0 => 0,
+        attempts => attempts.saturating_add(of.unknown()),
+    };
     let said = [of.terms.max_attempts, of_handler].into_iter();
     said.filter(|limit| *limit > 0).min().unwrap_or(0)
 }

@@ -6,6 +6,9 @@ use redis::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// The step that counts the deliveries to workers that did not know the job's kind.
+pub(crate) const UNKNOWN_KIND: &[u8] = b"dq:unknown";
+
 /// Names a job on one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct JobKey {
@@ -83,6 +86,15 @@ impl Delivered {
             steps: values::pairs(steps),
             ..Delivered::new(job, values::bytes(payload)?, self::terms(&terms)?)
         })
+    }
+
+    /// How many deliveries went to workers that did not know the kind.
+    pub fn unknown(&self) -> u32 {
+        let mut kept = self.steps.iter().filter(|(name, _)| name == UNKNOWN_KIND);
+        let count = kept
+            .next()
+            .and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok());
+        count.unwrap_or(0).min(self.attempt.saturating_sub(1))
     }
 
     pub fn envelope(&self) -> Option<&Envelope> {

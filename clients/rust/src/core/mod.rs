@@ -31,5 +31,6 @@ pub(crate) use events::{
 };
 pub(crate) use fetch::{Member, SERVER_TTR};
 pub(crate) use held::{BySerial, Running};
+pub(crate) use outcome::step;
 pub(crate) use settings::{Settings, Shape};
 pub(crate) use state::Core;

@@ -1,6 +1,6 @@
 //! Which command ends an attempt, and what its reply means.
 
-use super::delivery::Delivered;
+use super::delivery::{Delivered, UNKNOWN_KIND};
 use super::settings::Shape;
 use super::trouble::{exponential, is_for_good, is_unheld, some_of};
 use super::{End, Serial, Suspension};
@@ -92,7 +92,13 @@ impl Outcome {
         let wait = (UNKNOWN_KIND_DELAY * of.attempt).min(LONGEST_DELAY);
         let ways = [Some(reason.as_str()), None]
             .map(|reason| Way::Other(nack(of, "FAIL", Some(wait), reason)));
-        Outcome::new(serial, of, ways)
+        let mut back = Outcome::new(serial, of, ways);
+        back.preceded_by(step(
+            of,
+            UNKNOWN_KIND,
+            (of.unknown() + 1).to_string().as_bytes(),
+        ));
+        back
     }
 
     /// Ends a job whose attempts were used up by workers that were lost.
@@ -297,6 +303,14 @@ pub(crate) fn nack(
         nack.arg("REASON").arg(reason);
     }
     nack
+}
+
+/// Keeps a step with a delivered job.
+pub(crate) fn step(of: &Delivered, name: &[u8], value: &[u8]) -> Cmd {
+    let mut step = cmd("DQ.STEP");
+    step.arg(&*of.job.key).arg(&*of.job.id).arg(&of.token);
+    step.arg(name).arg(value);
+    step
 }
 
 fn too_large(of: &Delivered, bytes: usize) -> Vec<Way> {

@@ -744,6 +744,27 @@ fn a_kind_that_nobody_knows_is_tried_by_later_workers() {
         let asked = unknown(number);
         let nack = format!("DQ.NACK q k TOKEN 77 {rest}");
         assert!(asked.contains(&nack), "{asked:?}");
+        let counts = asked.contains(&"DQ.STEP q k 77 dq:unknown 1".to_owned());
+        assert_eq!(counts, rest.starts_with("FAIL"), "{asked:?}");
+    }
+}
+
+#[test]
+fn workers_that_do_not_know_a_kind_use_up_no_attempt_of_its_handler() {
+    let limit = |kept: &str, number, own| {
+        let Value::Array(mut fields) = attempt("k", number, own) else {
+            unreachable!("a row is an array")
+        };
+        fields[7] = Value::Array(vec![bulk("dq:unknown"), bulk(kept)]);
+        let key: Arc<[u8]> = b"q".as_slice().into();
+        let of = Delivered::read(&key, Value::Array(fields)).unwrap();
+        [super::limit(&of, 3), super::limit(&of, 0)]
+    };
+    assert_eq!(limit("5", 6, 0), [8, 0]);
+    assert_eq!(limit("5", 6, 7), [7, 7], "the job's own limit counts them");
+    assert_eq!(limit("5", 2, 0), [4, 0], "as after a KICK");
+    for kept in ["", "-1", "x", "99999999999"] {
+        assert_eq!(limit(kept, 6, 0), [3, 0]);
     }
 }
 
