@@ -1,16 +1,12 @@
-//! DQ.ADD key id|* payload [NX | XX | REPLACE | NEXT] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
-//! [ATTEMPTS n] [TTL ms] [GROUP name] and each [`Attr`](crate::queue::attr::Attr)
+//! DQ.ADD key id|* payload [NX | XX | REPLACE | NEXT] [DELAY ms | AT unix-ms] and each [`Attr`](crate::queue::attr::Attr)
 //! [AFTER n id [id ...] [ONDEAD WAIT | RUN | DIE] | AFTER GROUP name]
 //! [EVERY ms | CRON expression [TZ zone]] [UNTIL unix-ms] [TIMES n] [GRACE ms] [JITTER ms]
 
 use super::after::{on_dead_of, until};
-use super::parse::{
-    at_least, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
-};
+use super::parse::{at_least, millis, positive, positive_millis, syntax_error, Options};
 use super::syntax::options;
 use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition};
-use crate::queue::attr::Attrs;
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
 use crate::queue::recurring::rule::{Pattern, Rule, EVERY_MIN_MS, ZONE_MAX};
@@ -20,7 +16,7 @@ use crate::server::clock::with_mint;
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-options! { ADD: NX XX REPLACE NEXT DELAY AT PRIORITY TTR ATTEMPTS TTL GROUP [SAID] AFTER ONDEAD EVERY CRON TZ UNTIL TIMES GRACE JITTER }
+options! { ADD: NX XX REPLACE NEXT DELAY AT [SAID] AFTER ONDEAD EVERY CRON TZ UNTIL TIMES GRACE JITTER }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
@@ -61,7 +57,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 #[inline]
 fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, Refusal> {
     let (mut rule, mut when) = (GivenRule::default(), None);
-    let (mut after, mut on_dead, mut said) = (None, None, Attrs::NONE);
+    let (mut after, mut on_dead) = (None, None);
     let mut options = Options::new(args, 4);
     while let Some(word) = options.word()? {
         match word {
@@ -71,12 +67,7 @@ fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, 
             Word::NEXT => add.condition = Condition::Next,
             Word::DELAY => when = Some(When::Delay(millis(options.value()?)?)),
             Word::AT => when = Some(When::At(millis(options.value()?)?)),
-            Word::PRIORITY => add.priority = priority(options.value()?)?,
-            Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
-            Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
-            Word::GROUP => add.group = Some(options.value()?),
-            Word::Said(attr) => said = options.said(attr, said)?,
-            Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
+            Word::Said(attr) => options.said(attr, add)?,
             Word::AFTER => after = Some(options.after()?),
             Word::ONDEAD => on_dead = Some(on_dead_of(options.value()?)?),
             Word::EVERY => rule.every_ms = Some(positive_millis(options.value()?)?),
@@ -96,7 +87,6 @@ fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, 
     if options.has_any(&[Word::AFTER, Word::ONDEAD]) {
         add.after = until(after, on_dead)?;
     }
-    add.said = said;
     rule.is_timed = when.is_some();
     add.when = when.unwrap_or(add.when);
     Ok(options.has_any(&RULE).then_some(rule))

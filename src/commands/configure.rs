@@ -4,11 +4,12 @@
 
 use super::fields::Fields;
 use super::parse::{
-    at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
+    at_least, exactly, millis, natural, number_of, out_of_range, positive_millis, wrong_arity,
     Options,
 };
 use super::syntax::options;
 use super::{change, change_or_create, look, open};
+use crate::queue::attr::Attr;
 use crate::queue::clock::Now;
 use crate::queue::job::RATE_MAX;
 use crate::queue::settings::{Rate, SettingsChange};
@@ -25,8 +26,10 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut options = Options::new(args, 2);
     while let Some(word) = options.word()? {
         match word {
-            Word::TTR => new.ttr_ms = Some(positive_millis(options.value()?)?),
-            Word::ATTEMPTS => new.max_attempts = Some(natural_u32(options.value()?)?),
+            Word::TTR => new.ttr_ms = Some(number_of(Attr::Ttr, options.value()?)?),
+            Word::ATTEMPTS => {
+                new.max_attempts = Some(number_of(Attr::Attempts, options.value()?)? as u32);
+            }
             Word::BACKOFF => new.backoff_ms = Some(options.ladder()?),
             Word::MAXLEN => new.max_len = Some(natural(options.value()?)?),
             Word::MAXBYTES => new.max_bytes = Some(natural(options.value()?)?),

@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::parse::{at_least, prefix, Options};
 use super::syntax::options;
 use super::{cut, look_at, reply_results, reply_steps, reply_token};
-use crate::queue::attr::{Attr, Attrs, Kind};
+use crate::queue::attr::{Attr, Attrs, Home, Kind};
 use crate::queue::job::{JobView, State};
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::server::api::{Args, Ctx, Refusal};
@@ -76,13 +76,16 @@ fn terms(fields: &Fields<'_>, job: &JobView<'_>) {
     fields.integer_or_null("failed", job.failure.map(|failure| failure.at));
 }
 
-/// What was said of the job when it was added. BACKOFF stands with the terms.
+/// What was said of the job when it was added, and stands nowhere else.
 fn said(fields: &Fields<'_>, all: &Attrs<'_>) {
     for &attr in Attr::ALL {
-        match attr.kind() {
-            Kind::Number { .. } => fields.integer_or_null(attr.name(), all.number_or_absent(attr)),
-            Kind::Text(_) => fields.bytes_or_null(attr.name(), all.text(attr)),
-            Kind::Ladder => {}
+        let row = attr.row();
+        match (row.home, row.kind) {
+            (Home::Tag(_), Kind::Number { .. }) => {
+                fields.integer_or_null(row.field(), all.number_or_unsaid(attr));
+            }
+            (Home::Tag(_), Kind::Text(_)) => fields.bytes_or_null(row.field(), all.text(attr)),
+            _ => {}
         }
     }
 }

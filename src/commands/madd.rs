@@ -1,22 +1,17 @@
-//! DQ.MADD key n id|* payload [id|* payload ...] [NX | XX | REPLACE] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
-//! [ATTEMPTS n] [TTL ms] [GROUP name] and each [`Attr`](crate::queue::attr::Attr)
+//! DQ.MADD key n id|* payload [id|* payload ...] [NX | XX | REPLACE] [DELAY ms | AT unix-ms] and each [`Attr`](crate::queue::attr::Attr)
 
-use super::parse::{
-    at_least, millis, natural_u32, out_of_range, positive, positive_millis, priority, syntax_error,
-    Options,
-};
+use super::parse::{at_least, millis, out_of_range, positive, syntax_error, Options};
 use super::syntax::options;
 use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition};
 use crate::queue::add_many::{NewOne, MADD_MAX};
-use crate::queue::attr::Attrs;
 use crate::queue::when::When;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;
 
-options! { MADD: NX XX REPLACE DELAY AT PRIORITY TTR ATTEMPTS TTL GROUP [SAID] }
+options! { MADD: NX XX REPLACE DELAY AT [SAID] }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 5)?;
@@ -58,7 +53,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 /// Reads the options, which apply to all the jobs, as DQ.ADD does.
 fn read<'a>(args: Args<'a>, first: usize, add: &mut Add<'a>) -> Result<(), Refusal> {
-    let (mut options, mut said) = (Options::new(args, first), Attrs::NONE);
+    let mut options = Options::new(args, first);
     while let Some(word) = options.word()? {
         match word {
             Word::NX => add.condition = Condition::New,
@@ -66,15 +61,9 @@ fn read<'a>(args: Args<'a>, first: usize, add: &mut Add<'a>) -> Result<(), Refus
             Word::REPLACE => add.condition = Condition::Replace,
             Word::DELAY => add.when = When::Delay(millis(options.value()?)?),
             Word::AT => add.when = When::At(millis(options.value()?)?),
-            Word::PRIORITY => add.priority = priority(options.value()?)?,
-            Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
-            Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
-            Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
-            Word::GROUP => add.group = Some(options.value()?),
-            Word::Said(attr) => said = options.said(attr, said)?,
+            Word::Said(attr) => options.said(attr, add)?,
         }
     }
-    add.said = said;
     options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE])?;
     options.only_one_of(&[Word::DELAY, Word::AT])
 }

@@ -1,5 +1,6 @@
 //! Reading a command's arguments.
 
+use crate::queue::add::Add;
 use crate::queue::attr::{Attr, Attrs, Kind};
 use crate::queue::job::{State, INSTANT_MAX, LADDER_MAX};
 use crate::server::api::command_info::OptionWord;
@@ -162,10 +163,6 @@ pub fn prefix(bytes: &[u8]) -> Result<usize, Refusal> {
     natural(bytes).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
 }
 
-pub fn natural_u32(bytes: &[u8]) -> Result<u32, Refusal> {
-    u32::try_from(natural(bytes)?).map_err(|_| out_of_range())
-}
-
 /// A duration in ms, or an instant.
 pub fn millis(bytes: &[u8]) -> Result<u64, Refusal> {
     natural(bytes).and_then(|ms| {
@@ -184,6 +181,7 @@ pub fn positive_millis(bytes: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// The number of an attribute.
+#[inline]
 pub fn number_of(attr: Attr, bytes: &[u8]) -> Result<u64, Refusal> {
     let number = natural(bytes)?;
     if !attr.allows(number) {
@@ -299,9 +297,25 @@ impl<'a, W: Words> Options<'a, W> {
         shown(self.args.get(self.word).unwrap_or_default()).to_ascii_uppercase()
     }
 
+    /// The value of what a job may have, to where `add` has it.
+    #[inline]
+    pub fn said(&mut self, attr: Attr, add: &mut Add<'a>) -> Result<(), Refusal> {
+        match attr {
+            Attr::Priority => add.priority = priority(self.value()?)?,
+            Attr::Ttr => add.ttr_ms = Some(number_of(Attr::Ttr, self.value()?)?),
+            Attr::Attempts => {
+                add.max_attempts = Some(number_of(Attr::Attempts, self.value()?)? as u32);
+            }
+            Attr::Ttl => add.ttl_ms = Some(number_of(Attr::Ttl, self.value()?)?),
+            Attr::Group => add.group = Some(self.value()?),
+            _ => add.said = self.tagged(attr, std::mem::replace(&mut add.said, Attrs::NONE))?,
+        }
+        Ok(())
+    }
+
     /// The value of an attribute, beside those that were given before.
-    pub fn said(&mut self, attr: Attr, before: Attrs<'static>) -> Result<Attrs<'static>, Refusal> {
-        match attr.kind() {
+    fn tagged(&mut self, attr: Attr, before: Attrs<'a>) -> Result<Attrs<'a>, Refusal> {
+        match attr.row().kind {
             Kind::Number { .. } => Ok(before.with_number(attr, number_of(attr, self.value()?)?)),
             Kind::Ladder => Ok(before.with_backoff(&self.ladder()?)),
             Kind::Text(most) => {

@@ -111,7 +111,7 @@ pub const SAID_WORDS: [&str; Attr::ALL.len()] = {
     let mut all = [""; Attr::ALL.len()];
     let mut at = 0;
     while at < all.len() {
-        all[at] = Attr::ALL[at].word_text();
+        all[at] = Attr::ALL[at].row().word();
         at += 1;
     }
     all
@@ -176,7 +176,7 @@ const OUTCOME: Arg = Arg::block(
     &[ID, Arg::string(c"token"), Arg::string(c"result")],
 )
 .multiple();
-pub const TTR: Arg = number(c"ttr", c"TTR", c"ms");
+pub const TTR: Arg = said(Attr::Ttr);
 /// The length of a delivery's lease.
 pub const LEASE: Arg = Arg::one_of(
     c"length",
@@ -224,11 +224,10 @@ pub const ACK: &[Arg] = &[
         ],
     ),
 ];
-pub const PRIORITY: Arg = Arg::integer(c"priority").after(c"PRIORITY").optional();
-pub const ATTEMPTS: Arg = number(c"attempts", c"ATTEMPTS", c"count");
+pub const PRIORITY: Arg = said(Attr::Priority);
 pub const DELAY: Arg = Arg::integer(c"delay").shown(c"ms").after(c"DELAY");
 pub const AT: Arg = instant(c"at", c"AT");
-pub const BACKOFF: Arg = Arg::block(
+const BACKOFF: Arg = Arg::block(
     c"backoff",
     &[
         Arg::integer(c"steps").shown(c"count"),
@@ -293,15 +292,8 @@ pub const RULE: Arg = Arg::block(
 .optional();
 
 /// What DQ.ADD and DQ.MADD say of jobs.
-const OF_JOBS: &[Arg] = &joined::<Arg, { 6 + Attr::ALL.len() }>([
-    &[
-        Arg::one_of(c"due", &[DELAY, AT]).optional(),
-        PRIORITY,
-        TTR,
-        ATTEMPTS,
-        number(c"ttl", c"TTL", c"ms"),
-        Arg::string(c"group").after(c"GROUP").optional(),
-    ],
+const OF_JOBS: &[Arg] = &joined::<Arg, { 1 + Attr::ALL.len() }>([
+    &[Arg::one_of(c"due", &[DELAY, AT]).optional()],
     &{
         let mut all = [KEY; Attr::ALL.len()];
         let mut at = 0;
@@ -315,9 +307,13 @@ const OF_JOBS: &[Arg] = &joined::<Arg, { 6 + Attr::ALL.len() }>([
 ]);
 
 const fn said(attr: Attr) -> Arg {
-    match attr.kind() {
-        Kind::Number { unit, .. } => number(attr.field(), attr.word(), unit),
-        Kind::Text(_) => Arg::string(attr.field()).after(attr.word()).optional(),
+    let row = attr.row();
+    match row.kind {
+        Kind::Number { unit, .. } if same_bytes(unit.to_bytes(), row.name.to_bytes()) => {
+            Arg::integer(row.name).after(row.word).optional()
+        }
+        Kind::Number { unit, .. } => number(row.name, row.word, unit),
+        Kind::Text(_) => Arg::string(row.name).after(row.word).optional(),
         Kind::Ladder => BACKOFF,
     }
 }
@@ -506,7 +502,7 @@ const WINDOW: &[Arg] = &[
 pub const CFGSET: &[Arg] = &[
     KEY,
     TTR,
-    ATTEMPTS,
+    said(Attr::Attempts),
     BACKOFF,
     number(c"maxlen", c"MAXLEN", c"count"),
     number(c"maxbytes", c"MAXBYTES", c"bytes"),

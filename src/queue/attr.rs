@@ -9,17 +9,15 @@
 //!
 //! Tags and lengths are numbers of variable length, as in all effects.
 
+mod row;
+
+pub use row::{Home, Kind, Row, Unsaid, CANARY, LADDER_MAX, ROWS};
+
 use super::bytes::{append, take};
 use super::error::QueueError;
 use super::instant::INSTANT_MAX;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::ffi::CStr;
-
-/// What one delivery may count in RATE and GROUPRATE, at most.
-pub const COST_MAX: u32 = 1_000_000;
-/// Delays in a backoff ladder, at most.
-pub const LADDER_MAX: usize = 1024;
 
 /// Attributes that this version does not know, of one job, and their bytes: a newer one keeps within that.
 const UNKNOWN_MAX: usize = 16;
@@ -32,117 +30,86 @@ const CRITICAL: u32 = 1 << 3;
 /// Of a [`LIFE`]: as long as the job, and part of its terms.
 const OF_TERMS: u32 = 3;
 
-/// What a value is, and its bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number; `absent` is not written down, as it is what jobs have that do not say it.
-    #[allow(missing_docs, reason = "as their names say")]
-    Number {
-        unit: &'static CStr,
-        least: u64,
-        most: u64,
-        absent: Option<u64>,
-    },
-    /// Bytes, 1 to so many.
-    Text(usize),
-    /// Delays. None at all are said, too: then the queue's do not apply.
-    Ladder,
-}
-
-const fn text(of: &'static CStr) -> &'static str {
-    match of.to_str() {
-        Ok(text) => text,
-        Err(_) => "",
-    }
-}
-
-/// Makes [`Attr`] of the table: tag, word and kind of each, in the order of tags and of DQ.GET's fields.
+/// Makes [`Attr`] of the table.
 macro_rules! attributes {
-    ($($(#[cfg($on:meta)])? $(#[doc = $about:literal])* $name:ident = $tag:literal, $word:literal, $field:literal, $kind:expr;)*) => {
-        /// An attribute that is said of a job when it is added.
+    ($($name:ident { $($column:tt)* })*) => {
+        /// What may be said of a job when it is added: a row of the table, in its order.
+        #[allow(missing_docs, reason = "the rows describe them")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Attr {
-            $($(#[cfg($on)])? $(#[doc = $about])* $name),*
+            $($name,)*
+            /// Of a newer version, as far as tests are concerned.
+            #[cfg(feature = "breakable")]
+            Canary,
         }
 
         impl Attr {
             /// All of them.
-            pub const ALL: &'static [Attr] = &[$($(#[cfg($on)])? Attr::$name),*];
-
-            /// See the picture above.
-            pub const fn tag(self) -> u32 {
-                match self {
-                    $($(#[cfg($on)])? Attr::$name => $tag),*
-                }
-            }
-
-            /// As in commands.
-            pub const fn word(self) -> &'static CStr {
-                match self {
-                    $($(#[cfg($on)])? Attr::$name => $word),*
-                }
-            }
-
-            /// The field of DQ.GET.
-            pub const fn field(self) -> &'static CStr {
-                match self {
-                    $($(#[cfg($on)])? Attr::$name => $field),*
-                }
-            }
-
-            /// The field of DQ.GET.
-            pub const fn name(self) -> &'static str {
-                text(self.field())
-            }
-
-            /// As in commands.
-            pub const fn word_text(self) -> &'static str {
-                text(self.word())
-            }
-
-            /// See [`Kind`].
-            pub const fn kind(self) -> Kind {
-                match self {
-                    $($(#[cfg($on)])? Attr::$name => $kind),*
-                }
-            }
+            pub const ALL: &'static [Attr] = &[
+                $(Attr::$name,)*
+                #[cfg(feature = "breakable")]
+                Attr::Canary,
+            ];
         }
     };
 }
+include!("attr/rows.rs");
 
-attributes! {
-    /// How long the job is kept once it is done.
-    Keep = 0x07, c"KEEP", c"keep", Kind::Number { unit: c"ms", least: 0, most: INSTANT_MAX, absent: None };
-    /// What a delivery counts in RATE and GROUPRATE.
-    Cost = 0x17, c"COST", c"cost", Kind::Number { unit: c"units", least: 1, most: COST_MAX as u64, absent: Some(1) };
-    /// The delays before the second, third, ... delivery.
-    Backoff = 0x27, c"BACKOFF", c"backoff", Kind::Ladder;
-    #[cfg(feature = "breakable")]
-    /// Of a newer version, as far as tests are concerned.
-    Canary = 0x7f7, c"CANARY", c"canary", Kind::Text(64);
-}
+/// What one delivery may count in RATE and GROUPRATE, at most.
+pub const COST_MAX: u32 = match Attr::Cost.row().kind {
+    Kind::Number { most, .. } => most as u32,
+    _ => 0,
+};
 
 impl Attr {
+    /// What the table says of it.
+    #[inline(always)]
+    pub const fn row(self) -> &'static Row {
+        #[cfg(feature = "breakable")]
+        if matches!(self, Attr::Canary) {
+            return &CANARY;
+        }
+        &ROWS[self as usize]
+    }
+
+    /// See the picture above. 0 is no tag: it has another home.
+    pub const fn tag(self) -> u32 {
+        match self.row().home {
+            Home::Tag(tag) => tag,
+            _ => 0,
+        }
+    }
+
     fn of_tag(tag: u32) -> Option<Attr> {
-        Attr::ALL.iter().copied().find(|attr| attr.tag() == tag)
+        let mut tagged = Attr::ALL.iter().copied();
+        tagged.find(|attr| matches!(attr.row().home, Home::Tag(it) if it == tag))
     }
 
     /// Whether the number is within the bounds.
+    #[inline]
     pub fn allows(self, number: u64) -> bool {
-        matches!(self.kind(), Kind::Number { least, most, .. } if (least..=most).contains(&number))
+        let Kind::Number { least, most, .. } = self.row().kind else {
+            return false;
+        };
+        i64::try_from(number).is_ok_and(|number| (least..=most).contains(&number))
+    }
+
+    /// Whether a job that does not say it has this number.
+    fn is_unsaid(self, number: u64) -> bool {
+        matches!(self.row().unsaid, Unsaid::Is(it) if it == number)
     }
 
     /// Checks a value as it is encoded.
     fn check(self, value: &[u8]) -> Result<(), QueueError> {
-        match self.kind() {
+        match self.row().kind {
             Kind::Ladder => Ladder(value).check(),
             Kind::Text(most) if (1..=most).contains(&value.len()) => Ok(()),
             Kind::Text(_) => Err(QueueError::Malformed("a text of an impossible length")),
-            Kind::Number { absent, .. } => {
+            Kind::Number { .. } => {
                 let mut rest = value;
                 let number = take(&mut rest).filter(|_| rest.is_empty());
                 let number = number.ok_or(QueueError::Malformed("not one number"))?;
-                match self.allows(number) && absent != Some(number) {
+                match self.allows(number) && !self.is_unsaid(number) {
                     true => Ok(()),
                     false => Err(QueueError::OutOfRange),
                 }
@@ -232,11 +199,9 @@ impl<'a> Attrs<'a> {
 
     /// With a number, which must be within its bounds.
     pub fn with_number(mut self, attr: Attr, number: u64) -> Self {
-        let is_absent =
-            matches!(attr.kind(), Kind::Number { absent: Some(it), .. } if it == number);
         let mut value = Vec::new();
         append(&number, &mut value);
-        self.put(attr.tag(), (!is_absent).then_some(&value));
+        self.put(attr.tag(), (!attr.is_unsaid(number)).then_some(&value));
         self
     }
 
@@ -255,11 +220,12 @@ impl<'a> Attrs<'a> {
     }
 
     /// What was said, or what is so where nothing is said.
-    pub fn number_or_absent(&self, attr: Attr) -> Option<u64> {
-        let Kind::Number { absent, .. } = attr.kind() else {
-            return None;
+    pub fn number_or_unsaid(&self, attr: Attr) -> Option<u64> {
+        let unsaid = match attr.row().unsaid {
+            Unsaid::Is(number) => Some(number),
+            Unsaid::OfQueue | Unsaid::Nothing(_) => None,
         };
-        self.number(attr).or(absent)
+        self.number(attr).or(unsaid)
     }
 
     /// What was said.
@@ -482,12 +448,20 @@ mod tests {
 
     #[test]
     fn the_table_is_in_the_order_of_tags() {
-        let tags: Vec<u32> = Attr::ALL.iter().map(|attr| attr.tag()).collect();
-        assert!(tags.is_sorted_by(|a, b| a < b));
+        let homes = Attr::ALL.iter().map(|attr| attr.row().home);
+        let tags = homes.filter_map(|home| match home {
+            Home::Tag(tag) => Some(tag),
+            _ => None,
+        });
+        let tags: Vec<u32> = tags.collect();
+        assert!(tags.len() >= 3 && tags.is_sorted_by(|a, b| a < b));
         assert!(tags.iter().all(|tag| tag & LIFE == OF_TERMS));
         for attr in Attr::ALL {
-            let (word, field) = (attr.word().to_str(), attr.field().to_str());
-            assert_eq!(word.unwrap().to_lowercase(), field.unwrap());
+            let (row, word) = (attr.row(), attr.row().word());
+            assert_eq!(word.to_lowercase(), row.name());
+            if let Kind::Number { unit, least, most } = row.kind {
+                assert!(least < most && (unit != c"ms" || most == INSTANT_MAX as i64));
+            }
         }
     }
 }

@@ -110,7 +110,7 @@ fn the_libraries_have_the_names_of_the_page() {
 fn fields() -> Vec<String> {
     let text = fs::read_to_string(root().join("src/commands/get.rs")).unwrap();
     let quoted = text.split('"').skip(1).step_by(2);
-    let said = Attr::ALL.iter().map(|attr| attr.name());
+    let said = Attr::ALL.iter().map(|attr| attr.row().field());
     quoted.chain(said).map(str::to_owned).collect()
 }
 
@@ -122,7 +122,7 @@ fn options() -> Vec<String> {
     let words = words
         .split(' ')
         .filter(|word| !["NX", "[SAID]"].contains(word));
-    let said = Attr::ALL.iter().map(|attr| attr.word_text());
+    let said = Attr::ALL.iter().map(|attr| attr.row().word());
     words.chain(said).map(str::to_owned).collect()
 }
 
@@ -131,14 +131,15 @@ fn options() -> Vec<String> {
 fn the_page_of_commands_has_each_attribute() {
     let page = fs::read_to_string(root().join("docs/commands.md")).unwrap();
     for attr in Attr::ALL {
-        let bounds = match attr.kind() {
+        let row = attr.row();
+        let bounds = match row.kind {
             Kind::Number { least, most, .. } => format!("{least} to {most} |"),
             Kind::Text(most) => format!("1 to {most} bytes |"),
             Kind::Ladder => String::new(),
         };
-        let option = format!("| `{} ", attr.word_text());
+        let option = format!("| `{} ", row.word());
         let is_option = |row: &str| row.starts_with(&option) && row.contains(&bounds);
-        let field = format!("| `{}` |", attr.name());
+        let field = format!("| `{}` |", row.field());
         assert!(
             page.lines().any(is_option),
             "{attr:?} as an option, {bounds}"
