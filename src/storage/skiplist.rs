@@ -49,6 +49,7 @@ mod bulk;
 mod check;
 mod detach;
 mod due;
+mod key;
 mod level;
 mod node;
 mod path;
@@ -57,107 +58,21 @@ mod relocate;
 mod shape;
 
 use crate::storage::lazy::Unused;
+pub use key::{Key, ReadyKey, TurnKey};
+use key::{Link, Step, Tie, NIL, NODE};
 use level::Level;
 use node::{rank, Node};
 pub use prefetch::InsertHint;
 use std::mem;
 
-/// Items in a full node.
-const NODE: usize = 64;
 /// Neighbours that together hold at most this many items become one node, which then has room to grow.
 const MERGED: usize = NODE * 3 / 4;
-/// So many inserts, each right after the one before, count as a sequence that will continue.
-const RUN: u8 = 8;
-/// Nodes in a full segment: some 32 KiB, the most that growing ever copies at once.
-const SEGMENT: usize = 512;
 /// More levels than u32::MAX entries can need, even with the 17 links per node that are the worst
 /// average.
 const MAX_UPPERS: usize = 12;
-const NIL: u32 = u32::MAX;
-
-/// What a list is sorted by.
-pub trait Key: Copy + Ord {
-    /// The due time that links store for what is below them. It is nothing if the order is that of
-    /// due times anyway.
-    type Floor: Copy + Ord;
-    fn floor(self) -> Self::Floor;
-    /// Whether floors can only rise from one key to a later one.
-    fn rises_to(self, later: Self) -> bool;
-}
-
-/// A bare instant.
-impl Key for u64 {
-    type Floor = ();
-    fn floor(self) {}
-    fn rises_to(self, _: u64) -> bool {
-        true
-    }
-}
-
-/// A number that many entries share, which are then ordered by their ties.
-impl Key for u32 {
-    type Floor = ();
-    fn floor(self) {}
-    fn rises_to(self, _: u32) -> bool {
-        true
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReadyKey {
-    pub priority: i32,
-    pub due: u64,
-}
-
-impl Key for ReadyKey {
-    type Floor = u64;
-    fn floor(self) -> u64 {
-        self.due
-    }
-    fn rises_to(self, later: ReadyKey) -> bool {
-        self.priority == later.priority
-    }
-}
-
-/// A group's turn, least first, and the instant from which the group may be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TurnKey {
-    pub turn: u64,
-    pub at: u64,
-}
-
-impl Key for TurnKey {
-    type Floor = u64;
-    fn floor(self) -> u64 {
-        self.at
-    }
-    fn rises_to(self, later: TurnKey) -> bool {
-        self.turn == later.turn
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Link<F> {
-    tie: Tie,
-    floor: F,
-    child: u32,
-    span: u32,
-}
-
-/// A search's step on one level: link number `at` of `node`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Step {
-    node: u32,
-    at: u32,
-}
-
 /// One step per upper level, the lowest first.
 type Path = [Step; MAX_UPPERS];
 const NOWHERE: Path = [Step { node: NIL, at: 0 }; MAX_UPPERS];
-
-/// Orders entries of equal keys: by the caller's sequence number, then by the handle. The handle
-/// keeps entries distinct if two sequence numbers are equal (in a forged dump).
-type Tie = (u64, u32);
 
 /// Entries (key, handle) in order. Under one key, a handle is there at most once.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Checks all invariants of a list: for tests.
 
-use super::node::Node;
+use super::node::{ensure, Node};
 use super::{Key, Skiplist};
 
 /// All invariants.
@@ -70,13 +70,5 @@ impl<K: Key> Skiplist<K> {
             below = count;
         }
         Ok(())
-    }
-}
-
-pub(super) fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
-    if holds {
-        Ok(())
-    } else {
-        Err(otherwise.to_string())
     }
 }

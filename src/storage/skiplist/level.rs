@@ -1,8 +1,7 @@
 //! The nodes of one level, and their arena: see the picture in the parent.
 
-use super::check::ensure;
-use super::node::Node;
-use super::{Key, Step, NIL, NODE, RUN, SEGMENT};
+use super::key::{Key, Step, NIL, NODE, RUN, SEGMENT};
+use super::node::{ensure, Node};
 use std::iter;
 use std::mem;
 use std::ops::{Index, IndexMut};

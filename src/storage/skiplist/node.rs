@@ -1,6 +1,6 @@
 //! A node and its items: see the picture in the parent.
 
-use super::{Key, Link, NIL, NODE, RUN};
+use super::key::{Key, Link, NIL, NODE, RUN};
 
 /// How many keys are below; all of these are at the front. First checks the last key of each eight,
 /// which requests all cache lines of a node at once; bisection would wait for one after the other.
@@ -15,6 +15,15 @@ pub(super) fn rank<K>(keys: &[K], is_below: impl Fn(&K) -> bool) -> usize {
             .iter()
             .filter(|k| is_below(k))
             .count()
+}
+
+/// For checks of invariants.
+pub(super) fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
+    if holds {
+        Ok(())
+    } else {
+        Err(otherwise.to_string())
+    }
 }
 
 /// A node of any level.

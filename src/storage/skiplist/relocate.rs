@@ -1,7 +1,8 @@
 //! Moves the arrays of nodes: see [`crate::storage::relocate`].
 
+use super::key::SEGMENT;
 use super::level::Level;
-use super::{Key, Skiplist, SEGMENT};
+use super::{Key, Skiplist};
 use crate::storage::relocate::{move_vec, Mover, STEP};
 
 impl<K: Key> Skiplist<K> {

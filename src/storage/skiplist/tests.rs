@@ -1,5 +1,6 @@
 mod detach;
 
+use super::key::SEGMENT;
 use super::*;
 use std::cell::Cell;
 use std::ops::{Range, RangeInclusive};
