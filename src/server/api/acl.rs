@@ -1,7 +1,10 @@
 //! ACL checks of keys that a command's key specification does not name. The server has checked only
 //! the first key, so the command checks the others, as the server would.
 
-use super::{api, bytes_of, Args, Ctx, KeyName, OwnString, RawString, Refusal, OK};
+use super::ctx::Ctx;
+use super::entry::Refusal;
+use super::function::{api, RawString, OK};
+use super::strings::{bytes_of, Args, KeyName, OwnString};
 use redis_module::raw;
 use std::ffi::c_int;
 use std::io;

@@ -1,8 +1,10 @@
 //! Clusters: which node serves a slot, and how Redis and Valkey each move slots atomically.
 
-use super::{api, Ctx, KeyName};
+use super::ctx::Ctx;
+use super::function::api;
+use super::strings::KeyName;
 use redis_module::raw;
-use std::ffi::CStr;
+use std::ffi::{c_int, CStr};
 
 /// Constants of `valkeymodule.h` of 9.1 that `redismodule.h` lacks.
 pub mod valkey {
@@ -78,6 +80,20 @@ pub mod imports {
 }
 
 impl Ctx<'_> {
+    /// Called at load. Says that we handle errors while reading a dump, that we signal modified
+    /// keys ourselves, and that a replica may load new data beside the old. Valkey 9.1 moves slots
+    /// atomically only if all modules declare support for that.
+    pub fn set_module_options(self) {
+        let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+            | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
+            | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+        if self.has_atomic_slot_migration() {
+            options |= valkey::OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION;
+        }
+        // SAFETY: live context.
+        unsafe { api!(RedisModule_SetModuleOptions, self.raw(), options as c_int) };
+    }
+
     /// Whether the server may remove the keys of slots that moved away all at once. On Valkey the
     /// event's number means something else.
     pub fn has_trims(self) -> bool {
@@ -102,7 +118,7 @@ impl Ctx<'_> {
         unsafe {
             let reply = api!(
                 RedisModule_Call,
-                self.raw,
+                self.raw(),
                 c"CLUSTER".as_ptr(),
                 c"cccc".as_ptr(),
                 c"MIGRATION".as_ptr(),
@@ -136,7 +152,7 @@ impl Ctx<'_> {
     pub fn valkey_version(self) -> Option<(u32, u32, u32)> {
         // SAFETY: live context; the data are freed here, and the field's text, which ends in NUL, with them.
         unsafe {
-            let data = api!(RedisModule_GetServerInfo, self.raw, c"server".as_ptr());
+            let data = api!(RedisModule_GetServerInfo, self.raw(), c"server".as_ptr());
             let field = c"valkey_version".as_ptr();
             let version = api!(RedisModule_ServerInfoGetFieldC, data, field);
             let text = (!version.is_null()).then(|| CStr::from_ptr(version).to_string_lossy());
@@ -145,7 +161,7 @@ impl Ctx<'_> {
                 let mut next = || numbers.next().unwrap_or(0);
                 (next(), next(), next())
             });
-            api!(RedisModule_FreeServerInfo, self.raw, data);
+            api!(RedisModule_FreeServerInfo, self.raw(), data);
             parsed
         }
     }
@@ -176,7 +192,7 @@ impl Ctx<'_> {
         unsafe {
             let reply = api!(
                 RedisModule_Call,
-                self.raw,
+                self.raw(),
                 c"CLUSTER".as_ptr(),
                 c"c".as_ptr(),
                 c"NODES".as_ptr()
@@ -205,7 +221,7 @@ impl Ctx<'_> {
         unsafe {
             let reply = api!(
                 RedisModule_Call,
-                self.raw,
+                self.raw(),
                 c"EXISTS".as_ptr(),
                 c"v".as_ptr(),
                 keys.as_ptr(),

@@ -4,7 +4,9 @@
 //! server copies all that they point to. A server that lacks the API, or refuses a description, serves the command
 //! without it.
 
-use super::{api, log, Ctx, Entry, OK};
+use super::ctx::{log, Ctx};
+use super::entry::Entry;
+use super::function::{api, OK};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr, CString};
 use std::ptr::{null, null_mut};

@@ -2,7 +2,7 @@
 //! that in the middle, the reply is completed: otherwise the client would take the next replies for
 //! the rest of this one.
 
-use super::{Ctx, BUG};
+use super::ctx::{Ctx, BUG};
 use std::cell::Cell;
 use std::thread::panicking;
 

@@ -1,6 +1,6 @@
 //! The server's strings: arguments, key names, and strings that we make.
 
-use super::{api, RawString};
+use super::function::{api, RawString};
 use std::ffi::c_int;
 use std::marker::PhantomData;
 

@@ -22,7 +22,7 @@ pub use none::{drain, open, set, set_in, watch_clock};
 mod linux {
     use super::{OnReadable, Wakeup};
     use crate::queue::job::INSTANT_MAX;
-    use crate::server::api::{api, OK};
+    use crate::server::api::function::{api, OK};
     use redis_module::raw;
     use std::ffi::c_int;
     use std::ptr::null_mut;
