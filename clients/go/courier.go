@@ -1,6 +1,9 @@
 package dq
 
 import (
+	"context"
+	"errors"
+	"os"
 	"time"
 )
 
@@ -11,6 +14,7 @@ func (l *link) carry() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	troubles := 0
+	_ = l.control.open() // at once: a server that stands still can be told only on a connection that is there
 	for {
 		timer.Reset(l.untilNext())
 		select {
@@ -31,6 +35,9 @@ func (l *link) carry() {
 		if err == nil {
 			troubles = 0
 			continue
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			l.control.part(l.unsent(nil))
 		}
 		l.control.close()
 		l.beatAtOnce()
@@ -139,10 +146,14 @@ func (l *link) finish() {
 		}
 		l.control.close()
 		pause := troubleWait(troubles)
-		if time.Now().Add(pause).After(l.finishBy) {
+		if by, _ := l.patient.Deadline(); time.Now().Add(pause).After(by) {
 			return
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-l.patient.Done():
+			return
+		}
 	}
 }
 
@@ -162,7 +173,7 @@ func (l *link) hasSupplied() bool {
 	l.cutFetch()
 	select {
 	case <-l.supplied:
-	case <-time.After(time.Until(l.finishBy)):
+	case <-l.patient.Done():
 		return true
 	}
 	return l.pending() == 0
@@ -236,15 +247,37 @@ func (l *link) tellJobs() {
 	}
 }
 
-func (l *link) finishAt(by time.Time) {
-	l.finishBy = by
+// finishWithin tells the server all that is left, as long as ctx lasts.
+func (l *link) finishWithin(ctx context.Context) {
+	l.patient = ctx
 	close(l.finishing)
 	select {
 	case <-l.ended:
-	case <-time.After(time.Until(by)):
+	case <-ctx.Done():
 	}
 	l.schedule.watch.Stop()
 	l.cutEars()
 	l.waiting.cut()
+	l.control.part(l.unsent(l.givingBack()))
 	l.control.cut()
+}
+
+// unsent returns these commands, and those of outcomes that no write took along yet, as an earlier reply is outstanding: a
+// server that stands still executes them when it goes on.
+func (l *link) unsent(commands [][]string) (packed []byte) {
+	if !l.control.isWhole.Load() {
+		return nil
+	}
+	for _, each := range commands {
+		packed = appendCommand(packed, each)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, each := range l.outcomes {
+		if len(packed)+each.size() <= partingBytes {
+			packed = each.pack(packed)
+			each.wasSent = true
+		}
+	}
+	return packed
 }

@@ -12,6 +12,7 @@ type delivery struct {
 	jobKey
 	token   string
 	attempt int
+	unknown int // earlier deliveries to workers that did not know the job's kind
 	payload []byte
 	terms   terms
 	results []ending
@@ -43,7 +44,7 @@ type delivery struct {
 
 func deliveryOf(source *Queue, key string, r row) *delivery {
 	return &delivery{
-		jobKey: jobKey{key, r.id}, token: r.token, attempt: r.attempt, payload: r.payload, terms: r.terms,
+		jobKey: jobKey{key, r.id}, token: r.token, attempt: r.attempt, unknown: r.unknown(), payload: r.payload, terms: r.terms,
 		results: r.results, source: source, steps: steps{kept: r.steps},
 	}
 }
@@ -66,11 +67,13 @@ func jobOf(d *delivery, deadline, due time.Time) *Job {
 	}
 }
 
-// limit is the least limit that the job, its queue or its handler says; 0: none.
+// limit is the least limit that the job, its queue or its handler says; 0: none. Deliveries to workers that did not know
+// the kind are no attempts of the handler.
 func (d *delivery) limit() int {
 	limit := d.terms.maxAttempts
 	if d.handler != nil && d.handler.Attempts > 0 {
-		limit = min(or(limit, d.handler.Attempts), d.handler.Attempts)
+		ofHandler := d.handler.Attempts + d.unknown
+		limit = min(or(limit, ofHandler), ofHandler)
 	}
 	return limit
 }

@@ -277,10 +277,17 @@ func TestJobsThatAreSpawnedBelongIntoTheShardOfTheirParent(t *testing.T) {
 
 func TestAWaitThatTheServerRefusesFailsTheJob(t *testing.T) {
 	s := newStage(t, func(ctx context.Context, job *dq.Job) error {
+		if job.ID == "c" {
+			_, err := job.Spawn(ctx, []dq.NewJob{
+				{JobOptions: dq.JobOptions{ID: "d", Delay: time.Hour}}, {JobOptions: dq.JobOptions{After: []string{"d", "lost"}}},
+			})
+			return err
+		}
 		_, err := job.WaitFor(ctx, []string{map[string]string{"a": "a", "b": "gone"}[job.ID]})
 		return err
 	})
-	for id, part := range map[string]string{"a": "AFTER", "b": "never added. Add it with a Keep, or by Spawn (waited for: gone)"} {
+	wayOut := "never added. Add it with a Keep, or by Spawn (waited for: "
+	for id, part := range map[string]string{"a": "AFTER", "b": wayOut + "gone)", "c": wayOut + "lost)"} {
 		must(s.queue.Add(t.Context(), 0, kept(id)))
 		expect(t, s.drain(), 1)
 		job := s.get(id)

@@ -20,13 +20,13 @@ type WaitOptions struct {
 // WaitFor suspends the job until those jobs of its queue have ended, and returns how they ended. If they have not, the
 // error is [ErrSuspended], which the handler returns; the handler is called again when they have.
 func (j *Job) WaitFor(ctx context.Context, ids []string, options ...WaitOptions) ([]JobResult, error) {
-	return j.join(ctx, options, func(*delivery, string) ([]string, [][]string, error) { return ids, nil, nil })
+	return j.join(ctx, options, func(*delivery, string) (forked, error) { return forked{ids: ids, after: ids}, nil })
 }
 
 // Spawn adds jobs, and suspends this one until they have ended, as [Job.WaitFor] does, in one command. Ids that are not
 // given are made of this job's id, the wait's name and the job's number, so later attempts add no second children.
 func (j *Job) Spawn(ctx context.Context, jobs []NewJob, options ...WaitOptions) ([]JobResult, error) {
-	return j.join(ctx, options, func(d *delivery, name string) (ids []string, adds [][]string, err error) {
+	return j.join(ctx, options, func(d *delivery, name string) (made forked, err error) {
 		for at := range jobs {
 			child := jobs[at].JobOptions
 			if child.ID == "" {
@@ -37,17 +37,26 @@ func (j *Job) Spawn(ctx context.Context, jobs []NewJob, options ...WaitOptions) 
 				err = call.mistake()
 			}
 			if err != nil {
-				return nil, nil, err
+				return forked{}, err
 			}
-			ids, adds = append(ids, child.ID), append(adds, call.texts())
+			isAdded := func(id string) bool { return slices.Contains(made.ids, id) }
+			made.after = append(made.after, slices.DeleteFunc(slices.Clone(child.After), isAdded)...)
+			made.ids, made.adds = append(made.ids, child.ID), append(made.adds, call.texts())
 		}
-		return ids, adds, nil
+		return made, nil
 	})
 }
 
-// join waits for jobs. prepare returns their ids, and the commands that add them.
+// forked are the jobs that another one waits for.
+type forked struct {
+	ids   []string
+	adds  [][]string // the commands that add them
+	after []string   // the jobs that must be there before
+}
+
+// join waits for the jobs that prepare returns.
 func (j *Job) join(
-	ctx context.Context, options []WaitOptions, prepare func(*delivery, string) ([]string, [][]string, error),
+	ctx context.Context, options []WaitOptions, prepare func(*delivery, string) (forked, error),
 ) ([]JobResult, error) {
 	var o WaitOptions
 	if len(options) > 0 {
@@ -64,7 +73,8 @@ func (j *Job) join(
 		all, err := unpackEndings(packed)
 		return resultsOf(all, d.source.codec), err
 	}
-	ids, adds, err := prepare(d, name)
+	made, err := prepare(d, name)
+	ids := made.ids
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -74,8 +84,9 @@ func (j *Job) join(
 	if slices.ContainsFunc(ids, func(id string) bool { return d.source.key(id) != d.queue }) {
 		return nil, errors.New("dq: a job can only wait for jobs of its own shard")
 	}
-	after := append([]string{"AFTER", strconv.Itoa(len(ids))}, ids...)
-	return nil, d.suspend(adds, append(after, "ONDEAD", string(or(o.OnDead, OnDeadRun)))...)
+	rest := append([]string{"AFTER", strconv.Itoa(len(ids))}, ids...)
+	rest = append(rest, "ONDEAD", string(or(o.OnDead, OnDeadRun)))
+	return nil, d.suspend(suspension{made.adds, rest, made.after})
 }
 
 // waitFor returns the job's delivery, whose attempt reaches a wait, and the name of the wait.

@@ -186,6 +186,32 @@ func TestWhatIsAroundAHandler(t *testing.T) {
 	expect(t, len(said), 13) // once for the batch
 }
 
+// --- Limits
+
+func TestWhatWasGivenBackAsUnknownDoesNotCountForTheHandlersLimit(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	worker := func(handlers ...dq.Handler) *dq.Worker {
+		return must(dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: handlers}))
+	}
+	no := func(context.Context, *dq.Job) error { return errors.New("no") }
+	before := worker(dq.Handler{Kind: "known", Do: no})
+	now := worker(dq.Handler{Kind: "new", Attempts: 2, Do: no})
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a", Kind: "new"}))
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "b", Kind: "new", Attempts: 2}))
+	for wait := range 2 {
+		expect(t, must(before.Drain(ctx)), 0)
+		server.Clock.Advance(time.Duration(wait+1) * time.Minute)
+	}
+	expect(t, must(queue.Get(ctx, "b")).State, dq.Dead) // its own limit
+	for _, state := range []dq.State{dq.Delayed, dq.Dead} {
+		expect(t, must(now.Drain(ctx)), 1)
+		expect(t, must(queue.Get(ctx, "a")).State, state)
+		server.Clock.Advance(time.Minute)
+	}
+	expect(t, must(queue.Get(ctx, "a")).Reason, "*errors.errorString: no")
+}
+
 // --- Progress
 
 func TestTheLastProgressIsThereWhenTheJobEnds(t *testing.T) {

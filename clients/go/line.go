@@ -23,6 +23,7 @@ const (
 	longestConnect = 5 * time.Second
 	readBytes      = 1 << 16
 	lateRead       = 20 * time.Millisecond
+	longestParting = 50 * time.Millisecond
 )
 
 // connection is the server's number of a connection, and the address of the server that said it: another server has
@@ -34,7 +35,7 @@ type connection struct {
 
 // line is a connection of go-redis, used without go-redis' protocol: many commands in one write, replies as they come.
 // go-redis finds the server (Sentinel, Cluster) and does TLS, AUTH and SELECT. The line connects when it is first
-// needed, and again after close. Any goroutine may call cut; all else is for one goroutine at a time.
+// needed, and again after close. Any goroutine may call part and cut; all else is for one goroutine at a time.
 type line struct {
 	client  redis.UniversalClient
 	key     string
@@ -50,6 +51,8 @@ type line struct {
 	mu    sync.Mutex // for cut
 	raw   net.Conn
 	isCut bool
+
+	isWhole atomic.Bool // connected, with no command that was written in part
 }
 
 // isUp says, after an error, whether anything may have been sent.
@@ -88,7 +91,9 @@ func (l *line) send(packed []byte) error {
 	if err := l.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
+	l.isWhole.Store(false)
 	_, err := l.conn.Write(packed)
+	l.isWhole.Store(err == nil)
 	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return nil // what the server said before it closed (as about too large a result) is still to be read
 	}
@@ -169,6 +174,7 @@ func (l *line) connect() error {
 		l.known.Store(&connection{id, l.peer})
 	}
 	l.conn, l.in, l.owner = l.raw, bufio.NewReaderSize(patient{l.raw}, readBytes), owner
+	l.isWhole.Store(true)
 	return nil
 }
 
@@ -212,8 +218,18 @@ func (p patient) Read(into []byte) (int, error) {
 	return size, err
 }
 
+// part writes without waiting for replies, if the line is connected; it is closed then.
+func (l *line) part(packed []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(packed) > 0 && l.isWhole.Load() && l.raw.SetWriteDeadline(time.Now().Add(longestParting)) == nil {
+		_, _ = l.raw.Write(packed)
+	}
+}
+
 func (l *line) close() {
 	l.known.Store(nil)
+	l.isWhole.Store(false)
 	if l.conn != nil {
 		_ = l.conn.Close()
 		_ = l.owner.Close()

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,10 @@ const (
 	gatherUpTo = 100
 	tellAtOnce = 500         // outcomes in one write, after which a heartbeat may be due
 	telling    = time.Second // after the drain: half of it for handlers that were told to end, half for the server
-	noWait     = time.Millisecond
+	hurry      = telling / 2 // after a second stop
+
+	partingBytes = 1 << 20
+	noWait       = time.Millisecond
 
 	unblocked    = 5 * time.Millisecond  // after which a fetch that was ended has been read
 	unblockAgain = 50 * time.Millisecond // after which the end of a wait is asked for again that has not begun yet
@@ -32,11 +36,11 @@ type link struct {
 	control    *line
 	bell       chan struct{}
 	isFetching atomic.Bool
-	isReached  atomic.Bool // the last fetch or heartbeat was answered
-	finishBy   time.Time
-	supplied   chan struct{} // closed when the supplier has ended
-	finishing  chan struct{} // closed when finishBy is set
-	ended      chan struct{} // closed when the courier has ended
+	isReached  atomic.Bool     // the last fetch or heartbeat was answered
+	patient    context.Context // as long as the end may take
+	supplied   chan struct{}   // closed when the supplier has ended
+	finishing  chan struct{}   // closed when patient is set
+	ended      chan struct{}   // closed when the courier has ended
 
 	isRecalled    atomic.Bool // the courier is to end the fetch
 	mayNotUnblock atomic.Bool // the server forbids DQ.UNBLOCK
@@ -125,7 +129,9 @@ func (l *link) conclude(d *delivery, made *outcome) (wasHeld bool) {
 	wasHeld = d.isHeld
 	if wasHeld {
 		d.isHeld = false
-		made.progress = d.progress.take()
+		if text := d.progress.take(); text != "" {
+			made.ahead = append(made.ahead, progressCommand(d, text))
+		}
 		l.tell(made)
 	}
 	return wasHeld

@@ -16,6 +16,7 @@ const (
 	mostUnknownAttempts = 14
 
 	usedUpReason = "attempts used up; its workers were lost"
+	unknownStep  = ours + "unknown" // counts the deliveries to workers that did not know the job's kind
 
 	cuttingBytes = 1 << 20 // a longer command may be why the server cut the connection
 	mostCuts     = 2
@@ -28,7 +29,7 @@ type outcome struct {
 	wait       time.Duration
 	reason     string
 	result     []byte      // of an ACK; nil: none
-	progress   string      // to be sent before the end; "": none
+	ahead      [][]string  // commands that are sent before it, and whose replies do not count
 	suspension *suspension // instead of all of these
 	isOwnWait  bool        // the wait is the library's, not the handler's
 	cuts       int         // how often the connection was cut instead of a reply
@@ -37,20 +38,19 @@ type outcome struct {
 }
 
 // suspension gives a job back until something happens: the commands to execute before, and then the options of the
-// NACK.
+// NACK. The server must hold the jobs of after, or refuses it.
 type suspension struct {
 	before [][]string
 	rest   []string
+	after  []string
 }
 
 // wayOut adds to the server's error what to do where it does not hold a job that is waited for.
 func (s *suspension) wayOut(said string) string {
-	if len(s.before) > 0 || s.rest[0] != "AFTER" || !strings.Contains(said, unheld) {
+	if len(s.after) == 0 || !strings.Contains(said, unheld) {
 		return said
 	}
-	count, _ := strconv.Atoi(s.rest[1])
-	return said + ": it has ended, or was never added. Add it with a Keep, or by Spawn (waited for: " +
-		someOf(once(s.rest[2:2+count])) + ")"
+	return said + ": it has ended, or was never added. Add it with a Keep, or by Spawn (waited for: " + someOf(once(s.after)) + ")"
 }
 
 // settled returns the outcome of an attempt.
@@ -95,7 +95,8 @@ func unknown(d *delivery) *outcome {
 		return dead(d, reason)
 	}
 	wait := min(time.Duration(d.attempt)*unknownKindDelay, longestUnknown)
-	return &outcome{of: d, mode: "FAIL", wait: wait, reason: reason, isOwnWait: true}
+	counts := [][]string{d.step(unknownStep, strconv.Itoa(d.unknown+1))}
+	return &outcome{of: d, mode: "FAIL", wait: wait, reason: reason, ahead: counts, isOwnWait: true}
 }
 
 func dead(d *delivery, reason string) *outcome {
@@ -114,19 +115,9 @@ func (o *outcome) pack(out []byte) []byte {
 }
 
 // answers returns how many replies will come. The last one counts.
-func (o *outcome) answers() int {
-	if o.progress != "" {
-		return 2
-	}
-	return 1
-}
+func (o *outcome) answers() int { return len(o.ahead) + 1 }
 
-func (o *outcome) commands() [][]string {
-	if o.progress == "" {
-		return [][]string{o.command()}
-	}
-	return [][]string{progressCommand(o.of, o.progress), o.command()}
-}
+func (o *outcome) commands() [][]string { return append(slices.Clip(o.ahead), o.command()) }
 
 func (o *outcome) command() []string {
 	d := o.of

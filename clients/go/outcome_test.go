@@ -116,14 +116,31 @@ func TestAnUnknownKindWaitsForAWorkerThatKnowsIt(t *testing.T) {
 		13: {"FAIL", "DELAY", "780000", "REASON", `unknown kind "x"`},
 		14: {"FATAL", "REASON", `unknown kind "x"`},
 	} {
-		expect(t, unknown(aJob(Handler{}, attempt, `{"dq":1,"kind":"x","data":1}`)).command()[5:], want)
+		d := aJob(Handler{}, attempt, `{"dq":1,"kind":"x","data":1}`)
+		expect(t, unknown(d).command()[5:], want)
+		if d.unknown = attempt - 1; attempt < 14 {
+			expect(t, unknown(d).ahead, [][]string{{"DQ.STEP", "q", "id", token, "dq:unknown", strconv.Itoa(attempt)}})
+		}
+	}
+}
+
+func TestDeliveriesToWorkersThatDoNotKnowTheKindAreNoAttemptsOfTheHandler(t *testing.T) {
+	for _, each := range []struct {
+		attempt    int
+		kept       string
+		own, limit int
+	}{{6, "5", 0, 8}, {8, "5", 0, 8}, {2, "5", 0, 4}, {7, "5", 7, 7}, {7, "", 0, 3}, {7, "-1", 0, 3}, {7, "x", 0, 3}, {7, strings.Repeat("9", 5000), 0, 3}} {
+		r := row{attempt: each.attempt, terms: terms{maxAttempts: each.own}, steps: map[string][]byte{"dq:unknown": []byte(each.kept)}}
+		d := deliveryOf(aQueue, "q", r)
+		d.handler = &Handler{Attempts: 3}
+		expect(t, []int{d.limit(), jobOf(d, time.Time{}, time.Time{}).MaxAttempts}, []int{each.limit, each.limit})
 	}
 }
 
 func TestWhatHasCutTheConnectionTwiceIsNotSentAgain(t *testing.T) {
 	l := &link{worker: &Worker{logger: slog.New(slog.DiscardHandler)}}
 	large := []string{"DQ.ADD", "q", "child", strings.Repeat("x", cuttingBytes)}
-	o := &outcome{of: aJob(Handler{}, 1, ""), suspension: &suspension{[][]string{large}, []string{"AFTER", "1", "child"}}}
+	o := &outcome{of: aJob(Handler{}, 1, ""), suspension: &suspension{before: [][]string{large}, rest: []string{"AFTER", "1", "child"}}}
 	for _, each := range []struct {
 		err   error
 		first string
@@ -133,6 +150,19 @@ func TestWhatHasCutTheConnectionTwiceIsNotSentAgain(t *testing.T) {
 	}
 	if reason := o.reason; o.mode != "FAIL" || !strings.Contains(reason, "bytes cut the connection 2 times") {
 		t.Error(o.mode, reason)
+	}
+}
+
+func TestASecondStopEndsTheWaitForTheLastAnswers(t *testing.T) {
+	w, err := NewWorker(WorkerConfig{Queues: []*Queue{aQueue}, Handlers: []Handler{{Do: func(context.Context, *Job) error { return nil }}}})
+	expect(t, err, nil)
+	ended := make(chan bool)
+	go func() { w.finish(time.Now().Add(time.Hour)); close(ended) }()
+	w.Stop()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("it waits on")
 	}
 }
 

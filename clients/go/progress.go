@@ -90,7 +90,7 @@ func (l *link) sendProgress() error {
 	}
 	replies, err := l.control.ask(commands...)
 	if err != nil {
-		l.unsent(sent)
+		l.notReported(sent)
 		return err
 	}
 	l.sent(sent)
@@ -110,8 +110,8 @@ func (l *link) sent(all []saying) {
 	}
 }
 
-// unsent keeps reports that may not have arrived, unless the handler has made a newer one.
-func (l *link) unsent(all []saying) {
+// notReported keeps reports that may not have arrived, unless the handler has made a newer one.
+func (l *link) notReported(all []saying) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, each := range all {

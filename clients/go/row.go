@@ -3,6 +3,7 @@ package dq
 import (
 	"encoding/base64"
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -36,6 +37,16 @@ func rowsOf(rows []any) []row {
 		})
 	}
 	return found
+}
+
+// unknown is how many earlier deliveries went to workers that did not know the job's kind: after a KICK, no more than
+// there were.
+func (r *row) unknown() int {
+	count, err := strconv.ParseUint(string(r.steps[unknownStep]), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return min(int(count), r.attempt-1)
 }
 
 // ending is how a job ended that others wait for.

@@ -116,7 +116,7 @@ func TestWhatASleepIsToTheServer(t *testing.T) {
 	expect(t, errors.Is(d.job.Sleep("nap", time.Minute), ErrSuspended), true)
 	v, _, err := d.verdict(errors.New("it was swallowed"))
 	ended := settled(d, v)
-	ended.progress = "0.5 half"
+	ended.ahead = [][]string{progressCommand(d, "0.5 half")}
 	expect(t, err, ErrSuspended)
 	expect(t, ended.commands(), [][]string{
 		{"DQ.TOUCH", "q", "id", "TOKEN", token, "PROGRESS", "0.5 half"},

@@ -198,11 +198,11 @@ func (d *delivery) lost() error {
 }
 
 // suspend ends the attempt. The server is told when the handler has returned.
-func (d *delivery) suspend(before [][]string, rest ...string) error {
+func (d *delivery) suspend(until suspension) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.suspension == nil {
-		d.suspension = &suspension{before, rest}
+		d.suspension = &until
 	}
 	return ErrSuspended
 }
@@ -225,7 +225,7 @@ func (j *Job) Sleep(name string, duration time.Duration) error {
 	if err != nil || isOver {
 		return err
 	}
-	return d.suspend([][]string{d.step(name, "")}, "DELAY", ms(duration))
+	return d.suspend(suspension{before: [][]string{d.step(name, "")}, rest: []string{"DELAY", ms(duration)}})
 }
 
 // WaitSignal suspends the job until [Queue.Signal] sends it a signal, and returns the signal's value. If it has not
@@ -259,9 +259,11 @@ func WaitSignal[T any](ctx context.Context, job *Job, name string, timeout time.
 		}
 		return none, fmt.Errorf("dq: no signal %q within %s: %w", name, timeout, context.DeadlineExceeded)
 	case waitsBriefly:
-		return none, d.suspend([][]string{d.step(marker, waiting)}, "AWAIT", name, "DELAY", ms(timeout))
+		return none, d.suspend(suspension{
+			before: [][]string{d.step(marker, waiting)}, rest: []string{"AWAIT", name, "DELAY", ms(timeout)},
+		})
 	}
-	return none, d.suspend(nil, "AWAIT", name)
+	return none, d.suspend(suspension{rest: []string{"AWAIT", name}})
 }
 
 type waitState int

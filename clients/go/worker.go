@@ -272,12 +272,26 @@ func (w *Worker) end(drain time.Duration) {
 		drainUntil = time.Now()
 		w.waitIdle(drainUntil.Add(telling / 2))
 	}
+	w.finish(drainUntil.Add(telling))
+	report(w.logger, slog.LevelInfo, "dq: stopped", "gave back", w.gaveBack.Load())
+}
+
+// finish closes the links by that time, and soon after a second stop.
+func (w *Worker) finish(by time.Time) {
+	ctx, cancel := context.WithDeadline(context.Background(), by)
+	defer cancel()
 	var all sync.WaitGroup
 	for _, l := range w.links {
-		all.Go(func() { l.finishAt(drainUntil.Add(telling)) })
+		all.Go(func() { l.finishWithin(ctx) })
 	}
-	all.Wait()
-	report(w.logger, slog.LevelInfo, "dq: stopped", "gave back", w.gaveBack.Load())
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-w.stops:
+		time.AfterFunc(hurry, cancel)
+		<-ended
+	}
 }
 
 // waitIdle says whether everything ended before that time, and before a second stop.
