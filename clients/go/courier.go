@@ -257,9 +257,18 @@ func (l *link) finishWithin(ctx context.Context) {
 	}
 	l.schedule.watch.Stop()
 	l.cutEars()
+	l.control.part(l.unsent(append(l.unblocking(), l.givingBack()...)))
 	l.waiting.cut()
-	l.control.part(l.unsent(l.givingBack()))
 	l.control.cut()
+}
+
+// unblocking is the command that ends the fetch that waits, so that it takes none of the jobs that are given back.
+func (l *link) unblocking() [][]string {
+	of, by := l.waiting.known.Load(), l.control.known.Load()
+	if !l.isFetching.Load() || of == nil || by == nil || of.peer != by.peer || l.mayNotUnblock.Load() {
+		return nil
+	}
+	return [][]string{unblocking(of)}
 }
 
 // unsent returns these commands, and those of outcomes that no write took along yet, as an earlier reply is outstanding: a

@@ -155,7 +155,7 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
     assert {event["job"] for event in old.events("started")} <= {f"known{n}" for n in range(4)}
 
 
-@scenario(25, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=EACH, only=["python", "node", "rust"])
+@scenario(25, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=EACH)
 def what_an_old_worker_gave_back_is_no_attempt_of_the_handler(world):
     """A handler with ``attempts`` has all of them, however often workers had the job that do not know its kind."""
     limited = {"kind": "new", "lease_ms": 60_000, "attempts": 2}

@@ -141,6 +141,32 @@ def stops_in_time_when_the_server_is_gone(world):
     assert took <= 5.0, took
 
 
+def through_the_proxy(world):
+    """It passes a command on only after the reply to the one before, and drops the rest when its client is gone."""
+    world.is_direct = False
+
+
+@scenario(6, through_the_proxy, gate=EACH, only=["go", "java"])
+def what_ended_in_a_standstill_is_written_before_the_stop(world):
+    """While an answer is outstanding no ACK is sent. At the stop all are: the server may go on later."""
+    ids = [f"j{n}" for n in range(6)]
+    for n, id in enumerate(ids):
+        world.add(id, {"do": "stubborn", "ms": 500 + 200 * n})
+    world.add("left", {"do": "hang"})
+    place = {"url": world.server.url if getattr(world, "is_direct", True) else world.url}
+    handlers = [{"lease_ms": 60_000}]
+    probe = world.worker(place=place, concurrency=7, drain_ms=3000, handlers=handlers)
+    probe.wait("started", count=7)
+    world.server.stop()
+    try:
+        probe.wait("ended", count=6)
+        took = stopped_within(world, probe, 15)
+    finally:
+        world.server.go_on()
+    assert took <= 5.0, took
+    world.gone(*ids)  # the one that is left may go to the fetch that waited
+
+
 def spinning(world):
     """As many connections as a spinning worker makes."""
 
@@ -215,6 +241,30 @@ def a_second_sigterm_ends_it_at_once(world):
     probe.exit_code()
     assert time.monotonic() - begin <= 3
     assert world.state("j") == "ready" and world.get("j")["attempts"] == 0
+
+
+def only_one(world):
+    world.second = 0
+
+
+@scenario(6, only_one, gate=EACH, only=["go", "java"])
+def a_second_sigterm_ends_the_wait_for_the_last_answers(world):
+    world.add("j", {"do": "stubborn", "ms": 300})
+    probe = world.worker(concurrency=1, drain_ms=60_000, handlers=[{"lease_ms": 3000}])
+    probe.wait("started", job="j")
+    world.server.stop()
+    try:
+        probe.wait("ended", job="j")
+        probe.signal(signal.SIGTERM)
+        before = world.proxy.connections
+        world.until(lambda: world.proxy.connections > before, "it has waited in vain, and tries again")
+        begin = time.monotonic()
+        probe.signal(getattr(world, "second", signal.SIGTERM))
+        world.until(lambda: probe.process.poll() is not None, "it ends")
+    finally:
+        world.server.go_on()
+    assert time.monotonic() - begin <= 3
+    world.gone("j")
 
 
 def with_client_unblock(command):

@@ -36,8 +36,8 @@ public interface Connector extends AutoCloseable {
     void close();
 
     /**
-     * One connection, for raw commands and replies. Any thread may call {@link #cut}; all else is for one thread at a
-     * time.
+     * One connection, for raw commands and replies. Any thread may call {@link #part} and {@link #cut}; all else is for
+     * one thread at a time.
      */
     interface Line {
         /** Sends all in one write, if they fit. */
@@ -45,6 +45,14 @@ public interface Connector extends AutoCloseable {
 
         /** The next reply; see {@link Connector#call}. */
         Object read();
+
+        /**
+         * As {@link #send}, but by any thread, also while another one reads: the last commands before {@link #cut}. They
+         * are written when it returns, and their replies are not read.
+         */
+        default void part(List<byte[][]> commands) {
+            send(commands);
+        }
 
         /** The server that the connection leads to: equal for connections to the same one; null: not known. */
         default Object server() {

@@ -17,6 +17,7 @@ final class Courier {
     private static final int GATHER_UP_TO = 100;
     private static final int TELL_AT_ONCE = 500; // outcomes in one write, after which a heartbeat may be due
     private static final long AGAIN_NS = 50_000_000;
+    private static final int PARTING_BYTES = 1 << 20;
     private static final int TICKS = 50; // without a new job, after which it sleeps until there is one
 
     private final Worker worker;
@@ -33,6 +34,7 @@ final class Courier {
     private volatile int deliveries;
     private int seen; // of the deliveries
     private int ticks; // since there was one
+    private volatile boolean hasFinished;
     private volatile long finishBy; // by System.nanoTime; 0: not yet
 
     Courier(Worker worker, Link link, Held held, Ends ends, Wire control, List<Ear> ears) {
@@ -81,6 +83,7 @@ final class Courier {
 
     private void carry() {
         int failures = 0;
+        Guard.call(control::open); // at once: a server that stands still can be told only on a connection that is there
         while (finishBy == 0) {
             try {
                 rest();
@@ -94,6 +97,9 @@ final class Courier {
             } catch (InterruptedException error) {
                 // left behind by a hook
             } catch (Throwable error) {
+                if (Trouble.isLate(error)) {
+                    control.part(ends.unsent(PARTING_BYTES));
+                }
                 Guard.call(control::close);
                 link.failed(error);
                 pause(Math.min(Trouble.pause(++failures).toNanos(), held.longestPauseNs()));
@@ -101,6 +107,8 @@ final class Courier {
             }
         }
         Guard.call(this::finish);
+        hasFinished = true;
+        worker.watch.tell(Watch.NEWS);
     }
 
     /** Waits until the bell rings, or something is due. */
@@ -255,6 +263,14 @@ final class Courier {
 
     /** Sends the outcomes that are left, and gives back all other jobs. */
     private void finish() throws InterruptedException {
+        tellAll(givingBack());
+        while (link.isFetching() && System.nanoTime() - finishBy < 0) {
+            Thread.sleep(2); // the fetch puts back the outcomes that it took along and that have no reply
+        }
+        tellAll(new ArrayList<>());
+    }
+
+    private List<byte[][]> givingBack() {
         List<byte[][]> commands = new ArrayList<>();
         for (List<Job> group : Held.groups(held.all())) {
             List<Job> left = group.stream().filter(held::release).toList();
@@ -263,11 +279,7 @@ final class Courier {
                 commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).deliveries(left).add("SILENT").all());
             }
         }
-        tellAll(commands);
-        while (link.isFetching() && System.nanoTime() - finishBy < 0) {
-            Thread.sleep(2); // the fetch puts back the outcomes that it took along and that have no reply
-        }
-        tellAll(new ArrayList<>());
+        return commands;
     }
 
     private void tellAll(List<byte[][]> commands) {
@@ -302,10 +314,19 @@ final class Courier {
         ring();
     }
 
+    boolean hasFinished() {
+        return hasFinished;
+    }
+
+    /** Closes the connections; what is not sent yet is written before, for a server that stands still and goes on later. */
     void end() {
-        long left = Math.max(1, TimeUnit.NANOSECONDS.toMillis(finishBy - System.nanoTime()));
-        Guard.call(() -> thread.join(left));
         ears.forEach(Ear::end);
+        if (!hasFinished && control.isWhole()) {
+            List<byte[][]> commands = new ArrayList<>(link.unblocking(control));
+            commands.addAll(givingBack());
+            commands.addAll(ends.unsent(PARTING_BYTES));
+            control.part(commands);
+        }
         control.cut();
     }
 }

@@ -15,6 +15,7 @@ abstract sealed class Delivery permits Job {
     final byte[] rawToken;
     private final byte[] payload;
     private final int attempt;
+    final int unknown; // earlier deliveries to workers that did not know the job's kind
     private final Instant deadline;
     private final Instant due;
     private final List<JobResult> results;
@@ -51,6 +52,7 @@ abstract sealed class Delivery permits Job {
         this.due = Reply.instant(row.get(5));
         this.results = JobResult.all(row.get(RESULTS), codec);
         this.stepsReply = row.get(RESULTS + 1);
+        this.unknown = Math.min(Steps.unknown(Reply.list(stepsReply)), attempt - 1);
         this.terms = Terms.of(Reply.list(row.get(RESULTS + 2)));
         this.codec = codec;
         this.link = link;
@@ -81,9 +83,12 @@ abstract sealed class Delivery permits Job {
         return attempt;
     }
 
-    /** How often the job may be delivered: the least of its own limit, its queue's and the handler's; 0: no limit. */
+    /**
+     * How often the job may be delivered: the least of its own limit, its queue's and the handler's; 0: no limit.
+     * Deliveries to workers that did not know its kind are no attempts of the handler.
+     */
     public int maxAttempts() {
-        int ofHandler = handler == null ? 0 : handler.attempts();
+        int ofHandler = handler == null || handler.attempts() == 0 ? 0 : handler.attempts() + unknown;
         int ofJob = terms.maxAttempts();
         return ofJob == 0 || ofHandler == 0 ? ofJob + ofHandler : Math.min(ofJob, ofHandler);
     }

@@ -2,6 +2,7 @@ package io.github.redisdq;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
@@ -53,6 +54,23 @@ class Ends {
                 outcomes.addFirst(last);
             }
         }
+    }
+
+    /** What no write took along yet, as an earlier reply is outstanding, up to so many bytes. It stays pending. */
+    synchronized List<byte[][]> unsent(long mostBytes) {
+        List<byte[][]> commands = new ArrayList<>();
+        long left = mostBytes;
+        for (Outcome each : outcomes) {
+            List<byte[][]> these = new ArrayList<>(2);
+            each.addTo(these);
+            long size = these.stream().flatMap(Arrays::stream).mapToLong(word -> word.length).sum();
+            if (size <= left) {
+                left -= size;
+                each.sending();
+                commands.addAll(these);
+            }
+        }
+        return commands;
     }
 
     private synchronized void forget(Job job) {

@@ -206,7 +206,7 @@ public final class JedisConnector implements Connector {
         }
         try {
             HostAndPort server = address.apply(key);
-            Connection connection = new Connection(server, config);
+            Flushed connection = new Flushed(server, config);
             connection.connect();
             connection.setSoTimeout((int) patience.toMillis());
             return new JedisLine(connection, server);
@@ -279,11 +279,23 @@ public final class JedisConnector implements Connector {
         }
     }
 
-    private record JedisLine(Connection connection, HostAndPort server) implements Line {
+    /** A connection that can be written without a read. */
+    private static final class Flushed extends Connection {
+        Flushed(HostAndPort server, JedisClientConfig config) {
+            super(server, config);
+        }
+
+        void write(List<byte[][]> commands) {
+            commands.forEach(words -> JedisConnector.write(this, words));
+            flush();
+        }
+    }
+
+    private record JedisLine(Flushed connection, HostAndPort server) implements Line {
         @Override
         public void send(List<byte[][]> commands) {
             try {
-                commands.forEach(words -> write(connection, words));
+                connection.write(commands);
             } catch (JedisException error) {
                 throw unreachable(error);
             }
@@ -292,7 +304,7 @@ public final class JedisConnector implements Connector {
         @Override
         public Object read() {
             try {
-                return answer(connection); // flushes first
+                return answer(connection);
             } catch (JedisException error) {
                 throw unreachable(error);
             }

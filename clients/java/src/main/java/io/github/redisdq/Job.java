@@ -194,7 +194,7 @@ public final class Job extends Delivery {
     public List<JobResult> waitFor(String name, JobOptions.OnDead onDead, List<String> ids) throws InterruptedException {
         check();
         String wait = stepLog().nameOfWait(name);
-        return waited(wait, ids, () -> Steps.after(List.of(), ids, onDead));
+        return waited(wait, ids, () -> Steps.after(List.of(), ids, onDead, ids));
     }
 
     /** Adds jobs to the same queue, and waits for them as {@link #waitFor(String...)} does, in one command. */
@@ -215,10 +215,13 @@ public final class Job extends Delivery {
         }
         return waited(wait, ids, () -> {
             List<Words> adds = new ArrayList<>();
+            List<String> there = new ArrayList<>();
             for (DqQueue.NewJob each : jobs) {
+                there.addAll(each.options().after());
+                there.removeAll(ids.subList(0, adds.size()));
                 adds.add(rim.adding(this, ids.get(adds.size()), each));
             }
-            return Steps.after(adds, ids, onDead);
+            return Steps.after(adds, ids, onDead, there);
         });
     }
 

@@ -317,6 +317,11 @@ public final class LettuceConnector implements Connector {
         }
 
         @Override
+        public void part(List<byte[][]> commands) {
+            connection.dispatch(commands.stream().map(LettuceConnector::command).toList());
+        }
+
+        @Override
         public Object read() {
             return Await.answer(asked.removeFirst(), patience, LettuceConnector::saidOrThrown);
         }

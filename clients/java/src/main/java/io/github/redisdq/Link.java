@@ -50,8 +50,8 @@ final class Link implements Rim {
         this.courier = new Courier(worker, this, held, ends, control, ears);
     }
 
-    void start() {
-        courier.start();
+    Courier courier() {
+        return courier;
     }
 
     /** Equal for links that reach the same queues. */
@@ -370,14 +370,14 @@ final class Link implements Rim {
         return waiting.unblock(control);
     }
 
+    List<byte[][]> unblocking(Wire control) {
+        return isFetching ? waiting.unblocking(control) : List.of();
+    }
+
     void cutFetch() {
         if (isFetching) {
             waiting.cut();
         }
-    }
-
-    void tellOutcomes() {
-        courier.tellOutcomes();
     }
 
     void tellAll() {
@@ -387,10 +387,6 @@ final class Link implements Rim {
     /** How many jobs are in hand. */
     int size() {
         return held.all().size();
-    }
-
-    void finishAt(long by) {
-        courier.finishAt(by);
     }
 
     void end() {

@@ -48,7 +48,7 @@ final class Outcome {
     private byte[] reason;
     private byte[] result;
     private Steps.End suspended;
-    private byte[] progress;
+    private byte[][] ahead; // a command that is sent before it, and whose reply does not count; null: none
     private int unanswered; // how often it was sent, and the connection was lost before the reply
     private boolean isOut; // sent, without a reply yet
     private int cuts; // how often the other end closed the connection instead of a reply
@@ -58,7 +58,8 @@ final class Outcome {
         this.mode = mode;
         this.delay = delay;
         this.reason = reason == null ? null : Bytes.cut(reason, REASON_BYTES);
-        this.progress = job.progress.takeLast();
+        byte[] progress = job.progress.takeLast();
+        this.ahead = progress == null ? null : job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(progress).all();
     }
 
     /** Gives the job back, as if it had not been delivered. */
@@ -75,6 +76,7 @@ final class Outcome {
         Duration delay = Times.min(UNKNOWN_KIND_DELAY.multipliedBy(job.attempt()), LONGEST_UNKNOWN_KIND_DELAY);
         Outcome unknown = new Outcome(job, Mode.FAIL, delay, reason);
         unknown.wait = Wait.DEFAULT; // there is no other
+        unknown.ahead = Steps.countUnknown(job).all();
         return unknown;
     }
 
@@ -156,17 +158,17 @@ final class Outcome {
         return Times.max(delay, SHORTEST_DELAY);
     }
 
-    /** Appends the commands for one write: the last progress, and the end. */
+    /** Appends the commands for one write: the last progress or the like, and the end. */
     void addTo(List<byte[][]> all) {
-        if (progress != null) {
-            all.add(job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(progress).all());
+        if (ahead != null) {
+            all.add(ahead);
         }
         all.add(command());
     }
 
     /** How many commands these are. */
     int size() {
-        return progress == null ? 1 : 2;
+        return ahead == null ? 1 : 2;
     }
 
     /**

@@ -1,11 +1,14 @@
 package io.github.redisdq;
 
+import java.util.Arrays;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 
 /**
  * What is kept with a job, and which names the attempt has used. It decides whether the attempt goes on or ends, and
@@ -15,6 +18,8 @@ final class Steps {
     private static final String OURS = "dq:";
     private static final String WAITS = "dq:wait:";
     private static final String AFTER = "dq:after:";
+    private static final byte[] UNKNOWN = Bytes.of("dq:unknown");
+    private static final Pattern COUNT = Pattern.compile("[0-9]{1,9}");
     private static final int LONGEST_NAME = 256;
     private static final byte[] WAITING = Bytes.of("waiting");
     private static final byte[] OVER = Bytes.of("over");
@@ -41,6 +46,22 @@ final class Steps {
         End(List<Words> before, Words nack) {
             this(before, nack, List.of());
         }
+    }
+
+    /** How many deliveries went to workers that did not know the kind of the job that has kept these. */
+    static int unknown(List<Object> kept) {
+        for (int at = 0; at + 1 < kept.size(); at += 2) {
+            String count = Arrays.equals((byte[]) kept.get(at), UNKNOWN) ? Reply.text(kept.get(at + 1)) : "";
+            if (COUNT.matcher(count).matches()) {
+                return Integer.parseInt(count);
+            }
+        }
+        return 0;
+    }
+
+    /** Counts one more such delivery. */
+    static Words countUnknown(Delivery job) {
+        return job.about("DQ.STEP").add(job.rawToken).add(UNKNOWN).add(job.unknown + 1);
     }
 
     /** The steps and signals of the program, without the library's own. */
@@ -149,8 +170,9 @@ final class Steps {
         return keeping(AFTER + name, raw);
     }
 
-    static End after(List<Words> adds, List<String> ids, JobOptions.OnDead onDead) {
+    /** {@code there}: the jobs that the queue must hold. */
+    static End after(List<Words> adds, List<String> ids, JobOptions.OnDead onDead, Collection<String> there) {
         Words nack = new Words("SILENT").add("AFTER").add(ids.size()).ids(ids);
-        return new End(adds, nack.value("ONDEAD", onDead), adds.isEmpty() ? ids.stream().distinct().toList() : List.of());
+        return new End(adds, nack.value("ONDEAD", onDead), there.stream().distinct().toList());
     }
 }

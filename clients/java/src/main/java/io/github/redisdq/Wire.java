@@ -8,6 +8,7 @@ import java.util.List;
 /** A connection that is opened when it is first needed, and again after {@link #close}. */
 final class Wire {
     private static final long NOT_TOLD = -1;
+    private static final long LONGEST_PARTING_MS = 50;
 
     private final Connector connector;
     private final byte[] key;
@@ -16,6 +17,7 @@ final class Wire {
     private boolean hasConnected;
     private volatile Connector.Line line;
     private volatile boolean isCut;
+    private volatile boolean isWhole; // connected, with no command that was written in part
     private volatile Object server;
     /** The server refuses DQ.UNBLOCK on this connection. */
     volatile boolean isUnblockRefused;
@@ -31,7 +33,7 @@ final class Wire {
     }
 
     void open() {
-        if (line == null) {
+        if (line == null && !isCut) {
             connect();
         }
     }
@@ -42,7 +44,25 @@ final class Wire {
 
     void send(List<byte[][]> commands) {
         open();
+        isWhole = false;
         there().send(commands);
+        isWhole = true;
+    }
+
+    boolean isWhole() {
+        return isWhole;
+    }
+
+    /** Writes without waiting for replies, just before the connection is closed, and not for long. */
+    void part(List<byte[][]> commands) {
+        Connector.Line there = line;
+        if (there == null || !isWhole || commands.isEmpty()) {
+            return;
+        }
+        Thread parting = new Thread(() -> Guard.call(() -> there.part(commands)), "dq-parting");
+        parting.setDaemon(true);
+        parting.start();
+        Guard.call(() -> parting.join(LONGEST_PARTING_MS));
     }
 
     Object read() {
@@ -87,10 +107,11 @@ final class Wire {
      */
     boolean unblock(Wire control) {
         control.open();
-        if (clientId <= 0 || !isBeside(control) || control.isUnblockRefused) {
+        List<byte[][]> unblocking = unblocking(control);
+        if (unblocking.isEmpty()) {
             return false;
         }
-        Object reply = control.ask(Collections.singletonList(new Words("DQ.UNBLOCK").add(clientId).all())).get(0);
+        Object reply = control.ask(unblocking).get(0);
         if (!(reply instanceof ServerException said)) {
             return true;
         }
@@ -99,6 +120,12 @@ final class Wire {
             Guard.warn("DQ.UNBLOCK is refused (" + said.getMessage() + "): connections that wait are closed at the stop");
         }
         return false;
+    }
+
+    /** The command that ends the wait on this connection, if {@code control} may send it. */
+    List<byte[][]> unblocking(Wire control) {
+        boolean mayBe = clientId > 0 && isBeside(control) && !control.isUnblockRefused;
+        return mayBe ? Collections.singletonList(new Words("DQ.UNBLOCK").add(clientId).all()) : List.of();
     }
 
     /** Whether both lead to the same server. */
@@ -117,12 +144,14 @@ final class Wire {
         Connector.Line made = connector.connect(key, patience);
         line = made;
         server = made.server();
-        if (isCut) { // cut came first
+        if (isCut) { // cut came first; Jedis would connect again
             made.cut();
+            throw new DqException("the connection was closed");
         }
         made.send(Collections.singletonList(new Words("CLIENT").add("ID").all()));
         // If CLIENT ID is forbidden, a connection that waits is closed to end its wait.
         clientId = made.read() instanceof Long id ? id : NOT_TOLD;
+        isWhole = true;
         if (hasConnected) {
             again.run();
         }
@@ -131,6 +160,7 @@ final class Wire {
 
     void close() {
         clientId = 0;
+        isWhole = false;
         Connector.Line there = line;
         line = null;
         if (there != null) {

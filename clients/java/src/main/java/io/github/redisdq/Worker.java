@@ -142,7 +142,7 @@ public final class Worker implements AutoCloseable {
         }
         hasStarted = true;
         watch.begin();
-        links.forEach(Link::start);
+        links.forEach(link -> link.courier().start());
         for (int n = 0; n < crew.size(); n++) {
             Throwable error = Guard.call(() -> executor.execute(crew::work));
             if (error != null) {
@@ -248,13 +248,25 @@ public final class Worker implements AutoCloseable {
             until = System.nanoTime();
             waitIdle(until + TELLING_NS / 2);
         }
-        for (Link link : links) {
-            link.finishAt(until + TELLING_NS);
-        }
-        for (Link link : links) {
-            link.end();
-        }
+        finish(until + TELLING_NS);
         Guard.info("stopped" + (told == 0 ? "" : ": " + told + " jobs whose handlers were still running were given back"));
+    }
+
+    /** Closes the links by that time, and soon after a second stop. */
+    private void finish(long by) {
+        links.forEach(link -> link.courier().finishAt(by));
+        while (!links.stream().allMatch(link -> link.courier().hasFinished())) {
+            Object order = watch.order(by);
+            if (order == Watch.STOP) {
+                long soon = System.nanoTime() + TELLING_NS / 2;
+                finish(by - soon < 0 ? by : soon);
+                return;
+            }
+            if (order == null) {
+                break;
+            }
+        }
+        links.forEach(Link::end);
     }
 
     /** Whether everything ended before that time, and before a second stop. */
@@ -363,7 +375,7 @@ public final class Worker implements AutoCloseable {
         List<Job> found = link.fetch(crew.capacity(), NO_WAIT);
         while (!found.isEmpty()) {
             handled += crew.handleAll(found);
-            link.tellOutcomes();
+            link.courier().tellOutcomes();
             found = link.fetch(crew.capacity(), NO_WAIT);
         }
         return handled;

@@ -212,7 +212,7 @@ class DqQueueTest {
         job.handler = handler;
         job.tell(CancelReason.STOPPING);
         new Handling(List.of(), List.of()).handle(List.of(job));
-        link.tellOutcomes();
+        link.courier().tellOutcomes();
         assertEquals(List.of(State.READY, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
     }
 
@@ -365,5 +365,11 @@ class DqQueueTest {
         Worker.on(queue).handler(Handler.of(job -> job.waitFor("gone", "gone")).attempts(1)).build().drain();
         String reason = queue.get("waits").reason();
         assertTrue(reason.endsWith("or by spawn (waited for: gone)"), reason);
+        queue.add(1, JobOptions.withId("spawns"));
+        DqQueue.NewJob first = new DqQueue.NewJob(1, JobOptions.withId("first").delay(Duration.ofHours(1)));
+        DqQueue.NewJob second = new DqQueue.NewJob(2, JobOptions.create().after("first", "lost"));
+        Worker.on(queue).handler(Handler.of(job -> job.spawn(first, second)).attempts(1)).build().drain();
+        reason = queue.get("spawns").reason();
+        assertTrue(reason.endsWith("or by spawn (waited for: lost)"), reason);
     }
 }

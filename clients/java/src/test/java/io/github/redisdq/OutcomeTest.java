@@ -1,5 +1,7 @@
 package io.github.redisdq;
 
+import static io.github.redisdq.Deliveries.TOKEN;
+import static io.github.redisdq.Deliveries.commands;
 import static io.github.redisdq.Deliveries.job;
 import static io.github.redisdq.Deliveries.plain;
 import static io.github.redisdq.Deliveries.terms;
@@ -139,9 +141,22 @@ class OutcomeTest {
     @Test
     void whatNoHandlerTakesOrNoWorkerSurvives() {
         String kind = "{\"dq\":1,\"kind\":\"y\",\"data\":1}";
-        assertEquals("DELAY 120000 REASON unknown kind \"y\"", text(command(Outcome.unknown(job(plain(), 2, kind))), 5));
+        assertEquals("DELAY 120000 REASON unknown kind \"y\"", text(commands(Outcome.unknown(job(plain(), 2, kind))).get(1), 5));
+        assertEquals("id " + text(new byte[][] {TOKEN}, 0) + " dq:unknown 1", text(commands(Outcome.unknown(job(plain(), 2, kind))).get(0), 2));
         assertEquals("FATAL REASON unknown kind \"y\"", text(command(Outcome.unknown(job(plain(), 14, kind))), 5));
         assertEquals("FATAL REASON attempts used up; its workers were lost", text(command(Outcome.usedUp(job(""))), 5));
+    }
+
+    @Test
+    void deliveriesToWorkersThatDoNotKnowTheKindAreNoAttemptsOfTheHandler() {
+        for (String each : List.of("6 5 0 8", "8 5 0 8", "2 5 0 4", "7 5 7 7", "7 -1 0 3", "7 x 0 3", "7 9999999999 0 3")) {
+            String[] words = each.split(" ");
+            Object steps = List.of(Bytes.of("other"), Bytes.of("9"), Bytes.of("dq:unknown"), Bytes.of(words[1]));
+            List<Object> row = Deliveries.row(Bytes.of(""), Integer.parseInt(words[0]), List.of(), steps, terms(Long.parseLong(words[2]), null));
+            Job job = new Job(Bytes.of("q"), row, Codec.json(), null, null);
+            job.handler = plain().attempts(3);
+            assertEquals(words[3], String.valueOf(job.maxAttempts()), each);
+        }
     }
 
     /** Each step leaves out one thing, until nothing is left. */
