@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -255,7 +256,7 @@ func (q *Queue) idFor(o *JobOptions) (string, error) {
 		return "", &ConfigurationError{What: "AfterGroup does not work in a sharded queue: each shard has a group of that name"}
 	}
 	if len(o.After) == 0 || q.shards <= 1 {
-		return or(o.ID, newID()), nil
+		return cmp.Or(o.ID, newID()), nil
 	}
 	id := o.ID
 	if id == "" {

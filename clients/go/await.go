@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -37,13 +38,13 @@ func Wait[T any](ctx context.Context, queue *Queue, id string) (T, error) {
 // otherwise. If a job with this id exists, it waits for that job instead.
 func AddAndWait[T any](ctx context.Context, queue *Queue, data any, options *JobOptions) (T, error) {
 	var none T
-	o := *or(options, &JobOptions{})
-	o.Keep = or(o.Keep, keepResult)
+	o := *cmp.Or(options, &JobOptions{})
+	o.Keep = cmp.Or(o.Keep, keepResult)
 	id, err := queue.Add(ctx, data, &o)
 	if err != nil {
 		return none, err
 	}
-	return Wait[T](ctx, queue, or(id, o.ID))
+	return Wait[T](ctx, queue, cmp.Or(id, o.ID))
 }
 
 func (q *Queue) wait(ctx context.Context, id string) (ending, error) {

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -46,7 +47,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 
 // Pop takes up to Count ready jobs of each shard, without waiting.
 func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error) {
-	o := or(options, &PopOptions{})
+	o := cmp.Or(options, &PopOptions{})
 	keys, rest := q.keys, words{"COUNT", max(1, o.Count)}
 	if o.ID != "" {
 		keys, rest = []string{q.key(o.ID)}, words{"ID", o.ID}
@@ -179,7 +180,7 @@ func (o *NackOptions) words() words {
 		return nil
 	}
 	after := JobOptions{After: o.After, AfterGroup: o.AfterGroup, OnDead: o.OnDead}
-	out := words{string(or(o.Mode, Fail))}.value("REASON", clean(o.Reason, reasonBytes), o.Reason != "")
+	out := words{string(cmp.Or(o.Mode, Fail))}.value("REASON", clean(o.Reason, reasonBytes), o.Reason != "")
 	if o.Delay != nil {
 		out = out.add("DELAY", wait("Delay", *o.Delay))
 	}

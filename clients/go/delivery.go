@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -73,7 +74,7 @@ func (d *delivery) limit() int {
 	limit := d.terms.maxAttempts
 	if d.handler != nil && d.handler.Attempts > 0 {
 		ofHandler := d.handler.Attempts + d.unknown
-		limit = min(or(limit, ofHandler), ofHandler)
+		limit = min(cmp.Or(limit, ofHandler), ofHandler)
 	}
 	return limit
 }

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -156,7 +157,7 @@ func (e *ear) cover() (group []*delivery, wait time.Duration) {
 		group = e.listen.cover(byKey(l.heldLocked())[e.key], time.Now())
 	}
 	for _, d := range group {
-		wait = min(or(wait, beatOf(d.lease)), beatOf(d.lease))
+		wait = min(cmp.Or(wait, beatOf(d.lease)), beatOf(d.lease))
 	}
 	return group, wait
 }

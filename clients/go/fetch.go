@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"sort"
@@ -58,7 +59,7 @@ func (l leases) wanted(h *Handler, ttr time.Duration) time.Duration {
 	case ttr != serverTTR:
 		return ttr
 	}
-	return or(or(h.Lease, l.worker), ttr)
+	return cmp.Or(h.Lease, l.worker, ttr)
 }
 
 // member is a key of a queue, with its weight.

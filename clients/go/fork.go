@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (j *Job) join(
 		return nil, errors.New("dq: a job can only wait for jobs of its own shard")
 	}
 	rest := append([]string{"AFTER", strconv.Itoa(len(ids))}, ids...)
-	rest = append(rest, "ONDEAD", string(or(o.OnDead, OnDeadRun)))
+	rest = append(rest, "ONDEAD", string(cmp.Or(o.OnDead, OnDeadRun)))
 	return nil, d.suspend(suspension{made.adds, rest, made.after})
 }
 
@@ -98,7 +99,7 @@ func (j *Job) waitFor(name string) (*delivery, string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.steps.wait++
-	name = or(name, strconv.Itoa(d.steps.wait))
+	name = cmp.Or(name, strconv.Itoa(d.steps.wait))
 	if err := checkName(name, afterPrefix); err != nil {
 		return nil, "", err
 	}

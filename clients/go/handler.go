@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,7 +158,7 @@ func newHandlers(all []Handler) (*handlers, error) {
 		} else {
 			made.byKind[h.Kind] = &h
 		}
-		made.size = min(or(made.size, h.size()), h.size())
+		made.size = min(cmp.Or(made.size, h.size()), h.size())
 	}
 	if len(all) == 0 {
 		return nil, &ConfigurationError{What: "the worker has no handler"}

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -25,7 +26,7 @@ func (w *Worker) Health() error {
 	for _, l := range w.links {
 		if !l.isReached.Load() {
 			said, _ := w.said.Load().(string)
-			return errors.New("dq: the server does not answer: " + or(said, "no answer yet"))
+			return errors.New("dq: the server does not answer: " + cmp.Or(said, "no answer yet"))
 		}
 	}
 	return nil

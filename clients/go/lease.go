@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"time"
 )
 
@@ -182,7 +183,7 @@ func (l *link) dueForBeat() []*delivery {
 	}
 	s.isAsked, s.beat, s.shortest = false, time.Time{}, 0
 	for _, d := range all {
-		s.shortest = min(or(s.shortest, d.lease), d.lease)
+		s.shortest = min(cmp.Or(s.shortest, d.lease), d.lease)
 	}
 	if len(all) > 0 {
 		s.beat = now.Add(beatOf(s.shortest))

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
@@ -58,7 +59,7 @@ type PeekOptions struct {
 // Peek returns the first jobs of each shard that are in a state, in that state's order. It changes nothing. A shard ends
 // its answer after 16 MB of payloads: fewer than Count are not always all, unless Prefix is 0.
 func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]Peeked, error) {
-	o := or(options, &PeekOptions{})
+	o := cmp.Or(options, &PeekOptions{})
 	rest := words{string(state)}.instant("FROM", o.Since).instant("TO", o.Until).add("COUNT", max(1, o.Count))
 	if o.Prefix != nil {
 		rest = rest.add("PREFIX", *o.Prefix)
@@ -91,7 +92,7 @@ func (o *ScanOptions) words() words {
 // Scan makes one step through the ids: it returns the next cursor ("0" at the end) and some ids. Begin with "0".
 // [Queue.IDs] takes all steps.
 func (q *Queue) Scan(ctx context.Context, cursor string, options *ScanOptions) (string, []string, error) {
-	next, rows, err := q.scan(ctx, "DQ.SCAN", cursor, or(options, &ScanOptions{}))
+	next, rows, err := q.scan(ctx, "DQ.SCAN", cursor, cmp.Or(options, &ScanOptions{}))
 	ids := make([]string, len(rows))
 	for at, row := range rows {
 		ids[at] = asText(row)
@@ -100,7 +101,7 @@ func (q *Queue) Scan(ctx context.Context, cursor string, options *ScanOptions) (
 }
 
 func (q *Queue) scan(ctx context.Context, command, cursor string, o *ScanOptions) (string, []any, error) {
-	reply, err := q.do(ctx, words{command, q.keys[o.Shard], or(cursor, "0")}.add(o.words()...))
+	reply, err := q.do(ctx, words{command, q.keys[o.Shard], cmp.Or(cursor, "0")}.add(o.words()...))
 	pair := asList(reply)
 	if len(pair) != 2 {
 		return "0", nil, err
@@ -111,7 +112,7 @@ func (q *Queue) scan(ctx context.Context, command, cursor string, o *ScanOptions
 // IDs iterates over all ids of all shards, step by step.
 func (q *Queue) IDs(ctx context.Context, options *ScanOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		o := *or(options, &ScanOptions{Count: 1000})
+		o := *cmp.Or(options, &ScanOptions{Count: 1000})
 		for o.Shard = range q.keys {
 			for cursor, isFirst := "0", true; isFirst || cursor != "0"; isFirst = false {
 				next, ids, err := q.Scan(ctx, cursor, &o)
@@ -189,7 +190,7 @@ func (q *Queue) Next(ctx context.Context, id string, count int) ([]time.Time, er
 
 // Groups makes one step through the groups that hold jobs: it returns the next cursor ("0" at the end) and some groups.
 func (q *Queue) Groups(ctx context.Context, cursor string, options *ScanOptions) (string, []Group, error) {
-	next, rows, err := q.scan(ctx, "DQ.GROUPS", cursor, or(options, &ScanOptions{}))
+	next, rows, err := q.scan(ctx, "DQ.GROUPS", cursor, cmp.Or(options, &ScanOptions{}))
 	groups := make([]Group, 0, len(rows))
 	for _, each := range rows {
 		if row := asList(each); len(row) == 3 {

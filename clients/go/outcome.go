@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -222,7 +223,7 @@ func (o *outcome) refused(said serverError) bool {
 	case o.mode == "":
 		return false
 	case o.mode == "SILENT" && o.wait != unsaid && !o.isOwnWait:
-		failure := verdict{way: failed, wait: unsaid, reason: or(o.reason, "snoozed with a delay that the server refuses")}
+		failure := verdict{way: failed, wait: unsaid, reason: cmp.Or(o.reason, "snoozed with a delay that the server refuses")}
 		o.mode, o.wait, o.reason = settled(o.of, failure).parts()
 	case o.wait != unsaid && !o.isOwnWait:
 		asked := o.wait

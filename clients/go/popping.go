@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -9,7 +10,7 @@ import (
 // BPop waits for ready jobs for up to timeout (0: without limit), and no longer than ctx lasts. It does not work with a
 // sharded queue in a cluster.
 func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOptions) ([]Reserved, error) {
-	o := or(options, &PopOptions{})
+	o := cmp.Or(options, &PopOptions{})
 	if err := (words{wait("timeout", timeout)}).mistake(); err != nil {
 		return nil, err
 	}

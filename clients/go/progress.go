@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -43,7 +44,7 @@ type progress struct {
 
 // take returns the text to send with the job's end, which may reach the server before a report that is on its way.
 func (p *progress) take() string {
-	text := or(p.text, p.onItsWay)
+	text := cmp.Or(p.text, p.onItsWay)
 	p.text, p.onItsWay = "", ""
 	return text
 }

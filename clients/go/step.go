@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,7 +195,7 @@ func (d *delivery) lost() error {
 	if d.link != nil && d.link.release(d) {
 		d.link.worker.lost(d)
 	}
-	return or(d.why(), ErrLost)
+	return cmp.Or(d.why(), ErrLost)
 }
 
 // suspend ends the attempt. The server is told when the handler has returned.

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -108,7 +109,7 @@ func fit(v verdict) verdict {
 	if v.wait < 0 && v.isMeant && v.way != gaveUp {
 		v.unfit = fmt.Sprintf("a delay of %s", v.wait)
 		if v.wait = unsaid; v.way == snoozed {
-			v.way, v.reason = failed, or(v.reason, "snoozed with "+v.unfit)
+			v.way, v.reason = failed, cmp.Or(v.reason, "snoozed with "+v.unfit)
 		}
 	}
 	if v.wait != unsaid {

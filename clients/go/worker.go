@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -117,11 +118,11 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{
 		handlers: made, layers: slices.Clone(config.Around), hooks: slices.Clone(config.Hooks), logger: config.Logger, base: context.Background(),
-		concurrency: or(config.Concurrency, defaultConcurrency),
+		concurrency: cmp.Or(config.Concurrency, defaultConcurrency),
 		prefetch:    config.Prefetch,
 		leases:      newLeases(made, config.Lease),
-		drain:       max(0, or(config.Drain, defaultDrain)),
-		wait:        or(config.Wait, defaultWait),
+		drain:       max(0, cmp.Or(config.Drain, defaultDrain)),
+		wait:        cmp.Or(config.Wait, defaultWait),
 		stops:       make(chan struct{}, 2),
 		fatal:       make(chan *ConfigurationError, 1),
 		draining:    make(chan struct{}),
@@ -137,14 +138,6 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	w.links = w.makeLinks(config)
 	w.turns = make(turns, len(w.links))
 	return w, nil
-}
-
-func or[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 // makeLinks makes a link for each group of keys that one BPOP can wait for: in a cluster, those of one slot.
