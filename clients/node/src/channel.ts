@@ -2,12 +2,15 @@
 
 import { CONNECT_MS } from './limits';
 import { within } from './waiting';
-import type { Driver, Line } from './wire';
+import type { Command, Driver, Line } from './wire';
 
 export class Channel {
   private opening: Promise<Line> | null = null;
   private abandon: (error: Error) => void = () => {};
   private isNew = true;
+  private line: Line | null = null;
+  /** The connection before this one, if the server was late on it, until there is a new one. */
+  private left: Line | null = null;
   /** Null if CLIENT ID is not permitted. */
   clientId: number | null = null;
   /** The server that said `clientId`. */
@@ -46,6 +49,9 @@ export class Channel {
       line.close();
       throw error;
     }
+    this.left?.close();
+    this.left = null;
+    this.line = line;
     if (!this.isNew) this.onAgain();
     this.isNew = false;
     return line;
@@ -53,10 +59,38 @@ export class Channel {
 
   /** Closes the connection: whoever waits for it, or for a reply, gets an error. */
   close(): void {
+    this.drop();
+    this.left?.close();
+    this.left = null;
+  }
+
+  /** As `close`, but for a connection that was left. */
+  drop(): void {
     const { opening } = this;
-    this.opening = null;
-    this.clientId = this.peer = null;
+    this.forget();
     this.abandon(new Error('the connection was given up'));
     opening?.then((line) => line.close()).catch(() => {});
+  }
+
+  /** Gives up a connection on which the server is late. It stays open until there is a new one, for `last`. */
+  leave(): void {
+    if (!this.line) return this.drop();
+    this.left?.close();
+    this.left = this.line;
+    this.forget();
+  }
+
+  private forget(): void {
+    this.opening = this.line = this.clientId = this.peer = null;
+  }
+
+  /** Sends without waiting for replies, and closes the connection. A server that stands still reads this when it goes on. */
+  last(commands: readonly Command[]): void {
+    const line = this.left ?? this.line;
+    this.left = null;
+    if (!line) return;
+    if (line === this.line) this.forget();
+    for (const reply of line.ask(commands)) reply.catch(() => {});
+    setImmediate(() => line.close()); // node-redis writes at the end of this turn
   }
 }

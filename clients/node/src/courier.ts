@@ -63,6 +63,8 @@ export class Courier {
     let troubles = 0;
     while (!this.isFinishing) {
       try {
+        // Before it is needed: a server that stands still connects nobody, but later reads what was written.
+        await this.control.open();
         await this.nextWork();
         // Heartbeats first, so that a command that the server refuses does not keep leases from being renewed.
         if (this.wantsBeat || nowMs() >= this.round.leases.beatAt) await this.beat();
@@ -71,8 +73,8 @@ export class Courier {
         if (this.reports.size > 0) await this.tellReports();
         troubles = 0;
       } catch (error) {
-        this.control.close();
         if (this.isFinishing) return;
+        this.control.drop();
         this.round.trouble(error);
         await this.pause.wait(Math.min(core.troubleMs(++troubles), this.round.leases.beatMs));
         this.round.bell.ring();
@@ -100,7 +102,7 @@ export class Courier {
     const line = await this.control.open();
     const told = ends.take(limits.TELL_AT_ONCE);
     const replies = line.ask(told.flatMap(({ commands }) => commands));
-    const trouble = await ends.hear(told, replies, this.answerMs, () => this.control.close());
+    const trouble = await ends.hear(told, replies, this.answerMs, () => this.control.leave());
     if (trouble) throw trouble;
     if (ends.size > 0) ends.ring();
   }
@@ -109,7 +111,7 @@ export class Courier {
     if (commands.length === 0) return [];
     const line = await this.control.open();
     const replies = await within(Promise.all(line.ask(commands)), this.answerMs, 'the server', () =>
-      this.control.close(),
+      this.control.leave(),
     );
     const refused = replies.find((reply) => reply instanceof Error);
     if (refused) throw refused;
@@ -140,7 +142,7 @@ export class Courier {
           throw new DqError(cutBy(cuts, bytes), { cause: error });
         }
         if (isServerError(error) && (isRefusal(error) || fatal(error))) throw error;
-        this.control.close(); // the key may have moved
+        this.control.drop(); // the key may have moved
         this.round.trouble(error);
         const until = nowMs() + core.troubleMs(++troubles);
         while (!delivery.told && nowMs() < until) await sleep(Math.min(limits.FIRST_TROUBLE_MS, until - nowMs()));
@@ -222,7 +224,7 @@ export class Courier {
     const texts = ready.map((delivery) => delivery.progress!);
     for (const delivery of ready) delivery.reportedAt = nowMs();
     const asked = Promise.all(line.ask(ready.map((delivery, n) => progress(delivery, texts[n]!))));
-    const answers = within(asked, this.answerMs, 'the server', () => this.control.close());
+    const answers = within(asked, this.answerMs, 'the server', () => this.control.leave());
     const replies = await answers.catch((error) => {
       for (const delivery of ready) {
         delivery.reportedAt = -Infinity;
@@ -248,8 +250,18 @@ export class Courier {
     this.isFinishing = true;
     this.round.bell.ring();
     this.pause.ring();
-    if (this.working && !(await settled([this.working], ms))) this.control.close();
-    await this.working;
+    if (this.working && !(await settled([this.working], ms))) {
+      this.control.leave();
+      await this.round.ends.giveUp();
+    }
+  }
+
+  drop(): void {
+    this.control.drop();
+  }
+
+  last(commands: readonly Command[]): void {
+    this.control.last(commands);
   }
 
   close(): void {

@@ -1,9 +1,11 @@
 // Outcomes of deliveries that the server must still be told.
 
+import { bytesIn } from './commands';
 import type { Outcome } from './core';
 import type { Delivery } from './delivery';
-import { FLUSH_AFTER_MS, FLUSH_COUNT } from './limits';
-import { afterAll, type Bell } from './waiting';
+import { FLUSH_AFTER_MS, FLUSH_COUNT, LAST_BYTES } from './limits';
+import { afterAll, type Bell, turn } from './waiting';
+import type { Command } from './wire';
 
 /** Gets what became of each outcome that was sent. */
 export interface Told {
@@ -15,6 +17,8 @@ export interface Told {
 export class Ends {
   private outcomes: Outcome[] = [];
   private isArmed = false;
+  /** For each write without all replies: what gives up waiting for them. */
+  private readonly waits = new Set<() => void>();
 
   constructor(
     private readonly bell: Bell,
@@ -61,7 +65,7 @@ export class Ends {
   ): Promise<Error | null> {
     if (sent.length === 0) return null;
     let trouble: Error | null = null;
-    let isLate = false;
+    const open = new Set(sent);
     const again = (outcome: Outcome, error: Error) => {
       trouble ??= error;
       this.add(outcome);
@@ -70,22 +74,47 @@ export class Ends {
     const heard = sent.map((outcome) =>
       answered(outcome, replies.slice(at, (at += outcome.commands.length))).then(
         (reply) => {
+          if (!open.delete(outcome)) return;
           if (!(reply instanceof Error)) this.heard(outcome, reply);
           else if (outcome.isRefused(reply)) this.refused(outcome, reply);
           else again(outcome, reply);
         },
         (error: Error) => {
-          outcome.cut(isLate);
+          if (!open.delete(outcome)) return;
+          outcome.cut(false);
           again(outcome, error);
         },
       ),
     );
-    const inTime = afterAll(answerMs, () => {
-      isLate = true;
+    let giveUp = () => {};
+    const late = new Promise<void>((resolve) => (giveUp = resolve)).then(() => {
+      for (const outcome of open) {
+        outcome.cut(true);
+        again(outcome, new Error('the server: no answer in time'));
+      }
+      open.clear();
       onLate();
     });
-    await Promise.all(heard).finally(inTime);
+    this.waits.add(giveUp);
+    const inTime = afterAll(answerMs, giveUp);
+    await Promise.race([Promise.all(heard), late]);
+    inTime();
+    this.waits.delete(giveUp);
     return trouble;
+  }
+
+  /** Takes back at once what was sent and has no reply. */
+  async giveUp(): Promise<void> {
+    for (const giveUp of this.waits) giveUp();
+    await turn();
+  }
+
+  /** What the server is to know after all when it answers again, the smallest first. Each may be sent twice. */
+  last(): Command[] {
+    let bytes = 0;
+    const sized = this.outcomes.map(({ commands }) => ({ commands, bytes: bytesIn(commands) }));
+    const ordered = sized.sort((one, other) => one.bytes - other.bytes);
+    return ordered.filter((each) => (bytes += each.bytes) <= LAST_BYTES).flatMap(({ commands }) => commands);
   }
 
   private heard(outcome: Outcome, reply: unknown): void {

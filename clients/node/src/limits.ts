@@ -47,6 +47,8 @@ export const HOOK_MS = 5000;
 /** The times after the drain: for handlers that were told to stop, then for the server. */
 export const TOLD_MS = 500;
 export const FINISH_MS = 1000;
+/** How much a worker that stops writes at last to a server that does not answer. */
+export const LAST_BYTES = 1024 * 1024;
 /** How long a job must have been in hand before a connection waits to hear of its cancellation. */
 export const HEAR_AFTER_MS = 20;
 /** The most connections of a link that hear of cancellations, one for each queue. With more queues there are none. */

@@ -60,6 +60,8 @@ export class Link implements Desk {
   private readonly pause = new Bell();
   private closing: NodeJS.Timeout | undefined;
   private isClosed = false;
+  /** What gives back the jobs that are left in hand. */
+  private returns: readonly Command[] = [];
   private isRecalling = false;
   private mayUnblock = true;
   private troubles = 0;
@@ -355,20 +357,21 @@ export class Link implements Desk {
   async finish(): Promise<void> {
     await this.courier.finish(limits.FINISH_MS / 4);
     const left = this.leases.clear();
-    let commands = core.giveBack(left).map(([command]) => command);
-    for (let troubles = 0; (commands.length > 0 || this.ends.size > 0) && !this.isClosed;) {
+    this.returns = core.giveBack(left).map(([command]) => command);
+    for (let troubles = 0; (this.returns.length > 0 || this.ends.size > 0) && !this.isClosed;) {
       try {
-        await this.courier.ask(commands);
-        commands = [];
+        await this.courier.ask(this.returns);
+        this.returns = [];
         this.returned = left.length;
         await this.courier.flush();
       } catch (error) {
-        this.courier.close();
+        this.courier.drop();
         if (fatal(error)) break;
         await this.pause.wait(core.troubleMs(++troubles));
       }
     }
     this.close();
+    await turn(); // for what was said at last
   }
 
   /** Closes everything if it has not finished until then. */
@@ -378,8 +381,11 @@ export class Link implements Desk {
 
   private close(): void {
     clearTimeout(this.closing);
+    if (this.isClosed) return;
     this.isClosed = true;
     this.pause.ring();
+    const last = [...this.returns, ...this.ends.last()];
+    if (last.length > 0) this.courier.last(last);
     this.release();
   }
 

@@ -146,8 +146,8 @@ def test_an_end_is_not_lost_by_a_fetch_that_begins_while_the_consumer_is_closed(
         met.set()
 
     # A fetch begins between two steps of the courier's last work. It keeps its outcomes until the courier has ended.
-    def end_fetch_and_fetch(finish_by):
-        end_fetch(finish_by)
+    def end_fetch_and_fetch():
+        end_fetch()
         consumer.ack(job)
         threading.Thread(target=fetch, daemon=True).start()
         assert met.wait(PATIENCE_S)

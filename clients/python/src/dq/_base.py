@@ -121,6 +121,9 @@ class BaseConsumer(Generic[Q]):
             self._without.add(feature)
             self._log.say(logging.WARNING, "%s (%s)", feature, why)
 
+    def _carried(self) -> None:
+        """Called when a courier has sent its last."""
+
     def _left(self, deliveries: Iterable[Delivery]) -> None:
         """Notes jobs that are given back because the worker or consumer stops."""
         self._given_back += [each.job.id for each in deliveries]

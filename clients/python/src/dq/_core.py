@@ -43,6 +43,10 @@ FLUSH_COUNT = 100
 TELL_AT_ONCE = 500
 """How many outcomes the courier sends at a time: a heartbeat may be due afterwards."""
 
+LAST_BYTES = 1 << 20
+LAST_S = 0.2
+"""How long and how much a worker that stops writes to a server that does not answer."""
+
 TELLING_S = 1.0
 """The time after the drain: half of it for handlers that were told to stop, half for the server."""
 

@@ -20,7 +20,7 @@ from ._trouble import lacks_resp3
 class Line:
     """Connects when it is first needed, and again after ``close``.
 
-    Any thread may call ``cut``; all else belongs to one thread at a time.
+    Any thread may call ``cut``, ``wake`` and ``last``; all else belongs to one thread at a time.
     """
 
     def __init__(self, client: Client, key: bytes, timeout_s: float) -> None:
@@ -31,6 +31,11 @@ class Line:
         self._socket: Any = None
         self._reader: Any = None
         self._is_cut = False
+        self._is_torn = False
+        """A command may have been sent in part: nothing can follow it."""
+        self._is_woken = False
+        self._left: Any = None
+        """The connection before this one, if the server was late on it, until there is a new one."""
         self.client_id: Optional[int] = None
         self.peer: Any = None
         """The address of the server that said ``client_id``."""
@@ -44,10 +49,13 @@ class Line:
         sock = self._socket or self._connect()
         if timeout_s is not None:
             sock.settimeout(min(timeout_s, LONGEST_TIMEOUT_S))
-        try:  # noqa: SIM105, which takes three calls, for each job
+        try:
             sock.sendall(packed)
         except (ConnectionResetError, BrokenPipeError):
             pass  # the server's last words can still be read, as about a result that is too large
+        except OSError:
+            self._is_torn = True
+            raise
 
     def read(self) -> Any:
         """The next reply; an error of the server is returned, not raised."""
@@ -56,7 +64,7 @@ class Line:
             if reply is NOT_YET:
                 some = self._socket.recv(READ_BYTES)
                 if not some:
-                    raise ConnectionError("the server closed the connection")
+                    raise socket.timeout if self._is_woken else ConnectionError("the server closed the connection")
                 self._reader.feed(some)
             reply = self._reader.gets()
         return reply
@@ -68,7 +76,9 @@ class Line:
     def _connect(self) -> Any:
         connection = self._made()
         need(connection, "_sock")
+        self._drop_left()
         self._connection = connection
+        self._is_torn = False
         self._reader = reader()
         self._socket = connection._sock
         if self._is_cut:  # cut while it connected
@@ -111,10 +121,47 @@ class Line:
         return self._client.connection_pool
 
     def close(self) -> None:
+        self._forget()
+        self._drop_left()
+
+    def leave(self, error: Exception) -> None:
+        """Closes it after an error. If the server is late, it stays open until there is a new one, for ``last``."""
+        is_late = isinstance(error, socket.timeout) and not self._is_torn
+        left = self._forget(is_kept=is_late)
+        if left is not None:
+            self._drop_left()
+            self._left = left
+
+    def _forget(self, is_kept: bool = False) -> Any:
         connection, self._connection, self._socket = self._connection, None, None
         self.client_id = self.peer = None
-        if connection is not None:
+        if connection is not None and not is_kept:
             connection.disconnect()
+        return connection if is_kept else None
+
+    def _drop_left(self) -> None:
+        left, self._left = self._left, None
+        if left is not None:
+            left.disconnect()
+
+    def wake(self) -> None:
+        """Has a thread that waits for a reply go on as if the server were late. Commands can still be written."""
+        self._is_woken = True
+        sock = self._socket
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RD)
+
+    def last(self, packed: bytes) -> None:
+        """Writes, without waiting, to the connection on which the server was late, and closes it. A server that stands
+        still reads this when it goes on."""
+        left, self._left = self._left, None
+        if left is None:
+            return
+        with contextlib.suppress(Exception):
+            left._sock.settimeout(0)
+            left._sock.send(packed)
+        left.disconnect()
 
     def cut(self) -> None:
         """Ends the connection for good: a thread that reads from it is woken by an error."""

@@ -7,6 +7,7 @@ handlers want to know, and withdraws the waiting fetch when its worker or consum
 from __future__ import annotations
 
 import math
+import socket
 import threading
 import time
 from collections import deque
@@ -34,7 +35,8 @@ class Link(BaseLink):
         self._armed = False
         self._bell = threading.Event()
         self._pause = threading.Event()
-        self._finish_by: Optional[float] = None
+        self._finish_by = math.inf
+        self.is_finished = False
         self._patience = 0.0
         """When the waiting fetch of a worker that stops is cut, if nothing is heard of the server until then."""
         self.watch: Optional[Watch] = None
@@ -142,8 +144,10 @@ class Link(BaseLink):
 
     def _carry(self) -> None:
         troubles, withdraw_at = 0, math.inf
-        while self._finish_by is None:
+        while self._finish_by == math.inf:
             try:
+                # Before it is needed: a server that stands still connects nobody, but later reads what was written.
+                self._control.open()
                 self._bell.wait(wait_s(min(self._leases.beat_at, self._notes.next_at, withdraw_at)))
                 self._bell.clear()
                 if self._worker.draining:
@@ -156,7 +160,7 @@ class Link(BaseLink):
                 self._run_errands()
                 troubles = 0
             except Exception as error:
-                self._control.close()
+                self._control.leave(error)
                 self._is_heard = False
                 self._notes.unsent()
                 self._worker._trouble(error)
@@ -165,7 +169,9 @@ class Link(BaseLink):
                 self._pause.clear()
                 self._beat_now()  # as soon as there is a connection again
                 self._bell.set()
-        self._finish(self._finish_by)
+        self._finish()
+        self.is_finished = True
+        self._worker._carried()
 
     def _let_gather(self) -> None:
         """Waits a millisecond, so that a fetch may take the outcomes along."""
@@ -174,6 +180,8 @@ class Link(BaseLink):
         self._armed = False
 
     def _tell_some(self) -> None:
+        if self._outcomes:
+            self._control.open()
         told = self._take_outcomes(_core.TELL_AT_ONCE)
         if not told:
             return
@@ -235,7 +243,7 @@ class Link(BaseLink):
     # --- Hearing of cancellations
 
     def _cover(self, ear: Ear) -> None:
-        if self._finish_by is not None:
+        if self._finish_by < math.inf:
             return
         listener = self._listeners.get(ear)
         if listener is None:
@@ -271,39 +279,45 @@ class Link(BaseLink):
             return time.monotonic() + _core.UNBLOCK_EVERY_S  # perhaps CLIENT PAUSE holds it back
         return time.monotonic() + 0.005
 
-    def _end_fetch(self, finish_by: float) -> None:
+    def _end_fetch(self) -> None:
         """Waits for the last fetch: it may return jobs, and puts back outcomes that got no reply."""
-        patience = (time.monotonic() + finish_by) / 2
+        patience = (time.monotonic() + self._finish_by) / 2
         try:
             while self._fetching and time.monotonic() < patience:
-                time.sleep(max(0.0, min(self._withdraw(), patience) - time.monotonic()))
-        except Exception:
-            self._control.close()
+                time.sleep(max(0.0, min(self._withdraw(), patience, self._finish_by) - time.monotonic()))
+        except Exception as error:
+            self._control.leave(error)
         if self._fetching:
             self._waiting.cut()
-        while self._fetching and time.monotonic() < finish_by:
+        while self._fetching and time.monotonic() < self._finish_by:
             time.sleep(0.005)
 
-    def _finish(self, finish_by: float) -> None:
+    def _finish(self) -> None:
         """Sends all outcomes that are left, and gives back all jobs that are left."""
-        self._end_fetch(finish_by)
+        self._end_fetch()
         for listener in list(self._listeners.values()):
             listener.end()
-        commands = self._leave()
+        self._leave()
         troubles = 0
-        while commands or self._outcomes:
+        while self._returns or self._outcomes:
             try:
-                if commands:
-                    self._control.ask(commands)
-                    commands = []
+                if time.monotonic() >= self._finish_by:
+                    raise socket.timeout
+                if self._returns:
+                    self._control.ask(self._returns, self._answer_s)
+                    self._returns = []
                 self._tell_some()
             except Exception as error:
-                self._control.close()
+                self._control.leave(error)
                 troubles += 1
                 pause_s = _trouble.trouble_s(troubles)
-                if _trouble.fatal(error) is not None or time.monotonic() + pause_s >= finish_by:
+                if _trouble.fatal(error) is not None or time.monotonic() + pause_s >= self._finish_by:
                     return
                 time.sleep(pause_s)
+
+    @property
+    def _answer_s(self) -> float:
+        return max(min(super()._answer_s, self._finish_by - time.monotonic()), _core.NO_WAIT_S)
 
     # --- Called by the thread that watches, or stops the worker
 
@@ -325,7 +339,17 @@ class Link(BaseLink):
         self._finish_by = finish_by
         self.stop()
 
-    def end(self) -> None:
+    def hurry(self) -> None:
+        """Ends the wait for answers, as the time is over."""
+        self._finish_by = 0.0
+        if not self.is_finished:
+            self._control.wake()
+
+    def end(self, wait_s: float = _core.LAST_S) -> None:
+        if self.courier.is_alive():
+            self.courier.join(wait_s)
+        if self._returns or self._outcomes or self._leases.held:
+            self._control.last(self._last_words())
         for line, is_free in (self._waiting, not self._fetching), (self._control, not self.courier.is_alive()):
             line.close() if is_free else line.cut()
 

@@ -12,11 +12,11 @@ from typing import Any, Callable, Optional, Protocol
 from redis.exceptions import ResponseError
 
 from . import _trouble
-from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches
+from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
 from ._delivery import Command, Delivery, as_map
 from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
 from ._ends import MOST_CUTS, Outcome, suspended
-from ._errand import Errand, reach
+from ._errand import Errand, packed, reach
 from ._leases import Choice, Leases, give_back
 from ._notes import Notes
 from ._turns import TURN_S
@@ -44,6 +44,7 @@ class Base(Protocol):
     def _refused(self, outcome: Outcome, why: str) -> None: ...
     def _off(self, feature: str, why: Any) -> None: ...
     def _told_all(self) -> None: ...
+    def _carried(self) -> None: ...
     def _trouble(self, error: Exception) -> None: ...
     def _rest(self, duration_s: float) -> Any: ...
 
@@ -81,6 +82,8 @@ class BaseLink:
         self._late_ears: set[Any] = set()
         """Connections whose waits should end, to cover more jobs."""
         self._may_unblock = True
+        self._returns: list[Command] = []
+        """What gives back the jobs that are left in hand."""
         self.is_kept = False
         """Someone renews the leases."""
         self.trouble: Optional[Exception] = None
@@ -370,8 +373,21 @@ class BaseLink:
             return False
         return not self._fetching or now - self._fetched_at <= self._base.wait_s + 2 * SLACK_S
 
-    def _leave(self) -> list[Command]:
-        """The commands that give back all jobs left in hand."""
+    def _last_words(self) -> bytes:
+        """What the server is to know after all when it answers again: commands that got no reply, the smallest first.
+
+        Each of them may be sent twice.
+        """
+        self._leave()
+        words = pack(self._returns)
+        for outcome in sorted(self._outcomes, key=lambda each: each.size):
+            if len(words) + outcome.size > LAST_BYTES:
+                break
+            words += packed([outcome])
+        return words
+
+    def _leave(self) -> None:
+        """Has all jobs left in hand given back."""
         left: list[Delivery] = []
         while self._leases.held:
             left.append(self._leases.held.popitem()[0])
@@ -379,4 +395,4 @@ class BaseLink:
             delivery.job._tell("stopping")
         self._end_errands()
         self._base._left(left)
-        return give_back(left)
+        self._returns += give_back(left)

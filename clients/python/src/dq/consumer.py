@@ -84,6 +84,7 @@ class Consumer(JobConsumer[Queue]):
         self._link.finish(finish_by)
         if self._link.courier.ident is not None:
             self._link.courier.join(max(0.0, finish_by - time.monotonic()) + _core.SHORTEST_ANSWER_S)
+        self._link.hurry()
         self._link.end()
         self._watch.end()
 

@@ -20,7 +20,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from . import _core, _guard, _trouble
 from ._delivery import Delivery
@@ -126,9 +126,12 @@ class Worker(BaseWorker[Queue]):
         finish_by = drain_until + _core.TELLING_S
         for link in self._links:
             link.finish(finish_by)
+        self._wait_until(lambda: all(link.is_finished for link in self._links), finish_by)
         for link in self._links:
-            link.courier.join(max(0.0, finish_by - time.monotonic()))
-            link.end()
+            link.hurry()
+        last_by = time.monotonic() + _core.LAST_S
+        for link in self._links:
+            link.end(max(0.0, last_by - time.monotonic()))
         if self._watch is not None:
             self._watch.end()
         if self._health is not None:
@@ -137,10 +140,16 @@ class Worker(BaseWorker[Queue]):
 
     def _wait_idle(self, until: float) -> bool:
         """Waits until all handlers have ended. Returns False at ``until``, or at a second stop."""
+        return self._wait_until(self._is_idle, until)
+
+    def _is_idle(self) -> bool:
+        with self._lock:
+            return self._busy == 0 and not self._leading and self._claimed == 0
+
+    def _wait_until(self, is_over: Callable[[], bool], until: float) -> bool:
         while True:
-            with self._lock:
-                if self._busy == 0 and not self._leading and self._claimed == 0:
-                    return True
+            if is_over():
+                return True
             left = until - time.monotonic()
             if left <= 0:
                 return False
@@ -320,6 +329,9 @@ class Worker(BaseWorker[Queue]):
         super()._check_around(function)
         if _guard.is_coroutine_function(function):
             raise TypeError(f"{function!r} is a coroutine function: use dq.asyncio.Worker")
+
+    def _carried(self) -> None:
+        self._orders.put("idle")
 
     def _fail(self, error: ConfigurationError) -> None:
         self._orders.put(error)

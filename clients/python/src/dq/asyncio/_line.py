@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import Any, Optional
 
@@ -25,6 +26,8 @@ class Line:
         self._key = key
         self._connect_s = connect_s
         self._connection: Any = None
+        self._left: Any = None
+        """The connection before this one, if the server was late on it, until there is a new one."""
         self._reader: Any = reader()
         self.client_id: Optional[int] = None
         self.peer: Any = None
@@ -89,6 +92,7 @@ class Line:
             connection = made(**{**settings, **overrides, "protocol": 2})
             await connection.connect()
         need(connection, "_reader", "_writer")
+        await self._drop_left()
         self._connection = connection
         self._reader = reader()
         # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
@@ -107,7 +111,29 @@ class Line:
         return client.connection_pool.connection_class, client.connection_pool.connection_kwargs
 
     async def close(self) -> None:
+        await self.leave()
+        await self._drop_left()
+
+    async def leave(self, error: Optional[BaseException] = None) -> None:
+        """Closes it after an error. If the server is late, it stays open until there is a new one, for ``last``."""
         connection, self._connection = self._connection, None
         self.client_id = self.peer = None
-        if connection is not None:
+        if connection is None:
+            return
+        if isinstance(error, (asyncio.TimeoutError, asyncio.CancelledError)):
+            await self._drop_left()
+            self._left = connection
+        else:
             await connection.disconnect(nowait=True)
+
+    def last(self, packed: bytes) -> None:
+        """Writes, without waiting, to the connection on which the server is late: it reads this when it goes on."""
+        connection = self._left or self._connection
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection._writer.write(packed)
+
+    async def _drop_left(self) -> None:
+        left, self._left = self._left, None
+        if left is not None:
+            await left.disconnect(nowait=True)

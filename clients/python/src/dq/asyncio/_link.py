@@ -171,6 +171,8 @@ class Link(BaseLink):
         troubles = 0
         while True:
             try:
+                # Before it is needed: a server that stands still connects nobody, but later reads what was written.
+                await self._open()
                 with contextlib.suppress(asyncio.TimeoutError):
                     beat_at = min(self._leases.beat_at, self._notes.next_at)
                     await within(self._bell.wait(), wait_s(beat_at))
@@ -182,11 +184,11 @@ class Link(BaseLink):
                 await self._recall()
                 await self._run_errands()
                 troubles = 0
-            except asyncio.CancelledError:
-                await self._control.close()  # it may hold unread replies
+            except asyncio.CancelledError as stopped:
+                await self._control.leave(stopped)  # it may hold unread replies
                 raise
             except Exception as error:
-                await self._control.close()
+                await self._control.leave(error)
                 self._is_heard = False
                 self._notes.unsent()
                 self._worker._trouble(error)
@@ -194,6 +196,10 @@ class Link(BaseLink):
                 await asyncio.sleep(_trouble.trouble_s(troubles))
                 self._beat_now()  # as soon as there is a connection again
                 self._bell.set()
+
+    async def _open(self) -> None:
+        async with self._one_at_a_time:
+            await self._control.open()
 
     async def _recall(self) -> None:
         if self._is_unblocking:
@@ -285,8 +291,8 @@ class Link(BaseLink):
                 # At 0, perhaps CLIENT PAUSE holds the fetch back.
                 await asyncio.sleep(_core.UNBLOCK_EVERY_S if reply == 0 else 0.005)
                 troubles, patience = 0, time.monotonic() + _core.TELLING_S
-            except Exception:
-                await self._control.close()
+            except Exception as error:
+                await self._control.leave(error)
                 if time.monotonic() >= patience:  # nothing is heard of the server
                     await self._waiting.close()
                 troubles += 1
@@ -306,16 +312,16 @@ class Link(BaseLink):
         """Sends all outcomes that are left, and gives back all jobs that are left."""
         for listener in self._listeners.values():
             listener.task.cancel()
-        commands = self._leave()
+        self._leave()
         troubles = 0
-        while commands or self._outcomes:
+        while self._returns or self._outcomes:
             try:
-                if commands:
-                    await self._ask(commands)
-                    commands = []
+                if self._returns:
+                    await self._ask(self._returns)
+                    self._returns = []
                 await self._tell_some()
             except Exception as error:
-                await self._control.close()
+                await self._control.leave(error)
                 if _trouble.fatal(error) is not None:
                     return
                 troubles += 1
@@ -328,6 +334,8 @@ class Link(BaseLink):
         for listener in self._listeners.values():
             await listener.end()
         await self._waiting.close()
+        if self._returns or self._outcomes or self._leases.held:
+            self._control.last(self._last_words())
         await self._control.close()
 
 
