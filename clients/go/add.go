@@ -9,6 +9,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // IfExists says what happens if a job with this id exists.
@@ -221,7 +223,7 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	var id string
 	var payload []byte
 	var err error
-	through(func() (failure error) {
+	guard.Run(func() (failure error) {
 		id, payload, failure = q.made(ctx, data, options)
 		return failure
 	}, func(failure error) { err = failure })
@@ -232,7 +234,7 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	return options.words(call).add(rule...), nil
 }
 
-// made returns the id and the payload of a job. It calls the codec unguarded: its callers use [through].
+// made returns the id and the payload of a job. It calls the codec unguarded: its callers use [guard.Run].
 func (q *Queue) made(ctx context.Context, data any, o *JobOptions) (string, []byte, error) {
 	if o.Delay != 0 && !o.At.IsZero() {
 		return "", nil, &ConfigurationError{What: "Delay or At, not both"}
@@ -312,12 +314,12 @@ func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[
 		}
 		changed := make(map[string]string, len(headers)+1)
 		maps.Copy(changed, headers)
-		failure := door(func() error { hooks.Adding(ctx, q.name, changed); return nil })
+		failure := guard.Call(func() error { hooks.Adding(ctx, q.name, changed); return nil })
 		if failure == nil {
 			headers = changed
 			continue
 		}
-		report(slog.Default(), slog.LevelError, "dq: a hook failed, adding the job as it was", "hook", "Adding",
+		guard.Log(slog.Default(), slog.LevelError, "dq: a hook failed, adding the job as it was", "hook", "Adding",
 			"queue", q.name, "error", failure.Error())
 	}
 	if kind != "" || len(headers) > 0 {

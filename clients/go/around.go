@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // Around is middleware around handlers, for logging, metrics, transactions or locks. It calls next, which calls the
@@ -102,7 +104,7 @@ func (w *Worker) overdue(d *delivery, v verdict) {
 	d.link.ring()
 	w.aside(func() {
 		if v.way != suspended {
-			report(w.logger, slog.LevelWarn, "dq: a job failed", "job", d.id, "queue", d.queue, "attempt", d.attempt, "error", v.reason)
+			guard.Log(w.logger, slog.LevelWarn, "dq: a job failed", "job", d.id, "queue", d.queue, "attempt", d.attempt, "error", v.reason)
 		}
 		w.tellHooks(d, v, ErrTimeout)
 	})

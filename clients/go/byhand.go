@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // Commands for programs that handle jobs without a [Worker], which does all of this.
@@ -180,7 +182,7 @@ func (o *NackOptions) words() words {
 		return nil
 	}
 	after := JobOptions{After: o.After, AfterGroup: o.AfterGroup, OnDead: o.OnDead}
-	out := words{string(cmp.Or(o.Mode, Fail))}.value("REASON", clean(o.Reason, reasonBytes), o.Reason != "")
+	out := words{string(cmp.Or(o.Mode, Fail))}.value("REASON", guard.Clip(o.Reason, reasonBytes), o.Reason != "")
 	if o.Delay != nil {
 		out = out.add("DELAY", wait("Delay", *o.Delay))
 	}
@@ -216,7 +218,7 @@ func (q *Queue) TouchMany(ctx context.Context, tokens map[string]string, ttr tim
 // SetProgress reports how far a job is, as [Job.Progress] does, and renews its lease. It returns false if the token is
 // not the job's current one.
 func (q *Queue) SetProgress(ctx context.Context, id, token, text string) (bool, error) {
-	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "PROGRESS", clean(text, progressBytes)})
+	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "PROGRESS", guard.Clip(text, progressBytes)})
 	return reply != nil, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // delivery is what the library knows of a job in hand. The handler gets a separate [Job], which it may change freely.
@@ -127,7 +129,7 @@ func (d *delivery) verdict(err error) (verdict, []byte, error) {
 	}
 	var raw []byte
 	if err == nil && result != nil {
-		failure := door(func() (failure error) { raw, failure = encoded(d.source.codec, result); return failure })
+		failure := guard.Call(func() (failure error) { raw, failure = encoded(d.source.codec, result); return failure })
 		if failure != nil {
 			raw, err = nil, &ResultError{Err: failure}
 		} else if len(raw) > resultBytes {

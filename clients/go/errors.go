@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 var (
@@ -84,7 +86,7 @@ func GiveUp(err error) error { return &GiveUpError{err} }
 // [Typed] does, the job is dead at once: another attempt would find the same payload.
 type DecodeError struct {
 	Err error
-	of  *delivery
+	of  any // the delivery
 }
 
 func (e *DecodeError) Error() string { return "payload cannot be decoded: " + reasonOf(e.Err, "nil") }
@@ -111,11 +113,24 @@ type PanicError struct {
 	Stack []byte
 }
 
-func (e *PanicError) Error() string { return clean("panic: "+textOf(e.Value), textBytes) }
+func init() {
+	guard.Panicked = func(raised any, stack []byte) error { return &PanicError{raised, stack} }
+	guard.RaisedBy = func(err error) (any, bool) {
+		var panicked *PanicError
+		if errors.As(err, &panicked) {
+			return panicked.Value, true
+		}
+		return nil, false
+	}
+}
+
+func (e *PanicError) Error() string {
+	return guard.Clip("panic: "+guard.Text(e.Value), guard.TextBytes)
+}
 
 func reasonOf(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
 	}
-	return textOf(err)
+	return guard.Text(err)
 }

@@ -1,6 +1,8 @@
 package dq
 
+import "github.com/redis-dq/redis-dq/clients/go/internal/guard"
+
 // WithoutGuard calls code of users without the guard.
 func WithoutGuard() {
-	through = func(f func() error, next func(error)) { next(f()) }
+	guard.Run = func(f func() error, next func(error)) { next(f()) }
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const mostRuns = 1000 // attempts of one job: a handler that sleeps under a new name each time would never end
@@ -230,7 +232,7 @@ func (i *inline) attempt(ctx context.Context, id string, job *inlineJob, attempt
 	if d.handler == nil {
 		return verdict{}, nil, nil, fmt.Errorf("dq: no handler for jobs of kind %q", d.job.Kind())
 	}
-	v, result, err := d.verdict(door(func() error { return call(ctx, []*delivery{d}) }))
+	v, result, err := d.verdict(guard.Call(func() error { return call(ctx, []*delivery{d}) }))
 	return v, result, d, err
 }
 

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const (
@@ -63,7 +65,7 @@ func (l *line) open() error {
 	if l.conn != nil && !l.isStale() {
 		return nil
 	}
-	return door(l.connect) // the client's Dialer, OnConnect and credentials may be the user's
+	return guard.Call(l.connect) // the client's Dialer, OnConnect and credentials may be the user's
 }
 
 // isStale closes a line that has been spare for a while, if the server has closed it meanwhile.

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const (
@@ -72,7 +74,7 @@ func (q *Queue) addsOf(ctx context.Context, jobs []NewJob) ([]adds, error) {
 		first := part * size
 		end := min(first+size, len(jobs))
 		makers.Go(func() {
-			through(func() error {
+			guard.Run(func() error {
 				return q.addsInto(ctx, all[first:end], jobs[first:end])
 			}, func(failure error) { mistakes[part] = failure })
 		})

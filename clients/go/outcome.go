@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const (
@@ -91,7 +93,7 @@ func unknown(d *delivery) *outcome {
 	if e := d.opened(); e != nil {
 		kind = e.kind
 	}
-	reason := clean(`unknown kind "`+kind+`"`, reasonBytes)
+	reason := guard.Clip(`unknown kind "`+kind+`"`, reasonBytes)
 	if d.attempt >= mostUnknownAttempts {
 		return dead(d, reason)
 	}
@@ -215,7 +217,7 @@ func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 func (o *outcome) refused(said serverError) bool {
 	switch {
 	case o.suspension != nil:
-		failure := verdict{way: failed, wait: unsaid, reason: clean(o.suspension.wayOut(string(said)), reasonBytes)}
+		failure := verdict{way: failed, wait: unsaid, reason: guard.Clip(o.suspension.wayOut(string(said)), reasonBytes)}
 		o.suspension = nil
 		o.mode, o.wait, o.reason = settled(o.of, failure).parts()
 	case o.result != nil:

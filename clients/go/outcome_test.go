@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const token = "1882361448423751680"
@@ -169,7 +171,7 @@ func TestASecondStopEndsTheWaitForTheLastAnswers(t *testing.T) {
 func TestTheTextOfAnErrorIsBounded(t *testing.T) {
 	itself := &PanicError{}
 	itself.Value = itself
-	if text := itself.Error(); len(text) > textBytes || !strings.HasPrefix(text, "panic: panic: ") {
+	if text := itself.Error(); len(text) > guard.TextBytes || !strings.HasPrefix(text, "panic: panic: ") {
 		t.Error(len(text))
 	}
 	v := judge(fmt.Errorf("x: %w", errors.New(strings.Repeat("y", 1<<20))), aJob(Handler{}, 1, ""))

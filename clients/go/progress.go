@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const (
@@ -25,7 +27,7 @@ func (j *Job) Progress(fraction float64, text string) error {
 	}
 	said := strconv.FormatFloat(math.Round(fraction*1000)/1000, 'f', -1, 64)
 	if text != "" {
-		said = clean(said+" "+text, progressBytes)
+		said = guard.Clip(said+" "+text, progressBytes)
 	}
 	if d.link == nil {
 		_, err := d.source.do(d.ctx, words{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "PROGRESS", said})

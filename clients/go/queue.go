@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // QueueOptions are the options of [NewQueue] and [Open].
@@ -267,7 +269,7 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 	ended := make(chan result, 1)
 	var value T
-	go through(func() (err error) { value, err = f(); return err }, func(err error) { ended <- result{value, err} })
+	go guard.Run(func() (err error) { value, err = f(); return err }, func(err error) { ended <- result{value, err} })
 	select {
 	case got := <-ended:
 		return got.value, got.err

@@ -3,6 +3,8 @@ package dq
 import (
 	"context"
 	"fmt"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // Outcome is how a job ended; "" if it has not.
@@ -109,12 +111,12 @@ func resultOf[T any](codec Codec, raw []byte) (result T, err error) {
 // --- Codecs are code of users
 
 func decoded(codec Codec, raw []byte, v any) (err error) {
-	through(func() error { return codec.Decode(raw, v) }, func(failure error) { err = failure })
+	guard.Run(func() error { return codec.Decode(raw, v) }, func(failure error) { err = failure })
 	return err
 }
 
 func encoded(codec Codec, value any) (raw []byte, err error) {
-	through(func() (failure error) { raw, failure = codec.Encode(value); return failure }, func(failure error) { err = failure })
+	guard.Run(func() (failure error) { raw, failure = codec.Encode(value); return failure }, func(failure error) { err = failure })
 	if raw == nil {
 		raw = []byte{}
 	}

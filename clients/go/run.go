@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // work runs the handler of a batch in this goroutine, and what follows in another one.
@@ -35,7 +37,7 @@ func (w *Worker) attempt(batch []*delivery, next func()) {
 	}
 	ctx, cancel := w.begin(ours)
 	limit := w.limit(ours)
-	through(func() error { return w.around(ctx, ours) }, func(err error) {
+	guard.Run(func() error { return w.around(ctx, ours) }, func(err error) {
 		limit()
 		cancel(nil)
 		for _, d := range ours {
@@ -155,7 +157,7 @@ func (w *Worker) aside(f func()) {
 	w.mu.Lock()
 	w.reporting++
 	w.mu.Unlock()
-	go through(func() error { f(); return nil }, func(error) {
+	go guard.Run(func() error { f(); return nil }, func(error) {
 		w.mu.Lock()
 		w.reporting--
 		w.mu.Unlock()
@@ -164,13 +166,13 @@ func (w *Worker) aside(f func()) {
 }
 
 func (w *Worker) hook(name string, hook func()) {
-	if err := door(func() error { hook(); return nil }); err != nil {
-		report(w.logger, slog.LevelError, "dq: a hook failed", "hook", name, "error", err.Error())
+	if err := guard.Call(func() error { hook(); return nil }); err != nil {
+		guard.Log(w.logger, slog.LevelError, "dq: a hook failed", "hook", name, "error", err.Error())
 	}
 }
 
 func (w *Worker) warn(said string, attributes ...any) {
-	report(w.logger, slog.LevelWarn, said, attributes...)
+	guard.Log(w.logger, slog.LevelWarn, said, attributes...)
 }
 
 // --- For tests

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // Signal sends a signal to a job, with a value that the queue's codec encodes (nil: none). [WaitSignal] returns the
@@ -101,12 +103,12 @@ func argument(given any) (any, error) {
 		return given, nil
 	case encoding.BinaryMarshaler:
 		var raw []byte
-		err := door(func() (failure error) { raw, failure = given.MarshalBinary(); return failure })
+		err := guard.Call(func() (failure error) { raw, failure = given.MarshalBinary(); return failure })
 		return raw, err
 	}
 	switch v := reflect.ValueOf(given); {
 	case v.Kind() == reflect.Bool, v.Kind() == reflect.String, v.CanInt(), v.CanUint(), v.CanFloat():
-		return plainText(given), nil
+		return guard.Plain(given), nil
 	}
 	return nil, &ConfigurationError{What: fmt.Sprintf("an argument of a script is a text, bytes or a number, not a %T", given)}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const (
@@ -41,9 +43,9 @@ func judge(err error, d *delivery) verdict {
 	if err == nil {
 		return verdict{way: succeeded, wait: unsaid}
 	}
-	text := textOf(err)
+	text := guard.Text(err)
 	made := verdict{way: failed, wait: unsaid, reason: fmt.Sprintf("%T: %s", err, text)}
-	for _, each := range links(err) {
+	for _, each := range guard.Chain(err) {
 		switch said := each.(type) {
 		case *RetryError:
 			if said != nil {
@@ -87,12 +89,12 @@ func sorted(v verdict, err error, h *Handler) verdict {
 		return v
 	}
 	isFinal := false
-	failure := door(func() error {
+	failure := guard.Call(func() error {
 		isFinal = h.GiveUpOn != nil && h.GiveUpOn(err) || h.RetryOn != nil && !h.RetryOn(err)
 		return nil
 	})
 	if failure != nil {
-		v.unfit = "RetryOn or GiveUpOn: " + textOf(failure)
+		v.unfit = "RetryOn or GiveUpOn: " + guard.Text(failure)
 	} else if isFinal {
 		v.way = gaveUp
 	}
@@ -115,6 +117,6 @@ func fit(v verdict) verdict {
 	if v.wait != unsaid {
 		v.wait = max(v.wait, shortestDelay)
 	}
-	v.reason = clean(v.reason, reasonBytes)
+	v.reason = guard.Clip(v.reason, reasonBytes)
 	return v
 }

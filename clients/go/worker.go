@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 const (
@@ -249,7 +251,7 @@ func (w *Worker) end(drain time.Duration) {
 	w.room.Broadcast()
 	w.mu.Unlock()
 	if atWork > 0 && drain > 0 {
-		report(w.logger, slog.LevelInfo, "dq: stopping, waiting for jobs at work", "jobs", atWork, "patience", drain.String())
+		guard.Log(w.logger, slog.LevelInfo, "dq: stopping, waiting for jobs at work", "jobs", atWork, "patience", drain.String())
 	}
 	for _, d := range left {
 		w.gaveBack.Add(1)
@@ -266,7 +268,7 @@ func (w *Worker) end(drain time.Duration) {
 		w.waitIdle(drainUntil.Add(telling / 2))
 	}
 	w.finish(drainUntil.Add(telling))
-	report(w.logger, slog.LevelInfo, "dq: stopped", "gave back", w.gaveBack.Load())
+	guard.Log(w.logger, slog.LevelInfo, "dq: stopped", "gave back", w.gaveBack.Load())
 }
 
 // finish closes the links by that time, and soon after a second stop.

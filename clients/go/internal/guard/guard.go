@@ -1,4 +1,6 @@
-package dq
+// Package guard calls the code of users: handlers, hooks, codecs, loggers and the texts of errors. That may do anything
+// except end the process: its caller continues.
+package guard
 
 import (
 	"context"
@@ -14,46 +16,49 @@ import (
 	"unicode/utf8"
 )
 
-// All code of users is called through this file, and what it returns is read here: handlers, hooks, codecs, loggers and
-// the texts of errors. It may do anything except end the process: its caller continues.
-
 const (
-	textBytes = 1024
+	TextBytes = 1024
 	mostTexts = 1000 // that are made at the same time: an error that holds itself would make ever more
 	mostLinks = 100  // errors that wrap each other, perhaps in a circle
 )
 
+// Panicked makes the error of a panic, and RaisedBy returns the panic's value: the error's type is the library's.
+var (
+	Panicked func(raised any, stack []byte) error
+	RaisedBy func(err error) (raised any, hasPanicked bool)
+)
+
 var errExited = errors.New("it ended its goroutine")
 
-// through calls f, then next with f's error: also after a panic, and after [runtime.Goexit], which ends this goroutine.
+// Run calls f, then next with f's error: also after a panic, and after [runtime.Goexit], which ends this goroutine.
 // It is a variable, so that a test can show that it is needed.
-var through = func(f func() error, next func(error)) {
+var Run = func(f func() error, next func(error)) {
 	err := errExited
 	defer func() {
 		if raised := recover(); raised != nil {
-			err = &PanicError{raised, debug.Stack()}
+			err = Panicked(raised, debug.Stack())
 		}
 		next(err)
 	}()
 	err = f()
 }
 
-// door is [through] for callers whose goroutine must not end.
-func door(f func() error) error {
+// Call is [Run] for callers whose goroutine must not end.
+func Call(f func() error) error {
 	ended := make(chan error, 1)
-	go through(f, func(err error) { ended <- err })
+	go Run(f, func(err error) { ended <- err })
 	return <-ended
 }
 
-// report logs. Its attributes must be texts, never values of users.
-func report(logger *slog.Logger, level slog.Level, said string, attributes ...any) {
-	_ = door(func() error { logger.Log(context.Background(), level, said, attributes...); return nil })
+// Log logs. Its attributes must be texts, never values of users.
+func Log(logger *slog.Logger, level slog.Level, said string, attributes ...any) {
+	_ = Call(func() error { logger.Log(context.Background(), level, said, attributes...); return nil })
 }
 
 var texts atomic.Int64 // that are being made
 
-// textOf returns the text of an error or of a panic's value; its type, if it has no text.
-func textOf(value any) string {
+// Text returns the text of an error or of a panic's value; its type, if it has no text.
+func Text(value any) string {
 	defer texts.Add(-1)
 	if texts.Add(1) > mostTexts {
 		return fmt.Sprintf("%T", value)
@@ -62,33 +67,33 @@ func textOf(value any) string {
 	var err error
 	switch value := value.(type) {
 	case error:
-		err = door(func() error { text = value.Error(); return nil })
+		err = Call(func() error { text = value.Error(); return nil })
 	case fmt.Stringer:
-		err = door(func() error { text = value.String(); return nil })
+		err = Call(func() error { text = value.String(); return nil })
 	default:
-		text = plainText(value)
+		text = Plain(value)
 	}
 	if err != nil {
 		text = fmt.Sprintf("%T (no text: %v)", value, briefly(err))
 	}
-	return clean(text, textBytes)
+	return Clip(text, TextBytes)
 }
 
 // briefly returns the text of an error without asking the value of a panic for its text again.
 func briefly(err error) string {
-	var panicked *PanicError
-	if !errors.As(err, &panicked) {
+	value, hasPanicked := RaisedBy(err)
+	if !hasPanicked {
 		return err.Error()
 	}
-	text := plainText(panicked.Value)
-	if said, ok := panicked.Value.(runtime.Error); ok {
-		_ = door(func() error { text = said.Error(); return nil })
+	text := Plain(value)
+	if said, ok := value.(runtime.Error); ok {
+		_ = Call(func() error { text = said.Error(); return nil })
 	}
 	return "panic: " + text
 }
 
-// plainText prints no structures: one may contain itself.
-func plainText(value any) string {
+// Plain prints no structures: one may contain itself.
+func Plain(value any) string {
 	switch v := reflect.ValueOf(value); {
 	case v.Kind() == reflect.String:
 		return v.String()
@@ -104,8 +109,8 @@ func plainText(value any) string {
 	return fmt.Sprintf("%T", value)
 }
 
-// clean makes valid UTF-8 of at most size bytes.
-func clean(text string, size int) string {
+// Clip makes valid UTF-8 of at most size bytes.
+func Clip(text string, size int) string {
 	if len(text) > size {
 		cut := size
 		for cut > size-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
@@ -116,9 +121,9 @@ func clean(text string, size int) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// links returns an error and those that it wraps, the outermost first.
-func links(err error) (found []error) {
-	_ = door(func() error {
+// Chain returns an error and those that it wraps, the outermost first.
+func Chain(err error) (found []error) {
+	_ = Call(func() error {
 		pending := []error{err}
 		for len(pending) > 0 && len(found) < mostLinks {
 			next := pending[0]
