@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // IfExists says what happens if a job with this id exists.
@@ -115,13 +116,13 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 	if options != nil {
 		err = q.namingUnknown(ctx, err, options.After)
 	}
-	return added(options, asText(call[2]), reply, err), err
+	return added(options, resp.Text(call[2]), reply, err), err
 }
 
 // namingUnknown makes the error for jobs that come after some that the queue does not hold: it names those, and says
 // what to do.
 func (q *Queue) namingUnknown(ctx context.Context, err error, after []string) error {
-	if err == nil || !isServerError(err) || !strings.Contains(err.Error(), unheld) {
+	if err == nil || !resp.IsError(err) || !strings.Contains(err.Error(), unheld) {
 		return err
 	}
 	ids := once(after)
@@ -174,13 +175,13 @@ func added(options *JobOptions, id string, reply any, err error) string {
 	if isOwn && reply == nil && err == nil {
 		return id
 	}
-	return asText(reply)
+	return resp.Text(reply)
 }
 
 // Every adds a job that recurs at an interval. Call it at each start of the program: with an unchanged rule, the job
 // goes on as it was. The options need an ID.
 func (q *Queue) Every(ctx context.Context, interval time.Duration, data any, options *RuleOptions) (string, error) {
-	return q.rule(ctx, data, options, words{"EVERY", between("interval", toMs(interval), " ms", 1, latest)})
+	return q.rule(ctx, data, options, words{"EVERY", between("interval", resp.Ms(interval), " ms", 1, latest)})
 }
 
 // Cron adds a job that recurs by a cron expression, in the options' Zone. See [Queue.Every].
@@ -213,7 +214,7 @@ func (q *Queue) rule(ctx context.Context, data any, options *RuleOptions, rule w
 		return "", err
 	}
 	reply, err := q.do(ctx, call)
-	return asText(reply), err
+	return resp.Text(reply), err
 }
 
 func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule words) (words, error) {

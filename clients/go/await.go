@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -259,7 +261,7 @@ func (w *waiter) ask(ids []string) ([]ending, error) {
 	if err != nil {
 		return nil, err
 	}
-	if said := firstError(replies); said != nil {
+	if said := resp.FirstError(replies); said != nil {
 		return nil, said
 	}
 	return endingsOf(replies[0]), nil
@@ -274,7 +276,7 @@ func (w *waiter) withdraw() {
 			if mayNot(err) || err == nil && of.peer != w.ending.peer {
 				w.line.drop()
 			}
-			if err != nil && !isServerError(err) || of.peer != w.ending.peer {
+			if err != nil && !resp.IsError(err) || of.peer != w.ending.peer {
 				w.ending.close()
 			}
 			if isBehind = err == nil; !isBehind && !mayNot(err) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // Commands for programs that handle jobs without a [Worker], which does all of this.
@@ -62,7 +63,7 @@ func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error
 	replies, err := q.all(ctx, calls)
 	var found []Reserved
 	for at, reply := range replies {
-		rows := asList(reply)
+		rows := resp.List(reply)
 		if o.ID != "" && reply != nil {
 			rows = []any{reply}
 		}
@@ -86,7 +87,7 @@ func (q *Queue) Unblock(ctx context.Context, clients ...int64) (int, error) {
 		call = call.add(id)
 	}
 	reply, err := within(ctx, func() (any, error) { return answer(node.Do(ctx, call...).Result()) })
-	return int(asInt(reply)), err
+	return int(resp.Int(reply)), err
 }
 
 // Ack marks a job as done. It returns false if the token is not the job's current one: another worker has the job, or
@@ -143,8 +144,8 @@ func (q *Queue) AckMany(ctx context.Context, tokens map[string]string) (int, err
 // ones counts the jobs that were acknowledged.
 func ones(replies []any, err error) (count int, _ error) {
 	for _, reply := range replies {
-		for _, each := range asList(reply) {
-			count += int(asInt(each))
+		for _, each := range resp.List(reply) {
+			count += int(resp.Int(each))
 		}
 	}
 	return count, err
@@ -195,24 +196,24 @@ func (o *NackOptions) words() words {
 // Nack gives a job back and returns its new state, or "" if the token is not the job's current one.
 func (q *Queue) Nack(ctx context.Context, id, token string, options *NackOptions) (string, error) {
 	reply, err := q.do(ctx, words{"DQ.NACK", q.key(id), id, "TOKEN", token}.add(options.words()...))
-	return asText(reply), err
+	return resp.Text(reply), err
 }
 
 // NackMany is [Queue.Nack] for many jobs: tokens by ids. It returns the new states by ids.
 func (q *Queue) NackMany(ctx context.Context, tokens map[string]string, options *NackOptions) (map[string]string, error) {
-	return many(q, ctx, "DQ.NACK", tokens, options.words(), asText)
+	return many(q, ctx, "DQ.NACK", tokens, options.words(), resp.Text)
 }
 
 // Touch renews a lease: it lasts ttr from now (0: as long as the last one). It returns when the lease expires, or the
 // zero time if the token is not the job's current one.
 func (q *Queue) Touch(ctx context.Context, id, token string, ttr time.Duration) (time.Time, error) {
 	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token}.ms("TTR", ttr))
-	return asTime(reply), err
+	return resp.Time(reply), err
 }
 
 // TouchMany is [Queue.Touch] for many jobs: tokens by ids. It returns by ids when the leases expire.
 func (q *Queue) TouchMany(ctx context.Context, tokens map[string]string, ttr time.Duration) (map[string]time.Time, error) {
-	return many(q, ctx, "DQ.TOUCH", tokens, words{}.ms("TTR", ttr), asTime)
+	return many(q, ctx, "DQ.TOUCH", tokens, words{}.ms("TTR", ttr), resp.Time)
 }
 
 // SetProgress reports how far a job is, as [Job.Progress] does, and renews its lease. It returns false if the token is
@@ -249,8 +250,8 @@ func (q *Queue) BTouch(ctx context.Context, timeout time.Duration, tokens map[st
 		return answer(node.WithTimeout(timeout+slack).Do(context.WithoutCancel(ctx), call...).Result())
 	})
 	found := make(map[string]time.Time, len(tokens))
-	for n, each := range asList(reply) {
-		found[groups[keys[0]][n]] = asTime(each)
+	for n, each := range resp.List(reply) {
+		found[groups[keys[0]][n]] = resp.Time(each)
 	}
 	return found, err
 }
@@ -273,7 +274,7 @@ func many[T any](
 	}
 	replies, err := q.all(ctx, calls)
 	for at, reply := range replies {
-		for n, each := range asList(reply) {
+		for n, each := range resp.List(reply) {
 			found[groups[keys[at]][n]] = read(each)
 		}
 	}

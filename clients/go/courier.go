@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // The courier: the goroutine that uses a link's control connection. See link.
@@ -278,7 +280,7 @@ func (l *link) unsent(commands [][]string) (packed []byte) {
 		return nil
 	}
 	for _, each := range commands {
-		packed = appendCommand(packed, each)
+		packed = resp.Append(packed, each)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

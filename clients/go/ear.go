@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -168,13 +170,13 @@ func (e *ear) ask(group []*delivery, wait time.Duration) error {
 	command := append([]string{"DQ.BTOUCH", e.key, strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)},
 		forAll("", "", group)[2:]...)
 	replies, err := e.line.ask(command)
-	if said := firstError(replies); err == nil && said != nil {
+	if said := resp.FirstError(replies); err == nil && said != nil {
 		err = said
 	}
 	if err != nil {
 		return err
 	}
-	for at, deadline := range asList(replies[0]) {
+	for at, deadline := range resp.List(replies[0]) {
 		if at < len(group) && deadline == nil && e.link.release(group[at]) {
 			e.link.worker.lost(group[at])
 		}
@@ -183,7 +185,7 @@ func (e *ear) ask(group []*delivery, wait time.Duration) error {
 }
 
 func forbids(err error) bool {
-	return mayNot(err) || isServerError(err) && strings.HasPrefix(err.Error(), "ERR unknown command")
+	return mayNot(err) || resp.IsError(err) && strings.HasPrefix(err.Error(), "ERR unknown command")
 }
 
 // behind returns the connections of ears whose DQ.BTOUCH is to be ended.

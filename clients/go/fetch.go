@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // serverTTR is the server's default TTR. A job that has it counts as one that was given none.
@@ -88,7 +90,7 @@ func (f *fetches) command(count int, wait time.Duration) []string {
 	words = append(words, seconds, "COUNT", strconv.Itoa(count))
 	words = append(words, extras...)
 	if f.leases.option != "" {
-		words = append(words, f.leases.option, ms(f.leases.length))
+		words = append(words, f.leases.option, resp.MsText(f.leases.length))
 	}
 	return words
 }
@@ -115,12 +117,12 @@ func (f *fetches) order() []member {
 
 // deliveriesOf reads the reply of a fetch.
 func (l *link) deliveriesOf(reply any) []*delivery {
-	pair := asList(reply)
+	pair := resp.List(reply)
 	if len(pair) != 2 {
 		return nil
 	}
-	key := asText(pair[0])
-	rows := rowsOf(asList(pair[1]))
+	key := resp.Text(pair[0])
+	rows := rowsOf(resp.List(pair[1]))
 	found := make([]*delivery, len(rows))
 	for at, row := range rows {
 		d := deliveryOf(l.queues[key], key, row)

@@ -2,7 +2,11 @@
 
 package dq
 
-import "time"
+import (
+	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+)
 
 // JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text "".
 type JobInfo struct {
@@ -72,35 +76,35 @@ type JobInfo struct {
 
 func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
 	info := &JobInfo{Fields: fields}
-	info.ID = asText(fields["id"])
-	info.Payload = asBytes(fields["payload"])
-	info.State = State(asText(fields["state"]))
-	info.Priority = int(asInt(fields["priority"]))
-	info.Due = asTime(fields["due"])
-	info.Deadline = asTime(fields["deadline"])
-	info.TTR = asDuration(fields["ttr"])
-	info.Attempts = int(asInt(fields["attempts"]))
-	info.MaxAttempts = int(asInt(fields["max-attempts"]))
-	info.Backoff = asLadder(fields["backoff"])
-	info.Expires = asTime(fields["expires"])
-	info.Token = asText(fields["token"])
-	info.Reason = asText(fields["reason"])
-	info.Failed = asTime(fields["failed"])
-	info.Group = asText(fields["group"])
-	info.Next = valueOf(fields["next"])
+	info.ID = resp.Text(fields["id"])
+	info.Payload = resp.Bytes(fields["payload"])
+	info.State = State(resp.Text(fields["state"]))
+	info.Priority = int(resp.Int(fields["priority"]))
+	info.Due = resp.Time(fields["due"])
+	info.Deadline = resp.Time(fields["deadline"])
+	info.TTR = resp.Duration(fields["ttr"])
+	info.Attempts = int(resp.Int(fields["attempts"]))
+	info.MaxAttempts = int(resp.Int(fields["max-attempts"]))
+	info.Backoff = resp.Durations(fields["backoff"])
+	info.Expires = resp.Time(fields["expires"])
+	info.Token = resp.Text(fields["token"])
+	info.Reason = resp.Text(fields["reason"])
+	info.Failed = resp.Time(fields["failed"])
+	info.Group = resp.Text(fields["group"])
+	info.Next = resp.Value(fields["next"])
 	info.Rule = ruleOf(fields)
-	info.Progress = asText(fields["progress"])
-	info.Keep = maybeDuration(fields["keep"])
+	info.Progress = resp.Text(fields["progress"])
+	info.Keep = resp.MaybeDuration(fields["keep"])
 	info.Cost = costOf(fields["cost"])
-	info.Awaits = asText(fields["awaits"])
+	info.Awaits = resp.Text(fields["awaits"])
 	info.Steps = stepsOf(fields["steps"])
-	info.Started = asTime(fields["started"])
-	info.Finished = asTime(fields["finished"])
-	info.Result = valueOf(fields["result"])
-	info.After = idsOf(fields["after"])
-	info.AfterGroup = asText(fields["after-group"])
+	info.Started = resp.Time(fields["started"])
+	info.Finished = resp.Time(fields["finished"])
+	info.Result = resp.Value(fields["result"])
+	info.After = resp.Texts(fields["after"])
+	info.AfterGroup = resp.Text(fields["after-group"])
 	info.OnDead = onDeadOf(fields["on-dead"])
 	info.Results = resultsOf(endingsOf(fields["results"]), codec)
-	info.PayloadBytes = asInt(fields["payload-bytes"])
+	info.PayloadBytes = resp.Int(fields["payload-bytes"])
 	return info
 }

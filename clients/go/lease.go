@@ -3,6 +3,8 @@ package dq
 import (
 	"cmp"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -97,8 +99,8 @@ func (l *link) renew(mine []*delivery, age time.Duration) ([]*delivery, error) {
 	}
 	for length, group := range byLength {
 		now := time.Now()
-		replies, err := l.waiting.ask(forAll("DQ.TOUCH", group[0].queue, group, "TTR", ms(length)))
-		if said := firstError(replies); err == nil && said != nil {
+		replies, err := l.waiting.ask(forAll("DQ.TOUCH", group[0].queue, group, "TTR", resp.MsText(length)))
+		if said := resp.FirstError(replies); err == nil && said != nil {
 			err = said
 		}
 		if err != nil {
@@ -106,7 +108,7 @@ func (l *link) renew(mine []*delivery, age time.Duration) ([]*delivery, error) {
 		}
 		delete(byLength, length)
 		for at, d := range group {
-			if answers := asList(replies[0]); at < len(answers) && answers[at] != nil {
+			if answers := resp.List(replies[0]); at < len(answers) && answers[at] != nil {
 				l.mu.Lock()
 				d.lease = length
 				l.lasts(d, now)
@@ -196,7 +198,7 @@ func (l *link) beat() error {
 	for key, group := range byKey(l.dueForBeat()) {
 		now := time.Now()
 		replies, err := l.control.ask(forAll("DQ.TOUCH", key, group))
-		if said := firstError(replies); err == nil && said != nil {
+		if said := resp.FirstError(replies); err == nil && said != nil {
 			err = said
 		}
 		l.isReached.Store(err == nil)
@@ -204,7 +206,7 @@ func (l *link) beat() error {
 			l.beatAtOnce()
 			return err
 		}
-		deadlines := asList(replies[0])
+		deadlines := resp.List(replies[0])
 		for at, d := range group {
 			if at < len(deadlines) && deadlines[at] != nil {
 				l.mu.Lock()

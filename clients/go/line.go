@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -103,12 +104,12 @@ func (l *line) send(packed []byte) error {
 }
 
 // read returns the next reply. An error that the server replies is returned as the reply, not as read's error.
-func (l *line) read() (any, error) { return readReply(l.in, 0) }
+func (l *line) read() (any, error) { return resp.Read(l.in, 0) }
 
 func (l *line) ask(commands ...[]string) ([]any, error) {
 	var packed []byte
 	for _, each := range commands {
-		packed = appendCommand(packed, each)
+		packed = resp.Append(packed, each)
 	}
 	if err := l.send(packed); err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (l *line) unblock(of *connection) (isDone bool, err error) {
 		return false, err
 	}
 	replies, err := l.ask(unblocking(of))
-	if said := firstError(replies); err == nil && said != nil {
+	if said := resp.FirstError(replies); err == nil && said != nil {
 		err = said
 	}
 	return err == nil && replies[0] == int64(1), err
@@ -144,7 +145,7 @@ func (l *line) order(commands [][]string) error {
 		return nil
 	}
 	replies, err := l.ask(commands...)
-	if said := firstError(replies); err == nil && said != nil {
+	if said := resp.FirstError(replies); err == nil && said != nil {
 		err = said
 	}
 	return err

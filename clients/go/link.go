@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -232,7 +234,7 @@ func (l *link) heardOf(o *outcome) {
 }
 
 // refused handles an outcome that the server will never accept: it is not sent again unchanged.
-func (l *link) refused(o *outcome, said serverError) {
+func (l *link) refused(o *outcome, said resp.Error) {
 	if !o.isRefused {
 		o.isRefused = true
 		text := "dq: the server refuses how a job ended, leaving that out"
@@ -306,7 +308,7 @@ func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*deli
 	for _, each := range told {
 		packed = each.pack(packed)
 	}
-	packed = appendCommand(packed, l.fetches.command(count, wait))
+	packed = resp.Append(packed, l.fetches.command(count, wait))
 	l.packed = packed
 	sent := time.Now()
 	if err := l.waiting.send(packed); err != nil {
@@ -323,7 +325,7 @@ func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*deli
 	if err != nil {
 		return nil, nil, err
 	}
-	if said, isError := reply.(serverError); isError {
+	if said, isError := reply.(resp.Error); isError {
 		return nil, nil, said
 	}
 	found := l.deliveriesOf(reply)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // State is the state of a job.
@@ -38,7 +40,7 @@ func (q *Queue) get(ctx context.Context, words words) (*JobInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jobInfoOf(asMap(reply), q.codec), nil
+	return jobInfoOf(resp.Map(reply), q.codec), nil
 }
 
 // found turns a nil reply into ErrNotFound, for commands that reply nil only if nothing exists.
@@ -67,7 +69,7 @@ func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]
 	replies, err := q.each(ctx, "DQ.PEEK", rest...)
 	var found []Peeked
 	for _, reply := range replies {
-		found = append(found, peekedOf(asList(reply))...)
+		found = append(found, peekedOf(resp.List(reply))...)
 	}
 	return found, err
 }
@@ -95,18 +97,18 @@ func (q *Queue) Scan(ctx context.Context, cursor string, options *ScanOptions) (
 	next, rows, err := q.scan(ctx, "DQ.SCAN", cursor, cmp.Or(options, &ScanOptions{}))
 	ids := make([]string, len(rows))
 	for at, row := range rows {
-		ids[at] = asText(row)
+		ids[at] = resp.Text(row)
 	}
 	return next, ids, err
 }
 
 func (q *Queue) scan(ctx context.Context, command, cursor string, o *ScanOptions) (string, []any, error) {
 	reply, err := q.do(ctx, words{command, q.keys[o.Shard], cmp.Or(cursor, "0")}.add(o.words()...))
-	pair := asList(reply)
+	pair := resp.List(reply)
 	if len(pair) != 2 {
 		return "0", nil, err
 	}
-	return asText(pair[0]), asList(pair[1]), nil
+	return resp.Text(pair[0]), resp.List(pair[1]), nil
 }
 
 // IDs iterates over all ids of all shards, step by step.
@@ -133,11 +135,11 @@ func (q *Queue) IDs(ctx context.Context, options *ScanOptions) iter.Seq2[string,
 
 // Forecast divides the time from from to to into equal buckets, and returns how many jobs will be due in each.
 func (q *Queue) Forecast(ctx context.Context, from, to time.Time, buckets int) ([]int, error) {
-	replies, err := q.each(ctx, "DQ.FORECAST", "FROM", instantMs(from), "TO", instantMs(to), "BUCKETS", buckets)
+	replies, err := q.each(ctx, "DQ.FORECAST", "FROM", resp.InstantMs(from), "TO", resp.InstantMs(to), "BUCKETS", buckets)
 	counts := make([]int, buckets)
 	for _, reply := range replies {
-		for at, count := range asList(reply) {
-			counts[at] += int(asInt(count))
+		for at, count := range resp.List(reply) {
+			counts[at] += int(resp.Int(count))
 		}
 	}
 	return counts, err
@@ -164,7 +166,7 @@ func (q *Queue) Stats(ctx context.Context) (*Stats, error) {
 	}
 	var shards []map[string]any
 	for _, reply := range replies {
-		if fields := asMap(reply); fields != nil {
+		if fields := resp.Map(reply); fields != nil {
 			shards = append(shards, fields)
 		}
 	}
@@ -182,8 +184,8 @@ func (q *Queue) Next(ctx context.Context, id string, count int) ([]time.Time, er
 		return nil, err
 	}
 	instants := []time.Time{}
-	for _, each := range asList(reply) {
-		instants = append(instants, asTime(each))
+	for _, each := range resp.List(reply) {
+		instants = append(instants, resp.Time(each))
 	}
 	return instants, nil
 }
@@ -193,8 +195,8 @@ func (q *Queue) Groups(ctx context.Context, cursor string, options *ScanOptions)
 	next, rows, err := q.scan(ctx, "DQ.GROUPS", cursor, cmp.Or(options, &ScanOptions{}))
 	groups := make([]Group, 0, len(rows))
 	for _, each := range rows {
-		if row := asList(each); len(row) == 3 {
-			groups = append(groups, Group{asText(row[0]), int(asInt(row[1])), int(asInt(row[2]))})
+		if row := resp.List(each); len(row) == 3 {
+			groups = append(groups, Group{resp.Text(row[0]), int(resp.Int(row[1])), int(resp.Int(row[2]))})
 		}
 	}
 	return next, groups, err

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -162,7 +163,7 @@ func (q *Queue) chunked(ctx context.Context, all []adds) ([]any, error) {
 	replies, err := q.all(ctx, commands)
 	found := make([]any, len(all))
 	for at, reply := range replies {
-		for n, id := range asList(reply) {
+		for n, id := range resp.List(reply) {
 			found[chunks[at][n]] = id
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -109,10 +110,10 @@ func dead(d *delivery, reason string) *outcome {
 // pack appends the outcome's commands to a write.
 func (o *outcome) pack(out []byte) []byte {
 	if o.answers() == 1 {
-		return appendCommand(out, o.command())
+		return resp.Append(out, o.command())
 	}
 	for _, each := range o.commands() {
-		out = appendCommand(out, each)
+		out = resp.Append(out, each)
 	}
 	return out
 }
@@ -139,7 +140,7 @@ func (o *outcome) command() []string {
 	}
 	words := append(make([]string, 0, 10), "DQ.NACK", d.queue, d.id, "TOKEN", d.token, o.mode)
 	if o.wait != unsaid {
-		words = append(words, "DELAY", ms(o.wait))
+		words = append(words, "DELAY", resp.MsText(o.wait))
 	}
 	if o.reason != "" {
 		words = append(words, "REASON", o.reason)
@@ -148,11 +149,11 @@ func (o *outcome) command() []string {
 }
 
 // heard returns what a reply means.
-func (o *outcome) heard(reply any) (isLost bool, refused serverError) {
-	if said, isError := reply.(serverError); isError {
+func (o *outcome) heard(reply any) (isLost bool, refused resp.Error) {
+	if said, isError := reply.(resp.Error); isError {
 		return false, said
 	}
-	if all := asList(reply); len(all) == 1 { // of an ACK
+	if all := resp.List(reply); len(all) == 1 { // of an ACK
 		reply = all[0]
 	}
 	// If the command was sent before, a negative reply only says that the first sending was executed.
@@ -160,19 +161,19 @@ func (o *outcome) heard(reply any) (isLost bool, refused serverError) {
 }
 
 // refusedBy says whether the server refuses the outcome as it is, so that less must be asked for.
-func (o *outcome) refusedBy(said serverError) bool {
+func (o *outcome) refusedBy(said resp.Error) bool {
 	switch {
 	case mayNot(said):
 		return o.suspension != nil && len(o.suspension.before) > 0 // EVAL: only steps need it
 	case o.mode == "" && o.result != nil && strings.HasPrefix(string(said), "OOM "):
 		return true
 	}
-	return said.isForGood() && fatal(said) == nil
+	return said.IsForGood() && fatal(said) == nil
 }
 
 // countCut counts the outcomes that may be why the server cut the connection: none is sent for a third time.
 func (l *link) countCut(untold []*outcome, err error, wasSent bool) {
-	if err == nil || !wasSent || isServerError(err) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err == nil || !wasSent || resp.IsError(err) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return
 	}
 	for _, each := range untold {
@@ -204,7 +205,7 @@ func (o *outcome) cut(size int) {
 		o.result = nil
 		return
 	}
-	o.refused(serverError(fmt.Sprintf("a command of %d bytes cut the connection %d times", size, mostCuts)))
+	o.refused(resp.Error(fmt.Sprintf("a command of %d bytes cut the connection %d times", size, mostCuts)))
 }
 
 func unstorable(bytes int) string { return fmt.Sprintf("result cannot be stored: %d bytes", bytes) }
@@ -214,7 +215,7 @@ func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 }
 
 // refused removes from the outcome what the server may have refused. It says whether anything is left to try.
-func (o *outcome) refused(said serverError) bool {
+func (o *outcome) refused(said resp.Error) bool {
 	switch {
 	case o.suspension != nil:
 		failure := verdict{way: failed, wait: unsaid, reason: guard.Clip(o.suspension.wayOut(string(said)), reasonBytes)}
@@ -243,17 +244,6 @@ func (o *outcome) refused(said serverError) bool {
 		return false
 	}
 	return true
-}
-
-// ms formats whole milliseconds, rounded up: no wait is shorter than asked for.
-func ms(d time.Duration) string { return strconv.FormatInt(toMs(d), 10) }
-
-func toMs(d time.Duration) int64 {
-	whole := d.Milliseconds()
-	if d > time.Duration(whole)*time.Millisecond {
-		whole++
-	}
-	return whole
 }
 
 // --- Heartbeats, and what is given back in the end

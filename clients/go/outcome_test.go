@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const token = "1882361448423751680"
@@ -288,10 +289,10 @@ func TestWhatWaitingCannotMendIsSaid(t *testing.T) {
 		"WRONGPASS invalid username-password pair": "password", "NOPERM no permissions": "ACL",
 		"WRONGTYPE Operation against a key": "another type", "ERR syntax error": "older",
 	} {
-		if end := fatal(fmt.Errorf("wrapped: %w", serverError(said))); end == nil && strings.HasPrefix(said, "NO") {
+		if end := fatal(fmt.Errorf("wrapped: %w", resp.Error(said))); end == nil && strings.HasPrefix(said, "NO") {
 			t.Errorf("%s is not said", said)
 		}
-		if end := fatal(serverError(said)); end == nil || !strings.Contains(end.Error(), word) {
+		if end := fatal(resp.Error(said)); end == nil || !strings.Contains(end.Error(), word) {
 			t.Errorf("%s: %v", said, end)
 		}
 	}
@@ -299,8 +300,8 @@ func TestWhatWaitingCannotMendIsSaid(t *testing.T) {
 
 func TestWhatPassesIsWaitedFor(t *testing.T) {
 	for _, said := range []error{
-		serverError("MISCONF Redis is configured"), serverError("UNBLOCKED force unblock"), serverError("LOADING Redis"),
-		serverError("READONLY You can't write"), serverError("CLUSTERDOWN"), context.DeadlineExceeded, redis.Nil,
+		resp.Error("MISCONF Redis is configured"), resp.Error("UNBLOCKED force unblock"), resp.Error("LOADING Redis"),
+		resp.Error("READONLY You can't write"), resp.Error("CLUSTERDOWN"), context.DeadlineExceeded, redis.Nil,
 	} {
 		if end := fatal(said); end != nil {
 			t.Errorf("%v: %v", said, end)
@@ -360,9 +361,9 @@ func TestDataKindAndHeaders(t *testing.T) {
 }
 
 func TestDurationsAndInstantsAreRoundedUp(t *testing.T) {
-	expect(t, []int64{toMs(1), toMs(time.Millisecond), toMs(1001 * time.Microsecond)}, []int64{1, 1, 2})
-	expect(t, instantMs(time.UnixMilli(5).Add(time.Nanosecond)), int64(6))
-	expect(t, instantMs(time.UnixMilli(5)), int64(5))
+	expect(t, []int64{resp.Ms(1), resp.Ms(time.Millisecond), resp.Ms(1001 * time.Microsecond)}, []int64{1, 1, 2})
+	expect(t, resp.InstantMs(time.UnixMilli(5).Add(time.Nanosecond)), int64(6))
+	expect(t, resp.InstantMs(time.UnixMilli(5)), int64(5))
 }
 
 func TestWhichLeaseAJobHas(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // BPop waits for ready jobs for up to timeout (0: without limit), and no longer than ctx lasts. It does not work with a
@@ -62,9 +64,9 @@ func (p *popping) pop(call words) ([]Reserved, error) {
 	replies, err := p.line.ask(call.texts())
 	if p.err = err; err == nil {
 		var reply any
-		reply, p.err = answer(replies[0], firstError(replies))
-		if pair := asList(reply); len(pair) == 2 {
-			p.found = p.queue.reservedOf(asText(pair[0]), asList(pair[1]))
+		reply, p.err = answer(replies[0], resp.FirstError(replies))
+		if pair := resp.List(reply); len(pair) == 2 {
+			p.found = p.queue.reservedOf(resp.Text(pair[0]), resp.List(pair[1]))
 		}
 	}
 	return p.found, p.err

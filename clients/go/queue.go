@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // QueueOptions are the options of [NewQueue] and [Open].
@@ -156,7 +157,7 @@ func between(name string, value int64, unit string, first, last int64) any {
 }
 
 // wait converts a duration to an argument.
-func wait(name string, d time.Duration) any { return between(name, toMs(d), " ms", 0, latest) }
+func wait(name string, d time.Duration) any { return between(name, resp.Ms(d), " ms", 0, latest) }
 
 // named is the name of a group or a signal.
 func named(name, text string) any {
@@ -188,7 +189,7 @@ func (w words) instant(name string, at time.Time) words {
 	if at.IsZero() {
 		return w
 	}
-	return append(w, name, between(name, instantMs(at), " ms", 0, latest))
+	return append(w, name, between(name, resp.InstantMs(at), " ms", 0, latest))
 }
 
 // ladder appends BACKOFF. nil: the option is not sent; empty: the job has no backoff.
@@ -237,15 +238,6 @@ func (w words) ids(ids []string) words {
 		w = append(w, id)
 	}
 	return w
-}
-
-// instantMs rounds up, so nothing comes too early.
-func instantMs(at time.Time) int64 {
-	whole := at.UnixMilli()
-	if at.After(time.UnixMilli(whole)) {
-		whole++
-	}
-	return whole
 }
 
 // do sends one call.
@@ -364,7 +356,7 @@ func (q *Queue) each(ctx context.Context, command string, rest ...any) ([]any, e
 func sum(replies []any, err error) (int, error) {
 	total := 0
 	for _, reply := range replies {
-		total += int(asInt(reply))
+		total += int(resp.Int(reply))
 	}
 	return total, err
 }

@@ -3,6 +3,8 @@ package dq
 import (
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // Reserved is a job that was popped by hand, without a worker.
@@ -53,9 +55,9 @@ func ruleOf(fields map[string]any) *Rule {
 		return nil
 	}
 	return &Rule{
-		Every: asDuration(fields["every"]), Cron: asText(fields["cron"]), Zone: asText(fields["tz"]),
-		Until: asTime(fields["until"]), Times: int(asInt(fields["times"])), Grace: asDuration(fields["grace"]),
-		Jitter: asDuration(fields["jitter"]), Occurrence: asTime(fields["occurrence"]), Runs: int(asInt(fields["runs"])),
+		Every: resp.Duration(fields["every"]), Cron: resp.Text(fields["cron"]), Zone: resp.Text(fields["tz"]),
+		Until: resp.Time(fields["until"]), Times: int(resp.Int(fields["times"])), Grace: resp.Duration(fields["grace"]),
+		Jitter: resp.Duration(fields["jitter"]), Occurrence: resp.Time(fields["occurrence"]), Runs: int(resp.Int(fields["runs"])),
 	}
 }
 
@@ -75,16 +77,16 @@ type Peeked struct {
 func peekedOf(rows []any) []Peeked {
 	var found []Peeked
 	for _, each := range rows {
-		row := asList(each)
+		row := resp.List(each)
 		if len(row) < 5 {
 			continue
 		}
 		job := Peeked{
-			asText(row[0]), asBytes(row[1]), asTime(row[2]), int(asInt(row[3])), int(asInt(row[4])), 0,
+			resp.Text(row[0]), resp.Bytes(row[1]), resp.Time(row[2]), int(resp.Int(row[3])), int(resp.Int(row[4])), 0,
 		}
 		job.PayloadBytes = int64(len(job.Payload))
 		if len(row) > 5 {
-			job.PayloadBytes = asInt(row[5])
+			job.PayloadBytes = resp.Int(row[5])
 		}
 		found = append(found, job)
 	}
@@ -97,45 +99,12 @@ type Group struct {
 	Waiting, Reserved int
 }
 
-func asTime(value any) time.Time {
-	if number, ok := value.(int64); ok {
-		return time.UnixMilli(number)
-	}
-	return time.Time{}
-}
-
-func asDuration(value any) time.Duration { return time.Duration(asInt(value)) * time.Millisecond }
-
-func maybeDuration(value any) *time.Duration {
-	if value == nil {
-		return nil
-	}
-	duration := asDuration(value)
-	return &duration
-}
-
-func idsOf(value any) []string {
-	var ids []string
-	for _, id := range asList(value) {
-		ids = append(ids, asText(id))
-	}
-	return ids
-}
-
-func onDeadOf(value any) OnDead { return OnDead(strings.ToUpper(asText(value))) }
+func onDeadOf(value any) OnDead { return OnDead(strings.ToUpper(resp.Text(value))) }
 
 // costOf returns 1 for a server older than the option COST.
 func costOf(value any) int {
 	if value == nil {
 		return 1
 	}
-	return int(asInt(value))
-}
-
-func asLadder(value any) []time.Duration {
-	steps := []time.Duration{}
-	for _, each := range asList(value) {
-		steps = append(steps, asDuration(each))
-	}
-	return steps
+	return int(resp.Int(value))
 }

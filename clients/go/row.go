@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // extras are the options of each pop; the reply has their fields in this order.
@@ -27,12 +29,12 @@ type row struct {
 func rowsOf(rows []any) []row {
 	found := make([]row, 0, len(rows))
 	for _, each := range rows {
-		r := asList(each)
+		r := resp.List(each)
 		if len(r) < rowSize {
 			continue
 		}
 		found = append(found, row{
-			asText(r[0]), asBytes(r[1]), asText(r[2]), int(asInt(r[3])), asTime(r[4]), asTime(r[5]),
+			resp.Text(r[0]), resp.Bytes(r[1]), resp.Text(r[2]), int(resp.Int(r[3])), resp.Time(r[4]), resp.Time(r[5]),
 			endingsOf(r[6]), stepsOf(r[7]), termsOf(r[8]),
 		})
 	}
@@ -57,50 +59,42 @@ type ending struct {
 }
 
 func endingsOf(value any) []ending {
-	rows := asList(value)
+	rows := resp.List(value)
 	if len(rows) == 0 {
 		return nil
 	}
 	found := make([]ending, 0, len(rows))
 	for _, each := range rows {
-		if r := asList(each); len(r) >= 3 {
-			found = append(found, ending{asText(r[0]), Outcome(asText(r[1])), valueOf(r[2])})
+		if r := resp.List(each); len(r) >= 3 {
+			found = append(found, ending{resp.Text(r[0]), Outcome(resp.Text(r[1])), resp.Value(r[2])})
 		}
 	}
 	return found
-}
-
-// valueOf returns nil for a missing value, and an empty slice for an empty one.
-func valueOf(value any) []byte {
-	if value == nil {
-		return nil
-	}
-	return asBytes(value)
 }
 
 func stepsOf(value any) map[string][]byte {
 	if list, isList := value.([]any); isList && len(list) == 0 { // most jobs have none
 		return nil
 	}
-	fields := asMap(value)
+	fields := resp.Map(value)
 	if len(fields) == 0 {
 		return nil
 	}
 	steps := make(map[string][]byte, len(fields))
 	for name, each := range fields {
-		steps[name] = asBytes(each)
+		steps[name] = resp.Bytes(each)
 	}
 	return steps
 }
 
 func termsOf(value any) terms {
-	row := asList(value)
+	row := resp.List(value)
 	if len(row) < 3 {
 		return terms{ttr: serverTTR}
 	}
-	found := terms{ttr: asDuration(row[0]), maxAttempts: int(asInt(row[1]))}
+	found := terms{ttr: resp.Duration(row[0]), maxAttempts: int(resp.Int(row[1]))}
 	if row[2] != nil {
-		wait := asDuration(row[2])
+		wait := resp.Duration(row[2])
 		found.ladder = &wait
 	}
 	return found

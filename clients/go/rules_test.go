@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // What decides, case by case: without a server, a clock or goroutines.
@@ -133,7 +135,7 @@ func TestWhatASleepIsToTheServer(t *testing.T) {
 }
 
 func TestWhatTheAnswerToASuspensionMeans(t *testing.T) {
-	const full = serverError("MAXBYTES queue is full")
+	const full = resp.Error("MAXBYTES queue is full")
 	for _, each := range []struct {
 		reply     any
 		wasSent   bool

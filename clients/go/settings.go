@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // Rate allows at most Jobs jobs, weighted by their cost, in any window of time.
@@ -77,18 +79,18 @@ func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := asMap(reply)
-	number := func(name string) *int { n := int(asInt(fields[name])); return &n }
-	duration := func(name string) *time.Duration { d := asDuration(fields[name]); return &d }
+	fields := resp.Map(reply)
+	number := func(name string) *int { n := int(resp.Int(fields[name])); return &n }
+	duration := func(name string) *time.Duration { d := resp.Duration(fields[name]); return &d }
 	rate := func(name string) *Rate {
-		if pair := asList(fields[name]); len(pair) == 2 {
-			return &Rate{int(asInt(pair[0])), asDuration(pair[1])}
+		if pair := resp.List(fields[name]); len(pair) == 2 {
+			return &Rate{int(resp.Int(pair[0])), resp.Duration(pair[1])}
 		}
 		return &Rate{}
 	}
-	isFIFO := asInt(fields["groupfifo"]) == 1
+	isFIFO := resp.Int(fields["groupfifo"]) == 1
 	return &Settings{
-		TTR: duration("ttr"), Attempts: number("attempts"), Backoff: asLadder(fields["backoff"]), MaxLen: number("maxlen"),
+		TTR: duration("ttr"), Attempts: number("attempts"), Backoff: resp.Durations(fields["backoff"]), MaxLen: number("maxlen"),
 		MaxBytes: number("maxbytes"), DeadLen: number("deadlen"), Dedupe: duration("dedupe"),
 		MaxReserved: number("maxreserved"), Rate: rate("rate"), GroupMax: number("groupmax"), GroupRate: rate("grouprate"),
 		GroupFIFO: &isFIFO, DoneLen: number("donelen"), DoneTTL: duration("donettl"), DoneBytes: number("donebytes"),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // Signal sends a signal to a job, with a value that the queue's codec encodes (nil: none). [WaitSignal] returns the
@@ -27,7 +28,7 @@ func (q *Queue) Signal(ctx context.Context, id, name string, value any) (bool, e
 		call = call.add(raw)
 	}
 	reply, err := found(q.do(ctx, call))
-	return asInt(reply) == 1, err
+	return resp.Int(reply) == 1, err
 }
 
 // KeepSteps keeps values, by names, with a job that was popped by hand, as [Step] does. It returns false if the token
@@ -38,7 +39,7 @@ func (q *Queue) KeepSteps(ctx context.Context, id, token string, steps map[strin
 		call = call.add(name, value)
 	}
 	reply, err := q.do(ctx, call)
-	return asInt(reply) == 1, err
+	return resp.Int(reply) == 1, err
 }
 
 // The step is "begun" before the user's script and "ended" after it. So a script that fails leaves no finished step. If
@@ -84,7 +85,7 @@ func (j *Job) Once(ctx context.Context, name, script string, keys []string, args
 	}
 	call := words{"EVAL", onceStart + strings.TrimSpace(script) + onceEnd, 1 + len(keys), d.queue}.ids(keys)
 	reply, err := d.ask(ctx, call.add(d.id, d.token, name).add(args...))
-	if err == nil && asInt(reply) < 0 {
+	if err == nil && resp.Int(reply) < 0 {
 		err = d.lost()
 	}
 	if err != nil {
@@ -93,7 +94,7 @@ func (j *Job) Once(ctx context.Context, name, script string, keys []string, args
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.steps.keep(name, []byte(onceEnded))
-	return asInt(reply) == 1, nil
+	return resp.Int(reply) == 1, nil
 }
 
 // argument is an argument of a script as it is sent. What has no text is refused.

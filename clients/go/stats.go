@@ -3,6 +3,8 @@ package dq
 import (
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // Stats are a queue's figures; of a sharded queue, the sums of its shards.
@@ -79,25 +81,25 @@ func addUp(shards []map[string]any) *Stats {
 }
 
 func (s *Stats) addExtremes(fields map[string]any) {
-	if due := asTime(fields["next-due"]); !due.IsZero() && (s.NextDue.IsZero() || due.Before(s.NextDue)) {
+	if due := resp.Time(fields["next-due"]); !due.IsZero() && (s.NextDue.IsZero() || due.Before(s.NextDue)) {
 		s.NextDue = due
 	}
-	s.addPause(asInt(fields["paused"]))
-	s.OldestReady = max(s.OldestReady, asDuration(fields["oldest-ready-ms"]))
-	s.LatenessMax = max(s.LatenessMax, time.Duration(asInt(fields["lateness-max"]))*time.Microsecond)
-	for at, each := range asList(fields["lateness-buckets"]) {
-		pair := asList(each)
+	s.addPause(resp.Int(fields["paused"]))
+	s.OldestReady = max(s.OldestReady, resp.Duration(fields["oldest-ready-ms"]))
+	s.LatenessMax = max(s.LatenessMax, time.Duration(resp.Int(fields["lateness-max"]))*time.Microsecond)
+	for at, each := range resp.List(fields["lateness-buckets"]) {
+		pair := resp.List(each)
 		if len(pair) != 2 {
 			continue
 		}
 		if at == len(s.LatenessBuckets) {
 			bound := time.Duration(-1)
 			if pair[0] != nil {
-				bound = time.Duration(asInt(pair[0])) * time.Microsecond
+				bound = time.Duration(resp.Int(pair[0])) * time.Microsecond
 			}
 			s.LatenessBuckets = append(s.LatenessBuckets, LatenessBucket{UpTo: bound})
 		}
-		s.LatenessBuckets[at].Count += asInt(pair[1])
+		s.LatenessBuckets[at].Count += resp.Int(pair[1])
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -160,7 +162,7 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 		if err == nil || !passes(err) {
 			return reply, err
 		}
-		if size := call.size(); tries >= mostCuts && size >= cuttingBytes && !isServerError(err) {
+		if size := call.size(); tries >= mostCuts && size >= cuttingBytes && !resp.IsError(err) {
 			return nil, fmt.Errorf("dq: a command of %d bytes failed %d times: %w", size, tries, err)
 		}
 		select {
@@ -187,7 +189,7 @@ func passes(err error) bool {
 		return false
 	}
 	word, _, _ := strings.Cut(err.Error(), " ")
-	return !isServerError(err) || slices.Contains(passing, word)
+	return !resp.IsError(err) || slices.Contains(passing, word)
 }
 
 // lost handles a reply by which the server no longer knows the delivery.
@@ -226,7 +228,7 @@ func (j *Job) Sleep(name string, duration time.Duration) error {
 	if err != nil || isOver {
 		return err
 	}
-	return d.suspend(suspension{before: [][]string{d.step(name, "")}, rest: []string{"DELAY", ms(duration)}})
+	return d.suspend(suspension{before: [][]string{d.step(name, "")}, rest: []string{"DELAY", resp.MsText(duration)}})
 }
 
 // WaitSignal suspends the job until [Queue.Signal] sends it a signal, and returns the signal's value. If it has not
@@ -261,7 +263,7 @@ func WaitSignal[T any](ctx context.Context, job *Job, name string, timeout time.
 		return none, fmt.Errorf("dq: no signal %q within %s: %w", name, timeout, context.DeadlineExceeded)
 	case waitsBriefly:
 		return none, d.suspend(suspension{
-			before: [][]string{d.step(marker, waiting)}, rest: []string{"AWAIT", name, "DELAY", ms(timeout)},
+			before: [][]string{d.step(marker, waiting)}, rest: []string{"AWAIT", name, "DELAY", resp.MsText(timeout)},
 		})
 	}
 	return none, d.suspend(suspension{rest: []string{"AWAIT", name}})

@@ -3,6 +3,8 @@ package dq
 import (
 	"context"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const aloneAgain = 20 * time.Millisecond // when to look again whether a job can run alone
@@ -168,7 +170,7 @@ func (w *Worker) lookUp(d *delivery) {
 	if mayNot(err) {
 		w.off("DQ.GET", "jobs that may end their workers are not run alone", err)
 	}
-	isKiller := err == nil && asText(asMap(reply)["reason"]) == "lease ended"
+	isKiller := err == nil && resp.Text(resp.Map(reply)["reason"]) == "lease ended"
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, isOurs := w.suspects[d]; !isOurs { // given back meanwhile

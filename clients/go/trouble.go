@@ -3,6 +3,8 @@ package dq
 import (
 	"strings"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 const (
@@ -11,7 +13,7 @@ const (
 )
 
 // mayNot says whether the server forbids this user the command.
-func mayNot(err error) bool { return isServerError(err) && strings.HasPrefix(err.Error(), "NOPERM") }
+func mayNot(err error) bool { return resp.IsError(err) && strings.HasPrefix(err.Error(), "NOPERM") }
 
 // troubleWait returns how long to wait after the first, second, ... failure to reach the server.
 func troubleWait(times int) time.Duration { return exponential(times, firstTrouble, longestTrouble) }
@@ -28,7 +30,7 @@ func fatal(err error) *ConfigurationError {
 	if already, ok := err.(*ConfigurationError); ok {
 		return already
 	}
-	if !isServerError(err) {
+	if !resp.IsError(err) {
 		return nil
 	}
 	text := strings.TrimPrefix(err.Error(), "ERR ")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 var start = time.UnixMilli(1_000_000)
@@ -188,7 +190,7 @@ func TestARecallIsSentOnceToAFetchThatWaits(t *testing.T) {
 	server, client := net.Pipe()
 	defer server.Close()
 	l.control.conn, l.control.in = client, bufio.NewReader(client)
-	command := string(appendCommand(nil, []string{"DQ.UNBLOCK", "17"}))
+	command := string(resp.Append(nil, []string{"DQ.UNBLOCK", "17"}))
 	said := make(chan string)
 	go func() {
 		sent := make([]byte, len(command))

@@ -47,42 +47,42 @@ type Kind = (&'static str, &'static str);
 /// The type of each kind in Python, Node.js, Go, Java, Rust.
 #[rustfmt::skip]
 const KINDS: [(&str, [Kind; 5]); 19] = [
-    ("id", [("str", "id_from(fields[{}])"), ("string", "toText(get({}))"), ("string", "asText(fields[{}])"),
+    ("id", [("str", "id_from(fields[{}])"), ("string", "toText(get({}))"), ("string", "resp.Text(fields[{}])"),
         ("String", "Reply.text(fields.get({}))"), ("String", "it.text({}).unwrap_or_default()")]),
-    ("id?", [("Optional[str]", "maybe_id(fields.get({}))"), ("string | null", "maybeId(get({}))"), ("string", "asText(fields[{}])"),
+    ("id?", [("Optional[str]", "maybe_id(fields.get({}))"), ("string | null", "maybeId(get({}))"), ("string", "resp.Text(fields[{}])"),
         ("String", "Reply.text(fields.get({}))"), ("Option<String>", "it.text({})")]),
-    ("text?", [("Optional[str]", "prose(fields.get({}))"), ("string | null", "maybeText(get({}))"), ("string", "asText(fields[{}])"),
+    ("text?", [("Optional[str]", "prose(fields.get({}))"), ("string | null", "maybeText(get({}))"), ("string", "resp.Text(fields[{}])"),
         ("String", "Reply.prose(fields.get({}))"), ("Option<String>", "it.text({})")]),
     ("word?", [("Optional[str]", "prose(fields.get({}))"), ("string | null", "maybeText(get({}))"), ("OnDead", "onDeadOf(fields[{}])"),
         ("String", "Reply.text(fields.get({}))"), ("Option<String>", "it.text({})")]),
-    ("bytes", [("bytes", "fields[{}]"), ("Buffer", "get({})"), ("[]byte", "asBytes(fields[{}])"),
+    ("bytes", [("bytes", "fields[{}]"), ("Buffer", "get({})"), ("[]byte", "resp.Bytes(fields[{}])"),
         ("byte[]", "(byte[]) fields.get({})"), ("Vec<u8>", "it.bytes({}).unwrap_or_default()")]),
-    ("bytes?", [("Optional[bytes]", "fields.get({})"), ("Buffer | null", "get({}) ?? null"), ("[]byte", "valueOf(fields[{}])"),
+    ("bytes?", [("Optional[bytes]", "fields.get({})"), ("Buffer | null", "get({}) ?? null"), ("[]byte", "resp.Value(fields[{}])"),
         ("byte[]", "(byte[]) fields.get({})"), ("Option<Vec<u8>>", "it.bytes({})")]),
-    ("state", [("str", "fields[{}].decode()"), ("State", "String(get({})) as State"), ("State", "State(asText(fields[{}]))"),
+    ("state", [("str", "fields[{}].decode()"), ("State", "String(get({})) as State"), ("State", "State(resp.Text(fields[{}]))"),
         ("State", "State.of(fields.get({}))"), ("State", "it.state({})")]),
-    ("number", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(asInt(fields[{}]))"),
+    ("number", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(resp.Int(fields[{}]))"),
         ("int", "(int) Reply.number(fields.get({}))"), ("i32", "it.int({}) as i32")]),
-    ("count", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(asInt(fields[{}]))"),
+    ("count", [("int", "fields[{}]"), ("number", "Number(get({}))"), ("int", "int(resp.Int(fields[{}]))"),
         ("int", "(int) Reply.number(fields.get({}))"), ("u32", "it.int({}) as u32")]),
-    ("size", [("int", "fields.get({}, 0)"), ("number", "Number(get({}) ?? 0)"), ("int64", "asInt(fields[{}])"),
+    ("size", [("int", "fields.get({}, 0)"), ("number", "Number(get({}) ?? 0)"), ("int64", "resp.Int(fields[{}])"),
         ("long", "Reply.number(fields.get({}))"), ("u64", "it.int({}) as u64")]),
     ("cost", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "costOf(fields[{}])"),
         ("int", "fields.containsKey({}) ? (int) Reply.number(fields.get({})) : 1"), ("u32", "it.maybe_int({}).unwrap_or(1) as u32")]),
     ("instant?", [("Optional[datetime]", "maybe_from_ms(fields.get({}))"), ("Date | null", "maybeFromMs(get({}))"),
-        ("time.Time", "asTime(fields[{}])"), ("Instant", "Reply.instant(fields.get({}))"), ("Option<SystemTime>", "it.instant({})")]),
+        ("time.Time", "resp.Time(fields[{}])"), ("Instant", "Reply.instant(fields.get({}))"), ("Option<SystemTime>", "it.instant({})")]),
     ("duration", [("timedelta", "timedelta(milliseconds=fields[{}])"), ("number", "Number(get({}))"),
-        ("time.Duration", "asDuration(fields[{}])"), ("Duration", "Reply.duration(fields.get({}))"),
+        ("time.Duration", "resp.Duration(fields[{}])"), ("Duration", "Reply.duration(fields.get({}))"),
         ("Duration", "it.duration({}).unwrap_or_default()")]),
     ("duration?", [("Optional[timedelta]", "maybe_duration(fields.get({}))"), ("number | null", "maybeNumber(get({}))"),
-        ("*time.Duration", "maybeDuration(fields[{}])"), ("Duration", "Reply.duration(fields.get({}))"),
+        ("*time.Duration", "resp.MaybeDuration(fields[{}])"), ("Duration", "Reply.duration(fields.get({}))"),
         ("Option<Duration>", "it.duration({})")]),
     ("durations", [("list[timedelta]", "durations(fields[{}])"), ("number[]", "get({}).map(Number)"),
-        ("[]time.Duration", "asLadder(fields[{}])"), ("List<Duration>", "Reply.ladder(fields.get({}))"),
+        ("[]time.Duration", "resp.Durations(fields[{}])"), ("List<Duration>", "Reply.ladder(fields.get({}))"),
         ("Vec<Duration>", "it.durations({})")]),
     ("rule?", [("Optional[Rule]", "Rule.read(fields)"), ("Rule | null", "rule(fields)"), ("*Rule", "ruleOf(fields)"),
         ("Recurrence", "Recurrence.of(fields)"), ("Option<RecurrenceRule>", "RecurrenceRule::of(&it)")]),
-    ("ids", [("list[str]", "ids_of(fields.get({}))"), ("string[]", "(get({}) ?? []).map(toText)"), ("[]string", "idsOf(fields[{}])"),
+    ("ids", [("list[str]", "ids_of(fields.get({}))"), ("string[]", "(get({}) ?? []).map(toText)"), ("[]string", "resp.Texts(fields[{}])"),
         ("List<String>", "Reply.list(fields.get({})).stream().map(Reply::text).toList()"), ("Vec<String>", "it.texts({})")]),
     ("steps", [("Mapping[str, bytes]", "steps_of(fields.get({}))"), ("ReadonlyMap<string, Buffer>", "stepsOf(get({}))"),
         ("map[string][]byte", "stepsOf(fields[{}])"), ("Map<String, byte[]>", "Reply.steps(fields.get({}))"),
@@ -246,7 +246,11 @@ fn go(page: &str) -> String {
     let read = GO.lines(page, "\tinfo.{name} = {read}\n");
     format!(
         "{by}
-import \"time\"
+import (
+	\"time\"
+
+	\"github.com/redis-dq/redis-dq/clients/go/internal/resp\"
+)
 
 // JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text \"\".
 type JobInfo struct {{
