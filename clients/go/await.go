@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const (
@@ -250,7 +251,7 @@ func (w *waiter) hear() {
 		troubles++
 		select {
 		case <-w.closed:
-		case <-time.After(troubleWait(troubles)):
+		case <-time.After(trouble.Pause(troubles)):
 		}
 	}
 }
@@ -273,13 +274,13 @@ func (w *waiter) withdraw() {
 	for isBehind := true; isBehind; {
 		if of := w.line.known.Load(); of != nil {
 			_, err := w.ending.unblock(of)
-			if mayNot(err) || err == nil && of.peer != w.ending.peer {
+			if trouble.IsForbidden(err) || err == nil && of.peer != w.ending.peer {
 				w.line.drop()
 			}
 			if err != nil && !resp.IsError(err) || of.peer != w.ending.peer {
 				w.ending.close()
 			}
-			if isBehind = err == nil; !isBehind && !mayNot(err) {
+			if isBehind = err == nil; !isBehind && !trouble.IsForbidden(err) {
 				time.Sleep(unblockAgain)
 				isBehind = !isClosed(w.closed)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 // The courier: the goroutine that uses a link's control connection. See link.
@@ -46,7 +47,7 @@ func (l *link) carry() {
 		troubles++
 		l.worker.trouble(err)
 		select {
-		case <-time.After(min(troubleWait(troubles), max(l.patience(), shortestBeat))):
+		case <-time.After(min(trouble.Pause(troubles), max(l.patience(), shortestBeat))):
 		case <-l.finishing:
 		}
 		l.ring()
@@ -147,7 +148,7 @@ func (l *link) finish() {
 			continue
 		}
 		l.control.close()
-		pause := troubleWait(troubles)
+		pause := trouble.Pause(troubles)
 		if by, _ := l.patient.Deadline(); time.Now().Add(pause).After(by) {
 			return
 		}
@@ -224,7 +225,7 @@ func (l *link) unblock(of *connection) (isDone bool, err error) {
 		return false, nil
 	}
 	isDone, err = l.control.unblock(of)
-	if mayNot(err) {
+	if trouble.IsForbidden(err) {
 		l.mayNotUnblock.Store(true)
 		l.worker.off("DQ.UNBLOCK", "connections that wait are closed instead", err)
 		return false, nil

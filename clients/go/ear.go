@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const (
@@ -137,7 +138,7 @@ func (e *ear) hear() {
 		}
 		troubles++
 		select {
-		case <-time.After(troubleWait(troubles)):
+		case <-time.After(trouble.Pause(troubles)):
 		case <-l.finishing:
 			return
 		}
@@ -185,7 +186,7 @@ func (e *ear) ask(group []*delivery, wait time.Duration) error {
 }
 
 func forbids(err error) bool {
-	return mayNot(err) || resp.IsError(err) && strings.HasPrefix(err.Error(), "ERR unknown command")
+	return trouble.IsForbidden(err) || resp.IsError(err) && strings.HasPrefix(err.Error(), "ERR unknown command")
 }
 
 // behind returns the connections of ears whose DQ.BTOUCH is to be ended.

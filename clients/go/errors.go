@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 var (
@@ -47,6 +48,17 @@ func (e *ConfigurationError) Error() string {
 }
 
 func (e *ConfigurationError) Unwrap() error { return e.Cause }
+
+// fatal returns the error if waiting does not fix it, else nil.
+func fatal(err error) *ConfigurationError {
+	if already, ok := err.(*ConfigurationError); ok {
+		return already
+	}
+	if what := trouble.Fatal(err); what != "" {
+		return &ConfigurationError{what, err}
+	}
+	return nil
+}
 
 // RetryError is the error that [RetryIn] makes.
 type RetryError struct {

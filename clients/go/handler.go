@@ -6,17 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const (
-	firstDelay    = time.Second
-	longestDelay  = time.Hour
-	longestJitter = 0.25
+	firstDelay   = time.Second
+	longestDelay = time.Hour
 )
 
 // Func handles one job. Its context ends when the job was lost ([ErrLost]), when its Timeout is over ([ErrTimeout]), or
@@ -123,13 +122,7 @@ func (h *Handler) delay(attempt int) time.Duration {
 	if len(h.Backoff) > 0 {
 		return h.Backoff[min(attempt, len(h.Backoff))-1]
 	}
-	return exponential(attempt, firstDelay, longestDelay)
-}
-
-// exponential doubles with each attempt; the jitter only adds, so nothing comes too early.
-func exponential(attempt int, first, longest time.Duration) time.Duration {
-	grown := float64(first) * math.Pow(2, float64(min(attempt-1, 62)))
-	return time.Duration(min(float64(longest), grown) * (1 + longestJitter*rand.Float64()))
+	return trouble.Exponential(attempt, firstDelay, longestDelay)
 }
 
 // handlers are a worker's handlers, by kind.

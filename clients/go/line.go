@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const (
@@ -185,7 +186,7 @@ func (l *line) connect() error {
 
 // mayNotAskID says whether CLIENT ID is forbidden. Then a connection that waits is closed to end its wait.
 func mayNotAskID(err error) bool {
-	return mayNot(err) && strings.Contains(err.Error(), "client")
+	return trouble.IsForbidden(err) && strings.Contains(err.Error(), "client")
 }
 
 func (l *line) keep(conn net.Conn) {

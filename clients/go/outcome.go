@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const (
@@ -163,7 +164,7 @@ func (o *outcome) heard(reply any) (isLost bool, refused resp.Error) {
 // refusedBy says whether the server refuses the outcome as it is, so that less must be asked for.
 func (o *outcome) refusedBy(said resp.Error) bool {
 	switch {
-	case mayNot(said):
+	case trouble.IsForbidden(said):
 		return o.suspension != nil && len(o.suspension.before) > 0 // EVAL: only steps need it
 	case o.mode == "" && o.result != nil && strings.HasPrefix(string(said), "OOM "):
 		return true
@@ -234,7 +235,7 @@ func (o *outcome) refused(said resp.Error) bool {
 		o.isOwnWait = true
 		isNobodys := o.wait == unsaid && o.of.terms.ladder == nil && o.mode == "FAIL"
 		if o.wait == asked || isNobodys { // the handler's backoff was refused, or there is none
-			o.wait = exponential(o.of.attempt, firstDelay, longestDelay)
+			o.wait = trouble.Exponential(o.of.attempt, firstDelay, longestDelay)
 		}
 	case o.wait != unsaid:
 		o.wait = unsaid

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const token = "1882361448423751680"
@@ -78,7 +79,7 @@ func TestTheLadderOfTheHandlerIsNextAndItsLastStepRepeats(t *testing.T) {
 
 func TestWithoutALadderTheWaitDoublesToAnHour(t *testing.T) {
 	for attempt, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 10_000: time.Hour} {
-		delay := exponential(attempt, firstDelay, longestDelay)
+		delay := trouble.Exponential(attempt, firstDelay, longestDelay)
 		if delay < want || delay > want+want/4 {
 			t.Errorf("attempt %d: %v", attempt, delay)
 		}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const (
@@ -166,7 +166,7 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 			return nil, fmt.Errorf("dq: a command of %d bytes failed %d times: %w", size, tries, err)
 		}
 		select {
-		case <-time.After(max(shortestStep, min(troubleWait(tries), time.Second))):
+		case <-time.After(max(shortestStep, min(trouble.Pause(tries), time.Second))):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -175,9 +175,6 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 		}
 	}
 }
-
-// passing are the first words of server errors that pass with time. A script's own error may begin with any other word.
-var passing = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "MISCONF", "OOM", "NOREPLICAS"}
 
 // passes says whether trying again may help.
 func passes(err error) bool {
@@ -188,8 +185,7 @@ func passes(err error) bool {
 	if errors.As(err, &said) || fatal(err) != nil {
 		return false
 	}
-	word, _, _ := strings.Cut(err.Error(), " ")
-	return !resp.IsError(err) || slices.Contains(passing, word)
+	return trouble.Passes(err)
 }
 
 // lost handles a reply by which the server no longer knows the delivery.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const aloneAgain = 20 * time.Millisecond // when to look again whether a job can run alone
@@ -18,7 +19,7 @@ func (w *Worker) supply(l *link) {
 			err = w.supplySome(l)
 		}
 		if err != nil {
-			w.rest(troubleWait(l.troubles)) // without a claim: other links may use the places
+			w.rest(trouble.Pause(l.troubles)) // without a claim: other links may use the places
 		}
 	}
 	close(l.supplied)
@@ -167,7 +168,7 @@ func (w *Worker) lookUp(d *delivery) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	reply, err := d.ask(ctx, words{"DQ.GET", d.queue, d.id, "PREFIX", 0})
-	if mayNot(err) {
+	if trouble.IsForbidden(err) {
 		w.off("DQ.GET", "jobs that may end their workers are not run alone", err)
 	}
 	isKiller := err == nil && resp.Text(resp.Map(reply)["reason"]) == "lease ended"

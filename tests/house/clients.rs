@@ -78,7 +78,7 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
     ),
     (
         "clients/go",
-        &["outcome.go", "verdict.go", "trouble.go"],
+        &["outcome.go", "verdict.go", "internal/trouble/trouble.go"],
         &["Now", "sync", "redis", "net", "go", "chan", "select"],
     ),
     (

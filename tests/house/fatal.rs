@@ -71,7 +71,7 @@ fn node(page: &str) -> String {
 }
 
 fn go(page: &str) -> String {
-    let head = format!("{}\nvar fatalities = []fatality{{\n", by_for_go("fatal"));
+    let head = format!("{}\nvar fatalities = []fatality{{\n", by_for_go("fatal", "trouble"));
     let row = |it: &Fatality<'_>| format!("\t{{{:?}, {}, {:?}}}", it.said, it.is_first, it.what);
     text(page, &head, row, ",\n}\n")
 }
@@ -104,7 +104,7 @@ fn the_libraries_have_the_fatal_errors_of_the_page() {
     let files = [
         ("python/src/dq/_fatalities.py", python as fn(&str) -> String),
         ("node/src/fatalities.ts", node),
-        ("go/fatalities.go", go),
+        ("go/internal/trouble/fatalities.go", go),
         ("java/src/main/java/io/github/redisdq/Fatality.java", java),
         ("rust/src/core/fatalities.rs", rust),
     ];

@@ -263,7 +263,7 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {{
 {read}\treturn info
 }}
 ",
-        by = by_for_go("fields"),
+        by = by_for_go("fields", "dq"),
     )
 }
 

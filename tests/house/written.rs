@@ -11,8 +11,8 @@ pub fn by(test: &str) -> String {
 }
 
 /// The same head in the form by which Go's tools recognize a generated file.
-pub fn by_for_go(test: &str) -> String {
-    format!("// Code generated from {PAGE} by tests/house/{test}.rs; DO NOT EDIT.\n\npackage dq\n")
+pub fn by_for_go(test: &str, package: &str) -> String {
+    format!("// Code generated from {PAGE} by tests/house/{test}.rs; DO NOT EDIT.\n\npackage {package}\n")
 }
 
 /// The rows of the table below a heading.

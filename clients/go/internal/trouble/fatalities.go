@@ -1,6 +1,6 @@
 // Code generated from docs/libraries.md by tests/house/fatal.rs; DO NOT EDIT.
 
-package dq
+package trouble
 
 var fatalities = []fatality{
 	{"NOPERM", false, "the server's ACL denies this user what a worker needs: permit the queue's keys and the dq.* commands"},

@@ -1,0 +1,62 @@
+// Package trouble knows which errors of the server pass with time, and how long to wait.
+package trouble
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+)
+
+const (
+	first         = 50 * time.Millisecond
+	longest       = 5 * time.Second
+	longestJitter = 0.25
+)
+
+// IsForbidden says whether the server forbids this user the command.
+func IsForbidden(err error) bool {
+	return resp.IsError(err) && strings.HasPrefix(err.Error(), "NOPERM")
+}
+
+// Pause returns how long to wait after the first, second, ... failure to reach the server.
+func Pause(times int) time.Duration { return Exponential(times, first, longest) }
+
+// Exponential doubles with each attempt; the jitter only adds, so nothing comes too early.
+func Exponential(attempt int, first, longest time.Duration) time.Duration {
+	grown := float64(first) * math.Pow(2, float64(min(attempt-1, 62)))
+	return time.Duration(min(float64(longest), grown) * (1 + longestJitter*rand.Float64()))
+}
+
+// passing are the first words of server errors that pass with time. A script's own error may begin with any other word.
+var passing = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "MISCONF", "OOM", "NOREPLICAS"}
+
+// Passes says whether a server's error may pass with time; so do all others.
+func Passes(err error) bool {
+	word, _, _ := strings.Cut(err.Error(), " ")
+	return !resp.IsError(err) || slices.Contains(passing, word)
+}
+
+// fatality is an error that waiting does not fix: what the server says, and what to do.
+type fatality struct {
+	said    string
+	isFirst bool // whether the error begins with it
+	what    string
+}
+
+// Fatal says what to do about an error that waiting does not fix; of all others "".
+func Fatal(err error) (what string) {
+	if !resp.IsError(err) {
+		return ""
+	}
+	text := strings.TrimPrefix(err.Error(), "ERR ")
+	for _, each := range fatalities {
+		if at := strings.Index(text, each.said); at == 0 || at > 0 && !each.isFirst {
+			return each.what
+		}
+	}
+	return ""
+}
