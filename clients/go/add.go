@@ -14,37 +14,11 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
-// IfExists says what happens if a job with this id exists.
-type IfExists string
-
-const (
-	// Refuse does not add the new job (the default), so adding twice does no harm. A dead or done job is replaced.
-	Refuse IfExists = ""
-	// Replace replaces the job, in any state; without one, it adds the new job.
-	Replace IfExists = "REPLACE"
-	// OnlyReplace replaces the job, in any state; without one, nothing is added.
-	OnlyReplace IfExists = "XX"
-	// RunAgain is as Refuse, but while the job is reserved, the new one is kept, and runs when the current run is over.
-	RunAgain IfExists = "NEXT"
-)
-
 // Unlimited, as Attempts, means no limit, whatever the queue's settings say.
 const Unlimited = -1
 
 // NotKept, as Keep, removes the job when it is done, whatever the queue's settings say.
 const NotKept = -1
-
-// OnDead says what a job does if a job in its After dies.
-type OnDead string
-
-const (
-	// OnDeadWait keeps the job waiting (the default), as the dead job may be kicked. If that is deleted, the job dies.
-	OnDeadWait OnDead = "WAIT"
-	// OnDeadRun runs the job; [Job.Results] says how the others ended.
-	OnDeadRun OnDead = "RUN"
-	// OnDeadDie lets the job die, too.
-	OnDeadDie OnDead = "DIE"
-)
 
 // JobOptions are the options of a job, for [Queue.Add]. What is not set is decided by the queue's settings or the
 // worker's handler.
@@ -142,30 +116,6 @@ func (q *Queue) namingUnknown(ctx context.Context, err error, after []string) er
 	}
 	return fmt.Errorf("dq: After names %s, which the queue does not hold: it has ended, or was never added. Add jobs and those "+
 		"after them in one call (AddMany, Chain), or with a Keep: %w", someOf(missing), err)
-}
-
-const (
-	mostNames = 10 // in an error
-	unheld    = "AFTER names a job that the queue does not hold"
-)
-
-func someOf(ids []string) string {
-	if left := len(ids) - mostNames; left > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostNames], ", "), left)
-	}
-	return strings.Join(ids, ", ")
-}
-
-// once returns each id once, in their order.
-func once(ids []string) (each []string) {
-	seen := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		if !seen[id] {
-			seen[id] = true
-			each = append(each, id)
-		}
-	}
-	return each
 }
 
 // added returns the job's id, or "" where it was refused. A job whose id the library made cannot be refused: a nil

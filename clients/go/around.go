@@ -9,16 +9,6 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
-// Around is middleware around handlers, for logging, metrics, transactions or locks. It calls next, which calls the
-// handler; or it does not, and decides itself. What it returns is treated as the handler's error; [Job.Succeed] changes
-// the result. There is one job, or those of a batch.
-//
-//	func timed(ctx context.Context, jobs []*dq.Job, next func(context.Context) error) error {
-//		defer observe(time.Now())
-//		return next(ctx)
-//	}
-type Around func(ctx context.Context, jobs []*Job, next func(context.Context) error) error
-
 // around calls the handler of a batch through all layers.
 func (w *Worker) around(ctx context.Context, batch []*delivery) error {
 	if len(w.layers) == 0 {
@@ -94,10 +84,7 @@ func (w *Worker) overdue(d *delivery, v verdict) {
 		v = verdict{way: suspended, wait: unsaid}
 	}
 	failed := settled(d, v)
-	d.link.mu.Lock()
-	wasHeld := d.link.conclude(d, failed)
-	d.link.mu.Unlock()
-	if !wasHeld {
+	if !d.link.fail(d, failed) {
 		return
 	}
 	d.end(ErrTimeout)
@@ -108,4 +95,28 @@ func (w *Worker) overdue(d *delivery, v verdict) {
 		}
 		w.tellHooks(d, v, ErrTimeout)
 	})
+}
+
+// contextOf makes the context of a batch's handler: it ends when the handler was told of all its jobs.
+func contextOf(parent context.Context, batch []*delivery) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	var mu sync.Mutex
+	left := len(batch)
+	tell := func(why error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			cancel(why)
+		}
+	}
+	for _, d := range batch {
+		d.mu.Lock()
+		d.tell = tell
+		told := d.told
+		d.mu.Unlock()
+		if told != nil { // told before tell was set
+			tell(told)
+		}
+	}
+	return ctx, cancel
 }

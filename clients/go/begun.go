@@ -20,7 +20,7 @@ type run struct {
 func (r *runs) begin(d *delivery) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := run{d.link.place, d.jobKey}
+	key := run{d.link.at(), d.jobKey}
 	if r.of[key] != nil {
 		return false
 	}
@@ -31,12 +31,12 @@ func (r *runs) begin(d *delivery) bool {
 func (r *runs) end(d *delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.of, run{d.link.place, d.jobKey})
+	delete(r.of, run{d.link.at(), d.jobKey})
 }
 
 // other returns the delivery of the same job that runs, or nil.
 func (r *runs) other(d *delivery) *delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.of[run{d.link.place, d.jobKey}]
+	return r.of[run{d.link.at(), d.jobKey}]
 }

@@ -192,7 +192,7 @@ func (l *link) givingBack() (commands [][]string) {
 			}
 		}
 		if len(left) > 0 {
-			l.worker.gaveBack.Add(int64(len(left)))
+			l.worker.givesBack(len(left))
 			commands = append(commands, forAll("DQ.NACK", key, left, "SILENT"))
 		}
 	}
@@ -236,10 +236,10 @@ func (l *link) unblock(of *connection) (isDone bool, err error) {
 // longestWait is how long a fetch may wait: briefly if other links may want its places and it cannot be recalled.
 func (l *link) longestWait() time.Duration {
 	isRecallable := l.waiting.known.Load() != nil && !l.mayNotUnblock.Load()
-	if len(l.worker.links) == 1 || isRecallable {
-		return l.worker.wait
+	if !l.isOneOfSeveral || isRecallable {
+		return l.wait
 	}
-	return min(l.worker.wait, turnPause)
+	return min(l.wait, turnPause)
 }
 
 // --- Orders of the worker
@@ -292,4 +292,21 @@ func (l *link) unsent(commands [][]string) (packed []byte) {
 		}
 	}
 	return packed
+}
+
+// countCut counts the outcomes that may be why the server cut the connection: none is sent for a third time.
+func (l *link) countCut(untold []*outcome, err error, wasSent bool) {
+	if err == nil || !wasSent || resp.IsError(err) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	for _, each := range untold {
+		size := each.size()
+		if size < cuttingBytes {
+			continue
+		}
+		if each.cuts++; each.cuts >= mostCuts {
+			l.worker.warn("dq: how a job ended has cut the connection twice: not sent again", "job", each.of.id, "bytes", size)
+			each.cut(size)
+		}
+	}
 }

@@ -3,11 +3,8 @@ package dq
 import (
 	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"time"
-
-	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
 // delivery is what the library knows of a job in hand. The handler gets a separate [Job], which it may change freely.
@@ -20,7 +17,7 @@ type delivery struct {
 	terms   terms
 	results []ending
 	source  *Queue
-	link    *link    // nil without a server
+	link    keeper   // nil without a server
 	handler *Handler // nil if no handler takes the job
 	job     *Job
 	ctx     context.Context // the handler's; nil before it began
@@ -50,16 +47,6 @@ func deliveryOf(source *Queue, key string, r row) *delivery {
 		jobKey: jobKey{key, r.id}, token: r.token, attempt: r.attempt, unknown: r.unknown(), payload: r.payload, terms: r.terms,
 		results: r.results, source: source, steps: steps{kept: r.steps},
 	}
-}
-
-// jobKey names a job on one server.
-type jobKey struct{ queue, id string }
-
-// terms are the job's own terms, or else those of its queue's settings.
-type terms struct {
-	ttr         time.Duration
-	maxAttempts int
-	ladder      *time.Duration // the wait after a failure of this delivery; nil: neither the job nor its queue has a backoff
 }
 
 // jobOf makes the Job that the handler is given.
@@ -113,52 +100,39 @@ func (d *delivery) end(why error) {
 	}
 }
 
-// verdict returns what the handler's return means for this job of its batch, the job's result and its error.
-func (d *delivery) verdict(err error) (verdict, []byte, error) {
-	d.mu.Lock()
-	suspension, result := d.suspension, d.result
-	switch {
-	case d.failure != nil:
-		err = d.failure
-	case d.isGood && d.handler.DoBatch != nil: // whatever becomes of the others
-		err = nil
-	}
-	d.mu.Unlock()
-	if suspension != nil {
-		return verdict{way: suspended, wait: unsaid}, nil, ErrSuspended
-	}
-	var raw []byte
-	if err == nil && result != nil {
-		failure := guard.Call(func() (failure error) { raw, failure = encoded(d.source.codec, result); return failure })
-		if failure != nil {
-			raw, err = nil, &ResultError{Err: failure}
-		} else if len(raw) > resultBytes {
-			raw, err = nil, &ResultError{Err: errors.New(unstorable(len(raw))), isTooLarge: true}
-		}
-	}
-	return judge(err, d), raw, err
+// keeper is the link that a delivery came by.
+type keeper interface {
+	at() place
+	mayBegin(d *delivery) bool
+	note(d *delivery, progress string)
+	settle(d *delivery, made *outcome)
+	giveBack(d *delivery, made *outcome)
+	fail(d *delivery, made *outcome) (wasHeld bool)
+	lose(d *delivery) (wasHeld bool)
+	ring()
 }
 
-// contextOf makes the context of a batch's handler: it ends when the handler was told of all its jobs.
-func contextOf(parent context.Context, batch []*delivery) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	var mu sync.Mutex
-	left := len(batch)
-	tell := func(why error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if left--; left == 0 {
-			cancel(why)
-		}
-	}
-	for _, d := range batch {
-		d.mu.Lock()
-		d.tell = tell
-		told := d.told
-		d.mu.Unlock()
-		if told != nil { // told before tell was set
-			tell(told)
-		}
-	}
-	return ctx, cancel
+// outcome is what the server is to be told of a delivery that ended.
+type outcome struct {
+	of         *delivery
+	mode       string // of a NACK; "": an ACK
+	wait       time.Duration
+	reason     string
+	result     []byte      // of an ACK; nil: none
+	ahead      [][]string  // commands that are sent before it, and whose replies do not count
+	suspension *suspension // instead of all of these
+	isOwnWait  bool        // the wait is the library's, not the handler's
+	cuts       int         // how often the connection was cut instead of a reply
+	wasSent    bool        // sent, and the connection was lost before the reply
+	isRefused  bool
+}
+
+func (d *delivery) content() (Codec, []byte) { return d.source.codec, d.payload }
+
+func (d *delivery) endings() []ending { return d.results }
+
+func (d *delivery) says(failure error, result any, isGood bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failure, d.result, d.isGood = failure, result, isGood
 }

@@ -10,65 +10,6 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
-const (
-	heardFrom = 20 * time.Millisecond // jobs that end sooner cost nothing
-	mostEars  = 8                     // of one link: each is a connection
-)
-
-// ear waits in DQ.BTOUCH for the jobs of one queue that have been in hand for a while, to notice at once when one is
-// cancelled. It runs as long as there are such jobs.
-type ear struct {
-	link   *link
-	key    string
-	line   *line
-	listen listening // of link.mu
-}
-
-// listening is what an ear knows of its jobs, without I/O.
-type listening struct {
-	covered  map[*delivery]struct{} // named by the running DQ.BTOUCH; nil: none is running
-	isAwake  bool
-	isBehind bool // the running DQ.BTOUCH lacks jobs, and is to be ended
-}
-
-// look decides, from the jobs in hand, whether the ear has to be woken, whether its DQ.BTOUCH lacks jobs, and when to
-// look again (zero: when jobs come).
-func (s *listening) look(held []*delivery, now time.Time) (mustWake, isBehind bool, next time.Time) {
-	for _, d := range held {
-		age := now.Sub(d.since)
-		_, isCovered := s.covered[d]
-		switch {
-		case age < heardFrom:
-			if grown := d.since.Add(heardFrom); next.IsZero() || grown.Before(next) {
-				next = grown
-			}
-		case !s.isAwake:
-			mustWake = true
-		case s.covered != nil && !isCovered:
-			isBehind = true
-		}
-	}
-	if mustWake || isBehind { // at most once in heardFrom
-		next = now.Add(heardFrom)
-	}
-	return mustWake, isBehind, next
-}
-
-// cover returns the jobs for the next DQ.BTOUCH.
-func (s *listening) cover(held []*delivery, now time.Time) (group []*delivery) {
-	s.covered, s.isBehind = map[*delivery]struct{}{}, false
-	for _, d := range held {
-		if now.Sub(d.since) >= heardFrom {
-			group = append(group, d)
-			s.covered[d] = struct{}{}
-		}
-	}
-	if len(group) == 0 {
-		s.covered, s.isAwake = nil, false
-	}
-	return group
-}
-
 // listenSoon sets the timer of listen. It is called with mu.
 func (l *link) listenSoon() {
 	if !l.isWithoutEars && !l.isListening {
@@ -178,8 +119,8 @@ func (e *ear) ask(group []*delivery, wait time.Duration) error {
 		return err
 	}
 	for at, deadline := range resp.List(replies[0]) {
-		if at < len(group) && deadline == nil && e.link.release(group[at]) {
-			e.link.worker.lost(group[at])
+		if at < len(group) && deadline == nil {
+			e.link.lose(group[at])
 		}
 	}
 	return nil
@@ -223,12 +164,3 @@ func (l *link) cutEars() {
 }
 
 func (l *link) isFinishing() bool { return isClosed(l.finishing) }
-
-func isClosed(channel chan struct{}) bool {
-	select {
-	case <-channel:
-		return true
-	default:
-		return false
-	}
-}

@@ -11,9 +11,6 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
-// serverTTR is the server's default TTR. A job that has it counts as one that was given none.
-const serverTTR = time.Minute
-
 // leases decide how long the leases of a worker's deliveries are.
 type leases struct {
 	option string // of a fetch: TTR for all jobs, LEASE for those that were given no TTR, or ""
@@ -113,24 +110,4 @@ func (f *fetches) order() []member {
 		order[at] = each.member
 	}
 	return order
-}
-
-// deliveriesOf reads the reply of a fetch.
-func (l *link) deliveriesOf(reply any) []*delivery {
-	pair := resp.List(reply)
-	if len(pair) != 2 {
-		return nil
-	}
-	key := resp.Text(pair[0])
-	rows := rowsOf(resp.List(pair[1]))
-	found := make([]*delivery, len(rows))
-	for at, row := range rows {
-		d := deliveryOf(l.queues[key], key, row)
-		d.link = l
-		d.handler = l.worker.handlers.choose(d)
-		d.job = jobOf(d, row.deadline, row.due)
-		d.lease = l.fetches.leases.given(d.terms.ttr)
-		found[at] = d
-	}
-	return found
 }

@@ -160,11 +160,11 @@ func newHandlers(all []Handler) (*handlers, error) {
 }
 
 // choose returns the handler of a job, or nil if none takes it.
-func (h *handlers) choose(d *delivery) *Handler {
+func (h *handlers) choose(opened func() *envelope) *Handler {
 	if len(h.byKind) == 0 {
 		return h.other
 	}
-	e := d.opened()
+	e := opened()
 	if e == nil {
 		return h.other
 	}
@@ -175,4 +175,15 @@ func (h *handlers) choose(d *delivery) *Handler {
 		return found
 	}
 	return h.other
+}
+
+// Returning makes a Func, as [Typed] does, of a function that returns the job's result, for [Result] and [Wait].
+func Returning[T, R any](do func(ctx context.Context, job *Job, data T) (R, error)) Func {
+	return Typed(func(ctx context.Context, job *Job, data T) error {
+		result, err := do(ctx, job, data)
+		if err == nil && !isNothing(result) {
+			job.Succeed(result)
+		}
+		return err
+	})
 }

@@ -20,3 +20,13 @@ type Hooks struct {
 	// deleted.
 	Lost func(job *Job)
 }
+
+// Around is middleware around handlers, for logging, metrics, transactions or locks. It calls next, which calls the
+// handler; or it does not, and decides itself. What it returns is treated as the handler's error; [Job.Succeed] changes
+// the result. There is one job, or those of a batch.
+//
+//	func timed(ctx context.Context, jobs []*dq.Job, next func(context.Context) error) error {
+//		defer observe(time.Now())
+//		return next(ctx)
+//	}
+type Around func(ctx context.Context, jobs []*Job, next func(context.Context) error) error

@@ -25,8 +25,9 @@ func NewInlineQueue(name string, all ...Handler) (*Queue, error) {
 	}
 	client := redis.NewClient(&redis.Options{Addr: "nowhere:0", MaxRetries: -1})
 	q := NewQueue(client, name)
-	q.inline = &inline{queue: q, handlers: made, jobs: map[string]*inlineJob{}}
-	client.AddHook(q.inline)
+	i := &inline{queue: q, handlers: made, jobs: map[string]*inlineJob{}}
+	q.inline = i
+	client.AddHook(i)
 	return q, nil
 }
 
@@ -227,7 +228,7 @@ func (i *inline) attempt(ctx context.Context, id string, job *inlineJob, attempt
 	d := deliveryOf(i.queue, i.queue.keys[0], row)
 	now := time.Now()
 	d.ctx = ctx
-	d.handler = i.handlers.choose(d)
+	d.handler = i.handlers.choose(d.opened)
 	d.job = jobOf(d, now.Add(serverTTR), now)
 	if d.handler == nil {
 		return verdict{}, nil, nil, fmt.Errorf("dq: no handler for jobs of kind %q", d.job.Kind())

@@ -26,7 +26,16 @@ type Job struct {
 	// attempts.
 	Due time.Time
 
-	delivery *delivery // nil where a test made the job
+	delivery attempt // nil where a test made the job
+}
+
+// attempt is the delivery, as its job needs it.
+type attempt interface {
+	opened() *envelope
+	content() (Codec, []byte)
+	endings() []ending
+	says(failure error, result any, isGood bool)
+	why() error
 }
 
 // Kind returns the kind that the job was added with, or "".
@@ -61,7 +70,7 @@ func (j *Job) data() (Codec, []byte) {
 		return JSON, e.data
 	}
 	if j.delivery != nil {
-		return j.delivery.source.codec, j.delivery.payload
+		return j.delivery.content()
 	}
 	return JSON, j.Payload
 }
@@ -80,9 +89,7 @@ func (j *Job) IsLastAttempt() bool { return 0 < j.MaxAttempts && j.MaxAttempts <
 // affected.
 func (j *Job) Fail(err error) {
 	if d := j.delivery; d != nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.failure, d.result, d.isGood = err, nil, false
+		d.says(err, nil, false)
 	}
 }
 
@@ -91,9 +98,7 @@ func (j *Job) Fail(err error) {
 // others do.
 func (j *Job) Succeed(result any) {
 	if d := j.delivery; d != nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.failure, d.result, d.isGood = nil, result, true
+		d.says(nil, result, true)
 	}
 }
 
@@ -116,7 +121,8 @@ func (j *Job) Results() []JobResult {
 	if j.delivery == nil {
 		return nil
 	}
-	return resultsOf(j.delivery.results, j.delivery.source.codec)
+	codec, _ := j.delivery.content()
+	return resultsOf(j.delivery.endings(), codec)
 }
 
 // Lost says whether another worker may have the job. What its handler then returns does not count.

@@ -13,16 +13,6 @@ const (
 	inHandDelay   = time.Second
 )
 
-// schedule is when a link's leases are looked after. It is guarded by link.mu.
-type schedule struct {
-	shortest time.Duration // of the leases in hand at the last heartbeat, and since
-	beat     time.Time     // the next heartbeat; zero: nothing is in hand
-	isAsked  bool          // a heartbeat was asked for at once
-	progress time.Time     // when progress is to be sent; zero: there is none
-	ends     time.Time     // when watch next looks for expired leases; zero: it does not
-	watch    *time.Timer
-}
-
 // --- What was delivered
 
 // receive takes deliveries in hand, with the leases that their jobs are to have, and returns those that may begin.
@@ -30,9 +20,8 @@ func (l *link) receive(found []*delivery, sent time.Time) ([]*delivery, error) {
 	now := time.Now()
 	mine, older := l.takeInHand(found, now)
 	for _, d := range older {
-		if d.link.release(d) {
+		if d.link.lose(d) {
 			l.worker.warn("dq: a job that still runs here was delivered again, gave it back", "job", d.id, "queue", d.queue)
-			d.link.worker.lost(d)
 		}
 	}
 	return l.renew(mine, now.Sub(sent))
@@ -63,7 +52,7 @@ func (l *link) takeInHand(found []*delivery, now time.Time) (mine, older []*deli
 
 // lasts records that a delivery's lease began at since. It is called with mu.
 func (l *link) lasts(d *delivery, since time.Time) {
-	if l.worker.isDrained { // the server's clock may stand still
+	if l.isDrained { // the server's clock may stand still
 		return
 	}
 	l.listenSoon()
@@ -116,9 +105,7 @@ func (l *link) renew(mine []*delivery, age time.Duration) ([]*delivery, error) {
 				sure = append(sure, d)
 				continue
 			}
-			if l.release(d) {
-				l.worker.lost(d)
-			}
+			l.lose(d)
 			l.mu.Lock()
 			l.forget(d)
 			l.mu.Unlock()
@@ -214,8 +201,8 @@ func (l *link) beat() error {
 					l.lasts(d, now)
 				}
 				l.mu.Unlock()
-			} else if l.release(d) {
-				l.worker.lost(d)
+			} else {
+				l.lose(d)
 			}
 		}
 	}
@@ -262,4 +249,24 @@ func (l *link) mayBegin(d *delivery) bool {
 		l.worker.lost(d)
 	}
 	return d.why() == nil
+}
+
+// deliveriesOf reads the reply of a fetch.
+func (l *link) deliveriesOf(reply any) []*delivery {
+	pair := resp.List(reply)
+	if len(pair) != 2 {
+		return nil
+	}
+	key := resp.Text(pair[0])
+	rows := rowsOf(resp.List(pair[1]))
+	found := make([]*delivery, len(rows))
+	for at, row := range rows {
+		d := deliveryOf(l.queues[key], key, row)
+		d.link = l
+		d.handler = l.handlers.choose(d.opened)
+		d.job = jobOf(d, row.deadline, row.due)
+		d.lease = l.fetches.leases.given(d.terms.ttr)
+		found[at] = d
+	}
+	return found
 }

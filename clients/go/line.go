@@ -269,10 +269,10 @@ type spare struct {
 	isClosed bool
 }
 
-func (s *spare) take(q *Queue, timeout time.Duration) *line {
+func (s *spare) take(client redis.UniversalClient, key string, timeout time.Duration) *line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	taken := &line{client: q.client, key: q.keys[0]}
+	taken := &line{client: client, key: key}
 	if last := len(s.lines) - 1; last >= 0 {
 		taken, s.lines = s.lines[last], s.lines[:last]
 	}
@@ -300,4 +300,18 @@ func (s *spare) close() {
 		each.close()
 	}
 	s.lines = nil
+}
+
+func nodeOf(ctx context.Context, client redis.UniversalClient, key string) (*redis.Client, error) {
+	switch client := client.(type) {
+	case *redis.Client:
+		return client, nil
+	case *redis.ClusterClient:
+		// A keyed command first: it follows redirections, so the client learns which node has a slot that moved.
+		if err := client.Do(ctx, "DQ.LEN", key).Err(); err != nil {
+			return nil, err
+		}
+		return client.MasterForKey(ctx, key)
+	}
+	return nil, &ConfigurationError{What: "dq needs a *redis.Client or a *redis.ClusterClient"}
 }

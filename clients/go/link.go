@@ -10,26 +10,12 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
-const (
-	slack      = 5 * time.Second // how much longer than its wait a BPOP may take, on a slow network
-	gatherFor  = time.Millisecond
-	gatherUpTo = 100
-	tellAtOnce = 500         // outcomes in one write, after which a heartbeat may be due
-	telling    = time.Second // after the drain: half of it for handlers that were told to end, half for the server
-	hurry      = telling / 2 // after a second stop
-
-	partingBytes = 1 << 20
-	noWait       = time.Millisecond
-
-	unblocked    = 5 * time.Millisecond  // after which a fetch that was ended has been read
-	unblockAgain = 50 * time.Millisecond // after which the end of a wait is asked for again that has not begun yet
-)
-
 // link has the queues that one pair of connections reaches. On the first, its supplier waits for jobs, with the
 // acknowledgements of finished ones in the same write. On the second, its courier sends what no fetch took along within
 // a millisecond, renews leases, and ends the waiting fetch when the worker stops.
 type link struct {
-	worker     *Worker
+	linkSettings
+	worker     owner
 	number     int // its index in the worker's links
 	place      place
 	fetches    *fetches
@@ -62,21 +48,32 @@ type link struct {
 	listenTimer   *time.Timer
 }
 
-func newLink(w *Worker, members []member, isWeighted bool) *link {
+// linkSettings are a worker's, for each of its links.
+type linkSettings struct {
+	wait           time.Duration // of a fetch
+	handlers       *handlers
+	leases         leases
+	isWeighted     bool
+	isOneOfSeveral bool
+	isDrained      bool // by Drain
+}
+
+func newLink(worker owner, settings linkSettings, members []member) *link {
 	client, key := members[0].queue.client, members[0].key
 	made := &link{
-		worker:     w,
-		place:      placeOf(client, key),
-		fetches:    &fetches{members, isWeighted, w.leases},
-		queues:     map[string]*Queue{},
-		waiting:    &line{client: client, key: key, timeout: w.wait + slack},
-		control:    &line{client: client, key: key, timeout: longestAnswer},
-		bell:       make(chan struct{}, 1),
-		supplied:   make(chan struct{}),
-		finishing:  make(chan struct{}),
-		ended:      make(chan struct{}),
-		hands:      map[jobKey]*delivery{},
-		unanswered: map[*delivery]struct{}{},
+		linkSettings: settings,
+		worker:       worker,
+		place:        placeOf(client, key),
+		fetches:      &fetches{members, settings.isWeighted, settings.leases},
+		queues:       map[string]*Queue{},
+		waiting:      &line{client: client, key: key, timeout: settings.wait + slack},
+		control:      &line{client: client, key: key, timeout: longestAnswer},
+		bell:         make(chan struct{}, 1),
+		supplied:     make(chan struct{}),
+		finishing:    make(chan struct{}),
+		ended:        make(chan struct{}),
+		hands:        map[jobKey]*delivery{},
+		unanswered:   map[*delivery]struct{}{},
 	}
 	made.schedule.watch = time.AfterFunc(time.Hour, made.expire)
 	made.schedule.watch.Stop()
@@ -161,6 +158,23 @@ func (l *link) release(d *delivery) bool {
 	d.isHeld = false
 	return wasHeld
 }
+
+// fail concludes a delivery whose handler still runs.
+func (l *link) fail(d *delivery, made *outcome) (wasHeld bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conclude(d, made)
+}
+
+// lose gives up a delivery that another worker may have.
+func (l *link) lose(d *delivery) (wasHeld bool) {
+	if wasHeld = l.release(d); wasHeld {
+		l.worker.lost(d)
+	}
+	return wasHeld
+}
+
+func (l *link) at() place { return l.place }
 
 // forget is called with mu.
 func (l *link) forget(d *delivery) {
@@ -255,7 +269,7 @@ func (l *link) refused(o *outcome, said resp.Error) {
 
 // open connects if there are several links, before any of the shared places is claimed.
 func (l *link) open() error {
-	if len(l.worker.links) == 1 {
+	if !l.isOneOfSeveral {
 		return nil
 	}
 	l.isFetching.Store(true) // set before isDraining is read: a worker that stops cuts the connection
@@ -334,4 +348,35 @@ func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*deli
 	}
 	mine, err := l.receive(found, sent)
 	return mine, nil, err
+}
+
+const mostEars = 8 // of one link: each is a connection
+
+// ear waits in DQ.BTOUCH for the jobs of one queue that have been in hand for a while, to notice at once when one is
+// cancelled. It runs as long as there are such jobs.
+type ear struct {
+	link   *link
+	key    string
+	line   *line
+	listen listening // of link.mu
+}
+
+// schedule is when a link's leases are looked after. It is guarded by link.mu.
+type schedule struct {
+	shortest time.Duration // of the leases in hand at the last heartbeat, and since
+	beat     time.Time     // the next heartbeat; zero: nothing is in hand
+	isAsked  bool          // a heartbeat was asked for at once
+	progress time.Time     // when progress is to be sent; zero: there is none
+	ends     time.Time     // when watch next looks for expired leases; zero: it does not
+	watch    *time.Timer
+}
+
+// owner is the worker of a link.
+type owner interface {
+	lost(d *delivery)
+	warn(said string, attributes ...any)
+	trouble(err error)
+	off(command, then string, err error)
+	isDraining() bool
+	givesBack(count int)
 }

@@ -9,21 +9,6 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
-// State is the state of a job.
-type State string
-
-// The states of jobs. All is for [Queue.Purge], and for [Queue.Len]: blocked, delayed, ready and reserved together.
-const (
-	Delayed  State = "delayed"
-	Ready    State = "ready"
-	Leased   State = "reserved"
-	Dead     State = "dead"
-	Blocked  State = "blocked"
-	Done     State = "done"
-	All      State = "all"
-	AnyState State = ""
-)
-
 // Get returns everything about a job. The error is [ErrNotFound] if it does not exist.
 func (q *Queue) Get(ctx context.Context, id string) (*JobInfo, error) {
 	return q.get(ctx, words{"DQ.GET", q.key(id), id})

@@ -2,9 +2,7 @@ package dq
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,42 +19,10 @@ const (
 	mostUnknownAttempts = 14
 
 	usedUpReason = "attempts used up; its workers were lost"
-	unknownStep  = ours + "unknown" // counts the deliveries to workers that did not know the job's kind
 
 	cuttingBytes = 1 << 20 // a longer command may be why the server cut the connection
 	mostCuts     = 2
 )
-
-// outcome is what the server is to be told of a delivery that ended.
-type outcome struct {
-	of         *delivery
-	mode       string // of a NACK; "": an ACK
-	wait       time.Duration
-	reason     string
-	result     []byte      // of an ACK; nil: none
-	ahead      [][]string  // commands that are sent before it, and whose replies do not count
-	suspension *suspension // instead of all of these
-	isOwnWait  bool        // the wait is the library's, not the handler's
-	cuts       int         // how often the connection was cut instead of a reply
-	wasSent    bool        // sent, and the connection was lost before the reply
-	isRefused  bool
-}
-
-// suspension gives a job back until something happens: the commands to execute before, and then the options of the
-// NACK. The server must hold the jobs of after, or refuses it.
-type suspension struct {
-	before [][]string
-	rest   []string
-	after  []string
-}
-
-// wayOut adds to the server's error what to do where it does not hold a job that is waited for.
-func (s *suspension) wayOut(said string) string {
-	if len(s.after) == 0 || !strings.Contains(said, unheld) {
-		return said
-	}
-	return said + ": it has ended, or was never added. Add it with a Keep, or by Spawn (waited for: " + someOf(once(s.after)) + ")"
-}
 
 // settled returns the outcome of an attempt.
 func settled(d *delivery, v verdict) *outcome {
@@ -172,23 +138,6 @@ func (o *outcome) refusedBy(said resp.Error) bool {
 	return said.IsForGood() && fatal(said) == nil
 }
 
-// countCut counts the outcomes that may be why the server cut the connection: none is sent for a third time.
-func (l *link) countCut(untold []*outcome, err error, wasSent bool) {
-	if err == nil || !wasSent || resp.IsError(err) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return
-	}
-	for _, each := range untold {
-		size := each.size()
-		if size < cuttingBytes {
-			continue
-		}
-		if each.cuts++; each.cuts >= mostCuts {
-			l.worker.warn("dq: how a job ended has cut the connection twice: not sent again", "job", each.of.id, "bytes", size)
-			each.cut(size)
-		}
-	}
-}
-
 // size returns how many bytes its commands have.
 func (o *outcome) size() (bytes int) {
 	for _, command := range o.commands() {
@@ -208,8 +157,6 @@ func (o *outcome) cut(size int) {
 	}
 	o.refused(resp.Error(fmt.Sprintf("a command of %d bytes cut the connection %d times", size, mostCuts)))
 }
-
-func unstorable(bytes int) string { return fmt.Sprintf("result cannot be stored: %d bytes", bytes) }
 
 func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 	return o.mode, o.wait, o.reason
@@ -264,4 +211,8 @@ func forAll(command, key string, all []*delivery, options ...string) []string {
 		words = append(words, d.id, d.token)
 	}
 	return append(words, options...)
+}
+
+func progressCommand(d *delivery, text string) []string {
+	return []string{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "PROGRESS", text}
 }

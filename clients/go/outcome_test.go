@@ -321,7 +321,7 @@ func TestHandlersByKind(t *testing.T) {
 		`{"dq":1,"kind":"one","data":1}`: one, `{"dq":1,"kind":"two","data":1}`: other, `{}`: other,
 		`{"dq":2,"kind":"one","data":1}`: nil,
 	} {
-		if made.choose(aJob(Handler{}, 1, payload)) != want {
+		if made.choose(aJob(Handler{}, 1, payload).opened) != want {
 			t.Error(payload)
 		}
 	}

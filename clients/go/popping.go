@@ -34,7 +34,7 @@ func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOpt
 	if timeout == 0 {
 		patience = forever
 	}
-	p := &popping{queue: q, line: q.spare.take(q, patience), ended: make(chan struct{})}
+	p := &popping{queue: q, line: q.spare.take(q.client, q.keys[0], patience), ended: make(chan struct{})}
 	found, err := within(ctx, func() ([]Reserved, error) {
 		defer close(p.ended)
 		return p.pop(call)
@@ -74,7 +74,7 @@ func (p *popping) pop(call words) ([]Reserved, error) {
 
 // withdraw ends a wait whose caller has gone. A job that was delivered in that instant is given back.
 func (p *popping) withdraw(ctx context.Context) {
-	control := p.queue.spare.take(p.queue, longestAnswer)
+	control := p.queue.spare.take(p.queue.client, p.queue.keys[0], longestAnswer)
 	tired := time.After(slack)
 	var err error
 	for pause := time.Duration(0); ; {

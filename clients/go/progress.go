@@ -1,18 +1,12 @@
 package dq
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
-)
-
-const (
-	progressPause = time.Second
-	progressBytes = 1024
 )
 
 // Progress reports how far the job is, from 0 to 1, with a text, which may be empty. [JobInfo].Progress shows both. The
@@ -35,34 +29,6 @@ func (j *Job) Progress(fraction float64, text string) error {
 	}
 	d.link.note(d, said)
 	return nil
-}
-
-// progress is the handler's latest report. It is guarded by link.mu.
-type progress struct {
-	text     string // not sent yet; "": nothing
-	onItsWay string // sent, and not answered
-	after    time.Time
-}
-
-// take returns the text to send with the job's end, which may reach the server before a report that is on its way.
-func (p *progress) take() string {
-	text := cmp.Or(p.text, p.onItsWay)
-	p.text, p.onItsWay = "", ""
-	return text
-}
-
-// due returns the text to send now; else when to send.
-func (p *progress) due(now time.Time) (text string, when time.Time) {
-	if p.text == "" || now.Before(p.after) {
-		return "", p.after
-	}
-	p.after = now.Add(progressPause)
-	p.text, p.onItsWay = "", p.text
-	return p.onItsWay, time.Time{}
-}
-
-func progressCommand(d *delivery, text string) []string {
-	return []string{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "PROGRESS", text}
 }
 
 func (l *link) note(d *delivery, text string) {
@@ -98,8 +64,8 @@ func (l *link) sendProgress() error {
 	}
 	l.sent(sent)
 	for at, reply := range replies {
-		if reply == nil && l.release(sent[at].of) {
-			l.worker.lost(sent[at].of)
+		if reply == nil {
+			l.lose(sent[at].of)
 		}
 	}
 	return nil

@@ -1,22 +1,9 @@
 package dq
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
-)
-
-// Outcome is how a job ended; "" if it has not.
-type Outcome string
-
-// The outcomes of jobs. Unknown means that the job ended before, without being kept, or never existed.
-const (
-	OutcomeDone    Outcome = "done"
-	OutcomeDead    Outcome = "dead"
-	OutcomeDeleted Outcome = "deleted"
-	OutcomeExpired Outcome = "expired"
-	OutcomeUnknown Outcome = "unknown"
 )
 
 // JobFailedError says that a job has no result, because it did not succeed.
@@ -72,40 +59,6 @@ func resultsOf(all []ending, codec Codec) []JobResult {
 		}
 	}
 	return results
-}
-
-// Returning makes a Func, as [Typed] does, of a function that returns the job's result, for [Result] and [Wait].
-func Returning[T, R any](do func(ctx context.Context, job *Job, data T) (R, error)) Func {
-	return Typed(func(ctx context.Context, job *Job, data T) error {
-		result, err := do(ctx, job, data)
-		if err == nil && !isNothing(result) {
-			job.Succeed(result)
-		}
-		return err
-	})
-}
-
-// Result returns the result of a job that is done and kept (see [JobOptions].Keep). The error is [ErrNotFound] if the
-// job does not exist or is not done yet, and a [*JobFailedError] if it is dead.
-func Result[T any](ctx context.Context, queue *Queue, id string) (T, error) {
-	var none T
-	job, err := queue.Get(ctx, id)
-	switch {
-	case err != nil:
-		return none, err
-	case job.State == Dead:
-		return none, &JobFailedError{id, OutcomeDead, job.Reason}
-	case job.State != Done:
-		return none, ErrNotFound
-	}
-	return resultOf[T](queue.codec, job.Result)
-}
-
-func resultOf[T any](codec Codec, raw []byte) (result T, err error) {
-	if raw != nil {
-		err = decoded(codec, raw, &result)
-	}
-	return result, err
 }
 
 // --- Codecs are code of users

@@ -141,3 +141,13 @@ func unpackEndings(packed []byte) ([]ending, error) {
 	}
 	return found, nil
 }
+
+// serverTTR is the server's default TTR. A job that has it counts as one that was given none.
+const serverTTR = time.Minute
+
+// terms are the job's own terms, or else those of its queue's settings.
+type terms struct {
+	ttr         time.Duration
+	maxAttempts int
+	ladder      *time.Duration // the wait after a failure of this delivery; nil: neither the job nor its queue has a backoff
+}

@@ -180,9 +180,10 @@ func (w *Worker) warn(said string, attributes ...any) {
 // Drain is for tests: it handles, one after the other, all jobs that are ready or become ready meanwhile, and returns
 // how many. The worker must not run at the same time.
 func (w *Worker) Drain(ctx context.Context) (int, error) {
-	w.base, w.isDrained = ctx, true
+	w.base = ctx
 	handled := 0
 	for _, l := range w.links {
+		l.isDrained = true
 		for isEmpty := false; !isEmpty && ctx.Err() == nil; {
 			found, err := l.fetch(w.capacity, noWait)
 			isEmpty = len(found) == 0

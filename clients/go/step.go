@@ -13,56 +13,10 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
-const (
-	ours         = "dq:" // prefix of the library's step names
-	afterPrefix  = ours + "after:"
-	waitPrefix   = ours + "wait:"
-	waiting      = "waiting"
-	timedOut     = "over"
-	longestName  = 256
-	shortestStep = 20 * time.Millisecond // between two tries while the server cannot be reached
-)
-
-// steps are the steps that a job has kept, and those that this attempt has reached. They are guarded by delivery.mu.
-type steps struct {
-	kept map[string][]byte
-	used map[string]bool
-	wait int // how many waits for other jobs this attempt has reached
-}
-
-// use records that this attempt has reached a step; a name may be used once in each attempt.
-func (s *steps) use(name string) error {
-	if s.used[name] {
-		return fmt.Errorf("dq: %q was used already in this attempt: each step, sleep and wait needs a name of its own", name)
-	}
-	if s.used == nil {
-		s.used = map[string]bool{}
-	}
-	s.used[name] = true
-	return nil
-}
-
-func checkName(name, prefix string) error {
-	switch longest := longestName - len(prefix); {
-	case name == "" || len(name) > longest:
-		return fmt.Errorf("dq: names of steps have 1 to %d bytes, not %d", longest, len(name))
-	case strings.HasPrefix(name, ours):
-		return fmt.Errorf("dq: names of steps that begin with %q are the library's: %q", ours, name)
-	}
-	return nil
-}
-
-func (s *steps) keep(name string, value []byte) {
-	if s.kept == nil {
-		s.kept = map[string][]byte{}
-	}
-	s.kept[name] = value
-}
-
 // running returns the job's delivery, unless its attempt has ended.
 func (j *Job) running() (*delivery, error) {
-	d := j.delivery
-	if d == nil {
+	d, isDelivered := j.delivery.(*delivery)
+	if !isDelivered {
 		return nil, errors.New("dq: this job was not delivered")
 	}
 	d.mu.Lock()
@@ -90,8 +44,8 @@ func (j *Job) at(name, prefix string) (d *delivery, value []byte, isKept bool, e
 
 // Steps returns a copy of the values that are kept with the job, by [Step] and [Queue.Signal].
 func (j *Job) Steps() map[string][]byte {
-	d := j.delivery
-	if d == nil {
+	d, isDelivered := j.delivery.(*delivery)
+	if !isDelivered {
 		return nil
 	}
 	d.mu.Lock()
@@ -190,8 +144,8 @@ func passes(err error) bool {
 
 // lost handles a reply by which the server no longer knows the delivery.
 func (d *delivery) lost() error {
-	if d.link != nil && d.link.release(d) {
-		d.link.worker.lost(d)
+	if d.link != nil {
+		d.link.lose(d)
 	}
 	return cmp.Or(d.why(), ErrLost)
 }

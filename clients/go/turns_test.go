@@ -181,7 +181,7 @@ func TestHowLongAFetchMayWait(t *testing.T) {
 	expect(t, l.longestWait(), time.Minute)
 	l.mayNotUnblock.Store(true)
 	expect(t, l.longestWait(), turnPause)
-	l.worker.wait = time.Millisecond
+	l.wait = time.Millisecond
 	expect(t, l.longestWait(), time.Millisecond)
 }
 
@@ -232,7 +232,7 @@ func TestALinkWhoseServerIsAwayHoldsNoPlaces(t *testing.T) {
 	away := func(address string) *Queue {
 		return NewQueue(redis.NewClient(&redis.Options{Addr: address, Dialer: slow}), "q")
 	}
-	worker := aLink(t, away("one:1"), away("two:1")).worker
+	worker := aLink(t, away("one:1"), away("two:1")).worker.(*Worker)
 	ended := make(chan error)
 	go func() { ended <- worker.Run(t.Context()) }()
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {

@@ -3,6 +3,7 @@ package dq
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -120,3 +121,31 @@ func fit(v verdict) verdict {
 	v.reason = guard.Clip(v.reason, reasonBytes)
 	return v
 }
+
+// verdict returns what the handler's return means for this job of its batch, the job's result and its error.
+func (d *delivery) verdict(err error) (verdict, []byte, error) {
+	d.mu.Lock()
+	suspension, result := d.suspension, d.result
+	switch {
+	case d.failure != nil:
+		err = d.failure
+	case d.isGood && d.handler.DoBatch != nil: // whatever becomes of the others
+		err = nil
+	}
+	d.mu.Unlock()
+	if suspension != nil {
+		return verdict{way: suspended, wait: unsaid}, nil, ErrSuspended
+	}
+	var raw []byte
+	if err == nil && result != nil {
+		failure := guard.Call(func() (failure error) { raw, failure = encoded(d.source.codec, result); return failure })
+		if failure != nil {
+			raw, err = nil, &ResultError{Err: failure}
+		} else if len(raw) > resultBytes {
+			raw, err = nil, &ResultError{Err: errors.New(unstorable(len(raw))), isTooLarge: true}
+		}
+	}
+	return judge(err, d), raw, err
+}
+
+func unstorable(bytes int) string { return fmt.Sprintf("result cannot be stored: %d bytes", bytes) }

@@ -6,22 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
-)
-
-const (
-	defaultConcurrency = 10
-	defaultDrain       = 25 * time.Second
-	defaultWait        = 5 * time.Second // a BPOP is then sent again, so a connection that hangs is noticed
-	longestAnswer      = 5 * time.Second
-	shortestAnswer     = 200 * time.Millisecond
 )
 
 // WorkerConfig configures [NewWorker]. Queues and Handlers are required; the rest has defaults.
@@ -64,17 +53,16 @@ type Worker struct {
 	links                           []*link
 	base                            context.Context
 
-	stops     chan struct{}
-	fatal     chan *ConfigurationError
-	draining  chan struct{} // closed when the worker stops
-	news      chan struct{} // something ended
-	hasRun    atomic.Bool
-	hasEnded  atomic.Bool
-	health    string
-	isDrained bool         // by Drain
-	said      atomic.Value // the last error of the server that was logged
-	saidOff   sync.Map     // commands that are refused
-	gaveBack  atomic.Int64 // how many jobs were given back when the worker stopped
+	stops    chan struct{}
+	fatal    chan *ConfigurationError
+	draining chan struct{} // closed when the worker stops
+	news     chan struct{} // something ended
+	hasRun   atomic.Bool
+	hasEnded atomic.Bool
+	health   string
+	said     atomic.Value // the last error of the server that was logged
+	saidOff  sync.Map     // commands that are refused
+	gaveBack atomic.Int64 // how many jobs were given back when the worker stopped
 
 	mu        sync.Mutex
 	room      *sync.Cond
@@ -163,31 +151,12 @@ func (w *Worker) makeLinks(config WorkerConfig) []*link {
 	}
 	links := make([]*link, len(order))
 	for at, reach := range order {
-		links[at] = newLink(w, groups[reach], isWeighted)
+		links[at] = newLink(w, linkSettings{
+			wait: w.wait, handlers: w.handlers, leases: w.leases, isWeighted: isWeighted, isOneOfSeveral: len(order) > 1,
+		}, groups[reach])
 		links[at].number = at
 	}
 	return links
-}
-
-// place is where a key is. It is equal for two keys if one connection can wait for both.
-type place struct {
-	client                  redis.UniversalClient
-	network, address, shard string
-	db                      int
-	user                    string
-}
-
-func placeOf(client redis.UniversalClient, key string) place {
-	switch client := client.(type) {
-	case *redis.ClusterClient:
-		return place{client: client, shard: hashTag(key)}
-	case *redis.Client:
-		// With Sentinel, Addr is not the server's address.
-		if o := client.Options(); strings.HasPrefix(o.Addr, "/") || strings.Contains(o.Addr, ":") {
-			return place{network: o.Network, address: o.Addr, db: o.DB, user: o.Username}
-		}
-	}
-	return place{client: client}
 }
 
 // Run runs the worker until ctx ends or Stop is called. It then stops fetching, gives handlers up to Drain to end, and
@@ -343,6 +312,9 @@ func (w *Worker) off(command, then string, err error) {
 		w.warn("dq: the server refuses "+command+": "+then, "error", err.Error())
 	}
 }
+
+// givesBack counts jobs that are given back at the stop.
+func (w *Worker) givesBack(count int) { w.gaveBack.Add(int64(count)) }
 
 // rest waits for d, or until the worker stops.
 func (w *Worker) rest(d time.Duration) {
