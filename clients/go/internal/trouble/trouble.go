@@ -40,13 +40,6 @@ func Passes(err error) bool {
 	return !resp.IsError(err) || slices.Contains(passing, word)
 }
 
-// fatality is an error that waiting does not fix: what the server says, and what to do.
-type fatality struct {
-	said    string
-	isFirst bool // whether the error begins with it
-	what    string
-}
-
 // Fatal says what to do about an error that waiting does not fix; of all others "".
 func Fatal(err error) (what string) {
 	if !resp.IsError(err) {
