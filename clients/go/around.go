@@ -88,7 +88,7 @@ func (w *Worker) overdue(d *delivery, v verdict) {
 		return
 	}
 	d.end(ErrTimeout)
-	d.link.ring()
+	d.link.wake()
 	w.aside(func() {
 		if v.way != suspended {
 			guard.Log(w.logger, slog.LevelWarn, "dq: a job failed", "job", d.id, "queue", d.queue, "attempt", d.attempt, "error", v.reason)

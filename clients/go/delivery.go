@@ -109,7 +109,7 @@ type keeper interface {
 	giveBack(d *delivery, made *outcome)
 	fail(d *delivery, made *outcome) (wasHeld bool)
 	lose(d *delivery) (wasHeld bool)
-	ring()
+	wake()
 }
 
 // outcome is what the server is to be told of a delivery that ended.

@@ -32,12 +32,12 @@ func (l *link) takeInHand(found []*delivery, now time.Time) (mine, older []*deli
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, d := range found {
-		old := l.hands[d.jobKey]
+		old := l.inFlight[d.jobKey]
 		if old == nil {
 			old = begun.other(d)
 		}
 		if old == nil {
-			l.hands[d.jobKey] = d
+			l.inFlight[d.jobKey] = d
 			d.isHeld, d.since = true, now
 			l.lasts(d, now)
 			mine = append(mine, d)
@@ -45,7 +45,7 @@ func (l *link) takeInHand(found []*delivery, now time.Time) (mine, older []*deli
 		}
 		older = append(older, old)
 		l.tell(returnedFor(d, inHandDelay))
-		l.ring()
+		l.wake()
 	}
 	return mine, older
 }
@@ -67,7 +67,7 @@ func (l *link) lasts(d *delivery, since time.Time) {
 	}
 	if next := since.Add(beatOf(d.lease)); s.beat.IsZero() || next.Before(s.beat) {
 		s.beat = next
-		l.ring()
+		l.wake()
 	}
 }
 
@@ -131,7 +131,7 @@ func (l *link) beatAtOnce() {
 	l.mu.Lock()
 	l.schedule.isAsked = true
 	l.mu.Unlock()
-	l.ring()
+	l.wake()
 }
 
 // untilNext returns how long it is until the next heartbeat or progress report.

@@ -11,7 +11,7 @@ import (
 )
 
 // link has the queues that one pair of connections reaches. On the first, its supplier waits for jobs, with the
-// acknowledgements of finished ones in the same write. On the second, its courier sends what no fetch took along within
+// acknowledgements of finished ones in the same write. On the second, its batcher sends what no fetch took along within
 // a millisecond, renews leases, and ends the waiting fetch when the worker stops.
 type link struct {
 	linkSettings
@@ -22,30 +22,30 @@ type link struct {
 	queues     map[string]*Queue // by key
 	waiting    *line             // for fetches
 	control    *line
-	bell       chan struct{}
+	woken      chan struct{}
 	isFetching atomic.Bool
 	isReached  atomic.Bool     // the last fetch or heartbeat was answered
 	patient    context.Context // as long as the end may take
 	supplied   chan struct{}   // closed when the supplier has ended
 	finishing  chan struct{}   // closed when patient is set
-	ended      chan struct{}   // closed when the courier has ended
+	ended      chan struct{}   // closed when the batcher has ended
 
-	isRecalled    atomic.Bool // the courier is to end the fetch
+	isRecalled    atomic.Bool // the batcher is to end the fetch
 	mayNotUnblock atomic.Bool // the server forbids DQ.UNBLOCK
 
 	packed   []byte // of the supplier
 	troubles int    // of the supplier
 
 	mu         sync.Mutex
-	hands      map[jobKey]*delivery   // from delivery until the handler ended
+	inFlight   map[jobKey]*delivery   // from delivery until the handler ended
 	unanswered map[*delivery]struct{} // settled, but the server has not answered yet
 	outcomes   []*outcome
 	schedule   schedule
 
-	ears          map[string]*ear // by key
-	isWithoutEars bool            // no ears: only heartbeats
-	isListening   bool            // the timer is set
-	listenTimer   *time.Timer
+	listeners          map[string]*listener // by key
+	isWithoutListeners bool                 // no listeners: only heartbeats
+	isListening        bool                 // the timer is set
+	listenTimer        *time.Timer
 }
 
 // linkSettings are a worker's, for each of its links.
@@ -68,18 +68,18 @@ func newLink(worker owner, settings linkSettings, members []member) *link {
 		queues:       map[string]*Queue{},
 		waiting:      &line{client: client, key: key, timeout: settings.wait + slack},
 		control:      &line{client: client, key: key, timeout: longestAnswer},
-		bell:         make(chan struct{}, 1),
+		woken:        make(chan struct{}, 1),
 		supplied:     make(chan struct{}),
 		finishing:    make(chan struct{}),
 		ended:        make(chan struct{}),
-		hands:        map[jobKey]*delivery{},
+		inFlight:     map[jobKey]*delivery{},
 		unanswered:   map[*delivery]struct{}{},
 	}
 	made.schedule.watch = time.AfterFunc(time.Hour, made.expire)
 	made.schedule.watch.Stop()
 	made.listenTimer = time.AfterFunc(time.Hour, made.listen)
 	made.listenTimer.Stop()
-	made.ears, made.isWithoutEars = map[string]*ear{}, len(members) > mostEars
+	made.listeners, made.isWithoutListeners = map[string]*listener{}, len(members) > mostListeners
 	for _, each := range members {
 		made.queues[each.key] = each.queue
 	}
@@ -88,9 +88,9 @@ func newLink(worker owner, settings linkSettings, members []member) *link {
 
 // --- What the server is to be told
 
-func (l *link) ring() {
+func (l *link) wake() {
 	select {
-	case l.bell <- struct{}{}:
+	case l.woken <- struct{}{}:
 	default:
 	}
 }
@@ -178,15 +178,15 @@ func (l *link) at() place { return l.place }
 
 // forget is called with mu.
 func (l *link) forget(d *delivery) {
-	if l.hands[d.jobKey] == d {
-		delete(l.hands, d.jobKey)
+	if l.inFlight[d.jobKey] == d {
+		delete(l.inFlight, d.jobKey)
 	}
 }
 
 // giveBack settles a delivery whose handler never begins.
 func (l *link) giveBack(d *delivery, made *outcome) {
 	l.settle(d, made)
-	l.ring()
+	l.wake()
 }
 
 func (l *link) held() []*delivery {
@@ -196,8 +196,8 @@ func (l *link) held() []*delivery {
 }
 
 func (l *link) heldLocked() []*delivery {
-	found := make([]*delivery, 0, len(l.hands))
-	for _, d := range l.hands {
+	found := make([]*delivery, 0, len(l.inFlight))
+	for _, d := range l.inFlight {
 		if d.isHeld {
 			found = append(found, d)
 		}
@@ -259,7 +259,7 @@ func (l *link) refused(o *outcome, said resp.Error) {
 	}
 	if o.refused(said) {
 		l.putBack([]*outcome{o}, false)
-		l.ring()
+		l.wake()
 		return
 	}
 	l.heardOf(o)
@@ -291,14 +291,14 @@ func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
 	told := l.takeOutcomes(math.MaxInt)
 	if l.worker.isDraining() {
 		l.putBack(told, false)
-		l.ring()
+		l.wake()
 		return nil, nil
 	}
 	found, untold, err := l.exchange(told, count, wait)
 	if len(untold) > 0 {
 		l.countCut(untold, err, l.waiting.isUp())
 		l.putBack(untold, l.waiting.isUp())
-		l.ring()
+		l.wake()
 	}
 	if err == nil {
 		l.troubles = 0
@@ -333,7 +333,7 @@ func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*deli
 		return nil, untold, trouble
 	}
 	if l.pending() > 0 {
-		l.ring()
+		l.wake()
 	}
 	reply, err := l.waiting.read()
 	if err != nil {
@@ -350,11 +350,11 @@ func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*deli
 	return mine, nil, err
 }
 
-const mostEars = 8 // of one link: each is a connection
+const mostListeners = 8 // of one link: each is a connection
 
-// ear waits in DQ.BTOUCH for the jobs of one queue that have been in hand for a while, to notice at once when one is
+// listener waits in DQ.BTOUCH for the jobs of one queue that have been in hand for a while, to notice at once when one is
 // cancelled. It runs as long as there are such jobs.
-type ear struct {
+type listener struct {
 	link   *link
 	key    string
 	line   *line

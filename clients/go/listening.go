@@ -4,14 +4,14 @@ import "time"
 
 const heardFrom = 20 * time.Millisecond // jobs that end sooner cost nothing
 
-// listening is what an ear knows of its jobs, without I/O.
+// listening is what a listener knows of its jobs, without I/O.
 type listening struct {
 	covered  map[*delivery]struct{} // named by the running DQ.BTOUCH; nil: none is running
 	isAwake  bool
 	isBehind bool // the running DQ.BTOUCH lacks jobs, and is to be ended
 }
 
-// look decides, from the jobs in hand, whether the ear has to be woken, whether its DQ.BTOUCH lacks jobs, and when to
+// look decides, from the jobs in hand, whether the listener has to be woken, whether its DQ.BTOUCH lacks jobs, and when to
 // look again (zero: when jobs come).
 func (s *listening) look(held []*delivery, now time.Time) (mustWake, isBehind bool, next time.Time) {
 	for _, d := range held {

@@ -269,11 +269,11 @@ func TestAJobThatWasToldBeforeItsHandlerBeganIsNotAcknowledged(t *testing.T) {
 	}
 	link := worker.links[0]
 	d := aJob(Handler{}, 1, "")
-	d.link, d.isHeld, link.hands[d.jobKey] = link, true, d
+	d.link, d.isHeld, link.inFlight[d.jobKey] = link, true, d
 	d.end(ErrStopping)
 	worker.attempt([]*delivery{d}, func() {})
 	expect(t, link.outcomes[0].command(), []string{"DQ.NACK", "q", "id", "TOKEN", token, "SILENT"})
-	expect(t, len(link.hands), 0)
+	expect(t, len(link.inFlight), 0)
 }
 
 func TestReasonsAreCutAndAreUTF8(t *testing.T) {

@@ -43,7 +43,7 @@ func (l *link) note(d *delivery, text string) {
 		if s.progress.IsZero() { // the first
 			s.progress = time.Now()
 		}
-		l.ring()
+		l.wake()
 	}
 }
 

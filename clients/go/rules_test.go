@@ -205,7 +205,7 @@ func TestEndingsAreKeptAsAStep(t *testing.T) {
 	expect(t, []string{resultsOf(all, JSON)[1].Reason, string(resultsOf(all, JSON)[1].Bytes())}, []string{"no", ""})
 }
 
-// --- Whom the ear hears
+// --- Whom the listener hears
 
 func TestWhenAnEarAsks(t *testing.T) {
 	now := time.UnixMilli(1000)

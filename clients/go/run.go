@@ -127,7 +127,7 @@ func (w *Worker) next(batch []*delivery) []*delivery {
 	w.mu.Unlock()
 	if !takenAlong {
 		for _, d := range batch {
-			d.link.ring()
+			d.link.wake()
 		}
 	}
 	if following == nil {

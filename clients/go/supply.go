@@ -23,7 +23,7 @@ func (w *Worker) supply(l *link) {
 		}
 	}
 	close(l.supplied)
-	l.ring()
+	l.wake()
 	w.mu.Lock()
 	w.suppliers--
 	w.mu.Unlock()

@@ -179,7 +179,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.base = context.WithoutCancel(ctx)
 	w.suppliers = len(w.links)
 	for _, l := range w.links {
-		go l.carry()
+		go l.runBatcher()
 		go w.supply(l)
 	}
 	select {
@@ -227,7 +227,7 @@ func (w *Worker) end(drain time.Duration) {
 		d.link.giveBack(d, returned(d))
 	}
 	for _, l := range w.links {
-		l.ring()
+		l.wake()
 	}
 	if !w.waitIdle(drainUntil) {
 		for _, l := range w.links {

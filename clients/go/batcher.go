@@ -10,9 +10,9 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
-// The courier: the goroutine that uses a link's control connection. See link.
+// The batcher: the goroutine that uses a link's control connection. See link.
 
-func (l *link) carry() {
+func (l *link) runBatcher() {
 	defer close(l.ended)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -21,7 +21,7 @@ func (l *link) carry() {
 	for {
 		timer.Reset(l.untilNext())
 		select {
-		case <-l.bell:
+		case <-l.woken:
 		case <-timer.C:
 		case <-l.finishing:
 			l.finish()
@@ -30,7 +30,7 @@ func (l *link) carry() {
 		l.control.timeout = l.patience()
 		// Heartbeats first, so that no command that the server refuses keeps leases from being renewed.
 		err := l.beat()
-		for _, next := range []func() error{l.wakeEars, l.endRecalled, l.sendProgress, l.round} {
+		for _, next := range []func() error{l.wakeListeners, l.endRecalled, l.sendProgress, l.round} {
 			if err == nil {
 				err = next()
 			}
@@ -50,7 +50,7 @@ func (l *link) carry() {
 		case <-time.After(min(trouble.Pause(troubles), max(l.patience(), shortestBeat))):
 		case <-l.finishing:
 		}
-		l.ring()
+		l.wake()
 	}
 }
 
@@ -62,7 +62,7 @@ func (l *link) round() error {
 				return err
 			}
 		} else if again < time.Hour {
-			time.AfterFunc(again, l.ring)
+			time.AfterFunc(again, l.wake)
 		}
 	} else if waiting := l.pending(); 0 < waiting && waiting < gatherUpTo {
 		time.Sleep(gatherFor) // so that a fetch may take them along
@@ -97,7 +97,7 @@ func (l *link) tellSome() error {
 	l.countCut(untold, err, true)
 	l.putBack(untold, true)
 	if l.pending() > 0 {
-		l.ring()
+		l.wake()
 	}
 	return err
 }
@@ -201,11 +201,11 @@ func (l *link) givingBack() (commands [][]string) {
 
 // --- A fetch gives way to the fetches of other links
 
-// recall asks the courier to end the fetch. It is called with the worker's mu.
+// recall asks the batcher to end the fetch. It is called with the worker's mu.
 func (l *link) recall() {
 	if !l.mayNotUnblock.Load() {
 		l.isRecalled.Store(true)
-		l.ring()
+		l.wake()
 	}
 }
 
@@ -259,7 +259,7 @@ func (l *link) finishWithin(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	l.schedule.watch.Stop()
-	l.cutEars()
+	l.cutListeners()
 	l.control.part(l.unsent(append(l.unblocking(), l.givingBack()...)))
 	l.waiting.cut()
 	l.control.cut()

@@ -12,32 +12,32 @@ import (
 
 // listenSoon sets the timer of listen. It is called with mu.
 func (l *link) listenSoon() {
-	if !l.isWithoutEars && !l.isListening {
+	if !l.isWithoutListeners && !l.isListening {
 		l.isListening = true
 		l.listenTimer.Reset(heardFrom)
 	}
 }
 
-// listen wakes the ears of queues whose jobs take a while, or has them ask again.
+// listen wakes the listeners of queues whose jobs take a while, or has them ask again.
 func (l *link) listen() {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isListening = false
-	if l.isWithoutEars || l.isFinishing() {
+	if l.isWithoutListeners || l.isFinishing() {
 		return
 	}
 	soonest := time.Time{}
 	for key, held := range byKey(l.heldLocked()) {
-		mustWake, isBehind, next := l.earOf(key).look(held, now)
-		e := l.ears[key]
+		mustWake, isBehind, next := l.listenerOf(key).look(held, now)
+		e := l.listeners[key]
 		if mustWake {
 			e.listen.isAwake = true
 			go e.hear()
 		}
 		if isBehind {
 			e.listen.isBehind = true
-			l.ring()
+			l.wake()
 		}
 		if !next.IsZero() && (soonest.IsZero() || next.Before(soonest)) {
 			soonest = next
@@ -49,17 +49,17 @@ func (l *link) listen() {
 	}
 }
 
-func (l *link) earOf(key string) *listening {
-	e := l.ears[key]
+func (l *link) listenerOf(key string) *listening {
+	e := l.listeners[key]
 	if e == nil {
-		e = &ear{link: l, key: key, line: &line{client: l.waiting.client, key: key, timeout: longestAnswer}}
-		l.ears[key] = e
+		e = &listener{link: l, key: key, line: &line{client: l.waiting.client, key: key, timeout: longestAnswer}}
+		l.listeners[key] = e
 	}
 	return &e.listen
 }
 
 // hear sends DQ.BTOUCH as long as there are jobs.
-func (e *ear) hear() {
+func (e *listener) hear() {
 	l := e.link
 	for troubles := 0; ; {
 		group, wait := e.cover()
@@ -74,7 +74,7 @@ func (e *ear) hear() {
 		}
 		e.line.close()
 		if forbids(err) {
-			l.goOnWithoutEars(err)
+			l.goOnWithoutListeners(err)
 			return
 		}
 		troubles++
@@ -86,18 +86,18 @@ func (e *ear) hear() {
 	}
 }
 
-func (l *link) goOnWithoutEars(err error) {
+func (l *link) goOnWithoutListeners(err error) {
 	l.mu.Lock()
-	l.isWithoutEars = true
+	l.isWithoutListeners = true
 	l.mu.Unlock()
 	l.worker.off("DQ.BTOUCH", "handlers hear of a cancelled job at the next heartbeat", err)
 }
 
-func (e *ear) cover() (group []*delivery, wait time.Duration) {
+func (e *listener) cover() (group []*delivery, wait time.Duration) {
 	l := e.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isWithoutEars && !l.isFinishing() {
+	if !l.isWithoutListeners && !l.isFinishing() {
 		group = e.listen.cover(byKey(l.heldLocked())[e.key], time.Now())
 	}
 	for _, d := range group {
@@ -108,7 +108,7 @@ func (e *ear) cover() (group []*delivery, wait time.Duration) {
 
 // ask is a heartbeat that ends when one of these jobs is lost. The leases that it renews are not recorded: only
 // heartbeats count.
-func (e *ear) ask(group []*delivery, wait time.Duration) error {
+func (e *listener) ask(group []*delivery, wait time.Duration) error {
 	command := append([]string{"DQ.BTOUCH", e.key, strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)},
 		forAll("", "", group)[2:]...)
 	replies, err := e.line.ask(command)
@@ -130,11 +130,11 @@ func forbids(err error) bool {
 	return trouble.IsForbidden(err) || resp.IsError(err) && strings.HasPrefix(err.Error(), "ERR unknown command")
 }
 
-// behind returns the connections of ears whose DQ.BTOUCH is to be ended.
+// behind returns the connections of listeners whose DQ.BTOUCH is to be ended.
 func (l *link) behind() (all []*connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range l.ears {
+	for _, e := range l.listeners {
 		if of := e.line.known.Load(); e.listen.isBehind && of != nil {
 			all = append(all, of)
 		}
@@ -143,9 +143,9 @@ func (l *link) behind() (all []*connection) {
 	return all
 }
 
-// wakeEars ends the DQ.BTOUCH of ears that lack jobs, so that they ask again with all. If DQ.UNBLOCK is forbidden,
+// wakeListeners ends the DQ.BTOUCH of listeners that lack jobs, so that they ask again with all. If DQ.UNBLOCK is forbidden,
 // they do so when their wait is over.
-func (l *link) wakeEars() error {
+func (l *link) wakeListeners() error {
 	for _, of := range l.behind() {
 		if _, err := l.unblock(of); err != nil {
 			return err
@@ -154,11 +154,11 @@ func (l *link) wakeEars() error {
 	return nil
 }
 
-func (l *link) cutEars() {
+func (l *link) cutListeners() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listenTimer.Stop()
-	for _, e := range l.ears {
+	for _, e := range l.listeners {
 		e.line.cut()
 	}
 }
