@@ -1,9 +1,11 @@
 package dq_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	dq "github.com/redis-dq/redis-dq/clients/go"
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
@@ -210,6 +214,25 @@ func TestWhatWasGivenBackAsUnknownDoesNotCountForTheHandlersLimit(t *testing.T) 
 		server.Clock.Advance(time.Minute)
 	}
 	expect(t, must(queue.Get(ctx, "a")).Reason, "*errors.errorString: no")
+}
+
+func TestWithoutTheRightToCountUnknownKindsTheyAreGivenBackAllTheSame(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	must(server.Client.Do(ctx, "ACL", "SETUSER", "worker", "on", ">pw", "~*", "&*", "+@all", "-dq.step").Result())
+	options := *server.Client.Options()
+	options.Username, options.Password = "worker", "pw"
+	client := redis.NewClient(&options)
+	defer client.Close()
+	var out bytes.Buffer
+	worker := must(dq.NewWorker(dq.WorkerConfig{
+		Queues: []*dq.Queue{dq.NewQueue(client, "q")}, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		Handlers: []dq.Handler{{Kind: "known", Do: func(context.Context, *dq.Job) error { return nil }}},
+	}))
+	queue := server.Queue(t, "q")
+	must(queue.AddMany(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{Kind: "new"}}, {JobOptions: dq.JobOptions{Kind: "new"}}}))
+	expect(t, must(worker.Drain(ctx)), 0)
+	expect(t, must(queue.Len(ctx, dq.Delayed)), 2)
+	expect(t, strings.Count(out.String(), "refuses DQ.STEP"), 1)
 }
 
 // --- Progress

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 // link has the queues that one pair of connections reaches. On the first, its supplier waits for jobs, with the
@@ -206,14 +207,17 @@ func (l *link) heldLocked() []*delivery {
 }
 
 // hear reads the replies to outcomes. It returns the outcomes that have none yet, and what went wrong.
-func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error) {
+func (l *link) hear(on *line, told []*outcome) (untold []*outcome, failure error) {
 	var refusal error
 	for len(told) > 0 {
 		each := told[0]
 		var reply any
-		for range each.answers() {
-			if reply, trouble = on.read(); trouble != nil {
-				return told, trouble
+		for at := range each.answers() {
+			if reply, failure = on.read(); failure != nil {
+				return told, failure
+			}
+			if said, isError := reply.(resp.Error); isError && at < len(each.ahead) && trouble.IsForbidden(said) {
+				l.worker.off(each.ahead[at][0], "what a worker gives back as unknown counts for its handler's limit", said)
 			}
 		}
 		told = told[1:]
