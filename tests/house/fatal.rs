@@ -71,7 +71,10 @@ fn node(page: &str) -> String {
 }
 
 fn go(page: &str) -> String {
-    let head = format!("{}\nvar fatalities = []fatality{{\n", by_for_go("fatal", "trouble"));
+    let head = format!(
+        "{}\nvar fatalities = []fatality{{\n",
+        by_for_go("fatal", "trouble")
+    );
     let row = |it: &Fatality<'_>| format!("\t{{{:?}, {}, {:?}}}", it.said, it.is_first, it.what);
     text(page, &head, row, ",\n}\n")
 }
