@@ -190,7 +190,7 @@ lint: ## formatting and clippy; a warning is an error
 	$(call need,cargo cc libclang lint)
 	$(CARGO) fmt --check
 	$(CARGO) fmt --all --check --manifest-path tools/Cargo.toml
-	$(CARGO) fmt --check -p dq-floor -p dq-tests
+	$(CARGO) fmt --check -p dq-floor -p dq-generate -p dq-tests
 	$(CARGO) fmt --check --manifest-path benches/opponents/rust/Cargo.toml
 ifdef CI
 	$(BREAKABLE)
@@ -198,7 +198,7 @@ ifdef CI
 	$(call PROGRAMS,test) --workspace --no-run
 else
 	$(CARGO) $(CLIPPY) --lib -- -D warnings
-	$(CARGO) $(CLIPPY) -p dq-floor -- -D warnings
+	$(CARGO) $(CLIPPY) -p dq-floor -p dq-generate -- -D warnings
 	$(CARGO) $(CLIPPY) --all-targets --no-default-features -- -D warnings
 	$(TOOLS) $(CARGO) $(CLIPPY) --manifest-path tools/Cargo.toml --workspace --all-targets -- -D warnings
 endif
@@ -237,6 +237,14 @@ ready-libraries: ## the libraries of other languages, and what they are tested w
 	@tests/clients/prepare.sh
 	@tests/blocks/web/prepare.sh
 	$(REAL)
+
+generated: ## what follows from tables: the libraries' options and records of a job, their lists of errors, rows of documents
+	$(call need,cargo)
+	@$(CARGO) run -q -p dq-generate
+
+option-cost: ## the files that COMMIT=... has changed by hand, those left out that .gitattributes says are generated
+	@git diff --name-only '$(or $(COMMIT),HEAD)^' '$(or $(COMMIT),HEAD)' | git check-attr --stdin linguist-generated | \
+	awk -F ': ' '$$3 != "set" { print $$1; count++ } END { print count + 0 " files by hand" }'
 
 golden: ## files of today's version of the format, tests/integration/encodings/1, written by Redis 7.0
 	$(call module,server cli)

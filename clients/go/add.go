@@ -20,40 +20,6 @@ const Unlimited = -1
 // NotKept, as Keep, removes the job when it is done, whatever the queue's settings say.
 const NotKept = -1
 
-// JobOptions are the options of a job, for [Queue.Add]. What is not set is decided by the queue's settings or the
-// worker's handler.
-type JobOptions struct {
-	// ID is unique in the queue; without one the library makes one, which grows with time.
-	ID       string
-	IfExists IfExists
-	// Delay or At says when the job is due; the default is now.
-	Delay time.Duration
-	At    time.Time
-	// Priority: smaller is served first.
-	Priority int
-	// TTR is the length of the job's leases.
-	TTR      time.Duration
-	Attempts int
-	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. Empty but not nil: no backoff.
-	Backoff []time.Duration
-	// TTL is when the job expires, counted from when it is added.
-	TTL   time.Duration
-	Group string
-	// Keep is how long the job is kept, with its result, after it is done; NotKept: not at all. Without it, the queue's
-	// settings decide.
-	Keep time.Duration
-	// Cost is what a delivery of the job counts in the queue's rates (default 1).
-	Cost int
-	// After blocks the job until these jobs of its queue have ended. AfterGroup: until that group has no jobs left.
-	After      []string
-	AfterGroup string
-	// OnDead says what the job does if a job in After dies.
-	OnDead OnDead
-	// Kind chooses the worker's handler.
-	Kind    string
-	Headers map[string]string
-}
-
 // NewJob is one job of [Queue.AddMany].
 type NewJob struct {
 	Data any
@@ -233,17 +199,7 @@ func priority(n int) any { return between("priority", int64(n), "", math.MinInt3
 
 // words appends the options to a call.
 func (o *JobOptions) words(call words) words {
-	if o.Attempts != 0 {
-		call = call.add("ATTEMPTS", between("attempts", int64(max(0, o.Attempts)), "", 0, math.MaxUint32))
-	}
-	call = call.value("PRIORITY", priority(o.Priority), o.Priority != 0).ms("TTR", o.TTR).ladder(o.Backoff).ms("TTL", o.TTL)
-	call = call.value("GROUP", named("group", o.Group), o.Group != "").flag(string(o.IfExists), o.IfExists != Refuse)
-	if o.Keep == NotKept {
-		call = call.add("KEEP", 0)
-	} else {
-		call = call.ms("KEEP", o.Keep)
-	}
-	call = call.value("COST", between("cost", int64(o.Cost), "", 1, 1_000_000), o.Cost != 0).ms("DELAY", o.Delay).instant("AT", o.At)
+	call = o.said(call).flag(string(o.IfExists), o.IfExists != Refuse).ms("DELAY", o.Delay).instant("AT", o.At)
 	return call.add(o.after()...)
 }
 

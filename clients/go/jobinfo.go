@@ -1,4 +1,4 @@
-// Code generated from docs/libraries.md by tests/house/fields.rs; DO NOT EDIT.
+// Code generated from docs/libraries.md by `make generated`; DO NOT EDIT.
 
 package dq
 

@@ -335,8 +335,8 @@ func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
 			return err
 		},
 		"delay: -5000 ms is not between 0 and 4398046511103":   func() error { return add(dq.JobOptions{Delay: -5 * time.Second}) },
-		"ttr: -1000 ms is not between 0 and 4398046511103":     func() error { return add(dq.JobOptions{TTR: -time.Second}) },
-		"ttl: -1000 ms is not between 0 and 4398046511103":     func() error { return add(dq.JobOptions{TTL: -time.Second}) },
+		"ttr: -1000 ms is not between 1 and 4398046511103":     func() error { return add(dq.JobOptions{TTR: -time.Second}) },
+		"ttl: -1000 ms is not between 1 and 4398046511103":     func() error { return add(dq.JobOptions{TTL: -time.Second}) },
 		"backoff: -2000 ms is not between 0 and 4398046511103": func() error { return add(dq.JobOptions{Backoff: []time.Duration{-2 * time.Second}}) },
 		"Delay or At, not both":                                func() error { return add(dq.JobOptions{Delay: 1, At: time.Now()}) },
 		"delay: -3000 ms is not between 0 and 4398046511103": func() error {

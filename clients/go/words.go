@@ -44,8 +44,11 @@ func between(name string, value int64, unit string, first, last int64) any {
 func wait(name string, d time.Duration) any { return between(name, resp.Ms(d), " ms", 0, latest) }
 
 // named is the name of a group or a signal.
-func named(name, text string) any {
-	if found, isWrong := between(name, int64(len(text)), " bytes", 1, 256).(*ConfigurationError); isWrong {
+func named(name, text string) any { return bounded(name, text, 256) }
+
+// bounded is a text that the server keeps with a job.
+func bounded(name, text string, most int64) any {
+	if found, isWrong := between(name, int64(len(text)), " bytes", 1, most).(*ConfigurationError); isWrong {
 		return found
 	}
 	return text

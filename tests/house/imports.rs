@@ -179,6 +179,7 @@ fn of_go(files: &Files) -> Arrows {
 fn tops(code: &str) -> Vec<&str> {
     let is_begun = |at: &usize| code[*at..].starts_with(char::is_alphabetic);
     let lines = code.match_indices('\n').map(|(at, _)| at + 1);
+    let is_begun = |at: &usize| is_begun(at) && !code[*at..].starts_with("package ");
     let begins: Vec<usize> = lines.filter(is_begun).chain([code.len()]).collect();
     begins
         .windows(2)

@@ -2,14 +2,12 @@
 
 mod circles;
 mod clients;
-mod fatal;
-mod fields;
+mod generated;
 mod graph;
 mod imports;
 mod map;
 mod names;
 mod same;
-mod written;
 
 use circles::circles;
 use graph::{floor, Arrows, House};

@@ -1,6 +1,7 @@
 // Commands about one delivery.
 
 import type { Delivery } from './delivery';
+import { said } from './joboptions';
 import type { Command, Word } from './wire';
 
 export const nack = ({ key, id, token }: Delivery, ...options: Word[]): Command => [
@@ -27,8 +28,7 @@ export const costing = ({ key, id, token }: Delivery, cost: number): Command => 
   id,
   'TOKEN',
   token,
-  'COST',
-  cost,
+  ...said({ cost: cost ?? Number.NaN }),
 ];
 
 export const progress = ({ key, id, token }: Delivery, text: Buffer): Command => [

@@ -1,4 +1,4 @@
-// Written from docs/libraries.md by tests/house/fatal.rs; DO NOT EDIT.
+// Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 
 /** What waiting does not mend: what the server's error says, whether it begins with it, and what to do. */
 export const FATALITIES: readonly { said: string; isFirst: boolean; what: string }[] = [

@@ -12,7 +12,7 @@ import { progressOf } from './progress';
 import { hush, Quiet } from './quiet';
 import { type JobResult, results } from './results';
 import { type Bytes, toBytes, toText } from './text';
-import { between, type Duration, fromMs, maybeFromMs, toMs } from './times';
+import { type Duration, fromMs, maybeFromMs, toMs } from './times';
 import { LONGEST_TIMER_MS } from './waiting';
 import type { Command, Word } from './wire';
 
@@ -152,9 +152,9 @@ export class Job<T = any> {
   }
 
   async #setCost(cost: number): Promise<void> {
-    between('cost', cost, 1, 1_000_000);
+    const told = costing(this.#delivery, cost);
     this.#attempt.check();
-    const [reply] = await this.#delivery.desk.ask(this.#delivery, [costing(this.#delivery, cost)]);
+    const [reply] = await this.#delivery.desk.ask(this.#delivery, [told]);
     if (reply === null) this.#lost();
   }
 

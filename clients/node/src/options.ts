@@ -1,28 +1,15 @@
 // Options of a queue's methods, and the words of commands that they become.
 
-import { steps } from './mistakes';
+import { SAID, said, type Said } from './joboptions';
 import { bytesOf, shown } from './shown';
-import { between, type Duration, instantToMs, toMs } from './times';
 import { type Bytes, toBytes } from './text';
+import { between, type Duration, toMs } from './times';
 import type { Word } from './wire';
+import { amount, instant, isGiven, type Maybe, ms, named, number, value } from './words';
 
-export interface JobOptions {
-  /** Smaller is served first; 0 by default. */
-  priority?: number;
-  /** The length of the job's leases; else the queue's applies, then the worker's. */
-  ttr?: Duration;
-  /** How many deliveries are allowed (0: no limit); else the queue's limit applies, then the worker's. */
-  attempts?: number;
-  /** The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits. */
-  backoff?: readonly Duration[];
-  /** The job expires this long after it was added. */
-  ttl?: Duration;
-  /** The group that the job belongs to. Groups take turns. */
-  group?: string;
-  /** How long the job is kept with its result once it is done, whatever the queue keeps; 0: not at all. */
-  keep?: Duration;
-  /** What a delivery counts towards the rates of the queue and of its group; 1 by default. */
-  cost?: number;
+export * from './words';
+
+export interface JobOptions extends Said {
   /** With a kind or headers, the payload becomes an envelope. */
   kind?: string | null;
   headers?: Record<string, string>;
@@ -114,18 +101,7 @@ export interface TouchOptions {
   cost?: number;
 }
 
-const JOB: Record<keyof JobOptions, 1> = {
-  priority: 1,
-  ttr: 1,
-  attempts: 1,
-  backoff: 1,
-  ttl: 1,
-  group: 1,
-  keep: 1,
-  cost: 1,
-  kind: 1,
-  headers: 1,
-};
+const JOB: Record<keyof JobOptions, 1> = { ...SAID, kind: 1, headers: 1 };
 const AFTER: Record<keyof AfterOptions, 1> = { after: 1, onDead: 1, afterGroup: 1 };
 const RULE: Record<keyof RuleOptions, 1> = { id: 1, until: 1, times: 1, grace: 1, jitter: 1, ...JOB };
 /** The options of each method. */
@@ -159,28 +135,6 @@ export const SETTINGS: Record<keyof Settings, 1> = {
   donebytes: 1,
 };
 
-type Maybe<T> = T | null | undefined;
-
-export const value = (name: string, given: Maybe<Word>): Word[] =>
-  given === null || given === undefined ? [] : [name, given];
-export const ms = (name: string, given: Maybe<Duration>) =>
-  value(name, isGiven(given) ? toMs(given, name.toLowerCase()) : null);
-const number = (name: string, given: Maybe<number>, first: number, last: number): Word[] =>
-  value(name, isGiven(given) ? between(name.toLowerCase(), given, first, last) : null);
-const priority = (given: Maybe<number>) => number('PRIORITY', given, -(2 ** 31), 2 ** 31 - 1);
-const cost = (given: Maybe<number>) => number('COST', given, 1, 1_000_000);
-const attempts = (given: Maybe<number>) => number('ATTEMPTS', given, 0, 2 ** 32 - 1);
-export const amount = (name: string, given: Maybe<number>) => number(name, given, 0, Number.MAX_SAFE_INTEGER);
-/** A duration that is not 0. */
-const some = (name: string, given: Maybe<Duration>) =>
-  value(name, isGiven(given) ? toMs(given, name.toLowerCase(), 1) : null);
-
-/** A name that is kept with jobs. */
-function named(name: string, given: Maybe<string>): Word[] {
-  if (isGiven(given)) between(name.toLowerCase(), Buffer.byteLength(given), 1, 256, ' bytes');
-  return value(name, given);
-}
-
 /** The id of a job to be added. */
 export function newId(id: Bytes): Buffer {
   const bytes = toBytes(id);
@@ -191,28 +145,9 @@ export function newId(id: Bytes): Buffer {
 
 const ANY = Buffer.from('*');
 
-export const instant = (name: string, given: Maybe<Date>) =>
-  value(name, isGiven(given) ? instantToMs(given, name.toLowerCase()) : null);
-export const flag = (name: string, given: Maybe<boolean>): Word[] => (given ? [name] : []);
-
-function isGiven<T>(given: Maybe<T>): given is T {
-  return given !== null && given !== undefined;
-}
-
-export { priority };
-
 export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
   if (isGiven(delay) && isGiven(at)) throw new TypeError('delay and at cannot be combined');
   return [...ms('DELAY', delay), ...instant('AT', at)];
-}
-
-function ladder(backoff: Maybe<readonly Duration[]>): Word[] {
-  if (!isGiven(backoff)) return [];
-  return [
-    'BACKOFF',
-    between('backoff', steps(backoff).length, 0, 1024, ' steps'),
-    ...backoff.map((step) => toMs(step, 'backoff')),
-  ];
 }
 
 function rate(name: string, given: Settings['rate']): Word[] {
@@ -233,19 +168,6 @@ export function condition(ifExists: AddOptions['ifExists']): Word[] {
   return [chosen('ifExists', ifExists, CONDITIONS)];
 }
 
-export function ofJob(options: JobOptions): Word[] {
-  return [
-    ...priority(options.priority),
-    ...some('TTR', options.ttr),
-    ...attempts(options.attempts),
-    ...ladder(options.backoff),
-    ...some('TTL', options.ttl),
-    ...named('GROUP', options.group),
-    ...ms('KEEP', options.keep),
-    ...cost(options.cost),
-  ];
-}
-
 const ON_DEAD = { wait: 'WAIT', run: 'RUN', die: 'DIE' };
 
 /** An `after` that is missing or empty: the job waits for nothing. */
@@ -260,10 +182,9 @@ export function ofAfter({ after, onDead, afterGroup }: AfterOptions): Word[] {
   return [...ids, ...group, ...(isGiven(onDead) ? ['ONDEAD', chosen('onDead', onDead, ON_DEAD)] : [])];
 }
 
-export const ofTouch = ({ ttr, progress, cost: given }: TouchOptions): Word[] => [
-  ...some('TTR', ttr),
+export const ofTouch = ({ progress, ...given }: TouchOptions): Word[] => [
+  ...said(given),
   ...value('PROGRESS', isGiven(progress) ? bytesOf(progress) : null),
-  ...cost(given),
 ];
 
 export function ofRule({ until, times, grace, jitter }: RuleOptions): Word[] {
@@ -277,12 +198,12 @@ export function ofRule({ until, times, grace, jitter }: RuleOptions): Word[] {
 
 const MODES = { fail: 'FAIL', silent: 'SILENT', fatal: 'FATAL' };
 
-export function ofNack({ delay, priority: given, mode = 'fail', reason, awaits, ...after }: NackOptions): Word[] {
+export function ofNack({ delay, priority, mode = 'fail', reason, awaits, ...after }: NackOptions): Word[] {
   const how = chosen('mode', mode, MODES);
   const waits = [...value('AWAIT', awaits), ...ofAfter(after)];
   return [
     ...ms('DELAY', delay),
-    ...priority(given),
+    ...said({ priority }),
     how,
     ...waits,
     ...value('REASON', isGiven(reason) ? bytesOf(reason) : null),
@@ -291,9 +212,7 @@ export function ofNack({ delay, priority: given, mode = 'fail', reason, awaits, 
 
 export function ofSettings(settings: Settings): Word[] {
   return [
-    ...ms('TTR', settings.ttr),
-    ...attempts(settings.attempts),
-    ...ladder(settings.backoff),
+    ...said({ ttr: settings.ttr, attempts: settings.attempts, backoff: settings.backoff }),
     ...amount('MAXLEN', settings.maxlen),
     ...amount('MAXBYTES', settings.maxbytes),
     ...amount('DEADLEN', settings.deadlen),

@@ -2,6 +2,7 @@
 
 import { encoded } from './codec';
 import { withoutModule } from './fatal';
+import { said } from './joboptions';
 import { jobInfo, type JobInfo, type State } from './jobinfo';
 import { sum } from './keys';
 import { CONNECT_MS, SLACK_MS } from './limits';
@@ -203,7 +204,7 @@ export class Queue<T = any> extends Outcomes<T> {
     options: { delay?: Duration; at?: Date; priority?: number },
   ): Promise<number> {
     const { delay, at, priority } = takes('reschedule', options ?? {}, { delay: 1, at: 1, priority: 1 });
-    const rest = [...words.due(delay, at), ...words.priority(priority)];
+    const rest = [...words.due(delay, at), ...said({ priority })];
     if (rest.length === 0) {
       throw new TypeError('reschedule needs a new delay, at or priority, such as { delay: 60_000 }');
     }

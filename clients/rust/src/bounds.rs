@@ -47,12 +47,19 @@ pub(crate) fn backoff(steps: Option<&Vec<Duration>>) -> Result<(), Error> {
     lengths(steps.iter().map(|step| ("backoff", Some(*step), 0)))
 }
 
-/// A text that is kept with jobs, such as a group's name.
+/// The name of a group or a signal.
 pub(crate) fn name(name: &str, text: Option<&String>) -> Result<(), Error> {
-    match text {
-        Some(text) => between(name, text.len() as u64, " bytes", 1, 256),
-        None => Ok(()),
-    }
+    self::text(name, text, 256)
+}
+
+/// A text that is kept with jobs.
+pub(crate) fn text(name: &str, text: Option<&String>, most: u64) -> Result<(), Error> {
+    let length = text.map(|text| text.len() as u64);
+    length.map_or(Ok(()), |length| between(name, length, " bytes", 1, most))
+}
+
+pub(crate) fn number(name: &str, value: Option<u64>, first: u64, last: u64) -> Result<(), Error> {
+    value.map_or(Ok(()), |value| between(name, value, "", first, last))
 }
 
 /// The id of a job to be added.

@@ -7,6 +7,7 @@ use crate::error::Suspended;
 use crate::error::{BoxError, Error};
 use crate::guard::guarded;
 use crate::job::{Desk, Job};
+use crate::queue::said::Said;
 use crate::queue::NewJob;
 use crate::result::{decode, Before};
 use crate::values::{self, ms};
@@ -200,14 +201,14 @@ impl<T> Job<T> {
     /// delivery.
     pub async fn set_cost(&self, cost: u32) -> Result<(), Error> {
         self.still_ours()?;
-        bounds::between("cost", cost.into(), "", 1, 1_000_000)?;
         let Desk::Worker { source, .. } = &self.inner.desk else {
             return Ok(()); // without a server there are no rates
         };
         let of = &self.inner.delivered;
         let mut touch = cmd("DQ.TOUCH");
         touch.arg(&*of.job.key).arg(&*of.job.id);
-        touch.arg("TOKEN").arg(&of.token).arg("COST").arg(cost);
+        touch.arg("TOKEN").arg(&of.token);
+        Said::costing(cost, &mut touch)?;
         match source.server.ask(&of.job.key, &touch).await? {
             Value::Nil => Err(self.gone()),
             _ => Ok(()),

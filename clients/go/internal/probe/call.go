@@ -26,9 +26,6 @@ type args struct {
 	At         int64
 	Priority   *int
 	TTR        int64
-	Attempts   int
-	Backoff    []int64
-	TTL        int64
 	Group      string
 	IfExists   string `json:"if_exists"`
 	Mode       string
@@ -58,11 +55,18 @@ type args struct {
 	After      []string
 	OnDead     string `json:"on_dead"`
 	AfterGroup string `json:"after_group"`
-	Keep       *int64
-	Cost       int
 	Name       string
 	Value      any
 	Jobs       []json.RawMessage
+
+	said saidArgs
+}
+
+func read(raw json.RawMessage) (a args, err error) {
+	if raw != nil {
+		err = errors.Join(json.Unmarshal(raw, &a), json.Unmarshal(raw, &a.said))
+	}
+	return a, err
 }
 
 func instant(ms int64) time.Time {
@@ -89,24 +93,13 @@ func (a args) data() any {
 func (a args) job() dq.JobOptions {
 	conditions := map[string]dq.IfExists{"replace": dq.Replace, "only-replace": dq.OnlyReplace, "next": dq.RunAgain}
 	options := dq.JobOptions{
-		ID: a.ID, IfExists: conditions[a.IfExists], At: instant(a.At), TTR: duration(a.TTR), Attempts: a.Attempts,
-		TTL: duration(a.TTL), Group: a.Group, Kind: a.Kind, Headers: a.Headers, After: a.After, AfterGroup: a.AfterGroup,
-		OnDead: dq.OnDead(strings.ToUpper(a.OnDead)), Cost: a.Cost,
-	}
-	if a.Keep != nil {
-		if options.Keep = duration(*a.Keep); options.Keep == 0 {
-			options.Keep = dq.NotKept
-		}
-	}
-	for _, ms := range a.Backoff {
-		options.Backoff = append(options.Backoff, duration(ms))
+		ID: a.ID, IfExists: conditions[a.IfExists], At: instant(a.At), Kind: a.Kind, Headers: a.Headers, After: a.After,
+		AfterGroup: a.AfterGroup, OnDead: dq.OnDead(strings.ToUpper(a.OnDead)),
 	}
 	if a.Delay != nil {
 		options.Delay = duration(*a.Delay)
 	}
-	if a.Priority != nil {
-		options.Priority = *a.Priority
-	}
+	a.said.say(&options)
 	return options
 }
 
@@ -166,11 +159,9 @@ func popped(jobs []dq.Reserved, err error) (any, error) {
 }
 
 func call(ctx context.Context, q *dq.Queue, method string, raw json.RawMessage) (any, error) {
-	var a args
-	if raw != nil {
-		if err := json.Unmarshal(raw, &a); err != nil {
-			return nil, err
-		}
+	a, err := read(raw)
+	if err != nil {
+		return nil, err
 	}
 	switch method {
 	case "add":
@@ -263,8 +254,8 @@ func flow(ctx context.Context, q *dq.Queue, method string, a args) (isIts bool, 
 func addMany(ctx context.Context, q *dq.Queue, all []json.RawMessage) (any, error) {
 	jobs := make([]dq.NewJob, len(all))
 	for at, raw := range all {
-		var each args
-		if err := json.Unmarshal(raw, &each); err != nil {
+		each, err := read(raw)
+		if err != nil {
 			return nil, err
 		}
 		jobs[at] = dq.NewJob{Data: each.data(), JobOptions: each.job()}

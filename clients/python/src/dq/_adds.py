@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
 from . import _arguments as words
 from . import _guard
-from ._arguments import Bytes, Ladder
+from ._arguments import Bytes
 from ._delivery import Command
+from ._job_options import ABOUT, job_options
 from ._many import Added, Grouped
 from ._options import near_misses, unknown
 from .codec import Codec, Envelope
@@ -21,28 +22,22 @@ from .hooks import Hooks
 from .times import Duration, to_ms
 
 T = TypeVar("T")
-_NAMED = ("priority", "ttr", "attempts", "backoff", "ttl", "group", "keep", "cost")
 _AFTER = ("after", "after_group", "on_dead")
 _FIXED = (int, float, str, bytes, timedelta, datetime, type(None))
 _ABSENT = object()
 _OWN = frozenset(("data", "id", "kind", "headers"))
-_OF_JOBS = ("data", "delay", "at", "id", "if_exists", *_NAMED, *_AFTER, "kind", "headers")
+_OF_JOBS = ("data", "delay", "at", "id", "if_exists", *ABOUT, *_AFTER, "kind", "headers")
 
 if TYPE_CHECKING:
-    from typing_extensions import TypedDict
+    from typing_extensions import Unpack
 
-    class AddOptions(TypedDict, total=False):
+    from ._job_options import JobOptions
+
+    class AddOptions(JobOptions, total=False):
         id: Bytes
         delay: Duration
         at: datetime
         if_exists: str
-        priority: int
-        ttr: Duration
-        attempts: int
-        backoff: Ladder
-        ttl: Duration
-        group: str
-        cost: int
         after: Sequence[Bytes]
         after_group: str
         on_dead: str
@@ -97,14 +92,14 @@ class _Like:
         self.if_exists = rest.pop("if_exists", None)
         after = words.after(*(rest.pop(name, None) for name in _AFTER))
         due = words.due(rest.pop("delay", None), rest.pop("at", None))
-        named = {name: rest.pop(name, None) for name in _NAMED}
+        said = job_options({name: rest.pop(name, None) for name in ABOUT})
         for name in rest:
             raise unknown("a job", name, _OF_JOBS)
-        self.words = [*words.condition(self.if_exists), *due, *words.job_options(**named), *after]
+        self.words = [*words.condition(self.if_exists), *due, *said, *after]
         self.is_how = (bool(after), self.if_exists != "next" and not after)
 
 
-@near_misses("Queue")
+@near_misses("Queue", ABOUT)
 class Adds:
     name: str
     hooks: Sequence[Hooks]
@@ -159,19 +154,12 @@ class Adds:
         delay: Optional[Duration] = None,
         at: Optional[datetime] = None,
         if_exists: Optional[str] = None,
-        priority: Optional[int] = None,
-        ttr: Optional[Duration] = None,
-        attempts: Optional[int] = None,
-        backoff: Optional[Ladder] = None,
-        ttl: Optional[Duration] = None,
-        group: Optional[str] = None,
-        keep: Optional[Duration] = None,
-        cost: Optional[int] = None,
         after: Optional[Sequence[Bytes]] = None,
         after_group: Optional[str] = None,
         on_dead: Optional[str] = None,
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
+        **options: Unpack[JobOptions],
     ) -> Optional[str]:
         """Adds a job, due now, after ``delay`` or at the instant ``at``. Returns its id, or None if it was refused.
 
@@ -182,21 +170,18 @@ class Adds:
             no harm. A dead or done job is replaced.
         if_exists: instead of refusing the job: "replace", "only-replace" (XX) or "next" (run once more when the
             current run is over).
-        attempts, backoff, ttr: the job's own. Without them the queue's apply, then those of the worker's handler; of
-            limits of attempts the least holds.
-        ttl: the job expires this long after it was added.
-        keep: how long the job is kept with its result once it is done.
-        cost: what a delivery counts towards the rates of the queue and of its group.
+        attempts, backoff, ttr: without them the queue's apply, then those of the worker's handler; of limits of
+            attempts the least holds.
         after: ids of jobs of this queue that must end before this one begins; ``job.results`` says how they ended.
         after_group: the job begins when all jobs of that group have ended.
         on_dead: what the job does if one of ``after`` dies: "wait" (the default, as it may be kicked), "run" or "die".
         """
-        options = words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost)
-        options += words.condition(if_exists) + words.due(delay, at) + words.after(after, after_group, on_dead)
+        said = job_options(options) + words.condition(if_exists) + words.due(delay, at)
+        said += words.after(after, after_group, on_dead)
         made = self._id_for(id, after, after_group)
         # If a generated id exists already, an earlier sending added it, and its reply was lost.
         known = made if id is None and if_exists != "only-replace" else None
-        call = self._add(data, made, kind, headers, options)
+        call = self._add(data, made, kind, headers, said)
         return self._run([call], lambda replies: words.maybe_id(replies[0] or known))
 
     def _added(self, job: Mapping[str, Any], key: Optional[bytes] = None, before: Optional[_Like] = None) -> Added:
@@ -290,16 +275,9 @@ class Adds:
         times: Optional[int] = None,
         grace: Optional[Duration] = None,
         jitter: Optional[Duration] = None,
-        priority: Optional[int] = None,
-        ttr: Optional[Duration] = None,
-        attempts: Optional[int] = None,
-        backoff: Optional[Ladder] = None,
-        ttl: Optional[Duration] = None,
-        group: Optional[str] = None,
-        keep: Optional[Duration] = None,
-        cost: Optional[int] = None,
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
+        **options: Unpack[JobOptions],
     ) -> Optional[str]:
         """Adds a recurring job, due every ``interval``. Call it at each start: an unchanged rule goes on as it was.
 
@@ -309,15 +287,9 @@ class Adds:
         jitter: each occurrence is due up to this much later.
         """
         rule = ["EVERY", to_ms(interval, "interval", 1000), *words.rule(until, times, grace, jitter)]
-        options = (
-            rule
-            + words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost)
-            + ["REPLACE"]
-            + words.due(None, first)
-        )
-        return self._run(
-            [self._add(data, words.new(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
-        )
+        rule += [*job_options(options), "REPLACE", *words.due(None, first)]
+        call = self._add(data, words.new(id), kind, headers, rule)
+        return self._run([call], lambda replies: words.maybe_id(replies[0]))
 
     def cron(
         self,
@@ -330,20 +302,11 @@ class Adds:
         times: Optional[int] = None,
         grace: Optional[Duration] = None,
         jitter: Optional[Duration] = None,
-        priority: Optional[int] = None,
-        ttr: Optional[Duration] = None,
-        attempts: Optional[int] = None,
-        backoff: Optional[Ladder] = None,
-        ttl: Optional[Duration] = None,
-        group: Optional[str] = None,
-        keep: Optional[Duration] = None,
-        cost: Optional[int] = None,
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
+        **options: Unpack[JobOptions],
     ) -> Optional[str]:
         """Adds a recurring job by a cron expression, in the zone ``tz`` (an IANA name; default UTC). See ``every``."""
         rule = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
-        options = rule + words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost) + ["REPLACE"]
-        return self._run(
-            [self._add(data, words.new(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
-        )
+        call = self._add(data, words.new(id), kind, headers, [*rule, *job_options(options), "REPLACE"])
+        return self._run([call], lambda replies: words.maybe_id(replies[0]))

@@ -16,7 +16,6 @@ Ladder = Sequence[Duration]
 Bytes = Union[str, bytes]
 PRIORITIES = (-(1 << 31), (1 << 31) - 1)
 RATE_MOST = (1 << 32) - 1
-DEAREST = 1_000_000
 MOST = (1 << 63) - 1
 
 
@@ -98,33 +97,11 @@ def condition(if_exists: Optional[str]) -> list[Any]:
     return [_CONDITIONS[if_exists]]
 
 
-def job_options(
-    priority: Optional[int],
-    ttr: Optional[Duration],
-    attempts: Optional[int],
-    backoff: Optional[Ladder],
-    ttl: Optional[Duration],
-    group: Optional[str],
-    keep: Optional[Duration] = None,
-    cost: Optional[int] = None,
-) -> list[Any]:
-    return [
-        *number("PRIORITY", priority, *PRIORITIES),
-        *ms("TTR", ttr, 1),
-        *number("ATTEMPTS", attempts, 0, RATE_MOST),
-        *ladder(backoff),
-        *ms("TTL", ttl, 1),
-        *group_of(group),
-        *ms("KEEP", keep),
-        *number("COST", cost, 1, DEAREST),
-    ]
-
-
-def group_of(name: Optional[str]) -> list[Any]:
-    if name is None:
+def text(name: str, value: Optional[str], most: int) -> list[Any]:
+    if value is None:
         return []
-    between("group", len(bytes_of(name)), 1, 256, " bytes")
-    return ["GROUP", name]
+    between(name.lower(), len(bytes_of(value)), 1, most, " bytes")
+    return [name, value]
 
 
 _ON_DEAD = {"wait": "WAIT", "run": "RUN", "die": "DIE"}

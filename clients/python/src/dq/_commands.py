@@ -18,6 +18,7 @@ from . import _guard
 from ._arguments import Bytes, Ladder
 from ._delivery import Command, as_map
 from ._job_info import JobInfo
+from ._job_options import job_options
 from ._many import Grouped
 from ._options import near_misses
 from ._outcomes import Outcomes
@@ -189,7 +190,7 @@ class Commands(Outcomes):
             words.bytes_of(id),
             *words.value("TOKEN", token),
             *words.ms("TTR", ttr, 1),
-            *words.number("COST", cost, 1, words.DEAREST),
+            *job_options({"cost": cost}),
             read=words.maybe_instant,
         )
 

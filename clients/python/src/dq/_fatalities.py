@@ -1,6 +1,6 @@
 """What waiting does not mend: what the server's error says, whether it begins with it, and what to do.
 
-Written from docs/libraries.md by tests/house/fatal.rs; DO NOT EDIT.
+Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 """
 
 FATALITIES = (

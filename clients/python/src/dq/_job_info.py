@@ -1,6 +1,6 @@
 """What DQ.GET shows.
 
-Written from docs/libraries.md by tests/house/fields.rs; DO NOT EDIT.
+Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Callable, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,12 +20,18 @@ def unknown(what: str, name: str, options: Iterable[str]) -> TypeError:
     return TypeError(f"{what} has no option {name!r}: {hint}Its options are {', '.join(known)}")
 
 
-def checked(function: F, what: str) -> F:
+def checked(function: F, what: str, said: Mapping[str, str]) -> F:
+    """said: the options of a job, and what each of them says; of functions that take them."""
     parameters = inspect.signature(function).parameters.values()
     names = {each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
     options = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return function  # the function that takes them checks them
+    for each in parameters:
+        if each.kind is each.VAR_KEYWORD and each.annotation != "Unpack[JobOptions]":
+            return function  # the function that takes them checks them
+        if each.kind is each.VAR_KEYWORD:
+            names |= said.keys()
+            options += said
+            function.__doc__ = f"{function.__doc__}\n" + "".join(f"        {each}: {said[each]}\n" for each in said)
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
@@ -35,7 +42,7 @@ def checked(function: F, what: str) -> F:
     return call  # type: ignore[return-value]
 
 
-def near_misses(name: str) -> Callable[[C], C]:
+def near_misses(name: str, said: Mapping[str, str] = MappingProxyType({})) -> Callable[[C], C]:
     """Decorates a class whose public methods take options; ``name`` is what its users call it."""
 
     def decorate(made: C) -> C:
@@ -46,7 +53,7 @@ def near_misses(name: str) -> Callable[[C], C]:
             function.__qualname__ = what  # Python's own errors begin with it
             kinds = {each.kind for each in inspect.signature(function).parameters.values()}
             if inspect.Parameter.KEYWORD_ONLY in kinds:
-                setattr(made, method, checked(function, what))
+                setattr(made, method, checked(function, what, said))
         return made
 
     return decorate

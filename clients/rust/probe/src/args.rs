@@ -21,6 +21,19 @@ impl Args<'_> {
         self.get(name).and_then(Value::as_u64)
     }
 
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        self.get(name).and_then(Value::as_i64)
+    }
+
+    pub fn lengths(&self, name: &str) -> Option<Vec<Duration>> {
+        let steps = self.get(name)?.as_array()?.iter();
+        Some(
+            steps
+                .map(|step| Duration::from_millis(step.as_u64().unwrap_or(0)))
+                .collect(),
+        )
+    }
+
     pub fn length(&self, name: &str) -> Option<Duration> {
         self.number(name).map(Duration::from_millis)
     }
@@ -102,28 +115,11 @@ macro_rules! say {
         }
         lengths!(delay length);
         lengths!(at instant);
-        lengths!(ttr length);
-        lengths!(ttl length);
-        lengths!(keep length);
         lengths!(until instant);
         lengths!(times number);
         lengths!(grace length);
         lengths!(jitter length);
-        if let Some(priority) = $args.get("priority").and_then(Value::as_i64) {
-            job = job.priority(priority as i32);
-        }
-        if let Some(attempts) = $args.number("attempts") {
-            job = job.attempts(attempts as u32);
-        }
-        if let Some(cost) = $args.number("cost") {
-            job = job.cost(cost as u32);
-        }
-        if let Some(steps) = $args.get("backoff").and_then(Value::as_array) {
-            job = job.backoff(steps.iter().map(|step| Duration::from_millis(step.as_u64().unwrap_or(0))));
-        }
-        if $args.get("group").is_some() {
-            job = job.group($args.text("group"));
-        }
+        crate::said::said!(job, $args);
         if $args.get("after").is_some() {
             job = job.after($args.list("after"));
         }

@@ -4,6 +4,7 @@ mod args;
 mod call;
 mod handlers;
 mod hostile;
+mod said;
 
 use dq_redis::{BoxError, Handler, Hooks, Inline, NewJob, Queue, Server, Stopper, Worker};
 use serde::Deserialize;

@@ -30,7 +30,11 @@ impl Adding<'_> {
         mut self,
         timeout: Duration,
     ) -> Result<Option<R>, Error> {
-        self.job.options.keep.get_or_insert(Duration::from_secs(60));
+        self.job
+            .options
+            .said
+            .keep
+            .get_or_insert(Duration::from_secs(60));
         let queue = self.queue;
         match queue.add_now(self.job).await? {
             Some(id) => queue.wait(id, timeout).await,

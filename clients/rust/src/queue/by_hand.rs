@@ -2,6 +2,7 @@
 
 use super::options::{Nack, Pop, Reschedule};
 use super::records::{Reserved, State};
+use super::said::Said;
 use super::{duration, instant, Queue};
 use crate::bounds;
 use crate::error::Error;
@@ -136,11 +137,10 @@ impl Queue {
         token: &str,
         cost: u32,
     ) -> Result<bool, Error> {
-        bounds::between("cost", cost.into(), "", 1, 1_000_000)?;
         let id = id.as_ref();
         let mut touch = cmd("DQ.TOUCH");
-        touch.arg(&**self.key(id)).arg(id);
-        touch.arg("TOKEN").arg(token).arg("COST").arg(cost);
+        touch.arg(&**self.key(id)).arg(id).arg("TOKEN").arg(token);
+        Said::costing(cost, &mut touch)?;
         Ok(self.ask(id, &touch).await? != Value::Nil)
     }
 

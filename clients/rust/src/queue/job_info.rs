@@ -1,4 +1,4 @@
-//! Written from docs/libraries.md by tests/house/fields.rs; DO NOT EDIT.
+//! Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 
 use super::reading::Fields;
 use super::records::State;

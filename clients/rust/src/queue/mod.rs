@@ -11,6 +11,7 @@ mod options;
 mod reading;
 mod records;
 mod rule;
+pub(crate) mod said;
 mod settings;
 mod stats;
 mod waits;

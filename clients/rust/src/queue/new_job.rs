@@ -5,6 +5,7 @@ use crate::bounds;
 use crate::codec::{encoded, Codec};
 use crate::envelope::{Envelope, Headers};
 use crate::error::Error;
+use crate::queue::said::Said;
 use crate::values::{instant_ms, ms};
 use redis::{cmd, Cmd};
 use serde::Serialize;
@@ -49,14 +50,7 @@ pub(super) struct Options {
     pub if_exists: IfExists,
     pub delay: Option<Duration>,
     pub at: Option<SystemTime>,
-    pub priority: Option<i32>,
-    pub ttr: Option<Duration>,
-    pub attempts: Option<u32>,
-    pub backoff: Option<Vec<Duration>>,
-    pub ttl: Option<Duration>,
-    pub group: Option<String>,
-    pub keep: Option<Duration>,
-    pub cost: Option<u32>,
+    pub said: Said,
     pub after: Vec<Vec<u8>>,
     pub after_group: Option<String>,
     pub on_dead: Option<OnDead>,
@@ -107,47 +101,7 @@ macro_rules! options {
             self.with(|o| o.at = Some(at))
         }
 
-        /// The job's priority: smaller is delivered first.
-        pub fn priority(self, priority: i32) -> Self {
-            self.with(|o| o.priority = Some(priority))
-        }
-
-        /// The length of the job's leases.
-        pub fn ttr(self, ttr: Duration) -> Self {
-            self.with(|o| o.ttr = Some(ttr))
-        }
-
-        /// How often the job may be delivered; 0: without limit, whatever the queue's settings say.
-        pub fn attempts(self, attempts: u32) -> Self {
-            self.with(|o| o.attempts = Some(attempts))
-        }
-
-        /// The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no backoff.
-        pub fn backoff(self, steps: impl IntoIterator<Item = Duration>) -> Self {
-            let steps = steps.into_iter().collect();
-            self.with(|o| o.backoff = Some(steps))
-        }
-
-        /// When the job expires, counted from when it is added.
-        pub fn ttl(self, ttl: Duration) -> Self {
-            self.with(|o| o.ttl = Some(ttl))
-        }
-
-        /// The job's group, such as a tenant or a user: groups take turns.
-        pub fn group(self, group: impl Into<String>) -> Self {
-            self.with(|o| o.group = Some(group.into()))
-        }
-
-        /// How long the job is kept, with its result, after it is done; zero: not at all. Default: as the queue's
-        /// settings say.
-        pub fn keep(self, keep: Duration) -> Self {
-            self.with(|o| o.keep = Some(keep))
-        }
-
-        /// What a delivery of the job counts in the queue's rates (default 1).
-        pub fn cost(self, cost: u32) -> Self {
-            self.with(|o| o.cost = Some(cost))
-        }
+        crate::queue::said::said!();
 
         /// Blocks the job until these jobs of its queue have ended.
         pub fn after<I: AsRef<[u8]>>(self, ids: impl IntoIterator<Item = I>) -> Self {
@@ -276,6 +230,19 @@ impl NewJob {
     }
 }
 
+impl Said {
+    /// What a delivery counts, for `DQ.TOUCH`.
+    pub(crate) fn costing(cost: u32, touch: &mut Cmd) -> Result<(), Error> {
+        let said = Said {
+            cost: Some(cost),
+            ..Said::default()
+        };
+        said.check()?;
+        said.words(touch);
+        Ok(())
+    }
+}
+
 impl Options {
     pub(super) fn words(&self, to: &mut Cmd) -> Result<(), Error> {
         self.check()?;
@@ -292,21 +259,7 @@ impl Options {
         };
         number(to, "DELAY", self.delay.map(ms));
         number(to, "AT", self.at.map(instant_ms));
-        if let Some(priority) = self.priority {
-            to.arg("PRIORITY").arg(priority);
-        }
-        number(to, "TTR", self.ttr.map(ms));
-        number(to, "ATTEMPTS", self.attempts.map(u64::from));
-        if let Some(steps) = &self.backoff {
-            to.arg("BACKOFF").arg(steps.len());
-            steps.iter().for_each(|step| _ = to.arg(ms(*step)));
-        }
-        number(to, "TTL", self.ttl.map(ms));
-        if let Some(group) = &self.group {
-            to.arg("GROUP").arg(group);
-        }
-        number(to, "KEEP", self.keep.map(ms));
-        number(to, "COST", self.cost.map(u64::from));
+        self.said.words(to);
         self.flow_words(to);
         match &self.rule {
             None => {}
@@ -337,19 +290,14 @@ impl Options {
         };
         bounds::lengths([
             ("delay", self.delay, 0),
-            ("ttr", self.ttr, 1),
-            ("ttl", self.ttl, 1),
-            ("keep", self.keep, 0),
             ("every", every, 1),
             ("grace", self.grace, 0),
             ("jitter", self.jitter, 0),
         ])?;
         bounds::instants([("at", self.at), ("until", self.until)])?;
-        bounds::backoff(self.backoff.as_ref())?;
-        bounds::name("group", self.group.as_ref())?;
+        self.said.check()?;
         bounds::name("after_group", self.after_group.as_ref())?;
         bounds::between("after", self.after.len() as u64, " jobs", 0, 1000)?;
-        bounds::between("cost", self.cost.unwrap_or(1).into(), "", 1, 1_000_000)?;
         bounds::between("times", self.times.unwrap_or(1), "", 1, i64::MAX as u64)
     }
 

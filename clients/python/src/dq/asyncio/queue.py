@@ -132,7 +132,6 @@ class Queue(Commands):
         data: Any,
         *,
         timeout: Optional[Duration] = None,
-        keep: Duration = KEEP_S,
         **options: Unpack[AddOptions],
     ) -> Any:
         """``add``, and then ``wait``: a request and its reply. The result is kept for 60 s by default.
@@ -140,7 +139,8 @@ class Queue(Commands):
         Raises ValueError if there is a job with that id already.
         """
         end_by = until(timeout)
-        id = await self.add(data, keep=keep, **options)
+        options.setdefault("keep", KEEP_S)
+        id = await self.add(data, **options)
         if id is None:
             raise ValueError(f"the job {options.get('id')!r} is there already: wait for it with Queue.wait")
         return await self.wait(id, None if end_by is None else max(0.0, end_by - time.monotonic()))

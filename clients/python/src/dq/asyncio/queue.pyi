@@ -9,17 +9,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 from .. import _arguments as words
 from .. import _guard
-from .._arguments import Bytes, Ladder
+from .._arguments import Bytes
 from .._delivery import Command
+from .._job_options import ABOUT, job_options
 from .._many import Added, Grouped
 from .._options import near_misses, unknown
 from ..codec import Codec, Envelope
 from ..hooks import Hooks
 from ..times import Duration, to_ms
-from typing_extensions import TypedDict
+from typing_extensions import Unpack
+from .._job_options import JobOptions
 from typing import Any, Optional
 from .._adds import Adds
-from .._arguments import Bytes
 from .._delivery import as_map
 from .._options import near_misses
 from .._waits import End
@@ -31,8 +32,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar
+from .._arguments import Bytes, Ladder
 from .._delivery import Command, as_map
 from .._job_info import JobInfo
+from .._job_options import job_options
 from .._many import Grouped
 from .._outcomes import Outcomes
 from ..codec import Codec, JsonCodec, id_from, id_to
@@ -53,7 +56,6 @@ from ..errors import UnknownJob
 from ..times import Duration
 from ._awaiting import Awaiting
 from ._client import Client, of_url
-from typing_extensions import Unpack
 from .._adds import AddOptions
 
 class Queue:
@@ -71,7 +73,7 @@ class Queue:
         ...
     async def wait(self, id: Bytes, timeout: Optional[Duration]=None) -> Any:
         ...
-    async def add_and_wait(self, data: Any, *, timeout: Optional[Duration]=None, keep: Duration=KEEP_S, **options: Unpack[AddOptions]) -> Any:
+    async def add_and_wait(self, data: Any, *, timeout: Optional[Duration]=None, **options: Unpack[AddOptions]) -> Any:
         ...
     def ids(self, *, state: Optional[str]=None, match: Optional[str]=None, count: int=1000) -> AsyncIterator[str]:
         ...
@@ -83,15 +85,15 @@ class Queue:
         ...
     async def __aexit__(self, *_: object) -> None:
         ...
-    async def add(self, data: Any, *, id: Optional[Bytes]=None, delay: Optional[Duration]=None, at: Optional[datetime]=None, if_exists: Optional[str]=None, priority: Optional[int]=None, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Optional[Ladder]=None, ttl: Optional[Duration]=None, group: Optional[str]=None, keep: Optional[Duration]=None, cost: Optional[int]=None, after: Optional[Sequence[Bytes]]=None, after_group: Optional[str]=None, on_dead: Optional[str]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None) -> Optional[str]:
+    async def add(self, data: Any, *, id: Optional[Bytes]=None, delay: Optional[Duration]=None, at: Optional[datetime]=None, if_exists: Optional[str]=None, after: Optional[Sequence[Bytes]]=None, after_group: Optional[str]=None, on_dead: Optional[str]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None, **options: Unpack[JobOptions]) -> Optional[str]:
         ...
     async def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         ...
     async def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         ...
-    async def every(self, interval: Duration, data: Any=None, *, id: Bytes, first: Optional[datetime]=None, until: Optional[datetime]=None, times: Optional[int]=None, grace: Optional[Duration]=None, jitter: Optional[Duration]=None, priority: Optional[int]=None, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Optional[Ladder]=None, ttl: Optional[Duration]=None, group: Optional[str]=None, keep: Optional[Duration]=None, cost: Optional[int]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None) -> Optional[str]:
+    async def every(self, interval: Duration, data: Any=None, *, id: Bytes, first: Optional[datetime]=None, until: Optional[datetime]=None, times: Optional[int]=None, grace: Optional[Duration]=None, jitter: Optional[Duration]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None, **options: Unpack[JobOptions]) -> Optional[str]:
         ...
-    async def cron(self, expression: str, data: Any=None, *, id: Bytes, tz: Optional[str]=None, until: Optional[datetime]=None, times: Optional[int]=None, grace: Optional[Duration]=None, jitter: Optional[Duration]=None, priority: Optional[int]=None, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Optional[Ladder]=None, ttl: Optional[Duration]=None, group: Optional[str]=None, keep: Optional[Duration]=None, cost: Optional[int]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None) -> Optional[str]:
+    async def cron(self, expression: str, data: Any=None, *, id: Bytes, tz: Optional[str]=None, until: Optional[datetime]=None, times: Optional[int]=None, grace: Optional[Duration]=None, jitter: Optional[Duration]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None, **options: Unpack[JobOptions]) -> Optional[str]:
         ...
     async def result(self, id: Bytes) -> Any:
         ...

@@ -1,6 +1,6 @@
 package io.github.redisdq;
 
-// Written from docs/libraries.md by tests/house/fatal.rs; DO NOT EDIT.
+// Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 
 import java.util.List;
 

@@ -143,7 +143,7 @@ public final class Handler<T> {
 
     /** The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff goes first. */
     public Handler<T> backoff(Duration... steps) {
-        new Words().ladder(List.of(steps)); // checks them
+        new Words().value("BACKOFF", List.of(steps)); // checks them
         this.backoff = List.of(steps);
         return this;
     }

@@ -71,7 +71,7 @@ public final class Job extends Delivery {
      */
     public void setCost(int cost) throws InterruptedException {
         check();
-        keep(new Words("DQ.TOUCH").add(rawKey).add(rawId).add("TOKEN").add(rawToken).add("COST").add(cost));
+        keep(new Words("DQ.TOUCH").add(rawKey).add(rawId).add("TOKEN").add(rawToken).value("COST", cost));
     }
 
     /**

@@ -8,26 +8,23 @@ import java.util.Map;
 import java.util.Objects;
 
 /** Options of a job. What is not set is decided by the queue's settings or the worker's handler. */
-public class JobOptions implements Cloneable {
+public class JobOptions extends Said<JobOptions> implements Cloneable {
     private String id;
     private IfExists ifExists = IfExists.REFUSE;
     private Duration delay;
     private Instant at;
-    private Integer priority;
-    private Duration ttr;
-    private Integer attempts;
-    private List<Duration> backoff;
-    private Duration ttl;
-    private String group;
     private List<String> after = List.of();
     private String afterGroup;
     private OnDead onDead;
-    private Duration keep;
-    private Integer cost;
     private String kind;
     private final Map<String, String> headers = new LinkedHashMap<>();
 
     JobOptions() {}
+
+    @Override
+    JobOptions self() {
+        return this;
+    }
 
     /** Whose changes the caller does not see. */
     JobOptions copy() {
@@ -101,42 +98,6 @@ public class JobOptions implements Cloneable {
         return this;
     }
 
-    /** The job's priority: smaller is served first. */
-    public JobOptions priority(int priority) {
-        this.priority = priority;
-        return this;
-    }
-
-    /** The length of the job's leases. */
-    public JobOptions ttr(Duration ttr) {
-        this.ttr = ttr;
-        return this;
-    }
-
-    /** How often the job may be delivered; 0: without limit, whatever the queue's settings say. */
-    public JobOptions attempts(int attempts) {
-        this.attempts = attempts;
-        return this;
-    }
-
-    /** The waits after the 1st, 2nd, ... failure; the last one repeats. None given: no backoff. */
-    public JobOptions backoff(Duration... steps) {
-        this.backoff = List.of(steps);
-        return this;
-    }
-
-    /** When the job expires, counted from when it is added. */
-    public JobOptions ttl(Duration ttl) {
-        this.ttl = ttl;
-        return this;
-    }
-
-    /** The job's group, such as a tenant or a user: groups take turns. */
-    public JobOptions group(String group) {
-        this.group = group;
-        return this;
-    }
-
     /** Blocks the job until these jobs of its queue have ended. */
     public JobOptions after(String... ids) {
         this.after = List.of(ids);
@@ -152,20 +113,6 @@ public class JobOptions implements Cloneable {
     /** What the job does if a job of {@link #after} dies (default: {@link OnDead#WAIT}). */
     public JobOptions onDead(OnDead onDead) {
         this.onDead = onDead;
-        return this;
-    }
-
-    /**
-     * How long the job is kept, with its result, after it is done; 0: not at all. Default: as the queue's settings say.
-     */
-    public JobOptions keep(Duration keep) {
-        this.keep = keep;
-        return this;
-    }
-
-    /** What a delivery of the job counts in the rates of the queue and of its group (default 1). */
-    public JobOptions cost(int cost) {
-        this.cost = cost;
         return this;
     }
 
@@ -221,11 +168,10 @@ public class JobOptions implements Cloneable {
         if (delay != null && at != null) {
             throw new IllegalArgumentException("delay and at cannot be combined");
         }
-        Words.checkName("group", group);
         Words.checkName("afterGroup", afterGroup);
         Words.check("after", after.size(), " jobs", 0, 1000);
-        Words words = new Words().value("PRIORITY", priority).value("TTR", ttr).value("ATTEMPTS", attempts);
-        words.ladder(backoff).value("TTL", ttl).value("GROUP", group).value("KEEP", keep).value("COST", cost);
+        Words words = new Words();
+        say(words::value);
         words.flag(ifExists.word, ifExists != IfExists.REFUSE);
         words.value("DELAY", delay).value("AT", at);
         return after(words);

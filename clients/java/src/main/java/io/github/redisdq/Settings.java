@@ -19,7 +19,7 @@ public final class Settings {
 
     /** The queue's backoff; none given: no backoff. */
     public Settings backoff(Duration... steps) {
-        words.ladder(List.of(steps));
+        words.value("BACKOFF", List.of(steps));
         return this;
     }
 

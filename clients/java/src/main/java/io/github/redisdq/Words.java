@@ -8,15 +8,14 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
 
 /** One command: its words, the second of which is the key. */
 final class Words {
-    private static final long LATEST = (1L << 42) - 1; // the bound of the server's instants
-    private static final Set<String> NOT_ZERO = Set.of("TTR", "TTL", "LEASE", "EVERY");
-    private static final Map<String, long[]> NUMBERS = Map.of(
-            "COST", new long[] {1, 1_000_000},
-            "ATTEMPTS", new long[] {0, (1L << 32) - 1},
+    static final long LATEST = (1L << 42) - 1; // the bound of the server's instants
+    /** Of options that are not a job's. */
+    private static final Map<String, long[]> BOUNDS = Map.of(
+            "LEASE", new long[] {1, LATEST},
+            "EVERY", new long[] {1, LATEST},
             "COUNT", new long[] {1, Long.MAX_VALUE},
             "TIMES", new long[] {1, Long.MAX_VALUE});
 
@@ -72,17 +71,22 @@ final class Words {
         return this;
     }
 
-    /** Appends an option, if it is given. What is out of its bounds is refused, by its name. */
+    /** Appends an option, if it is given: an empty BACKOFF is one. What is out of its bounds is refused, by its name. */
     Words value(String name, Object value) {
+        long[] bounds = Said.BOUNDS.getOrDefault(name, BOUNDS.get(name));
         if (value instanceof Duration duration) {
-            long least = NOT_ZERO.contains(name) ? 1 : 0;
+            long least = bounds == null ? 0 : bounds[0];
             add(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(duration), " ms", least, LATEST));
         } else if (value instanceof Instant instant) {
             add(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(instant), " ms", 0, LATEST));
+        } else if (value instanceof List<?> steps) {
+            add(name).add(check("backoff", steps.size(), " steps", 0, 1024));
+            steps.forEach(step -> add(wait("backoff", (Duration) step)));
         } else if (value != null) {
-            long[] bounds = NUMBERS.get(name);
-            if (bounds != null) {
-                check(name.toLowerCase(Locale.ROOT), ((Number) value).longValue(), "", bounds[0], bounds[1]);
+            if (bounds != null && value instanceof Number number) {
+                check(name.toLowerCase(Locale.ROOT), number.longValue(), "", bounds[0], bounds[1]);
+            } else if (bounds != null) {
+                check(name.toLowerCase(Locale.ROOT), Bytes.of(value.toString()).length, " bytes", bounds[0], bounds[1]);
             }
             add(name).add(value.toString());
         }
@@ -109,15 +113,6 @@ final class Words {
 
     Words flag(String name, boolean isSet) {
         return isSet ? add(name) : this;
-    }
-
-    /** Appends BACKOFF. Null: the option is not sent; empty: no backoff. */
-    Words ladder(List<Duration> steps) {
-        if (steps != null) {
-            add("BACKOFF").add(check("backoff", steps.size(), " steps", 0, 1024));
-            steps.forEach(step -> add(wait("backoff", step)));
-        }
-        return this;
     }
 
     byte[][] all() {

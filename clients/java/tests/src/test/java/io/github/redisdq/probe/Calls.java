@@ -30,8 +30,14 @@ import java.util.function.Function;
 final class Calls {
     private Calls() {}
 
-    private static Duration duration(JsonNode args, String name) {
+    static Duration duration(JsonNode args, String name) {
         return args.hasNonNull(name) ? Duration.ofMillis(args.get(name).asLong()) : null;
+    }
+
+    static Duration[] durations(JsonNode steps) {
+        List<Duration> all = new ArrayList<>();
+        steps.forEach(ms -> all.add(Duration.ofMillis(ms.asLong())));
+        return all.toArray(Duration[]::new);
     }
 
     private static Instant instant(JsonNode args, String name) {
@@ -52,28 +58,14 @@ final class Calls {
 
     static JobOptions options(JsonNode args) {
         JobOptions options = JobOptions.withId(args.path("id").asText(null));
-        options.delay(duration(args, "delay")).at(instant(args, "at")).ttr(duration(args, "ttr"));
-        options.ttl(duration(args, "ttl")).group(args.path("group").asText(null)).kind(args.path("kind").asText(null));
-        if (args.hasNonNull("priority")) {
-            options.priority(args.get("priority").asInt());
-        }
-        if (args.hasNonNull("attempts")) {
-            options.attempts(args.get("attempts").asInt());
-        }
-        if (args.hasNonNull("backoff")) {
-            List<Duration> steps = new ArrayList<>();
-            args.get("backoff").forEach(ms -> steps.add(Duration.ofMillis(ms.asLong())));
-            options.backoff(steps.toArray(Duration[]::new));
-        }
-        options.afterGroup(args.path("after_group").asText(null)).keep(duration(args, "keep"));
+        options.delay(duration(args, "delay")).at(instant(args, "at")).kind(args.path("kind").asText(null));
+        options.afterGroup(args.path("after_group").asText(null));
+        Said.say(args, options);
         if (args.hasNonNull("after")) {
             options.after(each(args.get("after")));
         }
         if (args.hasNonNull("on_dead")) {
             options.onDead(JobOptions.OnDead.valueOf(args.get("on_dead").asText().toUpperCase(Locale.ROOT)));
-        }
-        if (args.hasNonNull("cost")) {
-            options.cost(args.get("cost").asInt());
         }
         args.path("headers").fields().forEachRemaining(each -> options.header(each.getKey(), each.getValue().asText()));
         return options.ifExists(switch (args.path("if_exists").asText("")) {

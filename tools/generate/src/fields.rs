@@ -1,33 +1,15 @@
 //! One table of docs/libraries.md lists the fields of a job. The records of the five libraries are written from it.
 
-use crate::written::{by, by_for_go, check, rows};
+use crate::docs::LIBRARIES;
+use crate::head::{by, by_for_go, OfPage};
+use crate::page::rows;
+use crate::shape::{camel, pascal, snake};
 
 struct Field<'a> {
     /// The name that the server uses, such as `max-attempts`.
     name: &'a str,
     kind: &'a str,
     value: String,
-}
-
-fn snake(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-fn pascal(name: &str) -> String {
-    match name {
-        "id" | "ttr" => name.to_uppercase(),
-        _ => name.split('-').map(capital).collect(),
-    }
-}
-
-fn camel(name: &str) -> String {
-    let (first, rest) = name.split_at(name.find('-').unwrap_or(name.len()));
-    first.to_owned() + &rest.split('-').map(capital).collect::<String>()
-}
-
-fn capital(word: &str) -> String {
-    let (first, rest) = word.split_at(word.len().min(1));
-    first.to_uppercase() + rest
 }
 
 fn fields(page: &str) -> Vec<Field<'_>> {
@@ -67,7 +49,7 @@ const KINDS: [(&str, [Kind; 5]); 19] = [
         ("int", "(int) Reply.number(fields.get({}))"), ("u32", "it.int({}) as u32")]),
     ("size", [("int", "fields.get({}, 0)"), ("number", "Number(get({}) ?? 0)"), ("int64", "resp.Int(fields[{}])"),
         ("long", "Reply.number(fields.get({}))"), ("u64", "it.int({}) as u64")]),
-    ("cost", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "costOf(fields[{}])"),
+    ("count=1", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "costOf(fields[{}])"),
         ("int", "fields.containsKey({}) ? (int) Reply.number(fields.get({})) : 1"), ("u32", "it.maybe_int({}).unwrap_or(1) as u32")]),
     ("instant?", [("Optional[datetime]", "maybe_from_ms(fields.get({}))"), ("Date | null", "maybeFromMs(get({}))"),
         ("time.Time", "resp.Time(fields[{}])"), ("Instant", "Reply.instant(fields.get({}))"), ("Option<SystemTime>", "it.instant({})")]),
@@ -204,7 +186,7 @@ class JobInfo:
 {read}            fields=fields,
         )
 "#,
-        by = by("fields"),
+        by = by(LIBRARIES),
     )
 }
 
@@ -237,7 +219,7 @@ export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobI
   }};
 }}
 ",
-        by = by("fields"),
+        by = by(LIBRARIES),
     )
 }
 
@@ -263,7 +245,7 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {{
 {read}\treturn info
 }}
 ",
-        by = by_for_go("fields", "dq"),
+        by = by_for_go(LIBRARIES, "dq"),
     )
 }
 
@@ -297,7 +279,7 @@ public record JobInfo(
     }}
 }}
 ",
-        by = by("fields"),
+        by = by(LIBRARIES),
     )
 }
 
@@ -344,26 +326,18 @@ impl JobInfo {{
     }}
 }}
 ",
-        by = by("fields"),
+        by = by(LIBRARIES),
     )
 }
 
-#[test]
-fn the_libraries_have_the_fields_of_the_page() {
-    let files = [
-        ("python/src/dq/_job_info.py", python as fn(&str) -> String),
-        ("node/src/jobinfo.ts", node),
-        ("go/jobinfo.go", go),
-        ("java/src/main/java/io/github/redisdq/JobInfo.java", java),
-        ("rust/src/queue/job_info.rs", rust),
-    ];
-    let other_kind = ("| `keep` | duration? |", "| `keep` | number |");
-    check(
-        &files,
-        &[
-            other_kind,
-            ("| `awaits` |", "| `waits` |"),
-            ("The current one", "It"),
-        ],
-    );
-}
+/// A file, and what makes its text of the page.
+pub const FILES: [OfPage; 5] = [
+    ("clients/python/src/dq/_job_info.py", python),
+    ("clients/node/src/jobinfo.ts", node),
+    ("clients/go/jobinfo.go", go),
+    (
+        "clients/java/src/main/java/io/github/redisdq/JobInfo.java",
+        java,
+    ),
+    ("clients/rust/src/queue/job_info.rs", rust),
+];

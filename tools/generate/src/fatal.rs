@@ -1,7 +1,9 @@
 //! One table of docs/libraries.md lists the errors that end a worker. The tables of the five libraries are written from
 //! it.
 
-use crate::written::{by, by_for_go, check, rows};
+use crate::docs::LIBRARIES;
+use crate::head::{by, by_for_go, OfPage};
+use crate::page::rows;
 
 /// An error of the server, and what the user should do.
 struct Fatality<'a> {
@@ -37,7 +39,7 @@ const ABOUT: &str = "What waiting does not mend: what the server's error says, w
 fn python(page: &str) -> String {
     let head = format!(
         "\"\"\"{ABOUT}\n\n{}\n\"\"\"\n\nFATALITIES = (\n",
-        by("fatal")
+        by(LIBRARIES)
     );
     let row = |it: &Fatality<'_>| {
         let is_first = if it.is_first { "True" } else { "False" };
@@ -53,7 +55,7 @@ fn node(page: &str) -> String {
     let fields = "readonly { said: string; isFirst: boolean; what: string }[]";
     let head = format!(
         "// {}\n\n/** {ABOUT} */\nexport const FATALITIES: {fields} = [\n",
-        by("fatal")
+        by(LIBRARIES)
     );
     let row = |it: &Fatality<'_>| {
         let what = format!("{:?}", it.what);
@@ -73,7 +75,7 @@ fn node(page: &str) -> String {
 fn go(page: &str) -> String {
     let head = format!(
         "{}\nvar fatalities = []fatality{{\n",
-        by_for_go("fatal", "trouble")
+        by_for_go(LIBRARIES, "trouble")
     );
     let row = |it: &Fatality<'_>| format!("\t{{{:?}, {}, {:?}}}", it.said, it.is_first, it.what);
     text(page, &head, row, ",\n}\n")
@@ -83,7 +85,7 @@ fn java(page: &str) -> String {
     let record = "record Fatality(String said, boolean isFirst, String what) {\n    static final List<Fatality> ALL = List.of(\n";
     let head = format!(
         "package io.github.redisdq;\n\n// {}\n\nimport java.util.List;\n\n/** {ABOUT} */\n{record}",
-        by("fatal")
+        by(LIBRARIES)
     );
     let row = |it: &Fatality<'_>| {
         let words = format!(
@@ -97,20 +99,19 @@ fn java(page: &str) -> String {
 
 fn rust(page: &str) -> String {
     let constant = "#[rustfmt::skip]\npub(super) const FATALITIES: &[(&str, bool, &str)] = &[\n";
-    let head = format!("//! {}\n\n/// {ABOUT}\n{constant}", by("fatal"));
+    let head = format!("//! {}\n\n/// {ABOUT}\n{constant}", by(LIBRARIES));
     let row = |it: &Fatality<'_>| format!("    ({:?}, {}, {:?})", it.said, it.is_first, it.what);
     text(page, &head, row, ",\n];\n")
 }
 
-#[test]
-fn the_libraries_have_the_fatal_errors_of_the_page() {
-    let files = [
-        ("python/src/dq/_fatalities.py", python as fn(&str) -> String),
-        ("node/src/fatalities.ts", node),
-        ("go/internal/trouble/fatalities.go", go),
-        ("java/src/main/java/io/github/redisdq/Fatality.java", java),
-        ("rust/src/core/fatalities.rs", rust),
-    ];
-    let other_place = ("| `WRONGTYPE` | first |", "| `WRONGTYPE` | anywhere |");
-    check(&files, &[other_place, ("upgrade the module", "upgrade it")]);
-}
+/// A file, and what makes its text of the page.
+pub const FILES: [OfPage; 5] = [
+    ("clients/python/src/dq/_fatalities.py", python),
+    ("clients/node/src/fatalities.ts", node),
+    ("clients/go/internal/trouble/fatalities.go", go),
+    (
+        "clients/java/src/main/java/io/github/redisdq/Fatality.java",
+        java,
+    ),
+    ("clients/rust/src/core/fatalities.rs", rust),
+];

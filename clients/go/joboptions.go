@@ -1,0 +1,58 @@
+// Code generated from src/queue/attr/rows.rs by `make generated`; DO NOT EDIT.
+
+package dq
+
+import (
+	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
+)
+
+// JobOptions are the options of a job, for [Queue.Add]. What is not set is decided by the queue's settings or the
+// worker's handler.
+type JobOptions struct {
+	// ID is unique in the queue; without one the library makes one, which grows with time.
+	ID       string
+	IfExists IfExists
+	// Delay or At says when the job is due; the default is now.
+	Delay time.Duration
+	At    time.Time
+	// The job's priority: smaller is delivered first.
+	Priority int
+	// The length of the job's leases.
+	TTR time.Duration
+	// How often the job may be delivered; 0: without limit, whatever the queue's settings say. Here 0 is Unlimited.
+	Attempts int
+	// The job expires this long after it was added.
+	TTL time.Duration
+	// The group that the job belongs to, such as a tenant or a user. Groups take turns.
+	Group string
+	// How long the job is kept with its result once it is done, whatever the queue keeps; 0: not at all. Here 0 is
+	// NotKept.
+	Keep time.Duration
+	// What a delivery counts towards the rates of the queue and of its group; 1 by default.
+	Cost int
+	// The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits.
+	Backoff []time.Duration
+	// After blocks the job until these jobs of its queue have ended. AfterGroup: until that group has no jobs left.
+	After      []string
+	AfterGroup string
+	// OnDead says what the job does if a job in After dies.
+	OnDead OnDead
+	// Kind chooses the worker's handler.
+	Kind    string
+	Headers map[string]string
+}
+
+// said appends what a job may have.
+func (o *JobOptions) said(call words) words {
+	call = call.value("PRIORITY", between("priority", int64(o.Priority), "", -2147483648, 2147483647), o.Priority != 0)
+	call = call.value("TTR", between("ttr", resp.Ms(o.TTR), " ms", 1, latest), o.TTR != 0)
+	call = call.value("ATTEMPTS", between("attempts", max(0, int64(o.Attempts)), "", 0, 4294967295), o.Attempts != 0)
+	call = call.value("TTL", between("ttl", resp.Ms(o.TTL), " ms", 1, latest), o.TTL != 0)
+	call = call.value("GROUP", bounded("group", o.Group, 256), o.Group != "")
+	call = call.value("KEEP", between("keep", resp.Ms(o.Keep), " ms", 0, latest), o.Keep != 0)
+	call = call.value("COST", between("cost", int64(o.Cost), "", 1, 1000000), o.Cost != 0)
+	call = call.ladder(o.Backoff)
+	return call
+}
