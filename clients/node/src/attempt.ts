@@ -74,12 +74,12 @@ export class Attempt {
   }
 
   /** How the jobs ended, from what is kept or must be kept now. If they have not ended, ends the attempt. */
-  after(name: string, ids: readonly Buffer[], onDead: OnDead, adds: readonly Command[] = []) {
+  after(name: string, ids: readonly Buffer[], onDead: OnDead, adds: readonly Command[] = [], named = ids) {
     const step = AFTER + name;
     const kept = this.delivery.steps.get(step);
     if (kept) return { ended: readEnded(kept, step), keep: null };
     const { results } = this.delivery;
-    if (!isOf(results, ids)) this.suspend({ for: 'jobs', ids, onDead, adds });
+    if (!isOf(results, ids)) this.suspend({ for: 'jobs', ids, onDead, adds, named });
     return { ended: results, keep: { step, value: writeEnded(results) } };
   }
 

@@ -179,8 +179,8 @@ function suspended(delivery: Delivery, handler: Handler, suspension: Suspension)
 }
 
 function refusal(suspension: Suspension, error: Error): string {
-  if (suspension.for !== 'jobs' || suspension.adds.length > 0 || !isUnheld(error)) return error.message;
-  const ids = someOf([...new Set(suspension.ids.map((id) => toText(id)))]);
+  if (suspension.for !== 'jobs' || !isUnheld(error)) return error.message;
+  const ids = someOf([...new Set(suspension.named.map((id) => toText(id)))]);
   return `${error.message}: it has ended, or was never added. Add it with a keep, or by spawn (waited for: ${ids})`;
 }
 

@@ -19,8 +19,8 @@ export type Suspension =
   /** Without a time limit there is no need for a marker. */
   | { for: 'signal'; name: string; ms: null }
   | { for: 'signal'; name: string; ms: number; marker: string }
-  /** `adds`: the commands that add these jobs. */
-  | { for: 'jobs'; ids: readonly Buffer[]; onDead: OnDead; adds: readonly Command[] };
+  /** `adds`: the commands that add these jobs. `named`: those that must be there, for this job or these to wait for. */
+  | { for: 'jobs'; ids: readonly Buffer[]; onDead: OnDead; adds: readonly Command[]; named: readonly Buffer[] };
 
 /** The value of a wait's marker: the job waits, or its time is over. */
 export const WAITING = 'waiting';

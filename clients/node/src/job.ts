@@ -25,7 +25,7 @@ export interface WaitForOptions {
 const WAIT_FOR: Record<keyof WaitForOptions, 1> = { name: 1, onDead: 1 };
 
 /** A job that `spawn` adds. */
-export type SpawnedJob = { data: any } & Omit<AddOptions, 'ifExists' | 'after' | 'afterGroup' | 'onDead'>;
+export type SpawnedJob = { data: any } & Omit<AddOptions, 'ifExists'>;
 
 /** One delivery of a job. */
 export class Job<T = any> {
@@ -251,11 +251,13 @@ export class Job<T = any> {
     const ids = idsOf(parts.map(({ id }) => id));
     const adds = this.#attempt.hasEnded(name, ids) ? [] : await delivery.desk.adding(delivery, parts);
     this.#attempt.check();
-    return this.#after(name, ids, onDead, adds);
+    const named = parts.flatMap(({ options }) => options.after ?? []).map((id) => toBytes(id));
+    const others = named.filter((one) => !ids.some((id) => id.equals(one)));
+    return this.#after(name, ids, onDead, adds, others);
   }
 
-  async #after(name: string, ids: Buffer[], onDead: OnDead = 'run', adds: Command[] = []): Promise<JobResult[]> {
-    const { ended, keep } = this.#attempt.after(name, ids, onDead, adds);
+  async #after(name: string, ids: Buffer[], onDead: OnDead = 'run', adds: Command[] = [], named = ids) {
+    const { ended, keep } = this.#attempt.after(name, ids, onDead, adds, named);
     if (keep) await this.#keep(keep.step, Buffer.from(keep.value));
     return results(ended, this.#delivery.codec);
   }

@@ -92,7 +92,7 @@ test('a long result that has cut the connection twice is not sent for a third ti
 test('a long suspension that has cut the connection twice is a failure', () => {
   const found = delivery();
   const adds = [['DQ.ADD', KEY, 'child', Buffer.alloc(2 ** 20)]];
-  found.suspension = { for: 'jobs', ids: [Buffer.from('child')], onDead: 'run', adds };
+  found.suspension = { for: 'jobs', ids: [Buffer.from('child')], onDead: 'run', adds, named: [] };
   const end = core.ended(found, handler(), verdict(found, [found], { value: null }, handler()));
   end.cut(false);
   assert.equal(end.commands[0][0], 'EVAL');

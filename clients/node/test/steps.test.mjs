@@ -278,6 +278,17 @@ test('what the server refuses of a wait is the reason of a failure', { timeout: 
   });
   const { reason } = await queue.get('unknown');
   assert.match(reason, /the queue does not hold: it has ended.*with a keep, or by spawn \(waited for: never there\)$/);
+  await queue.cfgset({ maxlen: 0 });
+  await queue.add('child', { id: 'child', backoff: [HOUR] });
+  await drained(
+    (job) =>
+      job.data === 'child' &&
+      job.spawn([
+        { data: 1, id: 'b' },
+        { data: 2, after: ['b', 'gone'] },
+      ]),
+  );
+  assert.match((await queue.get('child')).reason, /with a keep, or by spawn \(waited for: gone\)$/);
   assert.match((await queue.get('full')).reason, /^MAXLEN queue is full$/);
   assert.equal((await queue.get('full')).attempts, 1);
   await queue.close();

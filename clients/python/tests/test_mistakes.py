@@ -314,3 +314,7 @@ def test_a_wait_for_what_is_not_there_names_it_and_the_way_out(dq_url):
         queue.add(1, id="w", attempts=1)
         dq.Worker(queue, lambda job: job.wait_for(["gone", "gone", "too"])).drain()
         assert queue.get("w").reason.endswith("Add it with keep, or by spawn (waited for: 'gone', 'too')")
+        queue.add(1, id="s", attempts=1)
+        children = [{"data": 1, "id": "b"}, {"data": 2, "after": ["b", "gone"]}]
+        dq.Worker(queue, lambda job: job.spawn(children)).drain()
+        assert queue.get("s").reason.endswith("Add it with keep, or by spawn (waited for: 'gone')")

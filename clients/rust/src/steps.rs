@@ -137,6 +137,8 @@ impl<T> Job<T> {
         }
         let key = &self.inner.delivered.job.key;
         let mut commands = Vec::with_capacity(jobs.len() + 1);
+        let named = jobs.iter().flat_map(NewJob::given_after);
+        let after = named.filter(|id| !ids.contains(id)).cloned().collect();
         for (mut job, id) in jobs.into_iter().zip(&ids) {
             if let Desk::Worker { source, .. } = &self.inner.desk {
                 (source.adding)(job.headers_mut());
@@ -144,7 +146,7 @@ impl<T> Job<T> {
             commands.push(job.command(key, id)?);
         }
         commands.push(self.nack_after(&ids, options.on_dead));
-        self.suspend(commands)
+        self.suspend_for(commands, after)
     }
 
     /// Runs a Lua script on the queue's server exactly once in the life of the job: its writes and its step take

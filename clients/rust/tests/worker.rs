@@ -778,6 +778,16 @@ async fn a_job_after_one_that_is_gone_names_it() -> Result<(), Error> {
     let reason = queue.get("waits").await?.and_then(|job| job.reason);
     let said = reason.unwrap_or_default();
     assert!(said.ends_with("or by spawn (waited for: gone)"), "{said}");
+    let handler = |job: Job<()>| async move {
+        let children = vec![NewJob::new("").id("b"), NewJob::new("").after(["b", "gone"])];
+        job.spawn(children, WaitFor::new()).await.map(drop)
+    };
+    let worker = Worker::new(&queue).handler(Handler::new(handler).attempts(1));
+    queue.add(&()).id("spawns").await?;
+    worker.drain().await?;
+    let reason = queue.get("spawns").await?.and_then(|job| job.reason);
+    let said = reason.unwrap_or_default();
+    assert!(said.ends_with("or by spawn (waited for: gone)"), "{said}");
     Ok(())
 }
 

@@ -128,8 +128,10 @@ def is_unheld(said: str) -> bool:
 
 def after_unknown(error: ResponseError, commands: Sequence[Command]) -> list[tuple[bytes, bytes]]:
     """Key and id of what AFTER names, without what the same commands add, if the error is that some is not there."""
-    if not is_unheld(str(error)):
-        return []
+    return named_after(commands) if is_unheld(str(error)) else []
+
+
+def named_after(commands: Sequence[Command]) -> list[tuple[bytes, bytes]]:
     named: dict[tuple[bytes, bytes], None] = {}
     for command in commands:
         if "AFTER" in command[4:]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
-from ._arguments import is_unheld
+from ._arguments import is_unheld, named_after
 from ._delivery import UNKNOWN_KIND, Command, Delivery
 from ._guard import SHORTEST_DELAY_S, Verdict
 from ._texts import cut
@@ -144,16 +144,17 @@ def suspended(delivery: Delivery, what: str, ahead: Sequence[Command], nack: Com
     command = all_or_refused(delivery.key, [*ahead, nack]) if ahead else nack
 
     def refused(why: bytes) -> Outcome:
-        is_unknown = not ahead and is_unheld(why.decode("utf-8", "replace"))
-        return failure(delivery, cut(why + _way_out(nack)) if is_unknown else why).outcome()
+        is_unknown = is_unheld(why.decode("utf-8", "replace"))
+        return failure(delivery, cut(why + _way_out(ahead, nack)) if is_unknown else why).outcome()
 
     return Outcome(delivery, command, _state, refused, what)
 
 
-def _way_out(nack: Command) -> bytes:
-    """What to do where the server does not hold a job that is waited for."""
+def _way_out(ahead: Sequence[Command], nack: Command) -> bytes:
+    """What to do where the server does not hold a job that is waited for, by this job or by those that it spawns."""
     at = nack.index(b"AFTER", 5)
-    ids = some_of([*dict.fromkeys(map(id_from, nack[at + 2 : at + 2 + nack[at + 1]]))])
+    named = [id for _, id in named_after(ahead)] if ahead else nack[at + 2 : at + 2 + nack[at + 1]]
+    ids = some_of([*dict.fromkeys(map(id_from, named))])
     said = f": it has ended, or was never added. Add it with keep, or by spawn (waited for: {ids})"
     return said.encode("utf-8", "replace")
 

@@ -63,8 +63,8 @@ pub(crate) enum End {
     Suspended,
 }
 
-/// The commands by which a handler ends its attempt, uncounted. They are sent as one command. And the jobs that it waits
-/// for, if it adds none.
+/// The commands by which a handler ends its attempt, uncounted. They are sent as one command. And the jobs that must be
+/// there, for it or for those that it adds to wait for.
 #[derive(Debug)]
 pub(crate) struct Suspension(pub Vec<Cmd>, pub Vec<Vec<u8>>);
 

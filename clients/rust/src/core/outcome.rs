@@ -42,7 +42,7 @@ pub(crate) struct Outcome {
     ways: VecDeque<Way>,
     /// For a suspension: if the server refuses it, the attempt fails with the server's error as its reason.
     otherwise: Option<Box<(Shape, f64)>>,
-    /// The jobs that it waits for, if it adds none.
+    /// The jobs that must be there, for it or for those that it adds to wait for.
     waits_for: Vec<Vec<u8>>,
     /// It was sent before, and the reply was lost: the server may have executed it.
     pub was_sent: bool,

@@ -189,6 +189,10 @@ impl NewJob {
         self.options.id.clone()
     }
 
+    pub(crate) fn given_after(&self) -> &[Vec<u8>] {
+        &self.options.after
+    }
+
     pub(crate) fn headers_mut(&mut self) -> &mut Headers {
         &mut self.options.headers
     }
