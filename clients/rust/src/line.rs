@@ -10,6 +10,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
 
 /// For replies that had arrived in time although this program was stopped meanwhile.
 const LATE: Duration = Duration::from_millis(20);
@@ -22,6 +23,11 @@ pub(crate) enum Order {
         within: Duration,
     },
     Close,
+    /// To be written without waiting for replies, on the connection on which the server is late.
+    Last {
+        commands: Vec<Cmd>,
+        written: oneshot::Sender<()>,
+    },
 }
 
 pub(crate) struct Connection {
@@ -35,6 +41,8 @@ impl Connection {
     /// Runs until no more orders can come.
     pub async fn run(self, mut orders: UnboundedReceiver<Order>) {
         let mut open: Option<MultiplexedConnection> = None;
+        // The connection before this one, if the server was late on it, until there is a new one.
+        let mut left: Option<MultiplexedConnection> = None;
         let mut next = None;
         loop {
             let order = match next.take() {
@@ -51,16 +59,22 @@ impl Connection {
                 within,
             } = order
             else {
+                if let Order::Last { commands, written } = order {
+                    write_last(open.take().or(left.take()), commands).await;
+                    _ = written.send(());
+                }
                 open = None;
                 continue;
             };
             let mut connected = false;
             let exchanged = tokio::select! {
                 biased;
-                exchanged = self.exchange(&mut open, &mut connected, turn, commands, last, within) => exchanged,
+                exchanged = self.exchange((&mut open, &mut left), &mut connected, turn, commands, last, within) => exchanged,
                 order = orders.recv() => {
                     // The order that ends a wait.
-                    open = None;
+                    if !matches!(order, Some(Order::Last { .. })) {
+                        open = None;
+                    }
                     match order {
                         Some(order) => next = Some(order),
                         None => return,
@@ -69,6 +83,9 @@ impl Connection {
                 }
             };
             if let Err(error) = exchanged {
+                if error.is_timeout() {
+                    left = open.take().or(left);
+                }
                 open = None;
                 let sent = match connected {
                     true if error.is_timeout() => Sent::Closed,
@@ -87,7 +104,10 @@ impl Connection {
 
     async fn exchange(
         &self,
-        open: &mut Option<MultiplexedConnection>,
+        (open, left): (
+            &mut Option<MultiplexedConnection>,
+            &mut Option<MultiplexedConnection>,
+        ),
         connected: &mut bool,
         turn: Turn,
         commands: Vec<Cmd>,
@@ -96,6 +116,7 @@ impl Connection {
     ) -> Result<(), RedisError> {
         if open.is_none() {
             *open = Some(in_time(within.min(Duration::from_secs(5)), self.open(turn)).await?);
+            *left = None;
         }
         let Some(connection) = open else {
             return Err(silent());
@@ -157,6 +178,20 @@ impl Connection {
         };
         tokio::try_join!(biased; first, last).map(|_| ())
     }
+}
+
+/// redis-rs writes in a task of its own.
+async fn write_last(connection: Option<MultiplexedConnection>, commands: Vec<Cmd>) {
+    let Some(mut connection) = connection else {
+        return;
+    };
+    let mut pipe = redis::Pipeline::with_capacity(commands.len());
+    let count = commands.len();
+    for command in commands {
+        pipe.add_command(command);
+    }
+    let asked = connection.send_packed_commands(&pipe, 0, count);
+    _ = tokio::time::timeout(LATE, asked).await;
 }
 
 async fn in_time<T>(

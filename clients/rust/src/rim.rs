@@ -86,6 +86,8 @@ pub(crate) struct Rim {
     /// Handlers to start together.
     begins: Vec<Begin>,
     losses: JoinSet<()>,
+    /// For each connection on which something was written at last: when it is.
+    lasts: Vec<oneshot::Receiver<()>>,
     handled: usize,
 }
 
@@ -155,6 +157,7 @@ impl Rim {
             jobs: BySerial::default(),
             begins: Vec::new(),
             losses: JoinSet::new(),
+            lasts: Vec::new(),
             handled: 0,
         }
     }
@@ -166,6 +169,9 @@ impl Rim {
             .clone()
             .map(|probe| tokio::spawn(probe.run(self.plan.health.clone())));
         let result = self.work(&mut events).await;
+        for written in std::mem::take(&mut self.lasts) {
+            _ = written.await;
+        }
         self.plan.health.is_good_until(None);
         if let Some(probe) = probe {
             probe.abort();
@@ -252,6 +258,11 @@ impl Rim {
                 _ = self.line(line).send(order);
             }
             Action::Close(line) => _ = self.line(line).send(Order::Close),
+            Action::Last(line, commands) => {
+                let (written, is_written) = oneshot::channel();
+                _ = self.line(line).send(Order::Last { commands, written });
+                self.lasts.push(is_written);
+            }
             Action::Start { handler, jobs } => self.start_handler(handler, jobs),
             Action::Tell(serial, why) => {
                 if let Some(inner) = self.jobs.get(&serial) {

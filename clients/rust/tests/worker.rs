@@ -779,7 +779,10 @@ async fn a_job_after_one_that_is_gone_names_it() -> Result<(), Error> {
     let said = reason.unwrap_or_default();
     assert!(said.ends_with("or by spawn (waited for: gone)"), "{said}");
     let handler = |job: Job<()>| async move {
-        let children = vec![NewJob::new("").id("b"), NewJob::new("").after(["b", "gone"])];
+        let children = vec![
+            NewJob::new("").id("b"),
+            NewJob::new("").after(["b", "gone"]),
+        ];
         job.spawn(children, WaitFor::new()).await.map(drop)
     };
     let worker = Worker::new(&queue).handler(Handler::new(handler).attempts(1));

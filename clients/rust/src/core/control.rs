@@ -16,6 +16,8 @@ const GATHER_UP_TO: usize = 100;
 /// Outcomes in one write, after which a heartbeat may be due.
 const TELL_AT_ONCE: usize = 500;
 pub(super) const UNBLOCK_AGAIN: Duration = Duration::from_millis(50);
+/// How much a worker that stops writes at last to a server that does not answer.
+const LAST_BYTES: usize = 1 << 20;
 const PROGRESS_EACH: Duration = Duration::from_secs(1);
 
 pub(super) fn progress(of: &Delivered, text: &str) -> Cmd {
@@ -35,7 +37,8 @@ impl Core {
         if !self.links[link].control.is_free(now) {
             return;
         }
-        if self.links[link].control.server.is_none() && self.wants_unblock(link, now) {
+        let is_closed = self.links[link].control.server.is_none();
+        if is_closed && (self.keeps_open() || self.wants_unblock(link, now)) {
             return self.open_control(link);
         }
         let mut commands = Vec::new();
@@ -54,6 +57,11 @@ impl Core {
         if !commands.is_empty() {
             self.send_control(link, commands);
         }
+    }
+
+    /// Before it is needed: a server that stands still connects nobody, but later reads what was written.
+    fn keeps_open(&self) -> bool {
+        self.is_working() && !self.settings.is_drained
     }
 
     /// Opens the connection, as it must be known to which server it leads.
@@ -191,6 +199,36 @@ impl Core {
         }
     }
 
+    /// What the server is to know after all when it answers again, the smallest first. Each of it may be sent twice.
+    pub(super) fn last_words(&mut self, link: usize) {
+        let of = &mut self.links[link];
+        let mut outcomes = Vec::new();
+        let asked = of.waiting.asked.drain(..).chain(of.control.asked.drain(..));
+        for each in asked {
+            match each {
+                Asked::Outcome(outcome) => outcomes.push(outcome),
+                Asked::GiveBack(all) => of.returns.extend(all),
+                _ => {}
+            }
+        }
+        outcomes.append(&mut of.outcomes.drain(..).collect());
+        outcomes.sort_by_key(Outcome::size);
+        let mut commands = Vec::new();
+        self.return_all(link, &mut commands);
+        let mut bytes = 0;
+        for outcome in outcomes {
+            bytes += outcome.size();
+            if bytes <= LAST_BYTES {
+                outcome.write(&mut commands);
+            }
+        }
+        if !commands.is_empty() {
+            let name = Name::Control;
+            self.actions
+                .push_back(Action::Last(Line { link, name }, commands));
+        }
+    }
+
     // --- Progress
 
     pub(super) fn progress(&mut self, serial: Serial, text: String, now: Instant) {
@@ -281,7 +319,8 @@ impl Core {
             let ears = link.ears.iter().filter_map(|ear| ear.unblocks_at).min();
             let has_more =
                 !(link.relets.is_empty() && link.returns.is_empty() && link.suspects.is_empty());
-            let at_once = (link.is_recalled || has_more).then_some(now);
+            let opens = link.control.server.is_none() && self.keeps_open();
+            let at_once = (link.is_recalled || has_more || opens).then_some(now);
             let first = [
                 beat,
                 outcome,

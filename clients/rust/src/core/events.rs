@@ -113,6 +113,8 @@ pub(crate) enum Action {
         within: Duration,
     },
     Close(Line),
+    /// Commands to write without waiting for replies: a server that stands still reads them when it goes on.
+    Last(Line, Vec<Cmd>),
     Start {
         handler: usize,
         /// Each with its link.

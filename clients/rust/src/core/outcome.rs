@@ -182,20 +182,26 @@ impl Outcome {
         !self.was_sent && says_nothing(reply)
     }
 
-    /// Counts a connection that ended after this was sent. True if this may be the cause: it is not sent again.
-    pub fn broke(&mut self) -> bool {
+    /// Counts a connection that ended after this was sent. Returns its size if this may be the cause: it is not sent again.
+    pub fn broke(&mut self) -> Option<usize> {
         self.breaks += 1;
-        if self.breaks < MOST_BREAKS {
-            return false;
+        let size = self.size();
+        if self.breaks < MOST_BREAKS || size <= LARGE {
+            return None;
         }
+        if let Some(Way::Ack(_)) = self.ways.front() {
+            let dead = too_large(&self.of, size);
+            self.ways = std::iter::once(Way::Ack(None)).chain(dead).collect();
+        }
+        Some(size)
+    }
+
+    /// The bytes of its result, or of its command.
+    pub fn size(&self) -> usize {
         match self.ways.front() {
-            Some(Way::Ack(Some(result))) if result.len() > LARGE => {
-                let dead = too_large(&self.of, result.len());
-                self.ways = std::iter::once(Way::Ack(None)).chain(dead).collect();
-                true
-            }
-            Some(Way::Other(command)) => command.get_packed_command().len() > LARGE,
-            _ => false,
+            Some(Way::Ack(result)) => result.as_ref().map_or(0, Vec::len),
+            Some(Way::Other(command)) => command.get_packed_command().len(),
+            None => 0,
         }
     }
 

@@ -175,8 +175,12 @@ impl Core {
             match each {
                 Asked::Outcome(mut outcome) => {
                     outcome.was_sent |= sent != Sent::Nothing;
-                    if sent == Sent::Cut && outcome.broke() {
-                        self.refused(line.link, outcome, text);
+                    let cut = (sent == Sent::Cut).then(|| outcome.broke()).flatten();
+                    if let Some(size) = cut {
+                        let why = format!(
+                            "{size} bytes cannot be sent: they cut the connection twice ({text})"
+                        );
+                        self.refused(line.link, outcome, &why);
                     } else {
                         self.links[line.link].outcomes.push_front(outcome);
                     }

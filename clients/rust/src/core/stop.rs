@@ -87,6 +87,11 @@ impl Core {
                 if self.has_finished() || by <= now && (last <= now || !self.is_owed()) =>
             {
                 self.phase = Phase::Finished;
+                for link in 0..self.links.len() {
+                    if !self.links[link].has_finished {
+                        self.last_words(link);
+                    }
+                }
                 self.actions.push_back(Action::Say(Said::Stopped {
                     gave_back: self.gave_back,
                 }));

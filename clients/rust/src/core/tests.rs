@@ -161,7 +161,7 @@ impl World {
                 Action::Finish(result) => {
                     self.finished = Some(result.map_err(|error| error.to_string()))
                 }
-                Action::Close(_) | Action::LoseOther(_) => {}
+                Action::Close(_) | Action::Last(..) | Action::LoseOther(_) => {}
             }
         }
     }
@@ -591,6 +591,30 @@ fn a_word_of_an_old_connection_does_not_count() {
     assert!(world.started.is_empty());
 }
 
+#[test]
+fn a_command_that_ends_connections_fails_with_its_size() {
+    let mut world = World::usual();
+    world.deliver(&["a"]);
+    let mut add = redis::cmd("DQ.ADD");
+    add.arg("q").arg("child").arg(vec![b'x'; 2 << 20]);
+    world.on(Event::Suspended(1, Suspension(vec![add], vec![])));
+    world.ends(1, End::Suspended);
+    world.advance(SECOND);
+    for _ in 0..2 {
+        for name in [Name::Waiting, Name::Control] {
+            let turn = world.core.links[0].state(name).turn;
+            let line = Line { link: 0, name };
+            world.on(Event::Broken(line, turn, "broken pipe".into(), Sent::Cut));
+        }
+        world.take(Name::Waiting);
+        world.take(Name::Control);
+        world.advance(6 * SECOND);
+    }
+    let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
+    let why = "REASON 2097198 bytes cannot be sent: they cut the connection twice (broken pipe)";
+    assert!(asked.iter().any(|each| each.contains(why)), "{asked:?}");
+}
+
 /// A row of a delivery by a number.
 fn attempt(id: &str, number: i64, limit: i64) -> Value {
     let Value::Array(mut fields) = row(id, 60_000, limit, None) else {
@@ -775,7 +799,10 @@ fn a_result_that_ends_connections_is_not_sent_a_third_time() {
     let of = world.core.held[&1].of.clone();
     let done = End::Done(Some(vec![b'x'; (1 << 20) + 1]));
     let mut outcome = Outcome::ended(1, &of, &Shape::default(), done, 0.0);
-    assert!(!outcome.broke() && outcome.broke());
+    assert_eq!(
+        (outcome.broke(), outcome.broke()),
+        (None, Some((1 << 20) + 1))
+    );
     assert!(outcome.refused("the connection ended"));
     let mut sent = Vec::new();
     outcome.write(&mut sent);
