@@ -23,6 +23,7 @@ from ._ends import Outcome
 from ._errand import Errand, packed, wait_s
 from ._line import Line
 from ._links import Base, BaseLink, Members
+from ._listener import Listener
 
 
 class Link(BaseLink):
@@ -357,43 +358,6 @@ class Link(BaseLink):
         """For tests, without a courier."""
         while self._outcomes:
             self._tell_some()
-
-
-class Listener(threading.Thread):
-    """Waits at the server, on its own connection, for the loss of jobs of one queue."""
-
-    def __init__(self, link: Link, ear: Ear, line: Line) -> None:
-        super().__init__(name="dq-ear", daemon=True)
-        self.line = line
-        self.wanted = threading.Event()
-        self._link = link
-        self._ear = ear
-        self._ended = threading.Event()
-
-    def run(self) -> None:
-        troubles = 0
-        while not self._ended.is_set() and not self._ear.is_off:
-            self.wanted.clear()
-            command = self._link._begin_to_hear(self._ear)
-            if command is None:
-                self.wanted.wait()
-                continue
-            try:
-                sent = time.monotonic()
-                self.line.send(_core.pack([command]), self._ear.wait_s + _core.SLACK_S)
-                self._link._heard(self._ear, self.line.read(), sent)
-                troubles = 0
-            except Exception as error:
-                self.line.close()
-                self._link._deaf(self._ear, error)
-                troubles += 1
-                self._ended.wait(_trouble.trouble_s(troubles))
-        self.line.close()
-
-    def end(self) -> None:
-        self._ended.set()
-        self.wanted.set()
-        self.line.cut()
 
 
 class Watch(threading.Thread):
