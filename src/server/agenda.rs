@@ -359,6 +359,16 @@ pub fn enter_done(db: c_int, ticket: Ticket, done: (u64, u64)) {
     });
 }
 
+/// About the bytes of purged jobs that are not freed yet: of this queue, and of all, as they were entered last.
+pub fn unfreed_bytes(ticket: Ticket) -> (u64, u64) {
+    DEADLINES.with_borrow(|d| {
+        let ledgers = || d.databases.values().map(|database| &database.ledger);
+        let own = ledgers().map(|it| it.unfreed_bytes(ticket)).max();
+        let all = ledgers().map(|it| it.sum().unfreed_bytes).sum();
+        (own.unwrap_or(0), all)
+    })
+}
+
 /// As [`account`], for a queue that is new under this name, perhaps renamed from another.
 pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) {
     DEADLINES.with_borrow_mut(|d| {
@@ -410,6 +420,7 @@ pub fn figures() -> (usize, Figures) {
             all.1.exchange(Figures::default(), *ledger.sum());
             all.1.done += ledger.sum().done;
             all.1.done_bytes += ledger.sum().done_bytes;
+            all.1.unfreed_bytes += ledger.sum().unfreed_bytes;
             let first_due = all.1.first_due.into_iter().chain(ledger.first_due());
             all.1.first_due = first_due.min();
         }

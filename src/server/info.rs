@@ -58,7 +58,10 @@ fn fields() -> Vec<(CString, u64)> {
             c"lazyfree_pending_jobs",
             jobs.unfreed + reclaim::waiting() as u64,
         ),
-        (c"lazyfree_pending_bytes", reclaim::bytes() as u64),
+        (
+            c"lazyfree_pending_bytes",
+            jobs.unfreed_bytes + reclaim::bytes() as u64,
+        ),
         (c"bytes", jobs.bytes),
         (c"done_bytes", jobs.done_bytes),
         (c"recurring", jobs.recurring),

@@ -230,8 +230,10 @@ impl<'a> OpenKey<'a> {
         let Some(value) = self.value() else {
             return;
         };
+        let ticket = value.ticket;
         let queue = value.queue();
         if queue.has_leftovers() {
+            reclaim::bound(queue, ticket);
             reclaim::note_purged(db, name);
         }
         if waiting.any() && queue.is_disposable() {

@@ -1,6 +1,7 @@
 //! Frees the memory of large removed queues in small steps, by the timer: freeing a million jobs at
 //! once would delay other clients.
 
+use super::agenda::{self, Ticket};
 use super::api::api;
 use super::timer;
 use crate::queue::state::garbage::Garbage;
@@ -19,7 +20,7 @@ const STEP: usize = 256;
 const SHARE: usize = 16;
 /// Where so many bytes wait, a command that adds to them frees as many at once. Without that, memory
 /// would only be bounded by how fast a script can take it.
-const BYTES_MAX: usize = 64 << 20;
+const BYTES_MAX: u64 = 64 << 20;
 
 /// Removed jobs and ids that are not freed yet.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -50,15 +51,16 @@ pub fn free_later(queue: Queue) {
 /// Has this garbage freed step by step.
 pub fn add(garbage: Vec<Garbage>) {
     let (count, before): (usize, _) = (garbage.iter().map(Garbage::left).sum(), bytes());
+    let is_much = before as u64 + agenda::unfreed_bytes(Ticket::default()).1 > BYTES_MAX;
     let sized = garbage.into_iter().map(|it| {
-        let bytes = it.memory_bytes().max(1);
+        let bytes = it.heap_bytes().max(1);
         (it, bytes)
     });
     let sized = Vec::from_iter(sized);
     WAITING.fetch_add(count, Ordering::Relaxed);
     BYTES.fetch_add(sized.iter().map(|it| it.1).sum(), Ordering::Relaxed);
     GARBAGE.with_borrow_mut(|all| all.extend(sized));
-    while before > BYTES_MAX && bytes() > before {
+    while is_much && bytes() > before {
         free_some(STEP);
     }
     timer::arm(0);
@@ -91,6 +93,14 @@ pub fn is_empty() -> bool {
     GARBAGE.with_borrow(Vec::is_empty) && WITH_PURGED.with_borrow(BTreeSet::is_empty)
 }
 
+/// Frees as many bytes of purged jobs as the queue's latest change has added, where very many wait already.
+pub fn bound(queue: &mut Queue, ticket: Ticket) {
+    let (own, all) = agenda::unfreed_bytes(ticket);
+    if all + bytes() as u64 > BYTES_MAX {
+        queue.free_purged_to(own);
+    }
+}
+
 /// The key's queue may have purged jobs to free. Done on replicas, too, as freeing does not change data.
 pub fn note_purged(db: c_int, name: &[u8]) {
     WITH_PURGED.with_borrow_mut(|keys| keys.insert((db, name.into())));
@@ -120,7 +130,7 @@ pub fn free_some(steps: usize) {
             let after = if is_left { first.left() } else { 0 };
             WAITING.store(waiting() + after - before, Ordering::Relaxed);
             let kept = if is_left {
-                first.memory_bytes().clamp(1, *bytes)
+                first.heap_bytes().clamp(1, *bytes)
             } else {
                 0
             };

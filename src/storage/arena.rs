@@ -378,12 +378,16 @@ impl Arena {
 
     /// Frees about `count` strings of a discarded arena; false once all are freed.
     pub fn free_some(&mut self, count: usize) -> bool {
-        let short = &mut self.short;
-        self.pages
+        let (short, bytes) = (&mut self.short, &mut self.bytes);
+        let pages = self
+            .pages
             .free_some_seen(count.div_ceil(SLOTS_MAX), |page| {
-                *short -= page.taken() as u32
-            })
-            || (self.long.made()).is_some_and(|long| long.free_some(count))
+                *short -= page.taken() as u32;
+                *bytes -= allocated(page.bytes.len());
+            });
+        let free_long =
+            |it: &mut Slab<Box<[u8]>>| it.free_some_seen(count, |long| *bytes -= allocated(long.len()));
+        pages || self.long.made().is_some_and(free_long)
     }
 
     /// The allocated bytes of all of it.

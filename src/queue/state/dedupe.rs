@@ -143,11 +143,13 @@ impl DedupeWindow {
         }
     }
 
+    /// Without the list by instants.
+    pub fn heap_bytes(&self) -> usize {
+        self.id_bytes + self.ids.memory_bytes() + self.table.memory_bytes()
+    }
+
     pub fn memory_bytes(&self) -> usize {
-        self.id_bytes
-            + self.ids.memory_bytes()
-            + self.table.memory_bytes()
-            + self.by_until.memory_bytes()
+        self.heap_bytes() + self.by_until.memory_bytes()
     }
 
     pub fn check_invariants(&self, hasher: &impl BuildHasher) -> Result<(), String> {

@@ -4,6 +4,9 @@
 use super::Queue;
 use crate::queue::clock::Now;
 
+/// How many purged jobs are freed before their bytes are looked at again.
+const STEP: usize = 64;
+
 /// Counts that may be added up over queues. A new one is a field here, its line in [`Queue::figures`] and
 /// in [`Figures::each`].
 #[allow(missing_docs, reason = "states are called as DQ.STATS calls them")]
@@ -16,6 +19,8 @@ pub struct Figures {
     pub blocked: u64,
     /// Purged jobs that are not freed yet.
     pub unfreed: u64,
+    /// About their bytes: entered where there are any, as few queues have them.
+    pub unfreed_bytes: u64,
     /// Bytes of ids, payloads and all else that MAXBYTES counts.
     pub bytes: u64,
     /// Jobs with a rule.
@@ -61,6 +66,19 @@ impl Queue {
         self.schedule.count_ready(now.ms());
     }
 
+    /// How many purged jobs are not freed yet.
+    #[inline]
+    fn unfreed_len(&self) -> usize {
+        self.jobs.len() - self.jobs.successors_len() - self.live_len() - self.dead.len()
+    }
+
+    /// Frees purged jobs until about so many bytes of them are left.
+    pub fn free_purged_to(&mut self, bytes: u64) {
+        while self.has_purged() && self.unfreed_bytes(self.unfreed_len()) > bytes {
+            self.free_purged(STEP);
+        }
+    }
+
     /// Done jobs, and what DONEBYTES counts of them.
     pub fn done_figures(&self) -> (u64, u64) {
         (self.done.len() as u64, self.done.bytes())
@@ -71,16 +89,18 @@ impl Queue {
     #[inline]
     pub fn figures(&mut self, now: Now) -> (Figures, u64) {
         let (ready, until) = self.schedule.count_ready(now.ms());
+        let unfreed = self.unfreed_len();
         let figures = Figures {
             delayed: (self.schedule.len() - ready) as u64,
             ready: ready as u64,
             reserved: self.reserved.len() as u64,
             dead: self.dead.len() as u64,
             blocked: self.blocked_len() as u64,
-            unfreed: (self.jobs.len()
-                - self.jobs.successors_len()
-                - self.live_len()
-                - self.dead.len()) as u64,
+            unfreed: unfreed as u64,
+            unfreed_bytes: match unfreed {
+                0 => 0,
+                _ => self.unfreed_bytes(unfreed),
+            },
             bytes: self.bytes(),
             recurring: self.recurring_len() as u64,
             groups: self.groups_len() as u64,

@@ -284,12 +284,9 @@ impl Flows {
         }
     }
 
-    /// Heap bytes, and those of the structure itself.
-    pub fn memory_bytes(&self) -> usize {
+    /// Without the lists.
+    pub fn heap_bytes(&self) -> usize {
         size_of::<Self>()
-            + self.blocked.memory_bytes()
-            + self.members.memory_bytes()
-            + self.edges.memory_bytes()
             + self.awaited.memory_bytes()
             + self.overs.memory_bytes()
             + self.values.memory_bytes()
@@ -299,6 +296,12 @@ impl Flows {
             + self.line.capacity() * size_of::<Pending>()
             + self.of_group.len() * 2 * size_of::<(GroupNumber, Number)>()
             + self.heap_bytes
+    }
+
+    /// Heap bytes, and those of the structure itself.
+    pub fn memory_bytes(&self) -> usize {
+        let lists = [&self.members, &self.edges].map(Skiplist::memory_bytes);
+        self.heap_bytes() + self.blocked.memory_bytes() + lists.iter().sum::<usize>()
     }
 }
 

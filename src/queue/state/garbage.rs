@@ -11,11 +11,14 @@ use super::rate::group::GroupRates;
 use super::schedule::Schedule;
 use super::split::Split;
 use super::store::Store;
-use super::{list_bytes, Cold, Queue};
+use super::{Cold, Queue};
 use crate::storage::lazy::Lazy;
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
 use std::sync::Arc;
+
+/// What a job takes in lists, about: in one or two of them.
+pub(super) const LISTED_BYTES: usize = 24;
 
 /// Nothing refers to it any more.
 pub struct Garbage {
@@ -66,23 +69,16 @@ impl Garbage {
         jobs + self.dedupe.len() + self.done.len() + windows + flows + older
     }
 
-    /// Heap bytes that are left.
-    pub fn memory_bytes(&self) -> usize {
-        let purged = self.purged_jobs.iter().map(PurgedJobs::memory_bytes);
-        self.jobs.memory_bytes()
-            + self.schedule.memory_bytes()
-            + self.reserved.memory_bytes()
-            + list_bytes(&self.dead)
-            + self.expiring.memory_bytes()
-            + self.late.memory_bytes()
-            + self.followed.memory_bytes()
-            + DedupeWindow::memory_bytes(&self.dedupe)
-            + Done::memory_bytes(&self.done)
-            + self.groups.as_ref().map_or(0, |it| it.memory_bytes())
+    /// About the heap bytes that are left. Asked for with each step, so lists are not looked at, only their lengths.
+    pub fn heap_bytes(&self) -> usize {
+        self.jobs.heap_bytes()
+            + self.left() * LISTED_BYTES
+            + self.dedupe.heap_bytes()
+            + self.done.heap_bytes()
+            + self.groups.as_ref().map_or(0, |it| it.heap_bytes())
             + self.group_rates.as_ref().map_or(0, |it| it.memory_bytes())
-            + self.flows.as_ref().map_or(0, |it| it.memory_bytes())
-            + purged.sum::<usize>()
-            + self.older.iter().map(Garbage::memory_bytes).sum::<usize>()
+            + self.flows.as_ref().map_or(0, |it| it.heap_bytes())
+            + self.older.iter().map(Garbage::heap_bytes).sum::<usize>()
     }
 
     /// Frees about `count` things; false once nothing is left.

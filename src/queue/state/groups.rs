@@ -276,13 +276,16 @@ impl Groups {
         }
     }
 
+    /// Without lines and turns.
+    pub fn heap_bytes(&self) -> usize {
+        let groups = self.all.memory_bytes() + self.names.memory_bytes();
+        size_of::<Self>() + groups + self.name_memory
+    }
+
     /// Heap bytes, and those of the structure itself.
     pub fn memory_bytes(&self) -> usize {
         let line = |number| self.get(number).line.memory_bytes();
-        size_of::<Self>()
-            + self.all.memory_bytes()
-            + self.names.memory_bytes()
-            + self.name_memory
+        self.heap_bytes()
             + self.turns.memory_bytes()
             + self.passed_over.len() * size_of::<(GroupNumber, u64)>()
             + self.pass.as_ref().map_or(0, |pass| pass.memory_bytes())

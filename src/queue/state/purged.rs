@@ -12,6 +12,7 @@
 //! of all that an earlier one had taken, and perhaps more, joins it. And each job that is linked into a list has a few
 //! purged jobs freed, so that the next purge can only be much smaller than the one before it.
 
+use super::garbage::LISTED_BYTES;
 use super::position::Fate;
 use super::schedule::Detached;
 use super::store::{Course, Id};
@@ -231,6 +232,20 @@ impl Queue {
             counted,
             newer: IdTable::new(),
         });
+    }
+
+    /// About the memory of `unfreed` purged jobs: ids and payloads as far as they are known, and the average of all jobs.
+    #[cold]
+    pub(super) fn unfreed_bytes(&self, unfreed: usize) -> u64 {
+        let (all, content) = (self.jobs.len() as u64, self.jobs.content_bytes());
+        let heap = self.jobs.heap_bytes() as u64;
+        let (unfreed, known) = (unfreed as u64, self.cold.purged_bytes);
+        let of_average = |bytes: u64| bytes / all.max(1) * unfreed;
+        let jobs = match self.cold.purged_jobs.iter().all(|purged| purged.counted) {
+            true => known + of_average(heap.saturating_sub(content)),
+            false => known.max(of_average(heap)),
+        };
+        jobs + unfreed * LISTED_BYTES as u64
     }
 
     /// Whether there is something left to free.

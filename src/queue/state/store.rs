@@ -367,16 +367,21 @@ impl Store {
         self.table.scan(cursor, visit)
     }
 
-    pub fn memory_bytes(&self) -> usize {
+    /// The bytes that grow with the jobs, as known without a look at each.
+    pub fn heap_bytes(&self) -> usize {
         self.extra_bytes
             + self.slots.memory_bytes()
-            + self.rares.memory_bytes()
             + self.table.memory_bytes()
+            + NotesTable::memory_bytes(&self.cold.notes)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.heap_bytes()
+            + self.rares.memory_bytes()
             + self.terms.memory_bytes()
             + self.cold.memory_bytes()
             + self.cold.rules.memory_bytes()
             + self.cold.notes.memory_bytes()
-            + NotesTable::memory_bytes(&self.cold.notes)
             // A node of this map holds up to eleven entries, and is at least half full.
             + self.successors_len() * 2 * size_of::<(Handle, Handle)>()
     }

@@ -99,6 +99,7 @@ impl From<Entered> for Figures {
             dead: entered.dead.into(),
             blocked: entered.blocked.into(),
             unfreed: entered.unfreed.into(),
+            unfreed_bytes: 0,
             recurring: entered.recurring.into(),
             groups: entered.groups.into(),
             done: 0,
@@ -120,6 +121,8 @@ pub struct Ledger {
     sum: Figures,
     /// Done jobs and their bytes, of accounts that have any: few have.
     done: HashMap<u32, (u64, u64)>,
+    /// Bytes of purged jobs that are not freed yet, of accounts that have any.
+    unfreed: HashMap<u32, u64>,
 }
 
 impl Ledger {
@@ -151,6 +154,23 @@ impl Ledger {
         let old = old.unwrap_or_default();
         self.sum.done = self.sum.done + done.0 - old.0;
         self.sum.done_bytes = self.sum.done_bytes + done.1 - old.1;
+    }
+
+    /// Enters the bytes of a record's purged jobs that are not freed yet.
+    #[cold]
+    #[inline(never)]
+    fn enter_unfreed(&mut self, number: u32, bytes: u64) {
+        let old = match bytes {
+            0 => self.unfreed.remove(&number),
+            _ => self.unfreed.insert(number, bytes),
+        };
+        self.sum.unfreed_bytes = self.sum.unfreed_bytes + bytes - old.unwrap_or(0);
+    }
+
+    /// Those bytes, as they were entered.
+    pub fn unfreed_bytes(&self, ticket: Ticket) -> u64 {
+        let known = self.name(ticket).and(self.unfreed.get(&ticket.number));
+        known.copied().unwrap_or(0)
     }
 
     /// The first due time of all queues.
@@ -198,6 +218,9 @@ impl Ledger {
                 self.sum.done -= done;
                 self.sum.done_bytes -= bytes;
             }
+            if record.entered.unfreed > 0 {
+                self.enter_unfreed(number, 0);
+            }
             self.accounts -= 1;
             self.sum.exchange(record.entered.into(), Figures::default());
             self.stands.set(number, u64::MAX);
@@ -240,8 +263,12 @@ impl Ledger {
         record.until = until;
         let entered = Entered::from(figures);
         if record.entered != entered {
+            let has_unfreed = record.entered.unfreed | entered.unfreed > 0;
             self.sum.exchange(record.entered.into(), figures);
             record.entered = entered;
+            if has_unfreed {
+                self.enter_unfreed(ticket.number, figures.unfreed_bytes);
+            }
         }
         let first_due = figures.first_due.unwrap_or(u64::MAX);
         self.first_due.set(ticket.number, first_due);

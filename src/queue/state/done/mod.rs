@@ -287,9 +287,13 @@ impl Done {
         }
     }
 
+    /// Without the lists, and what alike jobs share.
+    pub fn heap_bytes(&self) -> usize {
+        self.slots.memory_bytes() + self.table.memory_bytes()
+    }
+
     pub fn memory_bytes(&self) -> usize {
-        self.slots.memory_bytes()
-            + self.table.memory_bytes()
+        self.heap_bytes()
             + self.by_end.memory_bytes()
             + self.by_until.memory_bytes()
             + self.alikes.memory_bytes()
