@@ -31,7 +31,7 @@ BATCH = 100         # commands or jobs per round trip
 PAY = """
 local time = redis.call('TIME')
 local late_ms = time[1] * 1000 + time[2] / 1000 - tonumber(ARGV[2])
-if late_ms < tonumber(ARGV[3]) and redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', ARGV[1]) == 1 then
+if late_ms < tonumber(ARGV[3]) and redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', 'IDS', 1, ARGV[1]) == 1 then
     redis.call('SADD', KEYS[2], ARGV[1])
 end
 return redis.call('SISMEMBER', KEYS[2], ARGV[1])
@@ -119,7 +119,7 @@ def worker(address, journal_path, done, crash_at_ms):
         # With the tokens: should a lease have ended meanwhile, the job may be somebody else's by now,
         # and an ack with our token leaves it to him.
         ids_and_tokens = [part for id, _, token, _, _ in jobs for part in (id, token)]
-        ask(db, [("DQ.ACK", QUEUE, "WITHTOKENS", *ids_and_tokens)])
+        ask(db, [("DQ.ACK", QUEUE, "WITHTOKENS", "IDS", len(jobs), *ids_and_tokens)])
 
 
 def board(address):

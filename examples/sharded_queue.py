@@ -33,7 +33,7 @@ class ShardedQueue:
         return self.ask("DQ.ADD", self.key(id), id, payload, *options)
 
     def cancel(self, id):
-        return self.ask("DQ.DEL", self.key(id), "UNRESERVED", id)
+        return self.ask("DQ.DEL", self.key(id), "UNRESERVED", "IDS", 1, id)
 
     def ask(self, *command):
         while True:
@@ -58,7 +58,7 @@ class ShardedQueue:
                     with permits:
                         handle(id.decode(), payload)
                     # Should the lease have ended meanwhile, the token leaves the job to whoever has it now.
-                    self.ask("DQ.ACK", key, "WITHTOKENS", id, token)
+                    self.ask("DQ.ACK", key, "WITHTOKENS", "IDS", 1, id, token)
 
         threads = [threading.Thread(target=serve, args=(key,)) for key in self.keys]
         for thread in threads:

@@ -111,8 +111,8 @@ func handle(db *redis.Client, j job) error {
 		}
 		return err
 	}
-	acked, err := db.Do(ctx, "DQ.ACK", queue, "WITHTOKENS", j.id, j.token).Int()
-	if acked == 1 {
+	acked, err := db.Do(ctx, "DQ.ACK", queue, "WITHTOKENS", "IDS", 1, j.id, j.token).Int64Slice()
+	if err == nil && acked[0] == 1 {
 		fmt.Printf("done %s (attempt %d)\n", j.id, j.attempt)
 	} else if err == nil {
 		fmt.Printf("lost %s: another worker may have it\n", j.id)

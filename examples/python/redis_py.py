@@ -59,7 +59,7 @@ def handle(id, payload, token, attempt):
         if state == b"ready":
             # It has no ladder (BACKOFF): without a pause it would fail again and again, thousands of times a second.
             time.sleep(1)
-    elif db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", id, token):
+    elif db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", "IDS", 1, id, token) == [1]:
         print(f"done {name} (attempt {attempt})")
     else:
         print(f"lost {name}: another worker may have it")

@@ -59,7 +59,7 @@ async def handle(id, payload, token, attempt):
         if state == b"ready":
             # It has no ladder (BACKOFF): without a pause it would fail again and again, thousands of times a second.
             await asyncio.sleep(1)
-    elif await db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", id, token):
+    elif await db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", "IDS", 1, id, token) == [1]:
         print(f"done {name} (attempt {attempt})")
     else:
         print(f"lost {name}: another worker may have it")

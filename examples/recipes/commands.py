@@ -51,6 +51,8 @@ def now_ms():
 
 
 class Queue:
+    """Ids come from users: after IDS and their number nothing reads one as an option."""
+
     def __init__(self, db, key):
         self.db, self.key = db, key
 
@@ -63,7 +65,7 @@ class Queue:
 
     def cancel(self, id):
         """Whether it was cancelled: it is not if it is gone, or a worker is at it."""
-        return self.run("DEL", "UNRESERVED", id) == 1
+        return self.run("DEL", "UNRESERVED", "IDS", 1, id) == 1
 
     def get(self, id):
         """All fields of a job as a dict, or None."""
@@ -83,7 +85,8 @@ class Queue:
 
     def ack(self, *jobs):
         """How many of them were ours to finish: a job that took longer than its lease may be another worker's."""
-        return self.run("ACK", "WITHTOKENS", *[part for job in jobs for part in (job.id, job.token)])
+        ids_and_tokens = [part for job in jobs for part in (job.id, job.token)]
+        return sum(self.run("ACK", "WITHTOKENS", "IDS", len(jobs), *ids_and_tokens))
 
     def touch(self, job):
         """Begins its lease anew; False if the job is no longer ours."""

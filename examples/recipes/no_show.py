@@ -12,11 +12,11 @@ from commands import SETTLED, Queue, demo, in_background, work
 
 # Both return what the booking is afterwards, so to ask again gives the same answer.
 CHECK_IN = """
-if redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', ARGV[1]) == 1 then redis.call('HSET', KEYS[2], ARGV[1], 'came') end
+if redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', 'IDS', 1, ARGV[1]) == 1 then redis.call('HSET', KEYS[2], ARGV[1], 'came') end
 return redis.call('HGET', KEYS[2], ARGV[1])
 """
 NO_SHOW = """
-if redis.call('DQ.ACK', KEYS[1], 'WITHTOKENS', ARGV[1], ARGV[2]) == 1 then
+if redis.call('DQ.ACK', KEYS[1], 'WITHTOKENS', 'IDS', 1, ARGV[1], ARGV[2])[1] == 1 then
     redis.call('HSET', KEYS[2], ARGV[1], 'no-show')
     redis.call('XADD', KEYS[3], '*', 'booking', ARGV[1])
 end

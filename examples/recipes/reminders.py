@@ -15,7 +15,7 @@ def schedule(queue, calendar, meeting, start_ms, before_ms=BEFORE_MS):
     """A new meeting, or another time for one that is there."""
     queue.db.hset(calendar, meeting, start_ms)
     due = start_ms - before_ms      # one in the past: at once
-    if queue.run("RESCHEDULE", "AT", max(0, due), meeting) == 0:
+    if queue.run("RESCHEDULE", "AT", max(0, due), "IDS", 1, meeting) == 0:
         # No job waits: the meeting is new, or it was reminded of already, or a worker is just at it.
         # REPLACE is right for all of them: it ends that worker's token, so its ack leaves the new job alone.
         queue.add(meeting, "", "AT", max(0, due), "REPLACE")
@@ -23,7 +23,7 @@ def schedule(queue, calendar, meeting, start_ms, before_ms=BEFORE_MS):
 
 def cancel(queue, calendar, meeting):
     queue.db.hdel(calendar, meeting)
-    queue.run("DEL", meeting)
+    queue.run("DEL", "IDS", 1, meeting)
 
 
 def remind(queue, calendar, job, send, before_ms=BEFORE_MS):

@@ -63,6 +63,10 @@ class Server:
         assert died is None, f"the server ended by itself: {died}"
 
 
+#: Ids that users may choose, and that commands would read as options where they stand first.
+WORDS = ("IDS", "unreserved", "WITHTOKENS", "Results", "AT", "DELAY", "PRIORITY", "COUNT")
+
+
 class Recipe(unittest.TestCase):
     """Tests on one server, each on an empty database, with a folder for files."""
 

@@ -2,7 +2,7 @@
 
 import time
 
-from support import Recipe, at_once, wait_until
+from support import WORDS, Recipe, at_once, wait_until
 
 import close_unpaid, no_show, reminders
 from commands import Queue, connect, in_background, now_ms, settle, work
@@ -90,6 +90,15 @@ class NoShow(Recipe):
         self.assertFalse(hotel.check_in("late"))
         self.assertEqual(self.db.xlen(hotel.freed), 1)
 
+    def test_guests_who_are_called_like_options(self):
+        hotel = no_show.Hotel(self.db, "{hotel}")
+        for guest in WORDS:
+            hotel.book(guest, self.server_ms() + 60_000)
+            self.assertTrue(hotel.check_in(guest), guest)
+            hotel.book(guest.swapcase(), self.server_ms())
+            hotel.note_no_show(hotel.queue.take())
+        self.assertEqual((hotel.queue.run("LEN"), self.db.xlen(hotel.freed)), (0, len(WORDS)))
+
 
 class Reminders(Recipe):
     BEFORE_MS = 1_000
@@ -119,6 +128,14 @@ class Reminders(Recipe):
         for meeting, at, sent_at in self.sent:
             self.assertGreaterEqual(sent_at, at - self.BEFORE_MS, meeting)
         self.assertEqual(self.reminders.run("LEN"), 0)
+
+    def test_meetings_that_are_called_like_options(self):
+        for meeting in WORDS:
+            self.schedule(meeting, now_ms() + 5_000_000)
+            self.schedule(meeting, now_ms() + 9_000_000)
+            self.assertGreater(self.reminders.get(meeting)["due"], now_ms() + 6_000_000, meeting)
+            reminders.cancel(self.reminders, "calendar", meeting)
+            self.assertIsNone(self.reminders.get(meeting), meeting)
 
     def test_moved_while_the_worker_has_it(self):
         start = now_ms()

@@ -2,7 +2,7 @@
 
 import contextlib, logging, signal, threading, time
 
-from support import Recipe, Server, wait_until
+from support import WORDS, Recipe, Server, wait_until
 
 import close_unpaid, settle_batch
 from commands import Queue, connect, in_background, settle, work
@@ -34,6 +34,18 @@ class Workers(Recipe):
             "settle_batch": ((settle_batch.settler, queue, self.path), lambda: queue.add("c", "5"),
                              lambda: ledger.execute("SELECT * FROM settled WHERE trade = 'c'").fetchone()),
         }
+
+    def test_ids_that_read_as_options(self):
+        queue = self.queue()
+        for id in WORDS:
+            self.assertTrue(queue.add(id), id)
+            self.assertTrue(queue.cancel(id), id)
+            queue.add(id)
+            self.assertEqual(queue.nack(queue.take(), "SILENT"), "ready", id)
+            job = queue.take()
+            self.assertTrue(queue.touch(job), id)
+            self.assertEqual((queue.ack(job), queue.ack(job)), (1, 0), id)
+        self.assertEqual(queue.run("LEN"), 0)
 
     def test_a_server_that_comes_back_is_worked_for_again(self):
         server = Server()

@@ -3,7 +3,6 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import io.lettuce.core.codec.ByteArrayCodec;
 import io.lettuce.core.output.ArrayOutput;
 import io.lettuce.core.output.CommandOutput;
-import io.lettuce.core.output.IntegerOutput;
 import java.util.List;
 import java.util.stream.Stream;
 import org.springframework.data.redis.connection.RedisConnection;
@@ -40,8 +39,9 @@ public class SpringMails {
             List<Object> job = ask(redis, new ArrayOutput<>(ByteArrayCodec.INSTANCE), "DQ.POP", "mails");
             Object id = job.get(0);
             Object token = job.get(2);
-            Long acked = ask(redis, new IntegerOutput<>(ByteArrayCodec.INSTANCE), "DQ.ACK", "mails", "WITHTOKENS", id, token);
-            System.out.println(acked);
+            List<Object> acked = ask(redis, new ArrayOutput<>(ByteArrayCodec.INSTANCE),
+                    "DQ.ACK", "mails", "WITHTOKENS", "IDS", 1, id, token);
+            System.out.println(acked.get(0));
         }
         factory.destroy();
     }

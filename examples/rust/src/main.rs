@@ -109,11 +109,11 @@ fn handle(client: &Client, db: &mut Connection, job: &Job) -> RedisResult<()> {
         }
         return Ok(());
     }
-    let acked: u64 = redis::cmd("DQ.ACK")
-        .arg((QUEUE, "WITHTOKENS", id, token))
+    let acked: (u64,) = redis::cmd("DQ.ACK")
+        .arg((QUEUE, "WITHTOKENS", "IDS", 1, id, token))
         .query(db)?;
     match acked {
-        1 => println!("done {name} (attempt {attempt})"),
+        (1,) => println!("done {name} (attempt {attempt})"),
         _ => println!("lost {name}: another worker may have it"),
     }
     Ok(())

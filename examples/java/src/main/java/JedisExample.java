@@ -89,7 +89,8 @@ public final class JedisExample {
             if (state != null && new String(state, UTF_8).equals("ready")) {
                 Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
             }
-        } else if (db.sendCommand(Dq.ACK, bytes(QUEUE), bytes("WITHTOKENS"), id, token).equals(1L)) {
+        } else if (db.sendCommand(Dq.ACK, bytes(QUEUE), bytes("WITHTOKENS"), bytes("IDS"), bytes("1"), id, token)
+                .equals(List.of(1L))) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);
         } else {
             System.out.printf("lost %s: another worker may have it%n", name);

@@ -121,7 +121,8 @@ public final class LettuceExample {
             if (state != null && new String(state, UTF_8).equals("ready")) {
                 Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
             }
-        } else if (askNumber(Dq.ACK, queue().add("WITHTOKENS").add(id).add(token)) == 1) {
+        } else if (ask(db, Dq.ACK, new ArrayOutput<>(ByteArrayCodec.INSTANCE),
+                queue().add("WITHTOKENS").add("IDS").add(1).add(id).add(token)).get(0).equals(1L)) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);
         } else {
             System.out.printf("lost %s: another worker may have it%n", name);

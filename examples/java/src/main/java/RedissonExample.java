@@ -30,7 +30,7 @@ public final class RedissonExample {
 
     static final RedisCommand<Object> ADD = new RedisCommand<>("DQ.ADD");
     static final RedisCommand<List<Object>> BPOP = new RedisCommand<>("DQ.BPOP", new ObjectListReplayDecoder<>());
-    static final RedisCommand<Object> ACK = new RedisCommand<>("DQ.ACK");
+    static final RedisCommand<List<Object>> ACK = new RedisCommand<>("DQ.ACK", new ObjectListReplayDecoder<>());
     static final RedisCommand<Object> NACK = new RedisCommand<>("DQ.NACK");
     static final RedisCommand<Object> TOUCH = new RedisCommand<>("DQ.TOUCH");
 
@@ -106,7 +106,7 @@ public final class RedissonExample {
             if (state != null && new String(state, UTF_8).equals("ready")) {
                 Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
             }
-        } else if (ask(ACK, "WITHTOKENS", id, token).equals(1L)) {
+        } else if (ask(ACK, "WITHTOKENS", "IDS", 1, id, token).get(0).equals(1L)) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);
         } else {
             System.out.printf("lost %s: another worker may have it%n", name);
