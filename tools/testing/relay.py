@@ -1,6 +1,7 @@
 """A relay between a program and the server that it calls, in a thread of its own."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 
@@ -14,9 +15,14 @@ class Relay:
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
-        started = asyncio.start_server(self.join, "localhost", 0, family=socket.AF_INET, **options)
+        started = asyncio.start_server(self.serve, "localhost", 0, family=socket.AF_INET, **options)
         self.server = self.wait_for(started)
         self.port = self.server.sockets[0].getsockname()[1]
+
+    async def serve(self, reader, writer):
+        # asyncio would report a task of a connection that `end` cancels.
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.join(reader, writer)
 
     def wait_for(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
