@@ -36,7 +36,11 @@ pub unsafe fn on_load(
         let is_first = unsafe { api!(RedisModule_IsModuleNameBusy, NAME.as_ptr()) == 0 };
         let is_loaded = match is_first {
             true => take_name(ctx) && first(ctx, &args) && leave_arguments(ctx, &args),
-            false => !has_clients(ctx) && take_name(ctx) && is_again(ctx, &args),
+            false if has_clients(ctx) => {
+                log(c"warning", "dq is loaded already, as it can be only once");
+                false
+            }
+            false => take_name(ctx) && is_again(ctx, &args),
         };
         if is_loaded {
             OK

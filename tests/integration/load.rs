@@ -186,6 +186,16 @@ fn refused_once_the_server_has_started() {
             "{line:?}: {refused}"
         );
     }
+    let said = server
+        .log()
+        .matches("dq is loaded already, as it can be only once")
+        .count();
+    assert!(
+        said >= again.len(),
+        "{said} of {}: {}",
+        again.len(),
+        server.log()
+    );
     has_one_dq(&server).says("DQ.ADD q a x", "'a'");
     client.says("CONFIG GET dq.timer-steps", "[ 'dq.timer-steps' '1000' ]");
     server.assert_no_crash();
