@@ -385,8 +385,9 @@ impl Arena {
                 *short -= page.taken() as u32;
                 *bytes -= allocated(page.bytes.len());
             });
-        let free_long =
-            |it: &mut Slab<Box<[u8]>>| it.free_some_seen(count, |long| *bytes -= allocated(long.len()));
+        let free_long = |it: &mut Slab<Box<[u8]>>| {
+            it.free_some_seen(count, |long| *bytes -= allocated(long.len()))
+        };
         pages || self.long.made().is_some_and(free_long)
     }
 

@@ -285,6 +285,84 @@ fn what_waits_to_be_freed_is_bounded() {
     }
 }
 
+/// As that, where others stay in each queue: what waits in all queues together.
+#[test]
+fn purged_parts_that_wait_to_be_freed_are_bounded() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let (soon, late) = ("'DELAY', 0", "'DELAY', 9000000");
+    for (state, options, kept, first) in [
+        ("READY", soon, late, ""),
+        ("READY", "'GROUP', 'g' .. at", late, ""),
+        ("DELAYED", late, soon, ""),
+        (
+            "RESERVED",
+            soon,
+            late,
+            "redis.call('DQ.POP', key, 'COUNT', 3000)",
+        ),
+    ] {
+        // 6 MB in each of 40 queues, in one script: the timer cannot run.
+        let script = format!(
+            "local function number(of, field)
+                return tonumber(string.match(redis.call('INFO', of), field .. ':(%d+)'))
+            end
+            local before, most, told = number('memory', 'used_memory'), 0, 0
+            local payload = string.rep('x', 2000)
+            for round = 1, 40 do
+                local key = 'q' .. round
+                redis.call('DQ.ADD', key, 'kept', 'x', {kept})
+                for at = 1, 6 do
+                    local line = {{}}
+                    for j = 1, 500 do line[2 * j - 1] = 500 * at + j line[2 * j] = payload end
+                    for _, word in ipairs({{{options}}}) do line[#line + 1] = word end
+                    redis.call('DQ.MADD', key, 500, unpack(line))
+                end
+                {first}
+                redis.call('DQ.PURGE', key, '{state}')
+                collectgarbage()
+                most = math.max(most, number('memory', 'used_memory') - before)
+                told = math.max(told, number('dq', 'dq_lazyfree_pending_bytes'))
+                assert(redis.call('DQ.LEN', key) == 1)
+            end
+            return most .. ' ' .. told"
+        );
+        let reply = crate::probe::plain(&client.call(&[b"EVAL", script.as_bytes(), b"0"]));
+        let figures = reply
+            .trim_matches('\'')
+            .split(' ')
+            .map(|it| it.parse::<f64>());
+        let [most, told] = figures.collect::<Result<Vec<_>, _>>().expect(&reply)[..] else {
+            panic!("{reply}");
+        };
+        let [most, told] = [most, told].map(|bytes| bytes as u64 >> 20);
+        assert!(most < 100, "{most} MB by {state} {options}");
+        assert!((50..80).contains(&told), "{told} MB by {state} {options}");
+        wait_until("all is freed", PATIENCE, || {
+            pending(&server) + server.number("dq", "dq_lazyfree_pending_bytes") == 0
+        });
+        client.says("FLUSHALL", "+OK");
+    }
+}
+
+/// Whatever waits to be freed: neither the purge nor the commands after it look at all of it.
+#[test]
+fn what_waits_is_sized_in_no_time() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.says("CONFIG RESETSTAT", "+OK");
+    let adds = "for j = 1, 100000 do redis.call('DQ.ADD', 'q', j, 'x', 'GROUP', j) end";
+    client.call(&[b"EVAL", adds.as_bytes(), b"0"]);
+    let added = spent(&server, "dq.add");
+    client.says("CONFIG RESETSTAT", "+OK");
+    let script = "redis.call('DQ.PURGE', 'q', 'ALL')
+        for j = 1, 100 do redis.call('DQ.ADD', 'r', j, 'x') end";
+    client.call(&[b"EVAL", script.as_bytes(), b"0"]);
+    let shares = ["dq.purge", "dq.add"].map(|name| spent(&server, name) / added);
+    assert!(shares.iter().sum::<f64>() < 0.04, "{shares:?}");
+    wait_until("all is freed", PATIENCE, || pending(&server) == 0);
+}
+
 /// Purged jobs beside others are counted until they are freed.
 #[test]
 fn purged_jobs_are_counted_until_they_are_freed() {
