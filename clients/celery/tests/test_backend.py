@@ -78,6 +78,25 @@ def test_a_result_that_can_never_be_stored_is_a_failure_and_not_run_again(server
     assert server.ran("returns") == 2
 
 
+@pytest.mark.parametrize("limit", ["maxmemory", "MAXBYTES"])
+def test_a_result_that_finds_no_room_is_left_out(server, app, running, limit):
+    worker = running()
+    server.trace.set("hold:kept", 1)
+    result = app.idle.delay("kept")
+    until(lambda: server.dq("LEN", "celery", "RESERVED"), "its start")
+    if limit == "maxmemory":
+        server.db.config_set(limit, 1)
+    else:
+        server.dq("CFGSET", RESULTS, limit, 1)
+    server.trace.delete("hold:kept")
+    until(lambda: server.dq("LEN", "celery") == 0, "the acknowledgement")
+    assert worker.says(f"the result of task {result.id} is not stored")
+    server.db.config_set("maxmemory", 0)
+    server.dq("CFGSET", RESULTS, "MAXBYTES", 0)
+    assert (result.state, server.dq("LEN", "celery", "DEAD")) == (states.PENDING, 0)
+    assert app.note.delay("next").get(timeout=60) == "next"
+
+
 def test_a_state_that_is_not_final_is_no_result(server, app):
     backend = app.app.backend
     waits = backend.get_many(["x"], timeout=30)

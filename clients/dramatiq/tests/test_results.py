@@ -231,17 +231,22 @@ def test_a_result_that_is_too_large_for_the_server_ends_its_message(
     assert broker.queue("default").get(message.message_id).reason.startswith("result cannot be stored: 20971")
 
 
-def test_a_result_that_finds_no_room_is_left_out(server, work, broker, backend):
+@pytest.mark.parametrize("limit", ["maxmemory", "MAXBYTES"])
+def test_a_result_that_finds_no_room_is_left_out(server, work, broker, backend, limit):
     @dramatiq.actor(store_results=True)
     def returns():
         return "x" * 10_000
 
     message = returns.send()
-    server.client().config_set("maxmemory", 1)
+    if limit == "maxmemory":
+        server.client().config_set(limit, 1)
+    else:
+        server.client().execute_command("DQ.CFGSET", RESULTS, limit, 1)
     work(broker)
     until(lambda: broker.queue("default").len() == 0, "the acknowledgement")
     server.client().config_set("maxmemory", 0)
-    assert not server.client().exists(RESULTS)
+    assert backend.queue.stats() is None or backend.queue.stats().done == 0
+    assert broker.queue("default").len("dead") == 0
     with pytest.raises(ResultMissing):
         message.get_result()
 

@@ -70,16 +70,22 @@ def test_a_result_that_can_never_be_stored_is_an_error_and_ends_its_task(server,
     run(server, scenario)
 
 
-def test_a_result_that_finds_no_room_is_left_out(server, db, process):
+@pytest.mark.parametrize("limit", ["maxmemory", "MAXBYTES"])
+def test_a_result_that_finds_no_room_is_left_out(server, db, process, limit):
     trace = server.client(db=2)
     trace.set("hold:a", 1)
     kick(server, ("a", "returns"))
     process(server, RESULTS=1)
     until(lambda: trace.llen("ran"), "the start")
-    db.config_set("maxmemory", 1)
+    if limit == "maxmemory":
+        db.config_set(limit, 1)
+    else:
+        db.execute_command("DQ.ADD", RESULTS, "other", "x", "DELAY", 60_000)
+        db.execute_command("DQ.CFGSET", RESULTS, limit, 1)
     trace.delete("hold:a")
     until(lambda: db.execute_command("DQ.LEN", "taskiq") == 0, "the acknowledgement")
-    assert not db.exists(RESULTS)
+    assert db.execute_command("DQ.LEN", RESULTS, "DONE") == db.execute_command("DQ.LEN", "taskiq", "DEAD") == 0
+    assert trace.llen("ran") == 1
 
 
 def test_a_result_that_is_not_there(server):

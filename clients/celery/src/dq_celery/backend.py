@@ -15,12 +15,15 @@ from celery.backends.base import KeyValueStoreBackend
 from celery.backends.redis import RedisBackend, SentinelBackend
 from celery.exceptions import TimeoutError
 from kombu.exceptions import EncodeError
+from kombu.log import get_logger
 from kombu.utils.encoding import bytes_to_str
 from kombu.utils.url import maybe_sanitize_url
 from redis import exceptions
 
 from . import chords, errors
 from .store import Store
+
+logger = get_logger("dq_celery")
 
 #: The longest wait of one command, so that a connection that hangs is noticed.
 WAIT_S = 5.0
@@ -82,7 +85,13 @@ class DqBackend(KeyValueStoreBackend):
                 cuts = MOST_CUTS
                 raise exceptions.ConnectionError(str(error)) from error
 
-        self._ask(end)
+        try:
+            self._ask(end)
+        except exceptions.ResponseError as error:
+            if not errors.is_full(error):
+                raise
+            # The work is done all the same.
+            logger.error("the result of task %s is not stored: %s", self._strip_prefix(bytes_to_str(key)), error)
 
     def _set_with_state(self, key: bytes, value: Any, state: str) -> None:
         if state in states.READY_STATES:

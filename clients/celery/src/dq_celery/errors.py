@@ -27,8 +27,8 @@ class OtherKey(KombuError):
 
 
 def is_full(error: exceptions.ResponseError) -> bool:
-    """Whether the server refused a command as its memory is full. redis-py cuts the first word off."""
-    return "maxmemory" in str(error)
+    """Whether the server refused a command as its memory or the queue is full. redis-py cuts the first word off."""
+    return "maxmemory" in str(error) or "queue is full" in str(error)
 
 
 def translate(error: exceptions.ResponseError, key: str) -> Exception:
