@@ -103,7 +103,7 @@ def kill_process(self):
     os.kill(os.getpid(), 9)
 
 
-@app.task(acks_late=True)
+@app.task(acks_late=True, max_retries=2)
 def good():
     time.sleep(0.01)
     TRACE.incr("good")

@@ -331,6 +331,29 @@ def test_a_killer_is_dead_and_takes_nobody_along(server, worker, program, pool):
     assert server.dq("LEN", "celery", "DEAD") == 1
 
 
+def test_killers_that_two_workers_get_are_dead_and_take_nobody_along(server, worker, program):
+    """What a worker holds back for a run of its own does not die of a killer that still runs there."""
+    app = program()
+    killers = [app.kill.delay()]
+    for _ in range(60):
+        app.good.delay()
+    running = [None, None]
+    while server.dq("LEN", "celery"):
+        if len(killers) < 4 and server.trace.llen("killed") >= 2 * len(killers):
+            killers.append(app.kill.delay())  # when the first ones' victims have few attempts left
+        for at, each in enumerate(running):
+            if each is None or each.process.poll() is not None:
+                with contextlib.suppress(AssertionError):
+                    running[at] = worker("-c", "4", pool="threads", LEASE=2)
+        time.sleep(0.05)
+    for killer in killers:
+        with pytest.raises(WorkerLostError, match="attempts used up; its workers were lost"):
+            killer.get(timeout=60)
+    assert server.trace.llen("killed") <= 3 * len(killers)
+    assert int(server.trace.get("good")) >= 60
+    assert server.dq("LEN", "celery", "DEAD") == len(killers)
+
+
 def test_a_task_that_kills_the_processes_of_its_pool_is_dead(server, worker, program):
     app = program()
     killer = app.kill_process.delay()
