@@ -400,6 +400,21 @@ def test_the_dead_of_one_instant_are_all_taken_once(server, program, monkeypatch
         assert [id for id, *_ in deaths.take(channel, "celery")] == [b"late"]
 
 
+def test_a_death_is_recorded_though_a_worker_dies_that_records_it(server, program, monkeypatch):
+    app = program()
+    monkeypatch.setattr(deaths, "CLAIM_MS", 10**9)
+    server.dq("ADD", "celery", "a", "x")
+    server.dq("POP", "celery")
+    server.dq("NACK", "celery", "a", "FATAL")
+    with app.app.connection_for_read() as connection:
+        channel = connection.default_channel
+        assert next(deaths.take(channel, "celery"))[0] == b"a"  # and no more is heard of who asked
+        assert list(deaths.take(channel, "celery")) == [], "for a while it is left to that worker"
+        monkeypatch.setattr(deaths, "CLAIM_MS", 1)
+        assert [id for id, *_ in deaths.take(channel, "celery")] == [b"a"]
+        assert list(deaths.take(channel, "celery")) == []
+
+
 def test_the_dead_are_all_taken_where_one_reply_cannot_hold_them(server, program):
     app = program()
     for id in ("a", "b", "c"):

@@ -22,6 +22,8 @@ KEY = "_kombu.dq.dead"
 OLDEST_MS = 86_400_000
 #: A death may be seen after a later one, as its time is the end of the lease.
 OVERLAP_MS = 60_000
+#: How long a worker has to record a death before another one does: it may be ended meanwhile, by what killed the task.
+CLAIM_MS = 10_000
 PAGE = 500
 
 
@@ -65,7 +67,7 @@ def record(app: Any, channel: Any) -> None:
 
 
 def take(channel: Any, queue: str) -> Iterator[tuple[bytes, int]]:
-    """Dead jobs that no worker has recorded yet: id and attempts."""
+    """Dead jobs that no worker has recorded yet: id and attempts. Who asks for the next one has recorded the last."""
     client, told = channel.leases.client, channel.key(f"{KEY}.{queue}")
     since = int(time() * 1000) - OLDEST_MS
     for _member, latest_ms in client.zrange(told, -1, -1, withscores=True):
@@ -73,10 +75,15 @@ def take(channel: Any, queue: str) -> Iterator[tuple[bytes, int]]:
     client.zremrangebyscore(told, "-inf", f"({since}")
     count = PAGE
     while True:
+        known = set(client.zrange(told, 0, -1))
         page = channel.peek(queue, "DEAD", "FROM", since, "COUNT", count, "PREFIX", 0)
         for id, _text, at_ms, attempts, *_ in page:
-            if client.zadd(told, {b"%b@%d" % (id, at_ms): at_ms}, nx=True):
+            death = b"%b@%d" % (id, at_ms)
+            turn = int(time() * 1000) // CLAIM_MS
+            before, claim = (b"%b?%d" % (death, each) for each in (turn - 1, turn))
+            if known.isdisjoint((death, before)) and client.zadd(told, {claim: at_ms}, nx=True):
                 yield id, attempts
+                client.zadd(told, {death: at_ms})
         if len(page) < count:
             return
         # More jobs than a page holds may have died at one instant.
