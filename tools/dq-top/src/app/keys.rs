@@ -1,5 +1,7 @@
 //! The effect of each key.
 
+use std::sync::Arc;
+
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::prompt::{Kind, Prompt};
@@ -151,7 +153,8 @@ impl App {
             ('K', dead) => self.prompt = Some(Prompt::kick_dead(key, dead)),
             _ => {
                 let count = state.map_or(jobs.iter().sum(), |state| jobs[state as usize]);
-                self.prompt = Some(Prompt::purge(key, state, count));
+                let blocked = jobs[State::Blocked as usize] > 0;
+                self.ask(Prompt::purge(key.clone(), state, count, blocked), key);
             }
         }
     }
@@ -170,7 +173,11 @@ impl App {
         let kicked = Prompt::kick(key.clone(), id.clone(), &state);
         let waits = state == State::Delayed.word() || state == State::Ready.word();
         match letter {
-            'd' => self.prompt = Some(Prompt::delete(key, id, &state)),
+            'd' => {
+                let row = self.servers.board.row(&key);
+                let blocked = row.is_some_and(|row| row.jobs(State::Blocked as usize) > 0);
+                self.ask(Prompt::delete(key.clone(), id, &state, blocked), key);
+            }
             'k' if kicked.is_some() => self.prompt = kicked,
             'n' if waits => self.prompt = Some(Prompt::run_now(key, id, &state)),
             's' if waits => self.prompt = Some(Prompt::reschedule(key, id, &state)),
@@ -185,11 +192,32 @@ impl App {
         }
     }
 
+    /// Shows a prompt, and asks the queue's node what it says who dies.
+    fn ask(&mut self, prompt: Prompt, key: QueueKey) {
+        let row = self.servers.board.row(&key);
+        if let (Some((doomed, wanted)), Some(row)) = (&prompt.doomed, row) {
+            let request = Request::Dying {
+                doomed: doomed.clone(),
+                wanted: Arc::downgrade(wanted),
+                key,
+            };
+            let node = row.node.clone();
+            self.servers.outbox.push(Out::To(node, request));
+        }
+        self.prompt = Some(prompt);
+    }
+
     fn key_of_prompt(&mut self, code: KeyCode) {
         let Some(mut prompt) = self.prompt.take() else {
             return;
         };
         match (code, &prompt.kind) {
+            // Nothing is done before it is known who dies of it.
+            (KeyCode::Char('y'), Kind::Confirm { .. }) | (KeyCode::Enter, _)
+                if prompt.doomed.is_some() =>
+            {
+                self.prompt = Some(prompt);
+            }
             (KeyCode::Char('y'), Kind::Confirm { key, act }) => self.send(key.clone(), act.clone()),
             (_, Kind::Confirm { .. }) => self.say("nothing was done", Tone::Plain),
             (KeyCode::Esc, Kind::Filter) => self.order.filter.clear(),

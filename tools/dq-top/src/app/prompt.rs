@@ -1,9 +1,14 @@
 //! Prompts: confirmation before anything is changed, and typed input.
 
+use std::sync::{Arc, Weak};
+
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, OnJob};
+use dq_watch::read::blocked::{Doomed, Dying};
 use dq_watch::read::detail::State;
 use dq_watch::text::{escape, units};
+
+const LOOKING: &str = "Looking for blocked jobs that die of it ...";
 
 pub struct Prompt {
     pub title: &'static str,
@@ -11,6 +16,8 @@ pub struct Prompt {
     pub lines: Vec<String>,
     pub kind: Kind,
     pub typed: String,
+    /// While it is not known which blocked jobs die of it: what is to go, and what the answer is for.
+    pub doomed: Option<(Doomed, Arc<()>)>,
 }
 
 pub enum Kind {
@@ -45,7 +52,33 @@ impl Prompt {
             lines,
             kind,
             typed: String::new(),
+            doomed: None,
         }
+    }
+
+    /// Has it looked up which blocked jobs die, before anything can be confirmed.
+    fn looks_for(mut self, doomed: Doomed) -> Prompt {
+        self.lines.push(LOOKING.to_owned());
+        self.doomed = Some((doomed, Arc::default()));
+        self
+    }
+
+    /// Takes what was looked up.
+    pub fn hear_dying(&mut self, wanted: &Weak<()>, dying: Result<Dying, String>) {
+        let is_ours = |(_, own): &(Doomed, Arc<()>)| wanted.as_ptr() == Arc::as_ptr(own);
+        if !self.doomed.as_ref().is_some_and(is_ours) {
+            return;
+        }
+        self.doomed = None;
+        self.lines.retain(|line| line != LOOKING);
+        self.lines.extend(match dying {
+            Ok((0, _)) => vec!["No blocked job dies of it.".to_owned()],
+            Ok((count, first)) => dying_lines(count, &first),
+            Err(why) => vec![
+                "Blocked jobs may die of it; which, is not known:".to_owned(),
+                escape::fit(&escape::line(why.as_bytes()), 60),
+            ],
+        });
     }
 
     pub fn filter(current: &str) -> Prompt {
@@ -106,7 +139,8 @@ impl Prompt {
         Prompt::new("Reschedule a job", lines, Kind::Delay { key, id, state })
     }
 
-    pub fn delete(key: QueueKey, id: Vec<u8>, state: &str) -> Prompt {
+    /// `blocked`: whether the queue has blocked jobs.
+    pub fn delete(key: QueueKey, id: Vec<u8>, state: &str, blocked: bool) -> Prompt {
         let mut lines = vec![
             format!("The {state} job {}", quoted(&id)),
             format!("is deleted from queue {}.", quoted(&key.name)),
@@ -114,8 +148,14 @@ impl Prompt {
         if state == State::Reserved.word() {
             lines.push("A worker has it and can no longer acknowledge it.".to_owned());
         }
+        let doomed = Doomed::Job(id.clone());
         let act = Act::on_job(OnJob::Delete, id, State::named(state));
-        Prompt::new("Delete a job", lines, Kind::Confirm { key, act })
+        let prompt = Prompt::new("Delete a job", lines, Kind::Confirm { key, act });
+        // Of a job that is done nothing waits.
+        match blocked && state != State::Done.word() {
+            true => prompt.looks_for(doomed),
+            false => prompt,
+        }
     }
 
     pub fn pause(key: QueueKey) -> Prompt {
@@ -139,8 +179,8 @@ impl Prompt {
         )
     }
 
-    /// `count`: how many jobs there are, as far as known.
-    pub fn purge(key: QueueKey, state: Option<State>, count: u64) -> Prompt {
+    /// `count`: how many jobs there are, as far as known; `blocked`: whether there are blocked ones.
+    pub fn purge(key: QueueKey, state: Option<State>, count: u64, blocked: bool) -> Prompt {
         let which = state.map_or(String::new(), |state| format!("{} ", state.word()));
         let lines = vec![
             format!("All {which}jobs ({count})"),
@@ -153,12 +193,18 @@ impl Prompt {
             key,
             act,
         };
-        Prompt::new("Purge a queue", lines, kind)
+        let prompt = Prompt::new("Purge a queue", lines, kind);
+        match state {
+            Some(State::Blocked | State::Done) | None => prompt,
+            Some(_) if !blocked => prompt,
+            Some(state) => prompt.looks_for(Doomed::AllOf(state)),
+        }
     }
 
     /// How the prompt is answered.
     pub fn hint(&self) -> String {
         match &self.kind {
+            _ if self.doomed.is_some() => "Esc  cancel".to_owned(),
             Kind::Confirm { .. } => "y  do it     any other key  cancel".to_owned(),
             Kind::ConfirmWord { word, .. } => {
                 format!("type {word} and Enter to do it     Esc  cancel")
@@ -201,6 +247,17 @@ impl Prompt {
 /// Long names are cut: the box is small.
 fn quoted(name: &[u8]) -> String {
     format!("\"{}\"", escape::fit(&escape::name(name), 40))
+}
+
+fn dying_lines(count: usize, first: &[Vec<u8>]) -> Vec<String> {
+    let what = match count {
+        1 => "1 blocked job dies of it:".to_owned(),
+        _ => format!("{count} blocked jobs die of it:"),
+    };
+    let ids = first.iter().map(|id| format!("  {}", quoted(id)));
+    let more = count - first.len();
+    let more = (more > 0).then(|| format!("  and {more} more"));
+    std::iter::once(what).chain(ids).chain(more).collect()
 }
 
 fn jobs(count: u64, state: &str) -> String {

@@ -25,6 +25,11 @@ impl App {
                 said,
                 moved,
             }) => self.hear_acted(key, act, said, moved),
+            Some(News::Dying { wanted, dying }) => {
+                if let Some(prompt) = &mut self.prompt {
+                    prompt.hear_dying(&wanted, dying);
+                }
+            }
             _ => {}
         }
         self.settle();

@@ -90,6 +90,37 @@ fn nothing_is_sent_before_a_yes() {
 }
 
 #[test]
+fn nothing_is_removed_before_it_is_known_who_dies_of_it() {
+    let mut app = app();
+    hear(&mut app, NODE, queues(&["q"], [0, 0, 0, 3, 7, 0]));
+    press(&mut app, &[KeyCode::Enter]);
+    type_in(&mut app, "5P");
+    let wanted = app.servers.outbox.drain(..).find_map(|out| match out {
+        Out::To(_, Request::Dying { wanted, .. }) => Some(wanted),
+        _ => None,
+    });
+    let wanted = wanted.expect("it is asked for");
+    type_in(&mut app, "purge");
+    press(&mut app, &[KeyCode::Enter]);
+    assert!(app.prompt.is_some() && acts(&mut app).is_empty());
+    let answer = |wanted| News::Dying {
+        wanted,
+        dying: Ok((6, vec![b"a\n".to_vec()])),
+    };
+    // What was asked for another prompt is no answer to this one.
+    hear(&mut app, NODE, answer(std::sync::Weak::new()));
+    press(&mut app, &[KeyCode::Enter]);
+    assert!(acts(&mut app).is_empty());
+    hear(&mut app, NODE, answer(wanted.clone()));
+    let lines = app.prompt.as_ref().map(|prompt| prompt.lines.join(" "));
+    let lines = lines.expect("a prompt");
+    assert!(lines.contains(r#"6 blocked jobs die of it:   "a\n"   and 5 more"#));
+    press(&mut app, &[KeyCode::Enter]);
+    assert_eq!(acts(&mut app).len(), 1);
+    assert_eq!(wanted.strong_count(), 0, "nobody waits for it any more");
+}
+
+#[test]
 fn an_act_is_about_what_was_asked_whatever_moves_meanwhile() {
     let mut app = app();
     hear(&mut app, NODE, queues(&["b"], [0, 0, 0, 3, 0, 0]));

@@ -126,6 +126,35 @@ fn a_queue_is_paused_resumed_and_purged() {
 }
 
 #[test]
+fn what_dies_with_a_job_is_said_before() {
+    let server = Server::start();
+    let mut client = server.connect();
+    five_dead(&mut client);
+    for number in 0..7 {
+        cmd!(client, "DQ.ADD", "q", number, "x", "AFTER", 1, "a");
+    }
+    cmd!(client, "DQ.ADD", "q", "runs", "x", "AFTER", 1, "a", "ONDEAD", "RUN");
+    let monitor = open_queue(&server);
+    monitor.press("5");
+    monitor.wait_for("▌a");
+    monitor.press("d");
+    monitor.wait_for("7 blocked jobs die of it:");
+    monitor.wait_for("and 2 more");
+    monitor.press("n");
+    monitor.wait_for("nothing was done");
+    monitor.press("P");
+    monitor.wait_for("7 blocked jobs die of it:");
+    monitor.press(ESCAPE);
+    monitor.wait_for("nothing was done");
+    monitor.press("d");
+    monitor.wait_for("7 blocked jobs die of it:");
+    monitor.press("y");
+    monitor.wait_for("q: deleted 1 job");
+    assert_eq!(count(&mut client, "DEAD"), 4 + 7);
+    assert_eq!(count(&mut client, "READY"), 1);
+}
+
+#[test]
 fn read_only_changes_nothing() {
     let server = Server::start();
     let mut client = server.connect();
