@@ -108,14 +108,6 @@ export const resume = (row, done) => ({
   done,
 });
 
-export const kickDead = (row, done) => ({
-  title: "Retry all dead jobs?",
-  sentence: `${counted(row.jobs?.[3] ?? 0)} of ${row.name} will be ready at once, with no attempts used, a thousand at a time.`,
-  yes: "Retry them",
-  what: { act: "kick-dead", queue: row.key, count: row.jobs?.[3] ?? 0 },
-  done,
-});
-
 const tellRecurring = (row, state) => (row.recurring && ["all", "delayed", "ready", "reserved"].includes(state) ? " Recurring jobs among them go with their rules, and do not come again." : "");
 
 export const hasBlocked = (queue) => (live.rows.get(queue)?.jobs?.[4] ?? 0) > 0;

@@ -46,7 +46,7 @@ export function go(address, replace = false) {
   const to = new URL(address, base);
   if (!replace) {
     returning += 1;
-    history.replaceState({ y: window.scrollY }, "");
+    history.replaceState({ y: window.scrollY, href: document.activeElement?.getAttribute("href") }, "");
   }
   if (to.href !== location.href) history[replace ? "replaceState" : "pushState"](null, "", to);
   display();
@@ -89,7 +89,10 @@ function why() {
   const nodes = live.state.head?.nodes ?? [];
   const wrong = nodes.find((node) => node.down ?? node.trouble);
   if (!wrong) return "";
-  return wrong.down ? `${wrong.name} cannot be reached: ${wrong.down}. This page is out of date; reconnecting.` : wrong.trouble;
+  if (!wrong.down) return wrong.trouble;
+  const more = nodes.filter((node) => node.down).length - 1;
+  const old = nodes.length > 1 ? "Figures of such queues are out of date" : "This page is out of date";
+  return `${wrong.name}${more ? ` and ${more} more` : ""} cannot be reached: ${wrong.down}. ${old}; reconnecting.`;
 }
 
 document.addEventListener("click", (event) => {
@@ -112,10 +115,13 @@ let returning = 0;
 window.addEventListener("popstate", (event) => {
   display();
   const [y, own, end] = [event.state?.y ?? 0, (returning += 1), performance.now() + RETURN_MS];
+  const focus = event.state?.href ? `[href="${CSS.escape(event.state.href)}"]` : null;
   const back = () => {
     if (own !== returning || performance.now() > end) return;
     window.scrollTo(0, y);
-    if (Math.abs(window.scrollY - y) > 1) requestAnimationFrame(back);
+    const link = focus && main.querySelector(focus);
+    if (Math.abs(window.scrollY - y) > 1 || (focus && !link)) requestAnimationFrame(back);
+    else link?.focus({ preventScroll: true });
   };
   back();
 });

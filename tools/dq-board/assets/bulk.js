@@ -22,8 +22,11 @@ const DANGERS = ["cancel", "delete"];
 export function bar(key, about, state, done) {
   const buttons = OF[about.all === "1" ? "all" : state].map((what) => h("button", { type: "button", class: DANGERS.includes(what) ? "danger-link" : "", onclick: () => open(key, about, state, what, done) }, ACTS[what][0]));
   const row = h("div", { class: "bulk", role: "group", "aria-label": "All that match", hidden: true }, h("span", { class: "note" }, "All that match:"), ...buttons);
-  return { row, offer: () => { row.hidden = !live.state.actions; } };
+  return { row, offer: () => { row.hidden = !live.mayAct(key); } };
 }
+
+// Every dead job of a queue, without a filter.
+export const retryDead = (key) => open(key, {}, "dead", "kick", () => {});
 
 function open(key, about, state, what, done) {
   const [, happens, , act] = ACTS[what];
@@ -31,7 +34,7 @@ function open(key, about, state, what, done) {
   const order = { queue: key, filter: filter.question(about, state) };
   const total = row.jobs.reduce((sum, count) => sum + count, 0);
   const halt = () => live.post(`api/tasks/${running}/stop`, {});
-  const { told, meter, wrong, typed, to, fields, go, back, stop, form, box } = question(what, row.name, filter.told(about, state), { check, halt });
+  const { told, meter, wrong, typed, to, fields, go, back, stop, form, box } = question(what, row.name, filter.isFiltered(about) ? "that match" : `${state} jobs`, filter.told(about, state), { check, halt });
   let count = null;
   let running = null;
   let closed = false;
@@ -94,7 +97,7 @@ function open(key, about, state, what, done) {
 }
 
 // The elements of the dialog, which checks again when something is typed.
-function question(what, name, which, on) {
+function question(what, name, those, which, on) {
   const [title, , yes] = ACTS[what];
   const told = h("p", { role: "status" });
   const meter = h("progress", { max: "1", "aria-label": "Progress" });
@@ -107,7 +110,7 @@ function question(what, name, which, on) {
   const go = h("button", { type: "submit", class: isDanger ? "danger" : "main", disabled: true }, yes);
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
   const stop = h("button", { type: "button", hidden: true, onclick: () => on.halt() }, "Stop");
-  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} that match?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, wrong, h("div", { class: "buttons" }, stop, back, go));
+  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} ${those}?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, wrong, h("div", { class: "buttons" }, stop, back, go));
   const box = h("dialog", { "aria-labelledby": "bulk-title" }, form);
   return { told, meter, wrong, typed, to, fields, go, back, stop, form, box };
 }

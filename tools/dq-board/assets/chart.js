@@ -1,4 +1,4 @@
-// The elements of the hill, and its reactions to a mouse, a finger or a key.
+// The elements of the chart, and its reactions to a mouse, a finger or a key.
 import { attribute, h, put, svg } from "./dom.js";
 import { HEIGHT } from "./shape.js";
 import { ZOOMS } from "./span.js";
@@ -17,7 +17,7 @@ export function chart(on) {
     .map(([sign, title, onclick]) => h("button", { type: "button", title, "aria-label": title, onclick }, sign));
   const scale = h("button", { type: "button", class: "scale", title: "A logarithmic scale", onclick: () => on.log() }, "log");
   const group = (label, ...buttons) => h("div", { class: "pick", role: "group", "aria-label": label }, ...buttons);
-  const drawing = svg("svg", { class: "hill", role: "img", tabindex: "0" });
+  const drawing = svg("svg", { class: "forecast", role: "img", tabindex: "0" });
   const paths = Object.fromEntries(LAYERS.map((name) => [name, svg("path", { class: name })]));
   const labels = svg("g", { class: "labels" });
   drawing.append(...Object.values(paths), labels);

@@ -44,6 +44,6 @@ export function choosing(key, state, table, done) {
       for (const id of chosen.keys()) if (!there.has(id)) chosen.delete(id);
       show();
     },
-    offer: () => table.classList.toggle("choosing", live.state.actions),
+    offer: () => table.classList.toggle("choosing", live.mayAct(key)),
   };
 }

@@ -13,7 +13,7 @@ export function groups(main, about, env) {
   const limits = h("p", { class: "note" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const body = h("tbody", {});
-  const table = h("table", { class: "jobs", hidden: true }, h("thead", {}, h("tr", {}, ...["Group", "Waiting", "Reserved"].map((name, index) => h("th", { scope: "col", class: `g${index}` }, name)))), body);
+  const table = h("table", { class: "jobs", "aria-label": "Groups", hidden: true }, h("thead", {}, h("tr", {}, ...["Group", "Waiting", "Reserved"].map((name, index) => h("th", { scope: "col", class: `g${index}` }, name)))), body);
   const empty = h("div", { class: "empty", hidden: true });
   const further = h("div", { class: "further" });
   main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); go(); } }, search, h("button", { type: "submit" }, "Search"), limits), wrong, table, empty, further);

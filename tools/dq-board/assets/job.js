@@ -153,7 +153,7 @@ export function job(main, about, env) {
   }
 
   function offer() {
-    const wanted = live.state.actions && last ? `${last.state} ${Boolean(last.rule)}` : "";
+    const wanted = live.mayAct(key) && last ? `${last.state} ${Boolean(last.rule)}` : "";
     if (wanted === offered) return;
     offered = wanted;
     buttons.replaceChildren();

@@ -88,7 +88,7 @@ export function jobs(main, about, env) {
 // The jobs that a filter selects, as they are found.
 function matching({ key, about, state, wrong, empty, further, again }) {
   const body = h("tbody", {});
-  const table = h("table", { class: "jobs found", hidden: true });
+  const table = h("table", { class: "jobs found", "aria-label": "Jobs found", hidden: true });
   const choice = choosing(key, about.all === "1" ? "all" : state, table, again);
   table.append(h("thead", {}, h("tr", {}, choice.head, ...found.titles())), body);
   put(empty, "No job matches.");
@@ -106,7 +106,7 @@ function inOrder({ key, about, state, here, wrong, empty, further }) {
   const [title, show] = AT[state];
   const more = MORE[state] ?? OTHERS;
   const body = h("tbody", {});
-  const table = h("table", { class: "jobs", hidden: true });
+  const table = h("table", { class: "jobs", "aria-label": "Jobs", hidden: true });
   const page = `queue=${key}&state=${state}${about.from ? `&from=${about.from}` : ""}${about.skip ? `&skip=${about.skip}` : ""}`;
   let answer = null;
   const followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (it) => it.weight });
@@ -152,7 +152,7 @@ function inOrder({ key, about, state, here, wrong, empty, further }) {
 // Done jobs, those that ran longest first.
 function slowest({ key, about, state, here, wrong, empty, further }) {
   const body = h("tbody", {});
-  const table = h("table", { class: "jobs", hidden: true });
+  const table = h("table", { class: "jobs", "aria-label": "Jobs", hidden: true });
   const note = h("p", { class: "note", role: "status" });
   const choice = choosing(key, state, table, () => followed.now());
   const more = MORE.done;

@@ -18,6 +18,12 @@ export function isDown(row) {
   return Boolean(state.head?.nodes.find((node) => node.name === row.node)?.down);
 }
 
+// Whether actions on this queue can be offered: a node that does not answer carries out none.
+export function mayAct(key) {
+  const row = rows.get(key);
+  return state.actions && !(row && isDown(row));
+}
+
 // The time by the servers' clock.
 export function now() {
   return Date.now() + state.behind;

@@ -1,9 +1,10 @@
-// One queue: its figures, its hill, its settings; and the head that its other pages share.
+// One queue: its figures, its forecast, its settings; and the head that its other pages share.
 import { centre, h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
-import { hill } from "./hill.js";
+import { retryDead } from "./bulk.js";
+import { forecast } from "./forecast.js";
 import { badge, lateness, oldest, tile } from "./table.js";
 
 // The states in the order in which they are counted.
@@ -56,14 +57,14 @@ export function head(main, key, current, env) {
       const here = tabs.querySelector("[aria-current]");
       if (here) centre(tabs, here);
     }
-    const wanted = live.state.actions ? `${row.paused !== 0} ${row.jobs[3] > 0}` : "";
+    const wanted = live.mayAct(key) ? `${row.paused !== 0} ${row.jobs[3] > 0}` : "";
     if (wanted === actions) return;
     actions = wanted;
     buttons.replaceChildren();
-    if (!live.state.actions) return;
+    if (!wanted) return;
     const about = (make) => () => make(rowOf(key));
     buttons.append(row.paused ? act.button("Resume", about(act.resume)) : act.button("Pause", about(act.pause)), act.button("Add a test job", about(act.add)));
-    if (row.jobs[3] > 0) buttons.append(act.button("Retry dead jobs", about(act.kickDead)));
+    if (row.jobs[3] > 0) buttons.append(h("button", { type: "button", onclick: () => retryDead(key) }, "Retry dead jobs"));
     const state = STATES.includes(current) ? current : "all";
     const count = (it) => (state === "all" ? it.jobs.reduce((sum, number) => sum + number, 0) : it.jobs[STATES.indexOf(state)]);
     buttons.append(act.button("Purge", () => act.purge(rowOf(key), state, count(rowOf(key))), true));
@@ -130,7 +131,8 @@ export function queue(main, about, env) {
   const tiles = TILES.map(([title]) => tile(figures, title));
   main.append(figures);
   let set = null;
-  const chart = hill(main, key, about, (words) => env.put("queue", { queue: key, ...words }), () => ({ set, row: rowOf(key) }));
+  let paused = 0;
+  const chart = forecast(main, key, about, (words) => env.put("queue", { queue: key, ...words }), () => ({ set, row: rowOf(key) }));
   const totals = h("dl", { class: "facts" });
   const settings = h("dl", { class: "facts" });
   const wrong = h("p", { class: "wrong", role: "alert" });
@@ -144,6 +146,7 @@ export function queue(main, about, env) {
     if (!answer) return;
     set = answer.settings;
     showSettings();
+    chart.draw();
   }, { every: 5000 });
   function showSettings() {
     const row = rowOf(key);
@@ -156,6 +159,8 @@ export function queue(main, about, env) {
       const row = rowOf(key);
       TILES.forEach(([, show], index) => show(row, tiles[index]));
       if (set) showSettings();
+      if (row.paused !== paused) chart.draw();
+      paused = row.paused;
       TOTALS.forEach((_, index) => put(numbers[index], text.full(row.totals[index] ?? 0)));
     },
     close() {

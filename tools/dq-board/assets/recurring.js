@@ -11,7 +11,7 @@ export function recurring(main, about, env) {
   const update = head(main, key, "recurring", env);
   const body = h("tbody", {});
   const titles = ["Id", "Rule", "Next runs", "Runs", "State"];
-  const table = h("table", { class: "jobs", hidden: true }, h("thead", {}, h("tr", {}, ...titles.map((name, index) => h("th", { scope: "col", class: `r${index}` }, name)))), body);
+  const table = h("table", { class: "jobs", "aria-label": "Recurring jobs", hidden: true }, h("thead", {}, h("tr", {}, ...titles.map((name, index) => h("th", { scope: "col", class: `r${index}` }, name)))), body);
   const empty = h("div", { class: "empty", hidden: true });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const further = h("div", { class: "further" });
@@ -49,7 +49,7 @@ export function recurring(main, about, env) {
 
   const offer = () => {
     update();
-    add.hidden = !live.state.actions;
+    add.hidden = !live.mayAct(key);
   };
   return { update: offer, close: () => abort.abort() };
 }

@@ -1,4 +1,4 @@
-// The shape of the hill: paths and texts, from the server's answer and what is pointed at. Nothing here touches the
+// The shape of the chart: paths and texts, from the server's answer and what is pointed at. Nothing here touches the
 // page.
 import { axis, drained } from "./scale.js";
 import * as text from "./text.js";
@@ -132,7 +132,7 @@ function reach({ answer, looked, span }) {
 function partTold(view, index) {
   const { answer: { past, dues, failed, late, from, each }, looked: { range }, line } = view;
   const begin = from + index * each;
-  const near = Math.min(reach(view), each * 20);
+  const near = Math.min(reach(view), each * (each < 60_000 ? 5 : 20));
   const times = `${range ? text.at(begin) : text.short(begin, near)} to ${text.short(begin + each, near)}`;
   if (index >= past.length) return `${times}: ${text.jobs(dues[index - past.length])} due, of ${text.count(Math.round(line))} that the workers can handle`;
   const failures = Math.round(failed?.[index] ?? 0);

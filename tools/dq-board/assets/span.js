@@ -1,4 +1,4 @@
-// Which range of time the hill shows, and which part of it is pointed at. Nothing here touches the page.
+// Which range of time the chart shows, and which part of it is pointed at. Nothing here touches the page.
 export const ZOOMS = ["minute", "hour", "day", "week", "month", "year"];
 const USUAL = "hour";
 const NEAREST_MS = 10_000;

@@ -215,7 +215,8 @@ function fill(line, row, index) {
   attribute(line.link, "title", row.name);
   put(line.mark, row.db === undefined ? badge(row)[0] : `db ${row.db} ${badge(row)[0]}`, badge(row)[1]);
   attribute(line.element, "aria-rowindex", index + 2);
-  line.element.classList.toggle("old", Boolean(row.gone) || live.isDown(row));
+  line.element.classList.toggle("old", Boolean(row.gone || row.refusal) || live.isDown(row));
+  attribute(line.mark, "title", row.refusal);
   COLUMNS.forEach((column, place) => {
     if (column.id === "trend") trend(line.cells[place].firstChild, row.trend);
     else if (column.show) put(line.cells[place], ...(row.jobs ? column.show(row) : ["", ""]));

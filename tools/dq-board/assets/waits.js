@@ -17,7 +17,7 @@ export function after(key) {
   const title = h("h2", {});
   const note = h("p", { class: "note" });
   const body = h("tbody", {});
-  const table = h("table", { class: "jobs" }, h("thead", {}, h("tr", {}, ...["Id", "Outcome", "Result or reason"].map((name, index) => h("th", { scope: "col", class: `o${index}` }, name)))), body);
+  const table = h("table", { class: "jobs", "aria-label": "Waits for" }, h("thead", {}, h("tr", {}, ...["Id", "Outcome", "Result or reason"].map((name, index) => h("th", { scope: "col", class: `o${index}` }, name)))), body);
   const further = h("p", { class: "note" });
   return {
     section: h("section", { class: "card" }, h("div", { class: "card-head" }, title), note, table, further),

@@ -10,13 +10,13 @@ use crate::config::Shown;
 use crate::core::failure::Failure;
 use crate::core::history::Parts;
 use crate::locked::locked;
-use crate::servers::look::Looker;
+use crate::servers::connections::Connections;
 use crate::servers::prometheus::Prometheus;
 use crate::servers::reader::Reader;
 
 pub struct Board {
     pub reader: Arc<Reader>,
-    pub looker: Arc<Looker>,
+    pub connections: Arc<Connections>,
     scope: Scope,
     /// The name of the servers' target.
     name: String,
@@ -29,14 +29,14 @@ pub struct Board {
 impl Board {
     pub fn new(
         reader: Arc<Reader>,
-        looker: Arc<Looker>,
+        connections: Arc<Connections>,
         shown: &Shown,
         prometheus: Option<Prometheus>,
     ) -> Board {
         Board {
             since_ms: reader.server_ms(),
             reader,
-            looker,
+            connections,
             scope: shown.scope.clone(),
             name: shown.target.name(),
             prometheus: Mutex::new(prometheus),
@@ -50,7 +50,7 @@ impl Board {
 
     /// Sets how the servers and their history are reached from now on.
     pub fn reach(&self, target: Target, prometheus: Option<Prometheus>) {
-        self.looker.set_target(target.clone());
+        self.connections.set_target(target.clone());
         self.reader.set_target(target);
         *locked(&self.prometheus) = prometheus;
     }

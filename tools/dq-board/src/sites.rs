@@ -14,8 +14,8 @@ use crate::http::guard::Guard;
 use crate::http::servers::Servers;
 use crate::http::site::Site;
 use crate::options::Options;
+use crate::servers::connections::Connections;
 use crate::servers::history::History;
-use crate::servers::look::Looker;
 use crate::servers::prometheus::Prometheus;
 use crate::servers::reader::Reader;
 use crate::tasks::Tasks;
@@ -115,9 +115,9 @@ impl Sites {
 
     fn site(&self, shown: Shown, history: History) -> Arc<Site> {
         let reader = Reader::start(&shown, history);
-        let looker = Looker::new(shown.target.clone(), Arc::clone(&reader));
+        let connections = Connections::new(shown.target.clone(), Arc::clone(&reader));
         let prometheus = self.prometheus(&shown);
-        let board = Board::new(reader, Arc::new(looker), &shown, prometheus);
+        let board = Board::new(reader, Arc::new(connections), &shown, prometheus);
         let board = Arc::new(board);
         let (ending, ends) = watch::channel(false);
         let prefix = &self.servers.prefix;

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, Job, OnJob};
+use dq_watch::read::deaths::Deaths;
 use dq_watch::read::detail::{Job as Read, State};
 use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 use tokio::sync::watch;
 
 use crate::board::Board;
-use crate::core::deaths::Deaths;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
+use crate::core::removal::Removal;
 use crate::locked::locked;
 use crate::views;
 
@@ -22,6 +23,8 @@ use crate::views;
 const KEPT: usize = 200;
 /// Actions that run at a time, and also counts: counting does not keep others from acting.
 const AT_ONCE: usize = 8;
+/// Jobs that are removed in one step, where all are known before.
+const REMOVED_AT_ONCE: usize = 500;
 
 /// Which jobs, and what is done to them; None: they are counted.
 #[derive(Clone)]
@@ -34,6 +37,18 @@ pub struct Order {
     /// Also counts the blocked jobs that would die of a deletion, which `spares` what workers have.
     pub deaths: bool,
     pub spares: bool,
+}
+
+impl Order {
+    /// Whether it may remove jobs that wait for each other.
+    fn removes_blocked(&self) -> bool {
+        let is_removal = matches!(self.act, Some(OnJob::Cancel | OnJob::Delete));
+        is_removal
+            && self
+                .filter
+                .state
+                .is_none_or(|state| state == State::Blocked)
+    }
 }
 
 #[derive(Default)]
@@ -157,9 +172,13 @@ impl Tasks {
         for id in &order.ids {
             seen.delete(id);
         }
-        let walked = match order.ids.is_empty() {
-            true => self.walk(task, order, &mut seen).await,
+        let walked = match order.removes_blocked() {
+            true => self.remove_blocked(task, order, &mut seen).await,
             false => Ok(true),
+        };
+        let walked = match walked {
+            Ok(true) if order.ids.is_empty() => self.walk(task, order, &mut seen).await,
+            other => other,
         };
         let walked = match walked {
             Ok(true) if order.deaths => self.deaths(task, order, seen).await,
@@ -176,22 +195,46 @@ impl Tasks {
         task.stops.load(Ordering::Relaxed) || *self.ending.borrow()
     }
 
+    /// Removes blocked jobs in an order in which none of them ends another; whether to the end.
+    async fn remove_blocked(
+        &self,
+        task: &Task,
+        order: &Order,
+        seen: &mut Deaths,
+    ) -> Result<bool, Failure> {
+        let (filter, mut cursor) = (order.filter.only(State::Blocked), Some("0".to_owned()));
+        let mut removal = Removal::default();
+        while let Some(from) = cursor {
+            if self.is_stopped(task) {
+                return Ok(false);
+            }
+            let each = |job: Read| {
+                if seen.delete(&job.id) {
+                    removal.add(job.id, job.group.as_deref(), job.after.as_ref());
+                }
+            };
+            let enough = views::ALL_THAT_ONE_MAY;
+            let step = views::walk(&self.board, &order.key, &filter, from, enough, each).await?;
+            locked(&task.progress).looked += step.looked;
+            cursor = step.more;
+        }
+        for ids in removal.ids().chunks(REMOVED_AT_ONCE) {
+            if self.is_stopped(task) {
+                return Ok(false);
+            }
+            self.act_on(task, order, ids).await?;
+        }
+        Ok(true)
+    }
+
     /// Counts the jobs of the filter, or acts on them; whether to the end.
     async fn walk(&self, task: &Task, order: &Order, seen: &mut Deaths) -> Result<bool, Failure> {
         let mut cursor = "0".to_owned();
         while !self.is_stopped(task) {
             let mut step = views::step(&self.board, &order.key, &order.filter, cursor).await?;
             step.ids.retain(|id| seen.delete(id));
-            let changed = match &order.act {
-                Some(act) if !step.ids.is_empty() => self.act(order, act, &step.ids).await,
-                _ => Ok(0),
-            };
-            {
-                let mut progress = locked(&task.progress);
-                progress.looked += step.looked;
-                progress.found += step.ids.len() as u64;
-                progress.changed += changed?;
-            }
+            locked(&task.progress).looked += step.looked;
+            self.act_on(task, order, &step.ids).await?;
             match step.more {
                 Some(more) => cursor = more,
                 None => return Ok(true),
@@ -227,6 +270,18 @@ impl Tasks {
         Ok(true)
     }
 
+    /// Counts these, and acts on them if the order says so.
+    async fn act_on(&self, task: &Task, order: &Order, ids: &[Vec<u8>]) -> Result<(), Failure> {
+        let changed = match &order.act {
+            Some(act) if !ids.is_empty() => self.act(order, act, ids).await,
+            _ => Ok(0),
+        };
+        let mut progress = locked(&task.progress);
+        progress.found += ids.len() as u64;
+        progress.changed += changed?;
+        Ok(())
+    }
+
     async fn act(&self, order: &Order, what: &OnJob, ids: &[Vec<u8>]) -> Result<u64, Failure> {
         let job = |id: &Vec<u8>| Job {
             id: id.clone(),
@@ -236,7 +291,7 @@ impl Tasks {
             what: what.clone(),
             jobs: ids.iter().map(job).collect(),
         };
-        let done = self.board.looker.act(order.key.clone(), act).await?;
+        let done = self.board.connections.act(order.key.clone(), act).await?;
         Ok(done.changed)
     }
 }

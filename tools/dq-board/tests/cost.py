@@ -23,7 +23,7 @@ def tab(url, over):
     live = urllib.request.urlopen(url + "api/live", timeout=120)
     threading.Thread(target=lambda: [None for _ in iter(live.readline, b"")], daemon=True).start()
     while not over.wait(1):
-        for view in ["hill?zoom=hour&", "queue?"]:
+        for view in ["forecast?zoom=hour&", "queue?"]:
             urllib.request.urlopen(f"{url}api/look/{view}queue=0:queue-7", timeout=120).read()
 
 

@@ -1,4 +1,4 @@
-"""Queues of a shop for screenshots: a hill of jobs to come, jobs in all states, a worker."""
+"""Queues of a shop for screenshots: a peak of jobs to come, jobs in all states, a worker."""
 
 import json
 import math

@@ -162,22 +162,22 @@ class Sessions(AccessTest):
         log = self.folder() / "audit"
         board = self.board(self.server(), "--audit-log", str(log), DQ_BOARD_PASSWORD="open sesame", DQ_BOARD_TOKEN=TOKEN)
         look = board.url + "api/look/queue?queue=0:q"
-        with ThreadPoolExecutor(40) as guesses:
-            list(guesses.map(lambda number: ask(look, authorization=f"Bearer wrong-{number}"), range(400)))
+        with ThreadPoolExecutor(40) as attempts:
+            list(attempts.map(lambda number: ask(look, authorization=f"Bearer wrong-{number}"), range(400)))
         lines = lambda: [json.loads(line) for line in log.read_text().splitlines()]  # noqa: E731
         wait_until("all are counted", lambda: sum(line.get("count", 1) for line in lines()) == 400)
         instants = [line["at"][:19] for line in lines()]
         self.assertLess(len(instants), 2 * len(set(instants)) + 3)
 
-    def test_guesses_of_one_do_not_shut_out_others(self):
+    def test_attempts_of_one_do_not_shut_out_others(self):
         server = self.server()
         board = self.board(server, "--trusted-proxy", "127.0.0.1", DQ_BOARD_PASSWORD="open sesame", DQ_BOARD_TOKEN=TOKEN)
         place = urllib.parse.urlsplit(board.url)
         look = board.url + "api/look/queue?queue=0:q"
         with contextlib.ExitStack() as stack:
             for number in range(40):
-                guess = stack.enter_context(contextlib.closing(http.client.HTTPConnection(place.hostname, place.port)))
-                guess.request("GET", "/api/live", headers={"Authorization": f"Bearer wrong-{number}", "X-Forwarded-For": "9.9.9.9"})
+                attempt = stack.enter_context(contextlib.closing(http.client.HTTPConnection(place.hostname, place.port)))
+                attempt.request("GET", "/api/live", headers={"Authorization": f"Bearer wrong-{number}", "X-Forwarded-For": "9.9.9.9"})
             # The queue of that address is full; a right token from the same address does not wait in it.
             wait_until("the line is full", lambda: ask(look, authorization="Bearer wrong", x_forwarded_for="9.9.9.9")[0] == 429)
             self.assertEqual(ask(look, authorization=f"Bearer {TOKEN}", x_forwarded_for="9.9.9.9")[0], 200)

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from support import BoardTest, free_port, wait_until
+from support import BoardTest, calls, free_port, wait_until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -61,6 +61,10 @@ class Receiver:
 
 def stats(client, name):
     return {field.decode(): value for field, value in dict(client.execute_command("DQ.STATS", name)).items()}
+
+
+def stats_calls(server):
+    return calls(server, "dq.stats")
 
 
 class Alerts(BoardTest):
@@ -173,6 +177,45 @@ class Alerts(BoardTest):
         self.assertEqual([(it["queue"], it["state"]) for it in receiver.alerts()], [("told", "resolved")])
         client.execute_command("DQ.ADD", "told", "more", "x")
         self.assertEqual([(it["queue"], it["state"]) for it in receiver.alerts()], [("told", "firing")])
+
+    def test_what_dies_while_the_board_is_down_in_a_queue_made_meanwhile(self):
+        server, receiver = self.server(), self.receiver()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        store = ["--store", folder.name + "/history"]
+        begin = lambda of: self.watched(of, receiver.url, "dead = 1\n", *store)[0]  # noqa: E731
+        self.die(server.client, "old", "a", "b")
+        board = begin(server)
+        # It has seen all queues once it takes another one for new.
+        wait_until("the board has read", lambda: stats_calls(server) >= 4)
+        self.die(server.client, "seen", "a")
+        self.assertEqual(receiver.until("dead", "firing")["queue"], "seen")
+        board.close()
+        receiver.calls = queue.Queue()
+        self.die(server.client, "made meanwhile", "a", "b")
+        self.die(server.client, "old", "c")
+        board = begin(server)
+        told = []
+        while len(told) < 2:
+            told += [(it["queue"], it["value"]) for it in receiver.alerts() if it["state"] == "firing"]
+        self.assertEqual(sorted(told), [("made meanwhile", 2), ("old", 1)])
+        board.close()
+        # What died on another server, or while nobody was to be told, is no news.
+        other = self.server()
+        self.die(other.client, "of old", "a", "b")
+        board = begin(other)
+        wait_until("the board has read", lambda: stats_calls(other) >= 4)
+        board.close()
+        silent = self.board(other, *store)
+        wait_until("the board has read", lambda: stats_calls(other) >= 6)
+        silent.close()
+        self.die(other.client, "untold", "a")
+        receiver.calls = queue.Queue()
+        calls = stats_calls(other)
+        begin(other)
+        wait_until("the board has read", lambda: stats_calls(other) >= calls + 6)
+        self.die(other.client, "new", "a")
+        self.assertEqual(receiver.until("dead", "firing")["queue"], "new")
 
     def test_a_server_that_does_not_answer(self):
         server, receiver = self.server(), self.receiver()

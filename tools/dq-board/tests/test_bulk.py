@@ -290,8 +290,8 @@ class Bulk(BoardTest):
     def test_a_job_is_moved_from_among_many_blocked_ones(self):
         server = self.server()
         client = server.client
-        client.execute_command("DQ.CFGSET", "q", "MAXLEN", 607)
-        for id, *words in [("plain",), ("gate",), ("dead",), ("dead gate",), ("grouped", "GROUP", "g")]:
+        client.execute_command("DQ.CFGSET", "q", "MAXLEN", 608)
+        for id, *words in [("plain",), ("gate",), ("dead",), ("dead gate",), ("grouped", "GROUP", "g"), ("awaited", "GROUP", "h")]:
             client.execute_command("DQ.ADD", "q", id, "x", *words)
         for id in ["dead", "dead gate"]:
             client.execute_command("DQ.POP", "q", "ID", id)
@@ -299,7 +299,7 @@ class Bulk(BoardTest):
         client.execute_command("DQ.ADD", "q", "behind the dead", "x", "AFTER", 1, "dead gate")
         pipe = client.pipeline(transaction=False)
         for number in range(603):
-            pipe.execute_command("DQ.ADD", "q", f"behind {number}", "x", "AFTER", 1, "gate")
+            pipe.execute_command("DQ.ADD", "q", f"behind {number}", "x", "AFTER", *((1, "gate") if number else ("GROUP", "h")))
         pipe.execute()
         board = self.board(server, "--allow-actions")
         move = lambda id, state: json.loads(post(board.url + "api/act", {"queue": "0:q", "act": "move", "id": id, "state": state, "to": "other"})[2])["done"]  # noqa: E731
@@ -308,11 +308,35 @@ class Bulk(BoardTest):
         self.assertEqual(move("dead", "dead"), "moved")
         for id, state in [("gate", "ready"), ("dead%20gate", "dead")]:
             self.assertIn("blocked jobs wait for it", move(id, state))
-        self.assertIn("more than 500 jobs are blocked", move("grouped", "ready"))
+        self.assertIn("blocked jobs wait for its group", move("awaited", "ready"))
+        self.assertEqual(move("grouped", "ready"), "moved")
         fields = lambda name: sorted(client.execute_command("DQ.PEEK", name, "READY", "COUNT", 9), key=lambda it: it[0])  # noqa: E731
-        self.assertEqual([it[:2] for it in fields("other")], [[b"dead", b"x"], [b"plain", b"x"]])
-        self.assertEqual([it[0] for it in fields("q")], [b"fills it", b"gate", b"grouped"])
+        self.assertEqual([it[:2] for it in fields("other")], [[b"dead", b"x"], [b"grouped", b"x"], [b"plain", b"x"]])
+        self.assertEqual([it[0] for it in fields("q")], [b"awaited", b"fills it", b"gate"])
         self.assertEqual([client.execute_command("DQ.LEN", "q", state) for state in ["BLOCKED", "DEAD"]], [604, 1])
+
+    def test_blocked_jobs_that_are_cancelled_end_none_of_each_other(self):
+        server = self.server()
+        client = server.client
+        board = self.board(server, "--allow-actions")
+
+        def fill():
+            pipe = client.pipeline(transaction=False)
+            pipe.execute_command("DQ.ADD", "q", "job 0000", "x", "DELAY", HOUR)
+            for number in range(1, 1300):
+                group = ["GROUP", "g"] if number == 700 else []
+                on_dead = ["ONDEAD", ["WAIT", "RUN", "DIE"][number % 3]]
+                pipe.execute_command("DQ.ADD", "q", f"job {number:04}", "x", "AFTER", 1, f"job {number - 1:04}", *group, *on_dead)
+            pipe.execute_command("DQ.ADD", "q", "job of a group", "x", "AFTER", "GROUP", "g")
+            pipe.execute()
+
+        lengths = lambda: {state: client.execute_command("DQ.LEN", "q", state) for state in ["BLOCKED", "DELAYED", "READY", "DEAD"]}  # noqa: E731
+        for state, count, delayed in [("blocked", 1300, 1), ("all", 1301, 0)]:
+            fill()
+            task = self.run_task(board, act="cancel", filter=f"state={state}&id=job", typed="q")
+            self.assertEqual((task["state"], task["changed"]), ("done", count))
+            self.assertEqual(lengths(), {"BLOCKED": 0, "DELAYED": delayed, "READY": 0, "DEAD": 0})
+            client.execute_command("DQ.PURGE", "q", "ALL")
 
     def test_a_rule_is_added_and_changed_with_its_next_runs_in_sight(self):
         server = self.server()

@@ -58,14 +58,14 @@ class Doors(BoardTest):
         place = urllib.parse.urlsplit(board.url)
         body = b'{"password": "wrong"}'
         head = f"POST /api/sign-in HTTP/1.1\r\nHost: localhost\r\nx-dq-board: 1\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
-        guesses = [socket.create_connection((place.hostname, place.port)) for _ in range(60)]
-        for guess in guesses:
-            guess.settimeout(PATIENCE_S)
-            guess.sendall(head.encode() + body)
+        attempts = [socket.create_connection((place.hostname, place.port)) for _ in range(60)]
+        for attempt in attempts:
+            attempt.settimeout(PATIENCE_S)
+            attempt.sendall(head.encode() + body)
         statuses = []
-        for guess in guesses:
-            with guess:
-                statuses.append(guess.recv(12)[9:])
+        for attempt in attempts:
+            with attempt:
+                statuses.append(attempt.recv(12)[9:])
         self.assertEqual(set(statuses), {b"403", b"429"})
         said = json.dumps({"password": "open sesame"}).encode()
         self.assertEqual(ask(board.url + "api/sign-in", "POST", said, x_dq_board="1")[0], 204)
@@ -78,17 +78,6 @@ class Doors(BoardTest):
                 slow.sendall(begin)
                 while slow.recv(1000):
                     pass
-
-    def test_a_count_beyond_all_bounds(self):
-        server = self.server()
-        for id in ["a", "b"]:
-            server.client.execute_command("DQ.ADD", "q", id, "x")
-            server.client.execute_command("DQ.POP", "q", "ID", id)
-            server.client.execute_command("DQ.NACK", "q", id, "FATAL")
-        board = self.board(server, "--allow-actions")
-        body = json.dumps({"queue": "0:q", "act": "kick-dead", "count": 10**18}).encode()
-        status, _, text = ask(board.url + "api/act", "POST", body, x_dq_board="1")
-        self.assertEqual((status, json.loads(text)), (200, {"done": "kicked 2 jobs"}))
 
     def test_other_sites_cannot_ask_for_anything(self):
         server = self.server()

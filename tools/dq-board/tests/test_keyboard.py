@@ -1,5 +1,7 @@
 """Everything works with the keyboard alone."""
 
+import re
+
 import demo
 import test_looks
 from playwright.sync_api import expect
@@ -30,9 +32,12 @@ class Keyboard(BoardTest):
         board = self.board(server)
         page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".readout")).to_contain_text("jobs due")
-        page.locator("svg.hill").focus()
+        page.locator("svg.forecast").focus()
         page.keyboard.press("ArrowRight")
-        expect(page.locator(".card [role=status]").first).to_contain_text(" to ")
+        spoken = page.locator(".card [role=status]").first
+        expect(spoken).to_have_text(re.compile(r"^(\d\d:\d\d:\d\d) to (?!\1)\d\d:\d\d:\d\d: \d+ jobs? due"))
+        page.keyboard.press("+")
+        expect(spoken).to_have_text(re.compile("jobs? delivered, .* jobs? due"))
         page.goto(board.url + "jobs?queue=0:q&state=delayed")
         job = page.get_by_role("link", name="job:45")
         job.scroll_into_view_if_needed()
@@ -42,6 +47,7 @@ class Keyboard(BoardTest):
         expect(page.get_by_label("Payload")).to_be_visible()
         page.go_back()
         page.wait_for_function("(place) => Math.abs(scrollY - place) < 2", arg=place)
+        expect(job).to_be_focused()
         self.assertEqual(page.wrong, [])
 
     def reach(self, page):

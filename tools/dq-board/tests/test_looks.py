@@ -51,7 +51,7 @@ class Living(BoardTest):
 class Looks(BoardTest):
     PAGES = {
         "queues": ("", "[data-line]"),
-        "queue": ("queue?queue=0:order-timeouts&workers=3&ms=900", ".hill .ahead[d^=M]"),
+        "queue": ("queue?queue=0:order-timeouts&workers=3&ms=900", ".forecast .ahead[d^=M]"),
         "dead": ("jobs?queue=0:mails&state=dead", "tbody tr"),
         "reason": ("jobs?queue=0:mails&state=dead&kind=mailbox%20full", "tbody tr"),
         "delayed": ("jobs?queue=0:order-timeouts&state=delayed", "tbody tr"),

@@ -88,7 +88,7 @@ class Pages(BoardTest):
         expect(rate).to_have_attribute("data-tone", "warn")
         self.assertEqual(page.wrong, [])
 
-    def test_the_hill_is_the_forecast(self):
+    def test_the_chart_is_the_forecast(self):
         server = self.server()
         now = int(time.time() * 1000)
         for number in range(1200):
@@ -122,7 +122,7 @@ class Pages(BoardTest):
         page.goto(board.url + "queue?queue=0:q")
         readout = page.locator(".readout")
         expect(readout).to_contain_text("The next hour: 12 jobs due")
-        box = page.locator("svg.hill").bounding_box()
+        box = page.locator("svg.forecast").bounding_box()
         # The second half of the chart is the next hour: half an hour to fifty minutes.
         x = [box["x"] + box["width"] * (0.5 + minutes / 120) for minutes in (30, 50)]
         page.mouse.move(x[0], box["y"] + 60)
@@ -141,7 +141,7 @@ class Pages(BoardTest):
         for _ in range(3):
             other.get_by_role("button", name="Zoom out").click()
         expect(other.locator(".readout")).to_contain_text("0 jobs delivered, 12 jobs due")
-        expect(other.locator(".hill text").get_by_text("now")).to_be_visible()
+        expect(other.locator(".forecast text").get_by_text("now")).to_be_visible()
         chart = other.get_by_role("img")
         chart.focus()
         for _ in range(3):
@@ -153,7 +153,7 @@ class Pages(BoardTest):
         other.keyboard.press("+")
         expect(other.locator(".readout")).to_contain_text("5 jobs due")
         for address in ["from=5&to=4", "from=0&to=9", "from=-9223372036854775808&to=9223372036854775807", "zoom=aeon"]:
-            self.assertEqual(ask(board.url + f"api/look/hill?queue=0:q&{address}")[0], 400, address)
+            self.assertEqual(ask(board.url + f"api/look/forecast?queue=0:q&{address}")[0], 400, address)
         self.assertEqual(page.wrong + other.wrong, [])
 
     def test_what_is_due_already_is_drawn_and_the_scale_fits(self):
@@ -167,7 +167,7 @@ class Pages(BoardTest):
         page = self.window()
         page.goto(self.board(server).url + "queue?queue=0:q&workers=600&ms=10")
         expect(page.locator(".legend li:visible")).to_have_text(["already due", "due", "unknown", "all done"])
-        labels = page.locator(".hill text")
+        labels = page.locator(".forecast text")
         # 600 beside 9 is cut and says so; the capacity is far above the scale, and pointed at.
         expect(labels.get_by_text("600", exact=True)).to_be_visible()
         expect(labels.get_by_text("10 jobs in 30 s")).to_be_visible()
@@ -252,7 +252,7 @@ class Pages(BoardTest):
         expect(page.locator("path.past")).to_have_attribute("d", re.compile("M.*z"))
         # Just left of "now", which is in the middle.
         left = float(re.match(r"M([\d.]+)", page.locator("path.past").get_attribute("d"))[1])
-        width = float(page.locator(".hill").get_attribute("viewBox").split()[2])
+        width = float(page.locator(".forecast").get_attribute("viewBox").split()[2])
         self.assertTrue(0.45 < left / width <= 0.5, f"{left} of {width}")
 
     def test_a_burst_of_failures_is_seen_in_the_minute(self):
@@ -274,7 +274,7 @@ class Pages(BoardTest):
             pipe.execute()
 
         def failed(zoom):
-            return json.loads(ask(f"{board.url}api/look/hill?queue=0:q&zoom={zoom}")[2])["failed"]
+            return json.loads(ask(f"{board.url}api/look/forecast?queue=0:q&zoom={zoom}")[2])["failed"]
 
         burst(7)
         wait_until("the failures are seen", lambda: sum(failed("minute")) == 7)
@@ -293,7 +293,7 @@ class Pages(BoardTest):
         self.addCleanup(folder.cleanup)
         options = ["--store", f"{folder.name}/history"]
         board = self.board(server, *options)
-        hill = lambda of: json.loads(ask(f"{of.url}api/look/hill?queue=0:q&zoom=hour")[2])  # noqa: E731
+        forecast = lambda of: json.loads(ask(f"{of.url}api/look/forecast?queue=0:q&zoom=hour")[2])  # noqa: E731
         page = self.window()
         page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".facts").first).to_contain_text("Delivered0")
@@ -303,10 +303,10 @@ class Pages(BoardTest):
         for id, *_ in client.execute_command("DQ.POP", "q", "COUNT", 5):
             client.execute_command("DQ.NACK", "q", id)
         sums = lambda answer: [round(sum(answer[field])) for field in ["past", "failed"]]  # noqa: E731
-        wait_until("the board has read it", lambda: sums(hill(board)) == [30, 5])
+        wait_until("the board has read it", lambda: sums(forecast(board)) == [30, 5])
         board.close()
         again = self.board(server, *options)
-        answer = hill(again)
+        answer = forecast(again)
         self.assertEqual(sums(answer), [30, 5])
         self.assertTrue(any(answer["known"]) and not all(answer["known"]))
         self.assertGreater(max(late or 0 for late in answer["late"]), 0)

@@ -80,7 +80,7 @@ class Search(BoardTest):
 
     def test_a_mistake_is_the_clients(self):
         board = self.board(self.server())
-        for words, status in [("nonsense?queue=0:q", 404), ("hill?queue=0:q&zoom=eon", 400), ("jobs?queue=0:q&state=odd", 400), ("find?queue=0:q&older=-1", 400), ("jobs?state=dead", 400)]:
+        for words, status in [("nonsense?queue=0:q", 404), ("forecast?queue=0:q&zoom=eon", 400), ("jobs?queue=0:q&state=odd", 400), ("find?queue=0:q&older=-1", 400), ("jobs?state=dead", 400)]:
             self.assertEqual(ask(f"{board.url}api/look/{words}")[0], status, words)
 
 
@@ -131,7 +131,7 @@ class Scope(BoardTest):
             board = self.board(server, "--allow-actions", *options)
             for where, status in [(it, 200) for it in shown] + [(it, 403) for it in hidden]:
                 queue = key(*where)
-                for view in ["queue", "jobs", "job", "find", "hill", "groups", "recurring", "died", "waiters"]:
+                for view in ["queue", "jobs", "job", "find", "forecast", "groups", "recurring", "died", "waiters"]:
                     answer = ask(f"{board.url}api/look/{view}?queue={queue}&id=job&state=delayed&zoom=hour")
                     self.assertEqual(answer[0], status, (options, view, queue))
                     self.assertEqual("secret" in answer[2], status == 200 and view in ["jobs", "job", "find"])

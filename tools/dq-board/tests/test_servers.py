@@ -8,7 +8,7 @@ import demo
 import redis
 import trustme
 from playwright.sync_api import expect
-from support import BoardTest, Encrypted, Server, cell, free_port, row, wait_until
+from support import BoardTest, Encrypted, Server, calls, cell, free_port, row, wait_until
 
 
 class SentinelServer(Server):
@@ -28,14 +28,18 @@ class Servers(BoardTest):
     def cluster(self, count):
         """A cluster of two masters, and further nodes without slots."""
         nodes = [self.server("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", str(free_port())) for _ in range(count)]
-        for node, slots in zip(nodes, [(0, 8191), (8192, 16383)]):
+        self.join(nodes, [(0, 8191), (8192, 16383)])
+        return nodes
+
+    @staticmethod
+    def join(nodes, slots):
+        for node, slots in zip(nodes, slots):
             node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", *slots)
         for node in nodes[1:]:
             nodes[0].client.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port, node.options[-1])
         for node in nodes:
             wait_until("the cluster is whole", lambda it=node: "ok" in str(it.client.cluster("info")["cluster_state"]))
-            wait_until("all are known", lambda it=node: it.client.cluster("info")["cluster_known_nodes"] == str(count))
-        return nodes
+            wait_until("all are known", lambda it=node: it.client.cluster("info")["cluster_known_nodes"] == str(len(nodes)))
 
     def test_a_cluster_that_fails_over(self):
         """The node that the board was pointed at dies, and its replica takes over: its queues are shown, and actions
@@ -68,6 +72,26 @@ class Servers(BoardTest):
         page.get_by_role("button", name="Cancel it").click()
         expect(page.locator("#said")).to_have_text("Cancelled.")
         self.assertEqual(replica.client.execute_command("DQ.LEN", "bar"), 1)
+        self.assertEqual(page.wrong, [])
+
+    def test_a_master_that_nobody_replaces_stays_marked(self):
+        nodes = [self.server("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", str(free_port())) for _ in range(3)]
+        self.join(nodes, [(0, 5460), (5461, 10922), (10923, 16383)])
+        for node, name in zip(nodes, ["bar", "test", "foo"]):
+            node.client.execute_command("DQ.ADD", name, "job", "x")
+        board = self.board(nodes[0], "--allow-actions")
+        page = self.window()
+        page.goto(board.url)
+        expect(cell(page, "foo", "ready")).to_have_text("1")
+        nodes[2].stop()
+        wait_until("the others agree", lambda: b"master,fail " in nodes[0].client.execute_command("CLUSTER", "NODES"))
+        asked = calls(nodes[0], "cluster|nodes")
+        wait_until("the board has asked", lambda: calls(nodes[0], "cluster|nodes") >= asked + 3)
+        expect(row(page, "foo")).to_contain_text("not reachable")
+        expect(page.locator("#trouble")).to_contain_text("cannot be reached")
+        page.goto(board.url + "queue?queue=0:foo")
+        expect(page.locator(".queue-head .badge")).to_have_text("not reachable")
+        expect(page.locator(".actions button")).to_have_count(0)
         self.assertEqual(page.wrong, [])
 
     def test_a_replica_offers_no_action(self):

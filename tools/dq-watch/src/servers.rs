@@ -84,10 +84,12 @@ impl Servers {
     /// Takes a report. Returns news for whoever asked: details, and results of actions.
     pub fn hear(&mut self, Report { node, news }: Report) -> Option<News> {
         let state = self.nodes.get_mut(&node)?; // else it was stopped meanwhile
-        state.down = match &news {
-            News::Down(why) => Some(why.clone()),
-            _ => None,
-        };
+        match &news {
+            News::Down(why) => state.down = Some(why.clone()),
+            // Who is not connected says so here.
+            News::Acted { .. } | News::Dying { .. } => {}
+            _ => state.down = None,
+        }
         match news {
             News::Down(_) => {}
             News::Trouble(trouble) => state.trouble = trouble,
@@ -104,7 +106,9 @@ impl Servers {
                 }
             }
             News::Topology(topology) => self.hear_topology(&node, topology),
-            other @ (News::Detail { .. } | News::Acted { .. }) => return Some(other),
+            other @ (News::Detail { .. } | News::Acted { .. } | News::Dying { .. }) => {
+                return Some(other)
+            }
         }
         None
     }

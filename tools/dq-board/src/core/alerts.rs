@@ -141,10 +141,10 @@ pub struct Watcher {
     rules: Rules,
     queues: HashMap<QueueKey, Queue>,
     nodes: HashMap<String, Node>,
-    /// All queues were found once: what is found later is new, and all that died in it counts.
-    found_all: bool,
+    /// All queues were seen once, by this board or one before it: another one is new, and all that died in it counts.
+    saw_all: bool,
     /// Totals that have changed, for the store.
-    changed: Vec<Totals>,
+    changed: HashMap<QueueKey, [u64; 2]>,
 }
 
 /// How many jobs of a queue had died, and how many occurrences were missed.
@@ -157,8 +157,8 @@ impl Watcher {
             rules,
             queues: HashMap::new(),
             nodes: HashMap::new(),
-            found_all: false,
-            changed: Vec::new(),
+            saw_all: false,
+            changed: HashMap::new(),
         }
     }
 
@@ -171,9 +171,21 @@ impl Watcher {
         (queue.died.total, queue.missed.total) = (Some(died), Some(missed));
     }
 
+    /// A board before this one had seen all queues, and their totals are known.
+    pub fn saw_all(&mut self) {
+        self.saw_all = true;
+    }
+
     /// The totals that have changed since the last call.
     pub fn changed(&mut self) -> Vec<Totals> {
-        std::mem::take(&mut self.changed)
+        self.changed.drain().collect()
+    }
+
+    /// Takes back totals that could not be kept.
+    pub fn not_kept(&mut self, changed: Vec<Totals>) {
+        for (key, totals) in changed {
+            self.changed.entry(key).or_insert(totals);
+        }
     }
 
     /// Continues an alert that was reported before a restart. It is resolved only once that is seen.
@@ -224,7 +236,7 @@ impl Watcher {
         &mut self,
         rows: impl Iterator<Item = &'a Row>,
         nodes: impl Iterator<Item = (&'a String, Seen)>,
-        found_all: bool,
+        sees_all: bool,
         now: Now,
         now_ms: i64,
     ) -> Vec<Alert> {
@@ -232,7 +244,7 @@ impl Watcher {
         for row in rows {
             self.check_queue(row, now, now_ms, &mut alerts);
         }
-        self.found_all = found_all;
+        self.saw_all |= sees_all;
         let mut gone: Vec<String> = self.nodes.keys().cloned().collect();
         for (name, seen) in nodes {
             gone.retain(|it| it != name);
@@ -249,7 +261,7 @@ impl Watcher {
 
     fn check_queue(&mut self, row: &Row, now: Now, now_ms: i64, alerts: &mut Vec<Alert>) {
         let rules = &self.rules;
-        let none = self.found_all.then_some(0);
+        let none = self.saw_all.then_some(0);
         let growth = || Growth {
             total: none,
             ..Growth::default()
@@ -267,7 +279,7 @@ impl Watcher {
         let still_ms = rules.often.resolve_ms;
         let totals = [DIED, MISSED].map(|of| stats.totals[of]);
         if [queue.died.total, queue.missed.total] != totals.map(Some) {
-            self.changed.push((row.key.clone(), totals));
+            self.changed.insert(row.key.clone(), totals);
         }
         let died = queue.died.see(stats.totals[DIED], now_ms, still_ms);
         let missed = queue.missed.see(stats.totals[MISSED], now_ms, still_ms);
@@ -478,6 +490,24 @@ mod tests {
         assert_eq!(told(&then, 1000), [("new".to_owned(), 6)]);
         let changed = watcher.changed();
         assert_eq!(changed.len(), 4, "{changed:?}");
+    }
+
+    #[test]
+    fn where_a_board_before_saw_all_queues_another_one_is_new() {
+        let (here, mut row) = (Instant::now(), Row::new(QueueKey::new(0, "new"), "node"));
+        row.read(died(5), here, Duration::from_secs(1));
+        let now = Now { here, server_ms: 0 };
+        for (saw_all, alerts) in [(true, 1), (false, 0)] {
+            let mut watcher = Watcher::new(None, rules());
+            if saw_all {
+                watcher.saw_all();
+            }
+            // The search for queues takes several readings.
+            let told = (0..3).flat_map(|at| {
+                watcher.check([&row].into_iter(), [].into_iter(), false, now, at * 1000)
+            });
+            assert_eq!(told.count(), alerts, "{saw_all}");
+        }
     }
 
     #[test]

@@ -49,6 +49,14 @@ impl Filter {
         }
     }
 
+    /// Selects those of its jobs that are in this state.
+    pub fn only(&self, state: State) -> Filter {
+        Filter {
+            state: Some(state),
+            ..self.clone()
+        }
+    }
+
     /// Whether it selects every job.
     pub fn is_all(&self) -> bool {
         *self == Filter::default()
@@ -88,7 +96,7 @@ impl Filter {
     pub fn fits(&self, job: &Job, now_ms: i64) -> bool {
         let of_group = || job.group.as_ref() == Some(&self.group);
         let reason = || job.reason.as_deref().map(escape::line);
-        let for_reason = || reason().is_some_and(|it| it.contains(&self.reason));
+        let for_reason = || reason().is_some_and(|it| spaced(&it).contains(&spaced(&self.reason)));
         let of_kind = || reasons::of(job.reason.as_deref()) == self.kind;
         self.state.is_none_or(|state| state.word() == job.state)
             && contains(&job.id, &self.id)
@@ -120,6 +128,11 @@ impl Filter {
             false => words.join(", "),
         }
     }
+}
+
+/// As a page shows it, from which reasons are copied: a row of spaces is one.
+fn spaced(text: &str) -> String {
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn some(part: &[u8]) -> Option<&[u8]> {

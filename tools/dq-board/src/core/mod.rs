@@ -2,7 +2,6 @@
 
 pub mod access;
 pub mod alerts;
-pub mod deaths;
 pub mod failure;
 pub mod filter;
 pub mod flow;
@@ -10,6 +9,7 @@ pub mod history;
 pub mod packed;
 pub mod question;
 pub mod reasons;
+pub mod removal;
 pub mod rules;
 pub mod scale;
 pub mod wire;

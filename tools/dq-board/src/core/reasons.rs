@@ -31,13 +31,20 @@ fn pattern(reason: &str) -> String {
     shown
 }
 
-/// The word, or `#`; of a name with a number only the number: `worker-296`.
+/// Names of which the number is a part.
+const VERSIONED: [&str; 7] = ["http", "ipv", "iso", "md", "sha", "tls", "utf"];
+
+/// The word, or `#`; of a name with a number only the number: `worker-296`, `shard-7`, but not `utf-8`.
 fn numbered(word: &str) -> String {
     if is_number(word) {
         return "#".to_owned();
     }
-    let many = |part: &&str| part.len() >= 3 && part.bytes().all(|it| it.is_ascii_digit());
-    let part = |part| if many(&part) { "#" } else { part };
+    let name = word.split('-').next().unwrap_or_default();
+    if VERSIONED.contains(&name.to_ascii_lowercase().as_str()) {
+        return word.to_owned();
+    }
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let part = |part| if is_digits(part) { "#" } else { part };
     word.split('-').map(part).collect::<Vec<_>>().join("-")
 }
 
@@ -85,6 +92,10 @@ mod tests {
             ("status code 503", "status code 503"),
             (
                 "declined by acquirer-296, code 189",
+                "declined by acquirer-#, code #",
+            ),
+            (
+                "declined by acquirer-7, code 9",
                 "declined by acquirer-#, code #",
             ),
             ("550 no such user", "550 no such user"),

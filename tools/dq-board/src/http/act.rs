@@ -32,8 +32,6 @@ pub struct Asked {
     states: Vec<String>,
     #[serde(default)]
     ms: Option<u64>,
-    #[serde(default)]
-    count: u64,
     /// What is purged, or the state in which the visitor saw the job.
     #[serde(default)]
     state: String,
@@ -69,7 +67,6 @@ impl Asked {
             return Ok(Act::OnJobs { what, jobs });
         }
         Ok(match self.act.as_str() {
-            "kick-dead" => Act::KickDead { count: self.count },
             "pause" => Act::Pause { ms: self.ms },
             "resume" => Act::Resume,
             "purge" if state.is_none() && self.state != "all" => {
@@ -250,7 +247,7 @@ pub async fn act(
             _ => Ok(()),
         });
     let done = match allowed {
-        Ok(()) => site.board.looker.act(key.clone(), act).await,
+        Ok(()) => site.board.connections.act(key.clone(), act).await,
         Err(failure) => Err(failure),
     };
     let mut told = asked.told(&key);

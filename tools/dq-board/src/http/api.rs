@@ -77,7 +77,7 @@ async fn look(
     };
     let board = Arc::clone(&site.board);
     let named = format!("{view}?{query}");
-    let answer = site.board.looker.shared(named, || async move {
+    let answer = site.board.connections.shared(named, || async move {
         views::answer(&board, &view, question).await
     });
     match answer.await {

@@ -39,7 +39,7 @@ assets! {
     "life.js": "text/javascript; charset=utf-8",
     "bulk.js": "text/javascript; charset=utf-8",
     "rules.js": "text/javascript; charset=utf-8",
-    "hill.js": "text/javascript; charset=utf-8",
+    "forecast.js": "text/javascript; charset=utf-8",
     "shape.js": "text/javascript; charset=utf-8",
     "chart.js": "text/javascript; charset=utf-8",
     "span.js": "text/javascript; charset=utf-8",

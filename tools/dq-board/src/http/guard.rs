@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use super::answer::plain;
 use super::assets;
-use super::guesses::{Full, Guesses};
 use super::sessions::Sessions;
+use super::throttle::{Full, Throttle};
 use crate::audit::Audit;
 use crate::core::access::{Access, By, Key, Role, Users, Visitor};
 
@@ -33,7 +33,7 @@ pub struct Guard {
     prefix: String,
     /// The names of the servers, where there are several.
     servers: RwLock<Vec<String>>,
-    guesses: Guesses,
+    throttle: Throttle,
     changed: watch::Sender<()>,
 }
 
@@ -69,7 +69,7 @@ impl Guard {
             hosts,
             prefix: prefix.to_owned(),
             servers: RwLock::default(),
-            guesses: Guesses::default(),
+            throttle: Throttle::default(),
             changed: watch::channel(()).0,
         }
     }
@@ -184,7 +184,7 @@ impl Guard {
     }
 
     /// A token, or a password as browsers and curl send it. A right token does not wait for other visitors' guesses: it
-    /// is too long to be guessed.
+    /// is too long to be checked.
     async fn by_key(
         &self,
         access: &Access,
@@ -196,26 +196,29 @@ impl Guard {
             if let Some(key) = key() {
                 return Ok((By::Token(key.name.clone()), key.role));
             }
-            self.guess(from, "token", || None).await?;
+            self.check_slowly(from, "token", || None).await?;
             return Err(Closed::SignIn);
         }
-        match self.guess(from, "password", || key().cloned()).await? {
+        match self
+            .check_slowly(from, "password", || key().cloned())
+            .await?
+        {
             Some(key) => Ok((By::Password(key.name), key.role)),
             None => Err(Closed::SignIn),
         }
     }
 
-    async fn guess(
+    async fn check_slowly(
         &self,
         from: IpAddr,
         what: &str,
         right: impl FnOnce() -> Option<Key>,
     ) -> Result<Option<Key>, Closed> {
-        let guessed = self.guesses.guess(from, right).await;
-        if !matches!(guessed, Ok(Some(_))) {
+        let checked = self.throttle.check(from, right).await;
+        if !matches!(checked, Ok(Some(_))) {
             self.audit.refused(from, what, None);
         }
-        guessed.map_err(Closed::Full)
+        checked.map_err(Closed::Full)
     }
 
     /// The cookie for a visitor who gives a right password.
@@ -227,7 +230,7 @@ impl Guard {
     ) -> Result<Option<String>, Response> {
         let access = self.access();
         let right = || access.password(password).cloned();
-        let key = match self.guess(from, "password", right).await {
+        let key = match self.check_slowly(from, "password", right).await {
             Err(Closed::Full(full)) => return Err(full.into_response()),
             Err(_) | Ok(None) => return Ok(None),
             Ok(Some(key)) => key,

@@ -1,8 +1,11 @@
 //! The history of queues, by minute for a day and by hour for a year: in a file, or only in memory.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use dq_watch::model::row::Row;
 use dq_watch::model::QueueKey;
@@ -49,16 +52,23 @@ type Open = Box<dyn Fn() -> Result<Database, String> + Send>;
 /// How many jobs of each queue had died, and how many occurrences were missed, when that was last read for alerts.
 const TOTALS: TableDefinition<'static, &[u8], (u64, u64)> = TableDefinition::new("totals");
 
+/// Whose queues had all been seen when their totals were last kept.
+const SEEN: TableDefinition<'static, (), &str> = TableDefinition::new("seen");
+
 pub struct History {
     /// None: it could not be written, and is opened again.
     file: Option<Database>,
     open: Open,
+    path: Option<PathBuf>,
     /// What each queue reported when it was last recorded.
     told: HashMap<QueueKey, Told>,
     minute: u32,
     trimmed: u32,
 }
 
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+const BROKEN: &str = "the file is damaged";
 const CLOSED: &str = "the file cannot be written, and is opened again";
 
 /// Opens the file. What is left of a damaged one is put aside, and a new one begins.
@@ -68,16 +78,21 @@ fn open_file(path: &Path) -> Result<Database, String> {
         Ok(file) => Ok(file),
         Err(Damage::Other(error)) => Err(said(&error)),
         Err(Damage::Broken(error)) => {
-            let aside = PathBuf::from(format!("{}.damaged", path.display()));
-            std::fs::rename(path, &aside).map_err(|error| said(&error))?;
-            eprintln!(
-                "dq-board: --store {}: the file is damaged ({error}); it is now {}, and a new history begins",
-                path.display(),
-                aside.display()
-            );
+            put_aside(path, &error).map_err(|error| said(&error))?;
             Database::create(path).map_err(|error| said(&error))
         }
     }
+}
+
+fn put_aside(path: &Path, why: &str) -> std::io::Result<()> {
+    let aside = PathBuf::from(format!("{}.damaged", path.display()));
+    std::fs::rename(path, &aside)?;
+    eprintln!(
+        "dq-board: --store {}: the file is damaged ({why}); it is now {}, and a new history begins",
+        path.display(),
+        aside.display()
+    );
+    Ok(())
 }
 
 enum Damage {
@@ -86,29 +101,41 @@ enum Damage {
     Other(String),
 }
 
-/// The library panics at some damaged files, and its error is large.
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The library panics at some damaged files: that is told as an error, and by nothing else.
+fn quietly<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    static HOOKED: Once = Once::new();
+    HOOKED.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |about| {
+            if !QUIET.get() {
+                before(about);
+            }
+        }));
+    });
+    let outer = QUIET.replace(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    QUIET.set(outer);
+    done
+}
+
+/// The library's error is large.
 #[allow(clippy::result_large_err)]
 fn checked(path: &Path) -> Result<Database, Damage> {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| ()));
-    let opened = std::panic::catch_unwind(|| {
-        let file = Database::create(path)?;
-        // What is missing at its end shows when all of it is read.
-        let read = file.begin_read()?;
-        for ring in &RINGS {
-            if let Ok(slots) = read.open_table(ring.slots) {
-                for slot in slots.iter()? {
-                    slot?;
-                }
-            }
-        }
+    let opened = quietly(|| {
+        let mut file = Database::create(path)?;
+        // Otherwise what is damaged shows only when it is used.
+        file.check_integrity()?;
         Ok::<_, redb::Error>(file)
     });
-    std::panic::set_hook(before);
+    // Also of a file that could not even be begun.
     let is_ours = || {
-        let mut magic = [0; 4];
-        let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-        read.is_ok() && &magic == b"redb"
+        let mut begin = Vec::new();
+        let read = std::fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut begin));
+        read.is_ok_and(|length| length > 0) && b"redb".starts_with(&begin)
     };
     match opened {
         Ok(Ok(file)) => Ok(file),
@@ -126,6 +153,9 @@ fn checked(path: &Path) -> Result<Database, Damage> {
         {
             Err(Damage::Broken(error.to_string()))
         }
+        Ok(Err(redb::Error::Io(error))) if error.kind() == ErrorKind::InvalidData => Err(
+            Damage::Other("it is not the history of a board, and is left alone".to_owned()),
+        ),
         Ok(Err(error)) => Err(Damage::Other(error.to_string())),
     }
 }
@@ -145,33 +175,52 @@ fn key_of(name: &[u8]) -> Option<QueueKey> {
 
 impl History {
     pub fn open(path: Option<&Path>, now_ms: i64) -> Result<History, String> {
-        History::of(
-            match path.map(Path::to_owned) {
-                Some(path) => Box::new(move || open_file(&path)),
-                None => Box::new(|| {
-                    let file = Database::builder().create_with_backend(InMemoryBackend::new());
-                    file.map_err(|error| error.to_string())
-                }),
-            },
-            now_ms,
-        )
+        let path = path.map(Path::to_owned);
+        let open: Open = match path.clone() {
+            Some(path) => Box::new(move || open_file(&path)),
+            None => Box::new(|| {
+                let file = Database::builder().create_with_backend(InMemoryBackend::new());
+                file.map_err(|error| error.to_string())
+            }),
+        };
+        History::of(open, path, now_ms)
     }
 
-    fn of(open: Open, now_ms: i64) -> Result<History, String> {
+    fn of(open: Open, path: Option<PathBuf>, now_ms: i64) -> Result<History, String> {
         let mut history = History {
             file: Some(open()?),
             open,
+            path,
             told: HashMap::new(),
             minute: number(now_ms, MINUTE_MS),
             trimmed: 0,
         };
-        history
-            .write(&[], now_ms)
-            .map_err(|error| format!("--store: {error}"))?;
+        let mut begin = || history.change(|history| history.write(&[], now_ms));
+        // Where the first change shows the damage, the second one is in a new file.
+        let begun = begin().or_else(|_| begin());
+        begun.map_err(|error| format!("--store: {error}"))?;
         Ok(history)
     }
 
-    fn begin_read(&self) -> Result<ReadTransaction, Box<dyn std::error::Error>> {
+    /// Changes the file. A damage that shows only now puts it aside: the next change begins a new one.
+    fn change<T>(&mut self, work: impl FnOnce(&mut History) -> Done<T>) -> Result<T, String> {
+        let done = quietly(|| work(self)).unwrap_or_else(|_| {
+            let file = self.file.take();
+            let _ = quietly(|| drop(file));
+            if let Some(path) = &self.path {
+                put_aside(path, "it cannot be changed")?;
+            }
+            Err(BROKEN.into())
+        });
+        done.map_err(|error| error.to_string())
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&History) -> Done<T>) -> Result<T, String> {
+        let done = quietly(|| work(self)).unwrap_or_else(|_| Err(BROKEN.into()));
+        done.map_err(|error| error.to_string())
+    }
+
+    fn begin_read(&self) -> Done<ReadTransaction> {
         Ok(self.file.as_ref().ok_or(CLOSED)?.begin_read()?)
     }
 
@@ -215,22 +264,18 @@ impl History {
         let at_ms = i64::from(self.minute) * MINUTE_MS;
         self.minute = number(now_ms, MINUTE_MS);
         // What could not be written belongs to the next minute that can.
-        self.write(&grown, at_ms)
-            .map_err(|error| error.to_string())?;
+        self.change(|history| history.write(&grown, at_ms))?;
         self.told.extend(told);
         Ok(())
     }
 
-    fn write(
-        &mut self,
-        grown: &[(Vec<u8>, Slot)],
-        at_ms: i64,
-    ) -> Result<(), Box<dyn std::error::Error>> {
+    fn write(&mut self, grown: &[(Vec<u8>, Slot)], at_ms: i64) -> Done<()> {
         let hour = number(at_ms, HOUR_MS);
         let trims = self.trimmed != hour;
         let write = self.begin_write()?;
         write.open_table(ALERTS)?;
         write.open_table(TOTALS)?;
+        write.open_table(SEEN)?;
         for ring in &RINGS {
             let place = number(at_ms, ring.long_ms);
             write.open_table(ring.known)?.insert(place, ())?;
@@ -254,7 +299,7 @@ impl History {
     }
 
     /// After a failure the file is opened again: until then it would refuse to be written.
-    fn begin_write(&mut self) -> Result<WriteTransaction, Box<dyn std::error::Error>> {
+    fn begin_write(&mut self) -> Done<WriteTransaction> {
         if self.file.is_none() {
             self.file = Some((self.open)()?);
         }
@@ -262,7 +307,7 @@ impl History {
         begun.map_err(|error| self.failed(error))
     }
 
-    fn committed(&mut self, write: WriteTransaction) -> Result<(), Box<dyn std::error::Error>> {
+    fn committed(&mut self, write: WriteTransaction) -> Done<()> {
         write.commit().map_err(|error| self.failed(error))
     }
 
@@ -274,16 +319,22 @@ impl History {
         error.into()
     }
 
-    /// Forgets the totals: other servers' totals are no growth of these.
-    pub fn forget_totals(&mut self) -> Result<(), String> {
+    /// Forgets what the servers had reported: the totals of others are no growth of these.
+    pub fn forget_servers(&mut self) -> Result<(), String> {
         self.told.clear();
-        let mut forget = || -> Result<(), Box<dyn std::error::Error>> {
-            let write = self.begin_write()?;
+        self.forget_totals()
+    }
+
+    /// Forgets the totals by which alerts count.
+    pub fn forget_totals(&mut self) -> Result<(), String> {
+        self.change(|history| {
+            let write = history.begin_write()?;
             write.delete_table(TOTALS)?;
+            write.delete_table(SEEN)?;
             write.open_table(TOTALS)?;
-            self.committed(write)
-        };
-        forget().map_err(|error| error.to_string())
+            write.open_table(SEEN)?;
+            history.committed(write)
+        })
     }
 
     /// Keeps alerts that are on their way to the webhook.
@@ -306,8 +357,8 @@ impl History {
         alerts: &[Alert],
         change: impl Fn(&Alert, Option<(bool, Alert)>) -> Option<(bool, Alert)>,
     ) -> Result<(), String> {
-        let mut change_all = || -> Result<(), Box<dyn std::error::Error>> {
-            let write = self.begin_write()?;
+        self.change(|history| {
+            let write = history.begin_write()?;
             {
                 let mut table = write.open_table(ALERTS)?;
                 for alert in alerts {
@@ -322,29 +373,39 @@ impl History {
                     }
                 }
             }
-            self.committed(write)
-        };
-        change_all().map_err(|error| error.to_string())
+            history.committed(write)
+        })
     }
 
-    /// Keeps the totals by which alerts count, for a board that starts again.
-    pub fn keep_totals(&mut self, changed: &[Totals]) -> Result<(), String> {
-        let mut keep = || -> Result<(), Box<dyn std::error::Error>> {
-            let write = self.begin_write()?;
+    /// Keeps the totals by which alerts count, for a board that starts again; and whose queues these are, if they are
+    /// all that there are.
+    pub fn keep_totals(&mut self, changed: &[Totals], seen: Option<&str>) -> Result<(), String> {
+        self.change(|history| {
+            let write = history.begin_write()?;
             {
                 let mut table = write.open_table(TOTALS)?;
                 for (key, [died, missed]) in changed {
                     table.insert(name(key).as_slice(), (*died, *missed))?;
                 }
+                if let Some(seen) = seen {
+                    write.open_table(SEEN)?.insert((), seen)?;
+                }
             }
-            self.committed(write)
-        };
-        keep().map_err(|error| error.to_string())
+            history.committed(write)
+        })
+    }
+
+    /// Whose queues had all been seen when their totals were last kept.
+    pub fn seen(&self) -> Result<Option<String>, String> {
+        self.read(|history| {
+            let table = history.begin_read()?.open_table(SEEN)?;
+            Ok(table.get(())?.map(|seen| seen.value().to_owned()))
+        })
     }
 
     pub fn totals(&self) -> Result<Vec<Totals>, String> {
-        let all = || -> Result<Vec<Totals>, Box<dyn std::error::Error>> {
-            let table = self.begin_read()?.open_table(TOTALS)?;
+        self.read(|history| {
+            let table = history.begin_read()?.open_table(TOTALS)?;
             let all = table.iter()?.map(|it| {
                 let (name, totals) = it?;
                 let (died, missed) = totals.value();
@@ -352,18 +413,16 @@ impl History {
             });
             let all: Result<Vec<Option<Totals>>, redb::StorageError> = all.collect();
             Ok(all?.into_iter().flatten().collect())
-        };
-        all().map_err(|error| error.to_string())
+        })
     }
 
     /// All alerts that are kept, and whether the webhook accepted them.
     pub fn alerts(&self) -> Result<Vec<(bool, Alert)>, String> {
-        let all = || -> Result<Vec<(bool, Alert)>, Box<dyn std::error::Error>> {
-            let table = self.begin_read()?.open_table(ALERTS)?;
+        self.read(|history| {
+            let table = history.begin_read()?.open_table(ALERTS)?;
             let all = table.iter()?;
             all.map(|it| Ok(read_alert(it?.1.value())?)).collect()
-        };
-        all().map_err(|error| error.to_string())
+        })
     }
 
     /// A queue's history in these parts, including what is not recorded yet.
@@ -374,8 +433,7 @@ impl History {
         now_ms: i64,
         mut parts: Parts,
     ) -> Result<Parts, String> {
-        let read = self.read(&mut parts, key, now_ms);
-        read.map_err(|error| error.to_string())?;
+        self.read(|history| history.add_slots(&mut parts, key, now_ms))?;
         let begun = i64::from(self.minute) * MINUTE_MS;
         let long_ms = (now_ms - begun).max(1);
         parts.knows(begun, long_ms);
@@ -386,12 +444,7 @@ impl History {
         Ok(parts)
     }
 
-    fn read(
-        &self,
-        parts: &mut Parts,
-        key: &QueueKey,
-        now_ms: i64,
-    ) -> Result<(), Box<dyn std::error::Error>> {
+    fn add_slots(&self, parts: &mut Parts, key: &QueueKey, now_ms: i64) -> Done<()> {
         let (from_ms, to_ms) = parts.range_ms();
         let to_ms = to_ms.min(now_ms);
         let reaches = |ring: &&Ring| now_ms - from_ms < ring.long_ms * i64::from(ring.kept);
@@ -563,6 +616,46 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
+    #[test]
+    fn flipped_bits_end_neither_the_board_nor_its_history() {
+        let folder = std::env::temp_dir().join(format!("dq-flipped-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, start) = (folder.join("history"), 1_795_478_400_000);
+        let rows = |minute: u64| (0..50).map(move |queue| row(&format!("q{queue}"), minute * 5));
+        let tick = |history: &mut History, minute: u64| {
+            let rows: Vec<Row> = rows(minute).collect();
+            history.tick(rows.iter(), start + minute as i64 * MINUTE_MS)
+        };
+        {
+            let mut history = History::open(Some(&path), start).unwrap();
+            (1..40).for_each(|minute| tick(&mut history, minute).unwrap());
+        }
+        let whole = std::fs::read(&path).unwrap();
+        let mut random = 7_u64;
+        let mut next = |below: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        for round in 0..120 {
+            let mut data = whole.clone();
+            for _ in 0..[1, 5, 300][round % 3] {
+                let end = if round % 2 == 0 { 700 } else { data.len() };
+                data[4 + next(end - 4)] ^= 1 << next(8);
+            }
+            std::fs::write(&path, &data).unwrap();
+            let mut history = History::open(Some(&path), start + 50 * MINUTE_MS).unwrap();
+            let ticks = (51..54).map(|minute| tick(&mut history, minute));
+            ticks.last().unwrap().unwrap();
+            let key = QueueKey::new(0, "q7");
+            history.keep_totals(&[(key, [1, 2])], Some("")).unwrap();
+            assert!(history.totals().unwrap().len() == 1 && history.alerts().is_ok());
+            assert_eq!(sums(&history, start + 60 * MINUTE_MS, HOUR_MS).0 % 5.0, 0.0);
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
     /// Storage on a disk that may be full, and is still there when it is opened again.
     #[derive(Clone, Debug, Default)]
     struct Disk {
@@ -614,7 +707,7 @@ mod tests {
             file.map_err(|error| error.to_string())
         });
         let start = 1_795_478_400_000;
-        let mut history = History::of(open, start).unwrap();
+        let mut history = History::of(open, None, start).unwrap();
         let at = |minute: i64| start + minute * MINUTE_MS;
         history.tick([row("q", 0)].iter(), at(0) + 1).unwrap();
         history.tick([row("q", 5)].iter(), at(1)).unwrap();

@@ -1,6 +1,6 @@
 //! Everything that asks the servers.
 
+pub mod connections;
 pub mod history;
-pub mod look;
 pub mod prometheus;
 pub mod reader;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use dq_watch::fleet::{Fleet, Out};
 use dq_watch::model::overall::Overall;
-use dq_watch::model::row::Measured;
+use dq_watch::model::row::{Measured, Row};
 use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::target::Target;
 use dq_watch::read::{News, Report, Request, Scope, Watch};
-use dq_watch::servers::Servers;
+use dq_watch::servers::{NodeState, Servers};
 use serde_json::{json, Value};
 use tokio::sync::broadcast;
 
@@ -57,6 +57,8 @@ struct State {
     next_tab: u64,
     watches: HashMap<String, Watch>,
     watcher: Option<Watcher>,
+    /// Whose queues these are, as the store has it, and whether it says that all of them have been seen.
+    shown: (String, bool),
     /// Alerts that the webhook had not accepted when the board ended.
     untold: Vec<Alert>,
     /// How often the servers are read.
@@ -93,6 +95,7 @@ impl Reader {
             next_tab: 1,
             watches: HashMap::new(),
             watcher: None,
+            shown: (shown_as(shown), false),
             untold: Vec::new(),
             pace: UNSEEN,
         };
@@ -124,7 +127,12 @@ impl Reader {
     pub fn watch_for(&self, rules: Option<Rules>) {
         let mut state = self.state();
         state.watcher = match (state.watcher.take(), rules) {
-            (_, None) => None,
+            // Alerts that begin one day do not tell of what has died until then.
+            (_, None) => {
+                state.shown.1 = false;
+                complain(state.history.forget_totals());
+                None
+            }
             (None, Some(rules)) => Some(state.watcher(self.name.clone(), rules)),
             (Some(mut watcher), Some(rules)) => {
                 watcher.set(rules);
@@ -187,7 +195,7 @@ impl Reader {
         let mut empty = History::open(None, clock::now_ms())?;
         std::mem::swap(&mut state.history, &mut empty);
         state.watcher = None;
-        complain(empty.forget_totals());
+        complain(empty.forget_servers());
         Ok(empty)
     }
 
@@ -257,6 +265,11 @@ impl Reader {
     }
 }
 
+fn shown_as(shown: &Shown) -> String {
+    let (name, scope) = (shown.target.name(), &shown.scope);
+    format!("{name} {:?} {:?}", scope.dbs, scope.queues)
+}
+
 fn complain(written: Result<(), String>) {
     if let Err(error) = written {
         eprintln!("dq-board: --store: the history is not written down: {error}");
@@ -299,12 +312,8 @@ impl State {
             complain(Err(error));
             Vec::new()
         });
-        let totals = self.history.totals().unwrap_or_else(|error| {
+        if let Err(error) = self.remember(&mut watcher) {
             complain(Err(error));
-            Vec::new()
-        });
-        for totals in totals {
-            watcher.was_at(totals, clock::now_ms());
         }
         for (taken, alert) in kept {
             if alert.state == alerts::State::Firing {
@@ -317,7 +326,39 @@ impl State {
         watcher
     }
 
+    /// Gives the watcher the totals that a board before this one had seen.
+    fn remember(&mut self, watcher: &mut Watcher) -> Result<(), String> {
+        let (shown, _) = &self.shown;
+        let seen = self.history.seen()?;
+        if seen.as_ref().is_some_and(|seen| seen != shown) {
+            return self.history.forget_totals();
+        }
+        for totals in self.history.totals()? {
+            watcher.was_at(totals, clock::now_ms());
+        }
+        if seen.is_some() {
+            watcher.saw_all();
+            self.shown.1 = true;
+        }
+        Ok(())
+    }
+
+    /// Whether every queue that there is has been found and read.
+    fn sees_all(&self) -> bool {
+        let is_searched = |node: &NodeState| {
+            let is_cluster = self.scope.cluster.unwrap_or_else(|| {
+                let figures = node.figures.as_ref();
+                figures.is_some_and(|figures| figures.info.cluster)
+            });
+            let is_known = node.topology.is_some() || !is_cluster;
+            !node.counts() || (node.complete && is_known)
+        };
+        let is_read = |row: &Row| row.stats.is_some() || row.gone || row.refusal.is_some();
+        self.servers.nodes.values().all(is_searched) && self.servers.board.rows().all(is_read)
+    }
+
     fn alerts(&mut self) -> Vec<Alert> {
+        let sees_all = self.watcher.is_some() && self.sees_all();
         let (servers, now_ms) = (&self.servers, clock::now_ms());
         let Some(watcher) = &mut self.watcher else {
             return Vec::new();
@@ -333,12 +374,19 @@ impl State {
             };
             (name, seen)
         });
-        let found_all = servers.nodes.values().all(|node| node.complete);
-        let mut alerts = watcher.check(rows, nodes, found_all, servers.now(), now_ms);
-        let changed = watcher.changed();
+        let mut alerts = watcher.check(rows, nodes, sees_all, servers.now(), now_ms);
         alerts.extend(watcher.forget(|key| servers.board.row(key).is_some(), now_ms));
-        if !changed.is_empty() {
-            complain(self.history.keep_totals(&changed));
+        let changed = watcher.changed();
+        let (shown, is_kept) = &mut self.shown;
+        let seen = (sees_all && !*is_kept).then_some(shown.as_str());
+        if !changed.is_empty() || seen.is_some() {
+            match self.history.keep_totals(&changed, seen) {
+                Ok(()) => *is_kept |= seen.is_some(),
+                Err(error) => {
+                    watcher.not_kept(changed);
+                    complain(Err(error));
+                }
+            }
         }
         if !alerts.is_empty() {
             complain(self.history.keep_alerts(&alerts));

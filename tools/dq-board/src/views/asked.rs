@@ -31,7 +31,10 @@ pub async fn detail(board: &Arc<Board>, question: &Question, part: Part) -> Resu
     let key = question.key.clone();
     let detail = Detail { key, part };
     let commands = detail.commands();
-    let values = board.looker.ask(question.key.clone(), commands).await?;
+    let values = board
+        .connections
+        .ask(question.key.clone(), commands)
+        .await?;
     match detail.found(&values) {
         Found::Refused(error) => Err(Failure::Refused(escape::line(error.as_bytes()))),
         found => Ok(found),

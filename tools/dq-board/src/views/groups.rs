@@ -31,7 +31,7 @@ pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Fail
             command.arg("MATCH").arg(&pattern);
         }
         let values = board
-            .looker
+            .connections
             .ask(question.key.clone(), vec![command])
             .await?;
         if let Some(refused) = refusal(&values[0]) {

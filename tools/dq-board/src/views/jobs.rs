@@ -80,7 +80,7 @@ pub async fn find(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     let exact = filter.exact().filter(|_| cursor == "0");
     if let Some(id) = exact {
         let get = vec![get(&key.name, id, IN_LIST)];
-        let values = board.looker.ask(key.clone(), get).await?;
+        let values = board.connections.ask(key.clone(), get).await?;
         if let Some(refused) = refusal(&values[0]) {
             return Err(refused);
         }

@@ -3,8 +3,8 @@
 mod asked;
 mod dead;
 mod flow;
+mod forecast;
 mod groups;
-mod hill;
 mod jobs;
 mod recurring;
 mod slowest;
@@ -18,14 +18,14 @@ use serde_json::{json, Value as Json};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
-pub use hill::load;
+pub use forecast::load;
 pub use walk::{step, walk, ALL_THAT_ONE_MAY};
 
 pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Result<String, Failure> {
     board.shows(&question.key)?;
     let answer = match view {
         "queue" => queue(board, question).await,
-        "hill" => hill::hill(board, question).await,
+        "forecast" => forecast::forecast(board, question).await,
         "jobs" => jobs::jobs(board, question).await,
         "job" => jobs::job(board, question).await,
         "find" => jobs::find(board, question).await,

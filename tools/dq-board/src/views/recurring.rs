@@ -36,7 +36,7 @@ pub async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, F
                 .to_owned()
         });
         let nexts = board
-            .looker
+            .connections
             .ask(question.key.clone(), asked.collect())
             .await?;
         if let Some(refused) = nexts.first().and_then(refusal) {
@@ -49,7 +49,7 @@ pub async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, F
             .collect();
         let gets = of_rules.iter().map(|(id, _)| get(&key.name, id, 0));
         let jobs = board
-            .looker
+            .connections
             .ask(question.key.clone(), gets.collect())
             .await?;
         for ((_, next), job) in of_rules.into_iter().zip(&jobs) {

@@ -54,7 +54,7 @@ impl Reading {
         while !left.is_empty() && (all || self.bytes < BYTES) {
             let (part, rest) = left.split_at(self.step().min(left.len()));
             let gets = part.iter().map(|id| get(&key.name, id, IN_LIST));
-            let values = board.looker.ask(key.clone(), gets.collect()).await?;
+            let values = board.connections.ask(key.clone(), gets.collect()).await?;
             if let Some(refused) = values.first().and_then(refusal) {
                 return Err(refused);
             }
@@ -191,7 +191,7 @@ pub async fn scan(
     let mut scan = about(key, "DQ.SCAN", cursor.as_bytes());
     scan.arg("COUNT").arg(step);
     filter.scan(&mut scan);
-    let values = board.looker.ask(key.clone(), vec![scan]).await?;
+    let values = board.connections.ask(key.clone(), vec![scan]).await?;
     if let Some(refused) = refusal(&values[0]) {
         return Err(refused);
     }

@@ -1,14 +1,18 @@
 -- An action on jobs that are still in the state for which it was asked.
--- KEYS: the queue, and where jobs move to. ARGV: the command, how many options, the options, then an id and its state
--- ('' any) for each job. Returns how many were changed, why the last of the others was not, and an error that ended it.
+-- KEYS: the queue, and where jobs move to. ARGV: the command, how many options, the options (of a move: groups that blocked
+-- jobs wait for), then an id and its state ('' any) for each job. Returns how many were changed, why the last of the others was not, and an error that ended it.
 local command, options = ARGV[1], tonumber(ARGV[2])
 local why, moved, waited = '', 0, nil
 local AWAITED = 'blocked jobs wait for it, and would die'
 
--- Of more blocked jobs it takes too long to see what they wait for.
+-- Of more blocked jobs it takes too long to see here what they wait for.
 local BLOCKED_MAX = 500
 
--- What blocked jobs wait for; false: too many to say.
+local of_groups = {}
+for at = 3, 2 + options do of_groups[ARGV[at]] = true end
+
+-- What blocked jobs wait for; false: too many to see. Then the groups are as they were seen just before, and a job that has begun
+-- to wait for one since then waits for it without those that move.
 local function find_waited()
     local blocked = redis.call('DQ.PEEK', KEYS[1], 'BLOCKED', 'COUNT', BLOCKED_MAX + 1, 'PREFIX', 0)
     if #blocked > BLOCKED_MAX then return false end
@@ -33,8 +37,7 @@ local function cannot_move(id, job)
     if waited == nil then waited = find_waited() end
     local group = state ~= 'dead' and job['group']
     if waited and waited.ids[id] then return AWAITED end
-    if waited and group and waited.groups[group] then return 'blocked jobs wait for its group' end
-    if not waited and group then return 'more than ' .. BLOCKED_MAX .. ' jobs are blocked, and some may wait for its group' end
+    if group and (waited and waited.groups or of_groups)[group] then return 'blocked jobs wait for its group' end
     return nil
 end
 

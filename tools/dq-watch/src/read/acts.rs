@@ -1,5 +1,6 @@
 //! The actions of an operator on a queue or a job.
 
+use super::blocked;
 use super::cli;
 use super::detail::State;
 use super::link::Link;
@@ -113,7 +114,12 @@ impl Act {
     }
 
     /// The commands, in order: an action on very many jobs takes many.
-    fn commands<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = redis::Cmd> + 'a> {
+    /// `awaited`: of the groups of jobs that move, those that blocked jobs wait for.
+    fn commands<'a>(
+        &'a self,
+        key: &'a [u8],
+        awaited: &'a [Vec<u8>],
+    ) -> Box<dyn Iterator<Item = redis::Cmd> + 'a> {
         let of = move |name: &str| {
             let mut command = redis::cmd(name);
             command.arg(key);
@@ -122,7 +128,7 @@ impl Act {
         let one = match self {
             Act::OnJobs { what, jobs } => {
                 let steps = jobs.chunks(SCRIPT_STEP);
-                return Box::new(steps.map(move |jobs| what.checked(key, jobs)));
+                return Box::new(steps.map(move |jobs| what.checked(key, jobs, awaited)));
             }
             Act::Add {
                 id,
@@ -175,7 +181,7 @@ impl Act {
         }
         let mut commands = match self {
             Act::OnJobs { what, jobs } => what.plain(&key.name, jobs),
-            _ => self.commands(&key.name),
+            _ => self.commands(&key.name, &[]),
         };
         lines.extend(commands.by_ref().take(CLI_LINES).map(|it| cli::line(&it)));
         if commands.next().is_some() {
@@ -190,9 +196,13 @@ impl Act {
         link: &mut Link,
         key: &QueueKey,
     ) -> Result<Result<Done, String>, String> {
+        let awaited = match self.awaited(link, key)? {
+            Err(refused) => return Ok(Err(refused)),
+            Ok(awaited) => awaited,
+        };
         let mut changed = 0;
         let mut why = None;
-        for command in self.commands(&key.name) {
+        for command in self.commands(&key.name, &awaited) {
             let value = link.call(key.db, command)?;
             let (more, last, error) = match (reply::array(&value), reply::error(&value)) {
                 (Some([more, last, error]), _) => {
@@ -216,6 +226,24 @@ impl Act {
             changed: changed.max(0) as u64,
             said: self.result(changed, why),
         }))
+    }
+
+    /// Of the groups of jobs that move, those that blocked jobs wait for.
+    fn awaited(
+        &self,
+        link: &mut Link,
+        key: &QueueKey,
+    ) -> Result<Result<Vec<Vec<u8>>, String>, String> {
+        match self {
+            Act::OnJobs {
+                what: OnJob::Move { .. },
+                jobs,
+            } => {
+                let ids: Vec<&[u8]> = jobs.iter().map(|job| job.id.as_slice()).collect();
+                blocked::awaited_groups(link, key, &ids)
+            }
+            _ => Ok(Ok(Vec::new())),
+        }
     }
 
     fn result(&self, changed: i64, why: Option<String>) -> String {
@@ -278,7 +306,7 @@ impl OnJob {
         Box::new(steps.map(move |jobs| {
             let (name, options) = self.command();
             if let OnJob::Move { .. } = self {
-                return self.checked(key, jobs);
+                return self.checked(key, jobs, &[]);
             }
             let ids: Vec<&[u8]> = jobs.iter().map(|job| job.id.as_slice()).collect();
             let mut command = redis::cmd(name);
@@ -288,8 +316,10 @@ impl OnJob {
     }
 
     /// One script: `[changed, why one was left out, error]`.
-    fn checked(&self, key: &[u8], jobs: &[Job]) -> redis::Cmd {
+    fn checked(&self, key: &[u8], jobs: &[Job], awaited: &[Vec<u8>]) -> redis::Cmd {
         let (name, options) = self.command();
+        let options = options.iter().map(String::as_bytes);
+        let options: Vec<&[u8]> = options.chain(awaited.iter().map(Vec::as_slice)).collect();
         let to = match self {
             OnJob::Move { to } => to,
             _ => key,
@@ -342,7 +372,7 @@ mod tests {
     }
 
     fn words(act: Act) -> Vec<String> {
-        act.commands(b"q").map(|it| text(&it)).collect()
+        act.commands(b"q", &[]).map(|it| text(&it)).collect()
     }
 
     fn cli(what: OnJob, ids: &[&str]) -> String {

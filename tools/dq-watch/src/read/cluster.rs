@@ -6,7 +6,7 @@ pub struct Topology {
     /// The address of the node that was asked, as the cluster has it.
     pub me: String,
     pub i_am_master: bool,
-    /// Addresses of all masters that are not known to have failed.
+    /// Addresses of all masters. One that has failed counts while it has slots, as nobody has its queues.
     pub masters: Vec<String>,
 }
 
@@ -27,7 +27,9 @@ impl Topology {
                 topology.me = address.clone();
                 topology.i_am_master = has("master");
             }
-            if has("master") && !has("fail") && !has("noaddr") && !has("handshake") {
+            let mut slots = words.skip(5).filter(|it| !it.starts_with('['));
+            let counts = !has("fail") || slots.next().is_some();
+            if has("master") && counts && !has("noaddr") && !has("handshake") {
                 topology.masters.push(address);
             }
         }
@@ -61,6 +63,7 @@ mod tests {
 67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922
 292f 127.0.0.1:30003@31003,,shard-id=1 master,fail? - 0 1426238318243 3 connected 10923-16383
 6ec2 127.0.0.1:30005@31005 master,fail - 0 1426238316232 5 disconnected
+6ec3 127.0.0.1:30006@31006 master,fail - 0 1426238316232 5 disconnected 16383
 e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460
 824f :0@0 master,noaddr - 0 0 1 disconnected
 ";
@@ -71,7 +74,12 @@ e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460
         );
         assert_eq!(
             topology.masters,
-            ["127.0.0.1:30002", "127.0.0.1:30003", "10.0.0.9:30001"]
+            [
+                "127.0.0.1:30002",
+                "127.0.0.1:30003",
+                "127.0.0.1:30006",
+                "10.0.0.9:30001"
+            ]
         );
         let replica = Topology::parse("a 1.2.3.4:1@2 myself,slave b 0 0 1 connected\n", "h");
         assert!(!replica.i_am_master && replica.masters.is_empty());

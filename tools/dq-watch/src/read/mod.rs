@@ -2,8 +2,10 @@
 //! never waits for a server.
 
 pub mod acts;
+pub mod blocked;
 mod cli;
 pub mod cluster;
+pub mod deaths;
 pub mod detail;
 pub mod known;
 pub mod link;
@@ -12,12 +14,14 @@ pub mod records;
 pub mod reply;
 pub mod target;
 
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use crate::model::overall::ServerInfo;
 use crate::model::stats::Stats;
 use crate::model::QueueKey;
 use acts::Act;
+use blocked::{Doomed, Dying};
 use cluster::Topology;
 use detail::{Detail, Found};
 use target::Target;
@@ -80,6 +84,12 @@ pub enum Request {
         key: QueueKey,
         act: Act,
     },
+    /// Which blocked jobs die with these; asked for while somebody holds the other end.
+    Dying {
+        key: QueueKey,
+        doomed: Doomed,
+        wanted: Weak<()>,
+    },
     /// This queue is said to be on this node now.
     Adopt(QueueKey),
     /// The time between two readings, from now on.
@@ -131,6 +141,11 @@ pub enum News {
         act: Act,
         said: Result<String, String>,
         moved: Option<String>,
+    },
+    /// The blocked jobs that die, or why that is not known.
+    Dying {
+        wanted: Weak<()>,
+        dying: Result<Dying, String>,
     },
     Topology(Topology),
 }

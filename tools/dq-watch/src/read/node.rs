@@ -2,10 +2,12 @@
 //! lost.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use redis::{Cmd, Value};
 
+use super::blocked::{self, Doomed};
 use super::cluster::Topology;
 use super::detail::Detail;
 use super::known::{Known, Search, SCAN_COUNT};
@@ -47,7 +49,7 @@ pub struct Node {
     target: Target,
     scope: Scope,
     requests: Receiver<Request>,
-    tell: Box<dyn Fn(Report) + Send>,
+    tell: Arc<dyn Fn(Report) + Send + Sync>,
     known: Known,
     search: Search,
     watch: Watch,
@@ -89,7 +91,7 @@ impl Node {
         target: Target,
         scope: Scope,
         requests: Receiver<Request>,
-        tell: impl Fn(Report) + Send + 'static,
+        tell: impl Fn(Report) + Send + Sync + 'static,
     ) -> Node {
         let dbs: &[u32] = match &scope.dbs {
             Dbs::These(dbs) if scope.queues.is_empty() => dbs,
@@ -101,7 +103,7 @@ impl Node {
             target,
             scope,
             requests,
-            tell: Box::new(tell),
+            tell: Arc::new(tell),
             known: Known::default(),
             watch: Watch::default(),
             info: None,
@@ -190,6 +192,10 @@ impl Node {
             match self.requests.recv_timeout(left) {
                 Ok(Request::Watch(watch)) => self.watch = watch,
                 Ok(Request::Adopt(key)) => drop(self.known.add(key)),
+                Ok(Request::Dying { wanted, .. }) => {
+                    let dying = Err("not connected".to_owned());
+                    self.report(News::Dying { wanted, dying });
+                }
                 Ok(Request::Pace(interval)) => self.scope.interval = interval,
                 Ok(Request::Target(target)) => {
                     self.target = *target;
@@ -223,6 +229,11 @@ impl Node {
                     }
                 }
                 Ok(Request::Adopt(key)) => drop(self.known.add(key)),
+                Ok(Request::Dying {
+                    key,
+                    doomed,
+                    wanted,
+                }) => self.ask_who_dies(key, doomed, wanted),
                 Ok(Request::Target(target)) => {
                     self.target = *target;
                     return Err(End::Again);
@@ -253,6 +264,27 @@ impl Node {
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
             }
         }
+    }
+
+    /// Has another thread look who dies, as that may take long.
+    fn ask_who_dies(&self, key: QueueKey, doomed: Doomed, wanted: Weak<()>) {
+        let (target, tell, node) = (
+            self.target.clone(),
+            Arc::clone(&self.tell),
+            self.name.clone(),
+        );
+        std::thread::spawn(move || {
+            let mut link = target.connect();
+            let is_wanted = || wanted.strong_count() > 0;
+            let walked = match &mut link {
+                Ok(link) => blocked::dying(link, &key, &doomed, is_wanted).and_then(|it| it),
+                Err(error) => Err(std::mem::take(error)),
+            };
+            if let Some(dying) = walked.transpose() {
+                let news = News::Dying { wanted, dying };
+                tell(Report { node, news });
+            }
+        });
     }
 
     /// Asks for the detail alone, at once.

@@ -32,7 +32,7 @@ const REMEMBERED_BYTES: usize = 4 << 20;
 type Answer = Result<Arc<str>, Failure>;
 type Slot = Arc<AsyncMutex<Option<(Instant, Answer)>>>;
 
-pub struct Looker {
+pub struct Connections {
     first: Mutex<Target>,
     reader: Arc<Reader>,
     links: Mutex<HashMap<String, Vec<Link>>>,
@@ -40,9 +40,9 @@ pub struct Looker {
     answers: Mutex<HashMap<String, Slot>>,
 }
 
-impl Looker {
-    pub fn new(first: Target, reader: Arc<Reader>) -> Looker {
-        Looker {
+impl Connections {
+    pub fn new(first: Target, reader: Arc<Reader>) -> Connections {
+        Connections {
             first: Mutex::new(first),
             reader,
             links: Mutex::default(),
@@ -58,7 +58,7 @@ impl Looker {
 
     /// The answer to this question, perhaps one that another tab has just got.
     pub async fn shared<F: Future<Output = Result<String, Failure>>>(
-        self: &Arc<Looker>,
+        self: &Arc<Connections>,
         question: String,
         ask: impl FnOnce() -> F,
     ) -> Answer {
@@ -71,10 +71,10 @@ impl Looker {
         let answer = ask().await.map(Arc::from);
         *slot = Some((Instant::now(), answer.clone()));
         drop(slot);
-        let looker = Arc::clone(self);
+        let connections = Arc::clone(self);
         tokio::spawn(async move {
             tokio::time::sleep(FRESH).await;
-            locked(&looker.answers).retain(|_, slot| !is_over(slot));
+            locked(&connections.answers).retain(|_, slot| !is_over(slot));
         });
         answer
     }
@@ -91,7 +91,7 @@ impl Looker {
 
     /// Commands about one queue, in one packet, answered by the node that has it.
     pub async fn ask(
-        self: &Arc<Looker>,
+        self: &Arc<Connections>,
         key: QueueKey,
         commands: Vec<Cmd>,
     ) -> Result<Vec<Value>, Failure> {
@@ -112,19 +112,19 @@ impl Looker {
     }
 
     /// Carries out an action; after a lost connection it is unknown what was done.
-    pub async fn act(self: &Arc<Looker>, key: QueueKey, act: Act) -> Result<Done, Failure> {
+    pub async fn act(self: &Arc<Connections>, key: QueueKey, act: Act) -> Result<Done, Failure> {
         let place = Arc::clone(&self.places).acquire_owned().await;
-        let looker = Arc::clone(self);
+        let connections = Arc::clone(self);
         let acting = move || {
             let _place = place;
-            let mut node = looker.reader.node_of(&key);
+            let mut node = connections.reader.node_of(&key);
             for _ in 0..2 {
-                let (name, mut link) = looker.link(node.as_deref())?;
+                let (name, mut link) = connections.link(node.as_deref())?;
                 let said = act.carry_out(&mut link, &key)?;
-                looker.keep(name, link);
+                connections.keep(name, link);
                 let moved = said.as_ref().err().and_then(|error| reply::moved_to(error));
                 match moved {
-                    Some(address) => node = Some(looker.name_at(address)),
+                    Some(address) => node = Some(connections.name_at(address)),
                     None => return Ok(said),
                 }
             }
@@ -136,27 +136,27 @@ impl Looker {
     }
 
     async fn with_link(
-        self: &Arc<Looker>,
+        self: &Arc<Connections>,
         key: QueueKey,
         work: impl Fn(&mut Link, &QueueKey) -> Result<Vec<Value>, String> + Send + 'static,
     ) -> Result<Vec<Value>, String> {
         let place = Arc::clone(&self.places).acquire_owned().await;
-        let looker = Arc::clone(self);
+        let connections = Arc::clone(self);
         let asking = move || {
             // Held until the work is done, even if nobody waits for it any more.
             let _place = place;
-            let mut node = looker.reader.node_of(&key);
+            let mut node = connections.reader.node_of(&key);
             let mut lost = String::new();
             // A connection that was kept may be dead by now, and a queue may have moved.
             for _ in 0..KEPT + 2 {
-                let (name, mut link) = looker.link(node.as_deref())?;
+                let (name, mut link) = connections.link(node.as_deref())?;
                 match work(&mut link, &key) {
                     Err(error) => lost = error,
                     Ok(values) => {
-                        looker.keep(name, link);
+                        connections.keep(name, link);
                         let error = values.first().and_then(reply::error);
                         match error.as_deref().and_then(reply::moved_to) {
-                            Some(address) => node = Some(looker.name_at(address)),
+                            Some(address) => node = Some(connections.name_at(address)),
                             None => return Ok(values),
                         }
                     }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
-use dq_watch::read::detail::After;
+use super::records::After;
 
 /// Ids that are told.
 const TOLD: usize = 5;

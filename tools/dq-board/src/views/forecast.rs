@@ -20,7 +20,7 @@ use crate::core::wire;
 /// The last instant that DQ.FORECAST knows.
 const LAST: i64 = 4_398_046_511_103;
 
-/// Bars of the hill, for each width of the window.
+/// Bars of the chart, for each width of the window.
 const ZOOMS: [(&str, i64, usize); 6] = [
     ("minute", 60_000, 60),
     ("hour", 3_600_000, 120),
@@ -90,7 +90,7 @@ impl Range {
     }
 }
 
-pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let now = board.reader.server_ms();
     let range = Range::of(&question, now);
     let range = range.ok_or_else(|| Failure::asked("There is no such zoom."))?;
@@ -106,7 +106,10 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     if range.coming > 0 {
         commands.push(ask(begin, end, range.coming));
     }
-    let values = board.looker.ask(question.key.clone(), commands).await?;
+    let values = board
+        .connections
+        .ask(question.key.clone(), commands)
+        .await?;
     let counts = |value: Option<&Value>| match value {
         None => Ok(Vec::new()),
         Some(value) => match refusal(value) {
@@ -171,7 +174,7 @@ pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<L
         forecast,
         redis::cmd("DQ.CFGGET").arg(&key.name).to_owned(),
     ];
-    let values = board.looker.ask(key.clone(), commands).await?;
+    let values = board.connections.ask(key.clone(), commands).await?;
     if let Some(refused) = values[..3].iter().find_map(refusal) {
         return Err(refused);
     }
@@ -201,7 +204,7 @@ async fn grouped(
     let mut groups = about(key, "DQ.GROUPS", b"0");
     groups.arg("COUNT").arg(GROUPS);
     let commands = vec![groups, redis::cmd("DQ.LEN").arg(&key.name).to_owned()];
-    let values = board.looker.ask(key.clone(), commands).await?;
+    let values = board.connections.ask(key.clone(), commands).await?;
     // A user who may not read the groups is answered without their limits.
     let groups = reply::groups(&values[0]).map_or_else(Vec::new, |(_, groups)| groups);
     let jobs = reply::int(&values[1]).ok_or_else(strange)?;

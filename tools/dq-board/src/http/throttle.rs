@@ -18,7 +18,7 @@ const AFTER_WRONG: Duration = Duration::from_millis(500);
 const LINE: usize = 16;
 
 #[derive(Default)]
-pub struct Guesses {
+pub struct Throttle {
     /// Addresses of which a password is checked, or waits.
     lines: Mutex<HashMap<IpAddr, Arc<AsyncMutex<()>>>>,
 }
@@ -35,8 +35,8 @@ impl IntoResponse for Full {
     }
 }
 
-impl Guesses {
-    pub async fn guess<T>(
+impl Throttle {
+    pub async fn check<T>(
         &self,
         from: IpAddr,
         right: impl FnOnce() -> Option<T>,

@@ -1,4 +1,4 @@
-// The hill of jobs to come, beside what was delivered, and how long the workers need for it.
+// A chart of the jobs to come, beside what was delivered, and how long the workers need for it.
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import { chart, pointer } from "./chart.js";
@@ -7,11 +7,13 @@ import { span } from "./span.js";
 import * as text from "./text.js";
 
 // `limits`: the queue's settings and its pause, as far as they are known.
-export function hill(parent, key, about, remember, limits) {
+export function forecast(parent, key, about, remember, limits) {
   const time = span(about);
   let log = about.scale === "log";
   let answer = null;
   let follow = null;
+  // Another range was asked for, which is spoken once it is there.
+  let isNews = false;
   const wide = () => drawing.parentElement.clientWidth;
   const on = {
     isReady: () => Boolean(answer),
@@ -63,15 +65,18 @@ export function hill(parent, key, about, remember, limits) {
     change();
     keep();
     follow.stop();
+    isNews = true;
     ask();
   }
 
   function ask() {
     pressed();
-    follow = live.follow((signal) => live.look("hill", `queue=${key}&${time.question()}`, signal), (value, error) => {
+    follow = live.follow((signal) => live.look("forecast", `queue=${key}&${time.question()}`, signal), (value, error) => {
       put(wrong, error ?? value.wrong ?? "");
       if (value) answer = value;
       draw();
+      if (value && isNews) it.speak();
+      isNews = false;
     }, { every: time.every() });
   }
 
@@ -90,6 +95,8 @@ export function hill(parent, key, about, remember, limits) {
   }
 
   return {
+    // The limits have changed.
+    draw,
     close() {
       follow.stop();
       watch.disconnect();
