@@ -18,7 +18,7 @@ mod module {
     use crate::server::{
         client_eviction, config, datatype, events, info, load, reclaim, timer, worker,
     };
-    use redis_module::{raw, RedisString};
+    use redis_module::raw;
     use std::ffi::c_int;
 
     #[global_allocator]
@@ -37,7 +37,7 @@ mod module {
         unsafe { load::on_load(ctx, argv, argc, start) }
     }
 
-    fn start(ctx: Ctx<'_>, args: &[RedisString]) -> bool {
+    fn start(ctx: Ctx<'_>, args: &[config::Argument]) -> bool {
         if !config::are_arguments_sound(args) || !datatype::register(ctx) {
             return false;
         }

@@ -142,14 +142,6 @@ def heartbeat(queue, job):
         thread.join()
 
 
-def give_back(queue, job):
-    """Its ladder says for how long; without one it would be ready again at once, and fail as fast as it can be
-    delivered: so it waits a second, then two, four, ... up to an hour."""
-    fields = queue.get(job.id)
-    wait_ms = min(1000 << min(job.attempts - 1, 12), 3_600_000)
-    queue.nack(job, *[] if fields and fields["backoff"] else ["DELAY", wait_ms])
-
-
 def settle(queue, job, handle):
     try:
         with heartbeat(queue, job):
@@ -160,7 +152,7 @@ def settle(queue, job, handle):
         queue.nack(job, "FATAL")
     except Exception as error:
         logging.warning("job %s failed at attempt %d: %r", job.id, job.attempts, error)
-        give_back(queue, job)
+        queue.nack(job)         # its ladder says for how long, else the server's
     else:
         if not settled and queue.ack(job) == 0:
             logging.warning("job %s was not ours any more when it was done: it may be done twice", job.id)

@@ -2,7 +2,7 @@
 """A job moved to another queue, in one atomic step: at any moment it is in exactly one of them.
 
 Kept: id, payload, state, due, priority, ttr, group, keep, cost, when it expires (to a few milliseconds), and how
-many attempts and which steps of the ladder are left. Not kept: the number of attempts made, which begins at 0 again;
+many attempts and which steps of its own ladder are left. Not kept: the number of attempts made, which begins at 0 again;
 the place among jobs of equal priority and due. A job that cannot be moved whole, or that others wait for, stays: jobs
 AFTER it would die. (A client that waits for its end in DQ.AWAIT is told that it was removed.)
 """
@@ -46,7 +46,12 @@ local steps, first = {}, math.min(job.attempts + 1, math.max(1, #job.backoff))
 for n = first, #job.backoff do steps[#steps + 1] = job.backoff[n] end
 
 local add = {'DQ.ADD', KEYS[2], ARGV[1], job.payload, 'AT', job.due, 'PRIORITY', job.priority, 'TTR', job.ttr,
-             'ATTEMPTS', attempts, 'BACKOFF', #steps}
+             'ATTEMPTS', attempts}
+if steps[1] == 0 then steps = {} end -- BACKOFF 0
+if #job.backoff > 0 then
+    add[#add + 1] = 'BACKOFF'
+    add[#add + 1] = #steps
+end
 for _, step in ipairs(steps) do add[#add + 1] = step end
 for _, name in ipairs({'group', 'label', 'keep', 'cost'}) do
     if job[name] then

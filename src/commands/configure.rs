@@ -1,4 +1,4 @@
-//! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ...] [MAXLEN n] [MAXBYTES n] [DEADLEN n]
+//! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ... | BACKOFF DEFAULT] [MAXLEN n] [MAXBYTES n] [DEADLEN n]
 //! [DEDUPE ms] [MAXRESERVED n] [RATE n ms] [GROUPMAX n] [GROUPRATE n ms] [GROUPFIFO 0|1]
 //! [DONELEN n] [DONETTL ms] [DONEBYTES n], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
 
@@ -30,7 +30,7 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::ATTEMPTS => {
                 new.max_attempts = Some(number_of(Attr::Attempts, options.value()?)? as u32);
             }
-            Word::BACKOFF => new.backoff_ms = Some(options.ladder()?),
+            Word::BACKOFF => new.backoff_ms = Some(options.ladder_or_default()?),
             Word::MAXLEN => new.max_len = Some(natural(options.value()?)?),
             Word::MAXBYTES => new.max_bytes = Some(natural(options.value()?)?),
             Word::DEADLEN => new.dead_len = Some(natural(options.value()?)?),
@@ -102,7 +102,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
     Fields::reply(ctx, |fields| {
         fields.integer("ttr", ttr_ms as i64);
         fields.integer("attempts", settings.max_attempts.into());
-        fields.integers("backoff", settings.rest.backoff().iter());
+        fields.integers("backoff", settings.rest.backoff_shown());
         fields.integer("maxlen", settings.max_len as i64);
         fields.integer("maxbytes", settings.max_bytes as i64);
         fields.integer("deadlen", settings.dead_len as i64);

@@ -65,7 +65,7 @@ fn terms(fields: &Fields<'_>, job: &JobView<'_>) {
     fields.integer("ttr", job.terms.ttr_ms as i64);
     fields.integer("attempts", job.life.attempts.into());
     fields.integer("max-attempts", job.terms.max_attempts.into());
-    fields.integers("backoff", job.terms.rest.backoff().iter());
+    fields.integers("backoff", job.terms.rest.backoff_shown());
     let life = job.life;
     fields.integer_or_null("expires", (life.expires != 0).then_some(life.expires));
     fields.with("token", |ctx| {

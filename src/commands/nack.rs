@@ -11,11 +11,13 @@ use crate::queue::after::For;
 use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
+use crate::server::config;
 
 options! { NACK: TOKEN DELAY PRIORITY SILENT AWAIT FAIL FATAL REASON AFTER ONDEAD }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;
+    let default_backoff = config::default_backoff();
     let mut nack = Nack {
         id: b"",
         claim: Claim::Current,
@@ -24,6 +26,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         kind: NackKind::Fail,
         reason: None,
         awaits: None,
+        default_backoff: &default_backoff,
     };
     let (mut after, mut on_dead) = (None, None);
     let mut options = Options::new(args, deliveries.end());

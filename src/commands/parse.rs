@@ -345,6 +345,15 @@ impl<'a, W: Words> Options<'a, W> {
         }
         (0..len).map(|_| positive_millis(self.value()?)).collect()
     }
+
+    /// As [`Options::ladder`]; `None` for the word DEFAULT.
+    pub fn ladder_or_default(&mut self) -> Result<Option<Vec<u64>>, Refusal> {
+        let next = self.args.get(self.next).unwrap_or_default();
+        if next.eq_ignore_ascii_case(b"DEFAULT") {
+            return self.value().map(|_| None);
+        }
+        self.ladder().map(Some)
+    }
 }
 
 #[cold]

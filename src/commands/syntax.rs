@@ -227,15 +227,11 @@ pub const ACK: &[Arg] = &[
 pub const PRIORITY: Arg = said(Attr::Priority);
 pub const DELAY: Arg = Arg::integer(c"delay").shown(c"ms").after(c"DELAY");
 pub const AT: Arg = instant(c"at", c"AT");
-const BACKOFF: Arg = Arg::block(
-    c"backoff",
-    &[
-        Arg::integer(c"steps").shown(c"count"),
-        Arg::integer(c"step").shown(c"ms").optional().multiple(),
-    ],
-)
-.after(c"BACKOFF")
-.optional();
+const LADDER: &[Arg] = &[
+    Arg::integer(c"steps").shown(c"count"),
+    Arg::integer(c"step").shown(c"ms").optional().multiple(),
+];
+const BACKOFF: Arg = Arg::block(c"backoff", LADDER).after(c"BACKOFF").optional();
 pub const STATES: [Arg; 6] = [
     Arg::word(c"delayed", c"DELAYED"),
     Arg::word(c"ready", c"READY"),
@@ -503,7 +499,15 @@ pub const CFGSET: &[Arg] = &[
     KEY,
     TTR,
     said(Attr::Attempts),
-    BACKOFF,
+    Arg::one_of(
+        c"backoff",
+        &[
+            Arg::block(c"ladder", LADDER),
+            Arg::word(c"default", c"DEFAULT"),
+        ],
+    )
+    .after(c"BACKOFF")
+    .optional(),
     number(c"maxlen", c"MAXLEN", c"count"),
     number(c"maxbytes", c"MAXBYTES", c"bytes"),
     number(c"deadlen", c"DEADLEN", c"count"),

@@ -233,9 +233,23 @@ impl<'a> Attrs<'a> {
         self.get(attr.tag())
     }
 
-    /// The delays of BACKOFF.
-    pub fn backoff(&self) -> Ladder<'_> {
-        Ladder(self.get(Attr::Backoff.tag()).unwrap_or_default())
+    /// Without that attribute.
+    pub fn without(mut self, attr: Attr) -> Self {
+        self.put(attr.tag(), None);
+        self
+    }
+
+    /// The delays of BACKOFF, none of them after BACKOFF 0; `None`: the server's hold.
+    pub fn backoff(&self) -> Option<Ladder<'_>> {
+        self.get(Attr::Backoff.tag()).map(Ladder)
+    }
+
+    /// Those of GET and CFGGET: BACKOFF 0 is a delay of 0, and without any the server's hold.
+    pub fn backoff_shown(&self) -> impl Iterator<Item = u64> + Clone + '_ {
+        let ladder = self.backoff();
+        let is_zero = ladder.is_some_and(Ladder::is_empty);
+        let delays = ladder.unwrap_or_default().iter();
+        is_zero.then_some(0).into_iter().chain(delays)
     }
 
     /// KEEP of DQ.ADD.
@@ -319,7 +333,7 @@ impl<'a> Attrs<'a> {
 pub struct Ladder<'a>(&'a [u8]);
 
 impl<'a> Ladder<'a> {
-    /// Most have none.
+    /// That of BACKOFF 0.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
@@ -337,10 +351,9 @@ impl<'a> Ladder<'a> {
         std::iter::from_fn(move || take(&mut rest))
     }
 
-    /// The delay after the `attempts`-th delivery failed; the last one repeats.
+    /// See [`delay_after`].
     pub fn after(self, attempts: u32) -> u64 {
-        let steps = attempts.max(1) as usize;
-        self.iter().take(steps).last().unwrap_or(0)
+        delay_after(self.iter(), attempts)
     }
 
     fn check(self) -> Result<(), QueueError> {
@@ -357,6 +370,11 @@ impl<'a> Ladder<'a> {
         }
         Ok(())
     }
+}
+
+/// The delay after the `attempts`-th delivery failed; the last one repeats.
+pub fn delay_after(delays: impl Iterator<Item = u64>, attempts: u32) -> u64 {
+    delays.take(attempts.max(1) as usize).last().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! What a client says about a delivery that it holds: ACK, NACK, TOUCH.
 
+use super::attr::delay_after;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::Now;
 use super::effect::Change;
 use super::effects::Effects;
 use super::end::Cause;
 use super::error::QueueError;
+use super::instant::spread;
 use super::job::{Failure, Handle, Place, State, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX};
 use super::note::{check_step_name, Note};
 use super::state::store::{Course, Id, Job};
@@ -98,6 +100,8 @@ pub struct Nack<'a> {
     pub reason: Option<&'a [u8]>,
     /// The step that the job waits for, `delay_ms` at most. For [`NackKind::Silent`].
     pub awaits: Option<&'a [u8]>,
+    /// The server's delays at this moment, for a job without a ladder of its own.
+    pub default_backoff: &'a [u64],
 }
 
 impl Nack<'_> {
@@ -126,11 +130,21 @@ impl Nack<'_> {
             NackKind::Fatal => None,
             NackKind::Fail if terms.exhausted_by(attempts) => None,
             NackKind::Fail => {
-                let backoff = || now.after_capped(terms.rest.backoff().after(attempts));
+                let backoff = || now.after_capped(self.backoff(job, attempts));
                 Some((asked.unwrap_or_else(backoff), attempts))
             }
             NackKind::Silent => Some((asked.unwrap_or(due), attempts.saturating_sub(1))),
         }
+    }
+
+    /// The wait by the job's own ladder, or by the server's: then up to a tenth longer, so that what failed together is
+    /// not tried together.
+    fn backoff(&self, job: Job<'_>, attempts: u32) -> u64 {
+        if let Some(own) = job.terms().rest.backoff() {
+            return own.after(attempts);
+        }
+        let ms = delay_after(self.default_backoff.iter().copied(), attempts);
+        ms + spread(job.id(), attempts.into(), ms / 10)
     }
 
     /// The failure to record; `None` if the delivery did not fail, and the client gave no reason.

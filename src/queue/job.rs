@@ -150,15 +150,14 @@ const _: () = assert!(size_of::<Terms<'_>>() <= 40);
 pub struct TermsShown {
     pub ttr_ms: u64,
     pub max_attempts: u32,
-    /// The ladder's delay if this delivery fails; `None` where there is no ladder.
+    /// Its own ladder's delay if this delivery fails; `None` where the server's holds.
     pub wait_ms: Option<u64>,
 }
 
 impl Terms<'_> {
     /// What the worker of the `attempts`-th delivery gets.
     pub fn shown(&self, attempts: u32) -> TermsShown {
-        let ladder = self.rest.backoff();
-        let wait_ms = (!ladder.is_empty()).then(|| ladder.after(attempts));
+        let wait_ms = self.rest.backoff().map(|ladder| ladder.after(attempts));
         TermsShown {
             ttr_ms: self.ttr_ms,
             max_attempts: self.max_attempts,

@@ -228,6 +228,7 @@ mod tests {
                 kind,
                 reason: None,
                 awaits: None,
+                default_backoff: &[],
             };
             let asked = || named.iter().map(|(id, claim)| (&id[..], *claim));
             let mut each = |(id, claim)| one.queue.nack(&nack(id, claim), now, &mut one.out);

@@ -1,6 +1,6 @@
 //! What DQ.CFGSET can change: defaults for jobs added later, and limits on the queue.
 
-use super::attr::Attrs;
+use super::attr::{Attr, Attrs};
 use super::bytes::{append, take};
 use super::error::QueueError;
 use super::job::{Terms, INSTANT_MAX};
@@ -199,7 +199,8 @@ pub const TTR_DEFAULT_MS: u64 = 60_000;
 pub struct SettingsChange {
     pub ttr_ms: Option<u64>,
     pub max_attempts: Option<u32>,
-    pub backoff_ms: Option<Vec<u64>>,
+    /// `Some(None)`: the server's hold.
+    pub backoff_ms: Option<Option<Vec<u64>>>,
     pub max_len: Option<u64>,
     pub dead_len: Option<u64>,
     pub dedupe_ms: Option<u64>,
@@ -224,7 +225,8 @@ impl SettingsChange {
             ttr_ms: new.ttr_ms.or(old.ttr_ms),
             max_attempts: new.max_attempts.unwrap_or(old.max_attempts),
             rest: match new.backoff_ms {
-                Some(ladder) => old.rest.clone().with_backoff(&ladder),
+                Some(Some(ladder)) => old.rest.clone().with_backoff(&ladder),
+                Some(None) => old.rest.clone().without(Attr::Backoff),
                 None => old.rest.clone(),
             },
             max_len: new.max_len.unwrap_or(old.max_len),

@@ -4,8 +4,9 @@
 //! name, and the server goes on to know the first one by it. On a server that has started, a later load is refused:
 //! some servers would put settings of MODULE LOADEX into the second module, and crash or drop the first.
 
-use super::api::{api, guarded, log, Ctx, RawString, ERR, OK};
-use redis_module::{decode_args, raw, RedisString};
+use super::api::{api, guarded, log, Args, Ctx, KeyName, RawString, ERR, OK};
+use super::config::{arguments, Argument};
+use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -24,14 +25,14 @@ pub unsafe fn on_load(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut RawString,
     argc: c_int,
-    first: fn(Ctx<'_>, &[RedisString]) -> bool,
+    first: fn(Ctx<'_>, &[Argument]) -> bool,
 ) -> c_int {
     // SAFETY: the server's context. Before this call there is no memory to be had.
     unsafe { raw::Export_RedisModule_InitAPI(ctx) };
     guarded("the load", ERR, || {
-        let args = decode_args(ctx, argv, argc);
-        // SAFETY: the context of the load, which is running.
-        let ctx = unsafe { Ctx::new(ctx) };
+        // SAFETY: the context and the arguments of the load, which is running.
+        let (ctx, words) = unsafe { (Ctx::new(ctx), Args::new(argv, argc)) };
+        let args = arguments(words.all().iter().map(|word: &KeyName<'_>| word.bytes()));
         // SAFETY: a static string that ends in NUL.
         let is_first = unsafe { api!(RedisModule_IsModuleNameBusy, NAME.as_ptr()) == 0 };
         let is_loaded = match is_first {
@@ -65,13 +66,12 @@ fn take_name(ctx: Ctx<'_>) -> bool {
     true
 }
 
-fn lines(args: &[RedisString]) -> Vec<String> {
-    let word = |arg: &RedisString| arg.as_slice().escape_ascii().to_string();
-    let pair = |pair: &[RedisString]| pair.iter().map(word).collect::<Vec<_>>().join(" ");
-    args.chunks(2).map(pair).collect()
+fn lines(args: &[Argument]) -> Vec<String> {
+    let line = |arg: &Argument| format!("{} {}", arg.name, arg.value.as_deref().unwrap_or(""));
+    args.iter().map(line).collect()
 }
 
-fn leave_arguments(ctx: Ctx<'_>, args: &[RedisString]) -> bool {
+fn leave_arguments(ctx: Ctx<'_>, args: &[Argument]) -> bool {
     let text = CString::new(lines(args).join("\n")).unwrap_or_default();
     let text = ARGUMENTS.get_or_init(|| text).as_ptr().cast_mut();
     // SAFETY: the context of the load; the server copies the name, and the text stays, as this module does.
@@ -87,7 +87,7 @@ fn leave_arguments(ctx: Ctx<'_>, args: &[RedisString]) -> bool {
 }
 
 /// Whether the module that has the name is this one.
-fn is_again(ctx: Ctx<'_>, args: &[RedisString]) -> bool {
+fn is_again(ctx: Ctx<'_>, args: &[Argument]) -> bool {
     let Some(first) = arguments_of_first(ctx) else {
         log(c"warning", "another module with the name dq is loaded");
         return false;

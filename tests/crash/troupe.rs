@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::actor::{bounds, Actor};
 use crate::clock::Clock;
-use crate::history::{check, End, History, Kept, Life, Tally};
+use crate::history::{check, End, History, Kept, Life, Tally, SERVERS_LADDER};
 use crate::support::{Client, Server};
 
 const ACTORS: usize = 4;
@@ -105,7 +105,9 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// The default lease is short, or the drain would take a minute.
+/// Its own lease and ladder are short, or the drain would take a minute.
 pub fn builder() -> crate::support::Builder {
-    Server::builder().module_arguments("default-ttr 150")
+    let [first, last] = SERVERS_LADDER;
+    let arguments = format!("default-ttr 150 default-backoff {first} {last}");
+    Server::builder().module_arguments(&arguments)
 }

@@ -462,8 +462,8 @@ fn own_terms_and_the_queues() {
     let expected = [
         ("a", "5000 7 [ 11 12 ]"),
         ("b", "9 0 [ 5 ]"),
-        ("c", "5000 7 [ ]"),
-        ("d", "6000 8 [ ]"),
+        ("c", "5000 7 [ 0 ]"),
+        ("d", "6000 8 [ 0 ]"),
     ];
     for (id, terms) in expected {
         let get = format!("DQ.GET q {id}");

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::probe::show;
 use crate::scene::{Lines, Scene};
 use crate::support::{locate, Raw, Server};
 
@@ -95,20 +96,21 @@ fn again_at_the_start() {
 
 #[test]
 fn the_first_arguments_count() {
-    let more = "timer-steps 700 default-ttr 4000 test-clock no";
+    let more = "timer-steps 700 default-backoff 4 5 default-ttr 4000 test-clock no";
     let copy = folder_with("libdq.so", |to| copy_to(&module(), to));
     for path in [module(), copy.join("libdq.so").display().to_string()] {
         let mut server = Server::builder()
-            .module_arguments("timer-steps 600 test-clock no")
+            .module_arguments("timer-steps 600 default-backoff 7 8 test-clock no")
             .words(&format!("--loadmodule {path} {more}"))
             .start();
-        let warning = "Ignored here: timer-steps 700, default-ttr 4000\n";
+        let warning = "Ignored here: timer-steps 700, default-backoff 4 5, default-ttr 4000\n";
         for _ in 0..3 {
             let mut client = has_one_dq(&server);
             assert!(server.log().contains(warning), "{}", server.log());
             let settings = "[ 'dq.timer-steps' '600' ]";
             client.says("CONFIG GET dq.timer-steps", settings);
             client.says("CONFIG GET dq.default-ttr", "[ 'dq.default-ttr' '60000' ]");
+            assert_eq!(ladder(&mut client), "7 8");
             client.says("CONFIG REWRITE", "+OK");
             server.restart();
         }
@@ -120,9 +122,10 @@ fn the_first_arguments_count() {
 fn arguments_survive_config_rewrite() {
     let settings = |client: &mut Raw| {
         let of = |name| client.ask(&format!("CONFIG GET dq.{name}"));
-        ["timer-steps", "default-ttr"].map(of)
+        ["timer-steps", "default-ttr", "default-backoff"].map(of)
     };
-    let arguments = "default-ttr 5000 test-clock yes timer-steps 700";
+    let arguments =
+        "default-ttr 5000 test-clock yes default-backoff \"10 20\" 30,40 timer-steps 700";
     let mut server = Server::builder().module_arguments(arguments).start();
     let changes = [
         "",
@@ -130,6 +133,10 @@ fn arguments_survive_config_rewrite() {
         "timer-steps 1000",
         "timer-steps 700",
         "default-ttr 60000",
+        "default-backoff 7",
+        "default-backoff 5,\\x206\\x20\\x207",
+        "default-backoff 0",
+        "default-backoff 10\\x2020\\x2030\\x2040",
     ];
     for change in changes {
         let mut client = has_one_dq(&server);
@@ -144,7 +151,7 @@ fn arguments_survive_config_rewrite() {
     }
     let mut server = Server::plain().start();
     let loadex =
-        "MODULE LOADEX PATH CONFIG dq.timer-steps 800 ARGS default-ttr 4000 test-clock yes";
+        "MODULE LOADEX PATH CONFIG dq.timer-steps 800 ARGS default-backoff 3 4 default-ttr 4000 test-clock yes";
     let loadex = loadex.replace("PATH", &module());
     server.raw().says(&loadex, "+OK");
     let before = settings(&mut server.raw());
@@ -152,6 +159,101 @@ fn arguments_survive_config_rewrite() {
     server.restart();
     assert_eq!(settings(&mut server.raw()), before);
     assert_eq!(server.number("dq", "dq_test_clock"), 1);
+}
+
+const DOUBLING: &str =
+    "1000 2000 4000 8000 16000 32000 64000 128000 256000 512000 1024000 2048000 3600000";
+const LONGEST: &str = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 4398046511103";
+
+fn set_ladder(client: &mut Raw, value: &[u8]) -> String {
+    show(&client.call(&[b"CONFIG", b"SET", b"dq.default-backoff", value]))
+}
+
+fn ladder(client: &mut Raw) -> String {
+    let setting = client.ask("CONFIG GET dq.default-backoff");
+    let text = setting.strip_prefix("[ 'dq.default-backoff' '").unwrap();
+    text.trim_end_matches("' ]").replace("\\x20", " ")
+}
+
+fn with_arguments(arguments: &str) -> Result<Server, String> {
+    Server::builder().module_arguments(arguments).try_start()
+}
+
+#[test]
+fn a_ladder_in_all_its_forms() {
+    let server = Server::plain().config("loadmodule", module()).start();
+    let mut client = server.raw();
+    assert_eq!(ladder(&mut client), DOUBLING);
+    for (value, shown) in [
+        ("5", "5"),
+        ("5 6 7", "5 6 7"),
+        ("5,6,7", "5 6 7"),
+        (" 5, 6 ,7  8, ", "5 6 7 8"),
+        (LONGEST, LONGEST),
+        ("0", "0"),
+    ] {
+        assert_eq!(set_ladder(&mut client, value.as_bytes()), "+OK");
+        assert_eq!(ladder(&mut client), shown);
+        // Quoted, and as CONFIG REWRITE writes it.
+        for given in [format!("\"{value}\""), value.to_owned()] {
+            let arguments = format!("test-clock no default-backoff {given} default-ttr 5000");
+            let server = with_arguments(&arguments).unwrap();
+            assert_eq!(ladder(&mut server.raw()), shown);
+            let mut client = server.raw();
+            client.says("CONFIG GET dq.default-ttr", "[ 'dq.default-ttr' '5000' ]");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_ladder_is_refused() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let (longer, huge) = (format!("{LONGEST} 17"), "9".repeat(9000));
+    let hostile: [&[u8]; 24] = [
+        b"",
+        b" ",
+        b",",
+        b"x",
+        b"5 x",
+        b"x 5",
+        b"-5",
+        b"+5",
+        b"5.5",
+        b"5e3",
+        b"0 5",
+        b"5 0",
+        b"0 0",
+        b"0x5",
+        b"5;6",
+        b"5\n6",
+        b"5\x006",
+        b"5\t6",
+        b"\xff",
+        "\u{665}".as_bytes(),
+        b"4398046511104",
+        b"18446744073709551616",
+        longer.as_bytes(),
+        huge.as_bytes(),
+    ];
+    for value in hostile {
+        let shown = value.escape_ascii().to_string();
+        let refused = set_ladder(&mut client, value);
+        assert!(refused.contains("1 to 16 delays"), "{shown}: {refused}");
+        assert_eq!(ladder(&mut client), "0");
+        let log = with_arguments(&format!("default-backoff \"{shown}\""));
+        let log = log.err().unwrap_or_else(|| panic!("started with {shown}"));
+        assert!(log.contains("[default-backoff ms ..."), "{shown}: {log}");
+    }
+    for arguments in [
+        "default-backoff",
+        "default-backoff default-ttr 5",
+        "default-backoff 5 x",
+    ] {
+        let log = with_arguments(arguments).err().expect(arguments);
+        assert!(log.contains("arguments are: "), "{log}");
+    }
+    server.assert_no_crash();
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn every_setting_in_any_order_and_case() {
         > DQ.CFGGET q
         [ 'ttr' 1 'attempts' 4294967295 'backoff' [ 5 4398046511103 ] 'maxlen' 2 'maxbytes' 7 'deadlen' 3 \
          'dedupe' 4398046511103 'maxreserved' 4 'rate' [ 100000 4398046511103 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 ]
-        > DQ.CFGSET q TTR 60000 ATTEMPTS 0 BACKOFF 0 MAXLEN 0 MAXBYTES 0 DEADLEN 0 DEDUPE 0 MAXRESERVED 0 RATE 0 0
+        > DQ.CFGSET q TTR 60000 ATTEMPTS 0 BACKOFF DEFAULT MAXLEN 0 MAXBYTES 0 DEADLEN 0 DEDUPE 0 MAXRESERVED 0 RATE 0 0
         +OK",
     );
     p.says("DQ.CFGGET q", DEFAULTS);

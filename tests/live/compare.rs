@@ -92,7 +92,10 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
     let rule = recur.map(|recur| &recur.rule);
     let cron = rule.and_then(|rule| rule.text);
     let every = rule.filter(|rule| rule.text.is_none()).map(|rule| rule.ms);
-    let backoff: Vec<String> = job.backoff.iter().map(u64::to_string).collect();
+    let backoff: Vec<String> = match job.backoff.as_deref() {
+        Some([]) => vec!["0".to_owned()],
+        own => own.iter().copied().flatten().map(u64::to_string).collect(),
+    };
     let due = match job.is_blocked() {
         true => or_nil(job.named_due()),
         false => job.due.to_string(),

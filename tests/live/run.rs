@@ -10,8 +10,12 @@ use crate::support::{Builder, Raw, Reply as Wire, Server};
 use crate::wire;
 use dq::queue::settings::SettingsChange;
 
+/// The server's delays.
+const BACKOFF: [u64; 3] = [30, 200, 900];
+
 pub fn builder() -> Builder {
-    Server::builder().aof().module_arguments("test-clock yes")
+    let arguments = format!("default-backoff {BACKOFF:?} test-clock yes").replace(['[', ']'], "");
+    Server::builder().aof().module_arguments(&arguments)
 }
 
 pub struct Run {
@@ -98,6 +102,9 @@ impl Run {
             | Op::Pop(PopOp { server_ttr, .. }) = &mut op
             {
                 *server_ttr = 60_000;
+            }
+            if let Op::Nack(nack) = &mut op {
+                nack.server_backoff = BACKOFF.into();
             }
             if wire::is_plain(&op) {
                 return op;

@@ -89,11 +89,12 @@ class MoveJob(Recipe):
 
     def test_all_fields(self):
         source, target = self.pair()
-        target.run("CFGSET", "TTR", 1, "ATTEMPTS", 9, "BACKOFF", 1, 9)      # must not reach the job
+        target.run("CFGSET", "TTR", 1, "ATTEMPTS", 9)      # must not reach the job
         options = ("DELAY", 600_000, "PRIORITY", -2147483648, "TTR", 4_000_000_000, "TTL", 5_000_000)
         source.add("full", "\x00 payload \u00e9", *options, "ATTEMPTS", 4, "BACKOFF", 3, 11, 12, 13)
         source.add("bare", "")
-        for id in ("full", "bare"):
+        source.add("hot", "", "BACKOFF", 0)
+        for id in ("full", "bare", "hot"):
             before = source.get(id)
             self.assertEqual(move_job.move(source, target, id), "moved")
             after = target.get(id)

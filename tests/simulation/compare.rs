@@ -434,8 +434,8 @@ fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
             .terms
             .rest
             .backoff()
-            .iter()
-            .eq(job.backoff.iter().copied())
+            .map(|ladder| ladder.iter().collect())
+            == job.backoff
         && view
             .failure
             .map(|it| (it.at, it.reason.map(<[u8]>::to_vec)))

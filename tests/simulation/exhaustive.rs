@@ -60,6 +60,7 @@ fn nack(id: &[u8], kind: NackKind, delay: Option<u64>) -> Op {
         delay,
         priority: None,
         kind,
+        server_backoff: vec![],
         reason: (kind != NackKind::Fail).then(|| b"why".to_vec()),
         awaits: None,
         after: None,

@@ -255,6 +255,16 @@ impl Generator {
         (0..len).map(|_| self.span().max(least)).collect()
     }
 
+    /// As the clock says it, not a choice: histories that were kept stay what they are.
+    fn server_backoff(&self) -> Vec<u64> {
+        let ms = self.now_us / 1000;
+        match ms % 4 {
+            0 => Vec::new(),
+            1 => vec![1 + ms % 500],
+            _ => vec![3, 20, 1 + ms % 5000],
+        }
+    }
+
     fn server_ttr(&mut self) -> u64 {
         if self.rng.one_in(4) {
             7
@@ -492,6 +502,7 @@ impl Generator {
                 delay: None,
                 priority: None,
                 kind: NackKind::Silent,
+                server_backoff: Vec::new(),
                 reason: self.reason(),
                 after: Some(self.after()),
                 awaits: None,
@@ -505,6 +516,7 @@ impl Generator {
                 delay: self.rng.maybe(3, |_| ()).map(|()| self.span()),
                 priority: self.rng.maybe(6, |_| ()).map(|()| self.priority()),
                 kind: NackKind::Silent,
+                server_backoff: Vec::new(),
                 reason: None,
                 awaits,
                 after: None,
@@ -516,6 +528,7 @@ impl Generator {
             delay: self.rng.maybe(3, |_| ()).map(|()| self.span()),
             priority: self.rng.maybe(4, |_| ()).map(|()| self.priority()),
             kind: *self.rng.pick(&kinds),
+            server_backoff: self.server_backoff(),
             reason: self.reason(),
             awaits: None,
             after: None,
@@ -602,7 +615,8 @@ impl Generator {
             17..19 => change.group_fifo = Some(self.rng.one_in(2)),
             0 => change.ttr_ms = Some(self.span().min(LAST)),
             1 => change.max_attempts = Some(self.attempts()),
-            2 => change.backoff_ms = Some(self.ladder()),
+            // Two steps stand for DEFAULT.
+            2 => change.backoff_ms = Some(Some(self.ladder()).filter(|it| it.len() != 2)),
             3 => change.max_len = Some(self.limit(most)),
             4 => change.dead_len = Some(self.limit(4)),
             5 => change.dedupe_ms = Some(self.span().min(LAST) * self.rng.below(3).min(1)),

@@ -291,6 +291,7 @@ fn execute_nack(nack: &NackOp, queue: &mut Queue, now: Now, out: &mut Effects) -
         kind: nack.kind,
         reason: nack.reason.as_deref(),
         awaits: nack.awaits.as_deref(),
+        default_backoff: &nack.server_backoff,
     };
     let state = match &after {
         Some(after) => queue.nack_after(&nack, &until(after), now, out),

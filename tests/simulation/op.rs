@@ -151,6 +151,8 @@ pub struct NackOp {
     pub delay: Option<u64>,
     pub priority: Option<i32>,
     pub kind: NackKind,
+    /// The server's delays at that moment.
+    pub server_backoff: Vec<u64>,
     pub reason: Option<Vec<u8>>,
     /// The signal that the job then waits for; only with SILENT.
     pub awaits: Option<Vec<u8>>,

@@ -50,6 +50,7 @@ impl Stood {
             kind,
             reason: None,
             awaits: None,
+            default_backoff: &[],
         };
         let dead = self.queue.nack(&nack, Now::from_ms(NOW), &mut self.out);
         assert_eq!(dead.unwrap(), Some(State::Dead));

@@ -7,6 +7,9 @@ use std::time::Duration;
 use super::locate::BREAKABLE;
 use super::{Server, Setting, Version, PATIENCE};
 
+/// The setting by which jobs without a ladder of their own wait.
+const BACKOFF: &str = "default-backoff";
+
 /// The settings of a new server: the module is loaded, nothing is saved, DEBUG and MODULE are allowed, and replicas are
 /// synchronized at once. A later setting overrides an earlier one.
 #[derive(Clone)]
@@ -184,8 +187,13 @@ impl Builder {
             lines.push("io-threads 1".to_owned());
         }
         if let Some(module) = &self.module {
+            // Without a wait, unless the test is about it.
+            let backoff = match self.module_arguments.contains(BACKOFF) {
+                true => "",
+                false => "default-backoff 0",
+            };
             lines.push(format!(
-                "loadmodule \"{}\" {}",
+                "loadmodule \"{}\" {} {backoff}",
                 module.display(),
                 self.module_arguments
             ));

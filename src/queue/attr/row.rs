@@ -62,7 +62,8 @@ pub enum Kind {
     },
     /// Bytes, 1 to so many.
     Text(usize),
-    /// Delays, of 1 ms or more, and at most [`LADDER_MAX`]. None at all are said, too: then the queue's do not apply.
+    /// Delays, of 1 ms or more, and at most [`LADDER_MAX`]. None at all are said, too: then neither the
+    /// queue's nor the server's apply.
     Ladder,
 }
 

@@ -118,7 +118,7 @@ attributes! {
         counts_for: &[],
         since: "0.1.0",
         about: "The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits.",
-        means: "How long a `DQ.NACK` without `DELAY` makes the job wait before the second, the third, ... delivery. The last step repeats. 0 steps: no wait.",
-        shows: "the steps in ms",
+        means: "How long a `DQ.NACK` without `DELAY` makes the job wait before the second, the third, ... delivery. The last step repeats. 0 steps: no wait. Without any, of the job or its queue, the server's hold: see [Settings](operations.md#settings).",
+        shows: "the steps in ms; `0` alone after `BACKOFF 0`, none where the server's hold",
     }
 }

@@ -102,6 +102,7 @@ impl Stage {
                 kind: [NackKind::Fail, NackKind::Fatal][self.below(2) as usize],
                 reason: None,
                 awaits: None,
+                default_backoff: &[],
             };
             let touched = [(&id[..], Claim::Current)];
             match self.below(4) {

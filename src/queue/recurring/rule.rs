@@ -4,7 +4,7 @@ use super::cron::Cron;
 use super::cron_error::CronError;
 use super::zone::{Fixed, Zone};
 use crate::queue::error::QueueError;
-use crate::queue::instant::INSTANT_MAX;
+use crate::queue::instant::{spread, INSTANT_MAX};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -85,14 +85,7 @@ impl Rule<'_> {
         if self.jitter_ms == 0 {
             return 0;
         }
-        // FNV-1a, and the last step of splitmix64, so that the low bits depend on all.
-        let bytes = id.iter().copied().chain(occurrence.to_le_bytes());
-        let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % (self.jitter_ms + 1)
+        spread(id, occurrence, self.jitter_ms)
     }
 
     /// When an occurrence with this due time expires: 0 is never.

@@ -91,6 +91,7 @@ mod tests {
                         kind: NackKind::Fatal,
                         reason: Some(b"why"),
                         awaits: None,
+                        default_backoff: &[],
                     };
                     queue.nack(&nack, now, out).unwrap();
                 }

@@ -98,6 +98,11 @@ impl OwnString {
         })
     }
 
+    /// For the server, which frees it.
+    pub fn into_raw(self) -> RawString {
+        std::mem::ManuallyDrop::new(self).0
+    }
+
     pub fn name(&self) -> KeyName<'_> {
         // SAFETY: freed with this, which `'_` does not outlive.
         unsafe { KeyName::new(self.0) }

@@ -95,7 +95,7 @@ fn due_after(story: &Story<'_>, entry: &Entry, nack: &Nack) -> Option<u64> {
     if nack.claim.token.is_some() && delivery.is_none() {
         return None; // a NACK of another job with this id
     }
-    let ladder = &story.add.backoff;
+    let ladder = story.add.ladder();
     let wait = match (nack.kind, nack.delay_ms) {
         (Kind::Fatal, _) | (Kind::Silent, None) => return None,
         (_, Some(ms)) => ms,

@@ -122,7 +122,17 @@ pub enum Taken {
     Full,
 }
 
+/// What the server has for those who have no ladder; each of its waits is up to a tenth longer.
+pub const SERVERS_LADDER: [u64; 2] = [20, 60];
+
 impl Add {
+    pub fn ladder(&self) -> &[u64] {
+        match &self.backoff[..] {
+            [] => &SERVERS_LADDER,
+            own => own,
+        }
+    }
+
     pub fn is_added(&self) -> bool {
         self.answer == Some(Taken::Added)
     }

@@ -144,10 +144,10 @@ fn dues(story: &Story<'_>, counts: impl Fn(&Entry) -> bool) -> Vec<(u64, u64)> {
 }
 
 fn waits(story: &Story<'_>, nack: &Nack) -> (u64, u64) {
-    let ladder = story.add.backoff.iter().copied();
+    let longest = story.add.ladder().iter().max().copied().unwrap_or(0);
     match nack.delay_ms {
         Some(ms) => (ms, ms),
-        None => (0, ladder.max().unwrap_or(0)),
+        None => (0, longest + longest / 10),
     }
 }
 

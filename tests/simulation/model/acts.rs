@@ -7,6 +7,7 @@ use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, 
 use dq::queue::add::Condition;
 use dq::queue::attr::Attrs;
 use dq::queue::claim::NackKind;
+use dq::queue::instant::spread;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
 use dq::queue::when::When;
@@ -281,8 +282,8 @@ impl Model {
         self.adds += 1;
         let lost_us = self.has(Fault::DelayRoundedDown) && !now.is_multiple_of(1000);
         let delayed = matches!(add.when, Some(When::Delay(1..)));
-        let of_queue = || self.settings.rest.backoff().iter().collect();
-        let backoff = add.backoff.clone().unwrap_or_else(of_queue);
+        let of_queue = || Some(self.settings.rest.backoff()?.iter().collect());
+        let backoff = add.backoff.clone().or_else(of_queue);
         Job {
             id,
             payload: add.payload.clone(),
@@ -623,7 +624,15 @@ impl Model {
                 None => job.due = asked.unwrap_or(job.due),
             }
         } else {
-            let wait = ladder_step(&job.backoff, job.attempts, fault);
+            let wait = match &job.backoff {
+                Some(own) => ladder_step(own, job.attempts, fault),
+                None if fault == Fault::DefaultLadderIgnored => 0,
+                // "up to a tenth longer, always the same for the same id and attempts"
+                None => {
+                    let ms = ladder_step(&nack.server_backoff, job.attempts, fault);
+                    ms + spread(&job.id, job.attempts.into(), ms / 10)
+                }
+            };
             job.due = asked.or(after(now, wait)).unwrap_or(LAST);
         }
         job.state(now)
@@ -820,7 +829,8 @@ impl Model {
     }
 
     fn configure(&mut self, change: &SettingsChange) -> Reply {
-        let terms = check_terms(change.ttr_ms, change.backoff_ms.as_deref());
+        let backoff = change.backoff_ms.as_ref().and_then(|own| own.as_deref());
+        let terms = check_terms(change.ttr_ms, backoff);
         if let Err(error) = terms {
             return error;
         }
@@ -829,7 +839,8 @@ impl Model {
         settings.ttr_ms = change.ttr_ms.or(settings.ttr_ms);
         settings.max_attempts = change.max_attempts.unwrap_or(settings.max_attempts);
         if let Some(backoff) = &change.backoff_ms {
-            settings.rest = Attrs::NONE.with_backoff(backoff);
+            let own = backoff.as_ref().map(|own| Attrs::NONE.with_backoff(own));
+            settings.rest = own.unwrap_or(Attrs::NONE);
         }
         settings.max_len = change.max_len.unwrap_or(settings.max_len);
         settings.dead_len = change.dead_len.unwrap_or(settings.dead_len);
@@ -862,7 +873,7 @@ impl Model {
     }
 }
 
-/// "BACKOFF: delays before the 2nd, 3rd, ... delivery; the last one repeats; default none = 0"
+/// "BACKOFF: delays before the 2nd, 3rd, ... delivery; the last one repeats; none = 0"
 fn ladder_step(ladder: &[u64], attempts: u32, fault: Fault) -> u64 {
     let failed = attempts as usize - usize::from(fault != Fault::LadderOneStepOff);
     match ladder.get(failed) {
@@ -903,8 +914,8 @@ fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
 
 /// The terms that WITHTERMS adds to that delivery.
 fn terms_of(job: &Job, pop: &PopOp, attempts: u32) -> Option<(u64, u32, Option<u64>)> {
-    let step = (attempts as usize).min(job.backoff.len()).checked_sub(1);
-    let wait = step.map(|step| job.backoff[step]);
+    let own = job.backoff.as_ref();
+    let wait = own.map(|own| ladder_step(own, attempts, Fault::None));
     pop.with_terms.then_some((job.ttr, job.max_attempts, wait))
 }
 

@@ -23,6 +23,7 @@ faults! {
     CostlyArePassed,
     CostsIgnored,
     DeadLenKeepsOldest,
+    DefaultLadderIgnored,
     DeadOutliveTtl,
     DeathAnswersSuccessor,
     DeathsUncounted,

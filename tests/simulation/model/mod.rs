@@ -60,7 +60,8 @@ pub struct Job {
     pub ttr: u64,
     pub attempts: u32,
     pub max_attempts: u32,
-    pub backoff: Vec<u64>,
+    /// None: the server's.
+    pub backoff: Option<Vec<u64>>,
     pub expires: Option<u64>,
     pub token: Option<u64>,
     pub phase: Phase,

@@ -113,7 +113,7 @@ function ofDone(it) {
 const SETTINGS = [
   ["Lease", (it) => text.millis(it.ttr)],
   ["Attempts", (it) => (it.attempts ? text.full(it.attempts) : "no limit")],
-  ["Backoff", (it) => (it.backoff.length ? it.backoff.slice(0, 12).map(text.millis).join(", ") + (it.backoff.length > 12 ? " …" : "") : "none")],
+  ["Backoff", (it) => (it.backoff.length ? it.backoff.slice(0, 12).map(text.millis).join(", ") + (it.backoff.length > 12 ? " …" : "") : "the server's")],
   ["Max jobs", (it) => (it.maxlen ? text.jobs(it.maxlen) : "no limit")],
   ["Max bytes", (it) => (it.maxbytes ? text.bytes(it.maxbytes) : "no limit")],
   ["Dead jobs kept", (it) => (it.deadlen ? text.full(it.deadlen) : "all")],

@@ -27,7 +27,8 @@ pub struct JobOptions {
     pub priority: Option<i64>,
     pub ttr_ms: Option<u64>,
     pub attempts: Option<u64>,
-    pub backoff_ms: Vec<u64>,
+    /// None: as the queue or the server says.
+    pub backoff_ms: Option<Vec<u64>>,
     pub rule: Option<Rule>,
     /// Further words of DQ.ADD, AFTER before all others.
     pub words: Vec<Vec<u8>>,

@@ -288,9 +288,9 @@ fn options_of(entry: &Entry) -> Vec<Vec<u8>> {
     option("PRIORITY", options.priority.map(|value| value.to_string()));
     option("TTR", options.ttr_ms.map(|value| value.to_string()));
     option("ATTEMPTS", options.attempts.map(|value| value.to_string()));
-    if !options.backoff_ms.is_empty() {
-        option("BACKOFF", Some(options.backoff_ms.len().to_string()));
-        let steps: Vec<String> = options.backoff_ms.iter().map(u64::to_string).collect();
+    if let Some(backoff_ms) = &options.backoff_ms {
+        option("BACKOFF", Some(backoff_ms.len().to_string()));
+        let steps: Vec<String> = backoff_ms.iter().map(u64::to_string).collect();
         words.extend(bytes(&steps));
     }
     words

@@ -90,6 +90,7 @@ impl Scene {
             kind: NackKind::Fatal,
             reason: Some(b"broken"),
             awaits: None,
+            default_backoff: &[],
         };
         let state = self.queue.nack(&nack, self.now, &mut self.out).unwrap();
         assert_eq!(state, Some(State::Dead));

@@ -124,6 +124,7 @@ impl Stage {
                 kind,
                 reason: None,
                 awaits: None,
+                default_backoff: &[],
             };
             self.change(|it, now, out| it.late.nack(&nack, now, out).unwrap());
         }

@@ -182,6 +182,7 @@ impl Twins {
             kind: NackKind::Fatal,
             reason: None,
             awaits: None,
+            default_backoff: &[],
         };
         self.queue.nack(&nack, self.now, &mut self.out).unwrap();
     }
@@ -337,6 +338,7 @@ fn occurrences_end_with_their_notes() {
         kind: NackKind::Fatal,
         reason: None,
         awaits: None,
+        default_backoff: &[],
     };
     queue.nack(&nack, now, &mut out).unwrap();
     assert_eq!(shown(&queue, b"id@1005000"), (Some(7), all));

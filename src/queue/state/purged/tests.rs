@@ -97,6 +97,7 @@ impl Stage {
                 },
                 reason: None,
                 awaits: None,
+                default_backoff: &[],
             };
             if self.below(2) == 0 {
                 self.queue.nack(&nack, now, &mut self.out).unwrap();

@@ -205,7 +205,7 @@ pub fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str
             .filter(|&priority: &i64| priority != 0),
         ttr_ms: None,
         attempts: Some(remaining),
-        backoff_ms: backoff(&opts["backoff"], made, remaining),
+        backoff_ms: Some(backoff(&opts["backoff"], made, remaining)).filter(|it| !it.is_empty()),
         ..JobOptions::default()
     }
 }
@@ -339,9 +339,9 @@ mod tests {
             Some("2"),
         );
         assert_eq!((job.priority, job.attempts), (Some(3), Some(3)));
-        assert_eq!(job.backoff_ms, [4000, 8000]);
+        assert_eq!(job.backoff_ms, Some(vec![4000, 8000]));
         let job = of(r#"{"attempts":3,"backoff":500}"#, None);
-        assert_eq!((job.attempts, job.backoff_ms), (Some(3), vec![500]));
+        assert_eq!((job.attempts, job.backoff_ms), (Some(3), Some(vec![500])));
         assert_eq!(of("{}", None).attempts, Some(1));
     }
 }

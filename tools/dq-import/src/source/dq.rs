@@ -199,10 +199,11 @@ impl Source for Queue {
                     let left = (until > 0).then(|| left.max(1).to_string());
                     commands.push(("DQ.PAUSE", left.into_iter().collect()));
                 }
-                ("backoff", Value::Array(steps)) if steps.is_empty() => {}
-                ("backoff", Value::Array(steps)) => {
-                    words.extend(["BACKOFF".to_owned(), steps.len().to_string()]);
-                    words.extend(texts(steps)?);
+                ("backoff", steps) => {
+                    if let Some(steps) = ladder(from_redis_value(steps)?) {
+                        words.extend(["BACKOFF".to_owned(), steps.len().to_string()]);
+                        words.extend(steps.iter().map(u64::to_string));
+                    }
                 }
                 (_, Value::Array(numbers)) => {
                     words.push(name.to_uppercase());
@@ -306,9 +307,11 @@ impl Job {
     fn options(&self, due: Option<u64>) -> Result<JobOptions> {
         let made = self.number("attempts")?.unwrap_or(0);
         let allowed = self.number("max-attempts")?.unwrap_or(0);
-        let mut backoff_ms: Vec<u64> = from_redis_value(self.get("backoff"))?;
-        let used = made.min(backoff_ms.len().saturating_sub(1) as u64);
-        backoff_ms.drain(..used as usize);
+        let mut backoff_ms = ladder(from_redis_value(self.get("backoff"))?);
+        if let Some(steps) = &mut backoff_ms {
+            let used = made.min(steps.len().saturating_sub(1) as u64);
+            steps.drain(..used as usize);
+        }
         Ok(JobOptions {
             priority: from_redis_value(self.get("priority"))?,
             ttr_ms: self.number("ttr")?,
@@ -378,5 +381,13 @@ impl Job {
             words.extend([b"TTL".to_vec(), left.to_string().into_bytes()]);
         }
         Ok(words)
+    }
+}
+/// The steps behind BACKOFF, none of them for no wait; `None`: the server's hold.
+fn ladder(shown: Vec<u64>) -> Option<Vec<u64>> {
+    match shown[..] {
+        [] => None,
+        [0] => Some(Vec::new()),
+        _ => Some(shown),
     }
 }
