@@ -1,7 +1,7 @@
 // What a worker tells the server, without I/O or a clock.
 
 import { bytesIn, cutBy, nack, progress, step, unstorable } from './commands';
-import { isRefusal } from './fatal';
+import { isRefusal, mayNot } from './fatal';
 import { type Delivery, type Suspension, UNKNOWN_KIND, WAITING } from './delivery';
 import type { Verdict } from './guard';
 import { defaultDelayMs, type Handler } from './handler';
@@ -49,6 +49,11 @@ export class Outcome {
     const way = this.ways[0]!;
     const sent = way.length > 1 ? allOrRefused(this.delivery.key, way) : way[0]!;
     return this.report ? [this.report, sent] : [sent];
+  }
+
+  /** The server's refusal to count a delivery of an unknown kind. */
+  uncounted(replies: readonly unknown[]): unknown {
+    return replies.slice(0, -1).find((reply) => reply instanceof Error && mayNot(reply));
   }
 
   /** The reply that counts. */

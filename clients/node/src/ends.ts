@@ -12,6 +12,8 @@ export interface Told {
   heard(delivery: Delivery): void;
   lost(delivery: Delivery): void;
   refused(delivery: Delivery, error: Error, then: string): void;
+  /** The server does not permit to count deliveries of unknown kinds. */
+  uncounted(error: unknown): void;
 }
 
 export class Ends {
@@ -72,7 +74,7 @@ export class Ends {
     };
     let at = 0;
     const heard = sent.map((outcome) =>
-      answered(outcome, replies.slice(at, (at += outcome.commands.length))).then(
+      this.answered(outcome, replies.slice(at, (at += outcome.commands.length))).then(
         (reply) => {
           if (!open.delete(outcome)) return;
           if (!(reply instanceof Error)) this.heard(outcome, reply);
@@ -117,6 +119,14 @@ export class Ends {
     return ordered.filter((each) => (bytes += each.bytes) <= LAST_BYTES).flatMap(({ commands }) => commands);
   }
 
+  private async answered(outcome: Outcome, replies: readonly Promise<unknown>[]): Promise<unknown> {
+    if (replies.length === 1) return outcome.answer([await replies[0]]);
+    const all = await Promise.all(replies);
+    const uncounted = outcome.uncounted(all);
+    if (uncounted) this.told.uncounted(uncounted);
+    return outcome.answer(all);
+  }
+
   private heard(outcome: Outcome, reply: unknown): void {
     this.told.heard(outcome.delivery);
     if (outcome.isLost(reply)) this.told.lost(outcome.delivery);
@@ -130,8 +140,4 @@ export class Ends {
     if (isOver) this.told.heard(outcome.delivery);
     else this.add(outcome);
   }
-}
-
-async function answered(outcome: Outcome, replies: readonly Promise<unknown>[]): Promise<unknown> {
-  return outcome.answer(replies.length === 1 ? [await replies[0]] : await Promise.all(replies));
 }

@@ -94,6 +94,7 @@ export class Link implements Desk {
       heard: (delivery) => leases.heard(delivery),
       lost: (delivery) => this.boss.lost(delivery),
       refused: (delivery, error, then) => this.boss.refused(delivery, error, then),
+      uncounted: (error) => this.boss.off('DQ.STEP', 'jobs of unknown kinds use up attempts of handlers', error),
     });
     this.courier = new Courier({
       driver,

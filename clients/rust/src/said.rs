@@ -58,6 +58,11 @@ pub(crate) fn say(said: &Said) {
             error,
             "DQ.GET is refused: a job that may have killed its worker is not run alone"
         ),
+        Said::Uncounted(error) => log!(
+            warn,
+            error,
+            "DQ.STEP is refused: jobs of unknown kinds use up attempts of handlers"
+        ),
         Said::Deaf(error) => log!(
             info,
             error,

@@ -178,6 +178,25 @@ def what_an_old_worker_gave_back_is_no_attempt_of_the_handler(world):
     assert world.get("bad")["reason"].endswith("as always"), world.get("bad")["reason"]
 
 
+def may_count(world):
+    world.withheld = []
+
+
+@scenario(32, may_count, gate=EACH, only=["python", "node", "rust"])
+def without_the_right_to_count_them_unknown_kinds_are_given_back(world):
+    rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.step"])]
+    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
+    place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
+    for n in range(3):
+        world.add(f"j{n}", {"dq": 1, "kind": "new", "data": {}})
+    probe = world.worker(place=place, handlers=[{"kind": "known"}])
+    for n in range(3):
+        is_delayed(world, f"j{n}", "new")
+    probe.finish()
+    said = [line for line in world.log_text().splitlines() if "DQ.STEP" in line]
+    assert len(said) == 1, said
+
+
 WORDS = ["IDS", "ids", "WITHTOKENS", "RESULTS", "UNRESERVED", "PRIORITY", "DELAY", "TOKEN", "FATAL", "NX", "7"]
 
 

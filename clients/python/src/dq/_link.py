@@ -115,7 +115,7 @@ class Link(BaseLink):
             outcome = told[0]
             try:
                 for _ in outcome.ahead:
-                    line.read()
+                    self._ahead_answered(line.read())
                 reply = line.read()
             except OSError as error:
                 outcome.cuts += _trouble.is_cut(error)

@@ -176,6 +176,10 @@ class BaseLink:
                 self._base._log.say(logging.ERROR, text, outcome.delivery.job.id, size)
         self._outcomes.extendleft(reversed(told))
 
+    def _ahead_answered(self, reply: Any) -> None:
+        if isinstance(reply, ResponseError) and _trouble.may_not(reply):
+            self._base._off("the server refuses DQ.STEP: jobs of unknown kinds use up attempts of handlers", reply)
+
     def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
         """Takes an outcome's reply. Returns an error that passes, or that ends the worker."""
         if isinstance(reply, ResponseError):
@@ -374,10 +378,7 @@ class BaseLink:
         return not self._fetching or now - self._fetched_at <= self._base.wait_s + 2 * SLACK_S
 
     def _last_words(self) -> bytes:
-        """What the server is to know after all when it answers again: commands that got no reply, the smallest first.
-
-        Each of them may be sent twice.
-        """
+        """What the server is to know after all when it answers again, the smallest first; each may be sent twice."""
         self._leave()
         words = pack(self._returns)
         for outcome in sorted(self._outcomes, key=lambda each: each.size):

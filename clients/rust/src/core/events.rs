@@ -145,6 +145,7 @@ pub(crate) enum Said {
     Deaf(String),
     NoUnblock(String),
     NoReasons(String),
+    Uncounted(String),
     Stopping {
         jobs: usize,
     },

@@ -49,7 +49,8 @@ impl Core {
             return;
         };
         match asked {
-            Asked::Part | Asked::Opening => {}
+            Asked::Part => self.part_answered(&value),
+            Asked::Opening => {}
             Asked::Reason(serial) => self.reason_heard(serial, value),
             Asked::Outcome(outcome) => self.answered(line, outcome, &value, now),
             Asked::Fetch { claim } => self.fetched(line, claim, value, now),
@@ -66,6 +67,15 @@ impl Core {
     }
 
     // --- Outcomes
+
+    fn part_answered(&mut self, reply: &Value) {
+        match reply {
+            Value::ServerError(error) if error.code() == "NOPERM" => {
+                self.say_once(Said::Uncounted(server_error(error)));
+            }
+            _ => {}
+        }
+    }
 
     pub(super) fn tell(&mut self, link: usize, mut outcome: Outcome, now: Instant) {
         if let Some(held) = self.held.get_mut(&outcome.serial) {

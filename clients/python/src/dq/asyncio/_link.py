@@ -144,7 +144,7 @@ class Link(BaseLink):
             outcome = told[0]
             try:
                 for _ in outcome.ahead:
-                    await line.read()
+                    self._ahead_answered(await line.read())
                 reply = await line.read()
             except OSError as error:
                 outcome.cuts += _trouble.is_cut(error)
