@@ -1,7 +1,7 @@
 //! Reading a command's arguments.
 
 use crate::queue::add::Add;
-use crate::queue::attr::{Attr, Attrs, Kind};
+use crate::queue::attr::{Attr, Attrs, Home, Kind};
 use crate::queue::job::{State, INSTANT_MAX, LADDER_MAX};
 use crate::server::api::command_info::OptionWord;
 use crate::server::api::{shown, Args, Refusal};
@@ -300,15 +300,15 @@ impl<'a, W: Words> Options<'a, W> {
     /// The value of what a job may have, to where `add` has it.
     #[inline]
     pub fn said(&mut self, attr: Attr, add: &mut Add<'a>) -> Result<(), Refusal> {
-        match attr {
-            Attr::Priority => add.priority = priority(self.value()?)?,
-            Attr::Ttr => add.ttr_ms = Some(number_of(Attr::Ttr, self.value()?)?),
-            Attr::Attempts => {
-                add.max_attempts = Some(number_of(Attr::Attempts, self.value()?)? as u32);
+        match attr.row().home {
+            Home::Priority => add.priority = priority(self.value()?)?,
+            Home::Ttr => add.ttr_ms = Some(number_of(attr, self.value()?)?),
+            Home::Attempts => add.max_attempts = Some(number_of(attr, self.value()?)? as u32),
+            Home::Expires => add.ttl_ms = Some(number_of(attr, self.value()?)?),
+            Home::Group => add.group = Some(self.value()?),
+            Home::Tag(_) => {
+                add.said = self.tagged(attr, std::mem::replace(&mut add.said, Attrs::NONE))?;
             }
-            Attr::Ttl => add.ttl_ms = Some(number_of(Attr::Ttl, self.value()?)?),
-            Attr::Group => add.group = Some(self.value()?),
-            _ => add.said = self.tagged(attr, std::mem::replace(&mut add.said, Attrs::NONE))?,
         }
         Ok(())
     }

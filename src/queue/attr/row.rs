@@ -42,12 +42,16 @@ pub struct Row {
 pub enum Home {
     /// Among the job's tagged values. The tag's low bits: see `attr.rs`.
     Tag(u32),
-    /// A field of its terms.
-    Terms,
-    /// An instant of the job's own, counted from when it was added.
-    Instant,
+    /// The field of its terms.
+    Priority,
+    /// The field of its terms.
+    Ttr,
+    /// The field of its terms.
+    Attempts,
+    /// An instant of the job's own, so long after it was added.
+    Expires,
     /// A name that the queue keeps once, under a number.
-    Number,
+    Group,
 }
 
 /// See [`Row::kind`].

@@ -2,7 +2,7 @@
 // for what the columns mean. A row's place is its place among the options of DQ.ADD; tags ascend, and are never used again.
 attributes! {
     Priority {
-        home: Home::Terms,
+        home: Home::Priority,
         word: c"PRIORITY",
         name: c"priority",
         field: c"priority",
@@ -17,7 +17,7 @@ attributes! {
         shows: "smaller is delivered first",
     }
     Ttr {
-        home: Home::Terms,
+        home: Home::Ttr,
         word: c"TTR",
         name: c"ttr",
         field: c"ttr",
@@ -32,7 +32,7 @@ attributes! {
         shows: "the length of a lease in ms",
     }
     Attempts {
-        home: Home::Terms,
+        home: Home::Attempts,
         word: c"ATTEMPTS",
         name: c"attempts",
         field: c"max-attempts",
@@ -47,7 +47,7 @@ attributes! {
         shows: "deliveries allowed, 0 is without limit",
     }
     Ttl {
-        home: Home::Instant,
+        home: Home::Expires,
         word: c"TTL",
         name: c"ttl",
         field: c"expires",
@@ -62,7 +62,7 @@ attributes! {
         shows: "the instant at which the job expires; nil if never",
     }
     Group {
-        home: Home::Number,
+        home: Home::Group,
         word: c"GROUP",
         name: c"group",
         field: c"group",

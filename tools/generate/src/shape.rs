@@ -38,7 +38,7 @@ impl Row {
     /// Its kind in the table of the fields of a job: see `fields.rs`.
     pub fn field_kind(&self) -> &'static str {
         match (self.shape(), self.home, self.unsaid) {
-            (_, Home::Instant, _) => "instant?",
+            (_, Home::Expires, _) => "instant?",
             (Shape::Duration { .. }, _, Unsaid::Nothing(_)) => "duration?",
             (Shape::Duration { .. }, ..) => "duration",
             (Shape::Number { least: ..0, .. }, ..) => "number",
