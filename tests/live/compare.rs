@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dq::queue::job::State;
 
 use crate::model::{Job, Link, Model, Phase};
+use crate::op::Value;
 use crate::support::{Raw, Reply};
 use crate::wire::ZONE;
 
@@ -161,15 +162,24 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
         ("occurrence", or_nil(recur.map(|recur| recur.occurrence))),
         ("runs", or_nil(recur.map(|recur| recur.runs))),
         ("progress", or_nil_text(job.notes.progress.as_deref())),
-        ("keep", or_nil(job.notes.keep)),
-        ("cost", job.notes.cost.to_string()),
         ("awaits", or_nil_text(awaits.map(Vec::as_slice))),
         ("steps", steps_of(job)),
         ("started", or_nil(started)),
         ("finished", or_nil(end.map(|(finished, _)| finished))),
         ("result", or_nil_text(end.and_then(|(_, result)| result))),
     ];
-    fields.map(|(name, value)| (name.to_owned(), value)).into()
+    let said = job.notes.said.values().map(|(attr, value)| {
+        let value = value.map(|value| match value {
+            Value::Number(number) => number.to_string(),
+            Value::Text(bytes) => text(&bytes),
+        });
+        (
+            attr.row().field(),
+            value.unwrap_or_else(|| "nil".to_owned()),
+        )
+    });
+    let all = fields.into_iter().chain(said);
+    all.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn steps_of(job: &Job) -> String {

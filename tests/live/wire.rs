@@ -8,7 +8,7 @@ use dq::queue::when::When;
 
 use crate::model::LAST;
 use crate::op::{
-    AddOp, AfterOp, Delivered, NackOp, NewOp, Op, Pairs, PopOp, Reply, RuleOp, TouchOp,
+    AddOp, AfterOp, Delivered, NackOp, NewOp, Op, Pairs, PopOp, Reply, RuleOp, TouchOp, Value,
 };
 use crate::support;
 
@@ -204,9 +204,15 @@ fn words_of_options(words: Words, add: &AddOp) -> Words {
         .option("PRIORITY", Some(add.priority))
         .option("TTR", add.ttr)
         .option("ATTEMPTS", add.attempts)
-        .option("TTL", add.ttl)
-        .option("KEEP", add.keep)
-        .option("COST", (add.cost != 1).then_some(add.cost));
+        .option("TTL", add.ttl);
+    let words = add.said.values().fold(words, |words, (attr, value)| {
+        let word = attr.row().word();
+        match value {
+            None => words,
+            Some(Value::Number(number)) => words.option(word, Some(number)),
+            Some(Value::Text(text)) => words.word(word).word(text),
+        }
+    });
     let words = match &add.group {
         Some(name) => words.word("GROUP").word(name.clone()),
         None => words,

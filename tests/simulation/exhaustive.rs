@@ -27,21 +27,14 @@ const START_US: u64 = 1_000_000_300;
 
 fn add(id: &[u8], condition: Condition, delay: Option<u64>, ttl: Option<u64>) -> Op {
     Op::Add(AddOp {
-        id: Some(id.to_vec()),
         payload: b"p".to_vec(),
         condition,
         when: delay.map(When::Delay),
-        priority: 0,
         ttr: Some(2),
-        server_ttr: 60_000,
         attempts: Some(2),
         backoff: Some(vec![1, 2]),
         ttl,
-        group: None,
-        after: None,
-        rule: None,
-        keep: None,
-        cost: 1,
+        ..AddOp::like(id)
     })
 }
 

@@ -2,10 +2,13 @@
 //! dedupe windows and rate windows meet in the same few milliseconds.
 
 use crate::model::LAST;
-use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp};
+use crate::op::{
+    AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, Said, StepOp, TouchOp, Value,
+};
 use crate::rng::Rng;
 use dq::queue::add::Condition;
 use dq::queue::after::OnDead;
+use dq::queue::attr::{Attr, Kind};
 use dq::queue::claim::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::{Rate, SettingsChange};
@@ -321,8 +324,7 @@ impl Generator {
             ttl: self.rng.maybe(5, |_| ()).map(|()| self.span().max(1)),
             rule: None,
             group: self.group(),
-            keep: None,
-            cost: self.cost().unwrap_or(1),
+            said: self.said(),
             after: None,
         };
         if self.shape.afters > 0 && self.rng.below(100) < self.shape.afters {
@@ -336,13 +338,35 @@ impl Generator {
             add.id = self.recent.delivered.take().or(add.id);
         }
         if self.shape.steps_every != 0 {
-            add.keep = self.rng.maybe(4, |_| ()).map(|()| self.span().min(LAST));
+            let keep = self.rng.maybe(4, |_| ()).map(|()| self.span().min(LAST));
+            add.said = add.said.keeping(keep);
         }
         if self.shape.rules > 0 && self.rng.below(100) < self.shape.rules {
             add.rule = Some(self.rule());
             add.ttl = add.ttl.map(|ttl| ttl.min(LAST));
         }
         Op::Add(add)
+    }
+
+    /// A cost; of what else the table has, some value within its bounds.
+    fn said(&mut self) -> Said {
+        let said = Said::costing(self.cost().unwrap_or(1));
+        let others = Said::all().filter(|attr| ![Attr::Keep, Attr::Cost].contains(attr));
+        others.fold(said, |said, attr| {
+            let value = match attr.row().kind {
+                Kind::Text(most) => {
+                    Value::Text(vec![b't'; self.rng.within(1, most as u64) as usize])
+                }
+                Kind::Number { least, most, .. } => {
+                    Value::Number(self.rng.within(least as u64, most as u64))
+                }
+                Kind::Ladder => return said,
+            };
+            if self.rng.one_in(4) {
+                return said.with(attr, value);
+            }
+            said
+        })
     }
 
     fn add_many(&mut self) -> Op {

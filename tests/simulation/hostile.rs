@@ -4,7 +4,7 @@
 use crate::follow::{new_queue, same, snapshot, Follower};
 use crate::generate::Shape;
 use crate::master::Call;
-use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, StepOp, TouchOp};
+use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, Said, StepOp, TouchOp};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
 use dq::queue::add::Condition;
@@ -280,8 +280,7 @@ fn ends(ids: &[Id], reserved: &[(Id, Vec<u8>)]) -> Vec<Op> {
     let together = AddOp {
         id: None,
         condition: Condition::Replace,
-        keep: Some(9),
-        cost: 1,
+        said: Said::default().keeping(Some(9)),
         ..AddOp::like(b"")
     };
     ops.push(Op::AddMany(together, ids.iter().map(several).collect()));
@@ -310,19 +309,11 @@ fn everything(ids: &[Id]) -> Vec<Op> {
     let add = |id: Id| AddOp {
         id: Some(id),
         payload: b"again".to_vec(),
-        condition: Condition::New,
         when: Some(When::Delay(0)),
-        priority: 0,
-        ttr: None,
         server_ttr: 1000,
-        attempts: None,
-        backoff: None,
         ttl: Some(1),
-        rule: None,
-        group: None,
-        keep: Some(3),
-        cost: 4,
-        after: None,
+        said: Said::costing(4).keeping(Some(3)),
+        ..AddOp::like(b"")
     };
     let regroup = |is_fifo, most| {
         Op::Configure(SettingsChange {
@@ -518,8 +509,7 @@ fn furnish_ends(byte: u8, number: usize, queue: &Queue, now: Now) -> Option<Op> 
             };
             let alike = AddOp {
                 id: None,
-                keep: Some(50),
-                cost: 1 + number as u32 % 3,
+                said: Said::costing(1 + number as u32 % 3).keeping(Some(50)),
                 ..AddOp::like(b"")
             };
             Op::AddMany(alike, (0..3).map(job).collect())
@@ -620,16 +610,12 @@ fn furnish(byte: u8, number: usize) -> Op {
             } else {
                 0
             },
-            ttr: None,
-            server_ttr: 60_000,
             attempts: Some(2),
-            backoff: None,
             ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
-            rule: None,
-            keep: (byte == b'h').then_some(number as u64),
-            cost: if byte == b'c' { number as u32 } else { 1 },
+            said: Said::costing(if byte == b'c' { number as u32 } else { 1 })
+                .keeping((byte == b'h').then_some(number as u64)),
             group: matches!(byte, b'g' | b'v' | b'c').then(|| vec![b'g', b'0' + number as u8 % 3]),
-            after: None,
+            ..AddOp::like(b"")
         }),
     }
 }

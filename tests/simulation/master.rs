@@ -6,7 +6,6 @@ use crate::op::{
 use dq::queue::add::Add;
 use dq::queue::add_many::NewOne;
 use dq::queue::after::{Ended, For, Outcome};
-use dq::queue::attr::{Attr, Attrs};
 use dq::queue::claim::{Claim, Nack, Touch};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -140,12 +139,9 @@ fn execute_add(
 }
 
 fn add_of(add: &AddOp) -> Add<'_> {
-    let mut said = Attrs::NONE.with_number(Attr::Cost, (add.cost).into());
+    let mut said = add.said.attrs();
     if let Some(ladder) = &add.backoff {
         said = said.with_backoff(ladder);
-    }
-    if let Some(ms) = add.keep {
-        said = said.with_number(Attr::Keep, ms);
     }
     Add {
         condition: add.condition,

@@ -2,6 +2,7 @@
 
 use dq::queue::add::Condition;
 use dq::queue::after::{OnDead, Outcome};
+use dq::queue::attr::{Attr, Attrs, Home, Kind, Unsaid};
 use dq::queue::claim::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
@@ -64,8 +65,7 @@ pub struct AddOp {
     pub ttl: Option<u64>,
     pub rule: Option<RuleOp>,
     pub group: Option<Vec<u8>>,
-    pub keep: Option<u64>,
-    pub cost: u32,
+    pub said: Said,
     pub after: Option<AfterOp>,
 }
 
@@ -91,10 +91,112 @@ impl AddOp {
             ttl: None,
             rule: None,
             group: None,
-            keep: None,
-            cost: 1,
+            said: Said::default(),
             after: None,
         }
+    }
+}
+
+/// What else is said of a job: values by the module's table, which knows their names, words and bounds. So a row more is
+/// said, sent, handed on and compared without another line; what becomes of a value the model says itself, where it is not
+/// there as long as the job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said(Vec<(Attr, Value)>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Number(u64),
+    Text(Vec<u8>),
+}
+
+impl Said {
+    /// Of a delivery that counts so much.
+    pub fn costing(units: u32) -> Self {
+        Said::default().with(Attr::Cost, Value::Number(units.into()))
+    }
+
+    /// KEEP, beside others.
+    pub fn keeping(self, ms: Option<u64>) -> Self {
+        match ms {
+            Some(ms) => self.with(Attr::Keep, Value::Number(ms)),
+            None => Said(self.0.into_iter().filter(|it| it.0 != Attr::Keep).collect()),
+        }
+    }
+
+    /// All of the table that can be said so. BACKOFF stands with the terms.
+    pub fn all() -> impl Iterator<Item = Attr> {
+        let is_one = |attr: &Attr| {
+            let row = attr.row();
+            matches!(row.home, Home::Tag(_)) && row.kind != Kind::Ladder
+        };
+        Attr::ALL.iter().copied().filter(is_one)
+    }
+
+    /// What is so of a job that does not say it is not kept.
+    pub fn with(mut self, attr: Attr, value: Value) -> Self {
+        self.0.retain(|it| it.0 != attr);
+        if attr.row().unsaid != unsaid_of(&value) {
+            self.0.push((attr, value));
+        }
+        self.0.sort_by_key(|it| it.0 as usize);
+        self
+    }
+
+    fn get(&self, attr: Attr) -> Option<&Value> {
+        self.0.iter().find(|it| it.0 == attr).map(|it| &it.1)
+    }
+
+    fn number(&self, attr: Attr) -> Option<u64> {
+        match self.get(attr) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn keep(&self) -> Option<u64> {
+        self.number(Attr::Keep)
+    }
+
+    pub fn cost(&self) -> u32 {
+        self.number(Attr::Cost).map_or(1, |units| units as u32)
+    }
+
+    /// As the queue has it.
+    pub fn attrs(&self) -> Attrs<'static> {
+        let said = self.0.iter();
+        said.fold(Attrs::NONE, |all, (attr, value)| match value {
+            Value::Number(number) => all.with_number(*attr, *number),
+            Value::Text(text) => all.with_text(*attr, text),
+        })
+    }
+
+    /// Each value of the table, none where nothing is said or known.
+    pub fn values(&self) -> impl Iterator<Item = (Attr, Option<Value>)> + '_ {
+        Said::all().map(|attr| {
+            let unsaid = match attr.row().unsaid {
+                Unsaid::Is(number) => Some(Value::Number(number)),
+                Unsaid::OfQueue | Unsaid::Nothing(_) => None,
+            };
+            (attr, self.get(attr).cloned().or(unsaid))
+        })
+    }
+
+    /// Whether a job of the queue says the same.
+    pub fn is_said_by(&self, attrs: &Attrs<'_>) -> bool {
+        self.values().all(|(attr, value)| {
+            value
+                == match attr.row().kind {
+                    Kind::Text(_) => attrs.text(attr).map(|text| Value::Text(text.to_vec())),
+                    _ => attrs.number_or_unsaid(attr).map(Value::Number),
+                }
+        })
+    }
+}
+
+fn unsaid_of(value: &Value) -> Unsaid {
+    match value {
+        Value::Number(number) => Unsaid::Is(*number),
+        Value::Text(_) => Unsaid::OfQueue,
     }
 }
 

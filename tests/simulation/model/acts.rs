@@ -302,8 +302,7 @@ impl Model {
             recur: None,
             group: add.group.clone(),
             notes: Notes {
-                keep: add.keep,
-                cost: add.cost,
+                said: add.said.clone(),
                 ..Notes::default()
             },
             waits: None,
@@ -395,7 +394,7 @@ impl Model {
                 Some(id) => self.ready_of_id(id, seen, pop.noack),
                 None => self.next_in_turn(seen, pop.noack),
             };
-            let fits = |job: &&Job| self.rate_lets(job.notes.cost, pop.noack, now);
+            let fits = |job: &&Job| self.rate_lets(job.notes.said.cost(), pop.noack, now);
             let Some(id) = next.filter(fits).map(|job| job.id.clone()) else {
                 break;
             };
@@ -414,7 +413,7 @@ impl Model {
             true => None,
             false => Some(self.check_token(token, now)),
         };
-        let cost = self.jobs[index].notes.cost;
+        let cost = self.jobs[index].notes.said.cost();
         self.counts(
             Counted {
                 at: now,

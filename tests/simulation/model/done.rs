@@ -67,7 +67,11 @@ impl Model {
         let limits = self.settings.done_limits;
         let job = &self.jobs[index];
         // "kept that long after it is done, instead of DONETTL and also where the queue keeps none"
-        let keep = job.notes.keep.filter(|_| !self.has(Fault::KeepForgotten));
+        let keep = job
+            .notes
+            .said
+            .keep()
+            .filter(|_| !self.has(Fault::KeepForgotten));
         if keep == Some(0) || (!limits.any() && keep.is_none()) {
             return;
         }
@@ -100,8 +104,7 @@ impl Model {
             },
             notes: Notes {
                 progress: job.notes.progress.clone(),
-                keep: job.notes.keep,
-                cost: job.notes.cost,
+                said: job.notes.said.clone(),
                 ..Notes::default()
             },
             ..job.clone()
@@ -131,7 +134,7 @@ impl Model {
     pub(super) fn trim_done(&mut self) {
         let limits = self.settings.done_limits;
         if !limits.any() {
-            self.done.retain(|job| job.notes.keep.is_some());
+            self.done.retain(|job| job.notes.said.keep().is_some());
         }
         while (limits.len != 0 && self.done.len() as u64 > limits.len)
             || (limits.bytes != 0 && self.done_bytes() > limits.bytes)

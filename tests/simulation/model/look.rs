@@ -164,7 +164,7 @@ impl Model {
 
     /// Whether a POP would deliver something.
     pub fn would_deliver(&self, now_us: u64, noack: bool) -> bool {
-        let fits = |job: &Job| self.rate_lets(job.notes.cost, noack, now_us);
+        let fits = |job: &Job| self.rate_lets(job.notes.said.cost(), noack, now_us);
         !self.is_held(now_us, noack) && self.next_in_turn(now_us, noack).is_some_and(fits)
     }
 

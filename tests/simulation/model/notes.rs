@@ -1,32 +1,19 @@
-//! Properties that only some jobs have: progress, KEEP, steps, and the signal that a job waits for.
+//! Properties that only some jobs have: progress, steps, the signal that a job waits for, and what was said of it.
 
 use super::{Fault, Job, Model, Phase};
-use crate::op::{Id, Pairs, Reply, StepOp};
+use crate::op::{Id, Pairs, Reply, Said, StepOp};
 use dq::queue::job::JobView;
 use dq::queue::job::State;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     pub progress: Option<Vec<u8>>,
-    pub keep: Option<u64>,
     /// Steps in the order of first writing.
     pub steps: Pairs,
     /// The step (signal) that it waits for.
     pub awaits: Option<Vec<u8>>,
-    /// The cost of a delivery.
-    pub cost: u32,
-}
-
-impl Default for Notes {
-    fn default() -> Self {
-        Notes {
-            progress: None,
-            keep: None,
-            steps: Vec::new(),
-            awaits: None,
-            cost: 1,
-        }
-    }
+    /// What else was said when it was added.
+    pub said: Said,
 }
 
 impl Notes {
@@ -54,8 +41,7 @@ impl Notes {
             return self.clone();
         }
         Notes {
-            keep: self.keep,
-            cost: self.cost,
+            said: self.said.clone(),
             ..Notes::default()
         }
     }
@@ -65,7 +51,7 @@ impl Notes {
         let waits = view.state == State::Delayed;
         let steps = view.notes.steps();
         view.notes.progress() == self.progress.as_deref()
-            && (view.terms.rest.keep_ms(), view.terms.rest.cost()) == (self.keep, self.cost)
+            && self.said.is_said_by(&view.terms.rest)
             && steps.eq(self.steps.iter().map(|(name, value)| (&**name, &**value)))
             && (!waits || view.notes.awaits() == self.awaits.as_deref())
     }

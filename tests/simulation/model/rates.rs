@@ -116,7 +116,7 @@ impl Model {
         let of_it = self.group_deliveries.iter().filter(|(of, _)| of == name);
         let recent = of_it.filter(|(_, it)| leaves(it.at) > now_us / 1000);
         let costs = recent.map(|(_, it)| it.cost);
-        fits(rate, job.notes.cost, costs) || self.has(Fault::GroupRateOff)
+        fits(rate, job.notes.said.cost(), costs) || self.has(Fault::GroupRateOff)
     }
 
     /// "as RATE": what seems to lie ahead, because the clock stepped back, was at the latest now.

@@ -200,10 +200,11 @@ impl Model {
         }
         let job = &mut self.jobs[at];
         job.group = new.group;
-        if self.fault != Fault::KeepOutlivesRenewal {
-            job.notes.keep = new.notes.keep;
+        let kept = job.notes.said.keep();
+        job.notes.said = new.notes.said;
+        if self.fault == Fault::KeepOutlivesRenewal {
+            job.notes.said = job.notes.said.clone().keeping(kept);
         }
-        job.notes.cost = new.notes.cost;
         (job.payload, job.priority, job.ttr) = (new.payload, new.priority, new.ttr);
         (job.max_attempts, job.backoff) = (new.max_attempts, new.backoff);
         job.expires = add.ttl.map(|ttl| (job.due + ttl).min(LAST));
