@@ -17,6 +17,12 @@ function moment(instant) {
   return `${text.at(instant)} (${text.until(instant, live.now())})`;
 }
 
+// What else was said of a job when it was added.
+function ofSaid({ name, number, ms, text: said }) {
+  const label = name === "keep" ? "Kept when done for" : name[0].toUpperCase() + name.slice(1);
+  return [label, said ?? (ms === undefined ? text.full(number) : text.millis(ms))];
+}
+
 // The fields of a job, in order.
 function facts(job) {
   const rule = job.rule;
@@ -35,12 +41,11 @@ function facts(job) {
     ["Attempts", `${job.attempts}${job.maxAttempts ? ` of ${job.maxAttempts}` : ", no limit"}`],
     ["Priority", String(job.priority)],
     ["Lease", text.millis(job.ttr)],
-    ["Cost", job.cost === 1 ? null : text.full(job.cost)],
     ["Backoff", job.backoff.length ? job.backoff.slice(0, 12).map(text.millis).join(", ") : null],
     ["Expires", given(job.expires, moment)],
-    ["Kept when done for", given(job.keep, text.millis)],
     ["Token", given(job.token)],
     ["Group", given(job.group)],
+    ...job.said.map(ofSaid),
     ["Rule", rule ? rule.text : null],
     ["Runs so far", rule ? text.full(rule.runs) + (rule.times ? ` of ${text.full(rule.times)}` : "") : null],
     ["Next runs", rule?.next.length ? rule.next.map(text.at).join(" · ") : null],

@@ -11,6 +11,7 @@ use dq_watch::model::row::{Measured, Row};
 use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{After, Cut, Group, Job, PeekedJob, Settings, Step};
+use dq_watch::read::said::{self, Said};
 use dq_watch::text::escape;
 use serde_json::{json, Value};
 
@@ -270,6 +271,14 @@ fn step(step: &Step) -> Value {
     json!({ "name": escape::name(&step.name), "value": line(&step.value) })
 }
 
+fn said(it: &Said) -> Value {
+    match &it.value {
+        said::Value::Number(number) => json!({ "name": it.name, "number": number }),
+        said::Value::Millis(ms) => json!({ "name": it.name, "ms": ms }),
+        said::Value::Text(text) => json!({ "name": it.name, "text": escape::line(text) }),
+    }
+}
+
 pub fn job(job: &Job) -> Value {
     let bytes = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(escape::line);
     let mut shown = json!({
@@ -296,10 +305,9 @@ pub fn job(job: &Job) -> Value {
         "result": job.result.as_ref().map(payload),
         "progress": bytes(&job.progress),
         "awaits": bytes(&job.awaits),
-        "keep": job.keep_ms,
         "waits": waits(job),
         "steps": job.steps.iter().map(step).collect::<Vec<_>>(),
-        "cost": job.cost,
+        "said": job.said.iter().map(said).collect::<Vec<_>>(),
     });
     if let Some(rule) = &job.rule {
         shown["rule"] = json!({

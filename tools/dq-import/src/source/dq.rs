@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anyhow::{Context, Result};
 use redis::{cmd, from_redis_value, Connection, Script, Value};
 
+use super::said::told_alike;
 use super::scan::any_exists;
 use super::{Pass, Source};
 use crate::entry::{now_ms, sha1, Entry, Item, JobOptions, Rule};
@@ -364,14 +365,11 @@ impl Job {
                 self.text("on-dead")?.to_uppercase().into_bytes(),
             ]);
         }
-        for name in ["group", "label", "keep"] {
-            if self.has(name) {
-                words.extend([name.to_uppercase().into_bytes(), bytes(self.get(name))?]);
+        for (word, field, unsaid) in told_alike() {
+            let is_unsaid = unsaid.is_some_and(|it| self.get(field) == Value::Int(it as i64));
+            if self.has(field) && !is_unsaid {
+                words.extend([word.into(), bytes(self.get(field))?]);
             }
-        }
-        let cost = self.number("cost")?.unwrap_or(1);
-        if cost != 1 {
-            words.extend([b"COST".to_vec(), cost.to_string().into_bytes()]);
         }
         if let Some(expires) = self
             .number("expires")?

@@ -11,6 +11,7 @@ mod ids;
 mod pass;
 mod redisson;
 mod redisson_due;
+mod said;
 mod scan;
 mod schedulers;
 mod zset;

@@ -10,6 +10,7 @@ use crate::app::view::{JobView, QueueView};
 use crate::app::App;
 use dq_watch::model::column::Tone;
 use dq_watch::read::detail::{first_few, After, Cut, Ended, Job, Rule, Step};
+use dq_watch::read::said;
 use dq_watch::text::{escape, units};
 
 pub fn draw(
@@ -100,16 +101,26 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("failed", job.failed_ms.map(instant)),
         ("reason", job.reason.as_deref().map(escape::line)),
         ("group", job.group.as_deref().map(escape::line)),
-        ("kept for", job.keep_ms.map(units::millis)),
-        ("cost", (job.cost != 1).then(|| job.cost.to_string())),
     ];
+    let said = job
+        .said
+        .iter()
+        .map(|it| (it.name, Some(of_said(&it.value))));
     let recurring = job.rule.iter().flat_map(|rule| of_rule(rule, &instant));
-    let rest = rest.into_iter().chain(recurring);
+    let rest = rest.into_iter().chain(said).chain(recurring);
     let there = rest
         .into_iter()
         .filter_map(|(label, text)| Some((label, text?, Tone::Plain)));
     pairs.extend(there);
     flow(pairs, width, theme)
+}
+
+fn of_said(value: &said::Value) -> String {
+    match value {
+        said::Value::Number(number) => number.to_string(),
+        said::Value::Millis(ms) => units::millis(*ms),
+        said::Value::Text(text) => escape::line(text),
+    }
 }
 
 /// The job's steps.

@@ -18,6 +18,7 @@ use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{
     After, Cut, Ended, Found, Job, Part, PeekedJob, Rule, Settings, State, Step, When,
 };
+use dq_watch::read::said::{Said, Value};
 use dq_watch::read::{Heard, News, Report};
 
 pub const NODE: &str = "127.0.0.1:6379";
@@ -154,14 +155,16 @@ fn answer(app: &mut App) {
             result: Some(Cut::of(EVIL, 100)),
             progress: Some(b"\x1b 50 %".to_vec()),
             awaits: Some(EVIL.to_vec()),
-            keep_ms: Some(u64::MAX),
             after: Some(After::Jobs {
                 ids: vec![EVIL.to_vec(); 1000],
                 on_dead: "wait".to_owned(),
             }),
             results: vec![ended; 1000],
             steps: vec![step; 1000],
-            cost: 1,
+            said: vec![Said {
+                name: "keep",
+                value: Value::Millis(u64::MAX),
+            }],
         })),
         part @ (Part::Jobs { count, .. } | Part::Dead { count, .. }) => {
             let is_blocked = matches!(

@@ -5,6 +5,7 @@ use super::cli;
 use super::detail::State;
 use super::link::Link;
 use super::reply;
+use super::said;
 use crate::model::QueueKey;
 use crate::text::units;
 
@@ -350,7 +351,7 @@ fn without_eval(error: String) -> String {
 fn script(text: &str, from: &[u8], to: &[u8]) -> redis::Cmd {
     let mut script = redis::cmd("EVAL");
     script
-        .arg(text)
+        .arg(text.replace("SAID ", &said::names()))
         .arg(if from == to { 1 } else { 2 })
         .arg(from);
     if from != to {

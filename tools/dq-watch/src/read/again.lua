@@ -20,7 +20,7 @@ local function again(to, id, job, words)
         local ladder = job['backoff']
         if #ladder == 1 and ladder[1] == 0 then give('BACKOFF', 0) else give('BACKOFF', #ladder, unpack(ladder)) end
     end
-    for _, name in ipairs({'group', 'label', 'keep', 'cost'}) do
+    for _, name in ipairs({SAID 'group'}) do
         if job[name] then give(string.upper(name), job[name]) end
     end
     give(unpack(words))

@@ -12,6 +12,7 @@ pub mod link;
 pub mod node;
 pub mod records;
 pub mod reply;
+pub mod said;
 pub mod target;
 
 use std::sync::Weak;

@@ -1,5 +1,6 @@
 //! Jobs and settings as replies say them.
 
+use super::said::Said;
 use crate::text::{escape, units};
 
 /// Bytes of a payload that are shown in a list.
@@ -76,16 +77,14 @@ pub struct Job {
     pub progress: Option<Vec<u8>>,
     /// The signal it waits for.
     pub awaits: Option<Vec<u8>>,
-    /// How long it is kept once it is done; None: as its queue keeps the others.
-    pub keep_ms: Option<u64>,
     /// What it waits for, while it is blocked.
     pub after: Option<After>,
     /// How the jobs ended that it was told to wait for.
     pub results: Vec<Ended>,
     /// Its steps, in the order of first writing.
     pub steps: Vec<Step>,
-    /// What one delivery counts in RATE and GROUPRATE.
-    pub cost: u64,
+    /// What else was said of it when it was added.
+    pub said: Vec<Said>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

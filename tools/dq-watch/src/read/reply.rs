@@ -5,6 +5,7 @@ use redis::Value;
 use super::records::{
     After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
 };
+use super::said;
 use crate::model::stats::{Jobs, Stats, STATES, TOTALS};
 
 /// An error reply, as the server wrote it.
@@ -246,11 +247,13 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
             .map(|result| Cut::of_prefix(&result, longest)),
         progress: fields.get("progress").and_then(bytes),
         awaits: fields.get("awaits").and_then(bytes),
-        keep_ms: fields.natural("keep"),
         after: after(&fields),
         results: results(&fields).unwrap_or_default(),
         steps: steps(&fields),
-        cost: fields.natural("cost").unwrap_or(1),
+        said: said::of(
+            |name| fields.natural(name),
+            |name| fields.get(name).and_then(bytes),
+        ),
     })
 }
 
@@ -320,6 +323,7 @@ pub fn instants(value: &Value) -> Option<Vec<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::said::Said;
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.into())
@@ -458,7 +462,11 @@ mod tests {
         let job = a_job(&[("steps", steps), ("cost", Value::Int(5))]);
         let names: Vec<&[u8]> = job.steps.iter().map(|step| step.name.as_slice()).collect();
         assert_eq!(names, [b"paid", b"sent"]);
-        assert_eq!((job.cost, job.weight()), (5, 1 + 5));
+        let five = Said {
+            name: "cost",
+            value: said::Value::Number(5),
+        };
+        assert_eq!((job.said.as_slice(), job.weight()), (&[five][..], 1 + 5));
         assert_eq!(a_job(&[]).steps, [], "an older module's");
     }
 
