@@ -241,12 +241,14 @@ impl<'a, W: Words> Options<'a, W> {
         };
         self.word = self.next;
         self.next += 1;
-        let option = position(word, W::KNOWN, &W::BY_LETTER).and_then(|index| W::ALL.get(index));
-        let option = *option.ok_or_else(|| unknown::<W>(word))?;
-        if self.seen & option.bit() != 0 {
+        let index = position(word, W::KNOWN, &W::BY_LETTER).unwrap_or(usize::MAX);
+        let option = *W::ALL.get(index).ok_or_else(|| unknown::<W>(word))?;
+        let bit = 1 << index;
+        debug_assert!(option.bit() == bit, "a word that is known by another bit");
+        if self.seen & bit != 0 {
             return Err(self.twice());
         }
-        self.seen |= option.bit();
+        self.seen |= bit;
         Ok(Some(option))
     }
 

@@ -68,12 +68,12 @@ macro_rules! options {
                 enum At {
                     $($word,)*
                     $($behind,)*
-                    Said,
                 }
+                // Its place in ALL, which is what the reader knows of a word.
                 match self {
                     $(Word::$word => 1 << At::$word as u32,)*
-                    $(Word::$behind => 1 << At::$behind as u32,)*
-                    Word::Said(attr) => 1 << (At::Said as u32 + attr as u32),
+                    Word::Said(attr) => 1 << (Word::BEFORE.len() as u32 + attr as u32),
+                    $(Word::$behind => 1 << ($crate::commands::syntax::SAID.len() as u32 + At::$behind as u32),)*
                 }
             }
         }
