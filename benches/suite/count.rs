@@ -71,6 +71,12 @@ pub fn run(scratch: &Scratch, is_recording: bool) -> ExitCode {
     let about = about(&counted.host);
     let table = count(&mut counted);
     print!("{}", text(&about, &table));
+    let [first, last] = ["a job's first", "its thousandth"]
+        .map(|which| table[&format!("10 KB by DQ.STEP, {which}")].instructions);
+    assert!(
+        last <= first * 1.3,
+        "steps that cost more the more there are"
+    );
     if is_recording {
         fs::write(record(), text(&about, &table)).expect("the record can be written");
         return ExitCode::SUCCESS;
@@ -207,6 +213,7 @@ fn count_piped(counted: &mut Counted, table: &mut Table) {
     piped("FLOOR.POP", &floor::pop);
     piped("FLOOR.ACK", &floor::ack);
     count_steps(counted, crowd, table);
+    count_long_steps(counted, crowd, table);
 }
 
 /// Of a job that somebody has: what keeps its lease, and what is kept with it.
@@ -241,6 +248,35 @@ fn count_steps(counted: &mut Counted, crowd: &mut Crowd, table: &mut Table) {
             ],
         );
     });
+}
+
+/// The last steps that a job may have, beside the first ones of others.
+fn count_long_steps(counted: &mut Counted, crowd: &mut Crowd, table: &mut Table) {
+    const MOST: usize = 1000;
+    const COUNT: usize = 20;
+    // Those of before stay, and those with an AOF are still to come.
+    let far = |n: usize| n + 8 * COMMANDS;
+    let id = |n: usize| id(far(n));
+    let numbers = (0, COUNT + 1);
+    crowd.run(numbers, 1, |out, n| dq::add_ready(out, far(n)));
+    crowd.run(numbers, 1, dq::pop);
+    let mut client = counted.host.connect();
+    let tokens: Vec<_> = (0..=COUNT).map(|n| token_of(&mut client, &id(n))).collect();
+    let step = |out: &mut Vec<u8>, job: usize, n: usize| {
+        let name = format!("step-{n:03}");
+        let (token, value) = (&tokens[job], [b'v'; 10_000]);
+        encode(
+            out,
+            &[b"DQ.STEP", b"dq", &id(job), token, name.as_bytes(), &value],
+        );
+    };
+    let first = counted.during(|_| crowd.run((0, COUNT), 1, |out, n| step(out, n, MOST - 1)));
+    crowd.run((0, MOST - COUNT), 1, |out, n| step(out, COUNT, n));
+    let numbers = (MOST - COUNT, MOST);
+    let last = counted.during(|_| crowd.run(numbers, 1, |out, n| step(out, COUNT, n)));
+    let [first, last] = [first, last].map(|counts| Figures::of(counts, COUNT));
+    table.insert("10 KB by DQ.STEP, a job's first".to_owned(), first);
+    table.insert("10 KB by DQ.STEP, its thousandth".to_owned(), last);
 }
 
 /// Of the current delivery.

@@ -264,7 +264,7 @@ fn reply_extras(ctx: Ctx<'_>, extras: &Extras<'_>) {
 
 /// Replies a map of steps, in the order in which they were first written.
 fn reply_steps(ctx: Ctx<'_>, notes: Notes<'_>, most: usize) {
-    ctx.reply_map(notes.steps().count());
+    ctx.reply_map(notes.steps_len());
     for (name, value) in notes.steps() {
         ctx.reply_bytes(name);
         ctx.reply_bytes(cut(value, most));

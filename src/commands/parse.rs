@@ -301,6 +301,7 @@ impl<'a, W: Words> Options<'a, W> {
 
     /// The value of what a job may have, to where `add` has it.
     #[inline]
+    #[allow(clippy::wildcard_enum_match_arm, reason = "all others have tags")]
     pub fn said(&mut self, attr: Attr, add: &mut Add<'a>) -> Result<(), Refusal> {
         match attr.row().home {
             Home::Priority => add.priority = priority(self.value()?)?,

@@ -1,13 +1,5 @@
-//! What a job may have beside its id, payload and place, as one string of tagged values: the same in memory, in
-//! snapshots, in done jobs and in effects.
-//!
-//! ```text
-//!   attributes of a job:   tag  length  value   tag  length  value  ...      tags ascend, none twice
-//!                           │
-//!                           └ bits 0-1 what it outlives: see [`Life`]; 2 a done job has it; 3 critical; 4- a number
-//! ```
-//!
-//! Tags and lengths are numbers of variable length, as in all effects.
+//! What a job may have beside its id, payload and place, as one string of [tagged values](super::tagged): the same in
+//! memory, in snapshots, in done jobs and in effects.
 
 mod row;
 
@@ -16,19 +8,9 @@ pub use row::{Home, Kind, Row, Unsaid, CANARY, LADDER_MAX, ROWS};
 use super::bytes::{append, take};
 use super::error::QueueError;
 use super::instant::INSTANT_MAX;
+use super::tagged::{check, parts, push, Lasting, IN_DONE};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-
-/// Attributes that this version does not know, of one job, and their bytes: a newer one keeps within that.
-const UNKNOWN_MAX: usize = 16;
-const UNKNOWN_BYTES_MAX: usize = 1024;
-
-/// What the low bits of a tag say.
-const LIFE: u32 = 3;
-const IN_DONE: u32 = 1 << 2;
-const CRITICAL: u32 = 1 << 3;
-/// Of a [`LIFE`]: as long as the job, and part of its terms.
-const OF_TERMS: u32 = 3;
 
 /// Makes [`Attr`] of the table.
 macro_rules! attributes {
@@ -155,18 +137,7 @@ impl<'a> Attrs<'a> {
 
     /// Tags and values, in their order, up to what is not one.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
-        self.parts().map(|(_, tag, value)| (tag, value))
-    }
-
-    /// Each value with its tag, and the bytes behind it.
-    fn parts(&self) -> impl Iterator<Item = (&[u8], u32, &[u8])> {
-        let mut rest = &*self.0;
-        std::iter::from_fn(move || {
-            let tag = take(&mut rest)?;
-            let len: usize = take(&mut rest)?;
-            let value = rest.split_off(..len)?;
-            Some((rest, tag, value))
-        })
+        parts(&self.0).map(|part| (part.tag, part.value))
     }
 
     fn get(&self, wanted: u32) -> Option<&[u8]> {
@@ -178,16 +149,15 @@ impl<'a> Attrs<'a> {
     /// Puts a value in its place, or takes it away.
     fn put(&mut self, wanted: u32, value: Option<&[u8]>) {
         let (mut start, mut end) = (0, 0);
-        for (behind, tag, _) in self.parts().take_while(|&(_, tag, _)| tag <= wanted) {
-            end = self.0.len() - behind.len();
-            if tag < wanted {
+        for part in parts(&self.0).take_while(|part| part.tag <= wanted) {
+            end = part.end;
+            if part.tag < wanted {
                 start = end;
             }
         }
         let mut new = self.0[..start].to_vec();
         if let Some(value) = value {
-            append(&wanted, &mut new);
-            append(&serde_bytes::Bytes::new(value), &mut new);
+            push(wanted, value, &mut new);
         }
         new.extend_from_slice(&self.0[end..]);
         self.0 = Cow::Owned(new);
@@ -295,36 +265,13 @@ impl<'a> Attrs<'a> {
 
     #[inline(never)]
     fn check_each(&self) -> Result<(), QueueError> {
-        let (mut behind, mut least) = (&*self.0, 0);
-        let (mut unknown, mut unknown_bytes) = (0, 0);
-        for (rest, tag, value) in self.parts() {
-            if u64::from(tag) < least {
-                return Err(QueueError::Malformed(
-                    "attributes in another order than theirs",
-                ));
+        check(&self.0, |part| match Attr::of_tag(part.tag) {
+            Some(attr) => attr.check(part.value).map(|()| true),
+            None if Lasting::of(part.tag) != Lasting::Terms => {
+                Err(QueueError::Malformed("a note among attributes"))
             }
-            match Attr::of_tag(tag) {
-                Some(attr) => attr.check(value)?,
-                None if tag & CRITICAL != 0 => return Err(QueueError::Newer),
-                None if tag & LIFE != OF_TERMS => {
-                    return Err(QueueError::Malformed("a note among attributes"));
-                }
-                None => {
-                    unknown += 1;
-                    unknown_bytes += behind.len() - rest.len();
-                }
-            }
-            (behind, least) = (rest, u64::from(tag) + 1);
-        }
-        if unknown > UNKNOWN_MAX || unknown_bytes > UNKNOWN_BYTES_MAX {
-            return Err(QueueError::Malformed(
-                "more of a newer version than any has",
-            ));
-        }
-        match behind {
-            [] => Ok(()),
-            _ => Err(QueueError::Malformed("attributes that do not decode")),
-        }
+            None => Ok(false),
+        })
     }
 }
 
@@ -380,6 +327,7 @@ pub fn delay_after(delays: impl Iterator<Item = u64>, attempts: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::tagged::{CRITICAL, UNKNOWN_BYTES_MAX, UNKNOWN_MAX};
 
     fn checked(entries: &[(u32, &[u8])]) -> Result<(), QueueError> {
         let mut bytes = Vec::new();
@@ -431,7 +379,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_carried_on_within_bounds() {
-        let tag = |number: u32| number << 4 | IN_DONE | OF_TERMS;
+        let tag = |number: u32| number << 4 | IN_DONE | Lasting::Terms as u32;
         assert_eq!(
             checked(&[(tag(100) | CRITICAL, b"x")]),
             Err(QueueError::Newer)
@@ -443,11 +391,8 @@ mod tests {
         };
         assert_eq!(checked(&many(UNKNOWN_MAX as u32)), Ok(()));
         assert!(checked(&many(UNKNOWN_MAX as u32 + 1)).is_err());
-        let long = [b'x'; UNKNOWN_BYTES_MAX];
-        assert_eq!(
-            checked(&[(tag(100), &long[..UNKNOWN_BYTES_MAX - 4])]),
-            Ok(())
-        );
+        let long = [b'x'; UNKNOWN_BYTES_MAX + 1];
+        assert_eq!(checked(&[(tag(100), &long[..UNKNOWN_BYTES_MAX])]), Ok(()));
         assert!(checked(&[(tag(100), &long)]).is_err());
         // Set and read beside them, and kept by a done job where their class says so.
         let mut all = Attrs::NONE.with_number(Attr::Cost, 3);
@@ -473,7 +418,7 @@ mod tests {
         });
         let tags: Vec<u32> = tags.collect();
         assert!(tags.len() >= 3 && tags.is_sorted_by(|a, b| a < b));
-        assert!(tags.iter().all(|tag| tag & LIFE == OF_TERMS));
+        assert!(tags.iter().all(|&tag| Lasting::of(tag) == Lasting::Terms));
         for attr in Attr::ALL {
             let (row, word) = (attr.row(), attr.row().word());
             assert_eq!(word.to_lowercase(), row.name());

@@ -249,7 +249,7 @@ impl Queue {
     /// The step that the job is to wait for, if that is not set already.
     fn awaited<'n>(&self, handle: Handle, nack: &Nack<'n>) -> Option<&'n [u8]> {
         let name = nack.awaits?;
-        let is_set = self.jobs().notes(handle).step(name).is_some();
+        let is_set = self.jobs().step(handle, name).is_some();
         (!is_set).then_some(name)
     }
 

@@ -73,8 +73,8 @@ impl Queue {
             return None;
         }
         let len = self.id_when_done(handle).len() + job.payload().len();
-        let progress = self.jobs().notes(handle).progress().map_or(0, <[u8]>::len);
-        let len = len + result.map_or(0, <[u8]>::len) + progress;
+        let notes = self.jobs().notes(handle).counted_when_done();
+        let len = len + result.map_or(0, <[u8]>::len) + notes;
         if limits.bytes != 0 && len as u64 > limits.bytes {
             return None;
         }
@@ -209,7 +209,7 @@ impl Queue {
     /// Makes a done job ready again; returns whether there was one, and room for it.
     pub(super) fn kick_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
         let found = self.find_done_unexpired(id, now, out);
-        if found.is_none() || !self.jobs().has_room() {
+        if found.is_none() || !self.jobs().has_room() || !self.jobs().has_room_for_note() {
             return false;
         }
         let (id, due) = (id.bytes, now.ms());

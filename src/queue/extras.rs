@@ -35,9 +35,9 @@ pub struct Extras<'a> {
 }
 
 impl Extras<'_> {
-    /// The length of the notes with the steps.
+    /// The bytes of the steps.
     pub fn steps_len(&self) -> usize {
-        self.steps.map_or(0, |steps| steps.bytes().len())
+        self.steps.map_or(0, |steps| steps.counted() as usize)
     }
 }
 

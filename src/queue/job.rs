@@ -25,7 +25,7 @@ use super::attr::Attrs;
 pub use super::attr::{COST_MAX, LADDER_MAX};
 pub use super::instant::INSTANT_MAX;
 use super::note::Notes;
-pub use super::note::STEP_NAME_MAX;
+pub use super::note::{PROGRESS_MAX, STEP_NAME_MAX};
 use super::recurring::rule::{Occurrence, Rule};
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +45,6 @@ pub const SEQ_MAX: u64 = (1 << 47) - 1;
 
 /// Bytes of a REASON that are kept.
 pub const REASON_MAX: usize = 1024;
-/// Bytes of a PROGRESS that are kept.
-pub const PROGRESS_MAX: usize = 1024;
 /// Steps of a job, at most.
 pub const STEPS_MAX: usize = 1000;
 /// The reason of a failure by the end of a lease.

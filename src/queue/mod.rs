@@ -48,6 +48,7 @@ pub mod state;
 pub mod stats;
 pub mod steps;
 mod successor;
+mod tagged;
 pub mod view;
 pub mod when;
 

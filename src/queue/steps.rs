@@ -68,12 +68,11 @@ impl Queue {
         if !matches!(place, Place::Scheduled | Place::Reserved | Place::Blocked) {
             return Ok(None);
         }
-        let notes = self.jobs().notes(handle);
-        if notes.step(name).is_some() {
+        if self.jobs().step(handle, name).is_some() {
             return Ok(Some(false));
         }
         self.check_growth(handle, &[step])?;
-        let is_awaited = notes.awaits() == Some(name);
+        let is_awaited = self.jobs().notes(handle).awaits() == Some(name);
         self.commit_step(handle, step, out);
         if is_awaited && place == Place::Scheduled && !self.is_ready(handle, now) {
             self.commit_job(handle, Change::Rescheduled { due: now.ms() }, now, out);
@@ -105,9 +104,9 @@ impl Queue {
     /// An error if the job cannot have these steps, of different names, or the queue their bytes.
     fn check_growth(&self, handle: Handle, steps: &[Step<'_>]) -> Result<(), QueueError> {
         let notes = self.jobs().notes(handle);
-        let (mut count, mut grown) = (notes.steps().count(), 0);
+        let (mut count, mut grown) = (notes.steps_len(), 0);
         for &(name, value) in steps {
-            match notes.step(name) {
+            match self.jobs().step(handle, name) {
                 Some(old) => grown -= old.len() as i64,
                 None => {
                     grown += name.len() as i64;

@@ -3,6 +3,7 @@
 use super::budget::DELIVERED_BYTES;
 use super::clock::Now;
 use super::job::{Finish, Handle, JobView, Life, Place, State};
+use super::note::Notes;
 use super::overdue::At;
 use super::state::done::apply::started_at;
 use super::state::schedule::merge;
@@ -117,7 +118,7 @@ impl Queue {
             recurring: None,
             group: job.alike.group.as_deref(),
             next: None,
-            notes: job.notes,
+            notes: Notes::of(job.notes),
             has_due: true,
             waits: None,
             started: Some(job.started),

@@ -50,7 +50,7 @@ pub struct OwnDelivery {
 pub struct OwnExtras {
     terms: Option<TermsShown>,
     results: Option<Vec<OwnEnded>>,
-    /// In the encoding of [`Notes`].
+    /// As a string of notes.
     steps: Option<Vec<u8>>,
 }
 
@@ -60,7 +60,7 @@ impl OwnExtras {
         OwnExtras {
             terms: extras.terms,
             results: extras.results.as_ref().map(own),
-            steps: extras.steps.map(|steps| steps.bytes().to_vec()),
+            steps: extras.steps.map(Notes::steps_as_string),
         }
     }
 

@@ -29,7 +29,7 @@ const STANDING: [(&str, &str); 7] = [
     ),
     (
         "src/queue/state",
-        "apply.rs flows.rs followed.rs garbage.rs groups.rs mod.rs notes.rs purged.rs rate.rs recurring.rs \
+        "apply.rs flows.rs followed.rs garbage.rs groups.rs mod.rs purged.rs rate.rs recurring.rs \
          restore.rs store.rs wake.rs",
     ),
     ("src/queue/state/done", "mod.rs"),

@@ -472,7 +472,7 @@ fn each_field_is_in_the_digest() {
         id: b"a",
         payload: b"x",
         result: Some(b"r"),
-        progress: Some(b"p"),
+        notes: b"\x05\x01p",
         group: Some(b"g"),
         terms: kept_for(7),
         seq: 1,
@@ -505,7 +505,7 @@ fn each_field_is_in_the_digest() {
             ..job()
         },
         DoneJob {
-            progress: None,
+            notes: b"",
             ..job()
         },
         DoneJob {
@@ -549,7 +549,7 @@ fn forged_ones_are_refused() {
         id: b"a",
         payload: b"x",
         result: None,
-        progress: None,
+        notes: b"",
         group: None,
         terms: kept_for(7),
         seq: 1,
@@ -579,6 +579,26 @@ fn forged_ones_are_refused() {
         },
         DoneJob {
             seq: u64::MAX,
+            ..job()
+        },
+        DoneJob {
+            notes: b"\x05\x02p",
+            ..job()
+        },
+        DoneJob {
+            notes: b"\x05\x00\x05\x00",
+            ..job()
+        },
+        DoneJob {
+            notes: b"\x86\x02\x00\x05\x00",
+            ..job()
+        },
+        DoneJob {
+            notes: b"\x8e\x02\x00",
+            ..job()
+        },
+        DoneJob {
+            notes: b"\x10\x01n",
             ..job()
         },
         DoneJob { due: past, ..job() },

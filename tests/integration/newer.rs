@@ -60,34 +60,55 @@ fn a_replica_of_a_newer_master_ends() {
     );
 }
 
-/// An option that only a newer server knows stays with its job wherever an older one is the replica, is promoted, and
-/// has the newer one as its replica.
+/// An option, and a note, that only a newer server knows stay with their job wherever an older one is the replica, is
+/// promoted, and has the newer one as its replica.
 #[test]
-fn an_option_that_is_not_known_is_carried_on() {
+fn what_is_not_known_is_carried_on() {
     let (newer, older) = (newer(), Server::builder().aof().start());
     older.replica_of(&newer);
     let (mut of_newer, mut of_older) = (newer.raw(), older.raw());
     of_newer.says("DQ.ADD q done x CANARY sings COST 3 KEEP 1000000", "'done'");
     of_newer.says("DQ.MADD q 1 dead x CANARY too BACKOFF 1 5", "[ 'dead' ]");
-    of_newer.says("DQ.ADD q again x EVERY 1000000 CANARY still", "'again'");
+    of_newer.says(
+        "DQ.ADD q again x EVERY 1000000 AT 1 CANARY still",
+        "'again'",
+    );
+    for id in ["done", "dead", "again"] {
+        of_newer.run(&format!("DQ.POP q ID {id} TTR 1000000"));
+        of_newer.run(&format!("DQ.TOUCH q {id} PROGRESS half"));
+        of_newer.says(&format!("DQ.BREAK q {id} NOTED new"), "+OK");
+    }
     newer.assert_followed_by(&[&older]);
     of_older.says("REPLICAOF NO ONE", "+OK");
     of_older.run("DEBUG RELOAD");
     for line in [
-        "DQ.POP q ID done",
         "DQ.ACK q done",
-        "DQ.POP q ID dead",
         "DQ.NACK q dead FATAL",
+        "DQ.KICK q IDS 1 dead",
     ] {
         of_older.run(line);
     }
     newer.replica_of(&older);
+    of_newer.says("CONFIG SET replica-read-only no", "+OK");
     older.assert_followed_by(&[&newer]);
-    for (id, song) in [("done", "sings"), ("dead", "too"), ("again", "still")] {
+    for (id, song, progress) in [
+        ("done", "sings", "'half'"),
+        ("dead", "too", "nil$"),
+        ("again", "still", "'half'"),
+    ] {
         let shown = of_newer.ask(&format!("DQ.GET q {id}"));
-        assert!(shown.contains(&format!("'canary' '{song}'")), "{shown}");
+        for part in [
+            format!("'canary' '{song}'"),
+            format!("'progress' {progress}"),
+        ] {
+            assert!(shown.contains(&part), "{shown}");
+        }
+        of_newer.says(&format!("DQ.BREAK q {id} NOTED"), "'new'");
         assert!(!of_older.ask(&format!("DQ.GET q {id}")).contains("canary"));
     }
+    of_older.says("DQ.ACK q again", "1");
+    older.assert_followed_by(&[&newer]);
+    of_newer.says("DQ.BREAK q again NOTED", "nil$");
 }
 
 /// Each kind of effect, also one by the timer, within MULTI, or from a script.

@@ -161,9 +161,24 @@ fn some_note(dice: &mut Dice) -> Note<'static> {
     let lengths = [0, 1, 2, 256, 257, 1024, 1025];
     let mut text = || &LONG[..lengths[dice.below(7) as usize]];
     let (name, value) = (text(), text());
-    match dice.below(5) {
+    // None that is critical: who reads one ends.
+    let tags = [
+        0x100,
+        0x101,
+        0x102,
+        0x106,
+        0x103,
+        0x22,
+        0x7fff_fff5,
+        u32::MAX,
+    ];
+    match dice.below(6) {
         0 => Note::Progress { text: value },
         1 | 2 => Note::Awaits { name },
+        3 => Note::Unknown {
+            tag: tags[dice.below(8) as usize],
+            value,
+        },
         _ => Note::Step { name, value },
     }
 }

@@ -40,7 +40,7 @@ pub struct Row {
 /// See [`Row::home`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// Among the job's tagged values. The tag's low bits: see `attr.rs`.
+    /// Among the job's tagged values. The tag's low bits: see `tagged.rs`.
     Tag(u32),
     /// The field of its terms.
     Priority,

@@ -163,7 +163,7 @@ const DONE_JOB: DoneJob<'static> = DoneJob {
     id: ID,
     payload: PAYLOAD,
     result: Some(b"res"),
-    progress: Some(b"pro"),
+    notes: b"\x05\x03pro",
     group: Some(b"grp"),
     terms: TERMS,
     seq: 346,
@@ -193,7 +193,7 @@ fn of_done() -> Vec<(OfDone<'static>, &'static str)> {
             },
             "0102696401b202b302b402e904d702d8020103726573",
         ),
-        (OfDone::Stored(DONE_JOB), "02026964046c6f61640103726573010370726f0103677270d704ad02ae020e0702d9021702e0022704af02b002da02db02dc02dd02de02df02"),
+        (OfDone::Stored(DONE_JOB), "02026964046c6f6164010372657305050370726f0103677270d704ad02ae020e0702d9021702e0022704af02b002da02db02dc02dd02de02df02"),
         (OfDone::Gone { id }, "03026964"),
         (OfDone::Deleted { id }, "04026964"),
         (OfDone::Trimmed { count: 353 }, "05e102"),
@@ -211,10 +211,11 @@ fn effects_are_what_they_were() {
 #[test]
 fn notes_are_what_they_were() {
     let (text, name, value) = (PAYLOAD, ID, PAYLOAD);
-    variants_are_kept(&[
-        (Note::Progress { text }, "00046c6f6164"),
-        (Note::Step { name, value }, "01026964046c6f6164"),
-        (Note::Awaits { name }, "02026964"),
+    are_kept(&[
+        (Note::Progress { text }, "05046c6f6164"),
+        (Note::Awaits { name }, "10026964"),
+        (Note::Step { name, value }, "2208026964046c6f6164"),
+        (Note::Unknown { tag: 0x7f6, value }, "f60f046c6f6164"),
     ])
     .unwrap();
 }

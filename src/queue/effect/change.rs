@@ -3,6 +3,7 @@
 use crate::queue::event::Event;
 use crate::queue::job::Failure;
 use crate::queue::stats::Totals;
+use crate::queue::tagged::Lasting;
 use serde::{Deserialize, Serialize};
 
 /// What can happen to a job.
@@ -152,6 +153,19 @@ impl<'a> Change<'a> {
                 &events[..others]
             }
             Change::SuccessorExpired => &[Event::Expired],
+        }
+    }
+
+    /// Whether a job loses by it what lasts so long. A job that is no more has nothing.
+    pub(in crate::queue) fn ends(self, lasting: Lasting) -> bool {
+        match lasting {
+            // The job's due time and place stay.
+            Lasting::Place => !matches!(
+                self,
+                Change::Touched { .. } | Change::Prioritized { .. } | Change::SuccessorExpired
+            ),
+            Lasting::Run => matches!(self, Change::Kicked { .. }),
+            Lasting::Occurrence | Lasting::Terms => false,
         }
     }
 

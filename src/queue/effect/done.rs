@@ -2,6 +2,7 @@
 
 use crate::queue::event::Event;
 use crate::queue::job::Terms;
+use crate::queue::note::Notes;
 use crate::queue::recurring::rule::Next;
 use serde::{Deserialize, Serialize};
 
@@ -73,8 +74,9 @@ pub struct DoneJob<'a> {
     pub payload: &'a [u8],
     #[serde(with = "serde_bytes", borrow)]
     pub result: Option<&'a [u8]>,
-    #[serde(with = "serde_bytes", borrow)]
-    pub progress: Option<&'a [u8]>,
+    /// The notes that it has as a done job.
+    #[serde(with = "serde_bytes")]
+    pub notes: &'a [u8],
     #[serde(with = "serde_bytes", borrow)]
     pub group: Option<&'a [u8]>,
     #[serde(borrow)]
@@ -91,14 +93,8 @@ pub struct DoneJob<'a> {
 impl DoneJob<'_> {
     /// What DONEBYTES counts.
     pub fn bytes(&self) -> u64 {
-        let parts = [
-            Some(self.id),
-            Some(self.payload),
-            self.result,
-            self.progress,
-        ];
-        let lens = parts.into_iter().flatten().map(|part| part.len() as u64);
-        lens.sum()
+        let behind = self.result.map_or(0, <[u8]>::len) + Notes::of(self.notes).counted_when_done();
+        (self.id.len() + self.payload.len() + behind) as u64
     }
 }
 

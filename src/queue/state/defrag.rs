@@ -17,7 +17,7 @@ use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 
-const PARTS: u64 = 48;
+const PARTS: u64 = 51;
 /// The bits of a cursor that hold its part.
 const PART_BITS: u32 = 6;
 
@@ -65,6 +65,7 @@ impl Queue {
             33 => relocate(&mut self.done, from, mover, |_, _, _| None),
             34..=38 => self.done.made()?.relocate(part - 34, from, mover),
             39..=46 => self.flows.as_mut()?.relocate(part - 39, from, mover),
+            47..=49 => self.jobs.relocate_notes(part - 44, from, mover),
             _ => {
                 self.totals.lateness.relocate(mover);
                 None

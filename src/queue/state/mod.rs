@@ -219,7 +219,8 @@ impl Queue {
     fn adopt_job(&mut self, other: &Queue, handle: Handle) -> Handle {
         let job = other.as_new(handle);
         let copied = self.insert(&job, self.jobs.hashed(job.id), None);
-        self.jobs.put_notes(copied, other.jobs.notes(handle));
+        self.jobs
+            .copy_notes(copied, other.jobs.notes(handle), |_| true);
         copied
     }
 
@@ -437,6 +438,20 @@ impl Queue {
     pub fn lose_job(&mut self, id: &[u8]) {
         if let Some(handle) = self.find(self.jobs.hashed(id)) {
             self.jobs.lose(handle);
+        }
+    }
+
+    /// For tests: sets a note as a newer version might.
+    #[cfg(feature = "breakable")]
+    pub fn note_as_newer(
+        &mut self,
+        id: &[u8],
+        value: &[u8],
+        out: &mut crate::queue::effects::Effects,
+    ) {
+        use crate::queue::note::{Note, CANARY};
+        if let Some(handle) = self.find(self.jobs.hashed(id)) {
+            self.commit_noted(handle, Note::Unknown { tag: CANARY, value }, out);
         }
     }
 }

@@ -290,12 +290,13 @@ impl Queue {
             };
             match next {
                 Some(handle) if self.jobs.contains(handle) && self.is_purged(handle) => {
+                    left = left.saturating_sub(self.jobs.notes(handle).beside_len());
                     self.free_purged_job(handle);
                 }
                 Some(_) => {}
                 None => self.free_followed_of_last(),
             }
-            left -= 1;
+            left = left.saturating_sub(1);
         }
         left
     }

@@ -2,7 +2,7 @@
 //! [`crate::queue::recur`].
 
 use super::apply::{check_instant, malformed};
-use super::notes::{Lasting, OwnNotes};
+use super::notes::OwnNotes;
 use super::position::end_of;
 use super::store::{Course, NewJob, NO_RULE};
 use super::Queue;
@@ -10,6 +10,7 @@ use crate::queue::effect::{Came, Ended};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Compiled, Next, Occurrence, Rule};
+use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
 
 pub(super) fn check_occurrence(occurrence: &Occurrence) -> Result<(), QueueError> {
@@ -129,10 +130,10 @@ impl Queue {
             recurring: Some((rule.borrowed(), occurrence)),
             ..NewJob::of(came, (due, 0))
         };
-        let notes = OwnNotes::of(self.jobs.notes(handle), |_| true);
+        let notes = self.jobs.take_notes(handle, |_| true);
         self.remove(handle);
         let handle = self.insert(&job, self.jobs.hashed(came.id), None);
-        self.jobs.put_notes(handle, notes.notes());
+        self.jobs.give_notes(handle, notes);
         Ok(())
     }
 
@@ -225,10 +226,13 @@ impl Queue {
             ..NewJob::scheduled(&dead.id, &dead.payload, (dead.due, 0), &dead.terms)
         };
         let handle = self.insert(&job, self.jobs.hashed(&dead.id), None);
-        self.jobs.put_notes(handle, dead.notes.notes());
+        self.jobs.give_notes(handle, dead.notes);
     }
 
-    fn dead_copy(&self, handle: Handle, at: u64) -> DeadCopy {
+    /// The occurrence that has died, with its notes, which the next one does not get.
+    fn dead_copy(&mut self, handle: Handle, at: u64) -> DeadCopy {
+        let stays = |tag| Lasting::of(tag) != Lasting::Place;
+        let notes = self.jobs.take_notes(handle, stays);
         let job = self.jobs.job(handle);
         let Course { due, life, .. } = job.course();
         let recurring = there(job.recurring(), NO_RULE);
@@ -236,7 +240,7 @@ impl Queue {
             id: id_of_occurrence(job.id(), recurring.occurrence.at),
             group: self.group_of(handle).map(Into::into),
             payload: job.payload().to_vec(),
-            notes: OwnNotes::of(self.jobs.notes(handle), Lasting::in_dead_copy),
+            notes,
             terms: job.terms().clone(),
             due,
             life: Life {

@@ -255,12 +255,26 @@ impl Forger {
         let finished = self.instant();
         let parts: [Option<&[u8]>; 4] = [None, Some(b""), Some(b"part"), Some(&[7; 300])];
         let mut part = || parts[self.dice.below(4) as usize];
-        let (result, progress, group) = (part(), part(), part());
+        let (result, group) = (part(), part());
+        // Of nothing, PROGRESS, an unknown one, both; in another order, twice, critical, of another job, and cut.
+        let notes: [&[u8]; 9] = [
+            b"",
+            b"\x05\x03pro",
+            b"\x86\x02\x01x",
+            b"\x05\x00\x86\x02\x01x",
+            b"\x86\x02\x01x\x05\x00",
+            b"\x05\x00\x05\x00",
+            b"\x8e\x02\x01x",
+            b"\x22\x03\x01n\x00",
+            b"\x05\xff\xff\xff\xff\x0f",
+        ];
+        let which = self.dice.below(4) * self.dice.below(4);
+        let notes = notes[which.min(8) as usize];
         DoneJob {
             id,
             payload: b"payload",
             result,
-            progress,
+            notes,
             group: group.filter(|name| !name.is_empty() && name.len() < 300),
             terms: Terms {
                 rest: self.rest(),
@@ -367,9 +381,14 @@ impl Forger {
         let name = &TEXT[..self.number(usual, &[0, 256, 257]) as usize];
         Effect::Noted {
             id: ids[self.dice.below(7) as usize],
-            note: match self.dice.below(4) {
+            note: match self.dice.below(5) {
                 0 => Note::Progress { text },
                 1 => Note::Awaits { name },
+                2 => Note::Unknown {
+                    tag: self.number(0x102, &[0x100, 0x106, 0x103, 0x10a, u64::from(u32::MAX)])
+                        as u32,
+                    value: name,
+                },
                 _ => Note::Step { name, value: text },
             },
         }

@@ -129,7 +129,7 @@ fn of_jobs() -> Golden {
                 id,
                 note: Note::Awaits { name: b"sig" },
             },
-            "0d0269640203736967",
+            "0d0269641003736967",
         ),
         (Effect::Done(OfDone::Trimmed { count: 353 }), "0e05e102"),
         (

@@ -7,13 +7,13 @@ use super::super::store::{Course, Id, NewJob};
 use super::super::wake::NEVER;
 use super::super::Queue;
 use super::{Done, DoneView};
-use crate::queue::effect::{DoneEnd, DoneJob, Ended, OfDone};
+use crate::queue::effect::{Change, DoneEnd, DoneJob, Ended, OfDone};
 use crate::queue::error::QueueError;
-use crate::queue::job::{
-    Handle, Place, GROUP_MAX, INSTANT_MAX, PROGRESS_MAX, SEQ_MAX, TOKEN_MS_SHIFT,
-};
+use crate::queue::job::{Handle, Place, GROUP_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
+use crate::queue::note::Notes;
 use crate::queue::recurring::rule::Next;
 use crate::queue::settings::check_terms;
+use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
 use std::borrow::Cow;
 
@@ -202,12 +202,12 @@ impl Queue {
         let group = self.group_of(handle).map(Box::<[u8]>::from);
         let job = self.jobs.job(handle);
         let Course { due, life, .. } = job.course();
-        let notes = self.jobs.notes(handle);
+        let notes = self.jobs.notes(handle).when_done();
         let done = DoneJob {
             id,
             payload: job.payload(),
             result: end.result,
-            progress: notes.progress(),
+            notes: &notes,
             group: group.as_deref(),
             terms: job.terms().when_done(),
             seq,
@@ -227,9 +227,7 @@ impl Queue {
         for instant in [job.due, job.started, job.finished, job.until] {
             check_instant(instant)?;
         }
-        if job.progress.is_some_and(|text| text.len() > PROGRESS_MAX) {
-            return Err(malformed("progress longer than any that is kept"));
-        }
+        Notes::of(job.notes).check_done()?;
         let group_fits = job
             .group
             .is_none_or(|name| (1..=GROUP_MAX).contains(&name.len()));
@@ -262,13 +260,14 @@ impl Queue {
     fn apply_done_kicked(&mut self, id: &[u8], due: u64) -> Result<(), QueueError> {
         check_instant(due)?;
         let handle = self.expect_done(id)?;
-        if !self.jobs.has_room() {
+        if !self.jobs.has_room() || !self.jobs.has_room_for_note() {
             return Err(QueueError::TooManyJobs);
         }
         let done = std::mem::take(&mut self.done);
         let DoneView {
             payload,
             alike,
+            notes,
             seq,
             ..
         } = done.get(handle);
@@ -278,7 +277,9 @@ impl Queue {
             group: alike.group.as_deref(),
             ..NewJob::scheduled(id, payload, (due, 0), &alike.terms)
         };
-        self.insert(&job, self.jobs.hashed(id), None);
+        let kicked = self.insert(&job, self.jobs.hashed(id), None);
+        let stays = |tag| !Change::Kicked { due }.ends(Lasting::of(tag));
+        self.jobs.copy_notes(kicked, Notes::of(notes), stays);
         self.done = done;
         self.remove_done(handle);
         Ok(())

@@ -15,9 +15,7 @@ mod slot;
 
 use super::store::Id;
 use super::wake::NEVER;
-use crate::queue::codec::append;
 use crate::queue::effect::DoneJob;
-use crate::queue::note::Note;
 use crate::storage::arena::Arena;
 use crate::storage::broken::{must, there};
 use crate::storage::lazy::Unused;
@@ -155,16 +153,14 @@ impl Done {
         };
         let has_until = alike.stay.is_some();
         let alike = self.alikes.acquire(alike, hasher);
-        let (mut head, mut notes) = (Vec::with_capacity(48), Vec::new());
-        let progress = job.progress.map(|text| Note::Progress { text });
-        progress.iter().for_each(|note| append(note, &mut notes));
-        slot::head(job, &notes, alike, &mut head);
+        let mut head = Vec::with_capacity(48);
+        slot::head(job, alike, &mut head);
         let handle = self.slots.insert([
             &head[..],
             job.id,
             job.payload,
             job.result.unwrap_or_default(),
-            &notes,
+            job.notes,
         ]);
         self.bytes += job.bytes();
         if job.terms.rest.keep_ms().is_none() {

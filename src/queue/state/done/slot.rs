@@ -30,8 +30,8 @@ pub struct DoneView<'a> {
     pub id: &'a [u8],
     pub payload: &'a [u8],
     pub result: Option<&'a [u8]>,
-    /// PROGRESS, if it has one.
-    pub notes: Notes<'a>,
+    /// Those of a done job, as a string.
+    pub notes: &'a [u8],
     pub alike: &'a Alike,
     pub seq: u64,
     pub due: u64,
@@ -48,8 +48,7 @@ impl<'a> DoneView<'a> {
 
     /// What DONEBYTES counts.
     pub fn bytes(&self) -> u64 {
-        let progress = self.notes.progress();
-        let behind = self.result.map_or(0, <[u8]>::len) + progress.map_or(0, <[u8]>::len);
+        let behind = self.result.map_or(0, <[u8]>::len) + Notes::of(self.notes).counted_when_done();
         (self.id.len() + self.payload.len() + behind) as u64
     }
 
@@ -59,7 +58,7 @@ impl<'a> DoneView<'a> {
             id: self.id,
             payload: self.payload,
             result: self.result,
-            progress: self.notes.progress(),
+            notes: self.notes,
             group: self.alike.group.as_deref(),
             terms: self.alike.terms.borrowed(),
             seq: self.seq,
@@ -73,18 +72,18 @@ impl<'a> DoneView<'a> {
 }
 
 /// The bytes before the id.
-pub fn head(job: &DoneJob<'_>, notes: &[u8], alike: u32, bytes: &mut Vec<u8>) {
+pub fn head(job: &DoneJob<'_>, alike: u32, bytes: &mut Vec<u8>) {
     let part = |bit, is_there| if is_there { bit } else { 0 };
     let word = job.finished
         | (job.id.len() as u64 - 1) << ID_LEN_SHIFT
         | part(HAS_RESULT, job.result.is_some())
-        | part(HAS_NOTES, !notes.is_empty());
+        | part(HAS_NOTES, !job.notes.is_empty());
     bytes.extend_from_slice(&word.to_le_bytes());
     append(&(alike, job.seq, job.attempts), bytes);
     let ran = job.finished as i64 - job.started as i64;
     let waited = job.started as i64 - job.due as i64;
     append(&(ran, waited), bytes);
-    let notes = Some(notes).filter(|notes| !notes.is_empty());
+    let notes = Some(job.notes).filter(|notes| !notes.is_empty());
     for part in [job.result, notes].into_iter().flatten() {
         append(&part.len(), bytes);
     }
@@ -131,7 +130,7 @@ fn read_checked<'a>(bytes: &'a [u8], alikes: &'a Alikes) -> Option<DoneView<'a>>
         id,
         payload,
         result,
-        notes: Notes::of(notes.unwrap_or_default()),
+        notes: notes.unwrap_or_default(),
         alike: alikes.get(alike),
         seq,
         due: (started as i64 - waited) as u64,

@@ -1,17 +1,23 @@
 //! The notes of all jobs, by their handles: see the picture in the parent.
 
+use super::beside::Steps;
 use crate::queue::codec::append;
 use crate::queue::job::Handle;
-use crate::queue::note::{Note, Notes};
+use crate::queue::note::{Note, Notes, STEP};
 use crate::storage::arena::Arena;
 use crate::storage::broken::{must, there};
-use crate::storage::lazy::Unused;
+use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::relocate::Mover;
 use crate::storage::table::IdTable;
+use ahash::RandomState;
 use std::ops::Range;
 
 /// Before a record's notes: the handle, and four bytes of which the arena needs one.
 const HEADER: usize = 8;
+/// In the header behind the handle: the number of the job's steps beside stands before its string.
+const HAS_STEPS: u8 = 1;
+/// Bytes of a job's string, beyond which its steps lie beside it.
+const STRING_MAX: usize = 1024;
 const NO_RECORD: &str = "notes without a record";
 
 /// See the picture in the parent.
@@ -19,6 +25,7 @@ const NO_RECORD: &str = "notes without a record";
 pub struct NotesTable {
     table: IdTable,
     records: Arena,
+    steps: Lazy<Steps>,
     /// The buffer in which notes are put together.
     scratch: Vec<u8>,
 }
@@ -33,31 +40,47 @@ impl Unused for NotesTable {
     const UNUSED: &'static Self = &NotesTable::new();
 }
 
-/// Notes that belong to no job yet.
-#[derive(Default)]
-pub struct OwnNotes(Vec<u8>);
+/// A record as it is read; or the notes of a job that has none.
+#[derive(Clone, Copy, Default)]
+struct Record<'a> {
+    /// The series of the steps that lie beside.
+    series: Option<u32>,
+    string: &'a [u8],
+}
 
-impl OwnNotes {
-    /// The notes of a job that `kept` accepts.
-    pub fn of(notes: Notes<'_>, kept: impl Fn(&Note<'_>) -> bool) -> Self {
-        let mut own = Vec::new();
-        push_kept(notes, kept, &mut own);
-        OwnNotes(own)
-    }
-
-    pub fn notes(&self) -> Notes<'_> {
-        Notes::of(&self.0)
+impl<'a> Record<'a> {
+    fn of(record: &'a [u8]) -> Self {
+        let (head, string) = record.split_at(HEADER);
+        if head[4] & HAS_STEPS == 0 {
+            let series = None;
+            return Record { series, string };
+        }
+        let (series, string) = there(string.split_first_chunk(), NO_RECORD);
+        let series = Some(u32::from_le_bytes(*series));
+        Record { series, string }
     }
 }
 
-fn push_kept(notes: Notes<'_>, kept: impl Fn(&Note<'_>) -> bool, to: &mut Vec<u8>) {
-    let mut rest = notes.bytes();
-    for (behind, note) in notes.parts() {
-        let len = rest.len() - behind.len();
-        if kept(&note) {
-            to.extend_from_slice(&rest[..len]);
+/// Notes on their way from one job to another.
+#[derive(Default)]
+pub struct OwnNotes {
+    string: Vec<u8>,
+    series: Option<u32>,
+    /// Bytes that they count.
+    pub counted: u64,
+}
+
+impl OwnNotes {
+    pub fn is_empty(&self) -> bool {
+        self.series.is_none() && self.string.is_empty()
+    }
+}
+
+fn push_kept(string: &[u8], kept: impl Fn(u32) -> bool, to: &mut Vec<u8>) {
+    for (part, _) in Notes::of(string).in_string() {
+        if kept(part.tag) {
+            to.extend_from_slice(&string[part.start..part.end]);
         }
-        rest = behind;
     }
 }
 
@@ -71,51 +94,21 @@ fn handle_of(record: &[u8]) -> Handle {
     Handle::from_le_bytes(there(handle, NO_RECORD))
 }
 
-/// Where a note belongs among a job's notes: in the place of the one that it replaces, or after all up to its kind. And
-/// what was seen on the way there.
-pub struct Spot {
-    pub range: Range<usize>,
-    /// Whether the note that it replaces is the same, and the bytes that this one counts.
-    pub is_same: bool,
-    pub replaced: Option<u64>,
-    pub steps: usize,
-    /// Whether the job waits for the step of this name.
-    pub is_awaited: bool,
+fn hash_of(name: &[u8], hasher: &RandomState) -> u32 {
+    hasher.hash_one(name) as u32
 }
 
-impl Spot {
-    pub fn of(new: &Note<'_>, notes: Notes<'_>) -> Self {
-        let all = notes.bytes();
-        let mut spot = Spot {
-            range: 0..0,
-            is_same: false,
-            replaced: None,
-            steps: 0,
-            is_awaited: false,
-        };
-        let (mut start, mut last) = (0, 0);
-        for (behind, note) in notes.parts() {
-            let end = all.len() - behind.len();
-            if new.replaces(&note) {
-                spot.range = start..end;
-                spot.is_same = *new == note;
-                spot.replaced = Some(note.counted());
-            }
-            if note.kind() <= new.kind() {
-                last = end;
-            }
-            spot.steps += usize::from(matches!(note, Note::Step { .. }));
-            spot.is_awaited |= match (new, note) {
-                (Note::Step { name, .. }, Note::Awaits { name: awaited }) => *name == awaited,
-                _ => false,
-            };
-            start = end;
+/// Where a note belongs in a string: in the place of the one that it replaces, or behind all whose tags are not larger.
+fn place_in(string: &[u8], new: &Note<'_>) -> Range<usize> {
+    let mut behind = 0;
+    let upto = |tag| tag <= new.tag();
+    for (part, note) in (Notes::of(string).in_string()).take_while(|(part, _)| upto(part.tag)) {
+        if new.replaces(&note) {
+            return part.start..part.end;
         }
-        if spot.replaced.is_none() {
-            spot.range = last..last;
-        }
-        spot
+        behind = part.end;
     }
+    behind..behind
 }
 
 impl NotesTable {
@@ -123,10 +116,12 @@ impl NotesTable {
         NotesTable {
             table: IdTable::new(),
             records: Arena::fine(),
+            steps: Lazy::new(),
             scratch: Vec::new(),
         }
     }
 
+    /// How many jobs have notes.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -140,73 +135,133 @@ impl NotesTable {
         there(self.records.get(number), NO_RECORD)
     }
 
-    pub fn of(&self, handle: Handle) -> Notes<'_> {
+    fn read(&self, handle: Handle) -> Record<'_> {
         let number = self.find(handle);
-        Notes::of(number.map_or(&[], |number| &self.record(number)[HEADER..]))
+        number.map_or(Record::default(), |it| Record::of(self.record(it)))
     }
 
-    pub fn has_room_for(&self, count: usize) -> bool {
-        self.records.has_room_for(count)
+    pub fn of(&self, handle: Handle) -> Notes<'_> {
+        let Record { series, string } = self.read(handle);
+        let beside = series.map(|series| self.steps.of(series));
+        Notes::with(string, beside.unwrap_or_default())
+    }
+
+    /// The note that this one would replace.
+    pub fn before(&self, handle: Handle, new: &Note<'_>, by: &RandomState) -> Option<Note<'_>> {
+        let Record { series, string } = self.read(handle);
+        if let (&Note::Step { name, .. }, Some(series)) = (new, series) {
+            let (name, value) = self.steps.step(series, name, hash_of(name, by))?;
+            return Some(Note::Step { name, value });
+        }
+        let mut all = Notes::of(string).in_string().map(|(_, note)| note);
+        all.find(|note| new.replaces(note))
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.records.has_room_for(1) && self.steps.has_room()
     }
 
     /// Puts a note at its place among those of a job. There must be room.
-    pub fn set(&mut self, handle: Handle, note: &Note<'_>, place: Range<usize>) {
+    pub fn set(&mut self, handle: Handle, note: &Note<'_>, by: &RandomState) {
+        let Record { mut series, string } = self.read(handle);
+        if series.is_none() && string.len() + note.len() > STRING_MAX {
+            series = self.set_steps_beside(handle, note, by);
+        }
+        if let (&Note::Step { name, value }, Some(series)) = (note, series) {
+            let steps = self.steps.make();
+            return steps.set(series, (name, value), hash_of(name, by));
+        }
         let mut new = std::mem::take(&mut self.scratch);
-        let all = self.of(handle).bytes();
-        new.extend_from_slice(&all[..place.start]);
+        let string = self.read(handle).string;
+        let place = place_in(string, note);
+        new.extend_from_slice(&string[..place.start]);
         append(note, &mut new);
-        new.extend_from_slice(&all[place.end..]);
-        self.put(handle, &new);
+        new.extend_from_slice(&string[place.end..]);
+        self.put(handle, series, &new);
         self.give_back(new);
     }
 
-    /// Keeps only the notes of a job that `kept` accepts.
-    pub fn retain(&mut self, handle: Handle, kept: impl Fn(&Note<'_>) -> bool) {
-        let mut new = std::mem::take(&mut self.scratch);
-        let notes = self.of(handle);
-        push_kept(notes, kept, &mut new);
-        if new.len() < notes.bytes().len() {
-            self.put(handle, &new);
+    /// Makes a job that has steps, or is to have this one, keep them beside its string. Returns their series.
+    #[cold]
+    fn set_steps_beside(
+        &mut self,
+        handle: Handle,
+        note: &Note<'_>,
+        by: &RandomState,
+    ) -> Option<u32> {
+        let string = self.read(handle).string.to_vec();
+        let old = Notes::of(&string);
+        if note.tag() != STEP && old.steps_len() == 0 {
+            return None;
         }
-        self.give_back(new);
+        let steps = self.steps.make();
+        let series = steps.new_series();
+        for (name, value) in old.steps() {
+            steps.set(series, (name, value), hash_of(name, by));
+        }
+        let mut rest = Vec::new();
+        push_kept(&string, |tag| tag != STEP, &mut rest);
+        self.put(handle, Some(series), &rest);
+        Some(series)
+    }
+
+    /// Takes all notes from a job, and drops those whose tags `kept` does not accept.
+    pub fn take(&mut self, handle: Handle, kept: impl Fn(u32) -> bool) -> OwnNotes {
+        let Some(number) = self.find(handle) else {
+            return OwnNotes::default();
+        };
+        let Record { mut series, string } = Record::of(self.record(number));
+        let mut own = OwnNotes::default();
+        push_kept(string, &kept, &mut own.string);
+        if let Some(gone) = series.take_if(|_| !kept(STEP)) {
+            self.steps.make().remove(gone);
+        }
+        own.series = series;
+        self.remove_record(handle, number);
+        let beside = series.map(|series| self.steps.of(series));
+        own.counted = Notes::with(&own.string, beside.unwrap_or_default()).counted();
+        own
+    }
+
+    /// Gives notes to a job that has none.
+    pub fn give(&mut self, handle: Handle, own: OwnNotes) {
+        self.put(handle, own.series, &own.string);
     }
 
     /// A buffer that one large value has grown is not kept.
     fn give_back(&mut self, mut scratch: Vec<u8>) {
         scratch.clear();
-        scratch.shrink_to(1024);
+        scratch.shrink_to(STRING_MAX);
         self.scratch = scratch;
     }
 
-    /// Replaces all notes of a job.
-    pub fn put(&mut self, handle: Handle, notes: &[u8]) {
+    /// Writes the record of a job anew.
+    fn put(&mut self, handle: Handle, series: Option<u32>, string: &[u8]) {
         let old = self.find(handle);
-        let same_len = old.and_then(|number| self.records.get_mut(number));
-        if let Some(record) = same_len.filter(|record| record.len() == HEADER + notes.len()) {
-            record[HEADER..].copy_from_slice(notes);
+        let mut header = [0; HEADER];
+        header[..4].copy_from_slice(&handle.to_le_bytes());
+        header[4] = if series.is_some() { HAS_STEPS } else { 0 };
+        let beside = series.map(u32::to_le_bytes);
+        let beside = beside.as_ref().map_or(&[][..], |series| &series[..]);
+        let start = HEADER + beside.len();
+        let same = old.and_then(|number| self.records.get_mut(number));
+        let fits = |it: &&mut [u8]| it.len() == start + string.len() && it[4] == header[4];
+        if let Some(record) = same.filter(fits) {
+            record[start..].copy_from_slice(string);
             return;
         }
         if let Some(number) = old {
             self.remove_record(handle, number);
         }
-        if notes.is_empty() {
-            return;
+        if series.is_some() || !string.is_empty() {
+            let number = self.records.insert([&header[..], beside, string]);
+            self.table.insert(scattered(handle), number);
         }
-        let mut header = [0; HEADER];
-        header[..4].copy_from_slice(&handle.to_le_bytes());
-        let number = self.records.insert([&header[..], notes]);
-        self.table.insert(scattered(handle), number);
     }
 
     fn remove_record(&mut self, handle: Handle, number: u32) {
         let indexed = self.table.remove(scattered(handle), number);
         must(indexed && self.records.remove(number), NO_RECORD);
-    }
-
-    pub fn remove(&mut self, handle: Handle) {
-        if let Some(number) = self.find(handle) {
-            self.remove_record(handle, number);
-        }
     }
 
     /// Moves the notes of a job to its new handle.
@@ -221,14 +276,15 @@ impl NotesTable {
     }
 
     pub fn is_scattered(&self) -> bool {
-        self.records.is_scattered()
+        self.records.is_scattered() || self.steps.is_scattered()
     }
 
-    /// Moves up to `budget` records that lie scattered; returns the unused budget.
+    /// Moves up to `budget` records and steps that lie scattered; returns the unused budget.
     pub fn gather(&mut self, budget: usize) -> usize {
         for left in (1..=budget).rev() {
             let Some(old) = self.records.misplaced() else {
-                return left;
+                let steps = self.steps.made();
+                return steps.map_or(left, |steps| steps.gather(left));
             };
             let hash = scattered(handle_of(self.record(old)));
             let new = self.records.move_misplaced(old);
@@ -238,9 +294,11 @@ impl NotesTable {
         0
     }
 
-    /// Frees about `count` records of a table that is not used any more; false at the end.
+    /// Frees about `count` records or steps of a table that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
-        self.records.free_some(count) || self.table.free_some(count)
+        (self.steps.made()).is_some_and(|steps| steps.free_some(count))
+            || self.records.free_some(count)
+            || self.table.free_some(count)
     }
 
     /// See [`crate::storage::relocate`].
@@ -248,40 +306,59 @@ impl NotesTable {
         match part {
             0 => self.table.relocate(from, mover),
             1 => self.records.relocate_pages(from, mover),
-            _ => self.records.relocate_long(from, mover),
+            2 => self.records.relocate_long(from, mover),
+            _ => {
+                if part == 3 && from == 0 {
+                    self.steps.relocate(mover);
+                }
+                self.steps.made()?.relocate(part - 3, from, mover)
+            }
         }
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.table.memory_bytes() + self.records.memory_bytes() + self.scratch.capacity()
+        self.table.memory_bytes()
+            + self.records.memory_bytes()
+            + self.steps.memory_bytes()
+            + Steps::memory_bytes(&self.steps)
+            + self.scratch.capacity()
     }
 
     /// Each record is of a job that is there, and holds its notes in their order, each once.
     pub fn check_invariants(&self, is_there: impl Fn(Handle) -> bool) -> Result<(), String> {
         self.records.check_invariants()?;
+        self.steps.check_invariants()?;
         self.table
             .check_invariants(|number| scattered(handle_of(self.record(number))))?;
         if self.table.len() != self.records.len() {
             return Err("notes and their index differ in number".into());
         }
+        let mut beside = 0;
         for number in self.table.handles() {
             let handle = handle_of(self.record(number));
+            let Record { series, string } = self.read(handle);
+            if let Some(series) = series {
+                self.steps.check_series(series)?;
+                beside += 1;
+            }
+            let in_string = Notes::of(string).in_string().last();
             let notes = self.of(handle);
             let all: Vec<Note<'_>> = notes.iter().collect();
             let distinct = |at: usize| all[..at].iter().all(|note| !note.replaces(&all[at]));
             let is_sound = is_there(handle)
                 && self.find(handle) == Some(number)
                 && !all.is_empty()
-                && notes
-                    .parts()
-                    .last()
-                    .is_some_and(|(rest, _)| rest.is_empty())
-                && all.is_sorted_by_key(Note::kind)
+                && in_string.map_or(0, |(part, _)| part.end) == string.len()
+                && (series.is_none() || Notes::of(string).steps_len() == 0)
+                && all.is_sorted_by_key(Note::tag)
                 && (0..all.len()).all(distinct);
             if !is_sound {
                 return Err(format!("notes of job {handle} that cannot be: {all:?}"));
             }
         }
-        Ok(())
+        match beside == self.steps.series_len() {
+            true => Ok(()),
+            false => Err("steps of a job that is not there".into()),
+        }
     }
 }
