@@ -30,6 +30,8 @@ type JobInfo struct {
 	MaxAttempts int
 	// The waits after failures.
 	Backoff []time.Duration
+	// What kind of job it is, for those who look; it changes nothing of how the job is served.
+	Label string
 	// When its TTL ends it.
 	Expires time.Time
 	// The current one.
@@ -86,6 +88,7 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
 	info.Attempts = int(resp.Int(fields["attempts"]))
 	info.MaxAttempts = int(resp.Int(fields["max-attempts"]))
 	info.Backoff = resp.Durations(fields["backoff"])
+	info.Label = resp.Text(fields["label"])
 	info.Expires = resp.Time(fields["expires"])
 	info.Token = resp.Text(fields["token"])
 	info.Reason = resp.Text(fields["reason"])

@@ -34,6 +34,8 @@ type JobOptions struct {
 	Cost int
 	// The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits.
 	Backoff []time.Duration
+	// What kind of job it is, for those who look; it changes nothing of how the job is served.
+	Label string
 	// After blocks the job until these jobs of its queue have ended. AfterGroup: until that group has no jobs left.
 	After      []string
 	AfterGroup string
@@ -54,5 +56,6 @@ func (o *JobOptions) said(call words) words {
 	call = call.value("KEEP", between("keep", resp.Ms(o.Keep), " ms", 0, latest), o.Keep != 0)
 	call = call.value("COST", between("cost", int64(o.Cost), "", 1, 1000000), o.Cost != 0)
 	call = call.ladder(o.Backoff)
+	call = call.value("LABEL", bounded("label", o.Label, 256), o.Label != "")
 	return call
 }

@@ -1,12 +1,14 @@
-//! DQ.SCAN key cursor [STATE s] [MATCH pattern] [GROUP name] [PAYLOAD pattern] [COUNT n]
+//! DQ.SCAN key cursor [STATE s] [MATCH pattern] [GROUP name] [PAYLOAD pattern] [LABEL pattern]
+//! [RECURRING] [COUNT n]
 
 use super::look;
 use super::parse::{at_least, positive, state, Options};
 use super::syntax::options;
+use crate::queue::attr::Attr;
 use crate::queue::glob::matches;
 use crate::server::api::{Args, Ctx, Refusal};
 
-options! { SCAN: STATE MATCH GROUP PAYLOAD COUNT }
+options! { SCAN: STATE MATCH GROUP PAYLOAD LABEL RECURRING COUNT }
 
 pub const COUNT_DEFAULT: u64 = 10;
 
@@ -14,7 +16,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let cursor = cursor(args.get(2).unwrap_or_default())?;
     let (mut of, mut pattern, mut count) = (None, None, COUNT_DEFAULT);
-    let (mut group, mut payload) = (None, None);
+    let (mut group, mut payload, mut label, mut recurring) = (None, None, None, false);
     let mut options = Options::new(args, 3);
     while let Some(word) = options.word()? {
         match word {
@@ -22,6 +24,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::MATCH => pattern = Some(options.value()?),
             Word::GROUP => group = Some(options.value()?),
             Word::PAYLOAD => payload = Some(options.value()?),
+            Word::LABEL => label = Some(options.value()?),
+            Word::RECURRING => recurring = true,
             Word::COUNT => count = positive(options.value()?)?,
         }
     }
@@ -36,7 +40,12 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
                     let wanted = of.is_none_or(|of| of == job.state)
                         && pattern.is_none_or(|pattern| matches(pattern, job.id))
                         && group.is_none_or(|group| job.group == Some(group))
-                        && payload.is_none_or(|pattern| matches(pattern, job.payload));
+                        && payload.is_none_or(|pattern| matches(pattern, job.payload))
+                        && (!recurring || job.recurring.is_some())
+                        && label.is_none_or(|pattern| {
+                            let label = job.terms.rest.text(Attr::Label);
+                            label.is_some_and(|label| matches(pattern, label))
+                        });
                     if wanted {
                         ids.push(job.id.to_vec());
                     }

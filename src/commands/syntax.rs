@@ -466,6 +466,8 @@ pub const SCAN: &[Arg] = &[
     Arg::pattern(c"payload-pattern")
         .after(c"PAYLOAD")
         .optional(),
+    Arg::pattern(c"label-pattern").after(c"LABEL").optional(),
+    Arg::word(c"recurring", c"RECURRING").optional(),
     COUNT.optional(),
 ];
 pub const GROUPS: &[Arg] = &[

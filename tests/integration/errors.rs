@@ -329,11 +329,11 @@ fn syntax_errors_say_what_was_expected() {
     for (line, what) in [
         (
             "DQ.SCAN q 0 TYPE x",
-            "expected STATE, MATCH, GROUP, PAYLOAD or COUNT, not 'TYPE'",
+            "expected STATE, MATCH, GROUP, PAYLOAD, LABEL, RECURRING or COUNT, not 'TYPE'",
         ),
         (
             "DQ.SCAN q 0 \\x0d\\x0a",
-            "expected STATE, MATCH, GROUP, PAYLOAD or COUNT, not '\\r\\n'",
+            "expected STATE, MATCH, GROUP, PAYLOAD, LABEL, RECURRING or COUNT, not '\\r\\n'",
         ),
         ("DQ.NEXT q a 5", "expected COUNT, not '5'"),
         ("DQ.POP q Count 1 count 2", "COUNT is given twice"),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::probe::{plain, Probe};
+use crate::probe::{plain, show, Probe};
 use crate::support::{Reply, Server};
 
 /// Reserved `v`, dead `x`, ready `r`, delayed `d`.
@@ -714,4 +714,56 @@ fn a_replica_shows_the_same() {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         assert_eq!(raw.call(&words), p.run(line), "{line}");
     }
+}
+
+/// A label stays with its job, in every state and with each occurrence, until an ADD says another one; it counts for nothing.
+#[test]
+fn labels() {
+    let mut p = Probe::start();
+    let long = "l".repeat(257);
+    p.all_unseen(&format!(
+        "DQ.ADD q a x LABEL \"\" -> -ERR LABEL must be 1 to 256 bytes long
+        DQ.MADD q 1 a x LABEL {long} -> -ERR LABEL must be 1 to 256 bytes long
+        DQ.ADD q a x LABEL a LABEL b -> -ERR syntax error, ...
+        DQ.SCAN q 0 LABEL -> -ERR syntax error, ..."
+    ));
+    let label = |p: &mut Probe, id: &str| show(&p.field(&format!("DQ.GET q {id}"), "label"));
+    p.run("DQ.CFGSET q MAXBYTES 100 DONELEN 10");
+    p.run("DQ.ADD q run x EVERY 3600000 AT 1 LABEL report ATTEMPTS 1");
+    p.run("DQ.MADD q 2 mail x \\x00 x LABEL mail:\\xff TTL 3600000");
+    p.run("DQ.ADD q none x");
+    // Ids and payloads alone.
+    assert_eq!(p.field_int("DQ.STATS q", "bytes"), 16);
+    p.talk(
+        "> DQ.SCAN q 0 LABEL mail:* COUNT 100 MATCH mail
+        [ '0' [ 'mail' ] ]
+        > DQ.SCAN q 0 RECURRING COUNT 100
+        [ '0' [ 'run' ] ]
+        > DQ.SCAN q 0 label m* RECURRING COUNT 100
+        [ '0' [ ] ]
+        > DQ.SCAN q 0 LABEL report COUNT 100
+        [ '0' [ 'run' ] ]",
+    );
+    assert_eq!(label(&mut p, "none"), "nil");
+    assert_eq!(label(&mut p, "mail"), "'mail:\\xff'");
+    for line in ["DQ.POP q ID run", "DQ.NACK q run FATAL", "DQ.POP q ID mail"] {
+        p.run(line);
+    }
+    p.run("DQ.ADD q mail y NEXT LABEL next");
+    assert_eq!(label(&mut p, "mail"), "'mail:\\xff'");
+    p.run("DEBUG RELOAD");
+    assert_eq!(label(&mut p, "run@1"), "'report'");
+    p.run("DQ.KICK q IDS 1 run@1");
+    assert_eq!(label(&mut p, "run@1"), "'report'");
+    p.says("DQ.ACK q mail", "1");
+    assert_eq!(label(&mut p, "mail"), "'next'");
+    for line in ["DQ.POP q ID \\x00", "DQ.ACK q \\x00"] {
+        p.run(line);
+    }
+    assert_eq!(label(&mut p, "\\x00"), "'mail:\\xff'");
+    assert_eq!(label(&mut p, "run"), "'report'");
+    p.run("DQ.ADD q run x REPLACE EVERY 3600000 LABEL other");
+    assert_eq!(label(&mut p, "run"), "'other'");
+    p.run("DQ.ADD q run x REPLACE EVERY 3600000");
+    assert_eq!(label(&mut p, "run"), "nil");
 }

@@ -325,7 +325,7 @@ fn occurrences_have_their_own() {
     assert_eq!(field(&mut client, &dead, "progress"), "half");
     assert!(client
         .ask("DQ.GET q a")
-        .contains("'progress' nil$ 'keep' 6 'cost' 1 'awaits' nil$ 'steps' nil$"));
+        .contains("'progress' nil$ 'keep' 6 'cost' 1 'label' nil$ 'awaits' nil$ 'steps' nil$"));
     // During a wait the rule makes no new occurrences.
     client.run("DQ.CLOCK ADVANCE 60000");
     client.delivery_of("DQ.POP q");

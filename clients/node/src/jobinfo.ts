@@ -31,6 +31,8 @@ export interface JobInfo {
   maxAttempts: number;
   /** The waits after failures. */
   backoff: number[];
+  /** What kind of job it is, for those who look; it changes nothing of how the job is served. */
+  label: string | null;
   /** When its TTL ends it. */
   expires: Date | null;
   /** The current one. */
@@ -89,6 +91,7 @@ export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobI
     attempts: Number(get('attempts')),
     maxAttempts: Number(get('max-attempts')),
     backoff: get('backoff').map(Number),
+    label: maybeId(get('label')),
     expires: maybeFromMs(get('expires')),
     token: maybeId(get('token')),
     reason: maybeText(get('reason')),

@@ -22,6 +22,8 @@ export interface Said {
   cost?: number;
   /** The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits. */
   backoff?: readonly Duration[];
+  /** What kind of job it is, for those who look; it changes nothing of how the job is served. */
+  label?: string;
 }
 
 export const SAID: Record<keyof Said, 1> = {
@@ -33,6 +35,7 @@ export const SAID: Record<keyof Said, 1> = {
   keep: 1,
   cost: 1,
   backoff: 1,
+  label: 1,
 };
 
 export function said(given: Said): Word[] {
@@ -45,5 +48,6 @@ export function said(given: Said): Word[] {
     ...ms('KEEP', given.keep, 0),
     ...number('COST', given.cost, 1, 1000000),
     ...ladder(given.backoff),
+    ...named('LABEL', given.label, 256),
   ];
 }

@@ -121,4 +121,19 @@ attributes! {
         means: "How long a `DQ.NACK` without `DELAY` makes the job wait before the second, the third, ... delivery. The last step repeats. 0 steps: no wait. Without any, of the job or its queue, the server's hold: see [Settings](operations.md#settings).",
         shows: "the steps in ms; `0` alone after `BACKOFF 0`, none where the server's hold",
     }
+    Label {
+        home: Home::Tag(0x37),
+        word: c"LABEL",
+        name: c"label",
+        field: c"label",
+        kind: Kind::Text(256),
+        unsaid: Unsaid::Nothing("none"),
+        set_by: &["ADD", "MADD"],
+        ends_with: &[],
+        counts_for: &[],
+        since: "0.1.0",
+        about: "What kind of job it is, for those who look; it changes nothing of how the job is served.",
+        means: "What kind of job it is, for those who look: [DQ.SCAN](#dqscan) finds jobs by it. It changes nothing of how the job is served.",
+        shows: "`LABEL` of [DQ.ADD](#dqadd); nil if not given",
+    }
 }

@@ -13,6 +13,7 @@ type saidArgs struct {
 	Keep     *int64
 	Cost     *int64
 	Backoff  []int64
+	Label    string
 }
 
 func (a saidArgs) say(options *dq.JobOptions) {
@@ -44,4 +45,5 @@ func (a saidArgs) say(options *dq.JobOptions) {
 	for _, ms := range a.Backoff {
 		options.Backoff = append(options.Backoff, duration(ms))
 	}
+	options.Label = a.Label
 }

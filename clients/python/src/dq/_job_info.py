@@ -40,6 +40,8 @@ class JobInfo:
     """Deliveries allowed; 0: no limit."""
     backoff: list[timedelta]
     """The waits after failures."""
+    label: Optional[str]
+    """What kind of job it is, for those who look; it changes nothing of how the job is served."""
     expires: Optional[datetime]
     """When its TTL ends it."""
     token: Optional[str]
@@ -99,6 +101,7 @@ class JobInfo:
             attempts=fields["attempts"],
             max_attempts=fields["max-attempts"],
             backoff=durations(fields["backoff"]),
+            label=maybe_id(fields.get("label")),
             expires=maybe_from_ms(fields.get("expires")),
             token=maybe_id(fields.get("token")),
             reason=prose(fields.get("reason")),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         """What a delivery counts towards the rates of the queue and of its group; 1 by default."""
         backoff: Optional[Ladder]
         """The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits."""
+        label: Optional[str]
+        """What kind of job it is, for those who look; it changes nothing of how the job is served."""
 
 
 ABOUT = {
@@ -43,6 +45,7 @@ ABOUT = {
     "keep": "How long the job is kept with its result once it is done, whatever the queue keeps; 0: not at all.",
     "cost": "What a delivery counts towards the rates of the queue and of its group; 1 by default.",
     "backoff": "The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits.",
+    "label": "What kind of job it is, for those who look; it changes nothing of how the job is served.",
 }
 """The options, and what each of them says."""
 
@@ -58,4 +61,5 @@ def job_options(given: Mapping[str, Any]) -> list[Any]:
         *ms("KEEP", get("keep"), 0),
         *number("COST", get("cost"), 1, 1000000),
         *ladder(get("backoff")),
+        *text("LABEL", get("label"), 256),
     ]

@@ -28,6 +28,9 @@ macro_rules! said {
         if let Some(value) = $args.lengths("backoff") {
             $job = $job.backoff(value);
         }
+        if let Some(value) = $args.get("label").map(|_| $args.text("label")) {
+            $job = $job.label(value);
+        }
     };
 }
 pub(crate) use said;

@@ -34,6 +34,8 @@ pub struct JobInfo {
     pub max_attempts: u32,
     /// The waits after failures.
     pub backoff: Vec<Duration>,
+    /// What kind of job it is, for those who look; it changes nothing of how the job is served.
+    pub label: Option<String>,
     /// When its TTL ends it.
     pub expires: Option<SystemTime>,
     /// The current one.
@@ -93,6 +95,7 @@ impl JobInfo {
             attempts: it.int("attempts") as u32,
             max_attempts: it.int("max-attempts") as u32,
             backoff: it.durations("backoff"),
+            label: it.text("label"),
             expires: it.instant("expires"),
             token: it.text("token"),
             reason: it.text("reason"),

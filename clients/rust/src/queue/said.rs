@@ -18,6 +18,7 @@ pub(crate) struct Said {
     pub keep: Option<Duration>,
     pub cost: Option<u32>,
     pub backoff: Option<Vec<Duration>>,
+    pub label: Option<String>,
 }
 
 fn value(to: &mut Cmd, word: &str, value: Option<impl ToRedisArgs>) {
@@ -44,6 +45,7 @@ impl Said {
         value(to, "KEEP", self.keep.map(ms));
         value(to, "COST", self.cost);
         ladder(to, self.backoff.as_deref());
+        value(to, "LABEL", self.label.as_deref());
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -53,6 +55,7 @@ impl Said {
         bounds::lengths([("keep", self.keep, 0)])?;
         bounds::number("cost", self.cost.map(u64::from), 1, 1000000)?;
         bounds::backoff(self.backoff.as_ref())?;
+        bounds::text("label", self.label.as_ref(), 256)?;
         Ok(())
     }
 }
@@ -100,6 +103,11 @@ macro_rules! said {
         pub fn backoff(self, backoff: impl IntoIterator<Item = Duration>) -> Self {
             let value = backoff.into_iter().collect();
             self.with(|o| o.said.backoff = Some(value))
+        }
+        /// What kind of job it is, for those who look; it changes nothing of how the job is served.
+        pub fn label(self, label: impl Into<String>) -> Self {
+            let value = label.into();
+            self.with(|o| o.said.label = Some(value))
         }
     };
 }

@@ -20,6 +20,7 @@ import java.util.Map;
  * @param attempts Deliveries so far.
  * @param maxAttempts Deliveries allowed; 0: no limit.
  * @param backoff The waits after failures.
+ * @param label What kind of job it is, for those who look; it changes nothing of how the job is served.
  * @param expires When its TTL ends it.
  * @param token The current one.
  * @param reason Why it failed last.
@@ -53,6 +54,7 @@ public record JobInfo(
         int attempts,
         int maxAttempts,
         List<Duration> backoff,
+        String label,
         Instant expires,
         String token,
         String reason,
@@ -89,6 +91,7 @@ public record JobInfo(
                 (int) Reply.number(fields.get("attempts")),
                 (int) Reply.number(fields.get("max-attempts")),
                 Reply.ladder(fields.get("backoff")),
+                Reply.text(fields.get("label")),
                 Reply.instant(fields.get("expires")),
                 Reply.text(fields.get("token")),
                 Reply.prose(fields.get("reason")),

@@ -17,7 +17,8 @@ abstract class Said<T extends Said<T>> {
             Map.entry("TTL", new long[] {1, (1L << 42) - 1}),
             Map.entry("GROUP", new long[] {1, 256}),
             Map.entry("KEEP", new long[] {0, (1L << 42) - 1}),
-            Map.entry("COST", new long[] {1, 1000000L}));
+            Map.entry("COST", new long[] {1, 1000000L}),
+            Map.entry("LABEL", new long[] {1, 256}));
 
     Integer priority;
     Duration ttr;
@@ -27,6 +28,7 @@ abstract class Said<T extends Said<T>> {
     Duration keep;
     Integer cost;
     List<Duration> backoff;
+    String label;
 
     abstract T self();
 
@@ -78,6 +80,12 @@ abstract class Said<T extends Said<T>> {
         return self();
     }
 
+    /** What kind of job it is, for those who look; it changes nothing of how the job is served. */
+    public T label(String label) {
+        this.label = label;
+        return self();
+    }
+
     void say(BiConsumer<String, Object> words) {
         words.accept("PRIORITY", priority);
         words.accept("TTR", ttr);
@@ -87,5 +95,6 @@ abstract class Said<T extends Said<T>> {
         words.accept("KEEP", keep);
         words.accept("COST", cost);
         words.accept("BACKOFF", backoff);
+        words.accept("LABEL", label);
     }
 }

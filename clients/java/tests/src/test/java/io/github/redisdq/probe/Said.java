@@ -33,5 +33,8 @@ final class Said {
         if (args.hasNonNull("backoff")) {
             options.backoff(Calls.durations(args.get("backoff")));
         }
+        if (args.hasNonNull("label")) {
+            options.label(args.get("label").asText());
+        }
     }
 }
