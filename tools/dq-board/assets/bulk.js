@@ -4,7 +4,7 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
 import { hasBlocked, tellDying } from "./act.js";
-import { rowOf } from "./queue.js";
+import { rowOf } from "./row.js";
 
 const ACTS = {
   kick: ["Retry all", "become ready now, with no attempts used", "Retry them"],

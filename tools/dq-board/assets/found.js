@@ -3,7 +3,7 @@ import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
-import { rowOf } from "./queue.js";
+import { rowOf } from "./row.js";
 
 // After so many rows a search pauses until it is told to continue.
 const ENOUGH = 50;

@@ -5,7 +5,7 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
 import * as rules from "./rules.js";
-import { nameOf } from "./queue.js";
+import { nameOf } from "./row.js";
 import { flow } from "./flow.js";
 import { tree } from "./json.js";
 import { life } from "./life.js";

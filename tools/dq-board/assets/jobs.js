@@ -6,7 +6,8 @@ import * as bulk from "./bulk.js";
 import { choosing } from "./choice.js";
 import * as filter from "./filter.js";
 import * as found from "./found.js";
-import { head, rowOf, STATES } from "./queue.js";
+import { head } from "./queue.js";
+import { rowOf, STATES } from "./row.js";
 import { decode } from "./table.js";
 
 // What the instant of a job means in each state, and how it is shown.

@@ -4,7 +4,8 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
 import * as rules from "./rules.js";
-import { head, rowOf } from "./queue.js";
+import { head } from "./queue.js";
+import { rowOf } from "./row.js";
 
 export function recurring(main, about, env) {
   const key = about.queue;

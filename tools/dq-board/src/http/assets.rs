@@ -49,6 +49,7 @@ assets! {
     "queue.js": "text/javascript; charset=utf-8",
     "groups.js": "text/javascript; charset=utf-8",
     "recurring.js": "text/javascript; charset=utf-8",
+    "row.js": "text/javascript; charset=utf-8",
     "table.js": "text/javascript; charset=utf-8",
     "waits.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",

@@ -1,0 +1,21 @@
+// A queue's row in the stream, by its key.
+import * as live from "./live.js";
+import * as text from "./text.js";
+
+// The states in the order in which they are counted.
+export const STATES = ["delayed", "ready", "reserved", "dead", "blocked", "done"];
+const EMPTY = { jobs: STATES.map(() => 0), rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, groups: 0, bytes: 0, doneBytes: 0, totals: [] };
+
+// A name is encoded bytes; what is not text is shown escaped.
+export function nameOf(key) {
+  const name = key.slice(key.indexOf(":") + 1);
+  try {
+    return text.visible(decodeURIComponent(name));
+  } catch {
+    return name;
+  }
+}
+
+export function rowOf(key) {
+  return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), ...live.rows.get(key) };
+}
