@@ -348,24 +348,21 @@ impl Generator {
         Op::Add(add)
     }
 
-    /// A cost; of what else the table has, some value within its bounds.
+    /// A cost; of what else the table has, some value within its bounds: as the clock says it, not a choice, so that
+    /// histories stay what they are when the table grows.
     fn said(&mut self) -> Said {
         let said = Said::costing(self.cost().unwrap_or(1));
+        let ms = self.now_us / 1000;
         let others = Said::all().filter(|attr| ![Attr::Keep, Attr::Cost].contains(attr));
-        others.fold(said, |said, attr| {
-            let value = match attr.row().kind {
-                Kind::Text(most) => {
-                    Value::Text(vec![b't'; self.rng.within(1, most as u64) as usize])
-                }
-                Kind::Number { least, most, .. } => {
-                    Value::Number(self.rng.within(least as u64, most as u64))
-                }
-                Kind::Ladder => return said,
-            };
-            if self.rng.one_in(4) {
-                return said.with(attr, value);
+        others.fold(said, |said, attr| match attr.row().kind {
+            Kind::Text(most) if ms.is_multiple_of(4) => {
+                said.with(attr, Value::Text(vec![b't'; 1 + ms as usize % most]))
             }
-            said
+            Kind::Number { least, most, .. } if ms.is_multiple_of(4) => {
+                let value = least as u64 + ms % (most - least + 1) as u64;
+                said.with(attr, Value::Number(value))
+            }
+            _ => said,
         })
     }
 
