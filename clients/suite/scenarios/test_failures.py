@@ -52,6 +52,7 @@ def the_ladder_of_the_handler_is_next(world):
 
 @scenario(4, no_delay, gate=True)
 def without_a_ladder_waits_double_from_a_second(world):
+    world.db.config_set("dq.default-backoff", "0")  # else the server's holds where the library's is missing
     world.add("j", {"do": "throw"})
     probe = world.worker()
     first = probe.wait("started", job="j", count=1)["at"]
