@@ -60,7 +60,7 @@ func resp2() {
 			equal(job[n+1], "delayed")
 		}
 	}
-	equal(len(job), 76)
+	equal(len(job), 78)
 	empty(db, "resp2")
 }
 
