@@ -43,7 +43,7 @@ def deliver(test, queue):
     test.assertTrue(queue.add("soon", "y", "DELAY", 200))
     job = queue.take(30)                # by the timer
     test.assertEqual((job.id, job.payload), ("soon", "y"))
-    test.assertEqual(queue.run("NACK", job.id, "TOKEN", job.token, "REASON", "tried"), "ready")
+    test.assertEqual(queue.run("NACK", job.id, "TOKEN", job.token, "REASON", "tried"), "delayed")
     test.assertEqual(queue.run("PURGE", "ALL"), 1)
     with test.assertRaisesRegex(Exception, "1 to 1024 bytes"):
         queue.add("")
