@@ -162,6 +162,33 @@ def test_a_chord_of_a_revoked_part_is_told(server, app, running):
     assert isinstance(body.get(timeout=60, propagate=False), ChordError)
 
 
+@pytest.mark.parametrize("limit", ["maxmemory", "MAXBYTES"])
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_chord_goes_on_without_a_result_that_finds_no_room(server, app, running, limit, is_ignored):
+    running()
+    server.trace.set("hold:kept", 1)
+    parts = [app.note.s("a"), app.idle.s("kept").set(ignore_result=is_ignored)]
+    body = chord(parts)(app.join.s().on_error(app.note.si("errback")))
+    until(lambda: server.ran("a") and server.dq("LEN", "celery") == 1, "the start of the part")
+    if limit == "maxmemory":
+        server.db.config_set(limit, 1)
+    else:
+        server.dq("CFGSET", RESULTS, limit, 1)
+        # Its end has room in its own place, unless somebody has taken that away.
+        server.dq("DEL", RESULTS, f"celery-task-meta-{body.parent.results[1].id}")
+    server.trace.delete("hold:kept")
+    until(lambda: server.dq("LEN", "celery") == 0, "the acknowledgement")
+    until(lambda: server.dq("LEN", RESULTS, "BLOCKED") == 0, "the end of the last part")
+    assert server.ran("errback") == 0
+    server.db.config_set("maxmemory", 0)
+    server.dq("CFGSET", RESULTS, "MAXBYTES", 0)
+    error = body.get(timeout=60, propagate=False)
+    assert isinstance(error, ChordError) and f"{body.parent.results[1].id} has no result" in str(error)
+    until(lambda: server.ran("errback"), "the error callback")
+    until(lambda: server.dq("LEN", RESULTS) == 0, "the end of the chord")
+    assert server.ran("errback") == 1
+
+
 def test_the_chord_of_a_worker_that_is_killed_before_it_publishes_the_body_goes_on(server, app, running):
     """The lease of the chord's body expires, and another worker takes it."""
     backend = app.app.backend

@@ -7,6 +7,7 @@ is waited for, or part of a chord, but not known yet, is a job that is never due
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Callable, Optional
 
@@ -85,19 +86,26 @@ class DqBackend(KeyValueStoreBackend):
                 cuts = MOST_CUTS
                 raise exceptions.ConnectionError(str(error)) from error
 
-        try:
+        with self._room_or("the result of task %s is not stored: %s", self._strip_prefix(bytes_to_str(key))):
             self._ask(end)
+
+    @staticmethod
+    @contextmanager
+    def _room_or(text: str, id: str) -> Iterator[None]:
+        """Logs that a full server has refused a result: the work is done all the same."""
+        try:
+            yield
         except exceptions.ResponseError as error:
             if not errors.is_full(error):
                 raise
-            # The work is done all the same.
-            logger.error("the result of task %s is not stored: %s", self._strip_prefix(bytes_to_str(key)), error)
+            logger.error(text, id, error)
 
     def _set_with_state(self, key: bytes, value: Any, state: str) -> None:
         if state in states.READY_STATES:
             self.set(key, value)
         else:
-            self._ask(self.store.note, key, value)
+            with self._room_or("the state of task %s is not stored: %s", self._strip_prefix(bytes_to_str(key))):
+                self._ask(self.store.note, key, value)
 
     def delete(self, key: bytes) -> None:
         self._ask(self.store.delete, key)
@@ -175,12 +183,24 @@ class DqBackend(KeyValueStoreBackend):
         Then publishes the body, if this was the last part and no other worker has the body.
         """
         if request.group and request.id:
-            meta = self._get_result_meta(
-                result=self.encode_result(result, state), state=state, traceback=None, request=request
-            )
-            meta["task_id"] = bytes_to_str(request.id)
-            self._ask(self.store.end_open, self.get_key_for_task(request.id), self.encode(meta))
+            id = bytes_to_str(request.id)
+            with self._room_or("the chord of task %s goes on without its result: %s", id):
+                self._ask(self.store.end_open, self.get_key_for_task(id), self._ended(id, state, result, request))
             self._ask(chords.publish, self, request.group)
+
+    def fail(self, id: str, error: BaseException) -> None:
+        """Stores that a task has failed. Raises the server's error if there is no room."""
+        self._ask(self.store.end, self.get_key_for_task(id), self._ended(id, states.FAILURE, error))
+
+    def _ended(self, id: str, state: str, result: Any, request: Any = None) -> Any:
+        result = self.encode_result(result, state)
+        meta = self._get_result_meta(result=result, state=state, traceback=None, request=request)
+        return self.encode({**meta, "task_id": id})
+
+    def results(self, ids: list[str]) -> dict[str, Any]:
+        """What is stored of these tasks now."""
+        values = self._ask(self.store.get_many, [self.get_key_for_task(id) for id in ids])
+        return {id: self.decode_result(value) for id, value in zip(ids, values) if value}
 
     def _worker_ready(self, **_: Any) -> None:
         chords.watch(self)

@@ -10,13 +10,15 @@ import threading
 from typing import Any
 
 from celery import signals, states
-from celery.canvas import maybe_signature
+from celery.canvas import group, maybe_signature
 from celery.exceptions import ChordError
 from celery.result import GroupResult, result_from_tuple
 from kombu.exceptions import OperationalError
 from kombu.log import get_logger
 from kombu.utils.json import dumps, loads
 from redis import exceptions
+
+from .errors import is_full
 
 logger = get_logger("dq_celery")
 
@@ -62,7 +64,9 @@ def _settle(backend: Any, chord: list[Any]) -> None:
     id, text, token, *_ = chord
     try:
         _publish(backend, loads(text))
-    except UNREACHABLE as error:
+    except (*UNREACHABLE, exceptions.ResponseError) as error:
+        if isinstance(error, exceptions.ResponseError) and not is_full(error):
+            raise
         logger.warning("the body of %r is not published yet: %r", id, error)
         store.client.execute_command("DQ.NACK", store.key, "IDS", 1, id, token, "SILENT", "DELAY", LATER_MS)
         return
@@ -73,12 +77,14 @@ def _publish(backend: Any, chord: dict[str, Any]) -> None:
     app = backend.app
     header = result_from_tuple(chord["header"], app)
     body = maybe_signature(chord["body"], app=app)
-    timeout = app.conf.result_chord_join_timeout
-    ended = dict(backend.get_many(leaves(header), timeout=timeout)) if header.results else {}
+    ended = backend.results(leaves(header)) if header.results else {}
     try:
         values = [value(each, ended) for each in header.results]
     except ChordError as error:
         logger.error("chord %s: %s", header.id, error)
+        # First, as error callbacks are to be called once: if there is no room, all of it is tried again later.
+        for id in leaves(body.freeze() if isinstance(body, group) else body):
+            backend.fail(id, error)
         backend.chord_error_from_stack(body, error)
         return
     body.delay(values)
@@ -88,7 +94,9 @@ def value(result: Any, ended: dict[str, Any]) -> Any:
     """The result of a part, or the list of results if the part is a group."""
     if isinstance(result, GroupResult):
         return [value(each, ended) for each in result.results]
-    meta = ended[result.id]
+    meta = ended.get(result.id)
+    if meta is None or meta["status"] not in states.READY_STATES:
+        raise ChordError(f"Dependency {result.id} has no result: the server had no room for it, or it has expired")
     if meta["status"] in states.PROPAGATE_STATES:
         raise ChordError(f"Dependency {result.id} raised {meta['result']!r}")
     return meta["result"]

@@ -21,7 +21,8 @@ end
 """
 
 # A final result: adds, delivers and acknowledges a job with that id at once. It replaces the job that is waited for.
-# So clients that wait are told, and a chord goes on if this was its last part. The group is the chord's.
+# So clients that wait are told, and a chord goes on if this was its last part. The group is the chord's. Where there is
+# no room, an open job is deleted if only such a one is to end: that ends it, too.
 END = (
     FIELD
     + """
@@ -34,7 +35,11 @@ if is_open and field(old, 'group') then
   options[#options + 1] = 'GROUP'
   options[#options + 1] = field(old, 'group')
 end
-redis.call('DQ.ADD', queue, id, '', unpack(options))
+local added = redis.pcall('DQ.ADD', queue, id, '', unpack(options))
+if type(added) == 'table' and added.err then
+  if only_open == '1' then redis.call('DQ.DEL', queue, 'IDS', 1, id) end
+  return added
+end
 local job = redis.call('DQ.POP', queue, 'ID', id)
 return redis.call('DQ.ACK', queue, 'RESULTS', 'IDS', 1, id, job[3], value)[1]
 """
@@ -94,7 +99,7 @@ class Store:
         self._run(END, id, value, self.keep_ms, 0)
 
     def end_open(self, id: bytes, value: Any) -> None:
-        """Stores a result if the job has not ended yet."""
+        """Stores a result if the job has not ended yet. If there is no room for it, the job has ended all the same."""
         self._run(END, id, value, self.keep_ms, 1)
 
     def note(self, id: bytes, value: Any) -> None:
