@@ -70,6 +70,13 @@ class Server:
     def dq(self, command, *args):
         return self.db.execute_command(f"DQ.{command}", *args)
 
+    def suspect(self, id):
+        """As if the task had ended two workers; it is due in an hour."""
+        for _ in range(2):
+            self.dq("POP", "celery", "ID", id, "TTR", 1)
+            until(lambda: self.dq("GET", "celery", id)[b"state"] == b"ready", "the end of the lease")
+        self.dq("RESCHEDULE", "celery", "DELAY", 3_600_000, id)
+
     def ran(self, name):
         return self.trace.lrange("ran", 0, -1).count(name)
 

@@ -1,10 +1,13 @@
 """Acknowledgements whose answers are read later."""
 
+import threading
+
 import pytest
 import redis
 from conftest import until
 
 from dq_celery.acks import AckStream, Delivery
+from dq_celery.leases import Leases
 
 COUNT = 5
 
@@ -43,6 +46,24 @@ def test_nobody_waits_for_the_answers(server, stream, deliveries):
     server.db.execute_command("CLIENT", "UNPAUSE")
     assert stream.collect() == []
     assert (len(stream), server.dq("LEN", "q")) == (0, 0)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_server_is_being_told_until_it_answers(server, deliveries, waits):
+    leases = Leases(redis.Redis(unix_socket_path=server.socket), 60_000)
+    leases.waits_for_acks = waits
+    leases.take("tag", deliveries[0], server.dq("GET", "q", deliveries[0].id)[b"deadline"], 60_000)
+    assert not leases.is_telling
+    hold_back(server)
+    telling = threading.Thread(target=leases.ack, args=("tag",))
+    telling.start()
+    until(lambda: not leases.holds("tag"), "the acknowledgement")
+    assert leases.is_telling
+    server.db.execute_command("CLIENT", "UNPAUSE")
+    until(lambda: not leases.is_telling, "the answer")
+    assert server.dq("LEN", "q") == COUNT - 1
+    telling.join()
+    leases.close()
 
 
 def test_answers_that_have_come_are_read_when_the_next_is_sent(server, stream, deliveries):

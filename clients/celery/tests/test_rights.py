@@ -92,6 +92,26 @@ def test_a_producer_and_a_worker(guarded, worker, program, pool):
     assert denied(guarded) == []
 
 
+@pytest.mark.parametrize("withheld", [[], ["dq.reschedule"]])
+def test_a_task_that_is_to_run_alone(guarded, worker, program, withheld):
+    guarded.db.execute_command("ACL", "SETUSER", "celery-worker", *(f"-{each}" for each in withheld))
+    app = program(at=guarded, BROKER=guarded.url_of("celery-producer"))
+    suspect = app.good.delay().id
+    guarded.suspect(suspect)
+    app.hold.delay("before")
+    running = worker("-c", "2", at=guarded, BROKER=guarded.url_of("celery-worker"), pool="threads")
+    until(lambda: guarded.ran("before"), "the start")
+    guarded.dq("RESCHEDULE", "celery", "DELAY", 0, suspect)
+    until(lambda: running.says("its last attempt runs alone"), "the suspicion")
+    until(lambda: guarded.dq("LEN", "celery", "DELAYED") == 1, "its return")
+    if withheld:
+        until(lambda: guarded.dq("LEN", "celery") == 1, "its run beside the other")
+    guarded.trace.set("go:before", 1)
+    until(lambda: guarded.dq("LEN", "celery") == 0, "the end of both")
+    assert guarded.trace.get("good") == "1"
+    assert denied(guarded) == withheld
+
+
 def test_results_in_dq(guarded, worker, program):
     for name in ("celery-producer", "celery-worker"):
         guarded.db.execute_command("ACL", "SETUSER", name, *rights_of_results())

@@ -331,6 +331,25 @@ def test_a_killer_is_dead_and_takes_nobody_along(server, worker, program, pool):
     assert server.dq("LEN", "celery", "DEAD") == 1
 
 
+@pytest.mark.parametrize("pool", ["threads", "prefork"], indirect=True)
+def test_what_is_to_run_alone_keeps_its_last_attempt_when_its_worker_ends(server, worker, program, pool):
+    app = program()
+    suspect = app.good.delay().id
+    server.suspect(suspect)
+    app.hold.delay("killer")
+    lost = worker("-c", "2", pool=pool, LEASE=2)
+    until(lambda: server.ran("killer"), "the start")
+    server.dq("RESCHEDULE", "celery", "DELAY", 0, suspect)
+    until(lambda: lost.says("its last attempt runs alone"), "the suspicion")
+    until(lambda: server.dq("GET", "celery", suspect)[b"state"] != b"reserved", "its return")
+    lost.kill()
+    assert server.dq("GET", "celery", suspect)[b"attempts"] == 2
+    server.trace.set("go:killer", 1)
+    worker("-c", "2", pool=pool, LEASE=2)
+    until(lambda: server.dq("LEN", "celery") == 0, "the end of both")
+    assert (server.trace.get("good"), server.dq("LEN", "celery", "DEAD")) == ("1", 0)
+
+
 def test_killers_that_two_workers_get_are_dead_and_take_nobody_along(server, worker, program):
     """What a worker holds back for a run of its own does not die of a killer that still runs there."""
     app = program()

@@ -54,10 +54,10 @@ class AckStream:
             self._sent.append(delivery)
             return failed
 
-    def collect(self) -> list[Delivery]:
-        """Reads all replies, and waits for them."""
+    def collect(self, wait: bool = True) -> list[Delivery]:
+        """Reads all replies, and waits for them; otherwise those that have come."""
         with self._lock:
-            return self._read(wait=True)
+            return self._read(wait)
 
     def _connect(self) -> None:
         if self._client is None:

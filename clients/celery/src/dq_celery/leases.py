@@ -9,7 +9,8 @@ import math
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing.util import Finalize
 from time import monotonic, time
 from typing import Any, Optional
@@ -64,6 +65,8 @@ class Leases:
         #: Tags of tasks that ended a process of the pool.
         self.process_lost: set[str] = set()
         self._unsent: list[Delivery] = []
+        #: How many ends of deliveries are being sent.
+        self._sending = 0
         self._wake = threading.Event()
         #: When leases must be renewed next.
         self._beat_at = math.inf
@@ -119,8 +122,9 @@ class Leases:
 
     @property
     def is_telling(self) -> bool:
-        """Whether an acknowledgement must be sent again."""
-        return bool(self._unsent)
+        """Whether the server has not answered yet how some task ended."""
+        self._send_later(self._acks.collect(wait=False))
+        return bool(self._sending or self._unsent or self._acks)
 
     def may_begin(self, tag: str) -> bool:
         """Whether this process still has the job: it may have gone to another worker, or have been deleted."""
@@ -146,18 +150,18 @@ class Leases:
 
     def ack(self, tag: str) -> None:
         """Never fails: an acknowledgement that cannot be sent is sent again, and the lease is renewed until then."""
-        delivery = self._drop(tag)
-        if delivery is None:
-            return
-        if not self.waits_for_acks:
-            self._send_later(self._acks.send(delivery))
-        elif not self._send_ack(delivery):
-            self._send_later([delivery])
+        with self._ending(tag) as delivery:
+            if delivery is None:
+                return
+            if not self.waits_for_acks:
+                self._send_later(self._acks.send(delivery))
+            elif not self._send_ack(delivery):
+                self._send_later([delivery])
 
     def nack(self, tag: str, *options: Any) -> None:
-        delivery = self._drop(tag)
-        if delivery is not None:
-            self.nack_delivery(delivery, *options)
+        with self._ending(tag) as delivery:
+            if delivery is not None:
+                self.nack_delivery(delivery, *options)
 
     def nack_delivery(self, delivery: Delivery, *options: Any) -> None:
         """Gives a delivery back. If that cannot be sent, the end of the lease has the same effect."""
@@ -260,6 +264,17 @@ class Leases:
             self.give_back(ended)
 
     # --- Helpers
+
+    @contextmanager
+    def _ending(self, tag: str) -> Iterator[Optional[Delivery]]:
+        with self._lock:
+            lease = self._held.pop(tag, None)
+            self._sending += 1
+        try:
+            yield lease and lease.delivery
+        finally:
+            with self._lock:
+                self._sending -= 1
 
     def _drop(self, tag: str) -> Optional[Delivery]:
         with self._lock:

@@ -1,11 +1,10 @@
-"""How often a task may be delivered, and which one runs alone: it may have ended the process of its worker."""
+"""How often a task may be delivered: it may have ended the process of its worker."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from time import monotonic
-from typing import Any, Optional
+from typing import Any
 
 USED_UP = "attempts used up; its workers were lost"
 #: The server's reason for a delivery of which it heard nothing more.
@@ -49,40 +48,3 @@ def unknown(headers: Mapping[str, Any], attempts: int) -> tuple[Any, ...]:
     if attempts >= UNKNOWN_ATTEMPTS:
         return "FATAL", "REASON", reason
     return "DELAY", min(attempts * UNKNOWN_MS, LONGEST_UNKNOWN_MS), "REASON", reason
-
-
-class Alone:
-    """The task that is to run when its worker has nothing else in hand, and then for itself."""
-
-    def __init__(self, leases: Any, tag: str, queue: str, message: dict[str, Any]) -> None:
-        self.tag, self.queue = tag, queue
-        self._leases = leases
-        self._message: Optional[dict[str, Any]] = message
-        self._quiet_since: Optional[float] = None
-
-    def is_over(self) -> bool:
-        return not self._leases.holds(self.tag) and self.tag not in self._leases.running()
-
-    def take(self) -> Optional[dict[str, Any]]:
-        """The message, once, as soon as it may begin."""
-        if self._message is None or not self._is_alone():
-            return None
-        message, self._message = self._message, None
-        return message
-
-    @property
-    def has_begun(self) -> bool:
-        return self._message is None
-
-    def _is_alone(self) -> bool:
-        if self._leases.running() - {self.tag}:
-            self._quiet_since = None
-            return False
-        others = self._leases.held() - {self.tag}
-        if not others:
-            return not self._leases.is_telling
-        # Celery holds those that do not run: by an ETA or a rate limit, perhaps for long.
-        self._quiet_since = self._quiet_since or monotonic()
-        if monotonic() - self._quiet_since > self._leases.lease_ms / 1000:
-            self._leases.give_back(others)
-        return False

@@ -122,6 +122,16 @@ class Queues(kombu_redis.Channel):
                 logger.warning("queues are declared later, as the server's memory is full: %s", error)
             self._undeclared.append(write)
 
+    def _size(self, queue: str) -> int:
+        return self._ask("DQ.LEN", self.key(queue), "READY")
+
+    def _has_queue(self, queue: str, **kwargs: Any) -> bool:
+        return bool(self._ask("EXISTS", self.key(queue)))
+
+    def _purge(self, queue: str) -> int:
+        """Deletes the messages that no worker has, including those that are delayed."""
+        return sum(self._ask("DQ.PURGE", self.key(queue), state) for state in ("READY", "DELAYED"))
+
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
         if if_empty and self._ask("DQ.LEN", self.key(queue)):
             return

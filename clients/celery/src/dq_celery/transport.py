@@ -18,6 +18,7 @@ from kombu.utils.encoding import bytes_to_str
 from redis import exceptions
 
 from . import control, jobs, limits, retries, worker
+from .alone import OFF, Alone
 from .errors import NotRetried, translate
 from .leases import Delivery, Leases
 from .qos import QoS
@@ -85,7 +86,7 @@ class Channel(Waits, Queues):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._no_ack: set[str] = set()
         self._expires: dict[str, int] = {}
-        self._alone: Optional[limits.Alone] = None
+        self._alone: Optional[Alone] = None
         super().__init__(*args, **kwargs)
         self.leases: Leases = self.connection.leases_of(self)
 
@@ -208,13 +209,20 @@ class Channel(Waits, Queues):
 
     def _waits_alone(self) -> bool:
         """Whether a task is to run alone, or does: nothing else is taken. Begins with it as soon as it may."""
+        if self._alone is None:
+            return False
+        try:
+            reply = self._alone.take()
+            if reply:
+                self._hand_over(self._alone.queue, self._message(self._alone.queue, reply, False))
+        except Empty:
+            pass
+        except exceptions.NoPermissionError as error:
+            self._say_missing(OFF, error)
+            self._alone = None
         if self._alone is not None and self._alone.is_over():
             self._alone = None
-        alone = self._alone
-        message = alone and alone.take()
-        if alone is not None and message is not None:
-            self._hand_over(alone.queue, message)
-        return alone is not None
+        return self._alone is not None
 
     def _hand_over(self, queue: str, message: dict[str, Any]) -> None:
         tag = message["properties"]["delivery_tag"]
@@ -273,11 +281,19 @@ class Channel(Waits, Queues):
             self.leases.nack(tag, "FATAL", "REASON", limits.USED_UP)
         elif reason != limits.LEASE_ENDED or limit != attempts or queue not in self.active_queues:
             return True
-        elif self._alone is not None:
-            self.leases.nack(tag, "SILENT")
         else:
+            return self._begins_alone(queue, id, tag)
+        return False
+
+    def _begins_alone(self, queue: str, id: bytes, tag: str) -> bool:
+        if OFF in self.connection.missing:
+            return True
+        if self._alone is None:
             logger.warning("task %r may have ended its workers: its last attempt runs alone", id)
-            self._alone = limits.Alone(self.leases, tag, queue, message)
+            self._alone = Alone(self.leases, queue, self.key(queue), id)
+        if self._alone.begins(id, tag):
+            return True
+        self.leases.nack(tag, *self._alone.give_back)
         return False
 
     def _reason(self, queue: str, id: bytes) -> bytes:
@@ -296,22 +312,12 @@ class Channel(Waits, Queues):
     def close(self) -> None:
         if self.connection is not None:
             self._withdraw()
-        if self._alone is not None and not self._alone.has_begun:
-            self.leases.give_back([self._alone.tag])
-        self._alone = None
+        if self._alone is not None:
+            self._alone.leave()
+            self._alone = None
         super().close()
 
-    # --- Queues
-
-    def _size(self, queue: str) -> int:
-        return self._ask("DQ.LEN", self.key(queue), "READY")
-
-    def _has_queue(self, queue: str, **kwargs: Any) -> bool:
-        return bool(self._ask("EXISTS", self.key(queue)))
-
-    def _purge(self, queue: str) -> int:
-        """Deletes the messages that no worker has, including those that are delayed."""
-        return sum(self._ask("DQ.PURGE", self.key(queue), state) for state in ("READY", "DELAYED"))
+    # --- Looking
 
     def peek(self, queue: str, *what: Any) -> list[list[Any]]:
         return self._ask("DQ.PEEK", self.key(queue), *what)
