@@ -9,21 +9,13 @@ import (
 	"reflect"
 	"slices"
 	"time"
-
-	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
-)
-
-const (
-	firstDelay   = time.Second
-	longestDelay = time.Hour
 )
 
 // Func handles one job. Its context ends when the job was lost ([ErrLost]), when its Timeout is over ([ErrTimeout]), or
 // when the worker's drain is over ([ErrStopping]).
 //
 // If it returns nil, the job is done. [RetryIn], [Snooze] and [GiveUp] say how the job goes on. After any other error,
-// and after a panic, the job is tried again: by its own backoff, else the handler's, else after 1 s, doubling up to 1
-// hour.
+// and after a panic, the job is tried again: by its own backoff, else the handler's, else the server's default-backoff.
 type Func func(ctx context.Context, job *Job) error
 
 // Handler is a function with the settings for its jobs. Exactly one of Do and DoBatch is set.
@@ -117,12 +109,9 @@ func (h *Handler) check() error {
 // size is how many jobs the handler takes at a time.
 func (h *Handler) size() int { return max(1, h.Batch) }
 
-// delay returns the wait after a failed attempt.
+// delay returns the step of its backoff after a failed attempt.
 func (h *Handler) delay(attempt int) time.Duration {
-	if len(h.Backoff) > 0 {
-		return h.Backoff[min(attempt, len(h.Backoff))-1]
-	}
-	return trouble.Exponential(attempt, firstDelay, longestDelay)
+	return h.Backoff[min(attempt, len(h.Backoff))-1]
 }
 
 // handlers are a worker's handlers, by kind.

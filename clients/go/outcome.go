@@ -40,7 +40,7 @@ func settled(d *delivery, v verdict) *outcome {
 		o.mode = "FAIL"
 		if limit := d.limit(); 0 < limit && limit <= d.attempt {
 			o.mode, o.wait = "FATAL", unsaid
-		} else if o.wait == unsaid && d.terms.ladder == nil && h != nil {
+		} else if o.wait == unsaid && d.terms.ladder == nil && h != nil && len(h.Backoff) > 0 {
 			o.wait = max(h.delay(d.attempt), shortestDelay)
 		}
 	}
@@ -180,9 +180,8 @@ func (o *outcome) refused(said resp.Error) bool {
 		asked := o.wait
 		o.mode, o.wait, o.reason = settled(o.of, verdict{way: failed, wait: unsaid, reason: o.reason}).parts()
 		o.isOwnWait = true
-		isNobodys := o.wait == unsaid && o.of.terms.ladder == nil && o.mode == "FAIL"
-		if o.wait == asked || isNobodys { // the handler's backoff was refused, or there is none
-			o.wait = trouble.Exponential(o.of.attempt, firstDelay, longestDelay)
+		if o.wait == asked { // it was the handler's backoff
+			o.wait = unsaid
 		}
 	case o.wait != unsaid:
 		o.wait = unsaid

@@ -17,7 +17,6 @@ import (
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
-	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
 
 const token = "1882361448423751680"
@@ -77,13 +76,8 @@ func TestTheLadderOfTheHandlerIsNextAndItsLastStepRepeats(t *testing.T) {
 	}
 }
 
-func TestWithoutALadderTheWaitDoublesToAnHour(t *testing.T) {
-	for attempt, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 10_000: time.Hour} {
-		delay := trouble.Exponential(attempt, firstDelay, longestDelay)
-		if delay < want || delay > want+want/4 {
-			t.Errorf("attempt %d: %v", attempt, delay)
-		}
-	}
+func TestWithoutALadderTheServersHolds(t *testing.T) {
+	expect(t, after(aJob(Handler{}, 5, ""), errors.New("no"))[5:], []string{"FAIL", "REASON", "*errors.errorString: no"})
 }
 
 func TestTheLeastLimitOfAttemptsEndsAJob(t *testing.T) {
@@ -217,9 +211,8 @@ func TestWhatTheServerRefusesIsLeftOut(t *testing.T) {
 		if len(said) > 6 || len(last) != 1 || last[0] == "SILENT" {
 			t.Error(said)
 		}
-		if len(said) > 2 { // still no hot loop, where only the delay is refused
-			wait, err := strconv.Atoi(said[len(said)-3][2])
-			expect(t, []any{wait >= 1000 && wait <= 1250, err}, []any{true, nil})
+		if len(said) > 2 { // where only the delay is refused, the server's ladder holds
+			expect(t, said[len(said)-2][:2], []string{"FAIL", "REASON"})
 		}
 	}
 	expect(t, (&outcome{}).refused("ERR no"), false)

@@ -36,7 +36,7 @@ func TestADelayThatTheServerRefusesEndsTheJobAnyway(t *testing.T) {
 		must(queue.Add(ctx, 1, &dq.JobOptions{ID: id}))
 		until(t, id, func() bool { return must(queue.Get(ctx, id)).State == dq.Delayed })
 		job := must(queue.Get(ctx, id))
-		if wait := job.Due.Sub(server.Clock.Now()); wait < time.Second || wait > 1250*time.Millisecond {
+		if wait := job.Due.Sub(server.Clock.Now()); wait < time.Second || wait > 1100*time.Millisecond {
 			t.Error(id, wait)
 		}
 		if job.Attempts != 1 || job.Reason == "" {

@@ -4,11 +4,12 @@ import { bytesIn, cutBy, nack, progress, step, unstorable } from './commands';
 import { isRefusal, mayNot } from './fatal';
 import { type Delivery, type Suspension, UNKNOWN_KIND, WAITING } from './delivery';
 import type { Verdict } from './guard';
-import { defaultDelayMs, type Handler } from './handler';
+import type { Handler } from './handler';
 import {
   CUTTING_BYTES,
   DEFAULT_TTR_MS,
   FIRST_TROUBLE_MS,
+  JITTER,
   LONGEST_TROUBLE_MS,
   STILL_RUNNING_DELAY_MS,
   MOST_CUTS,
@@ -18,7 +19,6 @@ import {
 } from './limits';
 import { bytesOf } from './shown';
 import { isUnheld, someOf, toText } from './text';
-import { exponentialMs } from './times';
 import { allOrRefused, type Command, type Word } from './wire';
 
 // --- How a delivery ends
@@ -167,13 +167,13 @@ const dead = (delivery: Delivery, reason: string): Way[] => [
   [nack(delivery, 'FATAL')],
 ];
 
-/** The job comes again after the wait that the handler asked for, else by the job's ladder, else by the handler's. */
+/** The job comes again after the wait that user code asked for, else by the job's ladder, the handler's, or the server's. */
 function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: number | null): Way[] {
   if (delivery.limit > 0 && delivery.limit <= delivery.attempt) return dead(delivery, reason);
-  const wait = delivery.waitMs === null ? ['DELAY', Math.ceil(handler.delayMs(delivery.attempt))] : [];
-  const ways: Way[] = [[nack(delivery, ...wait, ...because(reason))]];
-  if (askedMs !== null) ways.unshift([nack(delivery, 'DELAY', askedMs, ...because(reason))]);
-  return [...ways, [nack(delivery, 'DELAY', Math.ceil(defaultDelayMs(delivery.attempt)))]];
+  const stepMs = delivery.waitMs === null ? handler.delayMs(delivery.attempt) : null;
+  const waits = [askedMs, stepMs].filter((waitMs) => waitMs !== null);
+  const ways: Way[] = waits.map((waitMs) => [nack(delivery, 'DELAY', waitMs, ...because(reason))]);
+  return [...ways, [nack(delivery, ...because(reason))], [nack(delivery)]];
 }
 
 /** Suspends the job. If the server refuses that, the attempt has failed with the server's error. */
@@ -289,10 +289,14 @@ export class Fetches {
   private order(): readonly Buffer[] {
     const { weights } = this;
     if (!weights) return this.keys;
-    const drawn = this.keys.map((key, n) => ({ key, draw: Math.random() ** (1 / weights[n]!) }));
+    const drawn = this.keys.map((key, n) => ({
+      key,
+      draw: Math.random() ** (1 / weights[n]!),
+    }));
     return drawn.sort((one, other) => other.draw - one.draw).map(({ key }) => key);
   }
 }
 
-/** How long to wait when the server is away for the first, second, ... time. */
-export const troubleMs = (times: number) => exponentialMs(times, FIRST_TROUBLE_MS, LONGEST_TROUBLE_MS);
+/** How long to wait when the server is away for the first, second, ... time. Jitter only adds. */
+export const troubleMs = (times: number) =>
+  Math.min(LONGEST_TROUBLE_MS, FIRST_TROUBLE_MS * 2 ** Math.min(times - 1, 62)) * (1 + JITTER * Math.random());

@@ -6,10 +6,7 @@ import type { Delivery } from './delivery';
 import type { Job } from './job';
 import { steps, takes } from './mistakes';
 import { shown } from './shown';
-import { type Duration, exponentialMs, toMs } from './times';
-
-const FIRST_DELAY_MS = 1000;
-const LONGEST_DELAY_MS = 3_600_000;
+import { type Duration, toMs } from './times';
 
 /** Does the work. When its promise fulfils, the job is done, and the value is the job's result. */
 export type Processor<T = any> = (job: Job<T>) => unknown;
@@ -23,8 +20,8 @@ export interface HandlerOptions {
   /** The job is dead after this many deliveries (0: no limit). The least of this, the job's own limit and its queue's counts. */
   attempts?: number;
   /**
-   * The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff takes precedence. Without either:
-   * 1 s, doubling to 1 hour, with jitter.
+   * The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff takes precedence. Without either,
+   * the server's `default-backoff` holds.
    */
   backoff?: readonly Duration[];
   /**
@@ -97,10 +94,9 @@ export class Handler<T = any> {
     return this.batch || 1;
   }
 
-  /** The wait after a failed attempt: its backoff's step, or exponential with jitter. */
-  delayMs(attempt: number): number {
-    const step = this.backoffMs[Math.min(attempt, this.backoffMs.length) - 1];
-    return step ?? defaultDelayMs(attempt);
+  /** The step of its backoff after a failed attempt; null if it has none. */
+  delayMs(attempt: number): number | null {
+    return this.backoffMs[Math.min(attempt, this.backoffMs.length) - 1] ?? null;
   }
 
   /** Calls the processor. */
@@ -108,8 +104,6 @@ export class Handler<T = any> {
     return this.batch ? (this.processor as BatchProcessor<T>)(jobs) : (this.processor as Processor<T>)(jobs[0]!);
   }
 }
-
-export const defaultDelayMs = (attempt: number) => exponentialMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS);
 
 /** Makes a handler of a processor of many jobs at a time, with options. */
 export function handler<T = any>(processor: BatchProcessor<T>, options: HandlerOptions & { batch: number }): Handler<T>;

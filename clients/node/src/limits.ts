@@ -39,6 +39,7 @@ export const MOST_CUTS = 2;
 export const STILL_RUNNING_DELAY_MS = 1000;
 export const FIRST_TROUBLE_MS = 50;
 export const LONGEST_TROUBLE_MS = 5000;
+export const JITTER = 0.25;
 /** When the end of a wait is asked for again that has not begun yet. */
 export const UNBLOCK_AGAIN_MS = 50;
 export const REASON_BYTES = 1024;

@@ -42,9 +42,3 @@ export function fromMs(ms: unknown): Date {
 export function maybeFromMs(ms: unknown): Date | null {
   return ms === null || ms === undefined ? null : fromMs(ms);
 }
-
-/** Doubles with each attempt. Jitter only adds, so nothing comes too early. */
-export function exponentialMs(attempt: number, firstMs: number, longestMs: number): number {
-  const JITTER = 0.25;
-  return Math.min(longestMs, firstMs * 2 ** Math.min(attempt - 1, 62)) * (1 + JITTER * Math.random());
-}

@@ -95,5 +95,5 @@ test('a sleep is lost with its answer, and refused with an error', () => {
   made.report = ['DQ.TOUCH'];
   assert.equal(made.answer([full, 1]), 1);
   assert.equal(made.commands.length, 2);
-  assert.deepEqual([made.refused(full), made.refused(full)], [true, false]);
+  assert.deepEqual([made.refused(full), made.refused(full), made.refused(full)], [true, true, false]);
 });

@@ -44,7 +44,7 @@ impl Handler {
     /// A handler from an async function of a job with its decoded data.
     ///
     /// `Ok`: the job is done, and what the function returns, unless it is `()` or `None`, is its result. After an
-    /// error, the job is tried again: by its own backoff, else the handler's, else after 1 s, doubling up to 1 hour.
+    /// error, the job is tried again: by its own backoff, else the handler's, else the server's `default-backoff`.
     /// A [`Decision`](crate::Decision) as the error decides otherwise. If the payload cannot be decoded, the job is
     /// dead at once. A function of a plain `Job` gets the payload undecoded.
     pub fn new<T, R, E, F, Fut>(function: F) -> Self

@@ -225,6 +225,7 @@ def test_a_retry_runs(server, db, process):
 def test_a_retry_that_the_full_server_refuses_comes_again_and_counts(server, db, process):
     trace = server.client(db=2)
     trace.set("hold:a", 1)
+    db.config_set("dq.default-backoff", 60_000)
     kick(server, ("a", "never"), retry_on_error="True", max_retries="9", delay="0")
     process(server)
     until(lambda: trace.llen("retries"), "the start")
@@ -238,6 +239,7 @@ def test_a_retry_that_the_full_server_refuses_comes_again_and_counts(server, db,
 
 
 def test_a_task_whose_middleware_fails_comes_again(server, db, process):
+    db.config_set("dq.default-backoff", 60_000)
     kick(server, ("a", "fail"))
     process(server, BROKEN=1)
     until(lambda: field(db, "reason") == b"it ended without being acknowledged", "the return")

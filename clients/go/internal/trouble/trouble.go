@@ -22,12 +22,10 @@ func IsForbidden(err error) bool {
 	return resp.IsError(err) && strings.HasPrefix(err.Error(), "NOPERM")
 }
 
-// Pause returns how long to wait after the first, second, ... failure to reach the server.
-func Pause(times int) time.Duration { return Exponential(times, first, longest) }
-
-// Exponential doubles with each attempt; the jitter only adds, so nothing comes too early.
-func Exponential(attempt int, first, longest time.Duration) time.Duration {
-	grown := float64(first) * math.Pow(2, float64(min(attempt-1, 62)))
+// Pause returns how long to wait after the first, second, ... failure to reach the server. The jitter only
+// adds.
+func Pause(times int) time.Duration {
+	grown := float64(first) * math.Pow(2, float64(min(times-1, 62)))
 	return time.Duration(min(float64(longest), grown) * (1 + longestJitter*rand.Float64()))
 }
 

@@ -11,11 +11,11 @@ from ._guard import SHORTEST_DELAY_S, Verdict
 from ._texts import cut
 from .codec import id_from
 from .errors import some_of
-from .handler import FIRST_DELAY_S, LONGEST_DELAY_S, exponential_s
 from .times import LARGEST_BYTES, to_ms
 
 UNKNOWN_KIND_DELAY_S = 60.0
 """After the first delivery; twice that after the second, ..."""
+UNKNOWN_KIND_LONGEST_S = 3600.0
 
 UNKNOWN_KIND_ATTEMPTS = 14
 """After so many deliveries no worker is expected any more that knows the kind."""
@@ -181,10 +181,6 @@ def followed(delivery: Delivery, add: Command, end: Outcome, wait_ms: Optional[i
     return Outcome(delivery, add, lambda _: end, kept)
 
 
-SAID, OWN, USUAL = range(3)
-"""Whose wait it is: asked for by the handler, of the handler's ladder, or one that no server refuses."""
-
-
 class Back(NamedTuple):
     """A NACK and its options."""
 
@@ -193,7 +189,8 @@ class Back(NamedTuple):
     wait_ms: Optional[int] = None
     reason: Optional[bytes] = None
     priority: Optional[int] = None
-    whose: int = SAID
+    is_said: bool = True
+    """Whether user code named that wait for this failure, not for all."""
 
     def outcome(self) -> Outcome:
         words: list[Any] = [b"DQ.NACK", self.delivery.key, self.delivery.id, b"TOKEN", self.delivery.token]
@@ -210,33 +207,27 @@ class Back(NamedTuple):
     def _less(self) -> Optional[Back]:
         """Leaves out what the server may have refused. If that was a wait, the job failed instead: it must not come
         back at once."""
-        if self.wait_ms is not None and self.mode == b"FATAL":
-            return self._replace(wait_ms=None)
-        if self.wait_ms is not None and self.whose == SAID:
+        if self.wait_ms is not None and self.is_said and self.mode != b"FATAL":
             return failure(self.delivery, self.reason)._replace(priority=self.priority)
-        if self.wait_ms is not None and self.whose == OWN:
-            usual_s = exponential_s(self.delivery.attempt, FIRST_DELAY_S, LONGEST_DELAY_S)
-            return self._replace(wait_ms=to_ms(usual_s), whose=USUAL)
+        if self.wait_ms is not None:
+            return self._replace(wait_ms=None)
         if self.priority is not None:
             return self._replace(priority=None)
         return None if self.reason is None else self._replace(reason=None)
 
 
 def failure(delivery: Delivery, reason: Optional[bytes], wait_ms: Optional[int] = None) -> Back:
-    """The least limit holds, the job's (which the server knows) or the handler's. The job's own ladder comes first."""
+    """The least limit holds, the job's (which the server knows) or the handler's. The job's own ladder comes first,
+    then the handler's; else the server's holds."""
     handler = delivery.handler
     if handler and 0 < handler.attempts <= delivery.attempt - delivery.unknown:
         return Back(delivery, b"FATAL", reason=reason)
     if wait_ms is not None:
         return Back(delivery, b"", wait_ms, reason)
-    if delivery.ladder_ms is not None:
+    wait_s = handler.delay_s(delivery.attempt) if handler and delivery.ladder_ms is None else None
+    if wait_s is None:
         return Back(delivery, reason=reason)
-    wait_s = (
-        handler.delay_s(delivery.attempt)
-        if handler
-        else exponential_s(delivery.attempt, FIRST_DELAY_S, LONGEST_DELAY_S)
-    )
-    return Back(delivery, b"", to_ms(max(wait_s, SHORTEST_DELAY_S)), reason, whose=OWN)
+    return Back(delivery, b"", to_ms(max(wait_s, SHORTEST_DELAY_S)), reason, is_said=False)
 
 
 def returned(delivery: Delivery) -> Outcome:
@@ -249,8 +240,8 @@ def unknown(delivery: Delivery, kind: str) -> Outcome:
     reason = cut(f'unknown kind "{kind}"'.encode("utf-8", "replace"))
     if delivery.attempt >= UNKNOWN_KIND_ATTEMPTS:
         return Back(delivery, b"FATAL", reason=reason).outcome()
-    wait_s = min(UNKNOWN_KIND_DELAY_S * delivery.attempt, LONGEST_DELAY_S)
-    back = Back(delivery, b"", to_ms(wait_s), reason, whose=OWN).outcome()
+    wait_s = min(UNKNOWN_KIND_DELAY_S * delivery.attempt, UNKNOWN_KIND_LONGEST_S)
+    back = Back(delivery, b"", to_ms(wait_s), reason, is_said=False).outcome()
     back.prepend([(b"DQ.STEP", delivery.key, delivery.id, delivery.token, UNKNOWN_KIND, delivery.unknown + 1)])
     return back
 
@@ -262,7 +253,7 @@ def used_up(delivery: Delivery) -> Outcome:
 
 def later(delivery: Delivery) -> Outcome:
     """Given back, as its handler still runs here for an older delivery."""
-    return Back(delivery, b"SILENT", to_ms(STILL_RUNS_DELAY_S), whose=OWN).outcome()
+    return Back(delivery, b"SILENT", to_ms(STILL_RUNS_DELAY_S), is_said=False).outcome()
 
 
 def ended(delivery: Delivery, verdict: Verdict) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from typing import Any, Optional
 
@@ -17,15 +18,15 @@ from redis.exceptions import (
 
 from ._fatalities import FATALITIES
 from .errors import ConfigurationError, QueueFull
-from .handler import exponential_s
 
 FIRST_TROUBLE_S = 0.05
 LONGEST_TROUBLE_S = 5.0
+JITTER = 0.25
 
 
 def trouble_s(times: int) -> float:
-    """How many seconds to wait when the server is away for the first, second, ... time."""
-    return exponential_s(times, FIRST_TROUBLE_S, LONGEST_TROUBLE_S)
+    """How many seconds to wait when the server is away for the first, second, ... time. Jitter only adds."""
+    return min(LONGEST_TROUBLE_S, FIRST_TROUBLE_S * 2.0 ** min(times - 1, 62)) * (1 + JITTER * random.random())
 
 
 def refused(error: ResponseError) -> Exception:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, Union, overload
 
@@ -12,10 +11,6 @@ from .times import Duration, seconds, waits
 
 F = TypeVar("F", bound=Callable[..., Any])
 Errors = Union[type[BaseException], Sequence[type[BaseException]]]
-
-FIRST_DELAY_S = 1.0
-LONGEST_DELAY_S = 3600.0
-JITTER = 0.25
 
 
 @near_misses("Handler")
@@ -63,11 +58,9 @@ class Handler(Generic[F]):
         """How many jobs it takes at a time."""
         return self.batch or 1
 
-    def delay_s(self, attempt: int) -> float:
-        """The wait after a failed attempt, in seconds: its backoff's step, or exponential with jitter."""
-        if self.backoff:
-            return self.backoff[min(attempt, len(self.backoff)) - 1]
-        return exponential_s(attempt, FIRST_DELAY_S, LONGEST_DELAY_S)
+    def delay_s(self, attempt: int) -> Optional[float]:
+        """The step of its backoff after a failed attempt, in seconds; None if it has none."""
+        return self.backoff[min(attempt, len(self.backoff)) - 1] if self.backoff else None
 
 
 def whole(number: int, name: str, least: int = 0) -> int:
@@ -91,11 +84,6 @@ def errors(types: Errors, name: str) -> tuple[type[BaseException], ...]:
         if not (isinstance(each, type) and issubclass(each, BaseException)):
             raise TypeError(f"{name} takes types of errors, such as [ConnectionError], not {each!r}")
     return found
-
-
-def exponential_s(attempt: int, first_s: float, longest_s: float) -> float:
-    """Doubles with each attempt. Jitter only adds, so nothing comes too early."""
-    return min(longest_s, first_s * 2.0 ** min(attempt - 1, 62)) * (1 + JITTER * random.random())
 
 
 @overload
@@ -124,7 +112,7 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
         or its queue has a limit, the least one holds. A job whose worker was lost has its last attempt alone. Workers
         that do not know the job's kind use up no attempt of its handler.
     backoff: the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own backoff takes precedence.
-        Without either: 1 s, doubling to 1 hour, with jitter.
+        Without either, the server's `default-backoff` holds.
     lease: how long a job stays with a worker that crashed; by default as long as the job or its queue says (60 s).
         Slow handlers need no longer lease: the worker renews it.
     batch: the function takes a list of up to this many jobs.

@@ -35,14 +35,13 @@ impl Core {
         let Some(held) = self.held.get_mut(&serial) else {
             return;
         };
-        let jitter = self.rng.unit();
         let none = Shape::default();
         let shape = held
             .handler
             .map_or(&none, |handler| &self.settings.shapes[handler]);
         let outcome = match held.suspension.take() {
-            Some(asked) => Outcome::suspended(serial, &held.of, shape, asked, jitter),
-            None => Outcome::ended(serial, &held.of, shape, end, jitter),
+            Some(asked) => Outcome::suspended(serial, &held.of, shape, asked),
+            None => Outcome::ended(serial, &held.of, shape, end),
         };
         self.close_with(serial, outcome, now);
     }

@@ -2,7 +2,7 @@
 
 use super::delivery::{Delivered, UNKNOWN_KIND};
 use super::settings::Shape;
-use super::trouble::{exponential, is_for_good, is_unheld, some_of};
+use super::trouble::{is_for_good, is_unheld, some_of};
 use super::{End, Serial, Suspension};
 use crate::guard::{clean, LONGEST_REASON};
 use crate::values::ms;
@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Handlers cannot make their jobs come back faster.
 pub(crate) const SHORTEST_DELAY: Duration = Duration::from_millis(100);
-const FIRST_DELAY: Duration = Duration::from_secs(1);
-const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 const IN_HAND_DELAY: Duration = Duration::from_secs(1);
 const UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(60);
+const LONGEST_UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(3600);
 const UNKNOWN_KIND_ATTEMPTS: u32 = 14;
 /// Servers close connections on a word longer than their `proto-max-bulk-len`, which is at least this.
 const LARGE: usize = 1 << 20;
@@ -41,7 +40,7 @@ pub(crate) struct Outcome {
     /// The commands to try in turn: each asks for less than the one before, which the server refused.
     ways: VecDeque<Way>,
     /// For a suspension: if the server refuses it, the attempt fails with the server's error as its reason.
-    otherwise: Option<Box<(Shape, f64)>>,
+    otherwise: Option<Box<Shape>>,
     /// The jobs that must be there, for it or for those that it adds to wait for.
     waits_for: Vec<Vec<u8>>,
     /// It was sent before, and the reply was lost: the server may have executed it.
@@ -89,7 +88,7 @@ impl Outcome {
         if of.attempt >= UNKNOWN_KIND_ATTEMPTS {
             return Outcome::new(serial, of, dead(of, &reason));
         }
-        let wait = (UNKNOWN_KIND_DELAY * of.attempt).min(LONGEST_DELAY);
+        let wait = (UNKNOWN_KIND_DELAY * of.attempt).min(LONGEST_UNKNOWN_KIND_DELAY);
         let ways = [Some(reason.as_str()), None]
             .map(|reason| Way::Other(nack(of, "FAIL", Some(wait), reason)));
         let mut back = Outcome::new(serial, of, ways);
@@ -111,24 +110,18 @@ impl Outcome {
     }
 
     /// The outcome of an attempt whose handler has ended.
-    pub fn ended(
-        serial: Serial,
-        of: &Arc<Delivered>,
-        shape: &Shape,
-        end: End,
-        jitter: f64,
-    ) -> Self {
+    pub fn ended(serial: Serial, of: &Arc<Delivered>, shape: &Shape, end: End) -> Self {
         let ways = match end {
             End::Done(None) => vec![Way::Ack(None)],
             End::Done(Some(result)) if result.len() > LARGEST => too_large(of, result.len()),
             End::Done(result) => vec![Way::Ack(result), Way::Ack(None)],
-            End::Failed { reason, wait } => failed(of, shape, &reason, wait, jitter),
+            End::Failed { reason, wait } => failed(of, shape, &reason, wait),
             End::Snoozed { reason, wait } => {
                 let wait = wait.max(SHORTEST_DELAY);
                 let asked = Way::Other(nack(of, "SILENT", Some(wait), reason.as_deref()));
                 let reason =
                     reason.unwrap_or_else(|| "snoozed with a delay that the server refuses".into());
-                let mut ways = failed(of, shape, &reason, None, jitter);
+                let mut ways = failed(of, shape, &reason, None);
                 ways.insert(0, asked);
                 ways
             }
@@ -144,14 +137,13 @@ impl Outcome {
         of: &Arc<Delivered>,
         shape: &Shape,
         mut asked: Suspension,
-        jitter: f64,
     ) -> Self {
         let whole = match asked.0.len() {
             1 => asked.0.remove(0),
             _ => all_or_refused(&of.job.key, &asked.0),
         };
         let mut outcome = Outcome::new(serial, of, [Way::Other(whole)]);
-        outcome.otherwise = Some(Box::new((shape.clone(), jitter)));
+        outcome.otherwise = Some(Box::new(shape.clone()));
         outcome.waits_for = asked.1;
         outcome
     }
@@ -216,11 +208,10 @@ impl Outcome {
     /// Goes on to the next way. False: none is left.
     pub fn refused(&mut self, why: &str) -> bool {
         self.ways.pop_front();
-        if let Some(otherwise) = self.otherwise.take() {
-            let (shape, jitter) = *otherwise;
+        if let Some(shape) = self.otherwise.take() {
             self.first = None;
             let reason = clean(self.way_out(why), LONGEST_REASON);
-            self.ways = failed(&self.of, &shape, &reason, None, jitter).into();
+            self.ways = failed(&self.of, &shape, &reason, None).into();
         }
         !self.ways.is_empty()
     }
@@ -330,43 +321,28 @@ fn dead(of: &Delivered, reason: &str) -> Vec<Way> {
     ]
 }
 
-/// Gives a job back as failed: after the wait that was asked for, else by the job's backoff, else by the handler's.
-fn failed(
-    of: &Delivered,
-    shape: &Shape,
-    reason: &str,
-    asked: Option<Duration>,
-    jitter: f64,
-) -> Vec<Way> {
+/// Gives a job back as failed: after the wait that was asked for, else by the job's backoff, the handler's, or the server's.
+fn failed(of: &Delivered, shape: &Shape, reason: &str, asked: Option<Duration>) -> Vec<Way> {
     let limit = shape.limit(of);
     if 0 < limit && limit <= of.attempt {
         return dead(of, reason);
     }
-    let usual = match of.terms.wait {
+    let step = match of.terms.wait {
         Some(_) => None,
-        None => Some(shape.delay(of.attempt, jitter).max(SHORTEST_DELAY)),
+        None => shape.step(of.attempt),
     };
-    let last = exponential(of.attempt, FIRST_DELAY, LONGEST_DELAY, jitter);
-    let mut ways = Vec::with_capacity(4);
-    if let Some(asked) = asked {
-        ways.push((Some(asked.max(SHORTEST_DELAY)), Some(reason)));
-    }
-    ways.extend([
-        (usual, Some(reason)),
-        (Some(last), Some(reason)),
-        (Some(last), None),
-    ]);
-    let nack = |(wait, reason)| Way::Other(nack(of, "FAIL", wait, reason));
-    ways.into_iter().map(nack).collect()
+    let waits = [asked, step].into_iter().flatten();
+    let with_wait = waits.map(|wait| (Some(wait.max(SHORTEST_DELAY)), Some(reason)));
+    let ways = with_wait.chain([(None, Some(reason)), (None, None)]);
+    ways.map(|(wait, reason)| Way::Other(nack(of, "FAIL", wait, reason)))
+        .collect()
 }
 
 impl Shape {
-    /// The wait after a failed attempt.
-    fn delay(&self, attempt: u32, jitter: f64) -> Duration {
-        match self.backoff.as_slice() {
-            [] => exponential(attempt, FIRST_DELAY, LONGEST_DELAY, jitter),
-            steps => steps[steps.len().min(attempt.max(1) as usize) - 1],
-        }
+    /// The step of its backoff after a failed attempt, if it has one.
+    fn step(&self, attempt: u32) -> Option<Duration> {
+        let at = self.backoff.len().min(attempt.max(1) as usize);
+        Some(self.backoff[at.checked_sub(1)?])
     }
 }
 

@@ -5,25 +5,13 @@ use crate::error::Error;
 use crate::values::error_text;
 use std::time::Duration;
 
-/// How long to wait after the first, second, ... failure to reach the server.
-pub(crate) fn trouble_wait(times: u32, jitter: f64) -> Duration {
-    exponential(
-        times,
-        Duration::from_millis(50),
-        Duration::from_secs(5),
-        jitter,
-    )
-}
+const FIRST_S: f64 = 0.05;
+const LONGEST_S: f64 = 5.0;
 
-/// Doubles with each attempt. The jitter only adds, so nothing comes too early.
-pub(crate) fn exponential(
-    attempt: u32,
-    first: Duration,
-    longest: Duration,
-    jitter: f64,
-) -> Duration {
-    let grown = first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(62) as i32);
-    Duration::from_secs_f64(grown.min(longest.as_secs_f64()) * (1.0 + jitter / 4.0))
+/// How long to wait after the first, second, ... failure to reach the server. The jitter only adds.
+pub(crate) fn trouble_wait(times: u32, jitter: f64) -> Duration {
+    let grown = FIRST_S * 2f64.powi(times.saturating_sub(1).min(62) as i32);
+    Duration::from_secs_f64(grown.min(LONGEST_S) * (1.0 + jitter / 4.0))
 }
 
 /// The error, with what to do, if waiting does not fix what the server says.

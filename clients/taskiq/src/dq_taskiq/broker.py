@@ -11,7 +11,6 @@ from typing import Any
 
 import dq.asyncio
 from dq.company import Company
-from dq.handler import exponential_s
 from taskiq import AckableMessage
 from taskiq.abc.broker import AsyncBroker
 from taskiq.message import BrokerMessage, TaskiqMessage
@@ -24,9 +23,6 @@ logger = logging.getLogger("taskiq.dq")
 LEASE_S = 10.0
 #: How long one fetch waits. taskiq's workers notice SIGTERM only when something wakes their event loop.
 WAIT_S = 1.0
-#: The waits before a task comes again that was not acknowledged.
-FIRST_RETURN_S = 5.0
-LONGEST_RETURN_S = 3600.0
 #: The labels in which taskiq's middleware counts retries, and finds how often a task may run.
 RETRIES, MOST_RUNS = "_retries", "max_retries"
 REFUSED = re.compile(rb"retry (\d+) was not added")
@@ -171,7 +167,7 @@ class _End:
         self._begun = begun
         self._dead: str | None = None
         self._reason = "it ended without being acknowledged"
-        self._delay = exponential_s(job.attempt, FIRST_RETURN_S, LONGEST_RETURN_S)
+        self._delay: float | None = None
 
     def taken(self) -> Callable[[], None]:
         self._begun[self._task_id] = self
@@ -189,7 +185,7 @@ class _End:
     def refused(self, retries: int, delay: float, error: Exception) -> None:
         """The message of its retry could not be added: if this ends the task, it is given back instead."""
         self._reason = f"retry {retries} was not added: {error}"
-        self._delay = delay or self._delay
+        self._delay = delay or None
 
     def unstorable(self, why: str) -> None:
         """Its result can never be stored: the task is dead, as it has done its work and would do it again."""
@@ -206,5 +202,5 @@ class _End:
         if self._begun.get(self._task_id) is self:
             del self._begun[self._task_id]
         if self._consumer.holds(self._job):
-            logger.warning("task %s is delivered again in %.0f s: %s", self._job.id, self._delay, self._reason)
+            logger.warning("task %s is given back: %s", self._job.id, self._reason)
             self._consumer.nack(self._job, delay=self._delay, reason=self._reason)

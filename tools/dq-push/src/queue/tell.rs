@@ -18,9 +18,6 @@ const GATHER_FOR: Duration = Duration::from_millis(1);
 const GATHER: usize = 100;
 const AT_ONCE: usize = 1000;
 
-const FIRST_WAIT_MS: u64 = 1000;
-const LONGEST_WAIT_MS: u64 = 3_600_000;
-
 /// What the server knows of a job besides its delivery.
 #[derive(Default)]
 pub(super) struct About {
@@ -174,8 +171,10 @@ impl Queue {
                 .arg("REASON")
                 .arg(reason),
             End::Judged(Verdict::Again(None, reason)) => {
-                if !self.has_ladder(wire, job).await? {
-                    nack.arg("DELAY").arg(self.wait_ms(job.attempt));
+                if let Some(wait) = self.step(job.attempt) {
+                    if !self.has_ladder(wire, job).await? {
+                        nack.arg("DELAY").arg(wait.as_millis() as u64);
+                    }
                 }
                 nack.arg("REASON").arg(reason)
             }
@@ -239,16 +238,11 @@ impl Queue {
         })
     }
 
-    fn wait_ms(&self, attempt: u64) -> u64 {
+    /// The configuration's wait after this attempt, if it has any.
+    fn step(&self, attempt: u64) -> Option<Duration> {
         let steps = &self.config.backoff;
-        let at = usize::try_from(attempt)
-            .unwrap_or(usize::MAX)
-            .clamp(1, steps.len().max(1))
-            - 1;
-        match steps.get(at) {
-            Some(step) => step.as_millis() as u64,
-            None => exponential_ms(attempt, getrandom::u32().unwrap_or_default()),
-        }
+        let at = usize::try_from(attempt).unwrap_or(usize::MAX);
+        steps.get(at.clamp(1, steps.len().max(1)) - 1).copied()
     }
 
     /// Removes the outcomes that the server has answered.
@@ -322,35 +316,4 @@ fn for_all<'a>(name: &str, queue: &str, jobs: impl ExactSizeIterator<Item = &'a 
         command.arg(&job.id).arg(&job.token);
     }
     command
-}
-
-/// From a second, doubling to an hour, less up to a quarter at random: so jobs that failed together do not come back
-/// together.
-fn exponential_ms(attempt: u64, random: u32) -> u64 {
-    let doublings = attempt.saturating_sub(1).min(12);
-    let wait = (FIRST_WAIT_MS << doublings).min(LONGEST_WAIT_MS);
-    let less = wait / 4 * u64::from(random) / u64::from(u32::MAX);
-    (wait - less).max(FIRST_WAIT_MS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_from_a_second_to_an_hour() {
-        let most: Vec<u64> = (1..=13)
-            .map(|attempt| exponential_ms(attempt, 0) / 1000)
-            .collect();
-        assert_eq!(
-            most,
-            [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600]
-        );
-        assert_eq!(exponential_ms(u64::MAX, 0), LONGEST_WAIT_MS);
-        assert_eq!(
-            (exponential_ms(0, u32::MAX), exponential_ms(2, u32::MAX)),
-            (1000, 1500)
-        );
-        assert!((1500..2000).contains(&exponential_ms(2, u32::MAX / 2)));
-    }
 }

@@ -13,11 +13,9 @@ import java.util.Objects;
  * }</pre>
  *
  * A {@link ControlException} that it throws decides how the job goes on. After any other exception the job is tried
- * again: by its own backoff, else the handler's, else after 1 s, doubling up to 1 hour.
+ * again: by its own backoff, else the handler's, else the server's {@code default-backoff}.
  */
 public final class Handler<T> {
-    private static final Duration FIRST_DELAY = Duration.ofSeconds(1);
-    private static final Duration LONGEST_DELAY = Duration.ofHours(1);
     private static final String NO_FUNCTION = "a handler needs a function";
 
     private final Function function;
@@ -202,10 +200,6 @@ public final class Handler<T> {
         return attempts;
     }
 
-    boolean hasLadder() {
-        return !backoff.isEmpty();
-    }
-
     int size() {
         return size;
     }
@@ -215,16 +209,9 @@ public final class Handler<T> {
         return lease;
     }
 
-    /** The wait after a failed attempt. */
+    /** The step of its backoff after a failed attempt; null: it has none. */
     Duration delay(int attempt) {
-        if (hasLadder()) {
-            return backoff.get(Math.max(0, Math.min(attempt, backoff.size()) - 1));
-        }
-        return defaultDelay(attempt);
-    }
-
-    static Duration defaultDelay(int attempt) {
-        return Times.exponential(attempt, FIRST_DELAY, LONGEST_DELAY);
+        return backoff.isEmpty() ? null : backoff.get(Math.max(0, Math.min(attempt, backoff.size()) - 1));
     }
 
     /** Returns the result; null for a batch. */

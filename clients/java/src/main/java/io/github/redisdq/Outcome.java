@@ -34,17 +34,10 @@ final class Outcome {
         SUSPEND
     }
 
-    /** Where the delay is from, in the order in which they are tried. */
-    private enum Wait {
-        SAID,
-        LADDER,
-        DEFAULT
-    }
-
     final Job job;
     private Mode mode;
     private Duration delay;
-    private Wait wait = Wait.SAID;
+    private boolean isSaid = true; // user code named the delay for this failure: the handler's backoff comes after it
     private byte[] reason;
     private byte[] result;
     private Steps.End suspended;
@@ -75,7 +68,7 @@ final class Outcome {
         }
         Duration delay = Times.min(UNKNOWN_KIND_DELAY.multipliedBy(job.attempt()), LONGEST_UNKNOWN_KIND_DELAY);
         Outcome unknown = new Outcome(job, Mode.FAIL, delay, reason);
-        unknown.wait = Wait.DEFAULT; // there is no other
+        unknown.isSaid = false;
         unknown.ahead = Steps.countUnknown(job).all();
         return unknown;
     }
@@ -142,12 +135,11 @@ final class Outcome {
         return failed;
     }
 
-    /** Chooses the next wait: the job's backoff, else the handler's, else the library's own. */
+    /** Chooses the next wait: the handler's backoff, where the job has none; else the server knows it. */
     private void waitOtherwise() {
-        boolean hasLadder = wait == Wait.SAID && job.handler.hasLadder();
-        wait = hasLadder ? Wait.LADDER : Wait.DEFAULT;
-        Duration ours = hasLadder ? job.handler.delay(job.attempt()) : Handler.defaultDelay(job.attempt());
-        delay = job.terms.hasLadder() ? null : atLeast(ours);
+        Duration step = isSaid && !job.terms.hasLadder() ? job.handler.delay(job.attempt()) : null;
+        isSaid = false;
+        delay = step == null ? null : atLeast(step);
     }
 
     private static boolean isLast(Job job) {
@@ -277,7 +269,7 @@ final class Outcome {
             }
             return WAIT;
         }
-        if (delay != null && wait != Wait.DEFAULT) {
+        if (delay != null) {
             if (mode == Mode.SNOOZE) { // a snooze that is refused is a failure
                 mode = isLast(job) ? Mode.FATAL : Mode.FAIL;
             }

@@ -2,11 +2,9 @@ package io.github.redisdq;
 
 import java.time.Duration;
 import java.time.Instant;
-import java.util.concurrent.ThreadLocalRandom;
 
 /** Durations and instants in whole milliseconds, rounded up: no wait is shorter than asked for. */
 final class Times {
-    private static final double JITTER = 0.25;
     private static final long MOST_SECONDS = Long.MAX_VALUE / 1000 - 1;
     private static final Duration LONGEST = Duration.ofDays(36_500);
 
@@ -39,12 +37,6 @@ final class Times {
             throw new IllegalArgumentException(what + " must be longer than 0 and at most " + LONGEST.toDays() + " days, not " + length);
         }
         return length;
-    }
-
-    /** Doubles with each attempt; the jitter only adds, so nothing comes too early. */
-    static Duration exponential(int attempt, Duration first, Duration longest) {
-        double grown = Math.min(longest.toMillis(), first.toMillis() * Math.pow(2, Math.min(attempt - 1, 62)));
-        return Duration.ofMillis((long) Math.ceil(grown * (1 + JITTER * ThreadLocalRandom.current().nextDouble())));
     }
 
     static Duration min(Duration one, Duration other) {

@@ -1,17 +1,20 @@
 package io.github.redisdq;
 
 import java.time.Duration;
+import java.util.concurrent.ThreadLocalRandom;
 
 /** What to do if the server cannot be reached, or refuses a command. */
 final class Trouble {
-    private static final Duration FIRST = Duration.ofMillis(50);
-    private static final Duration LONGEST = Duration.ofSeconds(5);
+    private static final long FIRST_MS = 50;
+    private static final long LONGEST_MS = 5000;
+    private static final double JITTER = 0.25;
 
     private Trouble() {}
 
-    /** How long to wait after the first, second, ... failure to reach the server. */
+    /** How long to wait after the first, second, ... failure to reach the server. The jitter only adds. */
     static Duration pause(int times) {
-        return Times.exponential(times, FIRST, LONGEST);
+        double grown = Math.min(LONGEST_MS, FIRST_MS * Math.pow(2, Math.min(times - 1, 62)));
+        return Duration.ofMillis((long) Math.ceil(grown * (1 + JITTER * ThreadLocalRandom.current().nextDouble())));
     }
 
     /** The error that waiting does not fix, with what to do; null for all other errors. */

@@ -235,7 +235,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
 
     /**
      * Calls the consumer with each element, which is acknowledged when the consumer returns. If it throws, the element
-     * comes again after 1 s, doubling up to 1 hour.
+     * comes again by its own backoff, else the server's {@code default-backoff}.
      */
     @Override
     public int subscribeOnElements(Consumer<V> consumer) {

@@ -20,7 +20,7 @@ public record DqProperties(@DefaultValue Listener listener, @DefaultValue Templa
      * @param concurrency How many jobs a listener handles at a time.
      * @param prefetch How many more jobs a queue's worker has in hand, so that short methods need not wait for the network.
      * @param attempts Deliveries until a job that keeps failing is dead; 0: no limit.
-     * @param backoff Waits after the 1st, 2nd, ... failure, the last one repeated; none: 1 s doubling to 1 hour.
+     * @param backoff Waits after the 1st, 2nd, ... failure, the last one repeated; none: the server's.
      * @param lease How long a job stays with a process that crashed, where neither it nor its queue says; none: a minute.
      * @param drain How long methods may go on when the application stops. Less than spring.lifecycle.timeout-per-shutdown-phase.
      */
