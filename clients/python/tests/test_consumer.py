@@ -228,8 +228,28 @@ def test_asyncio_a_fetch_that_is_cancelled_keeps_no_job(dq_url, queue):
                 await asyncio.sleep(0.01)
             await there.add("y", id="b")
             await consumer.fetch()
-            await consumer.aclose()
+            await consumer.aclose(PATIENCE_S)
             assert (await there.get("b")).state == "ready"
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def test_asyncio_a_fetch_may_follow_one_that_was_cancelled(dq_url, queue):
+    async def main():
+        async with dq.asyncio.Queue(dq_url, "orders") as there:
+            consumer = dq.asyncio.Consumer(there, wait=PATIENCE_S)
+            for _ in range(20):
+                waiting = asyncio.create_task(consumer.fetch())
+                while not waits(queue):
+                    await asyncio.sleep(0.01)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                fetching = asyncio.create_task(consumer.fetch())
+                await asyncio.sleep(0)
+                await there.add("x")
+                (job,) = await fetching
+                consumer.ack(job)
+            await consumer.aclose(PATIENCE_S)
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 

@@ -42,6 +42,8 @@ class Consumer(JobConsumer[Queue]):
             self._link = Link(self, self._members, self._fetches(self._members))
             self._company.add(self._link)
             self._courier = asyncio.create_task(self._link.carry())
+        if self._leaving:  # one that was cancelled reads the same connection, and its withdrawal ends any wait there
+            await asyncio.wait(set(self._leaving))
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
         fetching = asyncio.create_task(self._fetch(count, max(wait_s, _core.NO_WAIT_S)))
         try:
