@@ -182,7 +182,7 @@ def may_count(world):
     world.withheld = []
 
 
-@scenario(32, may_count, gate=EACH, only=["python", "node", "rust"])
+@scenario(32, may_count, gate=EACH)
 def without_the_right_to_count_them_unknown_kinds_are_given_back(world):
     rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.step"])]
     world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)

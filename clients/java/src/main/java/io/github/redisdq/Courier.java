@@ -232,7 +232,7 @@ final class Courier {
         try {
             control.open();
             control.send(Ends.commands(told));
-            trouble = ends.hear(control, told, worker::lost);
+            trouble = ends.hear(control, told, worker::lost, worker::uncounted);
         } catch (Throwable error) {
             ends.putBack(told, error);
             throw error;

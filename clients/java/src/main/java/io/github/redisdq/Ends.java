@@ -90,11 +90,15 @@ class Ends {
      * Reads the replies; outcomes without one stay in {@code told}. Returns an error of the server that passes, or
      * null.
      */
-    ServerException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost) {
+    ServerException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost, Consumer<ServerException> uncounted) {
         ServerException trouble = null;
         while (!told.isEmpty()) {
             Outcome each = told.getFirst();
-            Object reply = each.answer(wire.read(each.size()));
+            List<Object> replies = wire.read(each.size());
+            Object reply = each.answer(replies);
+            if (each.size() > 1 && replies.get(0) instanceof ServerException said) {
+                uncounted.accept(said);
+            }
             told.removeFirst();
             each.heard();
             if (!(reply instanceof ServerException said)) {

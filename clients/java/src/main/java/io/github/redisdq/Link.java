@@ -252,7 +252,7 @@ final class Link implements Rim {
         commands.add(fetches.command(count, limited(wait)));
         long sent = System.nanoTime();
         waiting.send(commands);
-        ServerException trouble = ends.hear(waiting, told, worker::lost);
+        ServerException trouble = ends.hear(waiting, told, worker::lost, worker::uncounted);
         if (ends.pending() > 0) {
             ring();
         }

@@ -8,6 +8,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
@@ -47,7 +49,7 @@ public final class Worker implements AutoCloseable {
     private final CountDownLatch stopped = new CountDownLatch(1);
     private boolean hasStarted;
     private volatile String troubleSaid;
-    private volatile boolean wasForbidden;
+    private final Set<String> forbidden = ConcurrentHashMap.newKeySet(); // commands of which that was said
     private volatile ConfigurationException failure;
 
     Worker(WorkerBuilder from) {
@@ -314,7 +316,7 @@ public final class Worker implements AutoCloseable {
             byte[][] get = job.about("DQ.GET").add("PREFIX").add(0).all();
             Object reply = connector.call(Collections.singletonList(get), null).get(0);
             if (reply instanceof ServerException said) {
-                return !isForbidden(said);
+                return !isForbidden(said, "DQ.GET", "a job that may have killed its worker is not run alone");
             }
             return reply != null && LEASE_ENDED.equals(Reply.text(Reply.map(reply).get("reason")));
         } catch (RuntimeException error) {
@@ -322,12 +324,11 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Whether the server forbids what only this needs: it is then off, and that is said once. */
-    private boolean isForbidden(ServerException said) {
+    /** Whether the server forbids a command that only one feature needs: that is then off, and said once. */
+    private boolean isForbidden(ServerException said, String command, String then) {
         boolean isForbidden = said.begins("NOPERM");
-        if (isForbidden && !wasForbidden) {
-            wasForbidden = true;
-            Guard.warn("DQ.GET is refused (" + said.getMessage() + "): a job that may have killed its worker is not run alone");
+        if (isForbidden && forbidden.add(command)) {
+            Guard.warn(command + " is refused (" + said.getMessage() + "): " + then);
         }
         return isForbidden;
     }
@@ -336,6 +337,10 @@ public final class Worker implements AutoCloseable {
 
     void lost(Job job) {
         handling.lost(job);
+    }
+
+    void uncounted(ServerException said) {
+        isForbidden(said, "DQ.STEP", "jobs of unknown kinds use up attempts of handlers");
     }
 
     void trouble(Throwable error) {
