@@ -42,11 +42,6 @@ def denied(server):
     return [reason for reason in reasons if reason != "client|setinfo"]
 
 
-def end_of_lease(server):
-    [[_id, _payload, deadline, *_]] = server.dq("PEEK", "celery", "RESERVED")
-    return deadline
-
-
 @pytest.mark.parametrize("pool", ["solo", "prefork"])
 def test_a_producer_and_a_worker(guarded, worker, program, pool):
     app = program(at=guarded, BROKER=guarded.url_of("celery-producer"))
@@ -81,10 +76,10 @@ def test_a_producer_and_a_worker(guarded, worker, program, pool):
     assert (revoked.state, stamped.state) == ("REVOKED", "REVOKED")
     app.note.apply_async(("purged",), countdown=3600)
     assert app.app.control.purge() == 1
-    app.hold.delay("held")
+    held = app.hold.delay("held").id
     until(lambda: guarded.ran("held"), "the start")
-    deadline = end_of_lease(guarded)
-    until(lambda: end_of_lease(guarded) > deadline, "a renewal")
+    deadline = guarded.dq("GET", "celery", held)[b"deadline"] or 0
+    until(lambda: (guarded.dq("GET", "celery", held)[b"deadline"] or 0) > deadline, "a renewal")
     guarded.trace.set("go:held", 1)
     until(lambda: guarded.dq("LEN", "celery") == guarded.dq("LEN", "celery", "DEAD"), "the last acknowledgement")
     running.stop()
