@@ -59,7 +59,7 @@ impl Queue {
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         way.iter()
-            .for_each(|way| self.schedule().fetch(way, is_grouped));
+            .for_each(|way| self.jobs().schedule().fetch(way, is_grouped));
         let Some(admitted) = self.admit(add, (id, first), old, now, out)? else {
             return Ok(None);
         };
@@ -153,7 +153,7 @@ impl Queue {
     fn make_room(&mut self, add: &Add<'_>, now: Now, out: &mut Effects) {
         if self.settings().max_len != 0 {
             self.expire_overdue(now, EXPIRE_BUDGET, out);
-            let is_full = |it: &Self| it.live_len() as u64 >= it.settings().max_len;
+            let is_full = |it: &Self| it.jobs().live_len() as u64 >= it.settings().max_len;
             self.expire_for_room(is_full, now, out);
         }
         if self.settings().max_bytes != 0 {
@@ -190,7 +190,7 @@ impl Queue {
     fn check_counts(&self, place: Option<Place>, follows: bool) -> Result<(), QueueError> {
         let grows = place.is_none_or(|place| place == Place::Dead);
         let limit = self.settings().max_len;
-        if grows && limit != 0 && self.live_len() as u64 >= limit {
+        if grows && limit != 0 && self.jobs().live_len() as u64 >= limit {
             return Err(QueueError::Full);
         }
         if (place.is_none() || follows) && !self.jobs().has_room() {
@@ -290,7 +290,7 @@ impl Queue {
         loop {
             let id = mint.next_id(now);
             let hashed = self.jobs().hashed(&id);
-            let is_held = self.find(hashed).is_some() || self.find_done(hashed).is_some();
+            let is_held = self.jobs().find(hashed).is_some() || self.find_done(hashed).is_some();
             if !is_held && self.remembered_until(&id).is_none() {
                 return id;
             }

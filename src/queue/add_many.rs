@@ -88,7 +88,7 @@ impl Queue {
             }
             let (count, bytes) = (jobs.len() as u64, most_bytes(add, jobs));
             let is_full = |it: &Self| {
-                (max_len != 0 && it.live_len() as u64 + count > max_len)
+                (max_len != 0 && it.jobs().live_len() as u64 + count > max_len)
                     || (max_bytes != 0 && it.bytes().saturating_add(bytes) > max_bytes)
             };
             for _ in 0..=jobs.len() / EXPIRE_BUDGET {
@@ -117,7 +117,7 @@ impl Queue {
             return Err(QueueError::TooManyJobs);
         }
         let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);
-        let fits = (max_len == 0 || (self.live_len() + jobs.len()) as u64 <= max_len)
+        let fits = (max_len == 0 || (self.jobs().live_len() + jobs.len()) as u64 <= max_len)
             && (max_bytes == 0 || self.bytes().saturating_add(most_bytes(add, jobs)) <= max_bytes);
         if fits {
             return Ok(());
@@ -146,7 +146,7 @@ impl<'a> Coming<'_, 'a> {
         };
         let queue = self.queue();
         let id = id.unwrap_or_else(|| queue.jobs().hashed(&name));
-        let old = queue.find(id);
+        let old = queue.jobs().find(id);
         let place = old.map(|old| queue.jobs().job(old).place());
         let finds_done = old.is_none() && queue.find_done(id).is_some();
         if queue.refuses(condition, job.id, (place, finds_done), now) {
@@ -191,7 +191,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
             add,
             now,
             mint,
-            len: queue.live_len() as u64,
+            len: queue.jobs().live_len() as u64,
             bytes: queue.bytes() as i64,
             come: HashMap::new(),
             left: HashMap::new(),
@@ -215,7 +215,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
         let hashed = queue.jobs().hashed(&id);
         let old = match come {
             Some(_) => None,
-            None => queue.find(hashed),
+            None => queue.jobs().find(hashed),
         };
         let finds_done = old.is_none() && queue.find_done(hashed).is_some();
         let place = match come {

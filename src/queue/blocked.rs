@@ -101,6 +101,7 @@ impl Queue {
         let state = match dies {
             true => Some(State::Dead),
             false => self
+                .jobs()
                 .find(self.jobs().hashed(nack.id))
                 .map(|it| self.state_of(it, now)),
         };

@@ -174,9 +174,9 @@ impl Queue {
             return None;
         }
         match pop.id {
-            Some(id) => self
-                .find(self.jobs().hashed(id))
-                .filter(|&job| self.is_ready(job, now) && self.may_be_served(job, now, pop.noack)),
+            Some(id) => self.jobs().find(self.jobs().hashed(id)).filter(|&job| {
+                self.jobs().is_ready(job, now) && self.may_be_served(job, now, pop.noack)
+            }),
             None => self.first_in_turn(now, pop.noack),
         }
     }

@@ -80,13 +80,13 @@ impl Queue {
             return self.expire_done(now, budget, out);
         }
         if self.surplus_dead() > 0 {
-            let last_death = self.dead().last().map_or(0, |(at, _)| at);
+            let last_death = self.jobs().dead().last().map_or(0, |(at, _)| at);
             if !self.has_overdue_before(last_death.min(now.ms())) {
                 return self.trim_dead(now, budget, out);
             }
         }
-        let lease = self.first_lease();
-        let expiry = self.first_ttl();
+        let lease = self.jobs().first_lease();
+        let expiry = self.jobs().first_ttl();
         let forgetting = self.dedupe().next().unwrap_or(u64::MAX);
         let instant_of = |first: Option<(u64, Handle)>| first.map_or(u64::MAX, |(at, _)| at);
         if forgetting < instant_of(lease).min(instant_of(expiry)) {
@@ -158,11 +158,11 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<Handle> {
-        let mut handle = self.find(id)?;
+        let mut handle = self.jobs().find(id)?;
         let mut job = self.jobs().job(handle);
         if self.depends_on_deaths(job, now) {
             self.expire_some(EXPIRE_BUDGET_OF_ID, now, out);
-            handle = self.find(id)?;
+            handle = self.jobs().find(id)?;
             job = self.jobs().job(handle);
         }
         let Course { place, life, .. } = job.course();
@@ -172,10 +172,10 @@ impl Queue {
                 return Some(handle);
             }
             self.end_lease(handle, now, out);
-            handle = self.find(id)?;
+            handle = self.jobs().find(id)?;
         }
         if self.remove_if_expired(handle, now, out) {
-            return self.find(id);
+            return self.jobs().find(id);
         }
         self.expire_successor(handle, now.ms() + 1, now, out);
         Some(handle)
@@ -241,7 +241,7 @@ impl Queue {
     /// Ends the first overdue lease: returns the place that its job came to, if any. The outer `None`: no lease is
     /// overdue.
     fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> Option<Option<Place>> {
-        let first = self.first_lease();
+        let first = self.jobs().first_lease();
         let (_, handle) = first.filter(|&(at, _)| at <= now.ms())?;
         Some(self.end_lease(handle, now, out))
     }
@@ -274,13 +274,13 @@ impl Queue {
 
     /// Whether a TTL that expired before the instant has not been carried out.
     fn has_overdue_before(&self, instant: u64) -> bool {
-        self.expiring().first_at() < instant
+        self.jobs().expiring().first_at() < instant
     }
 
     /// Ends a job by its TTL, or an occurrence by its TTL or GRACE.
     fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
         let expires = self.jobs().job(handle).life().expires;
-        let skipped = self.skipped_at(handle);
+        let skipped = self.jobs().skipped_at(handle);
         match skipped.filter(|&at| expires == 0 || at <= expires) {
             Some(at) => self.end(handle, Cause::Missed, at, now, out),
             None => self.end(handle, Cause::Expired, expires, now, out),
@@ -288,14 +288,14 @@ impl Queue {
     }
 
     fn expire_first_overdue(&mut self, now: Now, out: &mut Effects) -> bool {
-        let first = self.first_ttl();
+        let first = self.jobs().first_ttl();
         let Some((_, handle)) = first.filter(|&(at, _)| at <= now.ms()) else {
             return false;
         };
         let place = self.jobs().job(handle).place();
         if place == Place::Successor {
             self.expire_as_successor(handle, now, out);
-        } else if self.is_purged(handle) {
+        } else if self.jobs().is_purged(handle) {
             self.free_purged_job(handle);
         } else if place == Place::Reserved {
             self.end_lease(handle, now, out);
@@ -315,16 +315,16 @@ impl Queue {
         let mut left = budget;
         while left > 0 {
             let of = |list: &Skiplist<u64>| list.first().filter(|&(at, _)| at <= now.ms());
-            let lease = of(self.reserved().list(Fate::Odd as usize));
-            let followed = self.followed().leased_by(now.ms()).next();
-            let occurrence = of(self.expiring().list(Ending::Occurrence as usize));
-            let successor = of(self.expiring().list(Ending::Successor as usize));
+            let lease = of(self.jobs().reserved().list(Fate::Odd as usize));
+            let followed = self.jobs().followed().leased_by(now.ms()).next();
+            let occurrence = of(self.jobs().expiring().list(Ending::Occurrence as usize));
+            let successor = of(self.jobs().expiring().list(Ending::Successor as usize));
             if let Some(handle) = lease.map(|(_, handle)| handle).or(followed) {
                 left = left.saturating_sub(self.steps_of(handle));
                 self.end_lease(handle, now, out);
             } else if let Some((_, handle)) = occurrence {
                 left = left.saturating_sub(self.steps_of(handle));
-                match self.is_purged(handle) {
+                match self.jobs().is_purged(handle) {
                     true => self.free_purged_job(handle),
                     false => self.expire(handle, now, out),
                 }
@@ -347,7 +347,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> bool {
-        let end = self.end_of(handle);
+        let end = self.jobs().end_of(handle);
         let overdue = end != 0 && end <= now.ms();
         if overdue {
             self.expire(handle, now, out);
@@ -366,7 +366,7 @@ impl Queue {
             return budget.min(MANY);
         }
         for _ in 0..surplus.min(budget) {
-            let Some((_, handle)) = self.dead().first() else {
+            let Some((_, handle)) = self.jobs().dead().first() else {
                 break;
             };
             self.end(handle, Cause::Deleted, now.ms(), now, out);

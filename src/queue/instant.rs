@@ -2,6 +2,8 @@
 
 /// The last instant, unix-ms: the year 2109.
 pub const INSTANT_MAX: u64 = (1 << 42) - 1;
+/// Later than any instant.
+pub const NEVER: u64 = u64::MAX;
 
 /// 0 to `most`: a number that looks random, but is the same for an id and a number wherever it is computed.
 pub fn spread(id: &[u8], number: u64, most: u64) -> u64 {

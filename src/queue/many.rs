@@ -6,7 +6,7 @@ use super::clock::Now;
 use super::effects::Effects;
 use super::error::QueueError;
 use super::job::State;
-use super::state::commit::Moving;
+use super::state::jobs::Moving;
 use super::state::store::Id;
 use super::Queue;
 use std::panic::{catch_unwind, AssertUnwindSafe};

@@ -76,8 +76,17 @@ impl Queue {
         if self.next_event().is_none_or(|first| first > ended) {
             return Overdue::default();
         }
-        let leases = |fate: Fate| self.reserved().list(fate as usize).count_below(ended, true);
-        let late = self.late().iter().take_while(|&(due, _)| due <= ended);
+        let leases = |fate: Fate| {
+            self.jobs()
+                .reserved()
+                .list(fate as usize)
+                .count_below(ended, true)
+        };
+        let late = self
+            .jobs()
+            .late()
+            .iter()
+            .take_while(|&(due, _)| due <= ended);
         Overdue {
             came_back: leases(Fate::Back),
             died: leases(Fate::Dies),
@@ -86,21 +95,21 @@ impl Queue {
             expired_delayed: self.expired(Ending::Delayed, ended),
             expired_ready: self.expired(Ending::Ready, ended),
             expired_dead: self.expired(Ending::Dead, ended),
-            late: match self.has_purged() {
-                true => late.filter(|&(_, it)| !self.is_purged(it)).count(),
-                false => self.late().count_below(ended, true),
+            late: match self.jobs().has_purged() {
+                true => late.filter(|&(_, it)| !self.jobs().is_purged(it)).count(),
+                false => self.jobs().late().count_below(ended, true),
             },
         }
     }
 
     /// Does not count purged jobs, which stay in the lists of TTLs until they are freed, a moment later.
     fn expired(&self, ending: Ending, ended: u64) -> usize {
-        let list = self.expiring().list(ending as usize);
-        if !self.has_purged() {
+        let list = self.jobs().expiring().list(ending as usize);
+        if !self.jobs().has_purged() {
             return list.count_below(ended, true);
         }
         let over = list.iter().take_while(|&(at, _)| at <= ended);
-        over.filter(|&(_, it)| !self.is_purged(it)).count()
+        over.filter(|&(_, it)| !self.jobs().is_purged(it)).count()
     }
 
     /// Jobs in a state, or delayed + ready + reserved.
@@ -108,9 +117,9 @@ impl Queue {
         let at = at.into();
         let lens = self.lens(at);
         match state {
-            None => lens[..3].iter().sum::<usize>() + self.blocked_len(),
+            None => lens[..3].iter().sum::<usize>() + self.jobs().blocked_len(),
             Some(State::Done) => self.done_len(at),
-            Some(State::Blocked) => self.blocked_len(),
+            Some(State::Blocked) => self.jobs().blocked_len(),
             Some(state) => lens[state as usize],
         }
     }
@@ -118,9 +127,9 @@ impl Queue {
     /// Jobs of the first four states, in the order of [`State::ALL`].
     pub(super) fn lens(&self, at: At) -> [usize; 4] {
         let over = self.overdue(at);
-        let due = self.schedule().ready_len(at.now.ms());
-        let delayed = self.schedule().len() - due + over.odd;
-        let dead = (self.dead().len() + over.died).saturating_sub(over.expired_dead);
+        let due = self.jobs().schedule().ready_len(at.now.ms());
+        let delayed = self.jobs().schedule().len() - due + over.odd;
+        let dead = (self.jobs().dead().len() + over.died).saturating_sub(over.expired_dead);
         let kept = match self.settings().dead_len {
             kept if kept != 0 && at.ended_ms != 0 => usize::try_from(kept).unwrap_or(usize::MAX),
             _ => usize::MAX,
@@ -128,7 +137,7 @@ impl Queue {
         [
             delayed.saturating_sub(over.expired_delayed.saturating_sub(over.late)),
             (due + over.came_back).saturating_sub(over.late + over.expired_ready),
-            self.reserved().len() - over.leases(),
+            self.jobs().reserved().len() - over.leases(),
             dead.min(kept),
         ]
     }
@@ -136,7 +145,7 @@ impl Queue {
     /// The state that a client sees; `None` if the job is gone. If its occurrence has ended, it is the state that the
     /// rule will give the job.
     pub(super) fn seen_state(&self, handle: Handle, at: At) -> Option<State> {
-        let position = self.position(handle);
+        let position = self.jobs().position(handle);
         let course = position.course;
         let is_over = |instant: u64| instant != 0 && instant <= at.ended_ms;
         let expired = position.ends_at().is_some_and(|it| is_over(it.at));
@@ -163,11 +172,20 @@ impl Queue {
 
     /// The next due time of a job that has not expired.
     pub(super) fn next_due_at(&self, at: At) -> Option<u64> {
-        if self.expiring().list(Ending::Delayed as usize).is_empty() {
+        if self
+            .jobs()
+            .expiring()
+            .list(Ending::Delayed as usize)
+            .is_empty()
+        {
             return self.next_due(at.now);
         }
         let seq = |handle| self.jobs().job(handle).seq();
-        let mut coming = self.schedule().by_due(at.now.ms() + 1, seq).take(LOOKED_AT);
+        let mut coming = self
+            .jobs()
+            .schedule()
+            .by_due(at.now.ms() + 1, seq)
+            .take(LOOKED_AT);
         let next = coming.find(|&(_, it)| self.seen_state(it, at) == Some(State::Delayed));
         // The last instant stands for no due time.
         next.map(|(due, _)| due).filter(|&due| due < INSTANT_MAX)
@@ -181,7 +199,7 @@ impl Queue {
     }
 
     fn overdue_back(&self, at: At) -> impl Iterator<Item = Handle> + '_ {
-        let leases = self.reserved().list(Fate::Back as usize).iter();
+        let leases = self.jobs().reserved().list(Fate::Back as usize).iter();
         let over = leases.take_while(move |&(lease, _)| lease <= at.ended_ms);
         over.map(|(_, handle)| handle)
     }
@@ -213,7 +231,11 @@ impl Queue {
         from: u64,
         at: At,
     ) -> impl Iterator<Item = (u64, Handle)> + '_ {
-        let leases = self.reserved().list(Fate::Dies as usize).iter_from(from);
+        let leases = self
+            .jobs()
+            .reserved()
+            .list(Fate::Dies as usize)
+            .iter_from(from);
         leases.take_while(move |&(lease, _)| lease <= at.ended_ms)
     }
 }

@@ -43,7 +43,7 @@ impl Queue {
         if self.jobs().len() < MANY {
             return None;
         }
-        let way = self.schedule().insert_hint(at, is_grouped);
+        let way = self.jobs().schedule().insert_hint(at, is_grouped);
         id.inspect(|&id| self.jobs().prefetch_index(id));
         way
     }
@@ -68,7 +68,7 @@ impl Queue {
         if self.jobs().len() < MANY {
             return;
         }
-        if let [next, behind, ..] = *self.schedule().leading() {
+        if let [next, behind, ..] = *self.jobs().schedule().leading() {
             self.jobs().prefetch_slot(behind);
             self.jobs().prefetch_job(next);
         }

@@ -69,7 +69,7 @@ impl Queue {
     fn commit_purges(&mut self, state: Option<State>, now: Now, over: Overdue, out: &mut Effects) {
         let cut = now.ms();
         let successors = self.successors_of(state, cut);
-        let taken = self.taken_by(state, cut);
+        let taken = self.jobs().taken_by(state, cut);
         let (overdue, expired) = match state {
             None => (over.leases(), over.expired()),
             Some(State::Delayed) => (0, over.expired_delayed.saturating_sub(over.late)),
@@ -104,7 +104,7 @@ impl Queue {
 
     /// How many successors the jobs in a state have, or all jobs. Jobs with an overdue lease count for no state.
     fn successors_of(&self, state: Option<State>, cut: u64) -> usize {
-        let followed = self.followed();
+        let followed = self.jobs().followed();
         match state {
             None => self.jobs().successors_len(),
             Some(State::Delayed) => followed.due_after(cut),

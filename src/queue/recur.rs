@@ -43,7 +43,7 @@ impl Queue {
         zone_of: ZoneOf,
     ) -> Option<Vec<u64>> {
         let hashed = self.jobs().hashed(id);
-        let Some(handle) = self.find(hashed) else {
+        let Some(handle) = self.jobs().find(hashed) else {
             return self.find_done(hashed).map(|_| Vec::new());
         };
         let job = self.jobs().job(handle);

@@ -28,7 +28,7 @@ impl Queue {
             return false;
         }
         if let Some(due) = new.due.filter(|&due| due != before.due) {
-            let was_ready = self.is_ready(handle, now);
+            let was_ready = self.jobs().is_ready(handle, now);
             self.commit_job(handle, Change::Rescheduled { due }, now, out);
             if !was_ready && due <= now.ms() {
                 out.raise(Event::Ready);
@@ -67,7 +67,7 @@ impl Queue {
         let mut budget = OUT_OF_TURN;
         let mut kicked = 0;
         while kicked < count && budget > 0 {
-            let Some((_, handle)) = self.dead().first() else {
+            let Some((_, handle)) = self.jobs().dead().first() else {
                 break;
             };
             if self.remove_if_expired(handle, now, out) {

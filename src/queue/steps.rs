@@ -74,7 +74,7 @@ impl Queue {
         self.check_growth(handle, &[step])?;
         let is_awaited = self.jobs().notes(handle).awaits() == Some(name);
         self.commit_step(handle, step, out);
-        if is_awaited && place == Place::Scheduled && !self.is_ready(handle, now) {
+        if is_awaited && place == Place::Scheduled && !self.jobs().is_ready(handle, now) {
             self.commit_job(handle, Change::Rescheduled { due: now.ms() }, now, out);
             out.raise(Event::Ready);
         }

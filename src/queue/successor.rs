@@ -56,8 +56,8 @@ impl Queue {
     /// Removes a successor that was found in the list of TTLs, as its TTL has expired.
     pub(super) fn expire_as_successor(&mut self, successor: Handle, now: Now, out: &mut Effects) {
         let id = self.jobs().hashed(self.jobs().job(successor).id());
-        let handle = there(self.jobs().find(id), "a successor of nobody");
-        if self.is_purged(handle) {
+        let handle = there(self.jobs().find_any(id), "a successor of nobody");
+        if self.jobs().is_purged(handle) {
             self.free_purged_successor(handle);
         } else {
             self.commit_job(handle, Change::SuccessorExpired, now, out);

@@ -88,7 +88,7 @@ impl Queue {
     /// The job of that id, if there is one.
     pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
         let id = self.jobs().hashed(id);
-        match self.find(id) {
+        match self.jobs().find(id) {
             Some(handle) => Some(JobView {
                 waits: self.waits_of(handle),
                 ..self.view(handle, now)
@@ -161,9 +161,9 @@ impl Queue {
     /// Shows for each part how many delayed and ready jobs are due in it. It computes that from ranks, without visiting
     /// the jobs.
     pub fn forecast(&self, forecast: &Forecast, mut show: impl FnMut(usize)) {
-        let mut before = self.schedule().len_before(forecast.from);
+        let mut before = self.jobs().schedule().len_before(forecast.from);
         for bucket in 1..=forecast.buckets {
-            let until = self.schedule().len_before(forecast.begin_of(bucket));
+            let until = self.jobs().schedule().len_before(forecast.begin_of(bucket));
             show(until - before);
             before = until;
         }
@@ -175,7 +175,11 @@ impl Queue {
         let [delayed, ready, reserved, dead] = self.lens(at);
         let now_ms = at.now.ms();
         // A ready job may be one that an overdue lease has made ready: the schedule does not hold it yet.
-        let oldest = self.schedule().least_due().filter(|&due| due <= now_ms);
+        let oldest = self
+            .jobs()
+            .schedule()
+            .least_due()
+            .filter(|&due| due <= now_ms);
         let oldest = oldest
             .or_else(|| self.overdue_due(at))
             .filter(|_| ready > 0);
@@ -184,7 +188,7 @@ impl Queue {
             ready,
             reserved,
             dead,
-            blocked: self.blocked_len(),
+            blocked: self.jobs().blocked_len(),
             done: self.done_len(at),
             next_due: self.next_due_at(at),
             oldest_ready_ms: oldest.map(|due| now_ms - due),
@@ -208,12 +212,12 @@ impl Queue {
         let now_ms = at.now.ms();
         match peek.state {
             State::Delayed => {
-                let delayed = self.schedule().by_due(from.max(now_ms + 1), seq);
+                let delayed = self.jobs().schedule().by_due(from.max(now_ms + 1), seq);
                 show(&mut delayed.take_while(until).map(handle));
             }
             State::Ready => {
                 let dues = from..=now_ms.min(to);
-                let ready = self.schedule().by_rank(dues.clone(), seq);
+                let ready = self.jobs().schedule().by_rank(dues.clone(), seq);
                 let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
                 let back = self.overdue_by_rank(dues, count, at);
                 let rank = |&handle: &Handle| self.rank(handle);
@@ -222,7 +226,7 @@ impl Queue {
                 }));
             }
             State::Reserved => {
-                let leases = self.leases_from(from.max(at.ended_ms + 1));
+                let leases = self.jobs().leases_from(from.max(at.ended_ms + 1));
                 show(&mut leases.take_while(until).map(handle));
             }
             State::Blocked => {
@@ -233,10 +237,10 @@ impl Queue {
                         None => !peek.is_bounded,
                     }
                 };
-                show(&mut self.blocked().filter(is_within));
+                show(&mut self.jobs().blocked().iter().map(handle).filter(is_within));
             }
             State::Dead => {
-                let dead = self.dead().iter_from(from);
+                let dead = self.jobs().dead().iter_from(from);
                 let died = self.overdue_dead(from, at);
                 let dead = merge(dead, died, |a, b| a.0 <= b.0);
                 show(&mut dead.take_while(until).map(handle));
@@ -275,7 +279,7 @@ impl Queue {
             return self.scan_all(cursor, at, show);
         }
         self.jobs().scan(cursor, |handle| {
-            if !self.is_purged(handle) {
+            if !self.jobs().is_purged(handle) {
                 let state = self.seen_state(handle, at);
                 state
                     .into_iter()
@@ -294,7 +298,7 @@ impl Queue {
         ];
         // 0 says that an index has been read to its end.
         let end = ends.into_iter().filter(|&end| end != 0).min().unwrap_or(0);
-        let jobs = handles.into_iter().filter(|&it| !self.is_purged(it));
+        let jobs = handles.into_iter().filter(|&it| !self.jobs().is_purged(it));
         let jobs = jobs.filter_map(|it| Some(self.view_in(it, self.seen_state(it, at)?)));
         let done = done.into_iter().filter(|&it| !self.is_done_over(it, at));
         let all = jobs.chain(done.map(|it| self.view_done(it)));

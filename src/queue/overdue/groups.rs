@@ -132,11 +132,14 @@ impl Queue {
             self.each_group_of(&over, |number| each(number, shift));
         };
         for fate in Fate::ALL {
-            walk(self.reserved().list(fate as usize), Shift::of_lease(fate));
+            walk(
+                self.jobs().reserved().list(fate as usize),
+                Shift::of_lease(fate),
+            );
         }
         // A job whose lease expired before its TTL is counted above, too: it waits again by its lease, then expires.
         for ending in [Ending::Ready, Ending::Delayed] {
-            walk(self.expiring().list(ending as usize), Shift::EXPIRED);
+            walk(self.jobs().expiring().list(ending as usize), Shift::EXPIRED);
         }
     }
 
@@ -145,7 +148,7 @@ impl Queue {
         for some in handles.chunks(AT_ONCE) {
             some.iter().for_each(|&job| jobs.prefetch_slot(job));
             some.iter().for_each(|&job| jobs.prefetch_job(job));
-            let there = some.iter().filter(|&&job| !self.is_purged(job));
+            let there = some.iter().filter(|&&job| !self.jobs().is_purged(job));
             let groups = there.filter_map(|&job| jobs.job(job).group());
             groups.for_each(&mut each);
         }

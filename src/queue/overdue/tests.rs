@@ -301,10 +301,10 @@ fn a_replica_waits_for_its_masters_word() {
         let at = At::as_shown(stage.now());
         let [delayed, ready, reserved, dead] = stage.queue.lens(at);
         let queue = &stage.queue;
-        assert_eq!(delayed + ready, queue.schedule().len());
+        assert_eq!(delayed + ready, queue.jobs().schedule().len());
         assert_eq!(
             [reserved, dead],
-            [queue.reserved().len(), queue.dead().len()]
+            [queue.jobs().reserved().len(), queue.jobs().dead().len()]
         );
     });
 }

@@ -3,47 +3,16 @@
 //! [`Queue::apply`] takes effects from anywhere, a forged payload included, and refuses what does not
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
-use super::groups::check_name;
+use super::bounds::{check_change, check_failure, check_group, check_id, check_instant, malformed};
 use super::rate::RateWindow;
-use super::store::{Job, NewJob};
+use super::store::NewJob;
 use super::Queue;
 use crate::queue::effect::{Came, Change, Effect, Forgotten, How, FOREVER};
 use crate::queue::error::QueueError;
-use crate::queue::job::{
-    Failure, Handle, Place, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
-};
+use crate::queue::job::{Handle, SEQ_MAX, TOKEN_MAX};
 use crate::queue::settings::{check_terms, Settings};
 use crate::storage::broken::must;
 use std::sync::Arc;
-
-pub(super) const fn malformed(what: &'static str) -> QueueError {
-    QueueError::Malformed(what)
-}
-
-pub(super) fn check_instant(instant: u64) -> Result<(), QueueError> {
-    if instant > INSTANT_MAX {
-        return Err(malformed("an instant past the last"));
-    }
-    Ok(())
-}
-
-pub(super) fn check_id(id: &[u8]) -> Result<(), QueueError> {
-    if !(1..=ID_MAX).contains(&id.len()) {
-        return Err(malformed("an id of an impossible length"));
-    }
-    Ok(())
-}
-
-pub(super) fn check_failure(failure: Failure<'_>) -> Result<(), QueueError> {
-    check_instant(failure.at)?;
-    if failure
-        .reason
-        .is_some_and(|reason| reason.len() > REASON_MAX)
-    {
-        return Err(malformed("a reason longer than any that is kept"));
-    }
-    Ok(())
-}
 
 impl Queue {
     /// Carries out one effect, or changes nothing.
@@ -71,7 +40,7 @@ impl Queue {
             Effect::Done(ref of_done) => self.apply_done(of_done),
             Effect::Job { id, change } => {
                 let handle = self.expect(id)?;
-                Self::check_change(self.jobs.job(handle), change)?;
+                check_change(self.jobs.job(handle), change)?;
                 self.change(handle, change);
                 Ok(())
             }
@@ -155,7 +124,7 @@ impl Queue {
     /// A job that came. Its id, group and terms are checked here.
     fn apply_came(&mut self, came: &Came<'_>) -> Result<(), QueueError> {
         check_id(came.id)?;
-        came.group.map_or(Ok(()), check_name)?;
+        came.group.map_or(Ok(()), check_group)?;
         check_terms(&came.terms)?;
         match came.how {
             How::New { due, expires } => self.apply_new(came, (due, expires)),
@@ -196,14 +165,14 @@ impl Queue {
         if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
             return Err(malformed("a number that leaves no room to count on"));
         }
-        self.seq = self.seq.max(seq);
-        self.deaths = self.deaths.max(death);
-        self.token = self.token.max(token);
+        self.jobs.numbers.seq = self.jobs.numbers.seq.max(seq);
+        self.jobs.numbers.deaths = self.jobs.numbers.deaths.max(death);
+        self.jobs.numbers.token = self.jobs.numbers.token.max(token);
         Ok(())
     }
 
     pub(super) fn expect(&self, id: &[u8]) -> Result<Handle, QueueError> {
-        let handle = self.find(self.jobs.hashed(id));
+        let handle = self.jobs.find(self.jobs.hashed(id));
         handle.ok_or(malformed("an effect on a job that is not there"))
     }
 
@@ -211,55 +180,12 @@ impl Queue {
         check_instant(instants.0)?;
         check_instant(instants.1)?;
         let id = self.jobs.hashed(came.id);
-        let old = self.find(id);
+        let old = self.jobs.find(id);
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
         self.put(old, &mut NewJob::of(came, instants), id, None);
         Ok(())
-    }
-
-    /// Whether the change is one that the job's place allows, with numbers within bounds.
-    #[inline]
-    pub(super) fn check_change(job: Job<'_>, change: Change<'_>) -> Result<(), QueueError> {
-        let place = job.place();
-        let is_live = !matches!(place, Place::Dead | Place::Blocked);
-        let fits = match change {
-            Change::Reserved {
-                token,
-                deadline,
-                lease_ms,
-            } => {
-                place == Place::Scheduled
-                    && (1..=TOKEN_MAX).contains(&token)
-                    && deadline.max(lease_ms) <= INSTANT_MAX
-            }
-            Change::Touched { deadline, lease_ms } => {
-                place == Place::Reserved && deadline.max(lease_ms) <= INSTANT_MAX
-            }
-            Change::TimedOut => place == Place::Reserved,
-            Change::Nacked { due, .. } => {
-                change.failure().map_or(Ok(()), check_failure)?;
-                is_live && due <= INSTANT_MAX
-            }
-            Change::Died { at, .. } => {
-                change.failure().map_or(Ok(()), check_failure)?;
-                let ends_otherwise = job.is_followed() || job.recurring().is_some();
-                is_live && at <= INSTANT_MAX && !ends_otherwise
-            }
-            Change::Rescheduled { due } => place == Place::Scheduled && due <= INSTANT_MAX,
-            Change::Kicked { due } => place == Place::Dead && due <= INSTANT_MAX,
-            Change::Removed { remember, .. } => remember <= INSTANT_MAX,
-            Change::Prioritized { .. } => place == Place::Scheduled,
-            Change::Succeeded { remember, .. } => remember <= INSTANT_MAX && job.is_followed(),
-            Change::SuccessorExpired => job.is_followed(),
-            Change::Unblocked { due } => place == Place::Blocked && due <= INSTANT_MAX,
-        };
-        if fits {
-            Ok(())
-        } else {
-            Err(malformed("an effect that the job's state does not allow"))
-        }
     }
 
     pub(super) fn remember_job(&mut self, handle: Handle, until: u64) {
@@ -301,7 +227,9 @@ impl Queue {
             self.set_dedupe_aside();
         }
         if settings.rate != self.settings.rate {
-            let window = settings.rate.map(|_| Box::new(RateWindow::new(self.token)));
+            let window = settings
+                .rate
+                .map(|_| Box::new(RateWindow::new(self.jobs.numbers.token)));
             self.cold.make().rate = window;
         }
         let limits = settings.group_limits;

@@ -53,7 +53,7 @@ impl Queue {
             && self.cold.rate.is_none()
             && self.cold.garbage.is_empty()
             && !self.has_leftovers()
-            && self.order_floor() <= SEQ_MAX / 2
+            && self.jobs.order_floor() <= SEQ_MAX / 2
             && self.jobs.memory_bytes() + self.done.bytes() as usize <= BYTES_MAX
             // What is written can be read.
             && own_version() <= EFFECTS_VERSION

@@ -1,6 +1,7 @@
 //! Recording what the rules have decided, and carrying it out: the only way in which they change a queue.
 
-use super::position::Fate;
+use super::bounds::check_change;
+use super::jobs::Moving;
 use super::rate::Delivered;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
@@ -11,17 +12,8 @@ use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
 use crate::queue::stats::Totals;
-use crate::storage::broken::{must, must_fit};
+use crate::storage::broken::must_fit;
 use crate::storage::skiplist::InsertHint;
-
-/// A lease about to change its place in the order of deadlines.
-pub(in crate::queue) struct Moving {
-    from: u64,
-    to: u64,
-    fate: Fate,
-    seq: u64,
-    handle: Handle,
-}
 
 impl Queue {
     /// Counts what happened: in the totals of the queue, and in those over all queues.
@@ -96,7 +88,7 @@ impl Queue {
 
     /// Records a recurring job: a new one, or one that replaces a job with the same pattern.
     pub(in crate::queue) fn commit_recurring(&mut self, came: Came<'_>, out: &mut Effects) {
-        let old = self.find(self.jobs.hashed(came.id));
+        let old = self.jobs.find(self.jobs.hashed(came.id));
         self.count_added(old, out);
         out.raise(Event::Add);
         self.commit(&Effect::Came(came), out);
@@ -190,7 +182,7 @@ impl Queue {
 
     #[inline]
     fn must_fit(job: Job<'_>, change: Change<'_>) {
-        must_fit(Self::check_change(job, change), || {
+        must_fit(check_change(job, change), || {
             let (id, place) = (job.id().escape_ascii(), job.place());
             format!("{change:?} was decided of '{id}', which is {place:?}, but cannot be applied")
         });
@@ -206,48 +198,23 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Moving> {
         let change = Change::Touched { deadline, lease_ms };
-        let job = self.jobs.job(handle);
-        let before = self.position(handle);
-        let after = before.changed(change, 0);
-        let is_alike = before.fate() == after.fate() && before.ends_at() == after.ends_at();
-        if self.has_purged() || deadline <= now.ms() || !is_alike {
+        Self::must_fit(self.jobs.job(handle), change);
+        let is_to_come = deadline > now.ms();
+        let moving = is_to_come
+            .then(|| self.jobs.touch(handle, change))
+            .flatten();
+        if moving.is_none() {
             self.commit_job(handle, change, now, out);
             return None;
         }
-        Self::must_fit(job, change);
-        let id = job.id();
+        let id = self.jobs.job(handle).id();
         out.push(&Effect::Job { id, change });
-        let (seq, from, fate) = (job.seq(), before.course.life.at, before.fate());
-        self.jobs.set_course(handle, after.course);
-        if self.jobs.is_followed(handle) {
-            let followed = &mut self.cold.make().followed;
-            followed.remove(handle, before.course);
-            followed.insert(handle, after.course);
-        }
         out.complete();
-        Some(Moving {
-            from,
-            to: deadline,
-            fate,
-            seq,
-            handle,
-        })
+        moving
     }
 
     pub(in crate::queue) fn move_leases(&mut self, moving: &mut Vec<Moving>) {
-        let jobs = &self.jobs;
-        let seq = |handle| jobs.job(handle).seq();
-        moving.sort_unstable_by_key(|it| (it.fate as usize, it.from, it.seq, it.handle));
-        for of_fate in moving.chunk_by_mut(|a, b| a.fate == b.fate) {
-            let fate = of_fate[0].fate as usize;
-            let from: Vec<_> = of_fate.iter().map(|it| (it.from, it.handle)).collect();
-            let there = self.reserved.remove_sorted(fate, &from, seq);
-            must(there, "leases that are not where they were");
-            of_fate.sort_unstable_by_key(|it| (it.to, it.seq, it.handle));
-            let to: Vec<_> = of_fate.iter().map(|it| (it.to, it.handle)).collect();
-            self.reserved.insert_sorted(fate, &to, seq);
-        }
-        moving.clear();
+        self.jobs.move_leases(moving);
     }
 
     /// Counts a delivery in the windows of RATE and GROUPRATE.

@@ -2,9 +2,8 @@
 //! server empties pages that are nearly empty.
 //!
 //! ```text
-//!   cursor = number << 6 | part       part: jobs, their index, the lists, the same of the dedupe window, reasons,
-//!                                     the lists of jobs that have successors, groups, long jobs, notes, the
-//!                                     histogram
+//!   cursor = number << 6 | part       part: the jobs' (see [`Jobs::relocate`]), the dedupe window's, groups', done
+//!                                     jobs', flows', and the histogram
 //! ```
 //!
 //! A cursor only says how far this has come: whatever happens to the queue meanwhile, every number is safe. Something
@@ -12,12 +11,12 @@
 //! which lie in nodes as the schedule's do, are left alone. So are purged jobs in detached lists, which are about to be
 //! freed.
 
+use super::jobs::Jobs;
 use super::Queue;
 use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
-use crate::storage::skiplist::Skiplist;
 
-const PARTS: u64 = 51;
+const PARTS: u64 = 52;
 /// The bits of a cursor that hold its part.
 const PART_BITS: u32 = 6;
 
@@ -40,32 +39,18 @@ impl Queue {
 
     /// Moves up to [`crate::storage::relocate::STEP`] numbers of a part; returns the next one, none at its end.
     fn relocate_some(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        const JOBS: u64 = Jobs::PARTS;
         match part {
-            0 => self.jobs.relocate_jobs(from, mover),
-            1 => self.jobs.relocate_index(from, mover),
-            2..=7 => self.schedule.relocate(part - 2, from, mover),
-            8 => self.reserved.relocate(0, from, mover),
-            9 => relocate(&mut self.dead, from, mover, Skiplist::relocate),
-            10 => self.expiring.relocate(0, from, mover),
-            11 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
+            ..JOBS => self.jobs.relocate(part, from, mover),
+            30 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
                 it.relocate(0, from, mover)
             }),
-            12 | 13 => self.dedupe.made()?.relocate(part - 11, from, mover),
-            14 => self.jobs.relocate_extras(from, mover),
-            15 => relocate(&mut self.cold, from, mover, |it, from, mover| {
-                it.followed.relocate(0, from, mover)
-            }),
-            16 => self.cold.made()?.followed.relocate(1, from, mover),
-            17..=20 => self.groups.as_mut()?.relocate(part - 17, from, mover),
-            21 => self.jobs.relocate_long_jobs(from, mover),
-            22..=24 => self.jobs.relocate_notes(part - 22, from, mover),
-            25..=27 => self.reserved.relocate(part as usize - 24, from, mover),
-            28..=31 => self.expiring.relocate(part as usize - 27, from, mover),
-            32 => self.cold.made()?.late.relocate(from, mover),
-            33 => relocate(&mut self.done, from, mover, |_, _, _| None),
-            34..=38 => self.done.made()?.relocate(part - 34, from, mover),
-            39..=46 => self.flows.as_mut()?.relocate(part - 39, from, mover),
-            47..=49 => self.jobs.relocate_notes(part - 44, from, mover),
+            31 | 32 => self.dedupe.made()?.relocate(part - 30, from, mover),
+            33 => relocate(&mut self.cold, from, mover, |_, _, _| None),
+            34..=37 => self.groups.as_mut()?.relocate(part - 34, from, mover),
+            38 => relocate(&mut self.done, from, mover, |_, _, _| None),
+            39..=43 => self.done.made()?.relocate(part - 39, from, mover),
+            44..=50 => self.flows.as_mut()?.relocate(part - 44, from, mover),
             _ => {
                 self.totals.lateness.relocate(mover);
                 None

@@ -42,7 +42,7 @@ impl Queue {
     /// What a master or its replica knows of this job.
     pub fn known_of(&self, id: &[u8]) -> Known {
         let id = self.jobs.hashed(id);
-        let Some(handle) = self.find(id) else {
+        let Some(handle) = self.jobs.find(id) else {
             return self.known_of_done(id);
         };
         let job = self.jobs.job(handle);
@@ -74,7 +74,7 @@ impl Queue {
 
     /// When the lease with this token ends.
     pub fn held_until(&self, id: &[u8], token: u64) -> Option<u64> {
-        let job = self.jobs.job(self.find(self.jobs.hashed(id))?);
+        let job = self.jobs.job(self.jobs.find(self.jobs.hashed(id))?);
         let life = job.life();
         (job.place() == Place::Reserved && life.token == token).then_some(life.at)
     }
@@ -143,7 +143,7 @@ impl Queue {
         let life = self.jobs.job(handle).life();
         let (how, at) = match ended {
             Ended::Acked | Ended::Popped => ((Outcome::Done, None), None),
-            Ended::Missed => ((Outcome::Expired, None), self.skipped_at(handle)),
+            Ended::Missed => ((Outcome::Expired, None), self.jobs.skipped_at(handle)),
             Ended::Expired | Ended::TimedOutExpired => {
                 ((Outcome::Expired, None), Some(life.expires))
             }
@@ -232,7 +232,7 @@ impl Queue {
         };
         let mut noted = Vec::new();
         for id in (departures.listened)() {
-            if let Some(handle) = self.find(self.jobs.hashed(&id)) {
+            if let Some(handle) = self.jobs.find(self.jobs.hashed(&id)) {
                 let life = self.jobs.job(handle).life();
                 let end = JobEnd {
                     outcome: Outcome::Deleted,
@@ -249,7 +249,7 @@ impl Queue {
             }
         }
         remove(self);
-        noted.retain(|departure| self.find(self.jobs.hashed(&departure.id)).is_none());
+        noted.retain(|departure| self.jobs.find(self.jobs.hashed(&departure.id)).is_none());
         if let Some(departures) = self.departures() {
             departures.noted.append(&mut noted);
         }

@@ -63,18 +63,12 @@ impl Queue {
     /// Counts the ready jobs, so that from here on their number is kept up to date.
     #[inline]
     pub fn count_along(&mut self, now: Now) {
-        self.schedule.count_ready(now.ms());
-    }
-
-    /// How many purged jobs are not freed yet.
-    #[inline]
-    fn unfreed_len(&self) -> usize {
-        self.jobs.len() - self.jobs.successors_len() - self.live_len() - self.dead.len()
+        self.jobs.count_ready(now);
     }
 
     /// Frees purged jobs until about so many bytes of them are left.
     pub fn free_purged_to(&mut self, bytes: u64) {
-        while self.has_purged() && self.unfreed_bytes(self.unfreed_len()) > bytes {
+        while self.jobs.has_purged() && self.jobs.unfreed_bytes(self.jobs.unfreed_len()) > bytes {
             self.free_purged(STEP);
         }
     }
@@ -88,25 +82,25 @@ impl Queue {
     /// the next due time, or an earlier one.
     #[inline]
     pub fn figures(&mut self, now: Now) -> (Figures, u64) {
-        let (ready, until) = self.schedule.count_ready(now.ms());
-        let unfreed = self.unfreed_len();
+        let (ready, until) = self.jobs.count_ready(now);
+        let unfreed = self.jobs.unfreed_len();
         let figures = Figures {
-            delayed: (self.schedule.len() - ready) as u64,
+            delayed: (self.jobs.schedule().len() - ready) as u64,
             ready: ready as u64,
-            reserved: self.reserved.len() as u64,
-            dead: self.dead.len() as u64,
-            blocked: self.blocked_len() as u64,
+            reserved: self.jobs.reserved().len() as u64,
+            dead: self.jobs.dead().len() as u64,
+            blocked: self.jobs.blocked_len() as u64,
             unfreed: unfreed as u64,
             unfreed_bytes: match unfreed {
                 0 => 0,
-                _ => self.unfreed_bytes(unfreed),
+                _ => self.jobs.unfreed_bytes(unfreed),
             },
             bytes: self.bytes(),
             recurring: self.recurring_len() as u64,
             groups: self.groups_len() as u64,
             done: 0,
             done_bytes: 0,
-            first_due: self.schedule.least_due(),
+            first_due: self.jobs.schedule().least_due(),
         };
         (figures, until)
     }

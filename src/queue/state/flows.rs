@@ -31,6 +31,7 @@ mod stuck;
 mod values;
 
 use super::groups::GroupNumber;
+use super::jobs::Jobs;
 use super::store::allocated;
 use crate::queue::after::{Moment, OnDead, Outcome};
 use crate::queue::job::Handle;
@@ -140,8 +141,6 @@ struct Pending {
 /// See the picture above.
 #[derive(Clone, Default)]
 pub struct Flows {
-    /// Blocked jobs in the order of adding.
-    blocked: Skiplist<u64>,
     /// Blocked jobs that have a group, by that group.
     members: Skiplist<u32>,
     edges: Skiplist<u32>,
@@ -224,14 +223,6 @@ impl Flows {
         !self.line.is_empty()
     }
 
-    pub(in crate::queue) fn blocked_len(&self) -> usize {
-        self.blocked.len()
-    }
-
-    pub(in crate::queue) fn blocked(&self) -> &Skiplist<u64> {
-        &self.blocked
-    }
-
     pub(in crate::queue) fn value_bytes(&self) -> u64 {
         self.values.len()
     }
@@ -241,9 +232,9 @@ impl Flows {
     }
 
     /// Whether it holds nothing that anybody could ask for.
-    fn is_bare(&self) -> bool {
-        self.blocked.is_empty()
-            && !self.blocked.has_detached()
+    fn is_bare(&self, jobs: &Jobs) -> bool {
+        jobs.blocked().is_empty()
+            && !jobs.blocked().has_detached()
             && self.records.len() == 0
             && self.awaited.len() == 0
             && self.restoring.is_none()
@@ -251,8 +242,7 @@ impl Flows {
 
     /// Frees about `count` things of flows that are not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
-        self.blocked.free_some(count)
-            || self.members.free_some(count)
+        self.members.free_some(count)
             || self.edges.free_some(count)
             || self.waiters.free_some(count)
             || self.of_job.free_some(count)
@@ -265,21 +255,20 @@ impl Flows {
 
     /// How much there is to free.
     pub fn left(&self) -> usize {
-        self.blocked.len() + self.edges.len() + self.records.len() + self.overs.len()
+        self.edges.len() + self.records.len() + self.overs.len()
     }
 
     /// A part of them: see [`crate::storage::relocate`].
     pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match part {
-            0 => self.blocked.relocate(from, mover),
-            1 => self.edges.relocate(from, mover),
-            2 => self.waiters.relocate(from, mover),
-            3 => self.of_job.relocate(from, mover),
-            4 => self.members.relocate(from, mover),
-            5 => self.overs.relocate(from, mover, |over, mover| {
+            0 => self.edges.relocate(from, mover),
+            1 => self.waiters.relocate(from, mover),
+            2 => self.of_job.relocate(from, mover),
+            3 => self.members.relocate(from, mover),
+            4 => self.overs.relocate(from, mover, |over, mover| {
                 move_boxed(&mut over.id, mover);
             }),
-            6 | 7 => self.values.relocate(part - 6, from, mover),
+            5 | 6 => self.values.relocate(part - 5, from, mover),
             _ => None,
         }
     }
@@ -301,7 +290,7 @@ impl Flows {
     /// Heap bytes, and those of the structure itself.
     pub fn memory_bytes(&self) -> usize {
         let lists = [&self.members, &self.edges].map(Skiplist::memory_bytes);
-        self.heap_bytes() + self.blocked.memory_bytes() + lists.iter().sum::<usize>()
+        self.heap_bytes() + lists.iter().sum::<usize>()
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::purged::Purged;
 use super::store::Course;
-use super::Queue;
 use crate::queue::job::{Handle, Place};
 use crate::storage::broken::must;
 use crate::storage::relocate::Mover;
@@ -12,7 +11,7 @@ use std::ops::RangeInclusive;
 
 /// Empty if NEXT is not used.
 #[derive(Clone, Default)]
-pub(in crate::queue) struct Followed {
+pub struct Followed {
     /// By their due times.
     scheduled: Skiplist<u64>,
     /// By their deadlines.
@@ -24,7 +23,7 @@ fn tie(handle: Handle) -> u64 {
 }
 
 impl Followed {
-    pub(super) const fn new() -> Self {
+    pub const fn new() -> Self {
         Followed {
             scheduled: Skiplist::new(),
             reserved: Skiplist::new(),
@@ -39,39 +38,39 @@ impl Followed {
         }
     }
 
-    pub(super) fn insert(&mut self, handle: Handle, course: Course) {
+    pub fn insert(&mut self, handle: Handle, course: Course) {
         if let Some((list, instant)) = self.list_of(course) {
             list.insert(instant, handle, tie);
         }
     }
 
-    pub(super) fn remove(&mut self, handle: Handle, course: Course) {
+    pub fn remove(&mut self, handle: Handle, course: Course) {
         if let Some((list, instant)) = self.list_of(course) {
             let there = list.remove(instant, handle, tie);
             must(there, "a job whose successor was not counted");
         }
     }
 
-    pub(in crate::queue) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.scheduled.len() + self.reserved.len()
     }
 
     /// Successors of delayed and ready jobs that are due by `cut`.
-    pub(in crate::queue) fn due_by(&self, cut: u64) -> usize {
+    pub fn due_by(&self, cut: u64) -> usize {
         self.scheduled.count_below(cut, true)
     }
 
-    pub(in crate::queue) fn due_after(&self, cut: u64) -> usize {
+    pub fn due_after(&self, cut: u64) -> usize {
         self.scheduled.len() - self.due_by(cut)
     }
 
     /// Successors of reserved jobs whose leases end after `cut`.
-    pub(in crate::queue) fn leased_beyond(&self, cut: u64) -> usize {
+    pub fn leased_beyond(&self, cut: u64) -> usize {
         self.reserved.len() - self.reserved.count_below(cut, true)
     }
 
     /// Reserved jobs that have a successor and whose leases end by `cut`.
-    pub(in crate::queue) fn leased_by(&self, cut: u64) -> impl Iterator<Item = Handle> + '_ {
+    pub fn leased_by(&self, cut: u64) -> impl Iterator<Item = Handle> + '_ {
         let leases = self.reserved.iter().take_while(move |&(at, _)| at <= cut);
         leases.map(|(_, handle)| handle)
     }
@@ -86,13 +85,13 @@ impl Followed {
     }
 
     /// Detaches the jobs that a purge takes; returns how many. Their entries are freed one by one.
-    pub(super) fn detach(&mut self, purged: &Purged) -> usize {
+    pub fn detach(&mut self, purged: &Purged) -> usize {
         let of = self.list_for(purged);
         of.map_or(0, |(list, instants)| list.detach(instants))
     }
 
     /// Frees an entry that this purge has detached.
-    pub(super) fn free_detached(&mut self, purged: &Purged) {
+    pub fn free_detached(&mut self, purged: &Purged) {
         if let Some((list, _)) = self.list_for(purged) {
             must(
                 list.pop_detached().is_some(),
@@ -101,53 +100,37 @@ impl Followed {
         }
     }
 
-    pub(super) fn free_some(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         self.scheduled.free_some(count) || self.reserved.free_some(count)
     }
 
-    pub(super) fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+    pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match part {
             0 => self.scheduled.relocate(from, mover),
             _ => self.reserved.relocate(from, mover),
         }
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.scheduled.memory_bytes() + self.reserved.memory_bytes()
     }
-}
 
-impl Queue {
-    /// For tests: checks that it has all jobs with a successor, except purged and blocked ones.
-    pub(super) fn check_followed(&self) -> Result<(), String> {
-        let lists = [&self.cold.followed.scheduled, &self.cold.followed.reserved];
-        let (mut expected, mut there) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
-        for (handle, _) in self.jobs.successors() {
-            let Course { place, due, life } = self.jobs.job(handle).course();
-            if !self.is_purged(handle) {
-                match place {
-                    Place::Reserved => expected[1].push((life.at, handle)),
-                    Place::Blocked => {}
-                    _ => expected[0].push((due, handle)),
-                }
+    /// For tests: whether it has exactly these, by due times and by deadlines, and so many that are detached.
+    pub fn check(&self, expected: [Vec<(u64, Handle)>; 2], detached: usize) -> Result<(), String> {
+        let lists = [&self.scheduled, &self.reserved];
+        let in_lists: usize = lists.iter().map(|list| list.detached().count()).sum();
+        for (list, mut expected) in lists.into_iter().zip(expected) {
+            list.check_invariants(tie)?;
+            let mut there: Vec<_> = list.iter().collect();
+            there.sort_unstable();
+            expected.sort_unstable();
+            if expected != there {
+                return Err(format!("successors of {expected:?}, counted are {there:?}"));
             }
         }
-        let detached: usize = self
-            .cold
-            .purged_jobs
-            .iter()
-            .map(|purged| purged.followed())
-            .sum();
-        let in_lists: usize = lists.iter().map(|list| list.detached().count()).sum();
-        for (at, list) in lists.into_iter().enumerate() {
-            list.check_invariants(tie)?;
-            there[at].extend(list.iter());
-            there[at].sort_unstable();
-            expected[at].sort_unstable();
+        match detached == in_lists {
+            true => Ok(()),
+            false => Err(format!("{in_lists} detached, not {detached}")),
         }
-        if expected != there || detached != in_lists {
-            return Err(format!("successors of {expected:?}, counted are {there:?}"));
-        }
-        Ok(())
     }
 }

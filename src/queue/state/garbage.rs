@@ -4,37 +4,23 @@
 use super::dedupe::DedupeWindow;
 use super::done::Done;
 use super::flows::Flows;
-use super::followed::Followed;
 use super::groups::Groups;
-use super::purged::{PurgedJobs, MANY};
+use super::jobs::Jobs;
+use super::purged::{LISTED_BYTES, MANY};
 use super::rate::group::GroupRates;
-use super::schedule::Schedule;
-use super::split::Split;
-use super::store::Store;
-use super::{Cold, Queue};
+use super::Queue;
 use crate::storage::lazy::Lazy;
-use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
 use std::sync::Arc;
 
-/// What a job takes in lists, about: in one or two of them.
-pub(super) const LISTED_BYTES: usize = 24;
-
 /// Nothing refers to it any more.
 pub struct Garbage {
-    jobs: Store,
-    schedule: Schedule,
-    reserved: Split<3>,
-    dead: Lazy<Skiplist<u64>>,
-    expiring: Split<4>,
-    late: Skiplist<u64>,
-    followed: Followed,
+    jobs: Jobs,
     dedupe: Lazy<DedupeWindow>,
     done: Lazy<Done>,
     groups: Option<Box<Groups>>,
     group_rates: Option<Box<GroupRates>>,
     flows: Option<Box<Flows>>,
-    purged_jobs: Vec<PurgedJobs>,
     /// Garbage that the queue had set aside itself.
     older: Vec<Garbage>,
 }
@@ -42,37 +28,29 @@ pub struct Garbage {
 impl Garbage {
     fn none(hasher: Arc<RandomState>) -> Self {
         Garbage {
-            jobs: Store::new(hasher),
-            schedule: Schedule::default(),
-            reserved: Split::new(),
-            dead: Lazy::new(),
-            expiring: Split::new(),
-            late: Skiplist::new(),
-            followed: Followed::default(),
+            jobs: Jobs::new(hasher),
             dedupe: Lazy::new(),
             done: Lazy::new(),
             groups: None,
             group_rates: None,
             flows: None,
-            purged_jobs: Vec::new(),
             older: Vec::new(),
         }
     }
 
-    /// How many jobs and ids are left. A job is gone once the lists that it stood in are, too.
+    /// How many jobs and ids are left.
     pub fn left(&self) -> usize {
         let older: usize = self.older.iter().map(Garbage::left).sum();
         let windows = self.group_rates.as_ref().map_or(0, |rates| rates.len());
         let flows = self.flows.as_ref().map_or(0, |flows| flows.left());
-        let listed = self.schedule.len() + self.reserved.len() + self.dead.len();
-        let jobs = self.jobs.len().max(listed).max(self.expiring.len());
-        jobs + self.dedupe.len() + self.done.len() + windows + flows + older
+        self.jobs.left() + self.dedupe.len() + self.done.len() + windows + flows + older
     }
 
     /// About the heap bytes that are left. Asked for with each step, so lists are not looked at, only their lengths.
     pub fn heap_bytes(&self) -> usize {
-        self.jobs.heap_bytes()
-            + self.left() * LISTED_BYTES
+        let others = self.left() - self.jobs.left();
+        self.jobs.left_bytes()
+            + others * LISTED_BYTES
             + self.dedupe.heap_bytes()
             + self.done.heap_bytes()
             + self.groups.as_ref().map_or(0, |it| it.heap_bytes())
@@ -90,49 +68,32 @@ impl Garbage {
             return true;
         }
         self.jobs.free_some(count)
-            || self.schedule.free_some(count)
-            || self.reserved.free_some(count)
-            || free_some(&mut self.dead, count)
-            || self.expiring.free_some(count)
-            || self.late.free_some(count)
-            || self.followed.free_some(count)
             || self.dedupe.made().is_some_and(|it| it.free_some(count))
             || self.done.made().is_some_and(|it| it.free_some(count))
             || self.groups.as_mut().is_some_and(|it| it.free_some(count))
             || (self.group_rates.as_mut()).is_some_and(|it| it.free_some(count))
             || self.flows.as_mut().is_some_and(|it| it.free_some(count))
-            || self
-                .purged_jobs
-                .iter_mut()
-                .any(|purged| purged.free_some(count))
     }
 }
 
 impl From<Queue> for Garbage {
     fn from(queue: Queue) -> Self {
         let mut queue = queue;
-        let cold = queue.cold.made().map(std::mem::take).unwrap_or_default();
+        let older = queue
+            .cold
+            .made()
+            .map(|cold| std::mem::take(&mut cold.garbage));
+        let older = older.unwrap_or_default();
         Garbage {
             jobs: queue.jobs,
-            schedule: queue.schedule,
-            reserved: queue.reserved,
-            dead: queue.dead,
-            expiring: queue.expiring,
-            late: cold.late,
-            followed: cold.followed,
             dedupe: queue.dedupe,
             done: queue.done,
             groups: queue.groups,
             group_rates: queue.group_rates,
             flows: queue.flows,
-            purged_jobs: cold.purged_jobs,
-            older: cold.garbage,
+            older,
         }
     }
-}
-
-fn free_some(list: &mut Lazy<Skiplist<u64>>, count: usize) -> bool {
-    list.made().is_some_and(|list| list.free_some(count))
 }
 
 impl Queue {
@@ -152,34 +113,10 @@ impl Queue {
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
         let hasher = self.jobs.hasher().clone();
-        let (followed, purged_jobs, late) = match self.cold.made() {
-            Some(cold) => {
-                cold.purged_bytes = 0;
-                let Cold {
-                    followed,
-                    purged_jobs,
-                    late,
-                    ..
-                } = cold;
-                (
-                    std::mem::take(followed),
-                    std::mem::take(purged_jobs),
-                    std::mem::take(late),
-                )
-            }
-            None => Default::default(),
-        };
         let garbage = Garbage {
-            jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
-            schedule: std::mem::take(&mut self.schedule),
-            reserved: std::mem::take(&mut self.reserved),
-            dead: std::mem::take(&mut self.dead),
-            expiring: std::mem::take(&mut self.expiring),
-            late,
-            followed,
+            jobs: self.jobs.take(),
             groups: self.groups.take(),
             flows: self.flows.take(),
-            purged_jobs,
             ..Garbage::none(hasher)
         };
         self.set_aside(garbage);
@@ -198,7 +135,7 @@ impl Queue {
     /// Begins the windows of GROUPRATE anew.
     pub(super) fn set_group_rates_aside(&mut self) {
         let rate = self.settings.group_limits.rate;
-        let new = |rate| GroupRates::new(rate, self.token, self.jobs.hasher().clone());
+        let new = |rate| GroupRates::new(rate, self.jobs.numbers.token, self.jobs.hasher().clone());
         let new = rate.map(|rate| Box::new(new(rate)));
         let old = std::mem::replace(&mut self.group_rates, new);
         if old.is_none() {
@@ -249,20 +186,14 @@ mod tests {
     #[test]
     fn all_is_freed_and_little_at_a_time() {
         let mut parts = Garbage::from(queue());
-        let (reserved, expiring) = (&parts.reserved, &parts.expiring);
+        let jobs = &parts.jobs;
         let lens = [
-            2 * parts.jobs.len(), // and their index
-            parts.schedule.len(),
-            reserved.len(),
-            expiring.len(),
+            2 * jobs.len() // and their index
+                + jobs.schedule().len() + jobs.reserved().len() + jobs.expiring().len(),
             parts.dedupe.len(),
         ];
-        let (reserved, expiring) = (&mut parts.reserved, &mut parts.expiring);
         let counts = [
             steps(|count| parts.jobs.free_some(count)),
-            steps(|count| parts.schedule.free_some(count)),
-            steps(|count| reserved.free_some(count)),
-            steps(|count| expiring.free_some(count)),
             steps(|count| parts.dedupe.make().free_some(count)),
         ];
         for (len, count) in lens.into_iter().zip(counts) {

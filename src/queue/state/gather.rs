@@ -7,14 +7,14 @@ impl Queue {
     /// Moves up to `budget` jobs; returns the unused budget. Not an effect: no command shows a difference.
     pub(super) fn gather(&mut self, budget: usize) -> usize {
         // Purged jobs, and a pass over groups, refer to handles that are not updated here.
-        if self.has_purged() || self.is_passing() {
+        if self.jobs.has_purged() || self.is_passing() {
             return budget;
         }
         for left in (1..=budget).rev() {
             let Some(old) = self.jobs.misplaced() else {
                 return self.jobs.gather_notes(left);
             };
-            let at = self.position(old);
+            let at = self.jobs.position(old);
             self.unlink(old, at);
             let new = self.jobs.move_misplaced(old);
             self.rename_in_flows(old, new);
@@ -112,12 +112,12 @@ mod tests {
             }
         }
         let places = [
-            queue.schedule().len(),
-            queue.reserved().len(),
-            queue.dead().len(),
+            queue.jobs.schedule().len(),
+            queue.jobs.reserved().len(),
+            queue.jobs.dead().len(),
         ];
         assert!(
-            places.iter().all(|&len| len > 0) && queue.followed().len() > 0,
+            places.iter().all(|&len| len > 0) && queue.jobs.followed().len() > 0,
             "{places:?}"
         );
         assert!(queue.has_leftovers());

@@ -33,8 +33,7 @@ pub(super) use linked::TurnsSeen;
 use super::schedule::Schedule;
 use super::store::allocated;
 use super::Queue;
-use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, GROUP_MAX};
+use crate::queue::job::Handle;
 use crate::queue::settings::Settings;
 use crate::storage::broken::{must, there};
 use crate::storage::relocate::{move_boxed, Mover};
@@ -293,21 +292,12 @@ impl Groups {
     }
 }
 
-pub(super) fn check_name(name: &[u8]) -> Result<(), QueueError> {
-    if !(1..=GROUP_MAX).contains(&name.len()) {
-        return Err(super::apply::malformed(
-            "a group's name of an impossible length",
-        ));
-    }
-    Ok(())
-}
-
 impl Queue {
     /// Groups that hold jobs. After a large purge, groups that held only purged jobs are counted until they are
     /// updated.
     pub fn groups_len(&self) -> usize {
         match &self.groups {
-            Some(groups) if groups.holds_any(&self.schedule) => groups.held,
+            Some(groups) if groups.holds_any(&self.jobs.schedule()) => groups.held,
             _ => 0,
         }
     }

@@ -1,9 +1,9 @@
 //! When time alone does something to a queue: what the timer must fire for.
 
-use super::wake::NEVER;
 use super::Queue;
 use crate::queue::clock::Now;
 use crate::queue::effect::FOREVER;
+use crate::queue::instant::NEVER;
 use crate::queue::job::INSTANT_MAX;
 
 impl Queue {
@@ -52,7 +52,7 @@ impl Queue {
         }
         let rates = self.group_rates.as_ref();
         let of_group = rates.and_then(|rates| rates.next_opens_ms(now));
-        let due = self.schedule.next_due(now.ms());
+        let due = self.jobs.schedule().next_due(now.ms());
         due.into_iter().chain(of_group).chain([opens]).min()
     }
 
@@ -67,7 +67,7 @@ impl Queue {
     /// The next due time that has not come yet; not the last instant, which means never. The timer must fire then if a
     /// client subscribes to dq.ready.
     pub fn next_due(&self, now: Now) -> Option<u64> {
-        let due = self.schedule.next_due(now.ms());
+        let due = self.jobs.schedule().next_due(now.ms());
         due.filter(|&due| due < INSTANT_MAX)
     }
 
@@ -87,6 +87,6 @@ impl Queue {
 
     /// Whether a due time came after `since_ms` and has come by now.
     pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
-        self.schedule.ready_len(now.ms()) > self.schedule.ready_len(since_ms)
+        self.jobs.schedule().ready_len(now.ms()) > self.jobs.schedule().ready_len(since_ms)
     }
 }

@@ -3,6 +3,7 @@
 
 mod apply;
 pub mod asleep;
+mod bounds;
 mod check;
 pub(in crate::queue) mod commit;
 mod dedupe;
@@ -16,6 +17,7 @@ pub mod garbage;
 mod gather;
 pub mod groups;
 mod instants;
+pub(in crate::queue) mod jobs;
 mod moves;
 pub(in crate::queue) mod notes;
 mod numbers;
@@ -36,26 +38,21 @@ pub(in crate::queue) mod together;
 pub mod wake;
 
 use crate::queue::clock::Now;
-use crate::queue::job::{Handle, Place};
+use crate::queue::job::Handle;
 use crate::queue::settings::Settings;
 use crate::queue::stats::Totals;
 use crate::storage::lazy::{Lazy, Unused};
-use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
 use dedupe::DedupeWindow;
 use departures::Departures;
 use done::Done;
 use flows::Flows;
-use followed::Followed;
 use garbage::Garbage;
 use groups::Groups;
-use purged::PurgedJobs;
+use jobs::Jobs;
 use rate::group::GroupRates;
 use rate::RateWindow;
-use schedule::{Schedule, Standing};
-use split::Split;
 use std::sync::Arc;
-use store::Store;
 
 pub use rows::{each_job, Rows};
 pub use store::NewJob;
@@ -74,16 +71,7 @@ impl HashSeed {
 
 /// All that one key holds.
 pub struct Queue {
-    jobs: Store,
-    /// Delayed and ready jobs.
-    schedule: Schedule,
-    /// By (deadline, order of adding), a list for each [`position::Fate`].
-    reserved: Split<3>,
-    /// By (instant of death, order of dying).
-    dead: Lazy<Skiplist<u64>>,
-    /// Jobs that expire by TTL, and occurrences that end by TTL or GRACE, by that instant: a list for each
-    /// [`position::Ending`]. A reserved job ends its lease first; one that expires with its lease is on none of them.
-    expiring: Split<4>,
+    jobs: Jobs,
     dedupe: Lazy<DedupeWindow>,
     cold: Lazy<Cold>,
     done: Lazy<Done>,
@@ -99,38 +87,23 @@ pub struct Queue {
     kept: bool,
     /// Its settings keep done jobs.
     keeps_done: bool,
-    /// The last numbers: in the order of adding, in the order of dying, and the largest token.
-    seq: u64,
-    deaths: u64,
-    token: u64,
     totals: Totals,
 }
 
 /// What few queues have.
 #[derive(Default)]
 struct Cold {
-    followed: Followed,
     rate: Option<Box<RateWindow>>,
-    /// Purged, and not yet freed.
-    purged_jobs: Vec<PurgedJobs>,
-    /// Bytes of the ids and payloads of purged jobs, as far as they were counted.
-    purged_bytes: u64,
     /// Set aside, to be freed by the owner of the queue.
     garbage: Vec<Garbage>,
-    /// Jobs whose TTL expires before they are due, by their due times.
-    late: Skiplist<u64>,
     /// Made while the queue is changed, if a client waits for jobs to end.
     departures: Option<Box<Departures>>,
 }
 
 impl Unused for Cold {
     const UNUSED: &'static Self = &Cold {
-        followed: Followed::new(),
         rate: None,
-        purged_jobs: Vec::new(),
-        purged_bytes: 0,
         garbage: Vec::new(),
-        late: Skiplist::new(),
         departures: None,
     };
 }
@@ -139,11 +112,7 @@ impl Queue {
     /// Without jobs, settings or totals.
     pub fn new(seed: &HashSeed) -> Self {
         Queue {
-            jobs: Store::new(seed.0.clone()),
-            schedule: Schedule::default(),
-            reserved: Split::new(),
-            dead: Lazy::new(),
-            expiring: Split::new(),
+            jobs: Jobs::new(seed.0.clone()),
             dedupe: Lazy::new(),
             cold: Lazy::new(),
             done: Lazy::new(),
@@ -154,9 +123,6 @@ impl Queue {
             paused_until: 0,
             kept: false,
             keeps_done: false,
-            seq: 0,
-            deaths: 0,
-            token: 0,
             totals: Totals::default(),
         }
     }
@@ -169,11 +135,7 @@ impl Queue {
     /// What COPY makes: the same data, with totals that begin at 0. Purged jobs are left out.
     pub fn copied(&self) -> Self {
         let mut copy = Queue {
-            jobs: Store::new(self.jobs.hasher().clone()),
-            schedule: Schedule::default(),
-            reserved: Split::new(),
-            dead: Lazy::new(),
-            expiring: Split::new(),
+            jobs: Jobs::new(self.jobs.hasher().clone()),
             dedupe: self.dedupe.clone(),
             cold: Lazy::new(),
             done: self.done.clone(),
@@ -184,18 +146,19 @@ impl Queue {
             paused_until: self.paused_until,
             kept: self.kept,
             keeps_done: self.keeps_done,
-            seq: self.seq,
-            deaths: self.deaths,
-            token: self.token,
             totals: Totals::default(),
         };
         if self.settings.rate.is_some() {
-            copy.cold.make().rate = Some(Box::new(RateWindow::new(self.token)));
+            copy.cold.make().rate = Some(Box::new(RateWindow::new(self.jobs.numbers.token)));
         }
-        match self.has_purged() {
-            true => copy.adopt_jobs(self),
-            false => copy.adopt_lists(self),
+        if self.jobs.has_purged() {
+            copy.adopt_jobs(self);
+        } else {
+            copy.jobs = self.jobs.copied();
+            copy.groups = self.groups.clone();
+            copy.flows = self.flows.clone();
         }
+        copy.jobs.numbers = self.jobs.numbers;
         copy.set_group_rates_aside();
         if self.group_rates.is_some() {
             copy.regroup();
@@ -205,11 +168,11 @@ impl Queue {
 
     /// One by one, as purged jobs lie between them.
     fn adopt_jobs(&mut self, other: &Queue) {
-        for handle in other.handles() {
+        for handle in other.jobs.in_order() {
             let copied = self.adopt_job(other, handle);
             if let Some(successor) = other.jobs.successor(handle) {
                 let successor = self.adopt_job(other, successor);
-                self.set_successor(copied, successor);
+                self.jobs.set_successor(copied, successor);
             }
         }
         self.adopt_turns(other);
@@ -224,78 +187,8 @@ impl Queue {
         copied
     }
 
-    fn adopt_lists(&mut self, other: &Queue) {
-        self.jobs = other.jobs.clone();
-        self.groups = other.groups.clone();
-        self.flows = other.flows.clone();
-        self.schedule = other.schedule.clone();
-        self.reserved = other.reserved.clone();
-        self.dead = other.dead.clone();
-        self.expiring = other.expiring.clone();
-        if !other.cold.late.is_empty() {
-            self.cold.make().late = other.cold.late.clone();
-        }
-        if other.followed().len() > 0 {
-            self.cold.make().followed = other.followed().clone();
-        }
-    }
-
-    /// All jobs except successors, list by list in their orders.
-    fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        let scheduled = self
-            .schedule
-            .by_due(0, |handle| self.jobs.job(handle).seq());
-        let lists = scheduled
-            .chain(self.leases_from(0))
-            .chain(self.dead.iter())
-            .chain(self.flows.iter().flat_map(|flows| flows.blocked().iter()));
-        lists.map(|(_, handle)| handle)
-    }
-
-    pub(in crate::queue) fn jobs(&self) -> &Store {
+    pub(in crate::queue) fn jobs(&self) -> &Jobs {
         &self.jobs
-    }
-
-    pub(in crate::queue) fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    pub(in crate::queue) fn reserved(&self) -> &Split<3> {
-        &self.reserved
-    }
-
-    /// Leases by (deadline, order of adding), from the instant `from` on.
-    pub(in crate::queue) fn leases_from(
-        &self,
-        from: u64,
-    ) -> impl Iterator<Item = (u64, Handle)> + '_ {
-        let seq = |handle| self.jobs.job(handle).seq();
-        self.reserved.iter_from(from, seq)
-    }
-
-    pub(in crate::queue) fn first_lease(&self) -> Option<(u64, Handle)> {
-        self.reserved.first(|handle| self.jobs.job(handle).seq())
-    }
-
-    pub(in crate::queue) fn first_ttl(&self) -> Option<(u64, Handle)> {
-        self.expiring.first(|handle| self.jobs.job(handle).seq())
-    }
-
-    pub(in crate::queue) fn dead(&self) -> &Skiplist<u64> {
-        &self.dead
-    }
-
-    pub(in crate::queue) fn expiring(&self) -> &Split<4> {
-        &self.expiring
-    }
-
-    /// Jobs whose TTL expires before they are due, by their due times.
-    pub(in crate::queue) fn late(&self) -> &Skiplist<u64> {
-        &self.cold.late
-    }
-
-    pub(in crate::queue) fn followed(&self) -> &Followed {
-        &self.cold.followed
     }
 
     pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {
@@ -334,63 +227,38 @@ impl Queue {
 
     /// The largest token that this queue has seen.
     pub fn token_floor(&self) -> u64 {
-        self.token
-    }
-
-    /// The largest number in the orders of adding and of dying.
-    pub fn order_floor(&self) -> u64 {
-        self.seq.max(self.deaths)
+        self.jobs.numbers.token
     }
 
     /// Whether nothing in it needs the key to stay.
     pub fn is_disposable(&self) -> bool {
-        !self.kept && self.schedule.len() == 0 && self.is_drained()
+        !self.kept && self.jobs.schedule().len() == 0 && self.is_drained()
     }
 
     fn is_drained(&self) -> bool {
-        self.live_len() + self.dead.len() == 0 && self.done.len() == 0
-    }
-
-    /// Blocked, delayed, ready and reserved jobs: what MAXLEN limits.
-    pub fn live_len(&self) -> usize {
-        self.schedule.len() + self.reserved.len() + self.blocked_len()
+        self.jobs.listed_len() == 0 && self.done.len() == 0
     }
 
     /// Bytes of all ids, payloads and steps, of dead jobs and successors too: what MAXBYTES limits. After a purge of
     /// very many jobs, some of them count until they are freed.
     pub fn bytes(&self) -> u64 {
-        let content = self.jobs.content_bytes();
         let values = self.flows.as_ref().map_or(0, |flows| flows.value_bytes());
-        content.saturating_sub(self.cold.purged_bytes) + self.group_bytes() + values
+        self.jobs.bytes() + self.group_bytes() + values
     }
 
     pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
         self.paused_until > now.ms()
     }
 
-    fn standing(&self, handle: Handle) -> (Standing, bool) {
-        let job = self.jobs.job(handle);
-        let standing = Standing {
-            priority: job.terms().priority,
-            due: job.due(),
-        };
-        (standing, job.group().is_some())
-    }
-
-    pub(in crate::queue) fn is_ready(&self, handle: Handle, now: Now) -> bool {
-        let job = self.jobs.job(handle);
-        job.place() == Place::Scheduled && job.due() <= now.ms()
-    }
-
     pub(in crate::queue) fn reserved_is_full(&self) -> bool {
         let limit = self.settings.max_reserved;
-        limit != 0 && self.reserved.len() as u64 >= limit
+        limit != 0 && self.jobs.reserved().len() as u64 >= limit
     }
 
     pub(in crate::queue) fn surplus_dead(&self) -> usize {
         match self.settings.dead_len {
             0 => 0,
-            kept => (self.dead.len() as u64).saturating_sub(kept) as usize,
+            kept => (self.jobs.dead().len() as u64).saturating_sub(kept) as usize,
         }
     }
 
@@ -409,23 +277,11 @@ impl Queue {
         size_of::<Self>()
             + self.totals.lateness.memory_bytes()
             + self.jobs.memory_bytes()
-            + self.schedule.memory_bytes()
-            + self.reserved.memory_bytes()
-            + list_bytes(&self.dead)
-            + self.expiring.memory_bytes()
-            + self.cold.late.memory_bytes()
             + self.dedupe.memory_bytes()
             + DedupeWindow::memory_bytes(&self.dedupe)
             + self.done.memory_bytes()
             + Done::memory_bytes(&self.done)
             + self.cold.memory_bytes()
-            + self.cold.followed.memory_bytes()
-            + self
-                .cold
-                .purged_jobs
-                .iter()
-                .map(PurgedJobs::memory_bytes)
-                .sum::<usize>()
             + self.settings.memory_bytes()
             + rate
             + self.groups.as_ref().map_or(0, |it| it.memory_bytes())
@@ -436,7 +292,7 @@ impl Queue {
     /// For tests: breaks what must hold.
     #[cfg(any(test, feature = "breakable"))]
     pub fn lose_job(&mut self, id: &[u8]) {
-        if let Some(handle) = self.find(self.jobs.hashed(id)) {
+        if let Some(handle) = self.jobs.find(self.jobs.hashed(id)) {
             self.jobs.lose(handle);
         }
     }
@@ -450,14 +306,10 @@ impl Queue {
         out: &mut crate::queue::effects::Effects,
     ) {
         use crate::queue::note::{Note, CANARY};
-        if let Some(handle) = self.find(self.jobs.hashed(id)) {
+        if let Some(handle) = self.jobs.find(self.jobs.hashed(id)) {
             self.commit_noted(handle, Note::Unknown { tag: CANARY, value }, out);
         }
     }
-}
-
-fn list_bytes(list: &Lazy<Skiplist<u64>>) -> usize {
-    list.memory_bytes() + Skiplist::memory_bytes(list)
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Adding, moving and removing a job: on each list of the queue that its position names, and nowhere else.
 
 use super::groups::GroupNumber;
-use super::position::{EndsAt, Position};
+use super::position::Position;
 use super::purged::FREED_WITH_EACH;
 use super::schedule::Standing;
 use super::store::{Course, Id, NewJob};
 use super::Queue;
 use crate::queue::effect::{Change, Death, End, Removal};
 use crate::queue::job::{Failure, Handle, Place, SEQ_MAX};
-use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
 
 /// Stored jobs of one standing that are not in the schedule yet.
@@ -50,14 +49,14 @@ impl Queue {
         id: Id<'_>,
         unlinked: &mut Unlinked,
     ) -> Handle {
-        if old.is_some() || self.seq >= SEQ_MAX {
+        if old.is_some() || self.jobs.numbers.seq >= SEQ_MAX {
             self.link_together(unlinked);
             return self.put(old, job, id, None);
         }
         job.seq = self.next_seq();
         let (handle, at) = self.store(job, id);
         // Groups ask the schedule whether it holds other jobs.
-        if at.may_end() || self.groups.is_some() || self.has_purged() {
+        if at.may_end() || self.groups.is_some() || self.jobs.has_purged() {
             self.link(handle, at, None);
         } else {
             unlinked.at = at.standing();
@@ -68,21 +67,19 @@ impl Queue {
 
     /// Puts the stored jobs into the schedule.
     pub(super) fn link_together(&mut self, unlinked: &mut Unlinked) {
-        let jobs = &self.jobs;
-        let seq = |handle| jobs.job(handle).seq();
         let handles = std::mem::take(&mut unlinked.handles);
         if !handles.is_empty() {
-            (self.schedule).insert_together(unlinked.at, &handles, seq);
+            self.jobs.link_together(unlinked.at, &handles);
         }
     }
 
     #[inline]
     fn next_seq(&mut self) -> u64 {
-        if self.seq >= SEQ_MAX {
+        if self.jobs.numbers.seq >= SEQ_MAX {
             self.number_anew();
         }
-        self.seq += 1;
-        self.seq
+        self.jobs.numbers.seq += 1;
+        self.jobs.numbers.seq
     }
 
     #[inline(never)]
@@ -130,18 +127,6 @@ impl Queue {
         (handle, at)
     }
 
-    pub(in crate::queue) fn position(&self, handle: Handle) -> Position {
-        let job = self.jobs.job(handle);
-        let (terms, recurring) = (job.terms(), job.recurring());
-        Position {
-            course: job.course(),
-            priority: terms.priority,
-            grace_ms: recurring.map_or(0, |recurring| recurring.grace_ms()),
-            recurs: recurring.is_some(),
-            max_attempts: terms.max_attempts,
-        }
-    }
-
     #[inline]
     pub(super) fn change(&mut self, handle: Handle, change: Change<'_>) {
         if self.is_listened_to() {
@@ -167,13 +152,13 @@ impl Queue {
             Change::Reserved { .. } => self.note_served(handle),
             _ => {}
         }
-        let before = self.position(handle);
-        let after = before.changed(change, self.deaths);
+        let before = self.jobs.position(handle);
+        let after = before.changed(change, self.jobs.numbers.deaths);
         self.unlink_place(handle, before);
         if before.may_end() {
-            self.move_end(handle, before, after);
+            self.jobs.move_end(handle, before, after);
         }
-        self.token = self.token.max(after.course.life.token);
+        self.jobs.numbers.token = self.jobs.numbers.token.max(after.course.life.token);
         if after.priority != before.priority {
             self.jobs.set_priority(handle, after.priority);
         }
@@ -211,146 +196,58 @@ impl Queue {
         if self.jobs.successors_len() > 0 {
             self.remove_successor(handle);
         }
-        self.unlink(handle, self.position(handle));
-        self.forget_purged(handle);
+        self.unlink(handle, self.jobs.position(handle));
+        self.jobs.forget_purged(handle);
         self.drop_job(handle);
     }
 
-    /// Puts a job into the lists that its position names.
+    /// Puts a job where its position says: on the lists of jobs, and in its group.
     #[inline]
     pub(super) fn link(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
         if at.may_end() {
-            self.link_end(handle, at.ends_at());
+            self.jobs.link_end(handle, at.ends_at());
         }
         self.link_place(handle, at, way);
     }
 
-    #[inline(never)]
-    fn move_end(&mut self, handle: Handle, before: Position, after: Position) {
-        let (ended, ends) = (before.ends_at(), after.ends_at());
-        if ended != ends {
-            self.unlink_end(handle, ended);
-            self.link_end(handle, ends);
-        }
-    }
-
-    #[inline(never)]
-    fn link_end(&mut self, handle: Handle, at: Option<EndsAt>) {
-        let Some(EndsAt {
-            ending,
-            at,
-            late_due,
-        }) = at
-        else {
-            return;
-        };
-        let jobs = &self.jobs;
-        let seq = |handle| jobs.job(handle).seq();
-        self.expiring.insert(ending as usize, at, handle, seq);
-        if let Some(due) = late_due {
-            self.cold.make().late.insert(due, handle, seq);
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn unlink_end(&mut self, handle: Handle, at: Option<EndsAt>) {
-        let Some(EndsAt {
-            ending,
-            at,
-            late_due,
-        }) = at
-        else {
-            return;
-        };
-        let jobs = &self.jobs;
-        let seq = |handle| jobs.job(handle).seq();
-        let there = self.expiring.remove(ending as usize, at, handle, seq)
-            && late_due.is_none_or(|due| self.cold.make().late.remove(due, handle, seq));
-        must(there, "a TTL that is on no list");
-    }
-
-    /// Puts a job into its lists, except those of TTLs.
+    /// As [`Queue::link`], but for the lists of TTLs.
     #[inline]
     fn link_place(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
-        if let Some(cold) = self.cold.made() {
-            let all = cold.purged_jobs.iter_mut();
-            all.for_each(|purged_jobs| purged_jobs.linked(handle));
-        }
         let group = self.group_number(handle);
-        let jobs = &self.jobs;
-        let seq = |handle| jobs.job(handle).seq();
-        let Course { place, life, .. } = at.course;
-        match place {
-            Place::Scheduled => {
-                let is_grouped = group.is_some();
-                self.schedule
-                    .insert(at.standing(), handle, is_grouped, way, seq);
-            }
-            Place::Reserved => {
-                let fate = at.fate() as usize;
-                self.reserved.insert(fate, life.at, handle, seq);
-            }
-            Place::Dead => self
-                .dead
-                .make()
-                .insert(life.at, handle, |h| jobs.job(h).life().death),
-            Place::Successor => {}
-            Place::Blocked => {
-                let flows = self.flows.get_or_insert_default();
-                flows.link(handle, group, jobs);
-            }
-        }
-        if self.jobs.is_followed(handle) {
-            self.cold.make().followed.insert(handle, at.course);
+        self.jobs.link_place(handle, at, group.is_some(), way);
+        if at.course.place == Place::Blocked {
+            let flows = self.flows.get_or_insert_default();
+            flows.blocked(handle, group, &self.jobs);
         }
         if let Some(number) = group {
             self.link_in_group(number, handle, at);
         }
-        if self.has_purged() {
+        if self.jobs.has_purged() {
             self.free_purged(FREED_WITH_EACH);
         }
     }
 
-    /// Takes a job out of the lists that its position names.
+    /// Takes a job away from where its position says.
     #[inline]
     pub(super) fn unlink(&mut self, handle: Handle, at: Position) {
         if at.may_end() {
-            self.unlink_end(handle, at.ends_at());
+            self.jobs.unlink_end(handle, at.ends_at());
         }
         self.unlink_place(handle, at);
     }
 
-    /// Takes a job out of its lists, except those of TTLs.
+    /// As [`Queue::unlink`], but for the lists of TTLs.
     #[inline]
     fn unlink_place(&mut self, handle: Handle, at: Position) {
         let group = self.group_number(handle);
-        let jobs = &self.jobs;
-        let seq = |handle| jobs.job(handle).seq();
-        let Course { place, life, .. } = at.course;
-        let there = match place {
-            Place::Scheduled => {
-                let is_grouped = group.is_some();
-                self.schedule.remove(at.standing(), handle, is_grouped, seq)
-            }
-            Place::Reserved => {
-                let fate = at.fate() as usize;
-                self.reserved.remove(fate, life.at, handle, seq)
-            }
-            Place::Dead => self
-                .dead
-                .make()
-                .remove(life.at, handle, |h| jobs.job(h).life().death),
-            Place::Successor => true,
-            Place::Blocked => {
-                let flows = self.flows.as_mut();
-                flows.is_some_and(|flows| flows.unlink(handle, group, jobs))
-            }
-        };
-        must(there, "a job that is not where its fields say");
-        if self.jobs.is_followed(handle) {
-            self.cold.make().followed.remove(handle, at.course);
-        }
+        self.jobs.unlink_place(handle, at, group.is_some());
         if let Some(number) = group {
+            if at.course.place == Place::Blocked {
+                let flows = self.flows.as_mut();
+                flows
+                    .into_iter()
+                    .for_each(|it| it.unblocked(handle, number, &self.jobs));
+            }
             self.unlink_in_group(number, handle, at);
         }
     }

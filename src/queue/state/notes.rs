@@ -14,7 +14,7 @@
 mod beside;
 mod table;
 
-use super::apply::{check_id, malformed};
+use super::bounds::{check_id, malformed};
 use super::Queue;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
@@ -122,7 +122,8 @@ impl Queue {
     /// Shows all notes of all jobs, as effects.
     pub(super) fn each_note(&self, show: &mut dyn FnMut(&Effect<'_>)) {
         if self.jobs.has_notes() {
-            self.handles()
+            self.jobs
+                .in_order()
                 .for_each(|handle| self.each_note_of(handle, show));
         }
     }

@@ -1,37 +1,20 @@
 //! Purges and trims carried out.
 
-use super::apply::{check_instant, malformed};
+use super::bounds::{check_instant, malformed};
+use super::jobs::Freed;
 use super::position::Fate;
-use super::purged::{Purged, MANY};
+use super::purged::{Purged, MANY, SUMMED};
+use super::store::Id;
 use super::Queue;
 use crate::queue::effect::Purge;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Place, State};
+use crate::queue::job::{Handle, State};
 use crate::storage::broken::there;
 
+/// Purges of up to this many jobs update the groups of their jobs at once.
+const AT_ONCE: usize = if cfg!(test) { 3 } else { 2000 };
+
 impl Queue {
-    /// How many jobs a purge of a state takes: of the reserved ones, those whose leases end after `cut`.
-    pub(in crate::queue) fn taken_by(&self, state: Option<State>, cut: u64) -> usize {
-        match state {
-            Some(State::Reserved) => self.reserved.len() - self.reserved.count_by(cut),
-            _ => self.standing_in(state, cut),
-        }
-    }
-
-    /// How many jobs stand in the place of a state at the instant `cut`, or in any.
-    pub(in crate::queue) fn standing_in(&self, state: Option<State>, cut: u64) -> usize {
-        let ready = || self.schedule.ready_len(cut);
-        match state {
-            None => self.live_len() + self.dead.len(),
-            Some(State::Delayed) => self.schedule.len() - ready(),
-            Some(State::Ready) => ready(),
-            Some(State::Reserved) => self.reserved.len(),
-            Some(State::Dead) => self.dead.len(),
-            Some(State::Done) => self.done.len(),
-            Some(State::Blocked) => self.blocked_len(),
-        }
-    }
-
     pub(super) fn apply_purge(&mut self, purge: Purge) -> Result<(), QueueError> {
         match purge {
             Purge::State { state, cut } => {
@@ -44,7 +27,7 @@ impl Queue {
                 self.purge_overdue(fate, cut);
             }
             Purge::Trim { count } => {
-                let dead = self.dead.len();
+                let dead = self.jobs.dead().len();
                 let count = usize::try_from(count).ok().filter(|&count| count <= dead);
                 self.trim(count.ok_or(malformed("more dead jobs than there are"))?);
             }
@@ -54,7 +37,7 @@ impl Queue {
 
     /// Delayed is what is due after `cut`, ready the rest of the schedule.
     fn purge_state(&mut self, state: Option<State>, cut: u64) {
-        let count = self.taken_by(state, cut);
+        let count = self.jobs.taken_by(state, cut);
         match state {
             None => self.noting_removed(Self::set_jobs_aside),
             Some(State::Delayed) => self.let_go(Purged::Dues(cut + 1..=u64::MAX), count),
@@ -71,12 +54,12 @@ impl Queue {
 
     /// Purges reserved jobs of this fate whose leases had ended by `cut`.
     fn purge_overdue(&mut self, fate: Fate, cut: u64) {
-        let of_fate = self.reserved.list(fate as usize);
+        let of_fate = self.jobs.reserved().list(fate as usize);
         let count = of_fate.count_below(cut, true);
         // The lists of jobs with successors are not split by fates, so a purge of many cannot take some of them: these
         // are removed one by one.
-        let followed = self.followed().leased_by(cut);
-        let followed = followed.filter(|&handle| self.position(handle).fate() == fate);
+        let followed = self.jobs.followed().leased_by(cut);
+        let followed = followed.filter(|&handle| self.jobs.position(handle).fate() == fate);
         let followed: Vec<Handle> = followed.collect();
         let count = count - followed.len();
         self.noting_removed(|queue| {
@@ -90,15 +73,19 @@ impl Queue {
         let mark = |(at, handle)| (at, self.jobs.job(handle).life().death);
         let last = count
             .checked_sub(1)
-            .and_then(|last| self.dead.nth(last))
+            .and_then(|last| self.jobs.dead().nth(last))
             .map(mark);
-        let kept = self.dead.nth(count).map_or((u64::MAX, u64::MAX), mark);
+        let kept = self
+            .jobs
+            .dead()
+            .nth(count)
+            .map_or((u64::MAX, u64::MAX), mark);
         if last.is_some_and(|last| last < kept) {
             return self.let_go(Purged::DeadBefore(kept), count);
         }
         // A forged payload can make them equal to jobs that stay.
         for _ in 0..count {
-            let (_, handle) = there(self.dead.first(), "fewer dead jobs than there are");
+            let (_, handle) = there(self.jobs.dead().first(), "fewer dead jobs than there are");
             self.remove(handle);
         }
     }
@@ -106,63 +93,85 @@ impl Queue {
     /// Removes the jobs that `purged` names, `count` of them: few at once; many are detached, and freed later.
     fn let_go(&mut self, purged: Purged, count: usize) {
         self.noting_removed(|queue| {
-            if count == queue.live_len() + queue.dead.len() {
+            if count == queue.jobs.listed_len() {
                 queue.set_jobs_aside();
             } else if count <= MANY {
-                let handles = queue.handles_of(&purged, count);
+                let handles = queue.jobs.named_by(&purged, count);
                 handles.into_iter().for_each(|handle| queue.remove(handle));
             } else {
-                queue.detach_purged(purged, count);
+                queue.detach(purged, count);
             }
         });
     }
 
-    pub(super) fn handles_of(&self, purged: &Purged, count: usize) -> Vec<Handle> {
-        let seq = |handle| self.jobs.job(handle).seq();
-        let of = |handles: &mut dyn Iterator<Item = (u64, Handle)>| {
-            handles.take(count).map(|(_, handle)| handle).collect()
-        };
-        match purged {
-            Purged::Dues(dues) => of(&mut self.schedule.by_due(*dues.start(), seq)),
-            Purged::Leases(ends) => of(&mut self.leases_from(*ends.start())),
-            Purged::Overdue { fate, .. } => of(&mut self.reserved.list(*fate as usize).iter()),
-            Purged::DeadBefore(_) => of(&mut self.dead.iter()),
-            Purged::Blocked => {
-                let flows = self.flows.iter();
-                of(&mut flows.flat_map(|flows| flows.blocked().iter()))
+    /// Detaches the jobs that `purged` names, `count` of them.
+    fn detach(&mut self, purged: Purged, count: usize) {
+        if self.flows.is_some() && count <= SUMMED {
+            let going = self.jobs.named_by(&purged, count);
+            going.into_iter().for_each(|it| self.drop_record(it));
+        }
+        if self.groups.is_some() && (count <= AT_ONCE || !self.leave_groups_later(&purged, count)) {
+            self.leave_groups(&self.jobs.named_by(&purged, count));
+        }
+        if purged == Purged::Blocked {
+            self.set_waits_aside();
+        }
+        self.jobs.detach(purged, count);
+    }
+
+    /// Whether there is work left that no command shows.
+    pub fn has_leftovers(&self) -> bool {
+        self.jobs.has_purged() || self.is_passing() || self.jobs.is_scattered()
+    }
+
+    /// Does up to `budget` of the work that [`Queue::has_leftovers`] tells of; returns the unused budget.
+    pub fn work_off(&mut self, budget: usize) -> usize {
+        let left = self.look_at_groups(budget);
+        let left = self.free_purged(left);
+        self.gather(left)
+    }
+
+    /// Frees up to `budget` purged jobs; returns the unused budget. Not an effect: no command shows a difference.
+    pub fn free_purged(&mut self, budget: usize) -> usize {
+        let mut left = budget;
+        while left > 0 {
+            match self.jobs.pop_purged() {
+                None => break,
+                Some(Freed::Entry) => {}
+                Some(Freed::Job(handle)) => {
+                    left = left.saturating_sub(self.jobs.notes(handle).beside_len());
+                    self.free_purged_job(handle);
+                }
+            }
+            left = left.saturating_sub(1);
+        }
+        left
+    }
+
+    /// Frees a purged job whose id a new job gets.
+    pub(super) fn free_namesake(&mut self, id: Id<'_>) {
+        if self.jobs.has_purged() {
+            let namesake = self.jobs.find_any(id);
+            if let Some(handle) = namesake.filter(|&it| self.jobs.is_purged(it)) {
+                self.free_purged_job(handle);
             }
         }
     }
-}
 
-/// Says which jobs a purge or a trim that is about to be carried out takes.
-pub(super) fn goes_with(queue: &Queue, purge: Purge) -> Box<dyn Fn(Handle) -> bool + '_> {
-    let course = move |handle| queue.jobs.job(handle).course();
-    let at = move |handle, place| course(handle).place == place;
-    match purge {
-        Purge::State { state, cut } => match state {
-            // No job is left that waits for them.
-            None | Some(State::Blocked | State::Done) => Box::new(|_| false),
-            Some(State::Delayed) => {
-                Box::new(move |job| at(job, Place::Scheduled) && course(job).due > cut)
-            }
-            Some(State::Ready) => {
-                Box::new(move |job| at(job, Place::Scheduled) && course(job).due <= cut)
-            }
-            Some(State::Reserved) => {
-                Box::new(move |job| at(job, Place::Reserved) && course(job).life.at > cut)
-            }
-            Some(State::Dead) => Box::new(move |job| at(job, Place::Dead)),
-        },
-        Purge::Trim { count } => {
-            let of = move |handle| (course(handle).life.at, course(handle).life.death);
-            let kept = usize::try_from(count)
-                .ok()
-                .and_then(|at| queue.dead.nth(at));
-            let kept = kept.map_or((u64::MAX, u64::MAX), |(_, handle)| of(handle));
-            Box::new(move |job| at(job, Place::Dead) && of(job) < kept)
+    pub(in crate::queue) fn free_purged_job(&mut self, handle: Handle) {
+        self.free_purged_successor(handle);
+        self.jobs.forget_bytes(handle);
+        let at = self.jobs.position(handle);
+        self.jobs.unlink_end(handle, at.ends_at());
+        self.jobs.forget_purged(handle);
+        self.drop_job(handle);
+    }
+
+    pub(in crate::queue) fn free_purged_successor(&mut self, handle: Handle) {
+        if self.jobs.successor(handle).is_some() {
+            let before = self.jobs.content_of(handle);
+            self.remove_successor(handle);
+            self.jobs.forget_successor_bytes(handle, before);
         }
-        // None is left where jobs are after others: there all that is overdue is carried out first.
-        Purge::Overdue { .. } => Box::new(|_| false),
     }
 }

@@ -1,39 +1,16 @@
 //! Carrying out effects on recurring jobs. When an occurrence ends, and what follows, is decided in
 //! [`crate::queue::recur`].
 
-use super::apply::{check_instant, malformed};
+use super::bounds::{check_instant, check_next, malformed};
 use super::notes::OwnNotes;
-use super::position::end_of;
 use super::store::{Course, NewJob, NO_RULE};
 use super::Queue;
 use crate::queue::effect::{Came, Ended};
 use crate::queue::error::QueueError;
-use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX};
+use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Compiled, Next, Occurrence, Rule};
 use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
-
-pub(super) fn check_occurrence(occurrence: &Occurrence) -> Result<(), QueueError> {
-    check_instant(occurrence.at)?;
-    if occurrence.runs > SEQ_MAX || !is_offset(occurrence.offset_s) {
-        return Err(malformed("a number that leaves no room to count on"));
-    }
-    Ok(())
-}
-
-fn check_next(next: Next) -> Result<(), QueueError> {
-    [next.occurrence, next.due, next.expires]
-        .into_iter()
-        .try_for_each(check_instant)?;
-    if !is_offset(next.offset_s) {
-        return Err(malformed("a clock that is ahead by more than a day"));
-    }
-    Ok(())
-}
-
-fn is_offset(offset_s: i32) -> bool {
-    offset_s.unsigned_abs() < 26 * 3600
-}
 
 /// The id of an occurrence that stays as a job of its own, dead or done.
 pub(super) fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
@@ -46,23 +23,9 @@ impl Queue {
         self.jobs.recurring_len()
     }
 
-    /// When the job expires, or its occurrence ends, by TTL or GRACE, unless it is reserved; 0 means never.
-    pub(in crate::queue) fn end_of(&self, handle: Handle) -> u64 {
-        let job = self.jobs.job(handle);
-        let Course { due, life, .. } = job.course();
-        end_of(due, life.expires, job.grace_ms())
-    }
-
-    /// When GRACE ends an occurrence that was never delivered.
-    pub(in crate::queue) fn skipped_at(&self, handle: Handle) -> Option<u64> {
-        let job = self.jobs.job(handle);
-        let grace_ms = job.grace_ms();
-        (grace_ms != 0).then(|| (job.due() + grace_ms).min(INSTANT_MAX))
-    }
-
     fn is_free(&self, id: &[u8]) -> bool {
         let id = self.jobs.hashed(id);
-        self.find(id).is_none() && self.find_done(id).is_none()
+        self.jobs.find(id).is_none() && self.find_done(id).is_none()
     }
 
     /// Whether the current occurrence may stay as a job of its own, dead or done.
@@ -84,7 +47,7 @@ impl Queue {
         Compiled::of(rule)?;
         check_next(first)?;
         let id = self.jobs.hashed(came.id);
-        let old = self.find(id);
+        let old = self.jobs.find(id);
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
@@ -192,7 +155,7 @@ impl Queue {
         }
         if let Ended::Nacked { priority, .. } = ended {
             if priority != self.jobs.job(handle).terms().priority {
-                let mut at = self.position(handle);
+                let mut at = self.jobs.position(handle);
                 self.unlink(handle, at);
                 self.jobs.set_priority(handle, priority);
                 at.priority = priority;
@@ -212,13 +175,13 @@ impl Queue {
             _ => failure,
         };
         self.count_death();
-        if self.seq >= SEQ_MAX {
+        if self.jobs.numbers.seq >= SEQ_MAX {
             self.number_anew();
         }
-        self.seq += 1;
-        dead.life.death = self.deaths;
+        self.jobs.numbers.seq += 1;
+        dead.life.death = self.jobs.numbers.deaths;
         let job = NewJob {
-            seq: self.seq,
+            seq: self.jobs.numbers.seq,
             place: Place::Dead,
             group: dead.group.as_deref(),
             life: dead.life,
@@ -252,7 +215,7 @@ impl Queue {
     }
 
     fn begin(&mut self, handle: Handle, next: Next, died: bool) {
-        let before = self.position(handle);
+        let before = self.jobs.position(handle);
         self.unlink(handle, before);
         let course = Course {
             place: Place::Scheduled,
@@ -278,7 +241,7 @@ impl Queue {
         if died {
             self.jobs.clear_failure(handle);
         }
-        self.link(handle, self.position(handle), None);
+        self.link(handle, self.jobs.position(handle), None);
     }
 }
 

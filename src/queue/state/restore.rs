@@ -1,54 +1,13 @@
 //! Jobs of snapshots: checking them, and putting them back. The bytes may be forged.
 
-use super::apply::{check_failure, check_id, check_instant, malformed};
-use super::recurring::check_occurrence;
+use super::bounds::{check_stored, malformed, CONTRADICTION};
 use super::rows;
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Life, Place, SEQ_MAX, TOKEN_MAX};
+use crate::queue::job::{Handle, Place};
 use crate::queue::recurring::rule::Compiled;
 use crate::queue::settings::check_terms;
-
-pub(super) const CONTRADICTION: &str = "a stored job that contradicts itself or another";
-
-/// Whether the fields of a stored job fit together. Its terms and other jobs are not checked here.
-pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
-    let life = &job.life;
-    check_id(job.id)?;
-    for instant in [job.due, life.expires, life.at, life.lease_ms] {
-        check_instant(instant)?;
-    }
-    if job.seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
-        return Err(malformed("a number that leaves no room to count on"));
-    }
-    job.failure.map_or(Ok(()), check_failure)?;
-    if let Some((rule, occurrence)) = &job.recurring {
-        check_occurrence(occurrence)?;
-        if matches!(job.place, Place::Dead | Place::Successor | Place::Blocked)
-            || rule.ttl_ms == 0 && life.expires != 0
-        {
-            return Err(malformed(CONTRADICTION));
-        }
-    }
-    let fits = match job.place {
-        Place::Scheduled => life.at == 0 && life.death == 0,
-        Place::Reserved => life.token != 0 && life.death == 0,
-        Place::Dead => true,
-        Place::Blocked => life.at == 0 && life.death == 0 && life.token == 0,
-        Place::Successor => {
-            let fresh = Life {
-                expires: life.expires,
-                ..Life::default()
-            };
-            *life == fresh && job.failure.is_none()
-        }
-    };
-    if !fits {
-        return Err(malformed(CONTRADICTION));
-    }
-    Ok(())
-}
 
 /// Whether each successor among jobs that come as rows stands behind the job it follows.
 fn check_successors<'a>(jobs: impl Iterator<Item = NewJob<'a>>) -> Result<(), QueueError> {
@@ -98,7 +57,7 @@ impl Queue {
             let is_successor = job.place == Place::Successor;
             let handle = self.restore(job);
             match last.filter(|_| is_successor) {
-                Some(before) => self.set_successor(before, handle),
+                Some(before) => self.jobs.set_successor(before, handle),
                 None => last = Some(handle),
             }
         }
@@ -115,7 +74,7 @@ impl Queue {
         // at the same time, not one after the other.
         let known = ids
             .iter()
-            .any(|id| self.find(self.jobs.hashed(id)).is_some());
+            .any(|id| self.jobs.find(self.jobs.hashed(id)).is_some());
         ids.sort_unstable();
         if known || !ids.is_sorted_by(|a, b| a < b) {
             return Err(malformed(CONTRADICTION));
@@ -124,9 +83,9 @@ impl Queue {
     }
 
     fn restore(&mut self, job: NewJob<'_>) -> Handle {
-        self.seq = self.seq.max(job.seq);
-        self.deaths = self.deaths.max(job.life.death);
-        self.token = self.token.max(job.life.token);
+        self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
+        self.jobs.numbers.deaths = self.jobs.numbers.deaths.max(job.life.death);
+        self.jobs.numbers.token = self.jobs.numbers.token.max(job.life.token);
         self.insert(&job, self.jobs.hashed(job.id), None)
     }
 }

@@ -10,8 +10,8 @@
 //!
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
+use super::bounds::CONTRADICTION;
 use super::groups::TurnsSeen;
-use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::NewJob;
 use super::Queue;
@@ -126,7 +126,7 @@ impl Queue {
     }
 
     fn leave_room(&mut self) {
-        if self.order_floor() > SEQ_MAX / 2 {
+        if self.jobs.order_floor() > SEQ_MAX / 2 {
             self.number_anew();
         }
     }
@@ -148,14 +148,14 @@ impl Queue {
             write,
         };
         chunks.push(&Effect::Floors {
-            seq: self.seq,
-            death: self.deaths,
-            token: self.token,
+            seq: self.jobs.numbers.seq,
+            death: self.jobs.numbers.deaths,
+            token: self.jobs.numbers.token,
         });
         self.snapshot_settings(&mut chunks);
         let batch = Vec::with_capacity(BATCH.min(self.jobs.len()));
         let (mut batch, mut seen) = (batch, TurnsSeen::default());
-        self.handles().for_each(|handle| {
+        self.jobs.in_order().for_each(|handle| {
             batch.push(handle);
             if batch.len() == BATCH {
                 self.snapshot_jobs(&batch, &mut seen, &mut chunks);
@@ -216,7 +216,7 @@ impl Queue {
     }
 
     pub(super) fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
-        let of_job = self.handles().flat_map(|handle| {
+        let of_job = self.jobs.in_order().flat_map(|handle| {
             let successor = self.jobs.successor(handle);
             successor.into_iter().chain([handle])
         });
@@ -271,7 +271,7 @@ impl Queue {
         let mut seqs: Vec<u64> = self.seqs().collect();
         seqs.sort_unstable();
         let rank = |seq: u64| seqs.partition_point(|other| *other < seq) as u64;
-        for handle in self.handles() {
+        for handle in self.jobs.in_order() {
             for handle in [Some(handle), self.jobs.successor(handle)]
                 .into_iter()
                 .flatten()

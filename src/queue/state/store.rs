@@ -391,7 +391,8 @@ impl Store {
             .check_invariants(|handle| self.hasher.hash_one(self.job(handle).id()))?;
         self.slots.check_invariants()?;
         self.check_successors()?;
-        self.check_rules()?;
+        let rules = self.handles().filter_map(|it| self.job(it).recurring());
+        self.cold.rules.check(rules, &*self.hasher)?;
         self.check_notes()?;
         if self.table.len() + self.successors_len() != self.slots.len() {
             return Err(format!(

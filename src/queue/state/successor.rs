@@ -1,7 +1,7 @@
 //! Carrying out effects on successors. How a job ends that has one is decided in
 //! [`crate::queue::successor`].
 
-use super::restore::{check_stored, CONTRADICTION};
+use super::bounds::{check_stored, CONTRADICTION};
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::effect::Came;
@@ -38,31 +38,14 @@ impl Queue {
     /// Adds a successor, the last in the order of adding, to the job that has its id.
     pub(super) fn follow(&mut self, handle: Handle, mut job: NewJob<'_>) {
         self.remove_successor(handle);
-        self.seq += 1;
-        job.seq = self.seq;
+        self.jobs.numbers.seq += 1;
+        job.seq = self.jobs.numbers.seq;
         let successor = self.insert(&job, self.jobs.hashed(job.id), None);
-        self.set_successor(handle, successor);
-    }
-
-    /// The job must have no successor.
-    pub(super) fn set_successor(&mut self, handle: Handle, successor: Handle) {
         self.jobs.set_successor(handle, successor);
-        let course = self.jobs.job(handle).course();
-        self.cold.make().followed.insert(handle, course);
-    }
-
-    fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
-        let successor = self.jobs.take_successor(handle)?;
-        // The entry of a purged job was taken out by its purge.
-        if !self.is_purged(handle) {
-            let course = self.jobs.job(handle).course();
-            self.cold.make().followed.remove(handle, course);
-        }
-        Some(successor)
     }
 
     pub(super) fn remove_successor(&mut self, handle: Handle) {
-        if let Some(successor) = self.take_successor(handle) {
+        if let Some(successor) = self.jobs.take_successor(handle) {
             self.remove(successor);
         }
     }
@@ -70,10 +53,10 @@ impl Queue {
     /// Removes a job, whose successor takes its place.
     pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
         self.remember_job(handle, remember);
-        let successor = there(self.take_successor(handle), "nobody to succeed a job");
+        let successor = there(self.jobs.take_successor(handle), "nobody to succeed a job");
         let awaited = self.lift_awaited(handle);
         self.remove(handle);
-        let mut at = self.position(successor);
+        let mut at = self.jobs.position(successor);
         self.unlink(successor, at);
         at.course.place = Place::Scheduled;
         self.jobs.set_course(successor, at.course);

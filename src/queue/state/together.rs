@@ -1,7 +1,6 @@
 //! Jobs that are added together: recorded as one effect, and carried out.
 
-use super::apply::{check_id, check_instant};
-use super::groups::check_name;
+use super::bounds::{check_group, check_id, check_instant};
 use super::moves::Unlinked;
 use super::store::{Id, NewJob};
 use super::Queue;
@@ -126,7 +125,7 @@ impl Queue {
         terms: &Terms<'_>,
         jobs: &[Arrival<'_>],
     ) -> Result<(), QueueError> {
-        group.map_or(Ok(()), check_name)?;
+        group.map_or(Ok(()), check_group)?;
         check_instant(due)?;
         check_instant(expires)?;
         check_terms(terms)?;
@@ -143,7 +142,7 @@ impl Queue {
         let mut unlinked = Unlinked::default();
         for job in jobs {
             let id = self.jobs.hashed(&job.id);
-            let old = self.find(id);
+            let old = self.jobs.find(id);
             let mut job = together.job(&job.id, job.payload);
             self.put_with(old, &mut job, id, &mut unlinked);
         }

@@ -2,6 +2,7 @@
 
 use super::Queue;
 use crate::queue::clock::Now;
+use crate::queue::instant::NEVER;
 
 /// Every reason that lies in the queue itself. Others, which the server knows, are on its agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +25,6 @@ pub enum Wake {
         noack: bool,
     },
 }
-
-/// Later than any instant.
-pub const NEVER: u64 = u64::MAX;
 
 impl Queue {
     /// When this reason comes; in the past if it has come; or [`NEVER`].
@@ -62,8 +60,8 @@ impl Queue {
         // Each command asks: a plain minimum, where "never" is later than any instant.
         match wake {
             Wake::Trim if self.surplus_dead() > 0 => 0,
-            Wake::Lease => self.reserved.first_at(),
-            Wake::Ttl => self.expiring.first_at(),
+            Wake::Lease => self.jobs.reserved().first_at(),
+            Wake::Ttl => self.jobs.expiring().first_at(),
             Wake::Forget => {
                 let next = self.dedupe.if_made().and_then(|it| it.next());
                 next.unwrap_or(NEVER)

@@ -1,14 +1,13 @@
 //! Carrying out effects on done jobs. The effects may be forged.
 
-use super::super::apply::{check_id, check_instant, malformed};
+use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
 use super::super::recurring::id_of_occurrence;
-use super::super::restore::CONTRADICTION;
 use super::super::store::{Course, Id, NewJob};
-use super::super::wake::NEVER;
 use super::super::Queue;
 use super::{Done, DoneView};
 use crate::queue::effect::{Change, DoneEnd, DoneJob, Ended, OfDone};
 use crate::queue::error::QueueError;
+use crate::queue::instant::NEVER;
 use crate::queue::job::{Handle, Place, GROUP_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
 use crate::queue::note::Notes;
 use crate::queue::recurring::rule::Next;
@@ -184,14 +183,14 @@ impl Queue {
         if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
             return Err(malformed(UNFIT));
         }
-        if self.seq >= SEQ_MAX {
+        if self.jobs.numbers.seq >= SEQ_MAX {
             self.number_anew();
         }
         let job = self.jobs.job(handle);
         let recurring = there(job.recurring(), UNFIT);
         let name = id_of_occurrence(id, recurring.occurrence.at);
-        self.seq += 1;
-        self.keep_done(handle, &name, self.seq, end);
+        self.jobs.numbers.seq += 1;
+        self.keep_done(handle, &name, self.jobs.numbers.seq, end);
         self.recur(handle, Ended::Acked, next, None);
         self.note_value(end.result);
         Ok(())
@@ -236,21 +235,25 @@ impl Queue {
             return Err(malformed(CONTRADICTION));
         }
         let id = self.jobs.hashed(job.id);
-        let is_known = !self.jobs.is_unindexed() && self.find(id).is_some();
+        let is_known = !self.jobs.is_unindexed() && self.jobs.find(id).is_some();
         if is_known || self.done.find(id).is_some() {
             return Err(malformed(CONTRADICTION));
         }
         if !self.done.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        self.seq = self.seq.max(job.seq);
+        self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
         self.done.make().insert(job, id, self.jobs.hasher());
         Ok(())
     }
 
     /// Whether no done job has the id of another job, where that could not be checked before.
     pub(in crate::queue::state) fn check_done_apart(&self) -> Result<(), QueueError> {
-        let is_elsewhere = |it| self.find(self.jobs.hashed(self.done.get(it).id)).is_some();
+        let is_elsewhere = |it| {
+            self.jobs
+                .find(self.jobs.hashed(self.done.get(it).id))
+                .is_some()
+        };
         if self.done.iter().any(is_elsewhere) {
             return Err(malformed(CONTRADICTION));
         }

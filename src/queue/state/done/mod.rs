@@ -14,8 +14,8 @@ pub(in crate::queue) mod apply;
 mod slot;
 
 use super::store::Id;
-use super::wake::NEVER;
 use crate::queue::effect::DoneJob;
+use crate::queue::instant::NEVER;
 use crate::storage::arena::Arena;
 use crate::storage::broken::{must, there};
 use crate::storage::lazy::Unused;

@@ -4,12 +4,13 @@ use super::blocked::reason_of;
 use super::circles::{Before, Plan, Waiter};
 use super::keep::{EndOf, Released};
 use super::step::Stepped;
+use super::values::Told;
 use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{After, AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Came;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place, Terms};
-use crate::queue::state::apply::{check_instant, malformed};
+use crate::queue::state::bounds::{check_instant, malformed};
 use crate::queue::state::done::Done;
 use crate::queue::state::store::{Id, NewJob, Store};
 use crate::queue::state::Queue;
@@ -68,7 +69,7 @@ impl Queue {
             id,
             outcome: Some(outcome),
             at,
-            value: value.map(|value| self.jobs.told(id, value)),
+            value: value.map(|value| Told::of(id, value, &**self.jobs.hasher())),
         };
         if let Some(flows) = &mut self.flows {
             flows.end_job(handle, end);
@@ -95,7 +96,7 @@ impl Queue {
             .try_for_each(check_instant)?;
         let (id, group) = (came.id, came.group);
         let hashed = self.jobs.hashed(id);
-        let old = self.find(hashed);
+        let old = self.jobs.find(hashed);
         if !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
@@ -337,7 +338,7 @@ fn end_of<'q>(jobs: &'q Store, done: &'q Done, job: Before, on_dead: OnDead) -> 
     };
     Some(EndOf {
         outcome: Some(outcome),
-        value: value.map(|value| jobs.told(id, value)),
+        value: value.map(|value| Told::of(id, value, &**jobs.hasher())),
         ..EndOf::unknown(id)
     })
 }

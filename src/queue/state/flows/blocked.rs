@@ -8,35 +8,33 @@ use crate::queue::state::position::Position;
 use crate::queue::state::store::Store;
 use crate::queue::state::Queue;
 use crate::storage::broken::must;
-use crate::storage::skiplist::Skiplist;
 use std::mem;
 
 impl Flows {
-    pub(in crate::queue::state) fn link(
+    /// Notes that a job is blocked now.
+    pub(in crate::queue::state) fn blocked(
         &mut self,
         handle: Handle,
         group: Option<GroupNumber>,
         jobs: &Store,
     ) {
-        let seq = |handle| jobs.job(handle).seq();
-        self.blocked.insert(seq(handle), handle, seq);
         if let Some(group) = group {
-            self.members.insert(group, handle, seq);
+            self.members
+                .insert(group, handle, |handle| jobs.job(handle).seq());
         }
     }
 
-    pub(in crate::queue::state) fn unlink(
+    /// Notes that a job with a group is blocked no longer.
+    pub(in crate::queue::state) fn unblocked(
         &mut self,
         handle: Handle,
-        group: Option<GroupNumber>,
+        group: GroupNumber,
         jobs: &Store,
-    ) -> bool {
-        let seq = |handle| jobs.job(handle).seq();
-        if let Some(group) = group {
-            let there = self.members.remove(group, handle, seq);
-            must(there, "a blocked job that its group does not know");
-        }
-        self.blocked.remove(seq(handle), handle, seq)
+    ) {
+        let there = self
+            .members
+            .remove(group, handle, |handle| jobs.job(handle).seq());
+        must(there, "a blocked job that its group does not know");
     }
 
     /// Notes that a job of this group stands somewhere: unless it is dead, the group is not empty.
@@ -62,42 +60,15 @@ impl Flows {
                 What::Job(_) | What::Over(_) => None,
             })
     }
-
-    /// The list from which a purge has detached blocked jobs.
-    pub(in crate::queue::state) fn purged(&mut self) -> &mut Skiplist<u64> {
-        &mut self.blocked
-    }
-
-    /// Updates the list after the jobs got new numbers in the order of adding, in the same order.
-    pub(super) fn number_anew(&mut self, jobs: &Store) {
-        let all: Vec<Handle> = self.blocked.iter().map(|(_, handle)| handle).collect();
-        self.blocked = Default::default();
-        for handle in all {
-            let seq = |handle| jobs.job(handle).seq();
-            self.blocked.insert(seq(handle), handle, seq);
-        }
-    }
 }
 
 impl Queue {
-    /// How many jobs are blocked.
-    #[inline]
-    pub fn blocked_len(&self) -> usize {
-        self.flows.as_ref().map_or(0, |flows| flows.blocked_len())
-    }
-
     /// Says when the jobs that a rule is about to end ended.
     #[inline]
     pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
         if let Some(flows) = &mut self.flows {
             flows.moment = at;
         }
-    }
-
-    /// Blocked jobs in the order of adding.
-    pub(in crate::queue) fn blocked(&self) -> impl Iterator<Item = Handle> + '_ {
-        let flows = self.flows.iter();
-        flows.flat_map(|flows| flows.blocked.iter().map(|(_, handle)| handle))
     }
 
     /// Whether the job's due time is an instant: not while it is a delay from an end that has not
@@ -128,26 +99,14 @@ impl Queue {
         Some(Box::new(left))
     }
 
-    /// Detaches all blocked jobs from their list; returns how many.
-    pub(in crate::queue::state) fn detach_blocked(&mut self) -> usize {
-        let flows = self.flows.as_mut();
-        flows.map_or(0, |flows| flows.blocked.detach(0..=u64::MAX))
-    }
-
     pub(in crate::queue::state) fn is_group_awaited(&self, group: GroupNumber) -> bool {
         let flows = self.flows.as_ref();
         flows.is_some_and(|flows| flows.of_group.contains_key(&group))
     }
 
-    pub(in crate::queue::state) fn number_flows_anew(&mut self) {
-        if let Some(flows) = &mut self.flows {
-            flows.number_anew(&self.jobs);
-        }
-    }
-
     /// Moves a blocked job to the schedule.
     pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
-        let mut at = self.position(handle);
+        let mut at = self.jobs.position(handle);
         must(
             at.course.place == Place::Blocked,
             "a job that is not blocked",
@@ -159,7 +118,7 @@ impl Queue {
 
     /// Blocks a job. It keeps its due time.
     pub(super) fn block(&mut self, handle: Handle) {
-        let mut at = self.position(handle);
+        let mut at = self.jobs.position(handle);
         self.unlink(handle, at);
         at.course.place = Place::Blocked;
         self.move_to(handle, at);
@@ -169,11 +128,11 @@ impl Queue {
     pub(super) fn kill(&mut self, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
         self.note_moment(moment);
         self.count_death();
-        let mut at = self.position(handle);
+        let mut at = self.jobs.position(handle);
         self.unlink(handle, at);
         let course = &mut at.course;
         (course.place, course.due) = (Place::Dead, due);
-        (course.life.at, course.life.death) = (moment.ms, self.deaths);
+        (course.life.at, course.life.death) = (moment.ms, self.jobs.numbers.deaths);
         (course.life.token, course.life.lease_ms) = (0, 0);
         self.move_to(handle, at);
         let failure = Failure {

@@ -2,7 +2,7 @@
 
 use super::{scattered, Flows, What};
 use crate::queue::after::{OnDead, Verdict};
-use crate::queue::job::{Handle, Place};
+use crate::queue::job::Place;
 use crate::queue::state::Queue;
 use std::collections::HashMap;
 
@@ -16,8 +16,7 @@ struct Found {
 impl Queue {
     pub(in crate::queue::state) fn check_flows(&self) -> Result<(), String> {
         let Some(flows) = &self.flows else {
-            let mut handles = self.jobs.handles();
-            return match handles.any(|it| self.is_blocked(it)) {
+            return match self.jobs.blocked_len() > 0 {
                 true => Err("a blocked job, and no flows".into()),
                 false => Ok(()),
             };
@@ -38,28 +37,19 @@ impl Queue {
         }
     }
 
-    fn is_blocked(&self, handle: Handle) -> bool {
-        self.jobs.job(handle).place() == Place::Blocked
-    }
-
     fn check_flow_lists(&self, flows: &Flows) -> Result<(), String> {
         let seq = |handle| self.jobs.job(handle).seq();
-        flows.blocked.check_invariants(seq)?;
         flows.members.check_invariants(seq)?;
         flows.edges.check_invariants(seq)?;
         let waiter = |it: u32| flows.records.get(it).map_or(0, |it| scattered(it.waiter));
-        flows.waiters.check_invariants(waiter)?;
-        match flows.blocked.iter().all(|(_, job)| self.is_blocked(job)) {
-            true => Ok(()),
-            false => Err("a job among the blocked that is not".into()),
-        }
+        flows.waiters.check_invariants(waiter)
     }
 
     /// What each blocked job waits for, and how much of it is open.
     fn check_records(&self, flows: &Flows, found: &mut Found) -> Result<(), String> {
         let mut edges = 0;
         for record in flows.records.iter() {
-            let is_purged = self.is_purged(record.waiter);
+            let is_purged = self.jobs.is_purged(record.waiter);
             let mut open = 0;
             for &number in record.links.get() {
                 *found.awaited.entry(number).or_default() += 1;
@@ -77,7 +67,8 @@ impl Queue {
             if is_purged {
                 continue;
             }
-            if open != usize::from(record.open) || self.is_blocked(record.waiter) != (open > 0) {
+            if open != usize::from(record.open) || self.jobs.is_blocked(record.waiter) != (open > 0)
+            {
                 return Err(format!("{record:?} counts not {open}"));
             }
         }
@@ -109,7 +100,7 @@ impl Queue {
                         return Err(format!("{awaited:?} waits for the dead"));
                     }
                 }
-                What::Job(_) if !self.has_purged() => {
+                What::Job(_) if !self.jobs.has_purged() => {
                     return Err(format!("{awaited:?} is not known"));
                 }
                 What::Job(_) => {}

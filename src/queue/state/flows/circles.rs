@@ -111,7 +111,7 @@ impl Queue {
         let (mut open, mut dies_of) = (0, None);
         let mut before = |id: &[u8]| {
             let found = self.latest_awaited(id);
-            let Some(handle) = found.or_else(|| self.find(self.jobs.hashed(id))) else {
+            let Some(handle) = found.or_else(|| self.jobs.find(self.jobs.hashed(id))) else {
                 let done = self.find_done(self.jobs.hashed(id));
                 return Ok(Before::Done(done.ok_or(QueueError::AfterUnknown)?));
             };
@@ -150,12 +150,12 @@ impl Queue {
     /// The job that was awaited last, if it has this id. None while there are purged jobs: these have lost their ids.
     #[inline]
     fn latest_awaited(&self, id: &[u8]) -> Option<Handle> {
-        let flows = self.flows.as_ref().filter(|_| !self.has_purged())?;
+        let flows = self.flows.as_ref().filter(|_| !self.jobs.has_purged())?;
         let What::Job(job) = flows.awaited.get(flows.latest)?.what else {
             return None;
         };
         let is_it = self.jobs.job(job).id() == id;
-        debug_assert!(!is_it || self.find(self.jobs.hashed(id)) == Some(job));
+        debug_assert!(!is_it || self.jobs.find(self.jobs.hashed(id)) == Some(job));
         is_it.then_some(job)
     }
 

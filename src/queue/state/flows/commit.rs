@@ -11,7 +11,6 @@ use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Handle, Place};
 use crate::queue::state::groups::GroupNumber;
-use crate::queue::state::purge::goes_with;
 use crate::queue::state::Queue;
 use std::mem;
 
@@ -251,12 +250,12 @@ impl Queue {
         let mut going: Vec<Handle> = match purge {
             // A trim takes few jobs, perhaps while very many are awaited.
             Purge::Trim { count } if count < flows.of_job.len() as u64 => {
-                let first = self.dead.iter().take(count as usize);
+                let first = self.jobs.dead().iter().take(count as usize);
                 let first = first.map(|(_, handle)| handle);
                 first.filter(|&handle| flows.is_awaited(handle)).collect()
             }
             _ => {
-                let goes = goes_with(self, purge);
+                let goes = self.jobs.goes_with(purge);
                 let all = flows.of_job.handles().filter_map(job_of);
                 all.filter(|&job| goes(job)).collect()
             }

@@ -298,7 +298,7 @@ impl Queue {
 
     /// Drops the flows if they hold nothing.
     pub(in crate::queue::state) fn drop_flows(&mut self) {
-        self.flows.take_if(|flows| flows.is_bare());
+        self.flows.take_if(|flows| flows.is_bare(&self.jobs));
     }
 
     pub(super) fn release_number(&mut self, number: Number) {

@@ -2,13 +2,13 @@
 //! what it is after.
 
 use super::keep::EndOf;
+use super::values::Told;
 use super::{Flows, Number, Over, Pending, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{Ended, Link, Moment, OnDead, Outcome, Verdict, Waits, AFTER_MAX};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
-use crate::queue::state::apply::{check_id, check_instant, malformed};
-use crate::queue::state::restore::CONTRADICTION;
+use crate::queue::state::bounds::{check_id, check_instant, malformed, CONTRADICTION};
 use crate::queue::state::store::Store;
 use crate::queue::state::Queue;
 use crate::storage::broken::there;
@@ -66,7 +66,8 @@ impl Queue {
         };
         // Nothing is written of jobs that were purged.
         let jobs: Vec<Handle> = self
-            .handles()
+            .jobs
+            .in_order()
             .filter(|&job| flows.record(job).is_some())
             .collect();
         let (ends, numbers) = flows.ends_in_order(&jobs, &self.jobs);
@@ -155,7 +156,7 @@ impl Queue {
     ) -> Result<(), QueueError> {
         check_id(id)?;
         check_instant(at.ms)?;
-        let value = value.map(|value| self.jobs.told(id, value));
+        let value = value.map(|value| Told::of(id, value, &**self.jobs.hasher()));
         let flows = self.flows_mut();
         let over = flows.add_over(EndOf {
             id,
@@ -281,7 +282,7 @@ impl Queue {
     fn restore_link(&mut self, link: &Link<'_>, on_dead: OnDead) -> Number {
         match *link {
             Link::Held(id) => {
-                let handle = there(self.find(self.jobs.hashed(id)), CONTRADICTION);
+                let handle = there(self.jobs.find(self.jobs.hashed(id)), CONTRADICTION);
                 self.flows_mut().link_to_job(handle, on_dead)
             }
             Link::Group(name) => {

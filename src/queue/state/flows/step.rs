@@ -2,6 +2,7 @@
 
 use super::blocked::reason_of;
 use super::keep::EndOf;
+use super::values::Told;
 use super::{Flows, Number, Pending, NONE, NO_RECORD};
 use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
 use crate::queue::job::{Handle, REASON_MAX};
@@ -175,11 +176,12 @@ impl Queue {
             self.note_end(waiter, (Outcome::Dead, Some(reason)), Some(at.ms), false);
         }
         if let Some(flows) = &mut self.flows {
+            let id = self.jobs.job(waiter).id();
             let end = EndOf {
-                id: self.jobs.job(waiter).id(),
+                id,
                 outcome: Some(Outcome::Dead),
                 at,
-                value: Some(self.jobs.told(self.jobs.job(waiter).id(), reason)),
+                value: Some(Told::of(id, reason, &**self.jobs.hasher())),
             };
             flows.end_job(waiter, end);
         }

@@ -1,7 +1,7 @@
 //! Blocked jobs that wait for nothing that can happen: only forged data has them.
 
 use super::What;
-use crate::queue::job::{Handle, Place};
+use crate::queue::job::Handle;
 use crate::queue::state::Queue;
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ impl Queue {
             return Vec::new();
         };
         let waits = |job| flows.record(job).is_some_and(|record| record.open > 0);
-        let blocked = flows.blocked.iter().map(|(_, job)| job);
+        let blocked = self.jobs.blocked().iter().map(|(_, job)| job);
         let idle: Vec<Handle> = blocked.filter(|&job| !waits(job)).collect();
         match idle.is_empty() {
             true => self.in_circles(),
@@ -58,7 +58,7 @@ impl Queue {
         let Some(flows) = &self.flows else {
             return Vec::new();
         };
-        let is_blocked = |job: Handle| self.jobs.job(job).place() == Place::Blocked;
+        let is_blocked = |job: Handle| self.jobs.is_blocked(job);
         let blocked_still = |(job, count): (Handle, usize)| (count > 0).then_some(job);
         // For each job, how many blocked jobs, and groups with blocked jobs, it waits for. How many blocked jobs a
         // group has. And which jobs wait for a job or a group.
@@ -66,7 +66,7 @@ impl Queue {
         let mut members: HashMap<u32, usize> = HashMap::new();
         let mut of_job: HashMap<Handle, Vec<Handle>> = HashMap::new();
         let mut of_group: HashMap<u32, Vec<Handle>> = HashMap::new();
-        for (_, job) in flows.blocked.iter() {
+        for (_, job) in self.jobs.blocked().iter() {
             let links = flows.record(job).map_or(&[][..], |it| it.links.get());
             let mut count = 0;
             for &number in links {

@@ -296,18 +296,18 @@ fn no_job_stays_blocked_by_forged_effects() {
     for (forge, freed) in [(circle, 2), (none, 2), (first_alone, 1)] {
         let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
         carried_out(&mut queue, &scene.queue, forge).unwrap();
-        assert_eq!(queue.blocked_len(), 2);
+        assert_eq!(queue.jobs.blocked_len(), 2);
         let (mut copy, now, out) = (queue.copied(), scene.now, &mut Effects::default());
         assert!(copy.next_event().is_some_and(|at| at <= now.ms()));
         let mut replica = queue.copied();
         copy.expire_overdue(now, usize::MAX, out);
-        assert_eq!(copy.blocked_len(), 2 - freed);
+        assert_eq!(copy.jobs.blocked_len(), 2 - freed);
         for effect in decode(out.bytes()) {
             replica.apply(&effect.unwrap()).unwrap();
         }
         queue.apply(&Effect::Forgot(Forgotten::Until(0))).unwrap();
         for queue in [&queue, &copy, &replica] {
-            assert_eq!(queue.blocked_len(), 2 - freed);
+            assert_eq!(queue.jobs.blocked_len(), 2 - freed);
             queue.check_invariants().unwrap();
         }
     }
@@ -355,16 +355,16 @@ fn the_timer_follows_within_its_steps() {
     }
     scene.pop();
     scene.ack("first");
-    let mut blocked = scene.queue.blocked_len();
+    let mut blocked = scene.queue.jobs.blocked_len();
     assert!(0 < blocked && blocked < 500, "a command does a part of it");
     while blocked > 0 {
         let left = scene.queue.expire_overdue(scene.now, STEPS, &mut scene.out);
         let left = scene
             .queue
             .follow_up_within(left, scene.now, &mut scene.out);
-        let freed = blocked - scene.queue.blocked_len();
+        let freed = blocked - scene.queue.jobs.blocked_len();
         assert!(0 < freed && freed <= STEPS, "{freed} in {STEPS} steps");
-        assert!(left == 0 || scene.queue.blocked_len() == 0);
+        assert!(left == 0 || scene.queue.jobs.blocked_len() == 0);
         blocked -= freed;
         scene.out.clear();
     }
@@ -384,7 +384,7 @@ fn after_a_purge_of_all_that_waited_one_more_waits_for_the_same() {
         .queue
         .purge(Some(State::Blocked), scene.now, &mut scene.out);
     assert_eq!(purged, MANY as u64 + 1);
-    assert!(scene.queue.has_purged());
+    assert!(scene.queue.jobs.has_purged());
     scene.add("next", &["first"], OnDead::Wait).unwrap();
     assert_eq!(scene.state("next"), Some(State::Blocked));
     assert_eq!(scene.pop().as_deref(), Some("first"));

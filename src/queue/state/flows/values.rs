@@ -2,11 +2,12 @@
 //! to be after them.
 
 use super::NO_NUMBER;
-use crate::queue::state::store::{allocated, Store};
+use crate::queue::state::store::allocated;
 use crate::storage::broken::there;
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
+use std::hash::BuildHasher;
 
 /// What an end tells: the id that ended, and its value.
 #[derive(Clone, Copy)]
@@ -16,16 +17,14 @@ pub struct Told<'a> {
     hash: u64,
 }
 
-impl Told<'_> {
+impl<'a> Told<'a> {
+    pub fn of(id: &'a [u8], value: &'a [u8], hasher: &impl BuildHasher) -> Self {
+        let hash = hasher.hash_one((id, value));
+        Told { id, value, hash }
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.value.len() as u64
-    }
-}
-
-impl Store {
-    pub(super) fn told<'a>(&self, id: &'a [u8], value: &'a [u8]) -> Told<'a> {
-        let hash = self.hasher().hash_one((id, value));
-        Told { id, value, hash }
     }
 }
 

@@ -34,7 +34,7 @@ impl Queue {
             };
             *users.entry(number).or_default() += 1;
             match job.place() {
-                _ if self.is_purged(handle) => {}
+                _ if self.jobs.is_purged(handle) => {}
                 Place::Scheduled => *lines.entry(number).or_insert(0) += 1,
                 Place::Reserved => *reserved.entry(number).or_insert(0) += 1,
                 Place::Blocked => *blocked.entry(number).or_insert(0) += 1,

@@ -1,10 +1,10 @@
 //! The parts of groups that follow from where jobs stand: lines, counts, and which groups hold jobs.
 
 use super::line::Waiting;
-use super::{check_name, GroupNumber, Groups, TURN_MAX};
+use super::{GroupNumber, Groups, TURN_MAX};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
-use crate::queue::state::apply::malformed;
+use crate::queue::state::bounds::{check_group, malformed};
 use crate::queue::state::position::Position;
 use crate::queue::state::store::{NewJob, Store};
 use crate::queue::state::Queue;
@@ -110,7 +110,7 @@ impl Groups {
 impl Queue {
     /// The group of a new job, with one user more.
     pub(in crate::queue::state) fn acquire_group(&mut self, name: &[u8]) -> GroupNumber {
-        let others = self.live_len() > 0;
+        let others = self.jobs.live_len() > 0;
         let settings = &self.settings;
         let groups = self.groups.get_or_insert_with(|| {
             let mut groups = Box::new(Groups::new(settings));
@@ -140,7 +140,8 @@ impl Queue {
     #[inline(never)]
     fn take_new_turn(&mut self, group: Option<GroupNumber>, known: Option<u64>) {
         let settings = &self.settings;
-        let live = self.schedule.own().len() + self.reserved.len() + self.blocked_len();
+        let live =
+            self.jobs.schedule().own().len() + self.jobs.reserved().len() + self.jobs.blocked_len();
         let groups = self
             .groups
             .get_or_insert_with(|| Box::new(Groups::new(settings)));
@@ -202,7 +203,7 @@ impl Queue {
             let successor = self.jobs.successor(handle);
             for handle in [handle].into_iter().chain(successor) {
                 if let Some(number) = self.jobs.job(handle).group() {
-                    self.unlink_in_group(number, handle, self.position(handle));
+                    self.unlink_in_group(number, handle, self.jobs.position(handle));
                     self.refresh_group(number);
                     self.jobs.leave_group(handle);
                     self.release_group(number);
@@ -300,7 +301,7 @@ impl Queue {
         seen: &mut TurnsSeen,
     ) -> Option<u64> {
         let groups = self.groups.as_ref()?;
-        if !groups.holds_any(&self.schedule) {
+        if !groups.holds_any(&self.jobs.schedule()) {
             return None;
         }
         let job = self.jobs.job(handle);
@@ -318,7 +319,7 @@ impl Queue {
     ) -> Result<(), QueueError> {
         let mut seen = BTreeSet::new();
         for job in jobs {
-            job.group.map_or(Ok(()), check_name)?;
+            job.group.map_or(Ok(()), check_group)?;
             if !is_live(job.place) {
                 if job.turn.is_some() {
                     return Err(malformed(
@@ -349,7 +350,9 @@ impl Queue {
             None => {
                 let of_groups = |groups: &Groups| groups.reserved + groups.blocked_len();
                 let grouped = self.groups.as_deref().map_or(0, of_groups);
-                let all = self.schedule.own().len() + self.reserved.len() + self.blocked_len();
+                let all = self.jobs.schedule().own().len()
+                    + self.jobs.reserved().len()
+                    + self.jobs.blocked_len();
                 all > grouped
             }
         }
@@ -367,7 +370,7 @@ impl Queue {
         let mut turns: Vec<u64> = live.map(|number| groups.get(number).turn).collect();
         turns.extend(groups.is_own_turn_known.then_some(groups.own_turn));
         turns.sort_unstable();
-        let takes_turns = groups.holds_any(&self.schedule) && self.holds(None);
+        let takes_turns = groups.holds_any(&self.jobs.schedule()) && self.holds(None);
         if !turns.is_sorted_by(|a, b| a < b) {
             return Err(malformed("two groups that have the same turn"));
         }
@@ -380,7 +383,7 @@ impl Queue {
     /// (turn, name) of all groups that hold jobs, in the order of turns; for jobs without a group, no name.
     pub(in crate::queue::state) fn turns(&self) -> Vec<(u64, Option<&[u8]>)> {
         let groups = self.groups.as_ref();
-        let Some(groups) = groups.filter(|groups| groups.holds_any(&self.schedule)) else {
+        let Some(groups) = groups.filter(|groups| groups.holds_any(&self.jobs.schedule())) else {
             return Vec::new();
         };
         let all = groups.numbers().filter(|&number| groups.holds(number));

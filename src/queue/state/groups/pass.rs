@@ -303,7 +303,7 @@ impl Queue {
         count: usize,
     ) -> bool {
         let staying = match purged {
-            Purged::Leases(_) => self.groups_of_first_reserved(self.reserved.len() - count),
+            Purged::Leases(_) => self.groups_of_first_reserved(self.jobs.reserved().len() - count),
             Purged::Overdue { .. } => return false,
             // Dead jobs are in no line, and are not counted.
             Purged::DeadBefore(_) => return true,
@@ -330,7 +330,7 @@ impl Queue {
 
     /// How many jobs of each group are among the `count` jobs whose leases end first.
     fn groups_of_first_reserved(&self, count: usize) -> HashMap<GroupNumber, u32> {
-        let first = self.leases_from(0).take(count);
+        let first = self.jobs.leases_from(0).take(count);
         let mut groups = HashMap::new();
         for number in first.filter_map(|(_, handle)| self.jobs.job(handle).group()) {
             *groups.entry(number).or_default() += 1;
@@ -348,7 +348,7 @@ impl Queue {
 
     #[cold]
     fn look_at_first(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
-        let named = id.and_then(|id| self.find(self.jobs.hashed(id)));
+        let named = id.and_then(|id| self.jobs.find(self.jobs.hashed(id)));
         let named = named.and_then(|handle| self.jobs.job(handle).group());
         let (jobs, rates) = (&self.jobs, self.group_rates.as_deref());
         let Some(groups) = &mut self.groups else {
@@ -377,7 +377,12 @@ impl Queue {
     pub(in crate::queue) fn look_at_ready(&mut self, noack: bool, now: Now) -> bool {
         let pass = self.groups.as_ref().and_then(|groups| groups.pass.as_ref());
         let looks = pass.map_or(0, |pass| pass.looks_at_ready());
-        let ready: Vec<Handle> = self.schedule.grouped_ready(now.ms()).take(looks).collect();
+        let ready: Vec<Handle> = self
+            .jobs
+            .schedule()
+            .grouped_ready(now.ms())
+            .take(looks)
+            .collect();
         let mut looked_at = 0;
         let found = ready.into_iter().any(|handle| {
             looked_at += 1;

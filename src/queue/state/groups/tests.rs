@@ -101,8 +101,8 @@ impl Stage {
                 ids.push(job.id.to_vec());
             });
             for id in &ids {
-                let handle = it.soon.find(it.soon.jobs.hashed(id)).unwrap();
-                assert!(it.soon.is_ready(handle, now));
+                let handle = it.soon.jobs.find(it.soon.jobs.hashed(id)).unwrap();
+                assert!(it.soon.jobs.is_ready(handle, now));
                 assert!(it.soon.may_be_served(handle, now, noack));
             }
             count

@@ -145,14 +145,14 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn first_in_turn(&self, now: Now, noack: bool) -> Option<Handle> {
         match &self.groups {
-            None => self.schedule.own().first_ready(now.ms()),
+            None => self.jobs.schedule().own().first_ready(now.ms()),
             Some(groups) => self.first_of_groups(groups, now, noack),
         }
     }
 
     #[inline(never)]
     fn first_of_groups(&self, groups: &Groups, now: Now, noack: bool) -> Option<Handle> {
-        let own = self.schedule.own().first_ready(now.ms());
+        let own = self.jobs.schedule().own().first_ready(now.ms());
         let first = groups.turns.first(now, noack);
         let first = first.filter(|&(turn, _)| own.is_none() || turn < groups.own_turn);
         let Some((_, number)) = first else {
@@ -170,11 +170,11 @@ impl Queue {
     /// now, or is not known yet.
     #[inline]
     pub(in crate::queue) fn next_turn_at(&self, noack: bool) -> Option<u64> {
-        let own = self.schedule.own().least_due();
+        let own = self.jobs.schedule().own().least_due();
         let Some(groups) = &self.groups else {
             return own;
         };
-        if groups.pass.is_some() && groups.holds_any(&self.schedule) {
+        if groups.pass.is_some() && groups.holds_any(&self.jobs.schedule()) {
             return Some(0);
         }
         let turns = &groups.turns;

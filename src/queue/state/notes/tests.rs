@@ -238,7 +238,7 @@ impl Twins {
             assert_eq!(Known::of(job.notes), *known);
             bytes += id.len() + job.payload.len() + known.bytes();
         }
-        if !self.queue.has_purged() {
+        if !self.queue.jobs.has_purged() {
             assert_eq!(self.queue.bytes(), bytes as u64);
         }
         let before = digest(&self.queue);

@@ -1,6 +1,5 @@
 //! The rules of recurring jobs, each kept once for all the jobs of the queue that have it.
 
-use super::Store;
 use crate::queue::recurring::rule::{Compiled, Occurrence, Rule};
 use crate::storage::broken::there;
 use hashbrown::HashTable;
@@ -100,31 +99,31 @@ impl RulesPool {
     pub fn memory_bytes(&self) -> usize {
         self.bytes + self.shared.capacity() * size_of::<Shared>()
     }
-}
 
-impl Store {
-    pub(super) fn check_rules(&self) -> Result<(), String> {
-        let rules = self
-            .handles()
-            .filter_map(|handle| self.job(handle).recurring());
+    /// Whether exactly these are kept, for so many jobs.
+    pub fn check<'a>(
+        &self,
+        all: impl Iterator<Item = &'a Recurring>,
+        hasher: &impl BuildHasher,
+    ) -> Result<(), String> {
         let (mut users, mut bytes) = (0, 0);
-        for recurring in rules {
+        for recurring in all {
             users += 1;
-            let hash = self.hasher.hash_one(&recurring.rule.rule);
+            let hash = hasher.hash_one(&recurring.rule.rule);
             let same = |shared: &Shared| Arc::ptr_eq(&shared.rule, &recurring.rule);
-            if self.cold.rules.shared.find(hash, same).is_none() {
+            if self.shared.find(hash, same).is_none() {
                 return Err("a rule that is not shared".into());
             }
         }
         let mut counted = 0;
-        for shared in &self.cold.rules.shared {
+        for shared in &self.shared {
             counted += shared.users;
             bytes += shared.rule.memory_bytes();
         }
-        if (users, users, bytes) != (counted, self.cold.rules.users, self.cold.rules.bytes) {
+        if (users, users, bytes) != (counted, self.users, self.bytes) {
             return Err(format!(
                 "{users} jobs with rules, of which {counted} and {} are counted, of {bytes} bytes",
-                self.cold.rules.users
+                self.users
             ));
         }
         Ok(())

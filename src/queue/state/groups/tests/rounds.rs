@@ -138,7 +138,7 @@ fn leases_that_are_over_outlive_a_purge_in_their_groups() {
         stage.change(|it, now, out| {
             let cut = now.ms();
             let state = Some(State::Reserved);
-            let count = it.late.taken_by(state, cut);
+            let count = it.late.jobs.taken_by(state, cut);
             it.late
                 .commit_purge(Purge::State { state, cut }, count, out);
             count

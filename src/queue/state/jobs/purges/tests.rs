@@ -5,6 +5,7 @@ use crate::queue::clock::{Mint, Now};
 use crate::queue::deliver::Pop;
 use crate::queue::effects::Effects;
 use crate::queue::job::State;
+use crate::queue::state::Queue;
 use crate::queue::when::When;
 use crate::queue::HashSeed;
 
@@ -116,7 +117,7 @@ impl Stage {
         let mut expected = self.lens();
         let state = Some(STATES[number]);
         let queue = &self.queue;
-        let goes = |job| !queue.is_purged(job) && Some(queue.state_of(job, now)) == state;
+        let goes = |job| !queue.jobs.is_purged(job) && Some(queue.state_of(job, now)) == state;
         let successors = queue.jobs.successors().filter(|&(job, _)| goes(job));
         let successors = successors.count() as u64;
         let deleted = queue.totals.deleted;
@@ -153,11 +154,11 @@ fn it_is_all_the_same_when_they_are_buried() {
         for _ in 0..40 {
             late.round();
             soon.round();
-            most = most.max(late.queue.cold.make().purged_jobs.len());
+            most = most.max(late.queue.jobs.cold.make().purges.len());
             budget = budget.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             late.queue.free_purged((budget >> 33) as usize % 4000);
             soon.queue.free_purged(usize::MAX);
-            assert!(!soon.queue.has_purged());
+            assert!(!soon.queue.jobs.has_purged());
             for stage in [&late, &soon] {
                 stage.queue.check_invariants().unwrap();
             }
@@ -221,14 +222,14 @@ fn successors_cost_a_purge_nothing() {
 fn purged_jobs_that_are_miscounted_are_found_out() {
     type Corruption = fn(&mut Queue);
     let corruptions: [Corruption; 5] = [
-        |queue| queue.cold.make().purged_jobs[0].scheduled = Detached::default(),
-        |queue| queue.cold.make().purged_jobs.clear(),
-        |queue| queue.cold.make().purged_jobs[0].purged = Purged::Dues(0..=1),
+        |queue| queue.jobs.cold.make().purges[0].scheduled = Detached::default(),
+        |queue| queue.jobs.cold.make().purges.clear(),
+        |queue| queue.jobs.cold.make().purges[0].purged = Purged::Dues(0..=1),
         |queue| {
-            let mut detached = queue.cold.make().purged_jobs[0].scheduled;
-            queue.schedule.pop_detached(&mut detached);
+            let mut detached = queue.jobs.cold.make().purges[0].scheduled;
+            queue.jobs.schedule.pop_detached(&mut detached);
         },
-        |queue| queue.cold.make().purged_jobs[0].followed += 1,
+        |queue| queue.jobs.cold.make().purges[0].followed += 1,
     ];
     for (number, corrupt) in corruptions.into_iter().enumerate() {
         let mut stage = Stage::new(7);

@@ -1,0 +1,309 @@
+//! The jobs: what the store keeps of each, and on which lists they stand. All other parts know them; they know none.
+//!
+//! ```text
+//!   store       every job, by its id                                       store.rs
+//!   schedule    delayed and ready ones                                     schedule.rs
+//!   reserved    by (deadline, order of adding), a list for each Fate       split.rs, position.rs
+//!   dead        by (instant of death, order of dying)
+//!   blocked     in the order of adding
+//!   expiring    by TTL or GRACE, a list for each Ending
+//!   late        those whose TTL expires before they are due, by their due times
+//!   followed    those that have a successor                                followed.rs
+//!   purges      purged jobs, until they are freed                          purged.rs
+//! ```
+//!
+//! What the store says of one job, the jobs say: they deref to it.
+
+mod check;
+mod free;
+mod places;
+mod purges;
+
+use super::followed::Followed;
+use super::position::{end_of, Position};
+use super::purged::PurgedJobs;
+use super::schedule::{Schedule, Standing};
+use super::split::Split;
+use super::store::{Course, Store};
+use crate::queue::clock::Now;
+use crate::queue::job::{Handle, Place, INSTANT_MAX};
+use crate::storage::lazy::{Lazy, Unused};
+use crate::storage::skiplist::Skiplist;
+use ahash::RandomState;
+pub(in crate::queue) use places::Moving;
+pub(super) use purges::Freed;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// See the picture above.
+pub struct Jobs {
+    store: Store,
+    schedule: Schedule,
+    reserved: Split<3>,
+    dead: Lazy<Skiplist<u64>>,
+    /// A reserved job ends its lease first; one that expires with its lease is on none of these lists.
+    expiring: Split<4>,
+    cold: Lazy<Cold>,
+    pub(super) numbers: Numbers,
+}
+
+/// The last numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers {
+    /// In the order of adding.
+    pub seq: u64,
+    /// In the order of dying.
+    pub deaths: u64,
+    /// The largest token.
+    pub token: u64,
+}
+
+/// What few queues have.
+#[derive(Default)]
+struct Cold {
+    blocked: Skiplist<u64>,
+    late: Skiplist<u64>,
+    followed: Followed,
+    /// Purged, and not yet freed.
+    purges: Vec<PurgedJobs>,
+    /// Bytes of the ids and payloads of purged jobs, as far as they were counted.
+    purged_bytes: u64,
+}
+
+impl Unused for Cold {
+    const UNUSED: &'static Self = &Cold {
+        blocked: Skiplist::new(),
+        late: Skiplist::new(),
+        followed: Followed::new(),
+        purges: Vec::new(),
+        purged_bytes: 0,
+    };
+}
+
+impl Deref for Jobs {
+    type Target = Store;
+    #[inline(always)]
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl DerefMut for Jobs {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+}
+
+impl Jobs {
+    pub fn new(hasher: Arc<RandomState>) -> Self {
+        Jobs {
+            store: Store::new(hasher),
+            schedule: Schedule::default(),
+            reserved: Split::new(),
+            dead: Lazy::new(),
+            expiring: Split::new(),
+            cold: Lazy::new(),
+            numbers: Numbers::default(),
+        }
+    }
+
+    /// All jobs, and none of those that were purged; the numbers go on.
+    pub fn copied(&self) -> Self {
+        debug_assert!(!self.has_purged());
+        let mut copy = Jobs {
+            store: self.store.clone(),
+            schedule: self.schedule.clone(),
+            reserved: self.reserved.clone(),
+            dead: self.dead.clone(),
+            expiring: self.expiring.clone(),
+            cold: Lazy::new(),
+            numbers: self.numbers,
+        };
+        if !self.late().is_empty() {
+            copy.cold.make().late = self.late().clone();
+        }
+        if !self.blocked().is_empty() {
+            copy.cold.make().blocked = self.blocked().clone();
+        }
+        if self.followed().len() > 0 {
+            copy.cold.make().followed = self.followed().clone();
+        }
+        copy
+    }
+
+    /// Takes out all of them, as if there had never been any. The numbers go on.
+    pub fn take(&mut self) -> Self {
+        let mut none = Jobs::new(self.hasher().clone());
+        none.numbers = self.numbers;
+        std::mem::replace(self, none)
+    }
+
+    /// All jobs except successors, list by list in their orders.
+    pub fn in_order(&self) -> impl Iterator<Item = Handle> + '_ {
+        let scheduled = self.schedule.by_due(0, |it| self.seq(it));
+        let lists = scheduled
+            .chain(self.leases_from(0))
+            .chain(self.dead.iter())
+            .chain(self.blocked().iter());
+        lists.map(|(_, handle)| handle)
+    }
+
+    /// A job's number in the order of adding.
+    #[inline]
+    pub fn seq(&self, handle: Handle) -> u64 {
+        self.store.job(handle).seq()
+    }
+
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    pub fn reserved(&self) -> &Split<3> {
+        &self.reserved
+    }
+
+    /// Leases by (deadline, order of adding), from the instant `from` on.
+    pub fn leases_from(&self, from: u64) -> impl Iterator<Item = (u64, Handle)> + '_ {
+        self.reserved.iter_from(from, |it| self.seq(it))
+    }
+
+    pub fn first_lease(&self) -> Option<(u64, Handle)> {
+        self.reserved.first(|it| self.seq(it))
+    }
+
+    pub fn first_ttl(&self) -> Option<(u64, Handle)> {
+        self.expiring.first(|it| self.seq(it))
+    }
+
+    pub fn dead(&self) -> &Skiplist<u64> {
+        &self.dead
+    }
+
+    pub fn expiring(&self) -> &Split<4> {
+        &self.expiring
+    }
+
+    /// Jobs whose TTL expires before they are due, by their due times.
+    pub fn late(&self) -> &Skiplist<u64> {
+        &self.cold.late
+    }
+
+    pub fn followed(&self) -> &Followed {
+        &self.cold.followed
+    }
+
+    pub fn blocked(&self) -> &Skiplist<u64> {
+        &self.cold.blocked
+    }
+
+    /// How many jobs are blocked.
+    #[inline]
+    pub fn blocked_len(&self) -> usize {
+        self.cold.if_made().map_or(0, |cold| cold.blocked.len())
+    }
+
+    /// Blocked, delayed, ready and reserved jobs: what MAXLEN limits.
+    pub fn live_len(&self) -> usize {
+        self.schedule.len() + self.reserved.len() + self.blocked_len()
+    }
+
+    /// How many stand on a list.
+    pub fn listed_len(&self) -> usize {
+        self.live_len() + self.dead.len()
+    }
+
+    /// Bytes of ids, payloads and steps; of purged jobs those that were not counted yet.
+    pub fn bytes(&self) -> u64 {
+        self.store
+            .content_bytes()
+            .saturating_sub(self.cold.purged_bytes)
+    }
+
+    pub fn position(&self, handle: Handle) -> Position {
+        let job = self.store.job(handle);
+        let (terms, recurring) = (job.terms(), job.recurring());
+        Position {
+            course: job.course(),
+            priority: terms.priority,
+            grace_ms: recurring.map_or(0, |recurring| recurring.grace_ms()),
+            recurs: recurring.is_some(),
+            max_attempts: terms.max_attempts,
+        }
+    }
+
+    fn standing(&self, handle: Handle) -> (Standing, bool) {
+        let job = self.store.job(handle);
+        let standing = Standing {
+            priority: job.terms().priority,
+            due: job.due(),
+        };
+        (standing, job.group().is_some())
+    }
+
+    pub fn is_ready(&self, handle: Handle, now: Now) -> bool {
+        let job = self.store.job(handle);
+        job.place() == Place::Scheduled && job.due() <= now.ms()
+    }
+
+    pub fn is_blocked(&self, handle: Handle) -> bool {
+        self.store.job(handle).place() == Place::Blocked
+    }
+
+    /// When the job expires, or its occurrence ends, by TTL or GRACE, unless it is reserved; 0 means never.
+    pub fn end_of(&self, handle: Handle) -> u64 {
+        let job = self.store.job(handle);
+        let Course { due, life, .. } = job.course();
+        end_of(due, life.expires, job.grace_ms())
+    }
+
+    /// When GRACE ends an occurrence that was never delivered.
+    pub fn skipped_at(&self, handle: Handle) -> Option<u64> {
+        let job = self.store.job(handle);
+        let grace_ms = job.grace_ms();
+        (grace_ms != 0).then(|| (job.due() + grace_ms).min(INSTANT_MAX))
+    }
+
+    /// The ready jobs, and until when their number stays: see [`Schedule::count_ready`].
+    #[inline]
+    pub fn count_ready(&mut self, now: Now) -> (usize, u64) {
+        self.schedule.count_ready(now.ms())
+    }
+
+    /// The largest number in the orders of adding and of dying.
+    pub fn order_floor(&self) -> u64 {
+        self.numbers.seq.max(self.numbers.deaths)
+    }
+
+    /// Gives all jobs the numbers that `seq` and `death` make of theirs, in the same orders.
+    pub fn number_anew(&mut self, seq: impl Fn(u64) -> u64, death: impl Fn(u64) -> u64) {
+        let handles: Vec<Handle> = self.store.handles().collect();
+        for handle in handles {
+            let mut course = self.store.job(handle).course();
+            if course.place == Place::Dead {
+                course.life.death = death(course.life.death);
+                self.store.set_course(handle, course);
+            }
+            self.store.set_seq(handle, seq(self.seq(handle)));
+        }
+        if self.blocked_len() > 0 {
+            self.list_blocked_anew();
+        }
+    }
+
+    /// Heap bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let purges = self.cold.purges.iter().map(PurgedJobs::memory_bytes);
+        self.store.memory_bytes()
+            + self.schedule.memory_bytes()
+            + self.reserved.memory_bytes()
+            + self.dead.memory_bytes()
+            + Skiplist::memory_bytes(&self.dead)
+            + self.expiring.memory_bytes()
+            + self.cold.memory_bytes()
+            + self.cold.blocked.memory_bytes()
+            + self.cold.late.memory_bytes()
+            + self.cold.followed.memory_bytes()
+            + purges.sum::<usize>()
+    }
+}
