@@ -185,7 +185,9 @@ struct Rehearsal<'q, 'a> {
 
 impl<'q, 'a> Rehearsal<'q, 'a> {
     fn new(queue: &'q Queue, add: &'q Add<'a>, now: Now, mint: Mint) -> Self {
-        let own_group = add.group.and_then(|name| queue.group_named(name));
+        let own_group = add
+            .group
+            .and_then(|name| queue.groups()?.named(name, queue.jobs()));
         Rehearsal {
             queue,
             add,

@@ -127,7 +127,6 @@ impl Queue {
     ) -> u64 {
         let (mut delivered, mut bytes) = (0, 0);
         while delivered < pop.count && *budget > 0 && bytes < DELIVERED_BYTES {
-            self.follow_clock_back(now);
             self.look_before(pop.id, pop.noack, now);
             let handle = match self.next_deliverable(pop, now) {
                 None if self.look_for_open_group(pop, now) => self.next_deliverable(pop, now),

@@ -137,7 +137,7 @@ impl Queue {
     /// Expires what is overdue if jobs have groups: whose turn it is depends on which groups have become empty.
     #[inline]
     pub(super) fn expire_for_turns(&mut self, now: Now, out: &mut Effects) {
-        if self.has_groups() {
+        if self.groups().is_some() {
             self.expire_some(EXPIRE_BUDGET, now, out);
         }
     }
@@ -191,7 +191,7 @@ impl Queue {
             Place::Reserved => {
                 let life = job.life();
                 let dies = || job.terms().exhausted_by(life.attempts);
-                life.at <= now.ms() && (self.has_groups() || dies())
+                life.at <= now.ms() && (self.groups().is_some() || dies())
             }
             Place::Dead => self.settings().dead_len != 0,
         }

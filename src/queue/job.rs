@@ -52,6 +52,8 @@ pub const LEASE_ENDED: &[u8] = b"lease ended";
 
 /// Names a job in its queue's memory. Reused once the job is gone.
 pub type Handle = u32;
+/// Names a group in its queue's memory, as a handle names a job.
+pub type GroupNumber = u32;
 
 /// The state a client sees, at one instant.
 #[allow(missing_docs, reason = "the type's comment describes them")]

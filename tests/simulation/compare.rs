@@ -322,7 +322,7 @@ impl Comparison<'_> {
             + successors.count()
             + self.model.memory.len();
         let purged = self.queue.free_effort().checked_sub(effort);
-        let accounted = purged.is_some_and(|purged| purged == 0 || self.queue.has_purged());
+        let accounted = purged.is_some_and(|purged| purged == 0 || self.queue.jobs().has_purged());
         equal("the effort of freeing is accounted for", accounted, true)
     }
 
@@ -332,7 +332,7 @@ impl Comparison<'_> {
         // An unfinished purge may call the timer too early.
         let late = event.unwrap_or(u64::MAX) > expected.unwrap_or(u64::MAX);
         let now = self.now.us();
-        if late || !self.queue.has_purged() {
+        if late || !self.queue.jobs().has_purged() {
             equal("next event", event, expected)?;
         }
         equal(
@@ -353,7 +353,7 @@ impl Comparison<'_> {
     /// Where the test clock stops next.
     fn next_instant(&self) -> Result<(), String> {
         let now = self.now.us();
-        if self.queue.has_purged() || self.model.deliveries.iter().any(|it| it.at > now) {
+        if self.queue.jobs().has_purged() || self.model.deliveries.iter().any(|it| it.at > now) {
             return Ok(());
         }
         let instant = self.queue.next_instant(self.now);

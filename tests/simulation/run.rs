@@ -163,7 +163,7 @@ impl Run {
     /// When the end of an occurrence is noticed decides what follows: here it is noticed at once.
     fn must_expire(&self) -> bool {
         let now_ms = self.now().ms();
-        (self.model.recurs() || self.model.flows() || self.queue.blocked_len() > 0)
+        (self.model.recurs() || self.model.flows() || self.queue.jobs().blocked_len() > 0)
             && self.queue.next_event().is_some_and(|at| at <= now_ms)
     }
 
@@ -230,7 +230,7 @@ impl Run {
 
     /// Overdue jobs are counted as what they will be once they are expired.
     fn overdue(&self, now: Now) -> Result<(), String> {
-        if self.queue.blocked_len() > 0 {
+        if self.queue.jobs().blocked_len() > 0 {
             // What an end means to the jobs after it is seen only once it is carried out.
             return Ok(());
         }
@@ -270,7 +270,7 @@ impl Run {
         let oldest = figures.first_due.and_then(|due| now.ms().checked_sub(due));
         equal("the oldest that is ready", oldest, summary.oldest_ready_ms)?;
         equal("the figures", counted, found.map(|count| count as u64))?;
-        let unfreed = figures.unfreed > 0 && !self.queue.has_purged();
+        let unfreed = figures.unfreed > 0 && !self.queue.jobs().has_purged();
         equal("purged jobs that nobody knows of", unfreed, false)?;
         let next = self.queue.next_due(now).unwrap_or(u64::MAX);
         equal(

@@ -2,8 +2,9 @@
 //! each overdue job, as long as there are any.
 
 use super::At;
+use crate::queue::job::GroupNumber;
 use crate::queue::job::Handle;
-use crate::queue::state::groups::{GroupNumber, GroupView};
+use crate::queue::state::groups::GroupView;
 use crate::queue::state::position::{Ending, Fate};
 use crate::queue::Queue;
 use crate::storage::skiplist::Skiplist;
@@ -68,7 +69,10 @@ pub struct GroupsAt<'a> {
 impl GroupsAt<'_> {
     /// One step of a scan over the groups that hold jobs, as [`Queue::scan`].
     pub fn scan(&self, cursor: u64, mut show: impl FnMut(GroupView<'_>)) -> u64 {
-        self.queue.scan_groups(cursor, |number, group| {
+        let Some(groups) = self.queue.groups() else {
+            return 0;
+        };
+        groups.scan(cursor, |number, group| {
             let shift = self.shifts.get(&number).copied().unwrap_or_default();
             let group = shift.apply(group);
             if group.holds_any() {
@@ -77,14 +81,17 @@ impl GroupsAt<'_> {
         })
     }
 
-    /// How many groups there are: see [`Queue::groups_len`].
+    /// How many groups there are: see [`Groups::len`](crate::queue::state::groups::Groups::len).
     pub fn len(&self) -> usize {
+        let Some(groups) = self.queue.groups() else {
+            return 0;
+        };
         let is_left = |(&number, shift): (&GroupNumber, &Shift)| {
-            let group = self.queue.group_view(number);
-            group.is_some_and(|group| group.holds_any() && !shift.apply(group).holds_any())
+            let group = groups.view(number);
+            group.holds_any() && !shift.apply(group).holds_any()
         };
         let left = self.shifts.iter().filter(|&it| is_left(it)).count();
-        self.queue.groups_len().saturating_sub(left)
+        groups.len(self.queue.jobs()).saturating_sub(left)
     }
 }
 
@@ -103,10 +110,12 @@ impl Queue {
 
     /// How many jobs the group with this name holds.
     pub fn group_len(&self, name: &[u8], at: impl Into<At>) -> usize {
-        let number = self.group_named(name);
-        let Some((number, group)) = number.and_then(|it| Some((it, self.group_view(it)?))) else {
+        let groups = self.groups();
+        let found = groups.and_then(|it| Some((it, it.named(name, self.jobs())?)));
+        let Some((groups, number)) = found else {
             return 0;
         };
+        let group = groups.view(number);
         let mut all = Shift::default();
         if group.holds_any() {
             self.each_shift(at.into(), |of, shift| {
@@ -121,7 +130,7 @@ impl Queue {
 
     fn each_shift(&self, at: At, mut each: impl FnMut(GroupNumber, Shift)) {
         let ended = at.ended_ms;
-        if !self.has_groups() || self.next_event().is_none_or(|first| first > ended) {
+        if self.groups().is_none() || self.next_event().is_none_or(|first| first > ended) {
             return;
         }
         let mut left = WALKED;

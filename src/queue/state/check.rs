@@ -8,7 +8,15 @@ impl Queue {
     pub fn check_invariants(&self) -> Result<(), String> {
         self.jobs.check_invariants()?;
         self.dedupe.check_invariants(&**self.jobs.hasher())?;
-        self.check_groups()?;
+        let awaited = self.flows.iter().flat_map(|flows| flows.group_users());
+        let mut handles = self.jobs.handles();
+        match &self.groups {
+            Some(groups) => groups.check(&self.jobs, self.group_rates.as_deref(), awaited)?,
+            None if handles.any(|it| self.jobs.job(it).group().is_some()) => {
+                return Err("a job with a group, and no groups".into());
+            }
+            None => {}
+        }
         self.check_done()?;
         self.check_flows()
     }

@@ -2,7 +2,6 @@
 
 use super::bounds::check_change;
 use super::jobs::Moving;
-use super::rate::Delivered;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
@@ -215,24 +214,6 @@ impl Queue {
 
     pub(in crate::queue) fn move_leases(&mut self, moving: &mut Vec<Moving>) {
         self.jobs.move_leases(moving);
-    }
-
-    /// Counts a delivery in the windows of RATE and GROUPRATE.
-    #[inline(always)]
-    fn record_delivery(&mut self, handle: Handle, token: u64, now: Now) {
-        if self.has_rates() {
-            self.record_in_rates(handle, token, now);
-        }
-    }
-
-    #[inline(never)]
-    fn record_in_rates(&mut self, handle: Handle, token: u64, now: Now) {
-        let cost = self.cost_of(handle);
-        let new = Delivered { token, cost };
-        self.record_in_rate(new, now);
-        if self.group_rates.is_some() {
-            self.record_in_group(handle, new, now);
-        }
     }
 
     /// `delivered` is the job's due time if the change is a delivery.

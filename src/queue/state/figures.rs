@@ -97,7 +97,7 @@ impl Queue {
             },
             bytes: self.bytes(),
             recurring: self.recurring_len() as u64,
-            groups: self.groups_len() as u64,
+            groups: self.groups().map_or(0, |it| it.len(&self.jobs)) as u64,
             done: 0,
             done_bytes: 0,
             first_due: self.jobs.schedule().least_due(),

@@ -30,10 +30,10 @@ mod step;
 mod stuck;
 mod values;
 
-use super::groups::GroupNumber;
 use super::jobs::Jobs;
 use super::store::allocated;
 use crate::queue::after::{Moment, OnDead, Outcome};
+use crate::queue::job::GroupNumber;
 use crate::queue::job::Handle;
 use crate::storage::broken::there;
 use crate::storage::few::Few;
@@ -44,9 +44,7 @@ use crate::storage::table::IdTable;
 pub(in crate::queue) use apply::Arriving;
 pub(in crate::queue) use circles::{Plan, Waiter};
 pub(in crate::queue) use keep::Released;
-pub use snapshot::Restoring;
 use std::collections::{BTreeMap, VecDeque};
-pub use step::Stepped;
 use values::Values;
 
 /// Names what is awaited, or an end.
@@ -136,6 +134,14 @@ struct Pending {
     numbers: [Number; 3],
     /// While a snapshot is restored: the number of its end there.
     rank: u64,
+}
+
+/// The ends of a snapshot as they come, and the numbers by which jobs are linked to them.
+#[derive(Clone, Debug, Default)]
+pub struct Restoring {
+    ends: Vec<(Number, [Number; 3])>,
+    /// The numbers of links that were resolved already: these are not in the line.
+    resolved: Vec<[Number; 3]>,
 }
 
 /// See the picture above.

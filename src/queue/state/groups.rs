@@ -26,15 +26,15 @@ mod line;
 mod linked;
 mod pass;
 mod passed_over;
+mod served;
 mod turns;
 
-pub(super) use linked::TurnsSeen;
+pub use linked::{check_turns, TurnsSeen};
 
-use super::schedule::Schedule;
-use super::store::allocated;
-use super::Queue;
-use crate::queue::job::Handle;
-use crate::queue::settings::Settings;
+use super::jobs::Jobs;
+use super::store::{allocated, Store};
+use crate::queue::job::{GroupNumber, Handle};
+use crate::queue::settings::GroupLimits;
 use crate::storage::broken::{must, there};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
@@ -43,22 +43,15 @@ use line::Line;
 use pass::Pass;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
-use turns::Turns;
+use turns::{Turns, INSTANT};
 
-/// Names a group in its queue's memory, as a handle names a job.
-pub type GroupNumber = u32;
-
-/// The bits of `Group::at` that hold the instant.
-const INSTANT: u64 = (1 << 60) - 1;
 /// The instant of a group in no list of turns: no other is so late.
 const NOWHERE: u64 = INSTANT;
-/// In `Group::at`: the group is at GROUPMAX, and stands in the list `full`.
-const AT_MAX: u64 = 1 << 60;
 /// Above these bits of `Group::at`: the round in which the group was updated last. See [`pass`].
 const ROUND_BITS: u32 = 61;
 const _: () = assert!(pass::ROUNDS <= 1 << (u64::BITS - ROUND_BITS));
 /// The largest turn that is accepted: no queue counts on so far from it that a turn would not fit.
-pub(super) const TURN_MAX: u64 = 1 << 60;
+const TURN_MAX: u64 = 1 << 60;
 
 const NO_GROUP: &str = "a job of a group that is not there";
 
@@ -111,7 +104,7 @@ pub struct GroupView<'a> {
 }
 
 impl GroupView<'_> {
-    pub(in crate::queue) fn holds_any(&self) -> bool {
+    pub fn holds_any(&self) -> bool {
         self.waiting + self.reserved > 0
     }
 }
@@ -150,7 +143,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    fn new(settings: &Settings) -> Self {
+    pub fn new(limits: GroupLimits) -> Self {
         Groups {
             all: Slab::new(),
             names: IdTable::new(),
@@ -165,8 +158,8 @@ impl Groups {
             held: 0,
             reserved: 0,
             blocked: BTreeMap::new(),
-            max_reserved: settings.group_limits.max_reserved,
-            is_fifo: settings.group_limits.is_fifo,
+            max_reserved: limits.max_reserved,
+            is_fifo: limits.is_fifo,
             passed_over: BTreeMap::new(),
             freed_lines: 0,
         }
@@ -180,7 +173,7 @@ impl Groups {
         there(self.all.get_mut(number), NO_GROUP)
     }
 
-    pub(super) fn name(&self, number: GroupNumber) -> &[u8] {
+    pub fn name(&self, number: GroupNumber) -> &[u8] {
         &self.get(number).name
     }
 
@@ -189,7 +182,7 @@ impl Groups {
     }
 
     /// The group of this name, with one user more.
-    fn acquire(&mut self, name: &[u8], hash: u64) -> GroupNumber {
+    pub fn acquire(&mut self, name: &[u8], hash: u64) -> GroupNumber {
         if let Some(number) = self.find(name, hash) {
             self.get_mut(number).users += 1;
             return number;
@@ -211,7 +204,7 @@ impl Groups {
     }
 
     /// Takes one user off a group, which is removed with its last one.
-    fn release(&mut self, number: GroupNumber, hasher: &impl BuildHasher) {
+    pub fn release(&mut self, number: GroupNumber, hasher: &impl BuildHasher) {
         let group = self.get_mut(number);
         must(group.users > 0, NO_GROUP);
         group.users -= 1;
@@ -292,145 +285,109 @@ impl Groups {
     }
 }
 
-impl Queue {
+impl Groups {
+    /// Whether any job that has a group is blocked, delayed, ready or reserved.
+    fn holds_any(&self, jobs: &Jobs) -> bool {
+        jobs.schedule().grouped_len() + self.reserved > 0 || !self.blocked.is_empty()
+    }
+
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        self.all.len() == 0
+    }
+
     /// Groups that hold jobs. After a large purge, groups that held only purged jobs are counted until they are
     /// updated.
-    pub fn groups_len(&self) -> usize {
-        match &self.groups {
-            Some(groups) if groups.holds_any(&self.jobs.schedule()) => groups.held,
-            _ => 0,
+    pub fn len(&self, jobs: &Jobs) -> usize {
+        match self.holds_any(jobs) {
+            true => self.held,
+            false => 0,
         }
     }
 
-    #[inline]
-    pub(in crate::queue) fn has_groups(&self) -> bool {
-        self.groups.is_some()
-    }
-
-    /// The name of a job's group.
-    pub(in crate::queue) fn group_of(&self, handle: Handle) -> Option<&[u8]> {
-        let groups = self.groups.as_ref()?;
-        let number = self.jobs.job(handle).group()?;
-        Some(groups.name(number))
-    }
-
     /// The group of this name, if some job has it.
-    pub fn group(&self, name: &[u8]) -> Option<GroupView<'_>> {
-        let groups = self.groups.as_ref()?;
-        let number = groups.find(name, self.jobs.hasher().hash_one(name))?;
-        Some(groups.view(number))
-    }
-
-    pub(in crate::queue) fn group_view(&self, number: GroupNumber) -> Option<GroupView<'_>> {
-        let groups = self.groups.as_ref()?;
-        Some(groups.view(number))
+    pub fn named(&self, name: &[u8], jobs: &Store) -> Option<GroupNumber> {
+        self.find(name, jobs.hasher().hash_one(name))
     }
 
     /// One step of a scan over all groups.
-    pub(in crate::queue) fn scan_groups(
-        &self,
-        cursor: u64,
-        mut show: impl FnMut(GroupNumber, GroupView<'_>),
-    ) -> u64 {
-        let Some(groups) = &self.groups else {
-            return 0;
-        };
-        let show = |number| show(number, groups.view(number));
-        groups.names.scan(cursor, show)
+    pub fn scan(&self, cursor: u64, mut show: impl FnMut(GroupNumber, GroupView<'_>)) -> u64 {
+        self.names
+            .scan(cursor, |number| show(number, self.view(number)))
     }
 
     /// Bytes of group names, which MAXBYTES counts.
-    pub(super) fn group_bytes(&self) -> u64 {
-        self.groups.as_ref().map_or(0, |groups| groups.name_bytes)
+    pub fn name_bytes(&self) -> u64 {
+        self.name_bytes
     }
 
     /// How the bytes of group names would change if a job of the group `name` were added, and the jobs and successors
-    /// `going` were removed.
-    pub(in crate::queue) fn group_growth(&self, name: Option<&[u8]>, going: &[Handle]) -> i64 {
-        let Some(groups) = &self.groups else {
-            return name.map_or(0, |name| name.len() as i64);
-        };
-        let new = name.map(|name| groups.find(name, self.jobs.hasher().hash_one(name)));
+    /// `going` were removed. `is_awaited` says of a group whether jobs wait for it.
+    pub fn growth(
+        &self,
+        name: Option<&[u8]>,
+        going: &[Handle],
+        jobs: &Store,
+        is_awaited: impl Fn(GroupNumber) -> bool,
+    ) -> i64 {
+        let new = name.map(|name| self.named(name, jobs));
         let grown = match (name, new) {
             (Some(name), Some(None)) => name.len() as i64,
             _ => 0,
         };
-        let numbers = || going.iter().filter_map(|&it| self.jobs.job(it).group());
+        let numbers = || going.iter().filter_map(|&it| jobs.job(it).group());
         let mut freed: Vec<GroupNumber> = numbers().collect();
         freed.sort_unstable();
         freed.dedup();
         let is_freed = |&number: &GroupNumber| {
             let users = numbers().filter(|&it| it == number).count();
-            let waiting = usize::from(self.is_group_awaited(number));
-            groups.get(number).users as usize == users + waiting && new != Some(Some(number))
+            let waiting = usize::from(is_awaited(number));
+            self.get(number).users as usize == users + waiting && new != Some(Some(number))
         };
         let freed = freed.into_iter().filter(is_freed);
-        let freed = freed.map(|number| groups.name(number).len() as i64);
+        let freed = freed.map(|number| self.name(number).len() as i64);
         grown - freed.sum::<i64>()
     }
 
-    pub(in crate::queue) fn group_named(&self, name: &[u8]) -> Option<GroupNumber> {
-        let groups = self.groups.as_ref()?;
-        groups.find(name, self.jobs.hasher().hash_one(name))
-    }
-
-    /// How many jobs have this group, and the length of its name.
-    pub(in crate::queue) fn group_jobs(&self, number: GroupNumber) -> (u32, usize) {
-        let groups = self.groups.as_ref();
-        let waiting = u32::from(self.is_group_awaited(number));
-        groups.map_or((0, 0), |groups| {
-            let users = groups.get(number).users;
-            (users - waiting, groups.name(number).len())
-        })
+    /// How many jobs have this group, and one more if jobs wait for it.
+    pub fn users(&self, number: GroupNumber) -> u32 {
+        self.get(number).users
     }
 
     /// Updates the lines after jobs got new numbers in the order of adding. No group may be of an older round.
-    pub(super) fn number_groups_anew(&mut self) {
-        if let Some(groups) = &mut self.groups {
-            let numbers: Vec<GroupNumber> = groups.numbers().collect();
-            for number in numbers {
-                groups.get_mut(number).line.number_anew(&self.jobs);
-            }
+    pub fn number_anew(&mut self, jobs: &Store) {
+        let numbers: Vec<GroupNumber> = self.numbers().collect();
+        for number in numbers {
+            self.get_mut(number).line.number_anew(jobs);
         }
-    }
-}
-
-impl Groups {
-    /// Whether any job that has a group is blocked, delayed, ready or reserved.
-    fn holds_any(&self, schedule: &Schedule) -> bool {
-        schedule.grouped_len() + self.reserved > 0 || !self.blocked.is_empty()
     }
 
     /// The group of this name, and how many jobs it holds.
-    pub(super) fn held_by(
-        &self,
-        name: &[u8],
-        hasher: &impl BuildHasher,
-    ) -> Option<(GroupNumber, usize)> {
-        let number = self.find(name, hasher.hash_one(name))?;
+    pub fn held_by(&self, name: &[u8], jobs: &Store) -> Option<(GroupNumber, usize)> {
+        let number = self.named(name, jobs)?;
         let (waiting, reserved) = self.counts(number);
         Some((number, waiting + reserved))
     }
 
     /// Whether it holds no job.
-    pub(super) fn is_empty(&self, number: GroupNumber) -> bool {
+    pub fn is_empty(&self, number: GroupNumber) -> bool {
         self.counts(number) == (0, 0)
     }
 
-    pub(super) fn blocked_in(&self, number: GroupNumber) -> usize {
+    fn blocked_in(&self, number: GroupNumber) -> usize {
         self.blocked.get(&number).map_or(0, |&count| count as usize)
     }
 
     /// Blocked jobs of all groups.
-    pub(super) fn blocked_len(&self) -> usize {
+    fn blocked_len(&self) -> usize {
         self.blocked.values().map(|&count| count as usize).sum()
     }
 
-    pub(super) fn add_user(&mut self, number: GroupNumber) {
+    pub fn add_user(&mut self, number: GroupNumber) {
         self.get_mut(number).users += 1;
     }
 
-    fn view(&self, number: GroupNumber) -> GroupView<'_> {
+    pub fn view(&self, number: GroupNumber) -> GroupView<'_> {
         let (waiting, reserved) = self.counts(number);
         GroupView {
             name: &self.get(number).name,

@@ -41,21 +41,6 @@ impl Queue {
         Some(self.first_costing_opens(now, noack).unwrap_or(opens))
     }
 
-    /// If the first job in turn costs more than RATE allows now: when it may be delivered, or another may be first.
-    #[cold]
-    fn first_costing_opens(&self, now: Now, noack: bool) -> Option<u64> {
-        let first = self.first_in_turn(now, noack)?;
-        let cost = self.cost_of(first);
-        let opens = self.rate_opens_ms(cost, now);
-        if opens == 0 || self.group_opens_ms(first, cost, now) > now.ms() {
-            return None;
-        }
-        let rates = self.group_rates.as_ref();
-        let of_group = rates.and_then(|rates| rates.next_opens_ms(now));
-        let due = self.jobs.schedule().next_due(now.ms());
-        due.into_iter().chain(of_group).chain([opens]).min()
-    }
-
     /// Whether nothing can be delivered now except to a client that pops with NOACK. MAXRESERVED, or the GROUPMAX of
     /// all groups that have a ready job, holds the others back.
     #[inline]

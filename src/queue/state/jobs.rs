@@ -30,8 +30,8 @@ use crate::queue::job::{Handle, Place, INSTANT_MAX};
 use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
-pub(in crate::queue) use places::Moving;
-pub(super) use purges::Freed;
+pub use places::Moving;
+pub use purges::Freed;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 

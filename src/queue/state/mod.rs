@@ -2,6 +2,7 @@
 //! only by committing effects, which [`apply`] carries out.
 
 mod apply;
+mod aside;
 pub mod asleep;
 mod bounds;
 mod check;
@@ -11,11 +12,12 @@ mod defrag;
 pub mod departures;
 pub(in crate::queue) mod done;
 pub mod figures;
-pub mod flows;
+pub(in crate::queue) mod flows;
 mod followed;
 pub mod garbage;
 mod gather;
-pub mod groups;
+mod grouped;
+pub(in crate::queue) mod groups;
 mod instants;
 pub(in crate::queue) mod jobs;
 mod moves;
@@ -29,6 +31,7 @@ mod recurring;
 mod restore;
 mod rows;
 pub(in crate::queue) mod schedule;
+mod serving;
 mod snapshot;
 pub(in crate::queue) mod split;
 pub(in crate::queue) mod store;
@@ -175,7 +178,9 @@ impl Queue {
                 self.jobs.set_successor(copied, successor);
             }
         }
-        self.adopt_turns(other);
+        if let (Some(groups), Some(others)) = (&mut self.groups, &other.groups) {
+            groups.adopt_turns(&self.jobs, others, &other.jobs);
+        }
         self.adopt_flows(other);
     }
 
@@ -187,7 +192,8 @@ impl Queue {
         copied
     }
 
-    pub(in crate::queue) fn jobs(&self) -> &Jobs {
+    /// All jobs, to be read.
+    pub fn jobs(&self) -> &Jobs {
         &self.jobs
     }
 
@@ -243,7 +249,7 @@ impl Queue {
     /// very many jobs, some of them count until they are freed.
     pub fn bytes(&self) -> u64 {
         let values = self.flows.as_ref().map_or(0, |flows| flows.value_bytes());
-        self.jobs.bytes() + self.group_bytes() + values
+        self.jobs.bytes() + self.groups().map_or(0, |it| it.name_bytes()) + values
     }
 
     pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {

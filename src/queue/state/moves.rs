@@ -1,12 +1,12 @@
 //! Adding, moving and removing a job: on each list of the queue that its position names, and nowhere else.
 
-use super::groups::GroupNumber;
 use super::position::Position;
 use super::purged::FREED_WITH_EACH;
 use super::schedule::Standing;
 use super::store::{Course, Id, NewJob};
 use super::Queue;
 use crate::queue::effect::{Change, Death, End, Removal};
+use crate::queue::job::GroupNumber;
 use crate::queue::job::{Failure, Handle, Place, SEQ_MAX};
 use crate::storage::skiplist::InsertHint;
 
@@ -242,12 +242,6 @@ impl Queue {
         let group = self.group_number(handle);
         self.jobs.unlink_place(handle, at, group.is_some());
         if let Some(number) = group {
-            if at.course.place == Place::Blocked {
-                let flows = self.flows.as_mut();
-                flows
-                    .into_iter()
-                    .for_each(|it| it.unblocked(handle, number, &self.jobs));
-            }
             self.unlink_in_group(number, handle, at);
         }
     }

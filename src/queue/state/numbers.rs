@@ -46,7 +46,9 @@ impl Queue {
         if let Some(done) = self.done.made() {
             done.number_anew(seq, self.jobs.hasher());
         }
-        self.number_groups_anew();
+        if let Some(groups) = &mut self.groups {
+            groups.number_anew(&self.jobs);
+        }
         (self.jobs.numbers.seq, self.jobs.numbers.deaths) =
             (seqs.len() as u64, deaths.len() as u64);
     }

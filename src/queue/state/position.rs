@@ -7,20 +7,20 @@ use crate::queue::job::{Life, Place, INSTANT_MAX};
 
 /// Where a job is, and on which lists by which keys.
 #[derive(Clone, Copy)]
-pub(in crate::queue) struct Position {
-    pub(in crate::queue) course: Course,
-    pub(in crate::queue) priority: i32,
+pub struct Position {
+    pub course: Course,
+    pub priority: i32,
     /// How long after its due time the occurrence of a recurring job is skipped; 0 means never.
-    pub(in crate::queue) grace_ms: u64,
+    pub grace_ms: u64,
     /// It has a rule.
-    pub(in crate::queue) recurs: bool,
+    pub recurs: bool,
     /// Deliveries allowed; 0 means no limit.
-    pub(in crate::queue) max_attempts: u32,
+    pub max_attempts: u32,
 }
 
 /// What becomes of a reserved job when its lease ends. Each fate has a list of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::queue) enum Fate {
+pub enum Fate {
     /// Ready again.
     Back,
     Dies,
@@ -32,12 +32,12 @@ pub(in crate::queue) enum Fate {
 }
 
 impl Fate {
-    pub(in crate::queue) const ALL: [Fate; 4] = [Fate::Back, Fate::Dies, Fate::Goes, Fate::Odd];
+    pub const ALL: [Fate; 4] = [Fate::Back, Fate::Dies, Fate::Goes, Fate::Odd];
 }
 
 /// What ends by a TTL or GRACE. Each kind has a list of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::queue) enum Ending {
+pub enum Ending {
     /// A job that is ready by then, perhaps because its lease has ended before.
     Ready,
     /// A job that is not due by then.
@@ -51,15 +51,15 @@ pub(in crate::queue) enum Ending {
 
 /// A job's place in the lists of TTLs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::queue) struct EndsAt {
-    pub(in crate::queue) ending: Ending,
-    pub(in crate::queue) at: u64,
+pub struct EndsAt {
+    pub ending: Ending,
+    pub at: u64,
     /// The due time of a job that is not due by then.
-    pub(in crate::queue) late_due: Option<u64>,
+    pub late_due: Option<u64>,
 }
 
 /// When a job that is not reserved expires, or its occurrence ends, by TTL or GRACE; 0 means never.
-pub(in crate::queue) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
+pub fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
     if grace_ms == 0 {
         return expires;
     }
@@ -71,7 +71,7 @@ pub(in crate::queue) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
 }
 
 impl Position {
-    pub(in crate::queue) fn standing(self) -> Standing {
+    pub fn standing(self) -> Standing {
         Standing {
             priority: self.priority,
             due: self.course.due,
@@ -84,7 +84,7 @@ impl Position {
 
     /// What happens when the lease ends, for a reserved job.
     #[inline]
-    pub(in crate::queue) fn fate(self) -> Fate {
+    pub fn fate(self) -> Fate {
         let life = &self.course.life;
         if self.recurs {
             Fate::Odd
@@ -101,13 +101,13 @@ impl Position {
 
     /// Whether it may be in a list of TTLs. No change makes this true: a TTL and GRACE are fixed with the job.
     #[inline]
-    pub(in crate::queue) fn may_end(self) -> bool {
+    pub fn may_end(self) -> bool {
         self.course.life.expires != 0 || self.grace_ms != 0
     }
 
     /// `None` without TTL and GRACE, and for a reserved job that expires with its lease, or whose fate is not known yet.
     #[inline]
-    pub(in crate::queue) fn ends_at(self) -> Option<EndsAt> {
+    pub fn ends_at(self) -> Option<EndsAt> {
         let at = self.end();
         if at == 0 {
             return None;
@@ -135,7 +135,7 @@ impl Position {
     }
 
     /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
-    pub(in crate::queue) fn changed(mut self, change: Change<'_>, death: u64) -> Self {
+    pub fn changed(mut self, change: Change<'_>, death: u64) -> Self {
         let Course {
             place,
             due: job_due,

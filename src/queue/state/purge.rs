@@ -1,6 +1,7 @@
 //! Purges and trims carried out.
 
 use super::bounds::{check_instant, malformed};
+use super::groups::Groups;
 use super::jobs::Freed;
 use super::position::Fate;
 use super::purged::{Purged, MANY, SUMMED};
@@ -110,7 +111,10 @@ impl Queue {
             let going = self.jobs.named_by(&purged, count);
             going.into_iter().for_each(|it| self.drop_record(it));
         }
-        if self.groups.is_some() && (count <= AT_ONCE || !self.leave_groups_later(&purged, count)) {
+        let groups = self.groups.as_mut();
+        let leaves_now =
+            |it: &mut Box<Groups>| count <= AT_ONCE || !it.purge_later(&purged, count, &self.jobs);
+        if groups.is_some_and(leaves_now) {
             self.leave_groups(&self.jobs.named_by(&purged, count));
         }
         if purged == Purged::Blocked {

@@ -7,9 +7,8 @@ pub mod group;
 mod weighed;
 
 use crate::queue::clock::Now;
-use crate::queue::job::{Handle, TOKEN_MS_SHIFT, TOKEN_US_SHIFT};
+use crate::queue::job::{TOKEN_MS_SHIFT, TOKEN_US_SHIFT};
 use crate::queue::settings::Rate;
-use crate::queue::state::Queue;
 use std::collections::VecDeque;
 use weighed::Weighed;
 
@@ -213,80 +212,42 @@ impl RateWindow {
         }
     }
 
-    pub fn memory_bytes(&self) -> usize {
-        self.deliveries.memory_bytes()
-    }
-}
-
-impl Queue {
-    /// What a delivery of this job counts.
+    /// The first millisecond in which a delivery of this cost is allowed; 0 if it is now.
     #[inline]
-    pub(in crate::queue) fn cost_of(&self, handle: Handle) -> u32 {
-        if self.jobs.says_cost() {
-            self.jobs.job(handle).terms().rest.cost()
-        } else {
-            1
-        }
-    }
-
-    /// Whether deliveries are recorded.
-    #[inline]
-    pub(super) fn has_rates(&self) -> bool {
-        self.cold.rate.is_some() || self.group_rates.is_some()
-    }
-
-    /// The window of RATE, and its limit.
-    #[inline]
-    fn rate(&self) -> Option<(&RateWindow, Rate)> {
-        self.cold.rate.as_deref().zip(self.settings.rate)
-    }
-
-    /// The first millisecond in which RATE allows a delivery of this cost; 0 if it does now.
-    #[inline]
-    pub(in crate::queue) fn rate_opens_ms(&self, cost: u32, now: Now) -> u64 {
-        let Some((window, rate)) = self.rate() else {
-            return 0;
-        };
-        let opens_us = window.deliveries.opens_us(rate, cost, now);
+    pub fn opens_ms(&self, rate: Rate, cost: u32, now: Now) -> u64 {
+        let opens_us = self.deliveries.opens_us(rate, cost, now);
         if opens_us <= now.us() {
             return 0;
         }
         opens_us.div_ceil(1000)
     }
 
-    /// What the deliveries in the window of RATE count; 0 without one.
-    pub fn rate_used(&self, now: Now) -> u64 {
-        self.rate()
-            .map_or(0, |(window, rate)| window.deliveries.used(rate, now))
+    /// What the deliveries in the window count.
+    pub fn used(&self, rate: Rate, now: Now) -> u64 {
+        self.deliveries.used(rate, now)
     }
 
-    /// When RATE may allow a delivery that it does not allow now, or earlier. Jobs that are not due yet are left out.
-    pub(super) fn next_rate_instant(&self, now: Now) -> Option<u64> {
-        let (window, rate) = self.rate()?;
-        let is_plain = matches!(window.deliveries, Deliveries::Plain(_));
-        if is_plain && !self.jobs.says_cost() {
-            return Some(self.rate_opens_ms(1, now));
-        }
-        window.deliveries.next_leaves_ms(rate, now)
-    }
-
-    /// Records a delivery in the window of RATE.
-    #[inline]
-    pub(super) fn record_in_rate(&mut self, new: Delivered, now: Now) {
-        let window = self.cold.made().and_then(|cold| cold.rate.as_mut());
-        if let Some((window, rate)) = window.zip(self.settings.rate) {
-            window.deliveries.record(rate, ENTRIES, new, now);
+    /// When a delivery may be allowed that is not now, or earlier. `is_plain`: each counts 1.
+    pub fn next_ms(&self, rate: Rate, is_plain: bool, now: Now) -> Option<u64> {
+        match self.deliveries {
+            Deliveries::Plain(_) if is_plain => Some(self.opens_ms(rate, 1, now)),
+            _ => self.deliveries.next_leaves_ms(rate, now),
         }
     }
 
-    /// Changes what a job's current delivery counts, in the windows of RATE and GROUPRATE.
-    pub(in crate::queue) fn reweigh(&mut self, handle: Handle, cost: u32, now: Now) {
-        let token = self.jobs.job(handle).life().token;
-        let window = self.cold.made().and_then(|cold| cold.rate.as_mut());
-        if let Some(window) = window.filter(|window| token > window.since) {
-            window.deliveries.reweigh(token, cost);
+    pub fn record(&mut self, rate: Rate, new: Delivered, now: Now) {
+        self.deliveries.record(rate, ENTRIES, new, now);
+    }
+
+    /// The delivery with this token counts `cost` from now on.
+    pub fn reweigh(&mut self, token: u64, cost: u32) {
+        if token > self.since {
+            self.deliveries.reweigh(token, cost);
         }
-        self.reweigh_in_group(handle, token, cost, now);
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.deliveries.memory_bytes()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Jobs of snapshots: checking them, and putting them back. The bytes may be forged.
 
 use super::bounds::{check_stored, malformed, CONTRADICTION};
+use super::groups::check_turns;
 use super::rows;
 use super::store::NewJob;
 use super::Queue;
@@ -42,7 +43,7 @@ impl Queue {
         jobs().try_for_each(|job| check_stored(&job))?;
         check_successors(jobs())?;
         if all.has_groups {
-            self.check_turns(jobs())?;
+            check_turns(self.groups(), jobs(), &self.jobs)?;
         }
         if !self.jobs.is_unindexed() {
             let others = jobs().filter(|job| job.place != Place::Successor);

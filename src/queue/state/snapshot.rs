@@ -11,7 +11,7 @@
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
 use super::bounds::CONTRADICTION;
-use super::groups::TurnsSeen;
+use super::groups::{Groups, TurnsSeen};
 use super::rows::Rows;
 use super::store::NewJob;
 use super::Queue;
@@ -125,6 +125,11 @@ impl Queue {
         Ok(is_stuck)
     }
 
+    pub(super) fn check_told_turns(&self, only_rows: bool) -> Result<(), QueueError> {
+        let check = |groups: &Groups| groups.check_told_turns(only_rows, &self.jobs);
+        self.groups().map_or(Ok(()), check)
+    }
+
     fn leave_room(&mut self) {
         if self.jobs.order_floor() > SEQ_MAX / 2 {
             self.number_anew();
@@ -197,7 +202,7 @@ impl Queue {
             let successor = self.jobs.successor(handle);
             let successor = successor.map(|next| self.as_new(next));
             let job = NewJob {
-                turn: self.turn_to_write(handle, seen),
+                turn: (self.groups()).and_then(|it| it.turn_to_write(handle, seen, &self.jobs)),
                 ..self.as_new(handle)
             };
             chunks.push_job(&job, successor.as_ref());
@@ -256,7 +261,8 @@ impl Queue {
         tell(&Told::Kept(self.kept));
         self.digest_jobs(&mut tell);
         self.digest_flows(&mut |of_flow| tell(&Told::Effect(of_flow)));
-        for (turn, (_, name)) in (1..).zip(self.turns()) {
+        let in_turn = self.groups().map(|it| it.in_turn(&self.jobs));
+        for (turn, (_, name)) in (1..).zip(in_turn.unwrap_or_default()) {
             tell(&Told::Turn { name, turn });
         }
         let mut memory: Vec<_> = self.dedupe.iter().collect();

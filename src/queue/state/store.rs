@@ -134,6 +134,15 @@ impl Store {
         self.terms.says_cost
     }
 
+    /// What a delivery of this job counts.
+    #[inline]
+    pub fn cost_of(&self, handle: Handle) -> u32 {
+        match self.says_cost() {
+            true => self.job(handle).terms().rest.cost(),
+            false => 1,
+        }
+    }
+
     pub fn hashed<'i>(&self, id: &'i [u8]) -> Id<'i> {
         Id {
             bytes: id,

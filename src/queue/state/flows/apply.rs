@@ -2,9 +2,9 @@
 
 use super::blocked::reason_of;
 use super::circles::{Before, Plan, Waiter};
-use super::keep::{EndOf, Released};
+use super::keep::Released;
 use super::step::Stepped;
-use super::values::Told;
+use super::values::{EndOf, Told};
 use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{After, AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Came;
@@ -287,7 +287,7 @@ impl Queue {
     ) -> Result<(), QueueError> {
         check_instant(at.ms)?;
         let found = self.groups.as_ref().and_then(|groups| {
-            let (number, held) = groups.held_by(name, &**self.jobs.hasher())?;
+            let (number, held) = groups.held_by(name, &self.jobs)?;
             (held == 0).then_some(number)
         });
         let number = found.ok_or(malformed("a group that is not empty"))?;

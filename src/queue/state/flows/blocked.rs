@@ -2,8 +2,8 @@
 
 use super::{Flows, What, NONE};
 use crate::queue::after::Moment;
+use crate::queue::job::GroupNumber;
 use crate::queue::job::{Failure, Handle, Place};
-use crate::queue::state::groups::{GroupNumber, Groups};
 use crate::queue::state::position::Position;
 use crate::queue::state::store::Store;
 use crate::queue::state::Queue;
@@ -37,17 +37,20 @@ impl Flows {
         must(there, "a blocked job that its group does not know");
     }
 
+    /// Whether jobs wait for this group to be empty.
+    pub(in crate::queue::state) fn awaits_group(&self, group: GroupNumber) -> bool {
+        self.of_group.contains_key(&group)
+    }
+
+    /// Notes that a group for which jobs wait may be empty.
+    pub(in crate::queue::state) fn note_empty(&mut self, group: GroupNumber) {
+        self.emptied.entry(group).or_insert(self.moment);
+    }
+
     /// Notes that a job of this group stands somewhere: unless it is dead, the group is not empty.
     pub(in crate::queue::state) fn note_member(&mut self, group: GroupNumber, place: Place) {
         if matches!(place, Place::Scheduled | Place::Reserved | Place::Blocked) {
             self.emptied.remove(&group);
-        }
-    }
-
-    /// Notes that a job of this group has left its place: the group may be empty.
-    pub(in crate::queue::state) fn note_left(&mut self, group: GroupNumber, groups: &Groups) {
-        if self.of_group.contains_key(&group) && groups.is_empty(group) {
-            self.emptied.entry(group).or_insert(self.moment);
         }
     }
 
@@ -101,7 +104,7 @@ impl Queue {
 
     pub(in crate::queue::state) fn is_group_awaited(&self, group: GroupNumber) -> bool {
         let flows = self.flows.as_ref();
-        flows.is_some_and(|flows| flows.of_group.contains_key(&group))
+        flows.is_some_and(|flows| flows.awaits_group(group))
     }
 
     /// Moves a blocked job to the schedule.

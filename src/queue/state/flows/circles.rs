@@ -3,8 +3,8 @@
 use super::{Flows, What};
 use crate::queue::after::{For, OnDead, AFTER_MAX, BEFORE_MAX};
 use crate::queue::error::QueueError;
+use crate::queue::job::GroupNumber;
 use crate::queue::job::{Handle, Place};
-use crate::queue::state::groups::GroupNumber;
 use crate::queue::state::Queue;
 use crate::storage::few::Few;
 use crate::storage::skiplist::Skiplist;
@@ -162,7 +162,7 @@ impl Queue {
     /// The group of this name, unless it holds no other job than the one that is about to be replaced.
     fn group_with_jobs(&self, name: &[u8], but: Option<Handle>) -> Option<GroupNumber> {
         let groups = self.groups.as_ref()?;
-        let (number, held) = groups.held_by(name, &**self.jobs.hasher())?;
+        let (number, held) = groups.held_by(name, &self.jobs)?;
         let is_of_it = |handle: &Handle| {
             let job = self.jobs.job(*handle);
             let lives = matches!(
@@ -181,7 +181,7 @@ impl Queue {
             return Ok(());
         };
         let named = waiter.group.zip(self.groups.as_ref());
-        let group = named.and_then(|(name, groups)| groups.held_by(name, &**self.jobs.hasher()));
+        let group = named.and_then(|(name, groups)| groups.held_by(name, &self.jobs));
         let group = group.map(|(number, _)| number);
         let is_awaited = waiter.there.is_some_and(|job| flows.is_awaited(job))
             || group.is_some_and(|group| flows.of_group.contains_key(&group));

@@ -9,8 +9,8 @@ use crate::queue::clock::Now;
 use crate::queue::effect::{Came, Change, Effect, How, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
+use crate::queue::job::GroupNumber;
 use crate::queue::job::{Handle, Place};
-use crate::queue::state::groups::GroupNumber;
 use crate::queue::state::Queue;
 use std::mem;
 

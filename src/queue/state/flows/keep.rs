@@ -1,36 +1,15 @@
 //! Numbers, ends and records: who uses them. Each is removed with its last user.
 
-use super::values::Told;
+use super::values::{EndOf, Told};
 use super::{allocated, NONE, NO_NUMBER, NO_RECORD};
 use super::{scattered, Awaited, Flows, Number, Over, Pending, Record, What};
-use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
+use crate::queue::after::{OnDead, Outcome, Verdict};
+use crate::queue::job::GroupNumber;
 use crate::queue::job::Handle;
-use crate::queue::state::groups::GroupNumber;
 use crate::queue::state::store::Store;
 use crate::queue::state::Queue;
 use crate::storage::broken::{must, there};
 use std::collections::HashMap;
-
-/// What an effect says of an end.
-#[derive(Clone, Copy)]
-pub struct EndOf<'a> {
-    pub id: &'a [u8],
-    pub outcome: Option<Outcome>,
-    pub at: Moment,
-    pub value: Option<Told<'a>>,
-}
-
-impl<'a> EndOf<'a> {
-    /// Nothing is known of how it ended.
-    pub fn unknown(id: &'a [u8]) -> Self {
-        EndOf {
-            id,
-            outcome: None,
-            at: Moment::default(),
-            value: None,
-        }
-    }
-}
 
 /// How many users links and ends would lose, before anything is changed.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! Flows in a snapshot, behind the rows of all jobs: ends first, those of the line in its order; then for each job
 //! what it is after.
 
-use super::keep::EndOf;
-use super::values::Told;
+use super::values::{EndOf, Told};
 use super::{Flows, Number, Over, Pending, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{Ended, Link, Moment, OnDead, Outcome, Verdict, Waits, AFTER_MAX};
 use crate::queue::effect::Effect;
@@ -13,14 +12,6 @@ use crate::queue::state::store::Store;
 use crate::queue::state::Queue;
 use crate::storage::broken::there;
 use std::collections::HashMap;
-
-/// The ends of a snapshot as they come, and the numbers by which jobs are linked to them.
-#[derive(Clone, Debug, Default)]
-pub struct Restoring {
-    pub(super) ends: Vec<(Number, [Number; 3])>,
-    /// The numbers of links that were resolved already: these are not in the line.
-    resolved: Vec<[Number; 3]>,
-}
 
 impl Flows {
     /// All ends that are still needed, and the number of each in the snapshot. Those of the line come first, in its
@@ -268,7 +259,7 @@ impl Queue {
 
     fn may_be_after_group(&self, waiter: Handle, name: &[u8]) -> bool {
         let groups = self.groups.as_ref();
-        let group = groups.and_then(|it| it.held_by(name, &**self.jobs.hasher()));
+        let group = groups.and_then(|it| it.held_by(name, &self.jobs));
         group.is_some() && self.group_of(waiter) != Some(name)
     }
 
@@ -287,7 +278,7 @@ impl Queue {
             }
             Link::Group(name) => {
                 let groups = there(self.groups.as_ref(), CONTRADICTION);
-                let group = there(groups.held_by(name, &**self.jobs.hasher()), CONTRADICTION).0;
+                let group = there(groups.held_by(name, &self.jobs), CONTRADICTION).0;
                 let known = self.flows_mut().of_group.get(&group).copied();
                 let number = known.unwrap_or_else(|| {
                     self.use_group(group);

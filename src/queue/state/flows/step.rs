@@ -1,8 +1,7 @@
 //! Carrying out ends for the jobs that wait for them, one waiting job at a time.
 
 use super::blocked::reason_of;
-use super::keep::EndOf;
-use super::values::Told;
+use super::values::{EndOf, Told};
 use super::{Flows, Number, Pending, NONE, NO_RECORD};
 use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
 use crate::queue::job::{Handle, REASON_MAX};

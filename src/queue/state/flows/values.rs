@@ -1,13 +1,36 @@
 //! Results and reasons that blocked jobs keep: one copy for all ends of an id with the same value, whenever a job came
 //! to be after them.
 
-use super::NO_NUMBER;
+use crate::queue::after::{Moment, Outcome};
 use crate::queue::state::store::allocated;
 use crate::storage::broken::there;
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
 use std::hash::BuildHasher;
+
+const NO_VALUE: &str = "a value that nobody keeps";
+
+/// What an effect says of an end.
+#[derive(Clone, Copy)]
+pub struct EndOf<'a> {
+    pub id: &'a [u8],
+    pub outcome: Option<Outcome>,
+    pub at: Moment,
+    pub value: Option<Told<'a>>,
+}
+
+impl<'a> EndOf<'a> {
+    /// Nothing is known of how it ended.
+    pub fn unknown(id: &'a [u8]) -> Self {
+        EndOf {
+            id,
+            outcome: None,
+            at: Moment::default(),
+            value: None,
+        }
+    }
+}
 
 /// What an end tells: the id that ended, and its value.
 #[derive(Clone, Copy)]
@@ -23,7 +46,7 @@ impl<'a> Told<'a> {
         Told { id, value, hash }
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.value.len() as u64
     }
 }
@@ -44,7 +67,7 @@ impl Value {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Values {
+pub struct Values {
     kept: Slab<Value>,
     index: IdTable,
     /// The lengths of all values, without ids.
@@ -54,7 +77,7 @@ pub(super) struct Values {
 
 impl Values {
     fn value(&self, number: u32) -> &Value {
-        there(self.kept.get(number), NO_NUMBER)
+        there(self.kept.get(number), NO_VALUE)
     }
 
     pub fn get(&self, number: u32) -> &[u8] {
@@ -72,7 +95,7 @@ impl Values {
 
     pub fn acquire(&mut self, told: &Told<'_>) -> u32 {
         let number = self.find(told).unwrap_or_else(|| self.add(told));
-        there(self.kept.get_mut(number), NO_NUMBER).users += 1;
+        there(self.kept.get_mut(number), NO_VALUE).users += 1;
         number
     }
 
@@ -91,10 +114,10 @@ impl Values {
     }
 
     pub fn release(&mut self, number: u32) {
-        let value = there(self.kept.get_mut(number), NO_NUMBER);
+        let value = there(self.kept.get_mut(number), NO_VALUE);
         value.users -= 1;
         if value.users == 0 {
-            let value = there(self.kept.remove(number), NO_NUMBER);
+            let value = there(self.kept.remove(number), NO_VALUE);
             self.index.remove(value.hash, number);
             self.len -= value.parts().1.len() as u64;
             self.heap_bytes -= allocated(value.bytes.len());

@@ -12,13 +12,14 @@
 
 use super::line::Line;
 use super::turns::Turns;
-use super::{GroupNumber, Groups};
+use super::Groups;
 use crate::queue::clock::Now;
-use crate::queue::job::Handle;
+use crate::queue::job::GroupNumber;
+use crate::queue::settings::GroupLimits;
+use crate::queue::state::jobs::Jobs;
 use crate::queue::state::purged::Purged;
 use crate::queue::state::rate::group::GroupRates;
 use crate::queue::state::store::Store;
-use crate::queue::state::Queue;
 use crate::storage::broken::must;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -215,7 +216,12 @@ impl Groups {
     }
 
     /// Updates up to `budget` groups that the pass has not come to; returns the unused budget.
-    fn look_at_some(&mut self, budget: usize, jobs: &Store, rates: Option<&GroupRates>) -> usize {
+    pub fn look_at_some(
+        &mut self,
+        budget: usize,
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) -> usize {
         for left in (1..=budget).rev() {
             let Some(pass) = &mut self.pass else {
                 return left;
@@ -260,113 +266,80 @@ impl Groups {
                 .stands_at(self.standing(first.1, jobs, rates), self.round);
         (!is_right).then_some(first.1)
     }
-}
-
-impl Queue {
     /// Whether groups are still to be updated.
     #[inline]
-    pub(in crate::queue) fn is_passing(&self) -> bool {
-        (self.groups.as_ref()).is_some_and(|groups| groups.pass.is_some())
+    pub fn is_passing(&self) -> bool {
+        self.pass.is_some()
     }
 
-    /// Updates up to `budget` groups; returns the unused budget. Not an effect: no command shows a difference.
-    pub(in crate::queue::state) fn look_at_groups(&mut self, budget: usize) -> usize {
-        match &mut self.groups {
-            Some(groups) => groups.look_at_some(budget, &self.jobs, self.group_rates.as_deref()),
-            None => budget,
-        }
-    }
-
-    pub(in crate::queue::state) fn pay_for_groups(&mut self) {
+    /// Updates a few groups, with each job that is linked into a group.
+    pub(super) fn pay(&mut self, jobs: &Store, rates: Option<&GroupRates>) {
         if self.is_passing() {
-            self.look_at_groups(LOOKED_AT_WITH_EACH);
+            self.look_at_some(LOOKED_AT_WITH_EACH, jobs, rates);
         }
     }
 
     /// Carries out new settings of the groups.
-    pub(in crate::queue::state) fn regroup(&mut self) {
-        let Some(groups) = &mut self.groups else {
-            return;
-        };
-        groups.max_reserved = self.settings.group_limits.max_reserved;
-        groups.is_fifo = self.settings.group_limits.is_fifo;
-        groups.passed_over.clear();
-        groups.begin_round(None);
-        self.look_at_groups(LOOKED_AT);
+    pub fn configure(&mut self, limits: GroupLimits, jobs: &Store, rates: Option<&GroupRates>) {
+        self.max_reserved = limits.max_reserved;
+        self.is_fifo = limits.is_fifo;
+        self.passed_over.clear();
+        self.begin_round(None);
+        self.look_at_some(LOOKED_AT, jobs, rates);
     }
 
     /// Leaves it to a pass to update the groups of `count` jobs that are about to be detached. False if they must be
     /// updated now.
-    pub(in crate::queue::state) fn leave_groups_later(
-        &mut self,
-        purged: &Purged,
-        count: usize,
-    ) -> bool {
+    pub fn purge_later(&mut self, purged: &Purged, count: usize, jobs: &Jobs) -> bool {
         let staying = match purged {
-            Purged::Leases(_) => self.groups_of_first_reserved(self.jobs.reserved().len() - count),
+            Purged::Leases(_) => groups_of_first_reserved(jobs, jobs.reserved().len() - count),
             Purged::Overdue { .. } => return false,
             // Dead jobs are in no line, and are not counted.
             Purged::DeadBefore(_) => return true,
             Purged::Blocked => {
-                self.leave_blocked_groups();
+                self.leave_blocked();
                 return true;
             }
             Purged::Dues(_) => HashMap::new(),
-        };
-        let Some(groups) = &mut self.groups else {
-            return true;
         };
         let reserved = staying.values().map(|&count| count as usize).sum();
         let gone = Gone {
             purged: purged.clone(),
             staying,
         };
-        let later = groups.begin_round(Some(gone));
+        let later = self.begin_round(Some(gone));
         if later && matches!(purged, Purged::Leases(_)) {
-            groups.reserved = reserved;
+            self.reserved = reserved;
         }
         later
     }
 
-    /// How many jobs of each group are among the `count` jobs whose leases end first.
-    fn groups_of_first_reserved(&self, count: usize) -> HashMap<GroupNumber, u32> {
-        let first = self.jobs.leases_from(0).take(count);
-        let mut groups = HashMap::new();
-        for number in first.filter_map(|(_, handle)| self.jobs.job(handle).group()) {
-            *groups.entry(number).or_default() += 1;
-        }
-        groups
-    }
-
     /// Brings the groups that a delivery may come from into the current round, as far as the bound allows.
-    #[inline]
-    pub(in crate::queue) fn look_before(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
-        if self.is_passing() {
-            self.look_at_first(id, noack, now);
-        }
-    }
-
     #[cold]
-    fn look_at_first(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
-        let named = id.and_then(|id| self.jobs.find(self.jobs.hashed(id)));
-        let named = named.and_then(|handle| self.jobs.job(handle).group());
-        let (jobs, rates) = (&self.jobs, self.group_rates.as_deref());
-        let Some(groups) = &mut self.groups else {
-            return;
-        };
+    pub fn look_before(
+        &mut self,
+        named: Option<GroupNumber>,
+        (now, noack): (Now, bool),
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) {
         if let Some(number) = named {
-            groups.refresh(number, jobs, rates);
+            self.refresh(number, jobs, rates);
         }
-        let looks = groups.pass.as_mut().map_or(0, |pass| pass.looks(now));
-        let mut looked_at = looks - groups.look_at_some(looks, jobs, rates);
+        let looks = self.pass.as_mut().map_or(0, |pass| pass.looks(now));
+        let mut looked_at = looks - self.look_at_some(looks, jobs, rates);
         for _ in 0..looks {
-            let Some(number) = groups.first_in_doubt(now, noack, jobs, rates) else {
+            let Some(number) = self.first_in_doubt(now, noack, jobs, rates) else {
                 break;
             };
-            groups.refresh(number, jobs, rates);
+            self.refresh(number, jobs, rates);
             looked_at += 1;
         }
-        if let Some(pass) = &mut groups.pass {
+        self.count_looks(looked_at);
+    }
+
+    fn count_looks(&mut self, looked_at: usize) {
+        if let Some(pass) = &mut self.pass {
             pass.looked_at += looked_at;
         }
     }
@@ -374,26 +347,34 @@ impl Queue {
     /// If no job is known that may be delivered: brings the groups of the first ready jobs into the current round,
     /// until one of these jobs may be.
     #[cold]
-    pub(in crate::queue) fn look_at_ready(&mut self, noack: bool, now: Now) -> bool {
-        let pass = self.groups.as_ref().and_then(|groups| groups.pass.as_ref());
-        let looks = pass.map_or(0, |pass| pass.looks_at_ready());
-        let ready: Vec<Handle> = self
-            .jobs
-            .schedule()
-            .grouped_ready(now.ms())
-            .take(looks)
-            .collect();
+    pub fn look_at_ready(
+        &mut self,
+        (now, noack): (Now, bool),
+        jobs: &Jobs,
+        rates: Option<&GroupRates>,
+    ) -> bool {
+        let looks = self.pass.as_ref().map_or(0, |pass| pass.looks_at_ready());
+        let ready = jobs.schedule().grouped_ready(now.ms()).take(looks);
         let mut looked_at = 0;
         let found = ready.into_iter().any(|handle| {
             looked_at += 1;
-            let number = self.jobs.job(handle).group();
-            number.into_iter().for_each(|it| self.refresh_group(it));
-            self.may_be_served(handle, now, noack)
+            let number = jobs.job(handle).group();
+            number
+                .into_iter()
+                .for_each(|it| self.refresh(it, jobs, rates));
+            self.may_be_served(handle, (now, noack), jobs, rates)
         });
-        let pass = self.groups.as_mut().and_then(|groups| groups.pass.as_mut());
-        if let Some(pass) = pass {
-            pass.looked_at += looked_at;
-        }
+        self.count_looks(looked_at);
         found
     }
+}
+
+/// How many jobs of each group are among the `count` jobs whose leases end first.
+fn groups_of_first_reserved(jobs: &Jobs, count: usize) -> HashMap<GroupNumber, u32> {
+    let first = jobs.leases_from(0).take(count);
+    let mut groups = HashMap::new();
+    for number in first.filter_map(|(_, handle)| jobs.job(handle).group()) {
+        *groups.entry(number).or_default() += 1;
+    }
+    groups
 }

@@ -10,7 +10,7 @@ use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
 
 /// A lease about to change its place in the order of deadlines.
-pub(in crate::queue) struct Moving {
+pub struct Moving {
     from: u64,
     to: u64,
     fate: Fate,
@@ -174,7 +174,7 @@ impl Jobs {
         Some(moving)
     }
 
-    pub(in crate::queue) fn move_leases(&mut self, moving: &mut Vec<Moving>) {
+    pub fn move_leases(&mut self, moving: &mut Vec<Moving>) {
         let store = &self.store;
         let seq = |handle| store.job(handle).seq();
         moving.sort_unstable_by_key(|it| (it.fate as usize, it.from, it.seq, it.handle));

@@ -3,10 +3,8 @@
 
 use super::{leaves_ms, Delivered, Deliveries};
 use crate::queue::clock::Now;
-use crate::queue::job::Handle;
 use crate::queue::settings::Rate;
 use crate::queue::state::store::allocated;
-use crate::queue::state::Queue;
 use crate::storage::broken::{must, there};
 use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
@@ -121,7 +119,7 @@ impl GroupRates {
         self.rate.window_us() / ENTRIES as u64
     }
 
-    fn record(&mut self, name: &[u8], new: Delivered, now: Now) {
+    pub fn record(&mut self, name: &[u8], new: Delivered, now: Now) {
         self.drop_past(now);
         let number = self.find(name).unwrap_or_else(|| {
             let number = self.windows.insert(Window {
@@ -147,7 +145,7 @@ impl GroupRates {
     }
 
     /// The delivery with this token counts `cost` from now on; false if nothing changes.
-    fn reweigh(&mut self, name: &[u8], token: u64, cost: u32, now: Now) -> bool {
+    pub fn reweigh(&mut self, name: &[u8], token: u64, cost: u32, now: Now) -> bool {
         let (rate, number) = (self.rate, self.find(name));
         let window = number.and_then(|number| self.windows.get_mut(number));
         let Some(window) = window.filter(|_| token > self.since) else {
@@ -161,13 +159,13 @@ impl GroupRates {
     }
 
     /// Whether the clock was set back behind the last delivery.
-    fn is_ahead(&self, now: Now) -> bool {
+    pub fn is_ahead(&self, now: Now) -> bool {
         self.recent.back().is_some_and(|&(us, _)| us > now.us())
     }
 
     /// Moves instants in the future, where the clock was set back, to now. Returns the names of the groups that may be
     /// served sooner by that.
-    fn step_back(&mut self, now: Now) -> Vec<Box<[u8]>> {
+    pub fn step_back(&mut self, now: Now) -> Vec<Box<[u8]>> {
         let ahead = self.recent.iter_mut().rev();
         let ahead = ahead.take_while(|(us, _)| *us > now.us());
         let mut numbers: Vec<u32> = ahead
@@ -221,53 +219,5 @@ impl GroupRates {
             + self.names.memory_bytes()
             + self.recent.capacity() * size_of::<(u64, u32)>()
             + self.heap_bytes
-    }
-}
-
-impl Queue {
-    /// Before a delivery: if the clock was set back, no group waits longer than a window from now on.
-    #[inline]
-    pub(in crate::queue) fn follow_clock_back(&mut self, now: Now) {
-        let rates = self.group_rates.as_deref_mut();
-        if let Some(rates) = rates.filter(|rates| rates.is_ahead(now)) {
-            let names = rates.step_back(now);
-            self.refresh_named(&names);
-        }
-    }
-
-    /// Records a delivery in the window of the job's group, if it has one.
-    #[inline(never)]
-    pub(in crate::queue::state) fn record_in_group(
-        &mut self,
-        handle: Handle,
-        new: Delivered,
-        now: Now,
-    ) {
-        let number = self.jobs.job(handle).group();
-        if let (Some(rates), Some(groups), Some(number)) =
-            (&mut self.group_rates, &self.groups, number)
-        {
-            rates.record(groups.name(number), new, now);
-        }
-    }
-
-    pub(super) fn reweigh_in_group(&mut self, handle: Handle, token: u64, cost: u32, now: Now) {
-        let number = self.jobs.job(handle).group();
-        if let (Some(rates), Some(groups), Some(number)) =
-            (&mut self.group_rates, &self.groups, number)
-        {
-            if rates.reweigh(groups.name(number), token, cost, now) {
-                self.reconsider_group(number);
-            }
-        }
-    }
-
-    /// The first millisecond in which the window of a job's group allows a delivery of this cost; in the past if it
-    /// does now.
-    pub(in crate::queue) fn group_opens_ms(&self, handle: Handle, cost: u32, now: Now) -> u64 {
-        let rates = self.group_rates.as_deref();
-        let name = self.group_of(handle);
-        let opens = rates.zip(name);
-        opens.map_or(0, |(rates, name)| rates.opens_ms_for(name, cost, now))
     }
 }
