@@ -73,7 +73,7 @@ impl Queue {
         let replaced = (old, plan.as_ref());
         let name = self.name(add, replaced, (follows, is_renewed), now, mint, out)?;
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
-        if self.has_flows() {
+        if self.flows().is_some() {
             self.note_moment(Moment::from(now));
         }
         match (old.filter(|_| follows), plan) {

@@ -70,7 +70,8 @@ impl Queue {
         if self.remove_if_expired(handle, now, out) {
             return Ok(None);
         }
-        if !self.may_wait(handle) {
+        let job = self.jobs().job(handle);
+        if job.recurring().is_some() || job.place() == Place::Dead {
             return Err(QueueError::AfterRule);
         }
         let group = self.group_of(handle).map(<[u8]>::to_vec);
@@ -113,7 +114,7 @@ impl Queue {
     /// [`FOLLOWED`].
     #[inline]
     pub fn follow_up(&mut self, now: Now, out: &mut Effects) {
-        if self.has_flows() {
+        if self.flows().is_some() {
             out.held_back(false);
             self.follow_some(FOLLOWED, now, out);
         }
@@ -122,7 +123,7 @@ impl Queue {
     /// As [`Queue::follow_up`], for the timer, which has `left` steps left; returns how many are left then.
     #[inline]
     pub fn follow_up_within(&mut self, left: usize, now: Now, out: &mut Effects) -> usize {
-        if !self.has_flows() {
+        if self.flows().is_none() {
             return left;
         }
         out.held_back(false);
@@ -177,7 +178,7 @@ impl Queue {
 
     #[inline]
     pub(super) fn note_moment_of(&mut self, cause: Cause<'_>, at: u64, now: Now) {
-        if self.has_flows() {
+        if self.flows().is_some() {
             self.note_moment(Self::moment_of(cause, at, now));
         }
     }

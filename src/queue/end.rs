@@ -45,7 +45,7 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Place> {
         if let (Cause::Acked(result), true) = (cause, self.may_keep_done(handle)) {
-            if self.has_flows() && !self.recurs(handle) {
+            if self.flows().is_some() && !self.recurs(handle) {
                 self.tell_done(handle, result, now, out);
             }
             if self.end_as_done(handle, result, now, out) {
@@ -58,7 +58,7 @@ impl Queue {
         }
         self.expire_successor(handle, cause.outlives(at), now, out);
         let change = self.change_by(handle, cause, at, now);
-        if self.has_flows() {
+        if self.flows().is_some() {
             self.tell_end(handle, (change, cause), at, now, out);
         }
         self.commit_job(handle, change, now, out);

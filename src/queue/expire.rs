@@ -9,6 +9,7 @@ use super::effect::{Change, Effect, Forgotten, Purge};
 use super::effects::Effects;
 use super::end::Cause;
 use super::job::{Handle, Place};
+use super::state::flows::Flows;
 use super::state::position::{Ending, Fate};
 use super::state::purged::MANY;
 use super::state::store::{Course, Id, Job};
@@ -55,7 +56,10 @@ impl Queue {
     fn expire_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let holds_back = out.holds_back();
         let overdue = self.next_in_time().filter(|&at| at <= now.ms());
-        let flow = self.flow_work_since().filter(|_| !holds_back);
+        let flow = self
+            .flows()
+            .and_then(Flows::work_since)
+            .filter(|_| !holds_back);
         let took = match (overdue, flow) {
             (None, None) => 0,
             (Some(overdue), Some(flow)) if flow < overdue => self.carry_out_flows(budget, now, out),

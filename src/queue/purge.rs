@@ -33,7 +33,7 @@ impl Queue {
     /// overdue count as what they have become.
     pub fn purge(&mut self, state: Option<State>, now: Now, out: &mut Effects) -> u64 {
         // What is overdue may matter to jobs that are after it, so all of it is carried out.
-        let budget = if self.has_flows() {
+        let budget = if self.flows().is_some() {
             usize::MAX
         } else {
             EXPIRE_BUDGET

@@ -133,6 +133,11 @@ impl Queue {
         self.view_in(handle, self.state_of(handle, now))
     }
 
+    fn has_due(&self, handle: Handle) -> bool {
+        self.flows()
+            .is_none_or(|it| it.has_due(handle, self.jobs()))
+    }
+
     fn view_in(&self, handle: Handle, state: State) -> JobView<'_> {
         let job = self.jobs().job(handle);
         let Course { due, life, .. } = job.course();

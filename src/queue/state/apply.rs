@@ -19,8 +19,9 @@ impl Queue {
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         self.end_restoring(effect)?;
         let applied = self.apply_alone(effect);
-        if self.flows.as_ref().is_some_and(|flows| flows.has_line()) {
-            self.shorten_line();
+        if let Some(flows) = self.flows.as_mut().filter(|flows| flows.has_line()) {
+            flows.shorten_line(&self.jobs);
+            self.drop_flows();
         }
         applied
     }
@@ -104,8 +105,8 @@ impl Queue {
             }
             self.index()?;
         }
-        if self.flows.is_some() && !effect.is_kept_flow() {
-            self.end_restoring_flows();
+        if let Some(flows) = self.flows.as_mut().filter(|_| !effect.is_kept_flow()) {
+            flows.end_restoring();
             // A master reports each job that it unblocks for this reason.
             let unblocks = matches!(
                 effect,

@@ -53,7 +53,7 @@ impl Queue {
 
     /// Sets aside what blocked jobs wait for: all of them are about to be purged.
     pub(super) fn set_waits_aside(&mut self) {
-        let flows = self.end_all_waits();
+        let flows = self.flows.as_mut().map(|flows| flows.end_all().into());
         let garbage = Garbage {
             flows,
             ..Garbage::none(self.jobs.hasher().clone())

@@ -18,7 +18,11 @@ impl Queue {
             None => {}
         }
         self.check_done()?;
-        self.check_flows()
+        match &self.flows {
+            Some(flows) => flows.check(&self.jobs),
+            None if self.jobs.blocked_len() > 0 => Err("a blocked job, and no flows".into()),
+            None => Ok(()),
+        }
     }
 
     fn check_done(&self) -> Result<(), String> {

@@ -25,6 +25,7 @@ mod check;
 mod circles;
 mod commit;
 mod keep;
+mod restore;
 mod snapshot;
 mod step;
 mod stuck;

@@ -17,7 +17,9 @@ impl Queue {
             let at = self.jobs.position(old);
             self.unlink(old, at);
             let new = self.jobs.move_misplaced(old);
-            self.rename_in_flows(old, new);
+            if let Some(flows) = &mut self.flows {
+                flows.rename(old, new, &self.jobs);
+            }
             self.link(new, at, None);
         }
         0

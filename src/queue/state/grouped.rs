@@ -111,12 +111,6 @@ impl Queue {
         }
     }
 
-    pub(super) fn use_group(&mut self, number: GroupNumber) {
-        if let Some(groups) = &mut self.groups {
-            groups.add_user(number);
-        }
-    }
-
     /// Takes one user off a group. The structure is dropped with the last group.
     pub(super) fn release_group(&mut self, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {

@@ -28,14 +28,15 @@ impl Queue {
         id: Id<'_>,
         way: Option<&InsertHint<u64>>,
     ) -> Handle {
-        let awaited = old.and_then(|old| self.lift_awaited(old));
+        let flows = self.flows.as_mut().zip(old);
+        let awaited = flows.map(|(flows, old)| flows.lift(old));
         if let Some(old) = old {
             self.make_way(old);
         }
         job.seq = self.next_seq();
         let handle = self.insert(job, id, way);
-        if awaited.is_some() {
-            self.give_awaited(awaited, handle);
+        if let Some((flows, awaited)) = self.flows.as_mut().zip(awaited) {
+            flows.give(awaited, handle);
         }
         handle
     }

@@ -63,7 +63,8 @@ impl Queue {
             }
         }
         if has_blocked {
-            self.check_flows_later();
+            let flows = self.flows.as_mut();
+            flows.into_iter().for_each(|it| it.check_later());
         }
         Ok(())
     }

@@ -119,7 +119,8 @@ impl Queue {
         self.check_told_turns(only_rows)?;
         let is_stuck = self.check_told_flows().is_err();
         if is_stuck {
-            self.check_flows_later();
+            let flows = self.flows.as_mut();
+            flows.into_iter().for_each(|it| it.check_later());
         }
         self.leave_room();
         Ok(is_stuck)
@@ -171,7 +172,10 @@ impl Queue {
         chunks.end_rows();
         self.each_note(&mut |noted| chunks.push(noted));
         self.done_jobs(|seq| seq).for_each(|job| chunks.push(&job));
-        self.snapshot_flows(&mut |effect| chunks.push(effect));
+        if let Some(flows) = self.flows() {
+            let name_of = |it| self.name_of(it);
+            flows.snapshot(&self.jobs, name_of, &mut |effect| chunks.push(effect));
+        }
         for (id, until) in self.dedupe.iter() {
             chunks.push(&Effect::Remembered { id, until });
         }
@@ -260,7 +264,10 @@ impl Queue {
         });
         tell(&Told::Kept(self.kept));
         self.digest_jobs(&mut tell);
-        self.digest_flows(&mut |of_flow| tell(&Told::Effect(of_flow)));
+        if let Some(flows) = self.flows() {
+            let push = &mut |of_flow: &Effect<'_>| tell(&Told::Effect(of_flow));
+            flows.digest(&self.jobs, |it| self.name_of(it), push);
+        }
         let in_turn = self.groups().map(|it| it.in_turn(&self.jobs));
         for (turn, (_, name)) in (1..).zip(in_turn.unwrap_or_default()) {
             tell(&Told::Turn { name, turn });

@@ -54,15 +54,15 @@ impl Queue {
     pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
         self.remember_job(handle, remember);
         let successor = there(self.jobs.take_successor(handle), "nobody to succeed a job");
-        let awaited = self.lift_awaited(handle);
+        let awaited = self.flows.as_mut().map(|flows| flows.lift(handle));
         self.remove(handle);
         let mut at = self.jobs.position(successor);
         self.unlink(successor, at);
         at.course.place = Place::Scheduled;
         self.jobs.set_course(successor, at.course);
         self.jobs.index_successor(successor);
-        if awaited.is_some() {
-            self.give_awaited(awaited, successor);
+        if let Some((flows, awaited)) = self.flows.as_mut().zip(awaited) {
+            flows.give(awaited, successor);
         }
         let group = self.jobs.job(successor).group();
         self.begin_turn(group, Place::Scheduled, None);

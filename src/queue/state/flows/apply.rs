@@ -9,11 +9,13 @@ use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{After, AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Came;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Place, Terms};
+use crate::queue::job::{Failure, GroupNumber, Handle, Place, Terms};
 use crate::queue::state::bounds::{check_instant, malformed};
 use crate::queue::state::done::Done;
+use crate::queue::state::position::Position;
 use crate::queue::state::store::{Id, NewJob, Store};
 use crate::queue::state::Queue;
+use crate::storage::broken::must;
 use crate::storage::few::Few;
 
 /// Steps in one effect, at most.
@@ -169,16 +171,14 @@ impl Queue {
 
     /// Acquires the numbers of what the job is to be after, before any other job is added or removed.
     fn pin(&mut self, plan: Plan) -> Pinned {
+        let flows = self.flows.get_or_insert_default();
         match plan {
             Plan::Group(None) => Pinned::Nothing,
             Plan::Group(Some(group)) => {
-                let known = self.flows_mut().of_group.get(&group).copied();
-                let number = known.unwrap_or_else(|| {
-                    self.use_group(group);
-                    self.flows_mut()
-                        .add_awaited(What::Group(group), OnDead::Wait)
-                });
-                self.flows_mut().awaited_mut(number).users += 1;
+                let (number, is_new) = flows.link_to_group(group);
+                if let Some(groups) = self.groups.as_mut().filter(|_| is_new) {
+                    groups.add_user(group);
+                }
                 Pinned::Links {
                     numbers: Few::One(number),
                     on_dead: OnDead::Wait,
@@ -193,7 +193,21 @@ impl Queue {
                 dies_of,
             } => {
                 let dies_of = dies_of.map(|job| reason_of(self.jobs.job(job).id(), "dead"));
-                let numbers = jobs.map(|&job| self.link_to(job, on_dead, dies_of.is_some()));
+                let (store, done) = (&self.jobs, &self.done);
+                let numbers = jobs.map(|&job| {
+                    // To its end, if it is done, or dead and that counts; to an end without an outcome, if the waiting
+                    // job dies at once.
+                    let end = match (end_of(store, done, job, on_dead), job) {
+                        (Some(end), _) => end,
+                        (None, Before::Held(job)) if dies_of.is_none() => {
+                            return flows.link_to_job(job, on_dead);
+                        }
+                        (None, Before::Held(job)) => EndOf::unknown(store.job(job).id()),
+                        (None, Before::Done(job)) => EndOf::unknown(done.get(job).id),
+                    };
+                    let over = flows.add_over(end);
+                    flows.link_to_over(over, on_dead)
+                });
                 Pinned::Links {
                     numbers,
                     on_dead,
@@ -202,20 +216,6 @@ impl Queue {
                 }
             }
         }
-    }
-
-    /// A link to a job. To its end, if it is done, or dead and that counts; to an end without an outcome, if the
-    /// waiting job dies at once.
-    fn link_to(&mut self, job: Before, on_dead: OnDead, dies: bool) -> u32 {
-        let flows = self.flows.get_or_insert_default();
-        let end = match (end_of(&self.jobs, &self.done, job, on_dead), job) {
-            (Some(end), _) => end,
-            (None, Before::Held(job)) if !dies => return flows.link_to_job(job, on_dead),
-            (None, Before::Held(job)) => EndOf::unknown(self.jobs.job(job).id()),
-            (None, Before::Done(job)) => EndOf::unknown(self.done.get(job).id),
-        };
-        let over = flows.add_over(end);
-        flows.link_to_over(over, on_dead)
     }
 
     /// By how many bytes of results the queue grows with a job of this plan in the place of `old`.
@@ -293,9 +293,9 @@ impl Queue {
         let number = found.ok_or(malformed("a group that is not empty"))?;
         let awaited = self.flows.as_mut().and_then(|flows| {
             flows.emptied.remove(&number);
-            flows.of_group.remove(&number)
+            flows.of_group.remove(&number).zip(Some(flows))
         });
-        let (Some(awaited), Some(flows)) = (awaited, &mut self.flows) else {
+        let Some((awaited, flows)) = awaited else {
             return Err(malformed("a group that nobody waits for"));
         };
         let end = EndOf {
@@ -317,6 +317,92 @@ impl Queue {
             false => self.close_links(handle),
         }
         self.unblock(handle, due);
+    }
+    /// Ends the wait of a job, and forgets what it was after.
+    pub(in crate::queue::state) fn drop_record(&mut self, waiter: Handle) {
+        let flows = self.flows.as_mut();
+        let group = flows.and_then(|flows| flows.drop_record(waiter, &self.jobs));
+        group.into_iter().for_each(|it| self.release_group(it));
+    }
+
+    /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome.
+    pub(super) fn close_links(&mut self, waiter: Handle) {
+        let (jobs, groups) = (&self.jobs, self.groups.as_deref());
+        let name_of = |group| groups.map_or(&[][..], |groups| groups.name(group));
+        let flows = self.flows.as_mut();
+        let group = flows.and_then(|flows| flows.close_links(waiter, jobs, name_of));
+        group.into_iter().for_each(|it| self.release_group(it));
+    }
+
+    /// Forgets what a job was after that is about to be removed.
+    #[inline]
+    pub(in crate::queue::state) fn leave_flows(&mut self, job: Handle) {
+        if let Some(flows) = &mut self.flows {
+            let group = flows.gone(job, &self.jobs);
+            group.into_iter().for_each(|it| self.release_group(it));
+            self.drop_flows();
+        }
+    }
+
+    /// Drops the flows if they hold nothing.
+    pub(in crate::queue::state) fn drop_flows(&mut self) {
+        self.flows.take_if(|flows| flows.is_bare(&self.jobs));
+    }
+
+    /// Says when the jobs that a rule is about to end ended.
+    #[inline]
+    pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
+        if let Some(flows) = &mut self.flows {
+            flows.moment = at;
+        }
+    }
+
+    pub(in crate::queue::state) fn is_group_awaited(&self, group: GroupNumber) -> bool {
+        let flows = self.flows.as_ref();
+        flows.is_some_and(|flows| flows.awaits_group(group))
+    }
+
+    /// Moves a blocked job to the schedule.
+    pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
+        let mut at = self.jobs.position(handle);
+        must(
+            at.course.place == Place::Blocked,
+            "a job that is not blocked",
+        );
+        self.unlink(handle, at);
+        (at.course.place, at.course.due) = (Place::Scheduled, due);
+        self.move_to(handle, at);
+    }
+
+    /// Blocks a job. It keeps its due time.
+    pub(super) fn block(&mut self, handle: Handle) {
+        let mut at = self.jobs.position(handle);
+        self.unlink(handle, at);
+        at.course.place = Place::Blocked;
+        self.move_to(handle, at);
+    }
+
+    /// Has a scheduled or blocked job die of another one's end.
+    pub(super) fn kill(&mut self, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
+        self.note_moment(moment);
+        self.count_death();
+        let mut at = self.jobs.position(handle);
+        self.unlink(handle, at);
+        let course = &mut at.course;
+        (course.place, course.due) = (Place::Dead, due);
+        (course.life.at, course.life.death) = (moment.ms, self.jobs.numbers.deaths);
+        (course.life.token, course.life.lease_ms) = (0, 0);
+        self.move_to(handle, at);
+        let failure = Failure {
+            at: moment.ms,
+            reason: Some(reason),
+        };
+        self.jobs.set_failure(handle, failure);
+    }
+
+    fn move_to(&mut self, handle: Handle, at: Position) {
+        self.jobs.set_course(handle, at.course);
+        self.link(handle, at, None);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{scattered, Flows, What};
 use crate::queue::after::{OnDead, Verdict};
 use crate::queue::job::Place;
-use crate::queue::state::Queue;
+use crate::queue::state::jobs::Jobs;
 use std::collections::HashMap;
 
 /// How many users each number and each end has.
@@ -13,53 +13,47 @@ struct Found {
     overs: HashMap<u32, u32>,
 }
 
-impl Queue {
-    pub(in crate::queue::state) fn check_flows(&self) -> Result<(), String> {
-        let Some(flows) = &self.flows else {
-            return match self.jobs.blocked_len() > 0 {
-                true => Err("a blocked job, and no flows".into()),
-                false => Ok(()),
-            };
-        };
-        self.check_flow_lists(flows)?;
+impl Flows {
+    pub fn check(&self, jobs: &Jobs) -> Result<(), String> {
+        self.check_lists(jobs)?;
         let mut found = Found::default();
-        self.check_records(flows, &mut found)?;
-        check_line(flows, &mut found)?;
-        let restoring = flows.restoring.iter().flat_map(|it| &it.ends);
+        self.check_records(jobs, &mut found)?;
+        check_line(self, &mut found)?;
+        let restoring = self.restoring.iter().flat_map(|it| &it.ends);
         for &(over, _) in restoring {
             *found.overs.entry(over).or_default() += 1;
         }
-        self.check_awaited(flows, &mut found)?;
-        check_overs(flows, &found)?;
-        match flows.is_unchecked || self.stuck().is_empty() {
+        self.check_awaited(jobs, &mut found)?;
+        check_overs(self, &found)?;
+        match self.is_unchecked || self.stuck(jobs).is_empty() {
             true => Ok(()),
             false => Err("a job that stays blocked for ever".into()),
         }
     }
 
-    fn check_flow_lists(&self, flows: &Flows) -> Result<(), String> {
-        let seq = |handle| self.jobs.job(handle).seq();
-        flows.members.check_invariants(seq)?;
-        flows.edges.check_invariants(seq)?;
-        let waiter = |it: u32| flows.records.get(it).map_or(0, |it| scattered(it.waiter));
-        flows.waiters.check_invariants(waiter)
+    fn check_lists(&self, jobs: &Jobs) -> Result<(), String> {
+        let seq = |handle| jobs.job(handle).seq();
+        self.members.check_invariants(seq)?;
+        self.edges.check_invariants(seq)?;
+        let waiter = |it: u32| self.records.get(it).map_or(0, |it| scattered(it.waiter));
+        self.waiters.check_invariants(waiter)
     }
 
     /// What each blocked job waits for, and how much of it is open.
-    fn check_records(&self, flows: &Flows, found: &mut Found) -> Result<(), String> {
+    fn check_records(&self, jobs: &Jobs, found: &mut Found) -> Result<(), String> {
         let mut edges = 0;
-        for record in flows.records.iter() {
-            let is_purged = self.jobs.is_purged(record.waiter);
+        for record in self.records.iter() {
+            let is_purged = jobs.is_purged(record.waiter);
             let mut open = 0;
             for &number in record.links.get() {
                 *found.awaited.entry(number).or_default() += 1;
-                let is_open = flows.is_open(number, record.waiter, &self.jobs);
+                let is_open = self.is_open(number, record.waiter, jobs);
                 open += usize::from(is_open);
-                let is_held = !matches!(flows.awaited(number).what, What::Over(_));
+                let is_held = !matches!(self.awaited(number).what, What::Over(_));
                 if is_held && !is_open && !is_purged {
                     return Err(format!("{record:?} waits not for what is there"));
                 }
-                if flows.awaited(number).on_dead != record.on_dead {
+                if self.awaited(number).on_dead != record.on_dead {
                     return Err(format!("{record:?} under another ONDEAD"));
                 }
             }
@@ -67,46 +61,45 @@ impl Queue {
             if is_purged {
                 continue;
             }
-            if open != usize::from(record.open) || self.jobs.is_blocked(record.waiter) != (open > 0)
-            {
+            if open != usize::from(record.open) || jobs.is_blocked(record.waiter) != (open > 0) {
                 return Err(format!("{record:?} counts not {open}"));
             }
         }
-        match edges == flows.edges.len() {
+        match edges == self.edges.len() {
             true => Ok(()),
-            false => Err(format!("{} edges, not {edges}", flows.edges.len())),
+            false => Err(format!("{} edges, not {edges}", self.edges.len())),
         }
     }
 
     /// Each job, group or end that is awaited has as many users as it counts, and is known.
-    fn check_awaited(&self, flows: &Flows, found: &mut Found) -> Result<(), String> {
+    fn check_awaited(&self, jobs: &Jobs, found: &mut Found) -> Result<(), String> {
         let mut known = 0;
         for (number, &count) in &found.awaited {
-            let awaited = flows.awaited(*number);
+            let awaited = self.awaited(*number);
             if awaited.users != count {
                 return Err(format!("{awaited:?} has {count} users"));
             }
             match awaited.what {
                 What::Over(over) => *found.overs.entry(over).or_default() += 1,
                 What::Group(group) => {
-                    if flows.of_group.get(&group) != Some(number) {
+                    if self.of_group.get(&group) != Some(number) {
                         return Err("a group that is awaited, and not known".into());
                     }
                 }
-                What::Job(job) if flows.number_of(job, awaited.on_dead) == Some(*number) => {
+                What::Job(job) if self.number_of(job, awaited.on_dead) == Some(*number) => {
                     known += 1;
-                    let is_dead = self.jobs.job(job).place() == Place::Dead;
+                    let is_dead = jobs.job(job).place() == Place::Dead;
                     if is_dead && awaited.on_dead != OnDead::Wait {
                         return Err(format!("{awaited:?} waits for the dead"));
                     }
                 }
-                What::Job(_) if !self.jobs.has_purged() => {
+                What::Job(_) if !jobs.has_purged() => {
                     return Err(format!("{awaited:?} is not known"));
                 }
                 What::Job(_) => {}
             }
         }
-        if found.awaited.len() != flows.awaited.len() || known != flows.of_job.len() {
+        if found.awaited.len() != self.awaited.len() || known != self.of_job.len() {
             return Err("what is awaited by nobody".into());
         }
         Ok(())

@@ -4,13 +4,13 @@ use super::apply::Arriving;
 use super::circles::Plan;
 use super::step::Stepped;
 use super::Flows;
-use crate::queue::after::{AfterThat, Moment, OnDead, Outcome, Verdict};
+use crate::queue::after::{AfterThat, Ended, Moment, OnDead, Outcome, Verdict, Waits};
 use crate::queue::clock::Now;
 use crate::queue::effect::{Came, Change, Effect, How, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::GroupNumber;
-use crate::queue::job::{Handle, Place};
+use crate::queue::job::Handle;
 use crate::queue::state::Queue;
 use std::mem;
 
@@ -22,26 +22,34 @@ impl Queue {
     }
 
     #[inline]
-    pub(in crate::queue) fn has_flows(&self) -> bool {
-        self.flows.is_some()
-    }
-
     pub(in crate::queue) fn flows(&self) -> Option<&Flows> {
         self.flows.as_deref()
-    }
-
-    /// The instant of the end that is to be carried out next; 0 if groups or blocked jobs are to be checked.
-    pub(in crate::queue) fn flow_work_since(&self) -> Option<u64> {
-        let flows = self.flows.as_ref().filter(|flows| flows.is_pending())?;
-        let is_known = flows.emptied.is_empty() && !flows.is_unchecked;
-        let first = flows.line.front().filter(|_| is_known);
-        Some(first.map_or(0, |pending| flows.over(pending.over).at.ms))
     }
 
     /// Whether others are after this job.
     #[inline]
     pub(in crate::queue) fn is_awaited(&self, handle: Handle) -> bool {
         (self.flows.as_ref()).is_some_and(|flows| flows.is_awaited(handle))
+    }
+
+    pub(in crate::queue::state) fn name_of(&self, group: GroupNumber) -> &[u8] {
+        self.groups().map_or(&[], |groups| groups.name(group))
+    }
+
+    /// What a job is after, or was.
+    pub(in crate::queue) fn waits_of(&self, job: Handle) -> Option<Waits<'_>> {
+        let flows = self.flows()?;
+        flows.waits_of(job, &self.jobs, |it| self.name_of(it))
+    }
+
+    /// How the jobs that this one was after ended, in the order of its AFTER.
+    pub(in crate::queue) fn results_of<'a>(
+        &'a self,
+        job: Handle,
+    ) -> impl Iterator<Item = Ended<'a>> {
+        let results =
+            move |flows: &'a Flows| flows.results_of(job, &self.jobs, move |it| self.name_of(it));
+        self.flows().into_iter().flat_map(results)
     }
 
     /// Records a job that is after others.
@@ -150,7 +158,8 @@ impl Queue {
             if !self.is_group_awaited(number) {
                 continue;
             }
-            let Some(name) = self.name_if_empty(number) else {
+            let groups = self.groups().filter(|groups| groups.is_empty(number));
+            let Some(name) = groups.map(|groups| groups.name(number).to_vec()) else {
                 continue;
             };
             let at = match at == Moment::default() {
@@ -182,13 +191,6 @@ impl Queue {
             self.commit_unblocked(job, now, out);
         }
         1 + stuck.len()
-    }
-
-    fn name_if_empty(&self, number: GroupNumber) -> Option<Vec<u8>> {
-        let groups = self.groups.as_ref()?;
-        groups
-            .is_empty(number)
-            .then(|| groups.name(number).to_vec())
     }
 
     /// Carries out ends for about so much work; returns the work that it took.
@@ -280,13 +282,5 @@ impl From<Now> for Moment {
             ms: now.ms(),
             is_within: !now.us().is_multiple_of(1000),
         }
-    }
-}
-
-impl Queue {
-    /// Whether this job can be given back to wait for others.
-    pub(in crate::queue) fn may_wait(&self, handle: Handle) -> bool {
-        let job = self.jobs.job(handle);
-        job.recurring().is_none() && job.place() != Place::Dead
     }
 }

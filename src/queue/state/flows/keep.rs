@@ -4,12 +4,11 @@ use super::values::{EndOf, Told};
 use super::{allocated, NONE, NO_NUMBER, NO_RECORD};
 use super::{scattered, Awaited, Flows, Number, Over, Pending, Record, What};
 use crate::queue::after::{OnDead, Outcome, Verdict};
-use crate::queue::job::GroupNumber;
-use crate::queue::job::Handle;
+use crate::queue::job::{GroupNumber, Handle};
 use crate::queue::state::store::Store;
-use crate::queue::state::Queue;
 use crate::storage::broken::{must, there};
 use std::collections::HashMap;
+use std::mem;
 
 /// How many users links and ends would lose, before anything is changed.
 #[derive(Default)]
@@ -201,7 +200,7 @@ impl Flows {
     }
 
     /// Takes off a job's numbers, which another one is to have.
-    fn lift(&mut self, job: Handle) -> [Number; 3] {
+    pub fn lift(&mut self, job: Handle) -> [Number; 3] {
         let numbers = self.numbers_of(job);
         for number in numbers.into_iter().filter(|&it| it != NONE) {
             self.of_job.remove(scattered(job), number);
@@ -209,7 +208,7 @@ impl Flows {
         numbers
     }
 
-    fn give(&mut self, numbers: [Number; 3], job: Handle) {
+    pub fn give(&mut self, numbers: [Number; 3], job: Handle) {
         for number in numbers.into_iter().filter(|&it| it != NONE) {
             self.awaited_mut(number).what = What::Job(job);
             self.of_job.insert(scattered(job), number);
@@ -218,7 +217,7 @@ impl Flows {
 
     /// Records the end of a job. Those of its numbers that this concerns become numbers of the end, which enters the
     /// line.
-    pub(super) fn end_job(&mut self, job: Handle, end: EndOf<'_>) {
+    pub fn end_job(&mut self, job: Handle, end: EndOf<'_>) {
         let outcome = end.outcome.unwrap_or(Outcome::Deleted);
         let mut numbers = self.numbers_of(job);
         for (number, on_dead) in numbers.iter_mut().zip(OnDead::ALL) {
@@ -252,7 +251,7 @@ impl Flows {
     }
 
     /// Moves what is known of a job to its new handle.
-    fn rename(&mut self, old: Handle, new: Handle, jobs: &Store) {
+    pub fn rename(&mut self, old: Handle, new: Handle, jobs: &Store) {
         let numbers = self.lift(old);
         self.give(numbers, new);
         let Some(mut record) = self.take_record(old) else {
@@ -268,114 +267,110 @@ impl Flows {
         }
         self.add_record(record);
     }
-}
-
-impl Queue {
-    pub(super) fn flows_mut(&mut self) -> &mut Flows {
-        self.flows.get_or_insert_default()
-    }
-
-    /// Drops the flows if they hold nothing.
-    pub(in crate::queue::state) fn drop_flows(&mut self) {
-        self.flows.take_if(|flows| flows.is_bare(&self.jobs));
-    }
-
-    pub(super) fn release_number(&mut self, number: Number) {
-        let group = self.flows.as_mut().and_then(|flows| flows.release(number));
-        if let Some(group) = group {
-            self.release_group(group);
+    /// Ends the wait of a job, and forgets what it was after. Returns the group that it was a user of, if any.
+    #[must_use]
+    pub fn drop_record(&mut self, waiter: Handle, jobs: &Store) -> Option<GroupNumber> {
+        let record = self.take_record(waiter)?;
+        if record.open > 0 {
+            for &number in record.links.get() {
+                self.part(number, waiter, jobs);
+            }
         }
+        self.release_all(record.links.get())
     }
 
-    /// Takes off the numbers by which others are after a job that is about to be replaced.
-    #[inline]
-    pub(in crate::queue::state) fn lift_awaited(&mut self, job: Handle) -> Option<[Number; 3]> {
-        self.flows.as_mut().map(|flows| flows.lift(job))
+    /// As [`Flows::release`], of numbers of which one at most is a group's.
+    fn release_all(&mut self, numbers: &[Number]) -> Option<GroupNumber> {
+        let mut group = None;
+        for &number in numbers {
+            let released = self.release(number);
+            must(
+                group.is_none() || released.is_none(),
+                "a job after two groups",
+            );
+            group = group.or(released);
+        }
+        group
     }
 
-    /// Gives the numbers of a replaced job to the job in its place.
-    #[inline]
-    pub(in crate::queue::state) fn give_awaited(
+    /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome. Returns the group
+    /// that it was a user of, if any.
+    #[must_use]
+    pub fn close_links<'a>(
         &mut self,
-        numbers: Option<[Number; 3]>,
-        job: Handle,
-    ) {
-        if let (Some(flows), Some(numbers)) = (&mut self.flows, numbers) {
-            flows.give(numbers, job);
-        }
-    }
-
-    /// Forgets what a job was after that is about to be removed.
-    #[inline]
-    pub(in crate::queue::state) fn leave_flows(&mut self, job: Handle) {
-        if self.flows.is_some() {
-            self.leave_flows_there(job);
-        }
-    }
-
-    #[cold]
-    fn leave_flows_there(&mut self, job: Handle) {
-        self.drop_record(job);
-        if let Some(flows) = &mut self.flows {
-            if flows.is_awaited(job) {
-                // With forged effects alone.
-                let end = EndOf {
-                    outcome: Some(Outcome::Deleted),
-                    ..EndOf::unknown(self.jobs.job(job).id())
-                };
-                flows.end_job(job, end);
-            }
-        }
-        self.drop_flows();
-    }
-
-    /// Ends the wait of a job, and forgets what it was after.
-    pub(in crate::queue::state) fn drop_record(&mut self, waiter: Handle) {
-        let jobs = &self.jobs;
-        let record = self.flows.as_mut().and_then(|flows| {
-            let record = flows.take_record(waiter)?;
-            if record.open > 0 {
-                for &number in record.links.get() {
-                    flows.part(number, waiter, jobs);
-                }
-            }
-            Some(record)
-        });
-        let links = record.iter().flat_map(|record| record.links.get());
-        links.for_each(|&number| self.release_number(number));
-    }
-
-    /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome.
-    pub(super) fn close_links(&mut self, waiter: Handle) {
-        let Some(flows) = &mut self.flows else {
-            return;
-        };
-        let Some(mut record) = flows.take_record(waiter) else {
-            return;
-        };
-        let (jobs, groups) = (&self.jobs, self.groups.as_deref());
+        waiter: Handle,
+        jobs: &'a Store,
+        name_of: impl Fn(GroupNumber) -> &'a [u8],
+    ) -> Option<GroupNumber> {
+        let mut record = self.take_record(waiter)?;
         let mut left = Vec::new();
         for number in record.links.get_mut() {
-            if !flows.part(*number, waiter, jobs) {
+            if !self.part(*number, waiter, jobs) {
                 continue;
             }
-            let id = match flows.awaited(*number).what {
+            let id = match self.awaited(*number).what {
                 What::Job(job) => jobs.job(job).id(),
-                What::Group(group) => groups.map_or(&[][..], |groups| groups.name(group)),
+                What::Group(group) => name_of(group),
                 What::Over(_) => continue,
             };
-            let over = flows.add_over(EndOf::unknown(id));
+            let over = self.add_over(EndOf::unknown(id));
             left.push(*number);
-            *number = flows.link_to_over(over, record.on_dead);
+            *number = self.link_to_over(over, record.on_dead);
         }
         record.open = 0;
-        flows.add_record(record);
-        left.into_iter().for_each(|it| self.release_number(it));
+        self.add_record(record);
+        self.release_all(&left)
     }
 
-    pub(in crate::queue::state) fn rename_in_flows(&mut self, old: Handle, new: Handle) {
-        if let Some(flows) = &mut self.flows {
-            flows.rename(old, new, &self.jobs);
+    /// Forgets a job that is about to be removed. Returns the group that it was a user of, if any.
+    #[cold]
+    #[must_use]
+    pub fn gone(&mut self, job: Handle, jobs: &Store) -> Option<GroupNumber> {
+        let group = self.drop_record(job, jobs);
+        if self.is_awaited(job) {
+            // With forged effects alone.
+            let end = EndOf {
+                outcome: Some(Outcome::Deleted),
+                ..EndOf::unknown(jobs.job(job).id())
+            };
+            self.end_job(job, end);
         }
+        group
+    }
+
+    /// Acquires the number of a group; also says whether the group has one user more by that.
+    pub fn link_to_group(&mut self, group: GroupNumber) -> (Number, bool) {
+        let known = self.of_group.get(&group).copied();
+        let number = known.unwrap_or_else(|| self.add_awaited(What::Group(group), OnDead::Wait));
+        self.awaited_mut(number).users += 1;
+        (number, known.is_none())
+    }
+
+    /// Removes the first end from the line.
+    pub fn leave_line(&mut self) {
+        let Some(first) = self.line.pop_front() else {
+            return;
+        };
+        self.drop_over(first.over);
+        let numbers = first.numbers.into_iter().filter(|&it| it != NONE);
+        let numbers: Vec<Number> = numbers.collect();
+        must(self.release_all(&numbers).is_none(), "a group in the line");
+    }
+
+    /// Ends all waits. Returns what is left of them, to be freed.
+    pub fn end_all(&mut self) -> Flows {
+        let left = Flows {
+            members: mem::take(&mut self.members),
+            edges: mem::take(&mut self.edges),
+            of_job: mem::take(&mut self.of_job),
+            of_group: mem::take(&mut self.of_group),
+            ..Flows::default()
+        };
+        self.latest = NONE;
+        self.emptied.clear();
+        while !self.line.is_empty() {
+            self.leave_line();
+        }
+        left
     }
 }

@@ -31,6 +31,12 @@ pub struct Stepped {
     pub first_due: Option<u64>,
 }
 
+impl Stepped {
+    fn note_due(&mut self, due: u64) {
+        self.first_due = Some(self.first_due.map_or(due, |first| first.min(due)));
+    }
+}
+
 impl Flows {
     /// The first waiting job, in the order of adding, of those that an end concerns.
     pub(super) fn first_of(
@@ -55,103 +61,96 @@ impl Flows {
         let (on_dead, number, waiter) = self.first_of(pending, jobs)?;
         Some((pending.over, on_dead, number, waiter))
     }
-}
-
-impl Queue {
-    /// Carries out ends for up to `most` waiting jobs, or until that took `work`.
-    pub(in crate::queue) fn step_flows(&mut self, most: u64, work: usize) -> Stepped {
-        let mut stepped = Stepped::default();
-        while stepped.count < most && stepped.work < work && self.step_once(&mut stepped) {}
-        self.drop_flows();
-        stepped
-    }
-
-    /// Carries out one step; false if nothing is left.
-    fn step_once(&mut self, stepped: &mut Stepped) -> bool {
-        loop {
-            let Some(flows) = &mut self.flows else {
-                return false;
-            };
-            if flows.line.is_empty() {
-                return false;
-            }
-            if let Some((over, on_dead, number, waiter)) = flows.next(&self.jobs) {
-                stepped.count += 1;
-                self.carry_out_end(over, (on_dead, number), waiter, stepped);
-                return true;
-            }
-            stepped.work += 1;
-            self.leave_line();
-        }
-    }
-
-    /// Removes the first end from the line.
-    fn leave_line(&mut self) {
-        let first = self.flows.as_mut().and_then(|flows| {
-            let first = flows.line.pop_front()?;
-            flows.drop_over(first.over);
-            Some(first)
-        });
-        let numbers = first.map_or([NONE; 3], |first| first.numbers);
-        let numbers = numbers.into_iter().filter(|&it| it != NONE);
-        numbers.for_each(|it| self.release_number(it));
-    }
 
     /// Removes ends that concern no job any more. A master does so in steps, of which it reports those alone in which
     /// an end is carried out for a job.
     #[cold]
-    pub(in crate::queue::state) fn shorten_line(&mut self) {
+    pub fn shorten_line(&mut self, jobs: &Store) {
         for _ in 0..SHORTENED {
-            let is_over = self.flows.as_ref().is_some_and(|flows| {
-                let first = flows.line.front().filter(|_| flows.restoring.is_none());
-                first.is_some_and(|first| flows.first_of(first, &self.jobs).is_none())
-            });
-            if !is_over {
+            let first = self.line.front().filter(|_| self.restoring.is_none());
+            if first.is_none_or(|first| self.first_of(first, jobs).is_some()) {
                 break;
             }
             self.leave_line();
         }
+    }
+
+    /// Carries out the next end for the next job that it concerns, as far as it is noted here; `None` if nothing is
+    /// left. `stepped` counts the work.
+    pub fn step(&mut self, jobs: &Store, stepped: &mut Stepped) -> Option<(Handle, Fallout)> {
+        while !self.line.is_empty() {
+            let Some((over, on_dead, number, waiter)) = self.next(jobs) else {
+                stepped.work += 1;
+                self.leave_line();
+                continue;
+            };
+            stepped.count += 1;
+            stepped.work += WORK_OF_STEP;
+            self.part(number, waiter, jobs);
+            let end = self.over(over);
+            let (at, outcome) = (end.at, end.outcome.unwrap_or(Outcome::Done));
+            if on_dead.verdict(outcome) == Verdict::Dies {
+                let reason = reason_of(&end.id, outcome.name());
+                stepped.work += self.record(waiter).map_or(0, |it| it.links.get().len() / 4);
+                return Some((waiter, Fallout::Dies { at, reason }));
+            }
+            let record = there(self.record_mut(waiter), NO_RECORD);
+            record.note_end(at);
+            record.open = record.open.saturating_sub(1);
+            if record.open > 0 {
+                return Some((waiter, Fallout::Waits));
+            }
+            let named = jobs.job(waiter).due();
+            let due = match record.is_timed() {
+                true => named,
+                false => record.latest().after(named),
+            };
+            let forgets = record.is_of_group();
+            return Some((waiter, Fallout::Unblocked { due, forgets }));
+        }
+        None
+    }
+}
+
+/// What the end of a job means to one that is after it.
+pub enum Fallout {
+    /// It waits for others.
+    Waits,
+    Dies {
+        at: Moment,
+        reason: Vec<u8>,
+    },
+    /// What it was after is forgotten if that was a group.
+    Unblocked {
+        due: u64,
+        forgets: bool,
+    },
+}
+
+impl Queue {
+    /// Carries out ends for up to `most` waiting jobs, or until that took `work`.
+    pub(super) fn step_flows(&mut self, most: u64, work: usize) -> Stepped {
+        let mut stepped = Stepped::default();
+        while stepped.count < most && stepped.work < work {
+            let flows = self.flows.as_mut();
+            let step = flows.and_then(|flows| flows.step(&self.jobs, &mut stepped));
+            match step {
+                None => break,
+                Some((_, Fallout::Waits)) => {}
+                Some((waiter, Fallout::Dies { at, reason })) => {
+                    self.die_of(waiter, at, &reason, &mut stepped);
+                }
+                Some((waiter, Fallout::Unblocked { due, forgets })) => {
+                    if forgets {
+                        self.drop_record(waiter);
+                    }
+                    self.unblock(waiter, due);
+                    stepped.note_due(due);
+                }
+            }
+        }
         self.drop_flows();
-    }
-
-    fn carry_out_end(
-        &mut self,
-        over: Number,
-        (on_dead, number): (OnDead, Number),
-        waiter: Handle,
-        stepped: &mut Stepped,
-    ) {
-        let flows = there(self.flows.as_mut(), NO_RECORD);
-        flows.part(number, waiter, &self.jobs);
-        stepped.work += WORK_OF_STEP;
-        let end = flows.over(over);
-        let (at, outcome) = (end.at, end.outcome.unwrap_or(Outcome::Done));
-        if on_dead.verdict(outcome) == Verdict::Dies {
-            let reason = reason_of(&end.id, outcome.name());
-            stepped.work += self.links_of(waiter);
-            return self.die_of(waiter, at, &reason, stepped);
-        }
-        let record = there(flows.record_mut(waiter), NO_RECORD);
-        record.note_end(at);
-        record.open = record.open.saturating_sub(1);
-        if record.open > 0 {
-            return;
-        }
-        let (latest, is_timed, of_group) =
-            (record.latest(), record.is_timed(), record.is_of_group());
-        let named = self.jobs.job(waiter).due();
-        let due = if is_timed { named } else { latest.after(named) };
-        if of_group {
-            self.drop_record(waiter);
-        }
-        self.unblock(waiter, due);
-        stepped.first_due = Some(stepped.first_due.map_or(due, |first| first.min(due)));
-    }
-
-    /// The work for the links of a waiting job.
-    fn links_of(&self, waiter: Handle) -> usize {
-        let record = self.flows.as_ref().and_then(|flows| flows.record(waiter));
-        record.map_or(0, |record| record.links.get().len() / 4)
+        stepped
     }
 
     /// Has a blocked job die, and records its end for those after it.
@@ -163,7 +162,7 @@ impl Queue {
         stepped: &mut Stepped,
     ) {
         stepped.died += 1;
-        let record = self.flows.as_ref().and_then(|flows| flows.record(waiter));
+        let record = self.flows().and_then(|flows| flows.record(waiter));
         let is_timed = record.is_some_and(|record| record.is_timed());
         let due = match is_timed {
             true => self.jobs.job(waiter).due(),
@@ -184,30 +183,21 @@ impl Queue {
             };
             flows.end_job(waiter, end);
         }
-        match self.lasting_successor(waiter, at, stepped) {
-            Some(due) => {
-                stepped.first_due = Some(stepped.first_due.map_or(due, |first| first.min(due)));
+        let successor = self.jobs.successor(waiter).map(|next| self.jobs.job(next));
+        let successor = successor.map(|next| (next.due(), next.life().expires));
+        match successor {
+            Some((due, expires)) if expires == 0 || expires > at.ms => {
+                stepped.note_due(due);
                 stepped.succeeded += 1;
                 self.succeed(waiter, 0);
             }
-            None => self.kill(waiter, at, due, reason),
+            expired => {
+                if expired.is_some() {
+                    stepped.expired += 1;
+                    self.remove_successor(waiter);
+                }
+                self.kill(waiter, at, due, reason);
+            }
         }
-    }
-
-    /// The due time of the successor that takes the job's place, unless the successor's TTL has expired.
-    fn lasting_successor(
-        &mut self,
-        waiter: Handle,
-        at: Moment,
-        stepped: &mut Stepped,
-    ) -> Option<u64> {
-        let successor = self.jobs.job(self.jobs.successor(waiter)?);
-        let (due, expires) = (successor.due(), successor.life().expires);
-        if expires == 0 || expires > at.ms {
-            return Some(due);
-        }
-        stepped.expired += 1;
-        self.remove_successor(waiter);
-        None
     }
 }

@@ -1,64 +1,38 @@
 //! Blocked jobs that wait for nothing that can happen: only forged data has them.
 
-use super::What;
+use super::{Flows, What};
 use crate::queue::job::Handle;
-use crate::queue::state::Queue;
+use crate::queue::state::jobs::Jobs;
 use std::collections::HashMap;
 
-impl Queue {
-    pub(in crate::queue::state) fn check_flows_later(&mut self) {
-        if let Some(flows) = &mut self.flows {
-            flows.is_unchecked = true;
-        }
-    }
-
-    /// Unblocks jobs that would stay blocked for ever; true if there were any. Effects that come one after the other,
-    /// perhaps forged, can only be checked for this at their end.
-    pub fn free_stuck(&mut self) -> bool {
-        let stuck = match &self.flows {
-            Some(flows) if flows.is_unchecked => self.take_stuck(),
-            _ => return false,
-        };
-        for &job in &stuck {
-            let due = self.jobs.job(job).due();
-            self.set_free(job, due);
-        }
-        self.drop_flows();
-        !stuck.is_empty()
+impl Flows {
+    /// It is still to be checked that no job would stay blocked for ever.
+    pub fn check_later(&mut self) {
+        self.is_unchecked = true;
     }
 
     /// Blocked jobs that wait for nothing that can happen. From here on the flows count as checked.
     #[cold]
-    pub(super) fn take_stuck(&mut self) -> Vec<Handle> {
-        self.end_restoring_flows();
-        if let Some(flows) = &mut self.flows {
-            flows.is_unchecked = false;
-        }
-        let stuck = self.stuck();
-        self.drop_flows();
-        stuck
+    pub fn take_stuck(&mut self, jobs: &Jobs) -> Vec<Handle> {
+        self.end_restoring();
+        self.is_unchecked = false;
+        self.stuck(jobs)
     }
 
-    pub(super) fn stuck(&self) -> Vec<Handle> {
-        let Some(flows) = &self.flows else {
-            return Vec::new();
-        };
-        let waits = |job| flows.record(job).is_some_and(|record| record.open > 0);
-        let blocked = self.jobs.blocked().iter().map(|(_, job)| job);
+    pub(super) fn stuck(&self, jobs: &Jobs) -> Vec<Handle> {
+        let waits = |job| self.record(job).is_some_and(|record| record.open > 0);
+        let blocked = jobs.blocked().iter().map(|(_, job)| job);
         let idle: Vec<Handle> = blocked.filter(|&job| !waits(job)).collect();
         match idle.is_empty() {
-            true => self.in_circles(),
-            false => idle.into_iter().chain(self.in_circles()).collect(),
+            true => self.in_circles(jobs),
+            false => idle.into_iter().chain(self.in_circles(jobs)).collect(),
         }
     }
 
     /// The blocked jobs that are left once those that wait for no blocked job are taken away, as often as there are
     /// any.
-    fn in_circles(&self) -> Vec<Handle> {
-        let Some(flows) = &self.flows else {
-            return Vec::new();
-        };
-        let is_blocked = |job: Handle| self.jobs.is_blocked(job);
+    fn in_circles(&self, jobs: &Jobs) -> Vec<Handle> {
+        let is_blocked = |job: Handle| jobs.is_blocked(job);
         let blocked_still = |(job, count): (Handle, usize)| (count > 0).then_some(job);
         // For each job, how many blocked jobs, and groups with blocked jobs, it waits for. How many blocked jobs a
         // group has. And which jobs wait for a job or a group.
@@ -66,11 +40,11 @@ impl Queue {
         let mut members: HashMap<u32, usize> = HashMap::new();
         let mut of_job: HashMap<Handle, Vec<Handle>> = HashMap::new();
         let mut of_group: HashMap<u32, Vec<Handle>> = HashMap::new();
-        for (_, job) in self.jobs.blocked().iter() {
-            let links = flows.record(job).map_or(&[][..], |it| it.links.get());
+        for (_, job) in jobs.blocked().iter() {
+            let links = self.record(job).map_or(&[][..], |it| it.links.get());
             let mut count = 0;
             for &number in links {
-                match flows.awaited(number).what {
+                match self.awaited(number).what {
                     What::Job(other) if is_blocked(other) => {
                         of_job.entry(other).or_default().push(job);
                         count += 1;
@@ -78,7 +52,7 @@ impl Queue {
                     What::Group(group) => {
                         let blocked = *members
                             .entry(group)
-                            .or_insert_with(|| flows.members_of(group).count());
+                            .or_insert_with(|| self.members_of(group).count());
                         if blocked > 0 {
                             of_group.entry(group).or_default().push(job);
                             count += 1;
@@ -93,7 +67,7 @@ impl Queue {
         let mut free: Vec<Handle> = free.map(|(&job, _)| job).collect();
         while let Some(job) = free.pop() {
             let mut freed = of_job.remove(&job).unwrap_or_default();
-            if let Some(group) = self.jobs.job(job).group() {
+            if let Some(group) = jobs.job(job).group() {
                 if let Some(count) = members.get_mut(&group) {
                     *count -= 1;
                     if *count == 0 {
@@ -110,7 +84,7 @@ impl Queue {
             }
         }
         let mut left: Vec<Handle> = before.into_iter().filter_map(blocked_still).collect();
-        left.sort_unstable_by_key(|&job| self.jobs.job(job).seq());
+        left.sort_unstable_by_key(|&job| jobs.job(job).seq());
         left
     }
 }

@@ -1,0 +1,196 @@
+//! Putting back what a snapshot says of flows. It may be forged.
+
+use super::values::{EndOf, Told};
+use super::{Number, OF_GROUP, TIMED};
+use crate::queue::after::{Link, Moment, OnDead, Outcome, Verdict, AFTER_MAX};
+use crate::queue::effect::Effect;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Place};
+use crate::queue::state::bounds::{check_id, check_instant, malformed, CONTRADICTION};
+use crate::queue::state::Queue;
+use crate::storage::broken::{must, there};
+
+impl Queue {
+    pub(in crate::queue::state) fn restore_end(
+        &mut self,
+        id: &[u8],
+        outcome: Option<Outcome>,
+        at: Moment,
+        value: Option<&[u8]>,
+    ) -> Result<(), QueueError> {
+        check_id(id)?;
+        check_instant(at.ms)?;
+        let value = value.map(|value| Told::of(id, value, &**self.jobs.hasher()));
+        self.flows.get_or_insert_default().restore_end(EndOf {
+            id,
+            outcome,
+            at,
+            value,
+        });
+        Ok(())
+    }
+
+    pub(in crate::queue::state) fn restore_links(
+        &mut self,
+        id: &[u8],
+        on_dead: OnDead,
+        (is_timed, of_group, latest): (bool, bool, Moment),
+        links: &[Link<'_>],
+    ) -> Result<(), QueueError> {
+        check_instant(latest.ms)?;
+        let waiter = self.expect(id)?;
+        self.check_links(waiter, on_dead, links)?;
+        let fits = match links {
+            [Link::Group(_)] => of_group,
+            [Link::Pending(_)] => true,
+            _ => !of_group,
+        };
+        if !fits {
+            return Err(malformed(CONTRADICTION));
+        }
+        let restored = links.iter().map(|link| {
+            let is_open = !matches!(link, Link::Over(_));
+            (self.restore_link(link, on_dead), is_open)
+        });
+        let restored: Vec<_> = restored.collect();
+        let flags = if is_timed { TIMED } else { 0 } | if of_group { OF_GROUP } else { 0 };
+        self.flows.get_or_insert_default().restore_record(
+            waiter,
+            (on_dead, flags, latest),
+            restored.into_iter(),
+            &self.jobs,
+        );
+        Ok(())
+    }
+
+    /// Whether a job may have these links.
+    fn check_links(
+        &self,
+        waiter: Handle,
+        on_dead: OnDead,
+        links: &[Link<'_>],
+    ) -> Result<(), QueueError> {
+        let contradiction = || malformed(CONTRADICTION);
+        let flows = self.flows();
+        let known = flows.and_then(|flows| flows.record(waiter)).is_some();
+        let job = self.jobs.job(waiter);
+        if known || !(1..=AFTER_MAX).contains(&links.len()) || job.recurring().is_some() {
+            return Err(contradiction());
+        }
+        let outcome_of = |number| flows.and_then(|flows| flows.restoring_outcome(number));
+        let (mut is_open, mut held) = (false, Vec::new());
+        for link in links {
+            let is_right = match *link {
+                Link::Held(id) => {
+                    let handle = self.expect(id)?;
+                    held.push(handle);
+                    handle != waiter && self.may_be_after(handle, on_dead)
+                }
+                Link::Group(name) => {
+                    let groups = self.groups();
+                    let group = groups.and_then(|it| it.named(name, &self.jobs));
+                    links.len() == 1
+                        && on_dead == OnDead::Wait
+                        && group.is_some()
+                        && self.group_of(waiter) != Some(name)
+                }
+                Link::Pending(number) => outcome_of(number)
+                    .flatten()
+                    .is_some_and(|outcome| on_dead.verdict(outcome) != Verdict::Stays),
+                Link::Over(number) => outcome_of(number).is_some(),
+            };
+            if !is_right {
+                return Err(contradiction());
+            }
+            is_open |= !matches!(link, Link::Over(_));
+        }
+        held.sort_unstable();
+        let is_twice = held.windows(2).any(|two| two[0] == two[1]);
+        if is_twice || (job.place() == Place::Blocked) != is_open {
+            return Err(contradiction());
+        }
+        Ok(())
+    }
+
+    /// Whether a job can be waited for: not if its end counts already, nor if it recurs.
+    fn may_be_after(&self, handle: Handle, on_dead: OnDead) -> bool {
+        let job = self.jobs.job(handle);
+        let is_over = job.place() == Place::Dead && on_dead != OnDead::Wait;
+        !is_over && job.recurring().is_none()
+    }
+
+    /// The number of a link that was checked, with one user more.
+    fn restore_link(&mut self, link: &Link<'_>, on_dead: OnDead) -> Number {
+        let flows = self.flows.get_or_insert_default();
+        match *link {
+            Link::Held(id) => {
+                let handle = there(self.jobs.find(self.jobs.hashed(id)), CONTRADICTION);
+                flows.link_to_job(handle, on_dead)
+            }
+            Link::Group(name) => {
+                let groups = there(self.groups.as_mut(), CONTRADICTION);
+                let group = there(groups.named(name, &self.jobs), CONTRADICTION);
+                let (number, is_new) = flows.link_to_group(group);
+                if is_new {
+                    groups.add_user(group);
+                }
+                flows.emptied.insert(group, Moment::default());
+                number
+            }
+            Link::Over(end) => flows.link_to_kept(end as usize, on_dead, false),
+            Link::Pending(end) => flows.link_to_kept(end as usize, on_dead, true),
+        }
+    }
+
+    /// At the end of a snapshot: whether every blocked job waits for something that can happen.
+    pub(in crate::queue::state) fn check_told_flows(&mut self) -> Result<(), QueueError> {
+        match self.take_stuck()[..] {
+            [] => Ok(()),
+            _ => Err(malformed(CONTRADICTION)),
+        }
+    }
+
+    /// Unblocks jobs that would stay blocked for ever; true if there were any. Effects that come one after the other,
+    /// perhaps forged, can only be checked for this at their end.
+    pub fn free_stuck(&mut self) -> bool {
+        if !self.flows().is_some_and(|it| it.is_unchecked) {
+            return false;
+        }
+        let stuck = self.take_stuck();
+        for &job in &stuck {
+            let due = self.jobs.job(job).due();
+            self.set_free(job, due);
+        }
+        self.drop_flows();
+        !stuck.is_empty()
+    }
+
+    pub(super) fn take_stuck(&mut self) -> Vec<Handle> {
+        let flows = self.flows.as_mut();
+        let stuck = flows.map(|flows| flows.take_stuck(&self.jobs));
+        self.drop_flows();
+        stuck.unwrap_or_default()
+    }
+
+    /// Copies the flows of another queue, whose jobs have other handles.
+    pub(in crate::queue::state) fn adopt_flows(&mut self, other: &Queue) {
+        let Some(flows) = other.flows() else {
+            return;
+        };
+        let mut result = Ok(());
+        flows.snapshot(
+            &other.jobs,
+            |it| other.name_of(it),
+            &mut |effect: &Effect<'_>| {
+                if result.is_ok() {
+                    result = self.apply(effect);
+                }
+            },
+        );
+        must(result.is_ok(), CONTRADICTION);
+        if let Some(own) = &mut self.flows {
+            own.end_restoring();
+            own.is_unchecked = flows.is_unchecked;
+        }
+    }
+}
