@@ -31,7 +31,7 @@ impl Queue {
         out: &mut Effects,
     ) -> bool {
         self.expire_successor(handle, now.ms() + 1, now, out);
-        if self.done_wakes() <= now.ms() {
+        if self.done().wakes <= now.ms() {
             self.expire_done(now, TRIM_BUDGET, out);
         }
         let Some(end) = self.done_end(handle, result, now) else {

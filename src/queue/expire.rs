@@ -13,6 +13,7 @@ use super::state::flows::Flows;
 use super::state::position::{Ending, Fate};
 use super::state::purged::MANY;
 use super::state::store::{Course, Id, Job};
+use super::state::wake::Comes;
 use super::Queue;
 use crate::storage::skiplist::Skiplist;
 
@@ -78,37 +79,30 @@ impl Queue {
         out.took(budget - left);
     }
 
-    /// Carries out the earliest overdue expiration; returns what it took of the budget.
+    /// Carries out the first of what is overdue; returns what it took of the budget.
     fn expire_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
-        if self.done_wakes() <= now.ms() {
-            return self.expire_done(now, budget, out);
-        }
-        if self.surplus_dead() > 0 {
-            let last_death = self.jobs().dead().last().map_or(0, |(at, _)| at);
-            if !self.has_overdue_before(last_death.min(now.ms())) {
-                return self.trim_dead(now, budget, out);
+        let first = |of: Option<(u64, Handle)>| of.map(|(_, handle)| handle);
+        match self.first_overdue(now) {
+            Some(Comes::Done) => return self.expire_done(now, budget, out),
+            Some(Comes::Trim) => return self.trim_dead(now, budget, out),
+            Some(Comes::Forget) => return self.forget_next(now, budget, out),
+            Some(Comes::Lease) => {
+                if let Some(handle) = first(self.jobs().first_lease()) {
+                    let steps = self.steps_of(handle);
+                    self.end_lease(handle, now, out);
+                    return steps;
+                }
             }
-        }
-        let lease = self.jobs().first_lease();
-        let expiry = self.jobs().first_ttl();
-        let forgetting = self.dedupe().next().unwrap_or(u64::MAX);
-        let instant_of = |first: Option<(u64, Handle)>| first.map_or(u64::MAX, |(at, _)| at);
-        if forgetting < instant_of(lease).min(instant_of(expiry)) {
-            return self.forget_next(now, budget, out);
-        }
-        match (lease, expiry) {
-            (Some((_, handle)), _) if instant_of(lease) <= instant_of(expiry) => {
-                let steps = self.steps_of(handle);
-                self.end_lease(handle, now, out);
-                steps
+            Some(Comes::Ttl) => {
+                if let Some(handle) = first(self.jobs().first_ttl()) {
+                    let steps = self.steps_of(handle);
+                    self.expire_first_overdue(now, out);
+                    return steps;
+                }
             }
-            (_, Some((_, handle))) => {
-                let steps = self.steps_of(handle);
-                self.expire_first_overdue(now, out);
-                steps
-            }
-            _ => 1,
+            Some(Comes::Flow) | None => {}
         }
+        1
     }
 
     /// What the end of a job takes of a budget.

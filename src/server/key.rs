@@ -8,7 +8,6 @@ use super::{agenda, blocked, clock, reclaim, replicate, timer};
 use crate::queue::clock::Now;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
-use crate::queue::state::wake::Wake;
 use crate::queue::Queue;
 use redis_module::raw;
 use std::ffi::c_int;
@@ -312,8 +311,11 @@ fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     // Runs with each command: a plain minimum, of which usually only the first instant exists.
     let mut at = queue.next_event().unwrap_or(agenda::IDLE);
     if waiting.any() {
-        let noack = waiting.noack;
-        at = at.min(queue.wakes_at(Wake::Deliver { noack }, now));
+        at = at.min(
+            queue
+                .next_delivery(now, waiting.noack)
+                .unwrap_or(agenda::IDLE),
+        );
     }
     at
 }

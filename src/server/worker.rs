@@ -29,6 +29,54 @@ const PAUSED_RETRY_MS: u64 = 10;
 /// Within a second the server redirects all clients that wait for slots it gave away.
 const REDIRECTED_RETRY_MS: u64 = 100;
 
+/// A part of the timer's work, in the order of [`run`], and what it gets at least, whatever those before it have taken:
+/// in eighths of the timer's steps.
+#[derive(Clone, Copy)]
+struct Share(usize);
+
+impl Share {
+    const RENAMED: Share = Share(2);
+    const ASYNC_LOAD: Share = Share(2);
+    /// What it leaves of them goes to the parts behind it.
+    const DUE: Share = Share(8);
+    const TELLING: Share = Share(1);
+    const WAITS: Share = Share(2);
+    const AFTER_WAITS: Share = Share(1);
+    const PURGED: Share = Share(1);
+    const TRIMMED: Share = Share(1);
+    const RECLAIM: Share = Share(1);
+    const AGENDA: Share = Share(1);
+
+    /// So many steps, or those that are `left` if these are more.
+    fn of(self, steps: usize, left: usize) -> usize {
+        left.max(steps * self.0 / 8)
+    }
+}
+
+const _: () = {
+    let parts = [
+        Share::RENAMED,
+        Share::ASYNC_LOAD,
+        Share::DUE,
+        Share::TELLING,
+        Share::WAITS,
+        Share::AFTER_WAITS,
+        Share::PURGED,
+        Share::TRIMMED,
+        Share::RECLAIM,
+        Share::AGENDA,
+    ];
+    let (mut sum, mut at) = (0, 0);
+    while at < parts.len() {
+        sum += parts[at].0;
+        at += 1;
+    }
+    assert!(
+        sum <= 20,
+        "a firing may take two and a half times its steps"
+    );
+};
+
 /// Called at load, after loading data, and when the role has changed.
 pub fn role_is(master: bool) {
     agenda::set_role(master);
@@ -45,11 +93,11 @@ pub fn run(fired: Fired<'_>) -> Next {
         return Next::Never;
     }
     let steps = config::timer_steps();
-    renamed::search(ctx, steps / 4);
-    async_load::put_in_place(ctx, steps / 4);
+    renamed::search(ctx, Share::RENAMED.of(steps, 0));
+    async_load::put_in_place(ctx, Share::ASYNC_LOAD.of(steps, 0));
     let is_paused = flags.is_master() && ctx.is_paused();
     let serves = flags.is_master() && !is_paused;
-    let mut left = steps;
+    let mut left = Share::DUE.of(steps, 0);
     if serves {
         left = do_what_is_due(fired, unowned_slots::ask(ctx, left));
         // Clients hear what has happened before the test clock advances.
@@ -62,19 +110,18 @@ pub fn run(fired: Fired<'_>) -> Next {
         // A replica's queues wait for their master, whatever its own clock says.
         while left > 0 && test_clock::step(ctx, || None, &mut left) {}
     }
-    left = notify::tell(fired, left.max(steps / 8));
-    let before = left.max(steps / 4);
+    left = notify::tell(fired, Share::TELLING.of(steps, left));
+    let before = Share::WAITS.of(steps, left);
     left = end_waits(fired, before, serves);
     if serves && left < before {
         // A queue kept only for clients whose wait ended is removed before they see their reply.
-        left = run_turns(fired, left.max(steps / 8));
+        left = run_turns(fired, Share::AFTER_WAITS.of(steps, left));
     }
     // Freeing memory comes last, but always gets some steps.
-    left = left.max(steps / 8);
-    left = purged::free_purged(ctx, left);
-    left = trimmed::sweep(ctx, left.max(steps / 8));
-    reclaim::free_some(left.max(steps / 8));
-    agenda::free_some(left.max(steps / 8));
+    left = purged::free_purged(ctx, Share::PURGED.of(steps, left));
+    left = trimmed::sweep(ctx, Share::TRIMMED.of(steps, left));
+    reclaim::free_some(Share::RECLAIM.of(steps, left));
+    agenda::free_some(Share::AGENDA.of(steps, left));
     sleep::go_on(ctx);
     if is_paused {
         return Next::InMs(PAUSED_RETRY_MS);

@@ -18,7 +18,6 @@ pub mod garbage;
 mod gather;
 mod grouped;
 pub(in crate::queue) mod groups;
-mod instants;
 pub(in crate::queue) mod jobs;
 mod moves;
 pub(in crate::queue) mod notes;
@@ -38,7 +37,7 @@ pub(in crate::queue) mod store;
 mod successor;
 mod terms;
 pub(in crate::queue) mod together;
-pub mod wake;
+pub(in crate::queue) mod wake;
 
 use crate::queue::clock::Now;
 use crate::queue::job::Handle;

@@ -1,13 +1,18 @@
-//! Why a queue needs attention though no command names it, and when.
+//! What time, or a limit, brings about though no command names the queue: one table, by which the timer is armed, and by
+//! which what is overdue is carried out in its order.
 
 use super::Queue;
 use crate::queue::clock::Now;
+use crate::queue::effect::FOREVER;
 use crate::queue::instant::NEVER;
+use crate::queue::job::INSTANT_MAX;
 
-/// Every reason that lies in the queue itself. Others, which the server knows, are on its agenda.
+/// What comes by itself, in the order in which it is carried out where several come at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
-    /// Dead jobs are beyond DEADLEN.
+pub(in crate::queue) enum Comes {
+    /// A done job is to be removed, by its time or a limit: before all else, whenever that is.
+    Done,
+    /// Dead jobs are beyond DEADLEN: before all else, but after the TTLs that expired before the last death.
     Trim,
     /// A lease expires.
     Lease,
@@ -15,60 +20,127 @@ pub enum Wake {
     Ttl,
     /// An id leaves the dedupe window.
     Forget,
-    /// A done job is to be removed.
-    Done,
-    /// Ends are to be carried out for jobs that are after them.
+    /// Ends are to be carried out for jobs that are after them. See [`Queue::next_in_time`].
     Flow,
-    /// Clients wait, and a job can be delivered to one of them.
-    Deliver {
-        /// Whether that client pops with NOACK.
-        noack: bool,
-    },
+}
+
+impl Comes {
+    /// In the order of time.
+    const TIMED: [Comes; 3] = [Comes::Lease, Comes::Ttl, Comes::Forget];
 }
 
 impl Queue {
-    /// When this reason comes; in the past if it has come; or [`NEVER`].
-    #[inline]
-    pub fn wakes_at(&self, wake: Wake, now: Now) -> u64 {
-        match wake {
-            Wake::Deliver { noack } => self.next_delivery(now, noack).unwrap_or(NEVER),
-            of_time => self.wakes_in_time(of_time),
-        }
-    }
-
-    /// When time alone brings the next event, whether or not clients wait or subscribe. Each command asks: no loop over
-    /// reasons, which costs 100 instructions more.
-    #[inline]
-    pub(super) fn wakes_first(&self) -> u64 {
-        let at = |wake| self.wakes_in_time(wake);
-        self.wakes_first_in_time().min(at(Wake::Flow))
-    }
-
-    /// As [`Queue::wakes_first`], without ends that are to be carried out.
-    #[inline]
-    pub(super) fn wakes_first_in_time(&self) -> u64 {
-        let at = |wake| self.wakes_in_time(wake);
-        at(Wake::Trim)
-            .min(at(Wake::Lease))
-            .min(at(Wake::Ttl))
-            .min(at(Wake::Forget))
-            .min(at(Wake::Done))
-    }
-
+    /// When it comes; in the past if it has come; or [`NEVER`].
+    // Each command asks: a plain minimum, where "never" is later than any instant.
     #[inline(always)]
-    fn wakes_in_time(&self, wake: Wake) -> u64 {
-        // Each command asks: a plain minimum, where "never" is later than any instant.
-        match wake {
-            Wake::Trim if self.surplus_dead() > 0 => 0,
-            Wake::Lease => self.jobs.reserved().first_at(),
-            Wake::Ttl => self.jobs.expiring().first_at(),
-            Wake::Forget => {
+    fn comes_at(&self, what: Comes) -> u64 {
+        match what {
+            Comes::Done => self.done.if_made().map_or(NEVER, |it| it.wakes),
+            Comes::Trim if self.surplus_dead() > 0 => 0,
+            Comes::Lease => self.jobs.reserved().first_at(),
+            Comes::Ttl => self.jobs.expiring().first_at(),
+            Comes::Forget => {
                 let next = self.dedupe.if_made().and_then(|it| it.next());
                 next.unwrap_or(NEVER)
             }
-            Wake::Done => self.done.if_made().map_or(NEVER, |it| it.wakes),
-            Wake::Flow if self.has_flow_work() => 0,
-            Wake::Trim | Wake::Flow | Wake::Deliver { .. } => NEVER,
+            Comes::Flow if self.has_flow_work() => 0,
+            Comes::Trim | Comes::Flow => NEVER,
         }
+    }
+
+    /// As [`Queue::next_event`], without ends that are to be carried out.
+    // No loop over what comes, which costs 100 instructions more.
+    #[inline]
+    fn first_in_time(&self) -> u64 {
+        let at = |what| self.comes_at(what);
+        at(Comes::Done)
+            .min(at(Comes::Trim))
+            .min(at(Comes::Lease))
+            .min(at(Comes::Ttl))
+            .min(at(Comes::Forget))
+    }
+
+    /// What is overdue and to be carried out first. `None` exactly if [`Queue::next_in_time`] is later than now.
+    pub(in crate::queue) fn first_overdue(&self, now: Now) -> Option<Comes> {
+        if self.comes_at(Comes::Done) <= now.ms() {
+            return Some(Comes::Done);
+        }
+        if self.comes_at(Comes::Trim) <= now.ms() {
+            let last_death = self.jobs.dead().last().map_or(0, |(at, _)| at);
+            if self.comes_at(Comes::Ttl) >= last_death.min(now.ms()) {
+                return Some(Comes::Trim);
+            }
+        }
+        let first = Comes::TIMED
+            .into_iter()
+            .min_by_key(|&it| self.comes_at(it))?;
+        (self.comes_at(first) <= now.ms()).then_some(first)
+    }
+
+    /// When the timer must fire next even if no client waits. In the past if [`Queue::expire_overdue`] has work left.
+    #[inline]
+    pub fn next_event(&self) -> Option<u64> {
+        let next = self.first_in_time().min(self.comes_at(Comes::Flow));
+        (next != NEVER).then_some(next)
+    }
+
+    /// As [`Queue::next_event`], without ends that are to be carried out.
+    pub(in crate::queue) fn next_in_time(&self) -> Option<u64> {
+        let next = self.first_in_time();
+        (next != NEVER).then_some(next)
+    }
+
+    /// The earliest instant at which a delivery may succeed if nothing else happens: when the timer must fire while
+    /// clients wait. In the past if a delivery would succeed now.
+    pub fn next_delivery(&self, now: Now, noack: bool) -> Option<u64> {
+        if self.paused_until == FOREVER || (!noack && self.reserved_is_full()) {
+            return None;
+        }
+        let due = self.next_turn_at(noack)?;
+        let pause = if self.is_paused(now) {
+            self.paused_until
+        } else {
+            0
+        };
+        let opens = due.max(pause).max(self.rate_opens_ms(1, now));
+        if opens > now.ms() || !self.jobs.says_cost() {
+            return Some(opens);
+        }
+        Some(self.first_costing_opens(now, noack).unwrap_or(opens))
+    }
+
+    /// Whether nothing can be delivered now except to a client that pops with NOACK. MAXRESERVED, or the GROUPMAX of
+    /// all groups that have a ready job, holds the others back.
+    #[inline]
+    pub fn serves_only_noack(&self, now: Now) -> bool {
+        let next = self.next_delivery(now, false);
+        next.is_none_or(|instant| instant > now.ms())
+    }
+
+    /// The next due time that has not come yet; not the last instant, which means never. The timer must fire then if a
+    /// client subscribes to dq.ready.
+    pub fn next_due(&self, now: Now) -> Option<u64> {
+        let due = self.jobs.schedule().next_due(now.ms());
+        due.filter(|&due| due < INSTANT_MAX)
+    }
+
+    /// The earliest instant after now at which time alone does something: what the table above has, a due time, the end
+    /// of a pause or of a rate window.
+    pub fn next_instant(&self, now: Now) -> Option<u64> {
+        let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
+        let rate = self.next_rate_instant(now);
+        let of_group = self.group_rates.as_ref();
+        let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
+        let instants = [self.next_event(), self.next_due(now), pause, rate, of_group];
+        // At the last instant nothing happens.
+        let to_come = now.ms() + 1..INSTANT_MAX;
+        let instants = instants.into_iter().flatten();
+        instants.filter(|at| to_come.contains(at)).min()
+    }
+
+    /// Whether a due time came after `since_ms` and has come by now.
+    pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
+        let ready = |at| self.jobs.schedule().ready_len(at);
+        ready(now.ms()) > ready(since_ms)
     }
 }

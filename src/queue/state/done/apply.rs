@@ -103,12 +103,6 @@ impl Queue {
         self.keeps_done
     }
 
-    /// When the next done job is to be removed, by its time or by a limit.
-    #[inline]
-    pub(in crate::queue) fn done_wakes(&self) -> u64 {
-        self.done.wakes
-    }
-
     /// The id of a job once it is done. An occurrence gets one of its own.
     pub(in crate::queue) fn id_when_done(&self, handle: Handle) -> Cow<'_, [u8]> {
         let job = self.jobs.job(handle);
