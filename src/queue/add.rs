@@ -9,10 +9,10 @@ use super::attr::Attrs;
 use super::blocked::AddedAfter;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
-use super::effect::{Came, Effect, How};
+use super::effect::{Effect, How};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::job::{Handle, Place, Terms};
+use super::job::{Handle, Place};
 use super::recurring::rule::Next;
 use super::settings::{check_terms, Settings};
 use super::state::flows::{Arriving, Plan};
@@ -20,18 +20,31 @@ use super::state::schedule::Standing;
 use super::state::store::{Id, NewJob};
 use super::when::When;
 use super::Queue;
-use crate::storage::skiplist::InsertHint;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How a job that the condition admits is added.
-struct Admitted {
-    /// Where the existing job with its id is, if there is one.
-    place: Option<Place>,
-    /// The new job becomes the successor of the existing one, which is reserved.
-    follows: bool,
-    /// The existing job's rule has the same pattern: its current occurrence stays.
-    is_renewed: bool,
+/// How a job that the condition admits is added. Handles are of the existing job with its id.
+enum Way {
+    New,
+    Replaces(Handle),
+    /// It becomes the successor of a reserved job.
+    Behind(Handle),
+    /// Its rule has the pattern of the existing one, whose current occurrence stays.
+    Renews(Handle),
+    /// It is after others, perhaps in the place of an existing job.
+    After(Option<Handle>, Plan),
+}
+
+impl Way {
+    /// The job that is gone then.
+    #[inline]
+    fn replaced(&self) -> Option<Handle> {
+        match *self {
+            Way::Replaces(old) | Way::Renews(old) => Some(old),
+            Way::After(old, _) => old,
+            Way::New | Way::Behind(_) => None,
+        }
+    }
 }
 
 impl Queue {
@@ -55,39 +68,39 @@ impl Queue {
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs().hashed(id));
         let is_grouped = add.group.is_some();
-        let way = self.prefetch_added(id, Standing { priority, due }, is_grouped);
+        let hint = self.prefetch_added(id, Standing { priority, due }, is_grouped);
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
-        way.iter()
-            .for_each(|way| self.jobs().schedule().fetch(way, is_grouped));
-        let Some(admitted) = self.admit(add, (id, first), old, now, out)? else {
+        hint.iter()
+            .for_each(|hint| self.jobs().schedule().fetch(hint, is_grouped));
+        let Some(way) = self.admit(add, (id, first), old, now, out)? else {
             return Ok(None);
         };
-        let Admitted {
-            place,
-            follows,
-            is_renewed,
-        } = admitted;
-        let plan = self.plan_of(add, old)?;
-        self.check_counts(place, follows)?;
-        let replaced = (old, plan.as_ref());
-        let name = self.name(add, replaced, (follows, is_renewed), now, mint, out)?;
+        self.check_counts(&way)?;
+        let name = self.name(add, &way, now, mint, out)?;
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
         if self.flows().is_some() {
             self.note_moment(Moment::from(now));
         }
-        match (old.filter(|_| follows), plan) {
-            (None, Some(plan)) => {
-                self.add_blocked(id, (add, terms), (due, expires), old, plan, now, out);
+        let job = NewJob {
+            group: add.group,
+            ..NewJob::scheduled(id.bytes, add.payload, (due, expires), terms)
+        };
+        match way {
+            Way::After(old, plan) => {
+                let added = add.after_others(job, id, old, plan, now);
+                added
+                    .into_iter()
+                    .for_each(|it| self.add_after(it, now, out));
             }
-            (Some(before), _) => self.add_behind(before, id, (add, terms), (due, expires), out),
-            (None, None) if first.is_some() => {
+            Way::Behind(before) => self.add_behind(before, job, out),
+            Way::Renews(_) => self.add_recurring(&job, add, None, out),
+            Way::New | Way::Replaces(_) if first.is_some() => {
                 // Again, as the id may have been generated since, and JITTER depends on it.
                 let first = add.first(&name, now, out)?;
-                let first = first.filter(|_| !is_renewed);
-                self.add_recurring(&name, (add, terms), first, out);
+                self.add_recurring(&job, add, first, out);
             }
-            (None, None) => self.add_new(id, (add, terms), (due, expires), old, way.as_ref(), out),
+            Way::New | Way::Replaces(_) => self.commit_added(job, id, old, hint.as_ref(), out),
         }
         Ok(Some(name))
     }
@@ -101,9 +114,9 @@ impl Queue {
         old: Option<Handle>,
         now: Now,
         out: &mut Effects,
-    ) -> Result<Option<Admitted>, QueueError> {
+    ) -> Result<Option<Way>, QueueError> {
         let place = old.map(|handle| self.jobs().job(handle).place());
-        let is_renewed = old.is_some_and(|old| self.is_renewed_by(old, add));
+        let renewed = old.filter(|&old| self.is_renewed_by(old, add));
         let recurs = old.is_some_and(|old| self.recurs(old));
         let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
         // A done job with the id does not stop NX, and XX finds it.
@@ -111,13 +124,16 @@ impl Queue {
         if !follows && self.refuses(add.condition, add.id, (place, finds_done), now) {
             return Ok(None);
         }
-        if first.is_some_and(|first| !is_renewed && !add.allows(&first)) {
+        if first.is_some_and(|first| renewed.is_none() && !add.allows(&first)) {
             return Err(QueueError::UntilIsPast);
         }
-        Ok(Some(Admitted {
-            place,
-            follows,
-            is_renewed,
+        let plan = self.plan_of(add, old)?;
+        Ok(Some(match (old, plan) {
+            (Some(old), _) if follows => Way::Behind(old),
+            (old, Some(plan)) => Way::After(old, plan),
+            (Some(old), None) if renewed.is_some() => Way::Renews(old),
+            (Some(old), None) => Way::Replaces(old),
+            (None, None) => Way::New,
         }))
     }
 
@@ -126,8 +142,7 @@ impl Queue {
     fn name<'a>(
         &self,
         add: &Add<'a>,
-        replaced: (Option<Handle>, Option<&Plan>),
-        how: (bool, bool),
+        way: &Way,
         now: Now,
         mint: &mut Mint,
         out: &mut Effects,
@@ -139,7 +154,7 @@ impl Queue {
         };
         if self.settings().max_bytes != 0 {
             let len = (name.len() + add.payload.len()) as u64;
-            self.check_bytes(len, add.group, replaced, how)?;
+            self.check_bytes(len, add.group, way)?;
         }
         if add.id.is_none() {
             *mint = drawn;
@@ -184,16 +199,20 @@ impl Queue {
         }
     }
 
-    /// An error if the job would exceed MAXLEN, or the number of jobs that a queue can hold. `place` is that of the
-    /// existing job, which the new one replaces, or follows as its successor.
+    /// An error if the job would exceed MAXLEN, or the number of jobs that a queue can hold.
     #[inline]
-    fn check_counts(&self, place: Option<Place>, follows: bool) -> Result<(), QueueError> {
-        let grows = place.is_none_or(|place| place == Place::Dead);
+    fn check_counts(&self, way: &Way) -> Result<(), QueueError> {
+        let replaced = way.replaced();
+        let is_one_more = replaced.is_none() && !matches!(way, Way::Behind(_));
+        let is_dead = |old| self.jobs().job(old).place() == Place::Dead;
         let limit = self.settings().max_len;
-        if grows && limit != 0 && self.jobs().live_len() as u64 >= limit {
+        if limit != 0
+            && (is_one_more || replaced.is_some_and(is_dead))
+            && self.jobs().live_len() as u64 >= limit
+        {
             return Err(QueueError::Full);
         }
-        if (place.is_none() || follows) && !self.jobs().has_room() {
+        if replaced.is_none() && !self.jobs().has_room() {
             return Err(QueueError::TooManyJobs);
         }
         Ok(())
@@ -229,8 +248,8 @@ impl Queue {
     /// Adds a job with a rule. Without `first` the existing job's current occurrence stays.
     fn add_recurring(
         &mut self,
-        id: &[u8],
-        (add, terms): (&Add<'_>, &Terms<'_>),
+        job: &NewJob<'_>,
+        add: &Add<'_>,
         first: Option<Next>,
         out: &mut Effects,
     ) {
@@ -238,17 +257,11 @@ impl Queue {
             return;
         };
         let rule = recur.rule.borrowed();
-        let came = Came {
-            id,
-            payload: add.payload,
-            terms: terms.borrowed(),
-            group: add.group,
-            how: match first {
-                Some(first) => How::Recurs { rule, first },
-                None => How::Renewed { rule },
-            },
+        let how = match first {
+            Some(first) => How::Recurs { rule, first },
+            None => How::Renewed { rule },
         };
-        self.commit_recurring(came, out);
+        self.commit_recurring(job.came(how), out);
     }
 
     fn remembers(&self, id: &[u8], now: Now) -> bool {
@@ -257,26 +270,26 @@ impl Queue {
     }
 
     /// An error if `len` more bytes, less those of what is replaced, exceed MAXBYTES.
-    fn check_bytes(
-        &self,
-        len: u64,
-        group: Option<&[u8]>,
-        (old, plan): (Option<Handle>, Option<&Plan>),
-        (follows, renewed): (bool, bool),
-    ) -> Result<(), QueueError> {
+    fn check_bytes(&self, len: u64, group: Option<&[u8]>, way: &Way) -> Result<(), QueueError> {
+        let replaced = way.replaced();
+        let old = match *way {
+            Way::Behind(before) => Some(before),
+            _ => replaced,
+        };
         let successor = old.and_then(|old| self.jobs().successor(old));
-        let replaced = if follows { successor } else { old };
-        let mut freed = replaced.map_or(0, |handle| self.jobs().content_of(handle));
-        if let Some(old) = old.filter(|_| renewed) {
+        let freed = replaced.or(successor);
+        let mut freed = freed.map_or(0, |handle| self.jobs().content_of(handle));
+        if let Way::Renews(old) = *way {
             // A renewed job keeps its steps.
             freed -= self.jobs().notes(old).counted();
         }
-        let going: Vec<Handle> = match follows {
-            true => successor.into_iter().collect(),
-            false => old.into_iter().chain(successor).collect(),
-        };
+        let going: Vec<Handle> = replaced.into_iter().chain(successor).collect();
         let names = self.group_growth(group, &going);
-        let results = self.results_growth(old.filter(|_| !follows), plan);
+        let plan = match way {
+            Way::After(_, plan) => Some(plan),
+            _ => None,
+        };
+        let results = self.results_growth(replaced, plan);
         let grown = (len as i64 - freed as i64).saturating_add(names + results);
         let after = self.bytes().saturating_add_signed(grown);
         if grown > 0 && after > self.settings().max_bytes {
@@ -297,49 +310,44 @@ impl Queue {
         }
     }
 
-    fn add_behind(
-        &mut self,
-        before: Handle,
-        id: Id<'_>,
-        (add, terms): (&Add<'_>, &Terms<'_>),
-        instants: (u64, u64),
-        out: &mut Effects,
-    ) {
-        let job = NewJob {
-            place: Place::Successor,
-            group: add.group,
-            ..NewJob::scheduled(id.bytes, add.payload, instants, terms)
-        };
-        self.commit_followed(before, job, out);
+    fn add_behind(&mut self, before: Handle, job: NewJob<'_>, out: &mut Effects) {
+        let place = Place::Successor;
+        self.commit_followed(before, NewJob { place, ..job }, out);
     }
 
+    /// The settings, to be read while the queue changes, if they have a rest. Few have one, and counting one more owner
+    /// costs as much as an index lookup.
+    #[inline]
+    fn rest_of_settings(&self) -> Option<Arc<Settings>> {
+        let has_rest = !self.settings().rest.is_empty();
+        has_rest.then(|| self.shared_settings())
+    }
+}
+
+impl<'a> Add<'a> {
+    /// The job as one that is after others. `None` without AFTER.
     #[cold]
-    #[allow(clippy::too_many_arguments, reason = "as they come")]
-    fn add_blocked(
-        &mut self,
-        id: Id<'_>,
-        (add, terms): (&Add<'_>, &Terms<'_>),
-        (due, expires): (u64, u64),
+    fn after_others<'j>(
+        &'j self,
+        job: NewJob<'j>,
+        id: Id<'j>,
         old: Option<Handle>,
         plan: Plan,
         now: Now,
-        out: &mut Effects,
-    ) {
-        let Some(until) = &add.after else {
-            return;
-        };
-        let (due, is_timed) = match add.when {
+    ) -> Option<AddedAfter<'j>> {
+        let until = self.after.as_ref()?;
+        let (due, is_timed) = match self.when {
             When::Delay(ms) => (ms, false),
-            When::At(_) => (due, true),
+            When::At(_) => (job.due, true),
         };
-        let added = AddedAfter {
+        Some(AddedAfter {
             coming: Arriving {
-                group: add.group,
+                group: job.group,
                 id,
-                payload: add.payload,
+                payload: job.payload,
                 due,
-                expires,
-                terms,
+                expires: job.life.expires,
+                terms: job.terms,
             },
             old,
             plan,
@@ -349,32 +357,7 @@ impl Queue {
                 is_timed,
                 dies: false,
             },
-        };
-        self.add_after(added, now, out);
-    }
-
-    fn add_new(
-        &mut self,
-        id: Id<'_>,
-        (add, terms): (&Add<'_>, &Terms<'_>),
-        instants: (u64, u64),
-        old: Option<Handle>,
-        way: Option<&InsertHint<u64>>,
-        out: &mut Effects,
-    ) {
-        let job = NewJob {
-            group: add.group,
-            ..NewJob::scheduled(id.bytes, add.payload, instants, terms)
-        };
-        self.commit_added(job, id, old, way, out);
-    }
-
-    /// The settings, to be read while the queue changes, if they have a rest. Few have one, and counting one more owner
-    /// costs as much as an index lookup.
-    #[inline]
-    fn rest_of_settings(&self) -> Option<Arc<Settings>> {
-        let has_rest = !self.settings().rest.is_empty();
-        has_rest.then(|| self.shared_settings())
+        })
     }
 }
 
