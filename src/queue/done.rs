@@ -6,6 +6,7 @@ use super::effect::{DoneEnd, Effect, OfDone, Purge};
 use super::effects::Effects;
 use super::event::Event;
 use super::job::{Handle, State};
+use super::state::id_of_occurrence;
 use super::state::store::Id;
 use super::Queue;
 
@@ -72,7 +73,11 @@ impl Queue {
         if job.recurring().is_some() && !self.has_room_for_occurrence(handle) {
             return None;
         }
-        let len = self.id_when_done(handle).len() + job.payload().len();
+        let id_len = match job.recurring() {
+            Some(recurring) => id_of_occurrence(job.id(), recurring.occurrence.at).len(),
+            None => job.id().len(),
+        };
+        let len = id_len + job.payload().len();
         let notes = self.jobs().notes(handle).counted_when_done();
         let len = len + result.map_or(0, <[u8]>::len) + notes;
         if limits.bytes != 0 && len as u64 > limits.bytes {
@@ -99,7 +104,10 @@ impl Queue {
         if count > 0 {
             self.commit(&Effect::Done(OfDone::Trimmed { count }), out);
         }
-        while budget > 0 && self.surplus_done() && !self.exceeds_done_limits() {
+        while budget > 0
+            && self.done().has_surplus(self.settings().done_limits)
+            && !self.done().exceeds(self.settings().done_limits)
+        {
             let (found, looked_at) = self.next_unkept_done(budget);
             budget = budget.saturating_sub(looked_at);
             if let Some(id) = found {
@@ -124,7 +132,7 @@ impl Queue {
 
     /// Trims done jobs at once, within the budget of one command.
     pub(super) fn trim_done_now(&mut self, out: &mut Effects) {
-        if self.surplus_done() {
+        if self.done().has_surplus(self.settings().done_limits) {
             self.trim_done(TRIM_BUDGET, out);
         }
     }

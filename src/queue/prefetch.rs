@@ -43,9 +43,9 @@ impl Queue {
         if self.jobs().len() < MANY {
             return None;
         }
-        let way = self.jobs().schedule().insert_hint(at, is_grouped);
+        let hint = self.jobs().schedule().insert_hint(at, is_grouped);
         id.inspect(|&id| self.jobs().prefetch_index(id));
-        way
+        hint
     }
 
     /// For reserved jobs that a command names. Each step is done for all jobs before the next step, which reads what

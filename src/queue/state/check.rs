@@ -1,7 +1,6 @@
 //! What must hold of a queue: that its parts agree with each other.
 
 use super::Queue;
-use crate::queue::instant::NEVER;
 
 impl Queue {
     /// For tests: everything that must hold between any two calls.
@@ -27,12 +26,9 @@ impl Queue {
 
     fn check_done(&self) -> Result<(), String> {
         self.done.check_invariants(self.jobs.hasher())?;
-        let apart = self.check_done_apart();
+        let apart = self.done.check_apart(&self.jobs);
         apart.map_err(|_| "an id that a done job and another one have")?;
-        let next = match self.surplus_done() {
-            true => 0,
-            false => self.done.first_until().map_or(NEVER, |(at, _)| at),
-        };
+        let next = self.done.wakes_at(self.settings.done_limits);
         if (next, self.settings.done_limits.any()) != (self.done.wakes, self.keeps_done) {
             return Err(format!(
                 "done jobs are to go at {next}, not at {}",

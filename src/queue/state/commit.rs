@@ -52,20 +52,20 @@ impl Queue {
         out.complete();
     }
 
-    /// Records a new job, and puts it in the place of an old one with its id. `way` is its place in the schedule, if
+    /// Records a new job, and puts it in the place of an old one with its id. `hint` is its place in the schedule, if
     /// that is known already.
     pub(in crate::queue) fn commit_added(
         &mut self,
         mut job: NewJob<'_>,
         id: Id<'_>,
         old: Option<Handle>,
-        way: Option<&InsertHint<u64>>,
+        hint: Option<&InsertHint<u64>>,
         out: &mut Effects,
     ) {
         let (due, expires) = (job.due, job.life.expires);
         out.push(&Effect::Came(job.came(How::New { due, expires })));
         self.count_added(old, out);
-        self.put(old, &mut job, id, way);
+        self.put(old, &mut job, id, hint);
         out.raise(Event::Add);
         out.complete();
     }

@@ -8,8 +8,9 @@ use crate::queue::job::GroupNumber;
 use crate::queue::job::{Handle, Place};
 
 impl Queue {
+    /// Its groups, to be read, if any job has one.
     #[inline]
-    pub(in crate::queue) fn groups(&self) -> Option<&Groups> {
+    pub fn groups(&self) -> Option<&Groups> {
         self.groups.as_deref()
     }
 

@@ -19,6 +19,7 @@ mod gather;
 mod grouped;
 pub(in crate::queue) mod groups;
 pub(in crate::queue) mod jobs;
+mod listening;
 mod moves;
 pub(in crate::queue) mod notes;
 mod numbers;
@@ -56,6 +57,7 @@ use rate::group::GroupRates;
 use rate::RateWindow;
 use std::sync::Arc;
 
+pub(in crate::queue) use recurring::id_of_occurrence;
 pub use rows::{each_job, Rows};
 pub use store::NewJob;
 

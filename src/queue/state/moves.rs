@@ -4,7 +4,7 @@ use super::position::Position;
 use super::purged::FREED_WITH_EACH;
 use super::schedule::Standing;
 use super::store::{Course, Id, NewJob};
-use super::Queue;
+use super::{Cold, Queue};
 use crate::queue::effect::{Change, Death, End, Removal};
 use crate::queue::job::GroupNumber;
 use crate::queue::job::{Failure, Handle, Place, SEQ_MAX};
@@ -18,7 +18,7 @@ pub(super) struct Unlinked {
 }
 
 impl Queue {
-    /// Adds a job as the last in the order of adding, in the place of an old one with its id. `way` is its place in the
+    /// Adds a job as the last in the order of adding, in the place of an old one with its id. `hint` is its place in the
     /// schedule, if that is known already.
     #[inline(always)]
     pub(super) fn put(
@@ -26,7 +26,7 @@ impl Queue {
         old: Option<Handle>,
         job: &mut NewJob<'_>,
         id: Id<'_>,
-        way: Option<&InsertHint<u64>>,
+        hint: Option<&InsertHint<u64>>,
     ) -> Handle {
         let flows = self.flows.as_mut().zip(old);
         let awaited = flows.map(|(flows, old)| flows.lift(old));
@@ -34,7 +34,7 @@ impl Queue {
             self.make_way(old);
         }
         job.seq = self.next_seq();
-        let handle = self.insert(job, id, way);
+        let handle = self.insert(job, id, hint);
         if let Some((flows, awaited)) = self.flows.as_mut().zip(awaited) {
             flows.give(awaited, handle);
         }
@@ -85,8 +85,8 @@ impl Queue {
 
     #[inline(never)]
     fn make_way(&mut self, old: Handle) {
-        if self.is_listened_to() {
-            self.note_loss(old);
+        if let Some(departures) = Cold::departures(&mut self.cold) {
+            departures.lost(old, &self.jobs);
         }
         self.remove(old);
     }
@@ -96,10 +96,10 @@ impl Queue {
         &mut self,
         job: &NewJob<'_>,
         id: Id<'_>,
-        way: Option<&InsertHint<u64>>,
+        hint: Option<&InsertHint<u64>>,
     ) -> Handle {
         let (handle, at) = self.store(job, id);
-        self.link(handle, at, way);
+        self.link(handle, at, hint);
         handle
     }
 
@@ -130,8 +130,8 @@ impl Queue {
 
     #[inline]
     pub(super) fn change(&mut self, handle: Handle, change: Change<'_>) {
-        if self.is_listened_to() {
-            self.note_change(handle, change);
+        if let Some(departures) = Cold::departures(&mut self.cold) {
+            departures.changed(handle, change, &self.jobs);
         }
         if let Change::Removed { remember, cause } = change {
             if cause == Removal::Popped {
@@ -204,18 +204,18 @@ impl Queue {
 
     /// Puts a job where its position says: on the lists of jobs, and in its group.
     #[inline]
-    pub(super) fn link(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
+    pub(super) fn link(&mut self, handle: Handle, at: Position, hint: Option<&InsertHint<u64>>) {
         if at.may_end() {
             self.jobs.link_end(handle, at.ends_at());
         }
-        self.link_place(handle, at, way);
+        self.link_place(handle, at, hint);
     }
 
     /// As [`Queue::link`], but for the lists of TTLs.
     #[inline]
-    fn link_place(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
+    fn link_place(&mut self, handle: Handle, at: Position, hint: Option<&InsertHint<u64>>) {
         let group = self.group_number(handle);
-        self.jobs.link_place(handle, at, group.is_some(), way);
+        self.jobs.link_place(handle, at, group.is_some(), hint);
         if at.course.place == Place::Blocked {
             let flows = self.flows.get_or_insert_default();
             flows.blocked(handle, group, &self.jobs);

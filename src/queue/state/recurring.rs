@@ -4,7 +4,7 @@
 use super::bounds::{check_instant, check_next, malformed};
 use super::notes::OwnNotes;
 use super::store::{Course, NewJob, NO_RULE};
-use super::Queue;
+use super::{Cold, Queue};
 use crate::queue::effect::{Came, Ended};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
@@ -13,7 +13,7 @@ use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
 
 /// The id of an occurrence that stays as a job of its own, dead or done.
-pub(super) fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
+pub fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
     [id, format!("@{occurrence}").as_bytes()].concat()
 }
 
@@ -147,8 +147,8 @@ impl Queue {
         next: Option<Next>,
         failure: Option<Failure<'_>>,
     ) {
-        if self.is_listened_to() {
-            self.note_occurrence(handle, ended, failure);
+        if let Some(departures) = Cold::departures(&mut self.cold) {
+            departures.occurred(handle, ended, failure, &self.jobs);
         }
         if ended == Ended::Popped {
             self.note_served(handle);

@@ -80,7 +80,7 @@ impl Schedule {
         at: Standing,
         handle: Handle,
         is_grouped: bool,
-        way: Option<&InsertHint<u64>>,
+        hint: Option<&InsertHint<u64>>,
         seq: impl Fn(Handle) -> u64,
     ) {
         self.ready.inserted(at.due, 1);
@@ -88,7 +88,7 @@ impl Schedule {
             false => &mut self.own,
             true => self.grouped.get_or_insert_default(),
         };
-        lists.insert(at, handle, way, seq);
+        lists.insert(at, handle, hint, seq);
     }
 
     /// Inserts jobs without a group that have one standing, in the order of their adding.
@@ -108,9 +108,9 @@ impl Schedule {
         self.lists(is_grouped)?.insert_hint(at)
     }
 
-    pub fn fetch(&self, way: &InsertHint<u64>, is_grouped: bool) {
+    pub fn fetch(&self, hint: &InsertHint<u64>, is_grouped: bool) {
         if let Some(lists) = self.lists(is_grouped) {
-            lists.fetch(way);
+            lists.fetch(hint);
         }
     }
 

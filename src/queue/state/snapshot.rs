@@ -141,7 +141,7 @@ impl Queue {
         if !self.jobs.index() {
             return Err(QueueError::Malformed(CONTRADICTION));
         }
-        self.check_done_apart()
+        self.done.check_apart(&self.jobs)
     }
 
     /// Hands the queue to `write`, chunk by chunk; at least one.

@@ -3,18 +3,17 @@
 use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
 use super::super::recurring::id_of_occurrence;
 use super::super::store::{Course, Id, NewJob};
-use super::super::Queue;
+use super::super::{Cold, Queue};
 use super::{Done, DoneView};
 use crate::queue::effect::{Change, DoneEnd, DoneJob, Ended, OfDone};
 use crate::queue::error::QueueError;
-use crate::queue::instant::NEVER;
 use crate::queue::job::{Handle, Place, GROUP_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
 use crate::queue::note::Notes;
+use crate::queue::outcome::Outcome;
 use crate::queue::recurring::rule::Next;
 use crate::queue::settings::check_terms;
 use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
-use std::borrow::Cow;
 
 const UNFIT: &str = "an effect that the job's state does not allow";
 
@@ -65,26 +64,9 @@ impl Queue {
     pub(in crate::queue::state) fn note_done(&mut self) {
         let limits = self.settings.done_limits;
         self.keeps_done = limits.any();
-        let wakes = match self.surplus_done() {
-            true => 0,
-            false => self.done.first_until().map_or(NEVER, |(at, _)| at),
-        };
         if let Some(done) = self.done.made() {
-            done.wakes = wakes;
+            done.wakes = done.wakes_at(limits);
         }
-    }
-
-    /// Whether a done job is to be removed at once, whatever its time.
-    pub(in crate::queue) fn surplus_done(&self) -> bool {
-        let limits = self.settings.done_limits;
-        self.exceeds_done_limits() || (!limits.any() && self.done.unkept() > 0)
-    }
-
-    /// Whether the longest done job is to be removed by DONELEN or DONEBYTES.
-    pub(in crate::queue) fn exceeds_done_limits(&self) -> bool {
-        let limits = self.settings.done_limits;
-        let (len, bytes) = (self.done.len() as u64, self.done.bytes());
-        (limits.len != 0 && len > limits.len) || (limits.bytes != 0 && bytes > limits.bytes)
     }
 
     /// The id of a job that is to be removed though no limit and no time removes it, if one is found within `looks`
@@ -101,15 +83,6 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn keeps_done(&self) -> bool {
         self.keeps_done
-    }
-
-    /// The id of a job once it is done. An occurrence gets one of its own.
-    pub(in crate::queue) fn id_when_done(&self, handle: Handle) -> Cow<'_, [u8]> {
-        let job = self.jobs.job(handle);
-        match job.recurring() {
-            Some(recurring) => id_of_occurrence(job.id(), recurring.occurrence.at).into(),
-            None => job.id().into(),
-        }
     }
 
     pub(in crate::queue) fn find_done(&self, id: Id<'_>) -> Option<u32> {
@@ -135,20 +108,8 @@ impl Queue {
         }
     }
 
-    fn check_end(&self, end: &DoneEnd<'_>) -> Result<(), QueueError> {
-        check_instant(end.finished)?;
-        check_instant(end.until)?;
-        if end.until != 0 && end.until < end.finished {
-            return Err(malformed(UNFIT));
-        }
-        if !self.done.has_room() {
-            return Err(QueueError::TooManyJobs);
-        }
-        Ok(())
-    }
-
     fn apply_kept(&mut self, id: &[u8], remember: u64, end: DoneEnd<'_>) -> Result<(), QueueError> {
-        self.check_end(&end)?;
+        self.done.check_end(&end)?;
         check_instant(remember)?;
         let handle = self.expect(id)?;
         let job = self.jobs.job(handle);
@@ -157,8 +118,9 @@ impl Queue {
         }
         let seq = job.seq();
         self.keep_done(handle, id, seq, end);
-        if self.is_listened_to() {
-            self.note_done_end(handle, end);
+        if let Some(departures) = Cold::departures(&mut self.cold) {
+            let how = (Outcome::Done, end.result);
+            departures.ended(handle, how, (Some(end.finished), false), &self.jobs);
         }
         self.remember_job(handle, remember);
         self.remove(handle);
@@ -171,7 +133,7 @@ impl Queue {
         next: Option<Next>,
         end: DoneEnd<'_>,
     ) -> Result<(), QueueError> {
-        self.check_end(&end)?;
+        self.done.check_end(&end)?;
         let handle = self.expect(id)?;
         self.check_recurred(handle, Ended::Acked, next)?;
         if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
@@ -238,19 +200,6 @@ impl Queue {
         }
         self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
         self.done.make().insert(job, id, self.jobs.hasher());
-        Ok(())
-    }
-
-    /// Whether no done job has the id of another job, where that could not be checked before.
-    pub(in crate::queue::state) fn check_done_apart(&self) -> Result<(), QueueError> {
-        let is_elsewhere = |it| {
-            self.jobs
-                .find(self.jobs.hashed(self.done.get(it).id))
-                .is_some()
-        };
-        if self.done.iter().any(is_elsewhere) {
-            return Err(malformed(CONTRADICTION));
-        }
         Ok(())
     }
 

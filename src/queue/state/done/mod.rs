@@ -13,9 +13,13 @@ mod alikes;
 pub(in crate::queue) mod apply;
 mod slot;
 
+use super::bounds::{check_instant, malformed, CONTRADICTION};
+use super::jobs::Jobs;
 use super::store::Id;
-use crate::queue::effect::DoneJob;
+use crate::queue::effect::{DoneEnd, DoneJob};
+use crate::queue::error::QueueError;
 use crate::queue::instant::NEVER;
+use crate::queue::settings::DoneLimits;
 use crate::storage::arena::Arena;
 use crate::storage::broken::{must, there};
 use crate::storage::lazy::Unused;
@@ -93,6 +97,47 @@ impl Done {
 
     pub fn has_room(&self) -> bool {
         self.slots.has_room_for(1) && self.alikes.has_room()
+    }
+
+    /// Whether the longest done job is to be removed by DONELEN or DONEBYTES.
+    pub fn exceeds(&self, limits: DoneLimits) -> bool {
+        let (len, bytes) = (self.len() as u64, self.bytes);
+        (limits.len != 0 && len > limits.len) || (limits.bytes != 0 && bytes > limits.bytes)
+    }
+
+    /// Whether a done job is to be removed at once, whatever its time.
+    pub fn has_surplus(&self, limits: DoneLimits) -> bool {
+        self.exceeds(limits) || (!limits.any() && self.unkept > 0)
+    }
+
+    /// When the next job is to be removed, by its time or by a limit.
+    pub fn wakes_at(&self, limits: DoneLimits) -> u64 {
+        match self.has_surplus(limits) {
+            true => 0,
+            false => self.first_until().map_or(NEVER, |(at, _)| at),
+        }
+    }
+
+    /// Whether a job may be kept that ends so.
+    pub fn check_end(&self, end: &DoneEnd<'_>) -> Result<(), QueueError> {
+        check_instant(end.finished)?;
+        check_instant(end.until)?;
+        if end.until != 0 && end.until < end.finished {
+            return Err(malformed("a done job that goes before its end"));
+        }
+        match self.has_room() {
+            true => Ok(()),
+            false => Err(QueueError::TooManyJobs),
+        }
+    }
+
+    /// Whether no job has the id of another one, where that could not be checked before.
+    pub fn check_apart(&self, jobs: &Jobs) -> Result<(), QueueError> {
+        let is_elsewhere = |it| jobs.find(jobs.hashed(self.get(it).id)).is_some();
+        match self.iter().any(is_elsewhere) {
+            true => Err(malformed(CONTRADICTION)),
+            false => Ok(()),
+        }
     }
 
     pub fn find(&self, id: Id<'_>) -> Option<u32> {
@@ -223,11 +268,6 @@ impl Done {
             must(listed & self.table.remove(hash, old), UNLISTED);
             self.table.insert(hash, new);
         }
-    }
-
-    /// How many have no KEEP: the queue's settings alone keep them.
-    pub fn unkept(&self) -> usize {
-        self.unkept
     }
 
     /// The longest done job without a KEEP, if it is found within `looks` jobs; and how many were looked at.

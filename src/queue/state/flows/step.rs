@@ -6,7 +6,7 @@ use super::{Flows, Number, Pending, NONE, NO_RECORD};
 use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
 use crate::queue::job::{Handle, REASON_MAX};
 use crate::queue::state::store::Store;
-use crate::queue::state::Queue;
+use crate::queue::state::{Cold, Queue};
 use crate::storage::broken::there;
 
 /// The work of one step, in units of one expired lease: several lists change, all over the memory.
@@ -170,8 +170,9 @@ impl Queue {
         };
         let reason = &reason[..reason.len().min(REASON_MAX)];
         self.close_links(waiter);
-        if self.is_listened_to() {
-            self.note_end(waiter, (Outcome::Dead, Some(reason)), Some(at.ms), false);
+        if let Some(departures) = Cold::departures(&mut self.cold) {
+            let how = (Outcome::Dead, Some(reason));
+            departures.ended(waiter, how, (Some(at.ms), false), &self.jobs);
         }
         if let Some(flows) = &mut self.flows {
             let id = self.jobs.job(waiter).id();

@@ -70,7 +70,7 @@ impl Jobs {
         handle: Handle,
         at: Position,
         is_grouped: bool,
-        way: Option<&InsertHint<u64>>,
+        hint: Option<&InsertHint<u64>>,
     ) {
         if let Some(cold) = self.cold.made() {
             let all = cold.purges.iter_mut();
@@ -82,7 +82,7 @@ impl Jobs {
         match place {
             Place::Scheduled => self
                 .schedule
-                .insert(at.standing(), handle, is_grouped, way, seq),
+                .insert(at.standing(), handle, is_grouped, hint, seq),
             Place::Reserved => {
                 let fate = at.fate() as usize;
                 self.reserved.insert(fate, life.at, handle, seq);

@@ -88,11 +88,11 @@ impl Lists {
         &mut self,
         at: Standing,
         handle: Handle,
-        way: Option<&InsertHint<u64>>,
+        hint: Option<&InsertHint<u64>>,
         seq: impl Fn(Handle) -> u64,
     ) {
         if at.priority == 0 {
-            return self.plain.insert_by(way, at.due, handle, seq);
+            return self.plain.insert_by(hint, at.due, handle, seq);
         }
         let ranked = self.ranked.get_or_insert_default();
         ranked.by_due.insert(at.due, handle, &seq);
@@ -122,8 +122,8 @@ impl Lists {
         (at.priority == 0 && !behind_all).then(|| self.plain.insert_hint(at.due))
     }
 
-    pub fn fetch(&self, way: &InsertHint<u64>) {
-        self.plain.fetch(way);
+    pub fn fetch(&self, hint: &InsertHint<u64>) {
+        self.plain.fetch(hint);
     }
 
     /// Handles of the first few jobs of priority 0.
