@@ -1,7 +1,6 @@
 //! Jobs with a group: what the other parts of a queue have to do with groups.
 
 use super::groups::Groups;
-use super::position::Position;
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::job::GroupNumber;
@@ -67,43 +66,13 @@ impl Queue {
         }
     }
 
-    /// Notes where a job with a group stands now.
-    #[inline(never)]
-    pub(super) fn link_in_group(&mut self, number: GroupNumber, handle: Handle, at: Position) {
-        let place = at.course.place;
-        if let Some(groups) = &mut self.groups {
-            let rates = self.group_rates.as_deref();
-            groups.placed(number, (handle, at), &self.jobs, rates);
-        }
-        if let Some(flows) = &mut self.flows {
-            flows.note_member(number, place);
-        }
-    }
-
-    /// Notes that a job with a group has left its place. The caller updates the group's place in the lists of turns.
-    #[inline(never)]
-    pub(super) fn unlink_in_group(&mut self, number: GroupNumber, handle: Handle, at: Position) {
-        let Some(groups) = &mut self.groups else {
-            return;
-        };
-        groups.left(number, handle, at, &self.jobs);
-        if let Some(flows) = &mut self.flows {
-            if at.course.place == Place::Blocked {
-                flows.unblocked(handle, number, &self.jobs);
-            }
-            if flows.awaits_group(number) && groups.is_empty(number) {
-                flows.note_empty(number);
-            }
-        }
-    }
-
     /// Takes purged jobs and their successors out of their groups, one by one.
     pub(super) fn leave_groups(&mut self, handles: &[Handle]) {
         for &handle in handles {
             let successor = self.jobs.successor(handle);
             for handle in [handle].into_iter().chain(successor) {
                 if let Some(number) = self.jobs.job(handle).group() {
-                    self.unlink_in_group(number, handle, self.jobs.position(handle));
+                    self.left(handle, self.jobs.position(handle), number);
                     self.refresh_group(number);
                     self.jobs.leave_group(handle);
                     self.release_group(number);
@@ -120,26 +89,9 @@ impl Queue {
         self.groups.take_if(|groups| groups.is_none());
     }
 
-    fn refresh_group(&mut self, number: GroupNumber) {
+    pub(super) fn refresh_group(&mut self, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
             groups.refresh(number, &self.jobs, self.group_rates.as_deref());
-        }
-    }
-
-    /// Frees the memory of a job that stands on no list any more.
-    #[inline]
-    pub(super) fn drop_job(&mut self, handle: Handle) {
-        self.leave_flows(handle);
-        if self.groups.is_none() {
-            return self.jobs.remove(handle);
-        }
-        let group = self.jobs.job(handle).group();
-        if let Some(number) = group {
-            self.refresh_group(number);
-        }
-        self.jobs.remove(handle);
-        if let Some(number) = group {
-            self.release_group(number);
         }
     }
 

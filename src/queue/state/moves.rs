@@ -1,4 +1,16 @@
-//! Adding, moving and removing a job: on each list of the queue that its position names, and nowhere else.
+//! The moments of a job, and in which order the parts of a queue learn of each:
+//!
+//! ```text
+//!   came        done (its id is free), groups, jobs, groups (a turn)
+//!   placed      jobs (lists), flows (blocked ones), groups, flows (a member)
+//!   left        jobs (lists), groups, flows (a member; the group may be empty)
+//!   delivered   groups (the turn goes on), notes of the occurrence
+//!   ended       departures, groups, dedupe window; then it has left, and is gone
+//!   gone        flows, groups, jobs
+//! ```
+//!
+//! Parts that a queue does not use are asked for nothing: a job without a group, of a queue without flows, is a matter of
+//! jobs alone.
 
 use super::position::Position;
 use super::purged::FREED_WITH_EACH;
@@ -6,8 +18,7 @@ use super::schedule::Standing;
 use super::store::{Course, Id, NewJob};
 use super::{Cold, Queue};
 use crate::queue::effect::{Change, Death, End, Removal};
-use crate::queue::job::GroupNumber;
-use crate::queue::job::{Failure, Handle, Place, SEQ_MAX};
+use crate::queue::job::{Failure, GroupNumber, Handle, Place, SEQ_MAX};
 use crate::storage::skiplist::InsertHint;
 
 /// Stored jobs of one standing that are not in the schedule yet.
@@ -74,8 +85,9 @@ impl Queue {
         }
     }
 
+    /// The next number in the order of adding.
     #[inline]
-    fn next_seq(&mut self) -> u64 {
+    pub(super) fn next_seq(&mut self) -> u64 {
         if self.jobs.numbers.seq >= SEQ_MAX {
             self.number_anew();
         }
@@ -216,15 +228,28 @@ impl Queue {
     fn link_place(&mut self, handle: Handle, at: Position, hint: Option<&InsertHint<u64>>) {
         let group = self.group_number(handle);
         self.jobs.link_place(handle, at, group.is_some(), hint);
-        if at.course.place == Place::Blocked {
-            let flows = self.flows.get_or_insert_default();
-            flows.blocked(handle, group, &self.jobs);
-        }
-        if let Some(number) = group {
-            self.link_in_group(number, handle, at);
+        if group.is_some() || at.course.place == Place::Blocked {
+            self.placed(handle, at, group);
         }
         if self.jobs.has_purged() {
             self.free_purged(FREED_WITH_EACH);
+        }
+    }
+
+    /// Tells flows and groups where a job stands now that is blocked or has a group.
+    #[inline(never)]
+    fn placed(&mut self, handle: Handle, at: Position, group: Option<GroupNumber>) {
+        let place = at.course.place;
+        if place == Place::Blocked {
+            let flows = self.flows.get_or_insert_default();
+            flows.blocked(handle, group, &self.jobs);
+        }
+        if let Some((groups, number)) = self.groups.as_mut().zip(group) {
+            let rates = self.group_rates.as_deref();
+            groups.placed(number, (handle, at), &self.jobs, rates);
+        }
+        if let Some((flows, number)) = self.flows.as_mut().zip(group) {
+            flows.note_member(number, place);
         }
     }
 
@@ -243,7 +268,41 @@ impl Queue {
         let group = self.group_number(handle);
         self.jobs.unlink_place(handle, at, group.is_some());
         if let Some(number) = group {
-            self.unlink_in_group(number, handle, at);
+            self.left(handle, at, number);
+        }
+    }
+
+    /// Tells groups and flows that a job with a group has left its place. Once it has a new one, or is gone, its group
+    /// is put where it belongs in the lists of turns.
+    #[inline(never)]
+    pub(super) fn left(&mut self, handle: Handle, at: Position, number: GroupNumber) {
+        let Some(groups) = &mut self.groups else {
+            return;
+        };
+        groups.left(number, handle, at, &self.jobs);
+        if let Some(flows) = &mut self.flows {
+            if at.course.place == Place::Blocked {
+                flows.unblocked(handle, number, &self.jobs);
+            }
+            if flows.awaits_group(number) && groups.is_empty(number) {
+                flows.note_empty(number);
+            }
+        }
+    }
+
+    /// Frees the memory of a job that stands on no list any more.
+    #[inline]
+    pub(super) fn drop_job(&mut self, handle: Handle) {
+        if self.flows.is_some() {
+            self.leave_flows(handle);
+        }
+        let group = self.group_number(handle);
+        if let Some(number) = group {
+            self.refresh_group(number);
+        }
+        self.jobs.remove(handle);
+        if let Some(number) = group {
+            self.release_group(number);
         }
     }
 

@@ -175,13 +175,10 @@ impl Queue {
             _ => failure,
         };
         self.count_death();
-        if self.jobs.numbers.seq >= SEQ_MAX {
-            self.number_anew();
-        }
-        self.jobs.numbers.seq += 1;
+        let seq = self.next_seq();
         dead.life.death = self.jobs.numbers.deaths;
         let job = NewJob {
-            seq: self.jobs.numbers.seq,
+            seq,
             place: Place::Dead,
             group: dead.group.as_deref(),
             life: dead.life,

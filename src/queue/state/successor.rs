@@ -38,8 +38,7 @@ impl Queue {
     /// Adds a successor, the last in the order of adding, to the job that has its id.
     pub(super) fn follow(&mut self, handle: Handle, mut job: NewJob<'_>) {
         self.remove_successor(handle);
-        self.jobs.numbers.seq += 1;
-        job.seq = self.jobs.numbers.seq;
+        job.seq = self.next_seq();
         let successor = self.insert(&job, self.jobs.hashed(job.id), None);
         self.jobs.set_successor(handle, successor);
     }

@@ -139,14 +139,11 @@ impl Queue {
         if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
             return Err(malformed(UNFIT));
         }
-        if self.jobs.numbers.seq >= SEQ_MAX {
-            self.number_anew();
-        }
+        let seq = self.next_seq();
         let job = self.jobs.job(handle);
         let recurring = there(job.recurring(), UNFIT);
         let name = id_of_occurrence(id, recurring.occurrence.at);
-        self.jobs.numbers.seq += 1;
-        self.keep_done(handle, &name, self.jobs.numbers.seq, end);
+        self.keep_done(handle, &name, seq, end);
         self.recur(handle, Ended::Acked, next, None);
         self.note_value(end.result);
         Ok(())

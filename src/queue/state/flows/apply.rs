@@ -335,7 +335,7 @@ impl Queue {
     }
 
     /// Forgets what a job was after that is about to be removed.
-    #[inline]
+    #[inline(never)]
     pub(in crate::queue::state) fn leave_flows(&mut self, job: Handle) {
         if let Some(flows) = &mut self.flows {
             let group = flows.gone(job, &self.jobs);
