@@ -293,7 +293,8 @@ impl Queue {
                 (job.seq, job.life.death) = (rank(job.seq), 0);
                 tell(&Told::Job(&job));
             }
-            self.each_note_of(handle, &mut |noted| tell(&Told::Effect(noted)));
+            self.jobs
+                .each_note_of(handle, &mut |noted| tell(&Told::Effect(noted)));
         }
         self.done_jobs(rank)
             .for_each(|job| tell(&Told::Effect(&job)));

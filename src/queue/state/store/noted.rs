@@ -1,12 +1,21 @@
 //! The notes of jobs in the store: see [`super::super::notes`].
 
 use super::{Cold, Store};
-use crate::queue::effect::Change;
-use crate::queue::job::Handle;
-use crate::queue::note::{Note, Notes};
+use crate::queue::effect::{Change, Effect};
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Place, STEPS_MAX, STEP_NAME_MAX};
+use crate::queue::note::{check_progress, Note, Notes};
+use crate::queue::state::bounds::malformed;
 use crate::queue::state::notes::OwnNotes;
-use crate::queue::tagged::Lasting;
+use crate::queue::tagged::{Lasting, Unknown};
 use crate::storage::relocate::Mover;
+
+fn check_name(name: &[u8]) -> Result<(), QueueError> {
+    if !(1..=STEP_NAME_MAX).contains(&name.len()) {
+        return Err(malformed("a step's name of an impossible length"));
+    }
+    Ok(())
+}
 
 impl Store {
     /// Whether any job has a note. Costs nothing in a queue without notes.
@@ -49,6 +58,75 @@ impl Store {
         let notes = self.cold.make().notes.make();
         notes.set(handle, note, &self.hasher);
         self.content_bytes = self.content_bytes + note.counted() - replaced;
+    }
+
+    /// Sets a note that was checked: see [`Store::check_note`]. The one that it replaces, if any, counted `replaced` bytes.
+    pub fn note(&mut self, handle: Handle, note: Note<'_>, replaced: Option<u64>) {
+        self.set_note(handle, &note, replaced.unwrap_or(0));
+        let Note::Step { name, .. } = note else {
+            return;
+        };
+        if self.notes(handle).awaits() == Some(name) {
+            // Whatever the job waits for from here on, it is not this step.
+            let awaits = Note::Awaits { name }.tag();
+            self.retain_notes(handle, |tag| tag != awaits);
+        }
+    }
+
+    /// Whether the job can have the note, in its state and with its other notes.
+    pub fn check_note(
+        &self,
+        handle: Handle,
+        note: Note<'_>,
+        is_new: bool,
+    ) -> Result<(), QueueError> {
+        let job = self.job(handle);
+        if !self.has_room_for_note() {
+            return Err(QueueError::TooManyJobs);
+        }
+        match note {
+            Note::Progress { text } => check_progress(text),
+            Note::Step { name, .. } => {
+                check_name(name)?;
+                if is_new && self.notes(handle).steps_len() >= STEPS_MAX {
+                    return Err(malformed("more steps than a job has"));
+                }
+                Ok(())
+            }
+            Note::Awaits { name } => {
+                check_name(name)?;
+                let waits = job.place() == Place::Scheduled && job.life().token == 0;
+                if !waits || self.step(handle, name).is_some() {
+                    return Err(malformed("a job that waits for nothing"));
+                }
+                Ok(())
+            }
+            Note::Unknown { tag, .. } if Lasting::of(tag) == Lasting::Terms => {
+                Err(malformed("an attribute among notes"))
+            }
+            Note::Unknown { .. } => self.check_unknown(handle, note),
+        }
+    }
+
+    /// Whether the job can have the note beside others that this version does not know.
+    #[cold]
+    fn check_unknown(&self, handle: Handle, note: Note<'_>) -> Result<(), QueueError> {
+        let mut unknown = Unknown::default();
+        unknown.add(note.tag(), note.len())?;
+        for other in self.notes(handle).iter() {
+            if matches!(other, Note::Unknown { .. }) && !note.replaces(&other) {
+                unknown.add(other.tag(), other.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the notes of a job, as effects.
+    pub fn each_note_of(&self, handle: Handle, show: &mut dyn FnMut(&Effect<'_>)) {
+        let id = self.job(handle).id();
+        for note in self.notes(handle).iter() {
+            show(&Effect::Noted { id, note });
+        }
     }
 
     /// Gives a job that has none the notes of another one, if `kept` accepts their tags. There must be room.
