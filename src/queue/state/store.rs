@@ -8,9 +8,9 @@
 //!        │  word 0   │ word 1 │    id    │    payload    │ [group] │
 //!        └───────────┴────────┴──────────┴───────────────┴─────────┘
 //!   word 0: bits 0-41 due, or the number of the job's rare part; 42-51 id length - 1;
-//!           52-53 place; 54 there is a rare part; 55 the rare part holds the terms; 56 there is a
-//!           successor; 57 there is a group, whose number stands behind the payload; 58-63 the arena's
-//!   word 1: bits 0-46 sequence (the order of adding); 47 blocked, if the place says successor; 48-63 terms
+//!           52-54 place; 55 there is a rare part; 56 there is a successor; 57 there is a group,
+//!           whose number stands behind the payload; 58-63 the arena's
+//!   word 1: bits 0-46 sequence (the order of adding); 48-63 shared terms, all set: the rare part has own ones
 //!
 //!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure, a rule
 //! ```
@@ -40,8 +40,8 @@ use crate::storage::table::bulk::Entries;
 use crate::storage::table::IdTable;
 use ahash::RandomState;
 use extra::{Extra, Parts};
-use head::{bits_of, content, id_of, place_of, word};
-use head::{DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
+use head::{bits_of, bits_of_terms, content, id_of, place_of, terms_of, word};
+use head::{DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, SEQ_BITS};
 use rules::RulesPool;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -162,9 +162,9 @@ impl Store {
         let fits = (1..=ID_MAX).contains(&job.id.len()) && job.due <= INSTANT_MAX;
         must(fits && job.seq <= SEQ_BITS, OUT_OF_BOUNDS);
         let shared = self.terms.acquire(job.terms, &*self.hasher);
-        let (place0, place1) = bits_of(job.place);
-        let mut word0 = job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | place0;
-        let word1 = job.seq | place1 | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
+        let id_len = (job.id.len() as u64 - 1) << ID_LEN_SHIFT;
+        let mut word0 = job.due | id_len | bits_of(job.place);
+        let word1 = job.seq | bits_of_terms(shared);
         let recurring = job.recurring.as_ref().map(|(rule, occurrence)| {
             self.cold
                 .make()
@@ -184,8 +184,7 @@ impl Store {
                 life: job.life,
                 extra,
             });
-            let own = if shared.is_none() { OWN_TERMS } else { 0 };
-            word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE | own;
+            word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE;
         }
         if group.is_some() {
             word0 |= GROUPED;
@@ -211,7 +210,7 @@ impl Store {
         }
         let bytes = there(self.slots.get(handle), NO_JOB);
         let word0 = word(bytes, 0);
-        let shared = (word(bytes, 8) >> TERMS_SHIFT) as u16;
+        let shared = terms_of(bytes);
         self.content_bytes -= content(bytes);
         if place_of(bytes) != Place::Successor {
             let hash = self.hasher.hash_one(id_of(bytes));
@@ -227,7 +226,7 @@ impl Store {
                 cold.rules.release(&recurring.rule, &*self.hasher);
             }
         }
-        if word0 & OWN_TERMS == 0 {
+        if let Some(shared) = shared {
             self.terms.release(shared, &*self.hasher);
         }
         self.slots.remove(handle);

@@ -61,7 +61,7 @@ const VACATED: Terms<'static> = Terms {
 };
 
 /// How many distinct terms a queue shares; further jobs carry their own.
-const POOL_MAX: usize = 4096;
+pub const POOL_MAX: usize = 4096;
 /// How many entries without users stay, and how many entries need no index.
 const UNUSED_MAX: usize = 8;
 /// A pool larger than this begins anew once it has no users.

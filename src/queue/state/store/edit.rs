@@ -2,8 +2,8 @@
 
 use super::extra::{Extra, Parts};
 use super::head::{
-    bits_of, word, BLOCKED, DUE_BITS, HAS_RARE, LAST_PLACE, NO_GROUP, NO_TRAILER, OWN_TERMS,
-    SEQ_BITS, TERMS_SHIFT,
+    bits_of, bits_of_terms, terms_of, word, DUE_BITS, HAS_RARE, NO_GROUP, NO_TRAILER, PLACE_BITS,
+    SEQ_BITS,
 };
 use super::stored::Course;
 use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
@@ -40,13 +40,8 @@ impl Store {
             _ if life != Life::default() => with_rare(&mut self.rares, word0, due, life),
             _ => word0 & !DUE_BITS | due,
         };
-        let (place0, place1) = bits_of(place);
-        let changed = changed & !LAST_PLACE | place0;
+        let changed = changed & !PLACE_BITS | bits_of(place);
         bytes[..8].copy_from_slice(&changed.to_le_bytes());
-        if word0 & LAST_PLACE == LAST_PLACE || place0 == LAST_PLACE {
-            let changed = word(bytes, 8) & !BLOCKED | place1;
-            bytes[8..16].copy_from_slice(&changed.to_le_bytes());
-        }
     }
 
     pub fn set_seq(&mut self, handle: Handle, seq: u64) {
@@ -54,29 +49,21 @@ impl Store {
     }
 
     pub fn set_priority(&mut self, handle: Handle, priority: i32) {
-        let bytes = self.bytes(handle);
-        let (word0, old) = (word(bytes, 0), (word(bytes, 8) >> TERMS_SHIFT) as u16);
-        let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
-        if let Some(own) = extra.and_then(|extra| extra.terms_mut()) {
-            own.priority = priority;
-            return;
-        }
+        let Some(old) = terms_of(self.bytes(handle)) else {
+            return self.edit_extra(handle, |parts| {
+                there(parts.terms.as_mut(), NO_RARE).priority = priority;
+            });
+        };
         let terms = Terms {
             priority,
             ..self.terms.get(old).clone()
         };
-        match self.terms.acquire(&terms, &*self.hasher) {
-            Some(new) => self.edit(handle, 8, |w| {
-                w & (SEQ_BITS | BLOCKED) | u64::from(new) << TERMS_SHIFT
-            }),
-            None => self.own_terms(handle, terms),
+        let new = self.terms.acquire(&terms, &*self.hasher);
+        if new.is_none() {
+            self.edit_extra(handle, |parts| parts.terms = Some(terms));
         }
+        self.edit(handle, 8, |word1| word1 & SEQ_BITS | bits_of_terms(new));
         self.terms.release(old, &*self.hasher);
-    }
-
-    fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
-        self.edit_extra(handle, |parts| parts.terms = Some(terms));
-        self.edit(handle, 0, |word0| word0 | OWN_TERMS);
     }
 
     pub fn set_failure(&mut self, handle: Handle, failure: Failure<'_>) {

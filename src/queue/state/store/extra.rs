@@ -88,14 +88,6 @@ impl Extra {
         }
     }
 
-    pub fn terms_mut(&mut self) -> Option<&mut Terms<'static>> {
-        match self {
-            Extra::Terms(terms) => Some(terms),
-            Extra::Several(parts) => parts.terms.as_mut(),
-            Extra::Failed(_) | Extra::Recurring(_) => None,
-        }
-    }
-
     pub fn failure(&self) -> Option<Failure<'_>> {
         self.failed().map(|failed| Failure {
             at: failed.at,

@@ -1,6 +1,7 @@
 //! The bytes of one job: the two words before its id, and what follows where. The diagram is in `store.rs`.
 
 use crate::queue::job::{Place, ID_MAX, INSTANT_MAX};
+use crate::queue::state::terms::{TermsRef, POOL_MAX};
 use crate::storage::arena::HEAD_BITS;
 use crate::storage::broken::there;
 
@@ -8,19 +9,18 @@ pub(super) const HEADER: usize = 16;
 pub(super) const DUE_BITS: u64 = INSTANT_MAX;
 pub(super) const ID_LEN_SHIFT: u32 = 42;
 const PLACE_SHIFT: u32 = 52;
-/// The bits of the place; all set, they are the last place, which stands for two.
-pub(super) const LAST_PLACE: u64 = 3 << PLACE_SHIFT;
-pub(super) const HAS_RARE: u64 = 1 << 54;
-pub(super) const OWN_TERMS: u64 = 1 << 55;
+pub(super) const PLACE_BITS: u64 = 7 << PLACE_SHIFT;
+pub(super) const HAS_RARE: u64 = 1 << 55;
 /// There is a group: its number, 4 bytes, comes last.
 pub(super) const GROUPED: u64 = 1 << 57;
 const _: () = assert!(GROUPED < HEAD_BITS);
 pub(super) const NO_GROUP: u32 = u32::MAX;
 pub(super) const NO_TRAILER: &str = "a job without the number of its group";
 pub(super) const SEQ_BITS: u64 = (1 << 47) - 1;
-/// In word 1, for the last place: which of the two it is.
-pub(super) const BLOCKED: u64 = 1 << 47;
-pub(super) const TERMS_SHIFT: u32 = 48;
+const TERMS_SHIFT: u32 = 48;
+/// In the place of a number of shared terms: the rare part has the job's own.
+const OWN_TERMS: TermsRef = TermsRef::MAX;
+const _: () = assert!(POOL_MAX < OWN_TERMS as usize);
 
 /// Bytes of id and payload of one job.
 pub(super) fn content(bytes: &[u8]) -> u64 {
@@ -51,35 +51,30 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 pub(super) fn place_of(bytes: &[u8]) -> Place {
-    let place = match word(bytes, 0) >> PLACE_SHIFT & 3 {
+    match word(bytes, 0) >> PLACE_SHIFT & 7 {
         0 => Place::Scheduled,
         1 => Place::Reserved,
         2 => Place::Dead,
-        _ => Place::Successor,
-    };
-    match place {
-        Place::Successor => last_place(bytes),
-        place => place,
+        3 => Place::Successor,
+        _ => Place::Blocked,
     }
 }
 
-/// Few jobs have this place. Kept apart, and without an assertion, so that it costs nothing where the place is not used.
-#[cold]
-#[inline(never)]
-fn last_place(bytes: &[u8]) -> Place {
-    let word1 = bytes.get(8..).and_then(<[u8]>::first_chunk::<8>);
-    match word1.map(|word| u64::from_le_bytes(*word) & BLOCKED) {
-        None | Some(0) => Place::Successor,
-        Some(_) => Place::Blocked,
-    }
+/// A place, as bits of word 0.
+pub(super) fn bits_of(place: Place) -> u64 {
+    (place as u64) << PLACE_SHIFT
 }
 
-/// A place, as bits of both words.
-pub(super) fn bits_of(place: Place) -> (u64, u64) {
-    match place {
-        Place::Blocked => (LAST_PLACE, BLOCKED),
-        _ => ((place as u64) << PLACE_SHIFT, 0),
-    }
+/// The number of the terms that the job shares with others; `None` if it has its own.
+#[inline]
+pub(super) fn terms_of(bytes: &[u8]) -> Option<TermsRef> {
+    let number = (word(bytes, 8) >> TERMS_SHIFT) as TermsRef;
+    (number != OWN_TERMS).then_some(number)
+}
+
+/// The same, as bits of word 1.
+pub(super) fn bits_of_terms(shared: Option<TermsRef>) -> u64 {
+    u64::from(shared.unwrap_or(OWN_TERMS)) << TERMS_SHIFT
 }
 
 pub(super) fn id_len(bytes: &[u8]) -> usize {

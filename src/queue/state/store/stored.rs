@@ -1,7 +1,7 @@
 //! A job that is to be stored, and a stored job.
 
-use super::head::{group_of, id_len, id_of, place_of, trailer_of, word};
-use super::head::{DUE_BITS, HEADER, NO_GROUP, NO_TRAILER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
+use super::head::{group_of, id_len, id_of, place_of, terms_of, trailer_of, word};
+use super::head::{DUE_BITS, HEADER, NO_GROUP, NO_TRAILER, SEQ_BITS};
 use super::rules::Recurring;
 use super::Store;
 use crate::queue::effect::{Came, How};
@@ -195,14 +195,16 @@ impl<'a> Job<'a> {
     }
 
     pub fn terms(self) -> &'a Terms<'static> {
-        let word0 = self.word0();
-        let own = (word0 & OWN_TERMS != 0)
-            .then(|| self.store.rare(word0))
-            .flatten();
-        own.and_then(|rare| rare.extra.as_ref()?.terms())
-            .unwrap_or_else(|| {
-                let shared = (word(self.bytes, 8) >> TERMS_SHIFT) as u16;
-                self.store.terms.get(shared)
-            })
+        match terms_of(self.bytes) {
+            Some(shared) => self.store.terms.get(shared),
+            None => self.own_terms(),
+        }
+    }
+
+    #[cold]
+    fn own_terms(self) -> &'a Terms<'static> {
+        let rare = self.store.rare(self.word0());
+        let own = rare.and_then(|rare| rare.extra.as_ref()?.terms());
+        there(own, "a job without its own terms")
     }
 }
