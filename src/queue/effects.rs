@@ -50,7 +50,8 @@ impl Effects {
         self.push_quietly(effect);
     }
 
-    /// As [`Effects::push`], for an effect that allocates: it is made only if it is encoded.
+    /// As [`Effects::push`], for an effect that allocates, or is dropped at a cost: it is made only if it is encoded.
+    #[inline]
     pub(super) fn push_made<'e>(&mut self, make: impl FnOnce() -> Effect<'e>) {
         (self.any, self.touching) = (true, true);
         if !self.unencoded {

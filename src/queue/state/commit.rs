@@ -63,7 +63,8 @@ impl Queue {
         out: &mut Effects,
     ) {
         let (due, expires) = (job.due, job.life.expires);
-        out.push(&Effect::Came(job.came(How::New { due, expires })));
+        // Made only if it is read: it would be dropped field by field.
+        out.push_made(|| Effect::Came(job.came(How::New { due, expires })));
         self.count_added(old, out);
         self.put(old, &mut job, id, hint);
         out.raise(Event::Add);

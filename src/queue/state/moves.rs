@@ -179,7 +179,7 @@ impl Queue {
         if self.jobs.has_notes() {
             self.jobs.change_notes(handle, change);
         }
-        if let Change::Reserved { .. } = change {
+        if matches!(change, Change::Reserved { .. }) && self.jobs.recurring_len() > 0 {
             self.note_delivered(handle);
         }
         if let Change::Kicked { .. } = change {
