@@ -24,7 +24,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     // Before the options are read, so that the id's part of the index is fetched from memory meanwhile.
     let mut key = open(ctx, args);
     if let Some(queue) = key.as_mut().ok().and_then(OpenKey::queue) {
-        queue.prefetch_id(id);
+        queue.jobs().prefetch_id(id);
     }
     let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
     add.server_ttr_ms = config::default_ttr_ms();

@@ -37,7 +37,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
         fields.integer("waiting-clients", waiting as i64);
         fields.integer("paused", queue.paused(at.now));
         fields.integer("bytes", queue.bytes() as i64);
-        fields.integer("recurring", queue.recurring_len() as i64);
+        fields.integer("recurring", queue.jobs().recurring_len() as i64);
         fields.integer("groups", groups as i64);
         fields.integer("rate-used", rate_used as i64);
         for (name, total) in totals.named() {

@@ -68,7 +68,9 @@ impl Queue {
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs().hashed(id));
         let is_grouped = add.group.is_some();
-        let hint = self.prefetch_added(id, Standing { priority, due }, is_grouped);
+        let hint = self
+            .jobs()
+            .prefetch_added(id, Standing { priority, due }, is_grouped);
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         hint.iter()
@@ -117,7 +119,7 @@ impl Queue {
     ) -> Result<Option<Way>, QueueError> {
         let place = old.map(|handle| self.jobs().job(handle).place());
         let renewed = old.filter(|&old| self.is_renewed_by(old, add));
-        let recurs = old.is_some_and(|old| self.recurs(old));
+        let recurs = old.is_some_and(|old| self.jobs().recurs(old));
         let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
         // A done job with the id does not stop NX, and XX finds it.
         let finds_done = old.is_none() && id.is_some_and(|id| self.finds_done(id, now, out));
@@ -242,7 +244,7 @@ impl Queue {
     fn is_renewed_by(&self, old: Handle, add: &Add<'_>) -> bool {
         let replaces = matches!(add.condition, Condition::Existing | Condition::Replace);
         let recur = add.recur.as_ref().filter(|recur| !recur.is_timed);
-        replaces && recur.is_some_and(|recur| self.has_pattern(old, &recur.rule.pattern))
+        replaces && recur.is_some_and(|recur| self.jobs().has_pattern(old, &recur.rule.pattern))
     }
 
     /// Adds a job with a rule. Without `first` the existing job's current occurrence stays.

@@ -72,7 +72,7 @@ impl Queue {
         let ids: Vec<Option<Id<'_>>> = jobs.iter().map(hashed).collect();
         for (at, job) in jobs.iter().enumerate() {
             let ahead = |jobs| ids.get(at + jobs).copied().flatten();
-            (coming.queue()).prefetch_ids(ahead(2 * AHEAD), ahead(AHEAD));
+            (coming.queue().jobs()).prefetch_ids(ahead(2 * AHEAD), ahead(AHEAD));
             coming.admit((job, ids[at]), add.condition, now, mint, &mut report);
         }
         Ok(())

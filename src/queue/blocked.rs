@@ -104,7 +104,7 @@ impl Queue {
             false => self
                 .jobs()
                 .find(self.jobs().hashed(nack.id))
-                .map(|it| self.state_of(it, now)),
+                .map(|it| self.jobs().state_of(it, now)),
         };
         self.trim_dead_after(now.ms(), 1, now, out);
         Ok(state)
@@ -161,25 +161,10 @@ impl Queue {
         self.commit_over(handle, Outcome::Done, at, result, out);
     }
 
-    /// The instant of an end: now if a command brought it about, `at` if time did.
-    fn moment_of(cause: Cause<'_>, at: u64, now: Now) -> Moment {
-        let is_now = matches!(
-            cause,
-            Cause::Acked(_) | Cause::Popped | Cause::Deleted | Cause::Nacked { .. }
-        );
-        match is_now {
-            true => Moment::from(now),
-            false => Moment {
-                ms: at,
-                is_within: false,
-            },
-        }
-    }
-
     #[inline]
     pub(super) fn note_moment_of(&mut self, cause: Cause<'_>, at: u64, now: Now) {
         if self.flows().is_some() {
-            self.note_moment(Self::moment_of(cause, at, now));
+            self.note_moment(moment_of(cause, at, now));
         }
     }
 
@@ -205,7 +190,7 @@ impl Queue {
             },
             _ => Outcome::Dead,
         };
-        let moment = Self::moment_of(cause, at, now);
+        let moment = moment_of(cause, at, now);
         self.note_moment(moment);
         let value = match cause {
             Cause::Nacked { failure, .. } => failure.and_then(|failure| failure.reason),
@@ -218,5 +203,20 @@ impl Queue {
             _ => value.map(|reason| &reason[..kept(reason)]),
         };
         self.commit_over(handle, outcome, moment, value, out);
+    }
+}
+
+/// The instant of an end: now if a command brought it about, `at` if time did.
+fn moment_of(cause: Cause<'_>, at: u64, now: Now) -> Moment {
+    let is_now = matches!(
+        cause,
+        Cause::Acked(_) | Cause::Popped | Cause::Deleted | Cause::Nacked { .. }
+    );
+    match is_now {
+        true => Moment::from(now),
+        false => Moment {
+            ms: at,
+            is_within: false,
+        },
     }
 }

@@ -238,7 +238,7 @@ impl Queue {
         };
         self.commit_job(handle, change, now, out);
         self.note_claimed(nack.claim.is_token());
-        let state = self.state_of(handle, now);
+        let state = self.jobs().state_of(handle, now);
         if let Some(name) = awaits.filter(|_| state == State::Delayed) {
             self.commit_noted(handle, Note::Awaits { name }, out);
         }

@@ -148,7 +148,7 @@ impl Queue {
             }
             bytes += self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
-            self.prefetch_following();
+            self.jobs().prefetch_following();
         }
         delivered
     }

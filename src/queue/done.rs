@@ -39,7 +39,7 @@ impl Queue {
             return false;
         };
         let id = &self.jobs().job(handle).id().to_vec()[..];
-        let occurs = self.recurs(handle);
+        let occurs = self.jobs().recurs(handle);
         let effect = if occurs {
             let next = self.next_occurrence(handle, now, out);
             OfDone::OccurrenceKept { id, next, end }

@@ -45,14 +45,14 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Place> {
         if let (Cause::Acked(result), true) = (cause, self.may_keep_done(handle)) {
-            if self.flows().is_some() && !self.recurs(handle) {
+            if self.flows().is_some() && !self.jobs().recurs(handle) {
                 self.tell_done(handle, result, now, out);
             }
             if self.end_as_done(handle, result, now, out) {
                 return None;
             }
         }
-        if cause != Cause::Deleted && self.recurs(handle) {
+        if cause != Cause::Deleted && self.jobs().recurs(handle) {
             self.note_moment_of(cause, at, now);
             return self.end_occurrence(handle, cause, at, now, out);
         }
@@ -91,7 +91,7 @@ impl Queue {
             Cause::TimedOutExpired => return removed(Removal::TimedOutExpired, 0),
             Cause::Expired | Cause::Missed => return removed(Removal::Expired, 0),
         };
-        self.succeeded_at(handle, otherwise, end, at)
+        self.jobs().succeeded_at(handle, otherwise, end, at)
     }
 
     /// Until when NX refuses the id of a job that is finished now; 0 if it does not.

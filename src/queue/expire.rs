@@ -10,12 +10,29 @@ use super::effects::Effects;
 use super::end::Cause;
 use super::job::{Handle, Place};
 use super::state::flows::Flows;
+use super::state::jobs::Jobs;
 use super::state::position::{Ending, Fate};
 use super::state::purged::MANY;
 use super::state::store::{Course, Id, Job};
 use super::state::wake::Comes;
 use super::Queue;
 use crate::storage::skiplist::Skiplist;
+
+impl Jobs {
+    /// What the end of a job takes of a budget.
+    fn steps_of(&self, handle: Handle) -> usize {
+        if self.recurs(handle) {
+            STEPS_OF_OCCURRENCE
+        } else {
+            1
+        }
+    }
+
+    /// Whether a TTL that expired before the instant has not been carried out.
+    fn has_overdue_before(&self, instant: u64) -> bool {
+        self.expiring().first_at() < instant
+    }
+}
 
 impl Queue {
     /// Carries out at most `budget` overdue expirations, in the order of time. Returns how much of the
@@ -88,14 +105,14 @@ impl Queue {
             Some(Comes::Forget) => return self.forget_next(now, budget, out),
             Some(Comes::Lease) => {
                 if let Some(handle) = first(self.jobs().first_lease()) {
-                    let steps = self.steps_of(handle);
+                    let steps = self.jobs().steps_of(handle);
                     self.end_lease(handle, now, out);
                     return steps;
                 }
             }
             Some(Comes::Ttl) => {
                 if let Some(handle) = first(self.jobs().first_ttl()) {
-                    let steps = self.steps_of(handle);
+                    let steps = self.jobs().steps_of(handle);
                     self.expire_first_overdue(now, out);
                     return steps;
                 }
@@ -103,15 +120,6 @@ impl Queue {
             Some(Comes::Flow) | None => {}
         }
         1
-    }
-
-    /// What the end of a job takes of a budget.
-    fn steps_of(&self, handle: Handle) -> usize {
-        if self.recurs(handle) {
-            STEPS_OF_OCCURRENCE
-        } else {
-            1
-        }
     }
 
     /// Forgets about `budget` ids of the dedupe window; returns how many. If very many expire at one instant, they are
@@ -265,14 +273,9 @@ impl Queue {
     /// Removes at most `most` of the longest dead jobs beyond DEADLEN, because of what happened at `at`. If that was
     /// out of turn, TTLs that expired before `at` may yet make room: then this is left to [`Queue::expire_overdue`].
     pub(super) fn trim_dead_after(&mut self, at: u64, most: usize, now: Now, out: &mut Effects) {
-        if self.surplus_dead() > 0 && !self.has_overdue_before(at) {
+        if self.surplus_dead() > 0 && !self.jobs().has_overdue_before(at) {
             self.trim_dead(now, most, out);
         }
-    }
-
-    /// Whether a TTL that expired before the instant has not been carried out.
-    fn has_overdue_before(&self, instant: u64) -> bool {
-        self.jobs().expiring().first_at() < instant
     }
 
     /// Ends a job by its TTL, or an occurrence by its TTL or GRACE.
@@ -318,10 +321,10 @@ impl Queue {
             let occurrence = of(self.jobs().expiring().list(Ending::Occurrence as usize));
             let successor = of(self.jobs().expiring().list(Ending::Successor as usize));
             if let Some(handle) = lease.map(|(_, handle)| handle).or(followed) {
-                left = left.saturating_sub(self.steps_of(handle));
+                left = left.saturating_sub(self.jobs().steps_of(handle));
                 self.end_lease(handle, now, out);
             } else if let Some((_, handle)) = occurrence {
-                left = left.saturating_sub(self.steps_of(handle));
+                left = left.saturating_sub(self.jobs().steps_of(handle));
                 match self.jobs().is_purged(handle) {
                     true => self.free_purged_job(handle),
                     false => self.expire(handle, now, out),

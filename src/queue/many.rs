@@ -110,7 +110,7 @@ fn each_named<'i, Q: AsMut<Queue>>(
         if named.is_empty() {
             return;
         }
-        queue.prefetch_named(named.iter().map(|&(id, _)| id));
+        queue.jobs().prefetch_named(named.iter().map(|&(id, _)| id));
         for &(id, claim) in &named {
             each(holder, id, claim);
         }

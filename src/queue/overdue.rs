@@ -6,6 +6,7 @@
 
 use super::clock::Now;
 use super::job::{Handle, Place, State, INSTANT_MAX};
+use super::state::jobs::Jobs;
 use super::state::position::{Ending, Fate};
 use super::Queue;
 use std::ops::RangeInclusive;
@@ -70,6 +71,90 @@ impl Overdue {
     }
 }
 
+impl Jobs {
+    /// Does not count purged jobs, which stay in the lists of TTLs until they are freed, a moment later.
+    fn expired(&self, ending: Ending, ended: u64) -> usize {
+        let list = self.expiring().list(ending as usize);
+        if !self.has_purged() {
+            return list.count_below(ended, true);
+        }
+        let over = list.iter().take_while(|&(at, _)| at <= ended);
+        over.filter(|&(_, it)| !self.is_purged(it)).count()
+    }
+
+    /// The state that a client sees; `None` if the job is gone. If its occurrence has ended, it is the state that the
+    /// rule will give the job.
+    pub(super) fn seen_state(&self, handle: Handle, at: At) -> Option<State> {
+        let position = self.position(handle);
+        let course = position.course;
+        let is_over = |instant: u64| instant != 0 && instant <= at.ended_ms;
+        let expired = position.ends_at().is_some_and(|it| is_over(it.at));
+        let scheduled = match course.due <= at.now.ms() {
+            true => State::Ready,
+            false => State::Delayed,
+        };
+        match course.place {
+            Place::Scheduled if expired && position.recurs => Some(State::Delayed),
+            Place::Reserved if !is_over(course.life.at) => Some(State::Reserved),
+            Place::Reserved if position.fate() == Fate::Odd && position.recurs => {
+                Some(State::Delayed)
+            }
+            Place::Reserved if is_over(course.life.expires) => None,
+            Place::Reserved if position.fate() == Fate::Odd => Some(scheduled),
+            Place::Reserved if position.fate() == Fate::Goes => None,
+            _ if expired => None,
+            Place::Scheduled | Place::Successor => Some(scheduled),
+            Place::Reserved if position.fate() == Fate::Back => Some(scheduled),
+            Place::Reserved | Place::Dead => Some(State::Dead),
+            Place::Blocked => Some(State::Blocked),
+        }
+    }
+
+    /// The earliest due time of jobs that are ready again by an overdue lease.
+    pub(super) fn overdue_due(&self, at: At) -> Option<u64> {
+        let back = self.overdue_back(at).take(LOOKED_AT);
+        let dues = back.map(|handle| self.job(handle).due());
+        dues.filter(|&due| due <= at.now.ms()).min()
+    }
+
+    fn overdue_back(&self, at: At) -> impl Iterator<Item = Handle> + '_ {
+        let leases = self.reserved().list(Fate::Back as usize).iter();
+        let over = leases.take_while(move |&(lease, _)| lease <= at.ended_ms);
+        over.map(|(_, handle)| handle)
+    }
+
+    /// Jobs that are ready again by an overdue lease, in ready order. If they are very many, it goes through only the
+    /// first `count` or [`LOOKED_AT`], whichever is more.
+    pub(super) fn overdue_by_rank(
+        &self,
+        dues: RangeInclusive<u64>,
+        count: usize,
+        at: At,
+    ) -> Vec<Handle> {
+        let of_dues = |&handle: &Handle| dues.contains(&self.job(handle).due());
+        let back = self.overdue_back(at).take(count.max(LOOKED_AT));
+        let mut back: Vec<Handle> = back.filter(of_dues).collect();
+        back.sort_by_cached_key(|&handle| self.rank(handle));
+        back
+    }
+
+    /// The key by which ready jobs are ordered.
+    pub(super) fn rank(&self, handle: Handle) -> (i32, u64, u64) {
+        let job = self.job(handle);
+        (job.terms().priority, job.due(), job.seq())
+    }
+
+    /// Jobs that are dead by an overdue lease, in the order of dying.
+    pub(super) fn overdue_dead(
+        &self,
+        from: u64,
+        at: At,
+    ) -> impl Iterator<Item = (u64, Handle)> + '_ {
+        let leases = self.reserved().list(Fate::Dies as usize).iter_from(from);
+        leases.take_while(move |&(lease, _)| lease <= at.ended_ms)
+    }
+}
+
 impl Queue {
     pub(super) fn overdue(&self, at: At) -> Overdue {
         let ended = at.ended_ms;
@@ -92,24 +177,14 @@ impl Queue {
             died: leases(Fate::Dies),
             went: leases(Fate::Goes),
             odd: leases(Fate::Odd),
-            expired_delayed: self.expired(Ending::Delayed, ended),
-            expired_ready: self.expired(Ending::Ready, ended),
-            expired_dead: self.expired(Ending::Dead, ended),
+            expired_delayed: self.jobs().expired(Ending::Delayed, ended),
+            expired_ready: self.jobs().expired(Ending::Ready, ended),
+            expired_dead: self.jobs().expired(Ending::Dead, ended),
             late: match self.jobs().has_purged() {
                 true => late.filter(|&(_, it)| !self.jobs().is_purged(it)).count(),
                 false => self.jobs().late().count_below(ended, true),
             },
         }
-    }
-
-    /// Does not count purged jobs, which stay in the lists of TTLs until they are freed, a moment later.
-    fn expired(&self, ending: Ending, ended: u64) -> usize {
-        let list = self.jobs().expiring().list(ending as usize);
-        if !self.jobs().has_purged() {
-            return list.count_below(ended, true);
-        }
-        let over = list.iter().take_while(|&(at, _)| at <= ended);
-        over.filter(|&(_, it)| !self.jobs().is_purged(it)).count()
     }
 
     /// Jobs in a state, or delayed + ready + reserved.
@@ -142,34 +217,6 @@ impl Queue {
         ]
     }
 
-    /// The state that a client sees; `None` if the job is gone. If its occurrence has ended, it is the state that the
-    /// rule will give the job.
-    pub(super) fn seen_state(&self, handle: Handle, at: At) -> Option<State> {
-        let position = self.jobs().position(handle);
-        let course = position.course;
-        let is_over = |instant: u64| instant != 0 && instant <= at.ended_ms;
-        let expired = position.ends_at().is_some_and(|it| is_over(it.at));
-        let scheduled = match course.due <= at.now.ms() {
-            true => State::Ready,
-            false => State::Delayed,
-        };
-        match course.place {
-            Place::Scheduled if expired && position.recurs => Some(State::Delayed),
-            Place::Reserved if !is_over(course.life.at) => Some(State::Reserved),
-            Place::Reserved if position.fate() == Fate::Odd && position.recurs => {
-                Some(State::Delayed)
-            }
-            Place::Reserved if is_over(course.life.expires) => None,
-            Place::Reserved if position.fate() == Fate::Odd => Some(scheduled),
-            Place::Reserved if position.fate() == Fate::Goes => None,
-            _ if expired => None,
-            Place::Scheduled | Place::Successor => Some(scheduled),
-            Place::Reserved if position.fate() == Fate::Back => Some(scheduled),
-            Place::Reserved | Place::Dead => Some(State::Dead),
-            Place::Blocked => Some(State::Blocked),
-        }
-    }
-
     /// The next due time of a job that has not expired.
     pub(super) fn next_due_at(&self, at: At) -> Option<u64> {
         if self
@@ -178,7 +225,7 @@ impl Queue {
             .list(Ending::Delayed as usize)
             .is_empty()
         {
-            return self.next_due(at.now);
+            return self.jobs().next_due(at.now);
         }
         let seq = |handle| self.jobs().job(handle).seq();
         let mut coming = self
@@ -186,57 +233,9 @@ impl Queue {
             .schedule()
             .by_due(at.now.ms() + 1, seq)
             .take(LOOKED_AT);
-        let next = coming.find(|&(_, it)| self.seen_state(it, at) == Some(State::Delayed));
+        let next = coming.find(|&(_, it)| self.jobs().seen_state(it, at) == Some(State::Delayed));
         // The last instant stands for no due time.
         next.map(|(due, _)| due).filter(|&due| due < INSTANT_MAX)
-    }
-
-    /// The earliest due time of jobs that are ready again by an overdue lease.
-    pub(super) fn overdue_due(&self, at: At) -> Option<u64> {
-        let back = self.overdue_back(at).take(LOOKED_AT);
-        let dues = back.map(|handle| self.jobs().job(handle).due());
-        dues.filter(|&due| due <= at.now.ms()).min()
-    }
-
-    fn overdue_back(&self, at: At) -> impl Iterator<Item = Handle> + '_ {
-        let leases = self.jobs().reserved().list(Fate::Back as usize).iter();
-        let over = leases.take_while(move |&(lease, _)| lease <= at.ended_ms);
-        over.map(|(_, handle)| handle)
-    }
-
-    /// Jobs that are ready again by an overdue lease, in ready order. If they are very many, it goes through only the
-    /// first `count` or [`LOOKED_AT`], whichever is more.
-    pub(super) fn overdue_by_rank(
-        &self,
-        dues: RangeInclusive<u64>,
-        count: usize,
-        at: At,
-    ) -> Vec<Handle> {
-        let of_dues = |&handle: &Handle| dues.contains(&self.jobs().job(handle).due());
-        let back = self.overdue_back(at).take(count.max(LOOKED_AT));
-        let mut back: Vec<Handle> = back.filter(of_dues).collect();
-        back.sort_by_cached_key(|&handle| self.rank(handle));
-        back
-    }
-
-    /// The key by which ready jobs are ordered.
-    pub(super) fn rank(&self, handle: Handle) -> (i32, u64, u64) {
-        let job = self.jobs().job(handle);
-        (job.terms().priority, job.due(), job.seq())
-    }
-
-    /// Jobs that are dead by an overdue lease, in the order of dying.
-    pub(super) fn overdue_dead(
-        &self,
-        from: u64,
-        at: At,
-    ) -> impl Iterator<Item = (u64, Handle)> + '_ {
-        let leases = self
-            .jobs()
-            .reserved()
-            .list(Fate::Dies as usize)
-            .iter_from(from);
-        leases.take_while(move |&(lease, _)| lease <= at.ended_ms)
     }
 }
 

@@ -6,26 +6,26 @@
 //! one has prefetched arrives during a step of the other.
 
 use super::job::Handle;
+use super::state::jobs::Jobs;
 use super::state::schedule::Standing;
 use super::state::store::Id;
-use super::Queue;
 use crate::storage::skiplist::InsertHint;
 
 /// Fewer jobs, some 10 MB, are in the processor's cache anyway. Tests prefetch with almost any number.
 const MANY: usize = if cfg!(debug_assertions) { 3 } else { 65_536 };
 
-impl Queue {
+impl Jobs {
     /// For a job about to be added, as soon as its id is known.
     pub fn prefetch_id(&self, id: &[u8]) {
-        if self.jobs().len() >= MANY {
-            self.jobs().prefetch_shard(self.jobs().hashed(id));
+        if self.len() >= MANY {
+            self.prefetch_shard(self.hashed(id));
         }
     }
 
     /// For jobs that will be added soon: `far` is one whose turn is far, `near` one that was `far` before, so that its
     /// shard has been prefetched.
     pub(super) fn prefetch_ids(&self, far: Option<Id<'_>>, near: Option<Id<'_>>) {
-        let jobs = self.jobs();
+        let jobs = self;
         if jobs.len() >= MANY {
             far.into_iter().for_each(|id| jobs.prefetch_shard(id));
             near.into_iter().for_each(|id| jobs.prefetch_index(id));
@@ -40,18 +40,18 @@ impl Queue {
         at: Standing,
         is_grouped: bool,
     ) -> Option<InsertHint<u64>> {
-        if self.jobs().len() < MANY {
+        if self.len() < MANY {
             return None;
         }
-        let hint = self.jobs().schedule().insert_hint(at, is_grouped);
-        id.inspect(|&id| self.jobs().prefetch_index(id));
+        let hint = self.schedule().insert_hint(at, is_grouped);
+        id.inspect(|&id| self.prefetch_index(id));
         hint
     }
 
     /// For reserved jobs that a command names. Each step is done for all jobs before the next step, which reads what
     /// the step before has prefetched.
     pub(super) fn prefetch_named<'i>(&self, ids: impl Iterator<Item = Id<'i>> + Clone) {
-        let jobs = self.jobs();
+        let jobs = self;
         if jobs.len() < MANY {
             return;
         }
@@ -65,12 +65,12 @@ impl Queue {
 
     /// For the deliveries after this one: the next job, and the slot of the job behind it.
     pub(super) fn prefetch_following(&self) {
-        if self.jobs().len() < MANY {
+        if self.len() < MANY {
             return;
         }
-        if let [next, behind, ..] = *self.jobs().schedule().leading() {
-            self.jobs().prefetch_slot(behind);
-            self.jobs().prefetch_job(next);
+        if let [next, behind, ..] = *self.schedule().leading() {
+            self.prefetch_slot(behind);
+            self.prefetch_job(next);
         }
     }
 }

@@ -7,10 +7,11 @@ use super::clock::Now;
 use super::effect::{Change, End};
 use super::effects::Effects;
 use super::job::Handle;
+use super::state::jobs::Jobs;
 use super::Queue;
 use crate::storage::broken::there;
 
-impl Queue {
+impl Jobs {
     /// The change by which a job ends at `at`: `otherwise`, or its successor takes its place. The successor's TTL must
     /// have been carried out up to `at`.
     pub(super) fn succeeded_at<'a>(
@@ -20,21 +21,23 @@ impl Queue {
         end: End,
         at: u64,
     ) -> Change<'a> {
-        let Some(successor) = self.jobs().successor(handle) else {
+        let Some(successor) = self.successor(handle) else {
             return otherwise;
         };
         let remember = match otherwise {
             Change::Removed { remember, .. } => remember,
             _ => 0,
         };
-        let ready = self.jobs().job(successor).due() <= at;
+        let ready = self.job(successor).due() <= at;
         Change::Succeeded {
             end,
             remember,
             ready,
         }
     }
+}
 
+impl Queue {
     /// Removes the job's successor, if the TTL of that successor expired before the instant `before`.
     #[inline]
     pub(super) fn expire_successor(

@@ -6,6 +6,7 @@ use super::job::{Finish, Handle, JobView, Life, Place, State};
 use super::note::Notes;
 use super::overdue::At;
 use super::state::done::apply::started_at;
+use super::state::jobs::Jobs;
 use super::state::schedule::merge;
 use super::state::store::Course;
 use super::Queue;
@@ -71,9 +72,9 @@ impl Forecast {
     }
 }
 
-impl Queue {
+impl Jobs {
     pub(super) fn state_of(&self, handle: Handle, now: Now) -> State {
-        let job = self.jobs().job(handle);
+        let job = self.job(handle);
         match job.place() {
             Place::Scheduled if job.due() <= now.ms() => State::Ready,
             Place::Scheduled => State::Delayed,
@@ -84,7 +85,9 @@ impl Queue {
             Place::Successor => State::Delayed,
         }
     }
+}
 
+impl Queue {
     /// The job of that id, if there is one.
     pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
         let id = self.jobs().hashed(id);
@@ -130,7 +133,7 @@ impl Queue {
     }
 
     pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
-        self.view_in(handle, self.state_of(handle, now))
+        self.view_in(handle, self.jobs().state_of(handle, now))
     }
 
     fn has_due(&self, handle: Handle) -> bool {
@@ -186,7 +189,7 @@ impl Queue {
             .least_due()
             .filter(|&due| due <= now_ms);
         let oldest = oldest
-            .or_else(|| self.overdue_due(at))
+            .or_else(|| self.jobs().overdue_due(at))
             .filter(|_| ready > 0);
         Summary {
             delayed,
@@ -211,7 +214,7 @@ impl Queue {
         let handle = |(_, handle)| handle;
         let seq = |handle| self.jobs().job(handle).seq();
         let mut show = |handles: &mut dyn Iterator<Item = Handle>| {
-            let are_so = handles.filter(|&it| self.seen_state(it, at) == Some(peek.state));
+            let are_so = handles.filter(|&it| self.jobs().seen_state(it, at) == Some(peek.state));
             peek.show(are_so.map(|it| self.view_in(it, peek.state)), &mut each);
         };
         let now_ms = at.now.ms();
@@ -224,8 +227,8 @@ impl Queue {
                 let dues = from..=now_ms.min(to);
                 let ready = self.jobs().schedule().by_rank(dues.clone(), seq);
                 let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
-                let back = self.overdue_by_rank(dues, count, at);
-                let rank = |&handle: &Handle| self.rank(handle);
+                let back = self.jobs().overdue_by_rank(dues, count, at);
+                let rank = |&handle: &Handle| self.jobs().rank(handle);
                 show(&mut merge(ready, back.into_iter(), |a, b| {
                     rank(a) <= rank(b)
                 }));
@@ -246,7 +249,7 @@ impl Queue {
             }
             State::Dead => {
                 let dead = self.jobs().dead().iter_from(from);
-                let died = self.overdue_dead(from, at);
+                let died = self.jobs().overdue_dead(from, at);
                 let dead = merge(dead, died, |a, b| a.0 <= b.0);
                 show(&mut dead.take_while(until).map(handle));
             }
@@ -285,7 +288,7 @@ impl Queue {
         }
         self.jobs().scan(cursor, |handle| {
             if !self.jobs().is_purged(handle) {
-                let state = self.seen_state(handle, at);
+                let state = self.jobs().seen_state(handle, at);
                 state
                     .into_iter()
                     .for_each(|state| show(self.view_in(handle, state)));
@@ -304,7 +307,7 @@ impl Queue {
         // 0 says that an index has been read to its end.
         let end = ends.into_iter().filter(|&end| end != 0).min().unwrap_or(0);
         let jobs = handles.into_iter().filter(|&it| !self.jobs().is_purged(it));
-        let jobs = jobs.filter_map(|it| Some(self.view_in(it, self.seen_state(it, at)?)));
+        let jobs = jobs.filter_map(|it| Some(self.view_in(it, self.jobs().seen_state(it, at)?)));
         let done = done.into_iter().filter(|&it| !self.is_done_over(it, at));
         let all = jobs.chain(done.map(|it| self.view_done(it)));
         let is_within = |job: &JobView<'_>| end == 0 || self.jobs().hashed(job.id).cursor() < end;

@@ -248,7 +248,7 @@ impl Value {
     pub fn announce(&mut self, now: Now, effects: &mut Effects) {
         if let Some(since_ms) = replicate::subscribed_since() {
             let since_ms = self.announced_ms.max(since_ms);
-            if self.queue().became_ready(since_ms, now) {
+            if self.queue().jobs().became_ready(since_ms, now) {
                 effects.raise(Event::Ready);
             }
         }

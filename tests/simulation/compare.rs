@@ -337,7 +337,7 @@ impl Comparison<'_> {
         }
         equal(
             "next due",
-            self.queue.next_due(self.now),
+            self.queue.jobs().next_due(self.now),
             self.model.next_due(now),
         )?;
         let since = (self.now.ms() + 2).saturating_sub(rng.below(12));
@@ -345,7 +345,7 @@ impl Comparison<'_> {
             |job: &Job| job.phase == Phase::Waiting && since < job.due && job.due <= self.now.ms();
         equal(
             "became ready",
-            self.queue.became_ready(since, self.now),
+            self.queue.jobs().became_ready(since, self.now),
             self.model.jobs.iter().any(came),
         )
     }

@@ -189,7 +189,7 @@ fn instants(queue: &Queue) -> Vec<Now> {
     let next = [
         queue.next_event(),
         queue.next_delivery(now, true),
-        queue.next_due(Now::from_ms(0)),
+        queue.jobs().next_due(Now::from_ms(0)),
     ];
     let mut instants: Vec<Now> = next.into_iter().flatten().map(Now::from_ms).collect();
     instants.extend([now, Now::from_ms(INSTANT_MAX), Now::from_ms(0)]);

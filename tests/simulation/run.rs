@@ -272,7 +272,7 @@ impl Run {
         equal("the figures", counted, found.map(|count| count as u64))?;
         let unfreed = figures.unfreed > 0 && !self.queue.jobs().has_purged();
         equal("purged jobs that nobody knows of", unfreed, false)?;
-        let next = self.queue.next_due(now).unwrap_or(u64::MAX);
+        let next = self.queue.jobs().next_due(now).unwrap_or(u64::MAX);
         equal(
             "how long they hold",
             now.ms() < until && until <= next,
@@ -475,7 +475,7 @@ impl Run {
             ..self.queue.figures(now).0
         };
         equal("figures asleep", figures, awake)?;
-        let next_due = self.queue.next_due(now).unwrap_or(u64::MAX);
+        let next_due = self.queue.jobs().next_due(now).unwrap_or(u64::MAX);
         // The last instant is not a due time.
         let until = if until == LAST { u64::MAX } else { until };
         equal("how long they hold", until, next_due)?;

@@ -96,7 +96,7 @@ impl Queue {
                 _ => self.jobs.unfreed_bytes(unfreed),
             },
             bytes: self.bytes(),
-            recurring: self.recurring_len() as u64,
+            recurring: self.jobs.recurring_len() as u64,
             groups: self.groups().map_or(0, |it| it.len(&self.jobs)) as u64,
             done: 0,
             done_bytes: 0,

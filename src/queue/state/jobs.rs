@@ -264,6 +264,19 @@ impl Jobs {
         (grace_ms != 0).then(|| (job.due() + grace_ms).min(INSTANT_MAX))
     }
 
+    /// The next due time that has not come yet; not the last instant, which means never. The timer must fire then if a
+    /// client subscribes to dq.ready.
+    pub fn next_due(&self, now: Now) -> Option<u64> {
+        let due = self.schedule.next_due(now.ms());
+        due.filter(|&due| due < INSTANT_MAX)
+    }
+
+    /// Whether a due time came after `since_ms` and has come by now.
+    pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
+        let ready = |at| self.schedule.ready_len(at);
+        ready(now.ms()) > ready(since_ms)
+    }
+
     /// The ready jobs, and until when their number stays: see [`Schedule::count_ready`].
     #[inline]
     pub fn count_ready(&mut self, now: Now) -> (usize, u64) {

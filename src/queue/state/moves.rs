@@ -180,7 +180,7 @@ impl Queue {
             self.jobs.change_notes(handle, change);
         }
         if matches!(change, Change::Reserved { .. }) && self.jobs.recurring_len() > 0 {
-            self.note_delivered(handle);
+            self.jobs.note_delivered(handle);
         }
         if let Change::Kicked { .. } = change {
             let group = self.jobs.job(handle).group();

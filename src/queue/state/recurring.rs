@@ -18,11 +18,6 @@ pub fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
 }
 
 impl Queue {
-    /// Jobs with a rule. After a purge of very many jobs, some are counted until they are freed.
-    pub fn recurring_len(&self) -> usize {
-        self.jobs.recurring_len()
-    }
-
     fn is_free(&self, id: &[u8]) -> bool {
         let id = self.jobs.hashed(id);
         self.jobs.find(id).is_none() && self.find_done(id).is_none()
@@ -98,22 +93,6 @@ impl Queue {
         let handle = self.insert(&job, self.jobs.hashed(came.id), None);
         self.jobs.give_notes(handle, notes);
         Ok(())
-    }
-
-    /// Notes that the current occurrence was delivered.
-    #[inline]
-    pub(super) fn note_delivered(&mut self, handle: Handle) {
-        let occurrence = self.jobs.job(handle).recurring().map(|it| it.occurrence);
-        if let Some(occurrence) = occurrence.filter(|occurrence| !occurrence.delivered) {
-            let delivered = true;
-            self.jobs.set_occurrence(
-                handle,
-                Occurrence {
-                    delivered,
-                    ..occurrence
-                },
-            );
-        }
     }
 
     pub(super) fn check_recurred(

@@ -16,7 +16,7 @@ use super::rows::Rows;
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::codec::{append, push};
-use crate::queue::effect::{Effect, OfDone};
+use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
 use serde::Serialize;
@@ -171,7 +171,9 @@ impl Queue {
         self.snapshot_jobs(&batch, &mut seen, &mut chunks);
         chunks.end_rows();
         self.each_note(&mut |noted| chunks.push(noted));
-        self.done_jobs(|seq| seq).for_each(|job| chunks.push(&job));
+        self.done
+            .effects(|seq| seq)
+            .for_each(|job| chunks.push(&job));
         if let Some(flows) = self.flows() {
             let name_of = |it| self.name_of(it);
             flows.snapshot(&self.jobs, name_of, &mut |effect| chunks.push(effect));
@@ -235,19 +237,6 @@ impl Queue {
             .chain(of_done)
     }
 
-    /// Done jobs in the order of ending.
-    fn done_jobs<'a>(
-        &'a self,
-        seq_of: impl Fn(u64) -> u64 + 'a,
-    ) -> impl Iterator<Item = Effect<'a>> {
-        let stored = move |it| {
-            let mut job = self.done.get(it).stored();
-            job.seq = seq_of(job.seq);
-            Effect::Done(OfDone::Stored(job))
-        };
-        self.done.iter().map(stored)
-    }
-
     /// All data in a fixed order: what DEBUG DIGEST compares. Numbers that only order (seq, order
     /// of dying) count by the order they make.
     pub fn digest(&self, add: &mut dyn FnMut(&[u8])) {
@@ -296,7 +285,8 @@ impl Queue {
             self.jobs
                 .each_note_of(handle, &mut |noted| tell(&Told::Effect(noted)));
         }
-        self.done_jobs(rank)
+        self.done
+            .effects(rank)
             .for_each(|job| tell(&Told::Effect(&job)));
     }
 }

@@ -309,7 +309,7 @@ impl Store {
         self.table.handles().chain(successors)
     }
 
-    /// Jobs with a rule.
+    /// Jobs with a rule. After a purge of very many jobs, some are counted until they are freed.
     pub fn recurring_len(&self) -> usize {
         self.cold.rules.users()
     }

@@ -117,13 +117,6 @@ impl Queue {
         next.is_none_or(|instant| instant > now.ms())
     }
 
-    /// The next due time that has not come yet; not the last instant, which means never. The timer must fire then if a
-    /// client subscribes to dq.ready.
-    pub fn next_due(&self, now: Now) -> Option<u64> {
-        let due = self.jobs.schedule().next_due(now.ms());
-        due.filter(|&due| due < INSTANT_MAX)
-    }
-
     /// The earliest instant after now at which time alone does something: what the table above has, a due time, the end
     /// of a pause or of a rate window.
     pub fn next_instant(&self, now: Now) -> Option<u64> {
@@ -131,16 +124,16 @@ impl Queue {
         let rate = self.next_rate_instant(now);
         let of_group = self.group_rates.as_ref();
         let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
-        let instants = [self.next_event(), self.next_due(now), pause, rate, of_group];
+        let instants = [
+            self.next_event(),
+            self.jobs.next_due(now),
+            pause,
+            rate,
+            of_group,
+        ];
         // At the last instant nothing happens.
         let to_come = now.ms() + 1..INSTANT_MAX;
         let instants = instants.into_iter().flatten();
         instants.filter(|at| to_come.contains(at)).min()
-    }
-
-    /// Whether a due time came after `since_ms` and has come by now.
-    pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
-        let ready = |at| self.jobs.schedule().ready_len(at);
-        ready(now.ms()) > ready(since_ms)
     }
 }

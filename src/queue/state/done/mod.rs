@@ -16,7 +16,7 @@ mod slot;
 use super::bounds::{check_instant, malformed, CONTRADICTION};
 use super::jobs::Jobs;
 use super::store::Id;
-use crate::queue::effect::{DoneEnd, DoneJob};
+use crate::queue::effect::{DoneEnd, DoneJob, Effect, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::instant::NEVER;
 use crate::queue::settings::DoneLimits;
@@ -180,6 +180,19 @@ impl Done {
     /// All jobs in the order of ending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.by_end.iter()
+    }
+
+    /// All jobs in the order of ending, as a snapshot has them, with numbers that `seq_of` makes of theirs.
+    pub fn effects<'a>(
+        &'a self,
+        seq_of: impl Fn(u64) -> u64 + 'a,
+    ) -> impl Iterator<Item = Effect<'a>> {
+        let stored = move |it| {
+            let mut job = self.get(it).stored();
+            job.seq = seq_of(job.seq);
+            Effect::Done(OfDone::Stored(job))
+        };
+        self.iter().map(stored)
     }
 
     /// Jobs that ended at this instant or later, in the order of ending.

@@ -84,6 +84,21 @@ impl Store {
         there(recurring, NO_RULE).occurrence = occurrence;
     }
 
+    /// Notes that the current occurrence was delivered.
+    pub fn note_delivered(&mut self, handle: Handle) {
+        let occurrence = self.job(handle).recurring().map(|it| it.occurrence);
+        if let Some(occurrence) = occurrence.filter(|occurrence| !occurrence.delivered) {
+            let delivered = true;
+            self.set_occurrence(
+                handle,
+                Occurrence {
+                    delivered,
+                    ..occurrence
+                },
+            );
+        }
+    }
+
     fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {
         let mut word0 = word(self.bytes(handle), 0);
         if word0 & HAS_RARE == 0 {

@@ -117,7 +117,7 @@ impl Stage {
         let mut expected = self.lens();
         let state = Some(STATES[number]);
         let queue = &self.queue;
-        let goes = |job| !queue.jobs.is_purged(job) && Some(queue.state_of(job, now)) == state;
+        let goes = |job| !queue.jobs.is_purged(job) && Some(queue.jobs.state_of(job, now)) == state;
         let successors = queue.jobs.successors().filter(|&(job, _)| goes(job));
         let successors = successors.count() as u64;
         let deleted = queue.totals.deleted;
