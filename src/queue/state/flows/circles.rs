@@ -5,6 +5,9 @@ use crate::queue::after::{For, OnDead, AFTER_MAX, BEFORE_MAX};
 use crate::queue::error::QueueError;
 use crate::queue::job::GroupNumber;
 use crate::queue::job::{Handle, Place};
+use crate::queue::state::done::Done;
+use crate::queue::state::groups::Groups;
+use crate::queue::state::jobs::Jobs;
 use crate::queue::state::Queue;
 use crate::storage::few::Few;
 use crate::storage::skiplist::Skiplist;
@@ -81,6 +84,26 @@ impl Queue {
         waiter: &Waiter<'_>,
         until: &For<'_>,
     ) -> Result<Plan, QueueError> {
+        Names {
+            jobs: &self.jobs,
+            done: self.done.if_made(),
+            groups: self.groups(),
+            flows: self.flows(),
+        }
+        .plan(waiter, until)
+    }
+}
+
+/// All that an AFTER may name.
+struct Names<'q> {
+    jobs: &'q Jobs,
+    done: Option<&'q Done>,
+    groups: Option<&'q Groups>,
+    flows: Option<&'q Flows>,
+}
+
+impl Names<'_> {
+    fn plan(&self, waiter: &Waiter<'_>, until: &For<'_>) -> Result<Plan, QueueError> {
         let plan = match until {
             For::Jobs(ids, on_dead) => self.plan_jobs(waiter, ids, *on_dead)?,
             For::Group(name) => {
@@ -112,7 +135,7 @@ impl Queue {
         let mut before = |id: &[u8]| {
             let found = self.latest_awaited(id);
             let Some(handle) = found.or_else(|| self.jobs.find(self.jobs.hashed(id))) else {
-                let done = self.find_done(self.jobs.hashed(id));
+                let done = self.done.and_then(|it| it.find(self.jobs.hashed(id)));
                 return Ok(Before::Done(done.ok_or(QueueError::AfterUnknown)?));
             };
             let job = self.jobs.job(handle);
@@ -150,7 +173,7 @@ impl Queue {
     /// The job that was awaited last, if it has this id. None while there are purged jobs: these have lost their ids.
     #[inline]
     fn latest_awaited(&self, id: &[u8]) -> Option<Handle> {
-        let flows = self.flows.as_ref().filter(|_| !self.jobs.has_purged())?;
+        let flows = self.flows.filter(|_| !self.jobs.has_purged())?;
         let What::Job(job) = flows.awaited.get(flows.latest)?.what else {
             return None;
         };
@@ -161,8 +184,8 @@ impl Queue {
 
     /// The group of this name, unless it holds no other job than the one that is about to be replaced.
     fn group_with_jobs(&self, name: &[u8], but: Option<Handle>) -> Option<GroupNumber> {
-        let groups = self.groups.as_ref()?;
-        let (number, held) = groups.held_by(name, &self.jobs)?;
+        let groups = self.groups?;
+        let (number, held) = groups.held_by(name, self.jobs)?;
         let is_of_it = |handle: &Handle| {
             let job = self.jobs.job(*handle);
             let lives = matches!(
@@ -177,11 +200,11 @@ impl Queue {
 
     /// An error if what the job is to wait for waits for the job. A job that no other waits for closes no circle.
     fn check_circle(&self, waiter: &Waiter<'_>, plan: &Plan) -> Result<(), QueueError> {
-        let Some(flows) = &self.flows else {
+        let Some(flows) = self.flows else {
             return Ok(());
         };
-        let named = waiter.group.zip(self.groups.as_ref());
-        let group = named.and_then(|(name, groups)| groups.held_by(name, &self.jobs));
+        let named = waiter.group.zip(self.groups);
+        let group = named.and_then(|(name, groups)| groups.held_by(name, self.jobs));
         let group = group.map(|(number, _)| number);
         let is_awaited = waiter.there.is_some_and(|job| flows.is_awaited(job))
             || group.is_some_and(|group| flows.of_group.contains_key(&group));
@@ -189,7 +212,7 @@ impl Queue {
             return Ok(());
         }
         let mut search = Search {
-            queue: self,
+            jobs: self.jobs,
             flows,
             target: waiter.there,
             group,
@@ -211,7 +234,7 @@ impl Queue {
 }
 
 struct Search<'a> {
-    queue: &'a Queue,
+    jobs: &'a Jobs,
     flows: &'a Flows,
     /// The job that has the id of the job that is to wait.
     target: Option<Handle>,
@@ -243,7 +266,7 @@ impl Search<'_> {
         if Some(job) == self.target {
             return Err(QueueError::AfterItself);
         }
-        if self.queue.jobs.job(job).place() == Place::Blocked && self.seen.insert(job) {
+        if self.jobs.is_blocked(job) && self.seen.insert(job) {
             if self.seen.len() > BEFORE_MAX {
                 return Err(QueueError::AfterTooMuch);
             }
