@@ -84,7 +84,7 @@ impl Queue {
         if self.flows().is_some() {
             self.note_moment(Moment::from(now));
         }
-        let job = NewJob {
+        let mut job = NewJob {
             group: add.group,
             ..NewJob::scheduled(id.bytes, add.payload, (due, expires), terms)
         };
@@ -102,7 +102,7 @@ impl Queue {
                 let first = add.first(&name, now, out)?;
                 self.add_recurring(&job, add, first, out);
             }
-            Way::New | Way::Replaces(_) => self.commit_added(job, id, old, hint.as_ref(), out),
+            Way::New | Way::Replaces(_) => self.commit_added(&mut job, id, old, hint.as_ref(), out),
         }
         Ok(Some(name))
     }

@@ -56,7 +56,7 @@ impl Queue {
     /// that is known already.
     pub(in crate::queue) fn commit_added(
         &mut self,
-        mut job: NewJob<'_>,
+        job: &mut NewJob<'_>,
         id: Id<'_>,
         old: Option<Handle>,
         hint: Option<&InsertHint<u64>>,
@@ -66,7 +66,7 @@ impl Queue {
         // Made only if it is read: it would be dropped field by field.
         out.push_made(|| Effect::Came(job.came(How::New { due, expires })));
         self.count_added(old, out);
-        self.put(old, &mut job, id, hint);
+        self.put(old, job, id, hint);
         out.raise(Event::Add);
         out.complete();
     }
