@@ -90,7 +90,7 @@ test-rules: ## cron expressions against croniter and a walk minute by minute; SE
 	"$$python" tests/rules/oracle.py --seed $(or $(SEED),1) --cases $(or $(CASES),400) >'$(TARGET)/rules.txt'
 	@DQ_RULES='$(TARGET)/rules.txt' $(CARGO) test --no-default-features --test rules -- --nocapture
 
-test-blocks: ## the programs in README.md and docs/clients, and those of web frameworks
+test-blocks: ## the programs in README.md and clients/*/README.md, and those of web frameworks
 	$(call module,server python $(if $(CI),node20))
 	$(LIBRARY) blocks
 

@@ -62,9 +62,7 @@ func program(text string) string {
 	out := preamble
 	for n, part := range strings.Split(text, "```go\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
-		if strings.HasPrefix(block, "package main") { // a program: its imports are the preamble's
-			_, rest, _ := strings.Cut(block, ")\n")
-			out += strings.ReplaceAll(rest, "type Order struct{ Number int }", "")
+		if strings.HasPrefix(block, "package main") { // tests/blocks runs it
 			continue
 		}
 		if strings.HasPrefix(block, "func ") {
@@ -72,7 +70,7 @@ func program(text string) string {
 			continue
 		}
 		out += fmt.Sprintf("func block%d() (failure error) {\n%s\nuse(err)\n", n, block)
-		for _, name := range []string{"handlers", "handler", "thumb", "path", "config"} {
+		for _, name := range []string{"handlers", "handler", "config"} {
 			if strings.Contains(block, name+" :=") || strings.Contains(block, name+", err :=") {
 				out += "use(" + name + ")\n"
 			}

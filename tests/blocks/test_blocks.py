@@ -1,8 +1,8 @@
-"""Every program in the README and on the pages of the languages runs, as it stands there, indentation included.
+"""Every program in the README and those of the libraries runs, as it stands there, indentation included.
 
-A program is a block of Python, JavaScript, Go, Java or Rust that names no file (those that do show lines of it:
-tests/clients/page.rs). ``redis://localhost`` becomes a server of the test's own, and half an hour no time at all. One
-whose worker closes order 17 has to close it, and to end with its worker.
+A program is a block of Python, JavaScript, Go, Java or Rust that stands alone (STANDS_ALONE); those of the libraries'
+READMEs that do not are compiled by their own tests. ``redis://localhost`` becomes a server of the test's own, and half
+an hour no time at all. One whose worker closes order 17 has to close it, and to end with its worker.
 """
 
 import os
@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "clients").glob("*.md"))]
+LANGUAGES = ["go", "java", "node", "python", "rust"]
+PAGES = [ROOT / "README.md", *(ROOT / "clients" / name / "README.md" for name in LANGUAGES)]
 PAGES += [ROOT / "docs" / name for name in ("results.md", "flows.md", "steps.md")]
 SETUP = ROOT / "tools/install/setup.sh"
 SPRING = ROOT / "tests/blocks/spring"
@@ -173,6 +174,13 @@ def watch(command, block, stopped):
 
 
 RUN = {"python": run_python, "javascript": run_javascript, "go": run_go, "java": run_java, "rust": run_rust}
+STANDS_ALONE = {
+    "python": r"^import dq$",
+    "javascript": r"^console\.log|^await new Worker",
+    "go": r"^package main$",
+    "java": r"^    public static void main",
+    "rust": r"^async fn main\(\)",
+}
 MISSING = {
     language
     for language, is_missing in [
@@ -187,13 +195,16 @@ MISSING = {
 
 def programs(text):
     """The language and the lines of each."""
-    return re.findall(r"^```(python|javascript|go|java|rust)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    every = re.findall(r"^```(python|javascript|go|java|rust)(?:,\w+)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [(language, block) for language, block in every if re.search(STANDS_ALONE[language], block, re.MULTILINE)]
 
 
 def names():
-    every = [(page, n, *block) for page in PAGES for n, block in enumerate(programs(page.read_text()))]
-    # Of the pages of features only what uses a library is a program.
-    return [each for each in every if each[0].parent != ROOT / "docs" or "import dq" in each[3]]
+    return [(title(page), n, *block) for page in PAGES for n, block in enumerate(programs(page.read_text()))]
+
+
+def title(page):
+    return page.parent.name if "clients" in page.parts else page.stem
 
 
 def run(language, block, url, folder):
@@ -205,7 +216,7 @@ def run(language, block, url, folder):
     return RUN[language](block, folder)
 
 
-@pytest.mark.parametrize("page, n, language, block", names(), ids=lambda it: getattr(it, "stem", None) or str(it)[:12])
+@pytest.mark.parametrize("page, n, language, block", names(), ids=lambda it: str(it)[:12])
 def test_the_program_runs(page, n, language, block, server, tmp_path):
     if language == "go" and "closed order" in block and ".Add(" not in block:  # others have added it
         server.client().execute_command("DQ.ADD", "orders", "close:17", '{"Number":17}')
@@ -220,8 +231,9 @@ def test_what_spring_can_and_cannot(program, server, tmp_path):
 
 
 def test_all_pages_have_programs():
-    pages = {"README", "python", "node", "go", "java", "rust", "results", "flows", "steps"}
-    assert {page.stem for page, *_ in names()} >= pages
+    found = [page for page, *_ in names()]
+    assert set(found) == {"README", *LANGUAGES, "results", "flows", "steps"}
+    assert all(found.count(language) >= 3 for language in LANGUAGES), found
 
 
 NOT_CLOSED = {

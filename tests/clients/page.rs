@@ -1,15 +1,15 @@
-//! docs/clients.md, docs/clients/*.md and docs/web.md show lines of the examples: these, and no others.
+//! docs/clients.md and docs/web.md show lines of the examples: these, and no others.
 //!
 //! A code block says behind its language whose lines it shows: "```python examples/python/redis_py.py".
-//! Each of its lines stands in that file, as it is, in that order; `...` stands for lines left out. On the pages of the
-//! languages a block may name no file: those are programs that tests/blocks runs. `>>` adds to a file of the user's.
+//! Each of its lines stands in that file, as it is, in that order; `...` stands for lines left out. `>>` adds to a file
+//! of the user's.
 
 use std::fs;
 
 use crate::support::root;
 
 /// The lines that are not in the file they name, or not in that order.
-fn strangers(page: &str, has_programs: bool, read: impl Fn(&str) -> String) -> Vec<String> {
+fn strangers(page: &str, read: impl Fn(&str) -> String) -> Vec<String> {
     let mut found = Vec::new();
     let mut blocks = 0;
     let mut lines = page.lines();
@@ -23,9 +23,7 @@ fn strangers(page: &str, has_programs: bool, read: impl Fn(&str) -> String) -> V
             continue;
         }
         let Some((_, file)) = source.split_once(' ') else {
-            if !has_programs {
-                found.push(format!("a block that names no file: {source}"));
-            }
+            found.push(format!("a block that names no file: {source}"));
             continue;
         };
         let text = read(file);
@@ -46,33 +44,19 @@ fn read(file: &str) -> String {
 
 #[test]
 fn all_lines_are_of_the_examples() {
-    let folder = root().join("docs/clients");
-    let pages = fs::read_dir(folder).expect("docs/clients");
-    let mut found = strangers(&read("docs/clients.md"), false, read);
-    found.extend(strangers(&read("docs/web.md"), false, read));
-    for page in pages {
-        let page = page.expect("a page").path();
-        let text = fs::read_to_string(page).expect("a page");
-        found.extend(strangers(&text, true, read));
-    }
+    let mut found = strangers(&read("docs/clients.md"), read);
+    found.extend(strangers(&read("docs/web.md"), read));
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
 fn a_strange_line_is_noticed() {
     let file = |_: &str| "first\n  second\nthird".to_owned();
-    let page = |block: &str| {
-        strangers(
-            &format!("text\n```rust a.rs\n{block}\n```\ntext"),
-            false,
-            file,
-        )
-    };
+    let page = |block: &str| strangers(&format!("text\n```rust a.rs\n{block}\n```\ntext"), file);
     assert!(page("first\n...\nthird").is_empty());
     assert!(page("  second").is_empty());
     assert_eq!(page("    second"), ["a.rs:     second"]);
     assert_eq!(page("first\nfourth"), ["a.rs: fourth"]);
     assert_eq!(page("third\nfirst"), ["a.rs: first"]);
-    assert_eq!(strangers("```rust\nx\n```", false, file).len(), 1);
-    assert!(strangers("```rust\nx\n```", true, file).is_empty());
+    assert_eq!(strangers("```rust\nx\n```", file).len(), 1);
 }

@@ -18,7 +18,7 @@ from servers import Server  # noqa: E402
 
 SCRIPTS = ROOT / "tools" / "packages"
 NEEDS = {"node": "node20", "celery": "python", "dramatiq": "python", "taskiq": "python"}
-ROUNDS = {"node": 2, "java": 3}  # one beside each client
+ROUNDS = {"node": 2, "java": 3, "go": 2}  # one beside each client; in Go another producer adds one
 PATIENCE_S = 600
 
 

@@ -35,10 +35,10 @@ with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
 ZIP
 }
 
-# The README's first block, and a producer that adds the job and waits for its end.
+# The README's first block, and a producer that adds one more job and waits for the end of both.
 programs() {
     sed -n '/^```go$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
-        sed 's/"redis:\/\/localhost"/os.Getenv("DQ_URL")/; s/^\t"log"$/&\n\t"os"/' >"$1/main.go"
+        sed 's/"redis:\/\/localhost"/os.Getenv("DQ_URL")/; s/30 \* time.Minute/0/; s/^\t"log"$/&\n\t"os"/' >"$1/main.go"
     cat >"$1/producer/main.go" <<PRODUCER
 package main
 

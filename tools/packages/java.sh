@@ -66,28 +66,11 @@ POM
     rm "$2.more" "$2.connectors"
 }
 
+# The job is due now, and the worker stops when the queue is empty.
 program() {
-    cat <<'BEFORE'
-import io.github.redisdq.*;
-import java.time.Duration;
-
-public class TenLines {
-    record Order(int number) {}
-
-    static Worker running;
-
-    static void closeOrder(Order order) {
-        if (order.number() != 17) {
-            throw new IllegalArgumentException();
-        }
-        running.stop();
-    }
-
-    public static void main(String[] words) {
-BEFORE
     sed -n '/^```java$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
-        sed 's/"redis:\/\/localhost"/System.getenv("DQ_URL")/; s/ofMinutes(30)/ofMillis(1)/; s/^worker.run/running = worker;\nworker.run/'
-    echo '}}'
+        sed 's/"redis:\/\/localhost"/System.getenv("DQ_URL")/; s/Duration.ofMinutes(30)/Duration.ZERO/
+            s/^ *worker.run();/new Thread(() -> { while (queue.size() > 0) Thread.yield(); worker.stop(); }).start();\n&/'
 }
 
 # A job through each connector, with clients made by the program itself.
@@ -132,11 +115,12 @@ PROGRAM
 check() {
     mkdir -p "$2/src/main/java"
     project "$(cd "$1" && pwd)/maven" "$2/pom.xml"
-    program >"$2/src/main/java/TenLines.java"
+    program >"$2/src/main/java/Orders.java"
     connectors >"$2/src/main/java/Connectors.java"
     cd "$2"
     maven -Dmaven.repo.local="$2/repository" compile dependency:build-classpath -Dmdep.outputFile=path -Dmdep.includeScope=runtime
-    java -cp "target/classes:$(cat path)" TenLines
+    java -cp "target/classes:$(cat path)" Orders >said
+    grep -x 'closed order 17' said
     java -cp "target/classes:$(cat path)" Connectors
 }
 

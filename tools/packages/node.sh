@@ -25,7 +25,7 @@ check() {
         {
             cat <<'BEFORE'
 const done = [];
-const closeOrder = async (order) => {
+console.log = (said, order) => {
   done.push(order);
   process.kill(process.pid, 'SIGTERM');
 };

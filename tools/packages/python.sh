@@ -19,12 +19,10 @@ check() {
     {
         cat <<'BEFORE'
 import os, signal
-from datetime import timedelta
-import dq
 
 done = []
 
-def close_order(order):
+def print(said, order):
     done.append(order)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -15,19 +15,16 @@ const blocks = [...text.matchAll(/```(javascript|typescript)\n(.*?)```/gs)].map(
   code,
 }));
 
-/** What the first block takes for granted; it ends when its job is done. */
-const FIRST = `
+/** What a block may take for granted; the worker of orders ends when its job is done. */
+const GIVEN = {
+  'closed order': `
 const closed = [];
-const closeOrder = async (order) => {
+console.log = (said, order) => {
   closed.push(order);
   setTimeout(() => process.kill(process.pid, 'SIGTERM'), 50);
 };
 process.on('exit', () => closed.join() === '17' || process.exit(1));
-`;
-
-/** What a block may take for granted. */
-const GIVEN = {
-  closeOrder: FIRST,
+`,
   queue: "const queue = new (await import('dq-redis')).Queue(process.env.DQ_URL, 'orders');",
 };
 

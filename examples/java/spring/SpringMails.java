@@ -11,7 +11,7 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
 import org.springframework.data.redis.core.StringRedisTemplate;
 import org.springframework.data.redis.core.script.RedisScript;
 
-/** dq's commands with Spring Data Redis 3.5 on Lettuce; see docs/clients/java.md. */
+/** dq's commands with Spring Data Redis 3.5 on Lettuce; see docs/clients.md. */
 public class SpringMails {
     /** What `execute` of a RedisTemplate cannot: `output` says what the answer is. */
     static <T> T ask(RedisConnection redis, CommandOutput<byte[], byte[], ?> output, String command, Object... words) {

@@ -5,7 +5,7 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
 import org.springframework.data.redis.core.RedisCallback;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
-/** What docs/clients/java.md says that a template's execute cannot. */
+/** What docs/clients.md says that a template's execute cannot. */
 public class Template {
     static StringRedisTemplate template;
 
