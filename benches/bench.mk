@@ -42,10 +42,10 @@ bench-celery: ## how late Celery tasks with an ETA begin, beside a plain client;
 	@python=$$(tools/install/venv.sh '$(TARGET)/brokers/celery' clients/celery/tests/requirements.txt) && \
 	$(ON) sh -c "cd clients/celery && '$$python' tests/lateness.py $(ARGS)"
 
-bench-page: ## docs/benchmarks.md, benches/README.md and the plots anew from the figures of the last make bench
+bench-page: ## docs/benchmarks.md, benches/README.md, medians and plots anew from the figures of the last make bench
 	$(call need,python)
 	@python=$$(tools/install/python.sh matplotlib) && "$$python" benches/page/page.py '$(TARGET)/bench'
 
-bench-check: ## both pages say what the figures say; and the checks of what measures
+bench-check: ## both pages say what benches/medians.txt and counts.txt say; and the checks of what measures
 	$(call need,python)
 	@python3 benches/page/test_page.py

@@ -1,20 +1,21 @@
-"""make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md and
-benches/README.md, and draws the plots.
+"""make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md and benches/README.md, and draws
+the plots.
 
-    page.py FOLDER      first takes into docs/benchmarks what the folder has of bench.json, opponents.json (or
+    page.py FOLDER      takes into FOLDER/figures what the folder has of bench.json, opponents.json (or
                         bench-quick.json ...), libraries.json, flows.json, steps.json, tenants.json, scale.json and
-                        compress.json;
-                        and the parts of bench-part.json and scale-part.json that are newer
-    page.py             only what docs/benchmarks has
-    page.py --check     changes nothing; fails if a page does not say what those files say
+                        compress.json, and the parts of bench-part.json and scale-part.json that are newer; what was not
+                        measured again has to be in FOLDER/figures: the last release has it
 
-Besides, what `make bench-count` has recorded in benches/counts.txt and counts-pgo.txt.
+FOLDER/figures is what a release publishes: every round, and all plots. The tree has the pages, one plot, and
+benches/medians.txt: the median of each row, with which `make bench-check` compares the pages. Besides, the pages say
+what `make bench-count` has recorded in benches/counts.txt and counts-pgo.txt.
 
 What is generated stands between `<!-- begin NAME -->` and `<!-- end NAME -->`.
 """
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -24,28 +25,36 @@ import tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [DOCS / "benchmarks.md", DOCS.parent / "benches/README.md"]
-DATA = DOCS / "benchmarks"
+MEDIANS = DOCS.parent / "benches/medians.txt"
+PLOT = DOCS / "cost.svg"
+# Sections without figures of `make bench`.
+OTHER = {"counts", "machine", "versions"}
+SPREAD = re.compile(r" \(?[-\d.]+ \.\. [-\d.]+\)?")
 LINE = 1000
 CORE, LARGE = "bench.json", "scale.json"
 NAMES = [CORE, "opponents.json", "libraries.json", "flows.json", "steps.json", "tenants.json", LARGE, "compress.json"]
 
 
-def take(folder):
+def take(folder, kept):
     there = [(name, path) for name in NAMES for path in latest(folder, name)]
     parts = [(name, path) for name in (CORE, LARGE) for path in later_part(folder, name)]
     if not there and not parts:
         sys.exit(f"no figures in {folder}: run make bench first")
+    kept.mkdir(exist_ok=True)
     for name, path in there:
         figures = json.loads(path.read_text())
         figures.pop("module", None)  # what a machine calls its files is nobody's business
-        keep(name, figures)
+        keep(kept / name, figures)
+    missing = [name for name in NAMES if not (kept / name).exists()]
+    if missing:
+        sys.exit(f"without {', '.join(missing)}: unpack the figures of the last release into {kept}")
     for name, path in parts:
-        whole, run = (json.loads(it.read_text()) for it in (DATA / name, path))
-        keep(name, with_parts(whole, run, is_large=name == LARGE))
+        whole, run = (json.loads(it.read_text()) for it in (kept / name, path))
+        keep(kept / name, with_parts(whole, run, is_large=name == LARGE))
 
 
-def keep(name, figures):
-    (DATA / name).write_text(laid_out(rounded(figures)) + "\n")
+def keep(path, figures):
+    path.write_text(laid_out(rounded(figures)) + "\n")
 
 
 def later_part(folder, name):
@@ -115,27 +124,32 @@ def filled_one(text, sections):
     return text
 
 
-def all_sections(core, *others):
-    return {**tables.sections(core, *others), **scale.sections(core), **counts.sections()}
+def medians(texts):
+    """The rows of the pages' tables, one to a line, without the spread of the rounds."""
+    lines = []
+    for text in texts:
+        for name in places_of(text):
+            body = text.split(f"<!-- begin {name} -->")[1].split(f"<!-- end {name} -->")[0]
+            rows = [] if name in OTHER else body.strip().splitlines()[2:]
+            lines += [f"{name} {SPREAD.sub('', row)}".rstrip(" |") for row in rows]
+    return "\n".join(lines) + "\n"
 
 
 def main():
-    words = sys.argv[1:]
-    is_check = words == ["--check"]
-    if words and not is_check:
-        take(Path(words[0]))
-    core, *others = figures = [json.loads((DATA / name).read_text()) for name in NAMES]
-    before = [path.read_text() for path in PAGES]
-    after = filled(before, all_sections(*figures))
-    if is_check:
-        return 0 if after == before else f"a page does not say what {DATA} says: run make bench-page"
+    folder = Path(sys.argv[1])
+    kept = folder / "figures"
+    take(folder, kept)
+    core, opponents, *others = [json.loads((kept / name).read_text()) for name in NAMES]
+    sections = {**tables.sections(core, opponents, *others), **scale.sections(core), **counts.sections()}
+    after = filled([path.read_text() for path in PAGES], sections)
     for path, text in zip(PAGES, after):
         path.write_text(text)
+    MEDIANS.write_text(medians(after))
     import plots  # the check does without matplotlib
 
-    plots.draw(core, others[0], DATA)
-    return 0
+    plots.draw(core, opponents, kept)
+    shutil.copy(kept / PLOT.name, PLOT)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

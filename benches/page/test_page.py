@@ -1,8 +1,7 @@
 """make bench-check: what the page and the harness must not let pass."""
 
-import copy
-import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -18,29 +17,70 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "opponents" / folde
 
 import program  # noqa: E402 - of the opponents
 import report  # noqa: E402
-
-
-def figures():
-    return [json.loads((page.DATA / name).read_text()) for name in page.NAMES]
-
-
-def made(core, *others):
-    return page.filled(texts(), page.all_sections(core, *others))
+import speed  # noqa: E402
 
 
 def texts():
     return [path.read_text() for path in page.PAGES]
 
 
-class Page(unittest.TestCase):
-    def test_the_page_says_what_the_figures_say(self):
-        self.assertEqual(made(*figures()), texts(), "run make bench-page")
+def row(what, ours, other="", verdict=""):
+    """Of `make bench`: three rounds of both sides, and the cells as it prints them."""
+    cells = [what, f"{ours} us", "zadd" if other else "", f"{other} us" if other else "", "", "", "", verdict, "1 .. 9"]
+    return {"what": what, "ours": [ours, ours, 9 * ours], "other": [other or None] * 3, "cells": cells, "verdict": verdict}
 
-    def test_another_figure_of_ours_makes_another_page(self):
-        core, *others = figures()
-        changed = copy.deepcopy(core)
-        changed["parts"]["commands"]["rows"][0]["cells"][1] = "0.001 us"
-        self.assertNotEqual(made(changed, *others), made(core, *others))
+
+def core(*rows):
+    return {"machine": "a computer, load 0.1", "mode": "full", "parts": {"commands": {"rows": list(rows)}}}
+
+
+class Page(unittest.TestCase):
+    def test_the_pages_say_the_medians(self):
+        self.assertEqual(page.medians(texts()), page.MEDIANS.read_text(), "run make bench-page")
+
+    def test_another_figure_on_a_page_and_a_row_too_few_are_noticed(self):
+        first, second = texts()
+        row = next(line for line in first.splitlines() if line.startswith("| BullMQ | "))
+        for changed in first.replace(row, row.replace("| BullMQ | ", "| BullMQ | 7")), first.replace(f"{row}\n", ""):
+            self.assertFalse(page.medians([changed, second]) == page.MEDIANS.read_text(), row)
+
+    def test_the_spread_of_the_rounds_is_no_median(self):
+        table = "<!-- begin a -->\n\n| | us |\n| --- | --- |\n| x, 1 | 5 (-1.2 .. 9) | 0.1 .. 2 |\n\n<!-- end a -->"
+        self.assertEqual(page.medians([table]), "a | x, 1 | 5\n")
+
+    def test_a_table_is_filled_in_where_its_place_is(self):
+        text = "A\n<!-- begin a -->\nold\n<!-- end a -->\nB"
+        self.assertEqual(page.filled([text], {"a": "new"}), [text.replace("old", "\nnew\n")])
+        for places in ({}, {"a": "x", "more": "text"}):
+            with self.assertRaises(SystemExit):
+                page.filled([text], places)
+
+    def test_the_page_says_what_was_counted(self):
+        self.assertEqual(page.filled_one(texts()[1], {**old_sections(texts()[1]), **counts.sections()}), texts()[1])
+
+    def test_another_count_makes_another_page(self):
+        (name, (plain, *others)), *_ = counts.recorded(counts.BUILDS[0]).items()
+        self.assertGreater(plain, 1000)
+        line = counts.row(name, (plain, *others), (1, 2, 3))
+        self.assertNotEqual(line, counts.row(name, (plain + 1, *others), (1, 2, 3)))
+
+    def test_figures_are_their_median_and_their_spread(self):
+        rounds = {"BullMQ": [{"p50": 1, "p99": ms, "max": 5, "early": 0, "earliest": 1} for ms in (4, 2, 9)]}
+        self.assertEqual(report.rows("lateness", rounds)[1][:3], ["BullMQ", "1 (1 .. 1)", "4 (2 .. 9)"])
+
+    def test_a_library_is_compared_with_the_fastest_by_the_ratio_of_the_rounds(self):
+        goal = ("jobs/s", "ours", ["slow", "fast"], 2, 3)
+        systems = {"ours": [40, 90, 50], "slow": [1, 1, 1], "fast": [20, 30, 50]}
+        systems = {name: [{"per_s": each} for each in rounds] for name, rounds in systems.items()}
+        said = speed.row(systems, "per_s", *goal, reaches=speed.at_least)
+        self.assertEqual(said[3:10], ["fast", "30", "2x", "2x", "3x", "at least", "1 .. 3"])
+        systems["fast"] = [{"per_s": 100}] * 3
+        self.assertIn("**missed**", speed.row(systems, "per_s", *goal, reaches=speed.at_least))
+
+    def test_rows_are_goals_or_told(self):
+        self.assertEqual(tables.goal(row("an add", 2, 3, "MISSED"))[7], "**missed**")
+        self.assertEqual(tables.told(row("an add", 2, 3)), ["an add", "2 us", "zadd", "3 us", "", "1 .. 9"])
+        self.assertFalse(tables.is_told(row("by MEMORY USAGE", 2)) or tables.is_told(row("an add", 2, 3, "aim")))
 
     def test_what_is_measured_again_takes_the_place_of_what_was(self):
         before = {"machine": "old", "subjects": {"throughput": {"ours": [1], "theirs": [2]}, "lateness": {"ours": [3]}}}
@@ -51,63 +91,14 @@ class Page(unittest.TestCase):
         self.assertEqual(results.subjects, {"throughput": {"ours": [4], "theirs": [2]}, "lateness": {"ours": [3]}})
         self.assertEqual(results.about, {"machine": "old", "measured_again": [{"throughput": ["theirs"]}, {"throughput": ["ours"]}]})
 
-    def test_another_figure_of_an_opponent_makes_another_page(self):
-        core, opponents, *others = figures()
-        changed = copy.deepcopy(opponents)
-        for sample in changed["subjects"]["lateness"]["BullMQ"]:
-            sample["p99"] = 12345
-        self.assertNotEqual(made(core, changed, *others), made(core, opponents, *others))
-
-    def test_another_figure_of_a_library_makes_another_page(self):
-        core, opponents, libraries, *others = figures()
-        changed = copy.deepcopy(libraries)
-        for sample in changed["subjects"]["throughput"]["asynq"]:
-            sample["per_s"] *= 100
-        self.assertIn("**missed**", made(core, opponents, changed, *others)[0])
-        self.assertNotEqual(made(core, opponents, changed, *others), made(core, opponents, libraries, *others))
-
-    def test_another_figure_of_tenants_makes_another_page(self):
-        *others, tenants, large, compress = figures()
-        changed = copy.deepcopy(tenants)
-        for sample in changed["subjects"]["tenants"]["BullMQ, a queue per tenant"]:
-            sample["connections"] = 7
-        self.assertNotEqual(made(*others, changed, large, compress), made(*others, tenants, large, compress))
-
-    def test_another_figure_of_flows_or_steps_makes_another_page(self):
-        core, opponents, libraries, flows, steps, *others = figures()
-        first = [core, opponents, libraries]
-        before = made(*first, flows, steps, *others)
-        for run, subject, system, figure in (
-            (flows, "batch", "Celery, a chord", "10000_ms"),
-            (steps, "durable", "DBOS", "per_s"),
-        ):
-            changed = copy.deepcopy(run)
-            for sample in changed["subjects"][subject][system]:
-                sample[figure] = 7
-            pair = [changed if each is run else each for each in (flows, steps)]
-            self.assertNotEqual(made(*first, *pair, *others), before)
-
-    def test_another_figure_of_what_is_large_makes_another_page(self):
-        *others, large, compress = figures()
-        changed = copy.deepcopy(large)
-        changed["parts"]["scale"]["rows"][0]["cells"][1] = "7 bytes"
-        self.assertNotEqual(made(*others, changed, compress), made(*others, large, compress))
-
-    def test_another_figure_of_compressed_jobs_makes_another_page(self):
-        *others, compress = figures()
-        changed = copy.deepcopy(compress)
-        changed["rows"][1][3] = "7"
-        self.assertNotEqual(made(*others, changed), made(*others, compress))
-
     def test_a_part_measured_by_itself_takes_the_place_of_the_whole_runs_and_names_its_machine(self):
-        *others, large, compress = figures()
-        part = copy.deepcopy(large["parts"]["scale"])
-        part["rows"][0]["cells"][1] = "7 bytes"
-        run = {"machine": "a computer, load 0.1", "mode": "full", "parts": {"scale": part, "unheard of": part}}
-        page_text = made(*others, page.with_parts(large, run, is_large=True), compress)[0]
-        self.assertIn("| 7 bytes (302 bytes) |", page_text)
-        self.assertIn("In runs of their own, `scale`: a computer", page_text)
-        self.assertNotIn("unheard of", page.with_parts(large, run, is_large=True)["parts"])
+        large = {"mode": "full", "parts": {"scale": {"rows": [row("memory per job, 1e7 jobs", 1)]}, "huge": {"rows": []}}}
+        part = {"rows": [row("memory per job, 1e7 jobs", 7, 3)]}
+        run = {"machine": "another, load 0.1", "mode": "full", "parts": {"scale": part, "unheard of": part}}
+        after = page.with_parts(large, run, is_large=True)
+        self.assertEqual(tables.sizes(after["parts"])[1][:2], ["memory per job", "7 us (3 us)"])
+        self.assertEqual(after["parts"]["scale"]["machine"], "another, load 0.1")
+        self.assertNotIn("unheard of", after["parts"])
         self.assertEqual(page.with_parts(large, {**run, "mode": "quick"}, is_large=True), large)
 
     def test_a_part_older_than_the_whole_run_is_not_taken(self):
@@ -119,26 +110,26 @@ class Page(unittest.TestCase):
             os.utime(whole, (time.time() + 60, time.time() + 60))
             self.assertEqual(page.later_part(Path(folder), "scale.json"), [])
 
-    def test_the_files_are_as_they_are_written(self):
-        for name, run in zip(page.NAMES, figures()):
-            self.assertEqual(page.laid_out(page.rounded(run)) + "\n", (page.DATA / name).read_text(), name)
-
-    def test_another_count_makes_another_page(self):
-        (name, (plain, *others)), *_ = counts.recorded(counts.BUILDS[0]).items()
-        self.assertGreater(plain, 1000)
-        row = counts.row(name, (plain, *others), (1, 2, 3))
-        self.assertNotEqual(row, counts.row(name, (plain + 1, *others), (1, 2, 3)))
-
-    def test_a_page_without_a_place_for_a_section_is_refused(self):
-        sections = {**page.all_sections(*figures()), "more": "text"}
-        with self.assertRaises(SystemExit):
-            page.filled(texts(), sections)
+    def test_what_was_never_measured_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "bench.json").write_text('{"module": "mine", "parts": [0.12345678912]}')
+            with self.assertRaisesRegex(SystemExit, "without opponents.json, .*compress.json: unpack"):
+                page.take(Path(folder), Path(folder) / "figures")
+            self.assertEqual((Path(folder) / "figures/bench.json").read_text(), '{"parts": [0.123456789]}\n')
 
     def test_a_figure_that_the_reckoning_needs_and_is_not_there_is_refused(self):
-        core, *_ = figures()
-        del core["parts"]["durable"]
+        names = ["DQ.ADD (far) at 1e6 jobs", "DQ.POP", "DQ.ACK", "POP COUNT", "DQ.ADD (far), pipeline 1",
+                 "DQ.ADD (far), pipeline 64", "one wake-up"]
+        names += [f"{step} with {what}" for step in ("DQ.ADD", "DQ.POP", "DQ.ACK") for what in ("AOF", "a replica")]
+        rows = [row(name, 3, 2) for name in names]
+        self.assertIn("| 9.0 | 67,000 | 50,000 | 40,000 |", scale.sections(core(*rows))["scale-core"])
         with self.assertRaises(SystemExit):
-            scale.sections(core)
+            scale.sections(core(*rows[1:]))
+
+
+def old_sections(text):
+    """What stands on the page."""
+    return {name: text.split(f"<!-- begin {name} -->")[1].split(f"<!-- end {name} -->")[0] for name in page.places_of(text)}
 
 
 class Programs(unittest.TestCase):

@@ -47,6 +47,9 @@ for triple; do
         archive "dq-programs-$version-$arch-linux" "$staged" dq-audit dq-board dq-import dq-push dq-top LICENSE
     fi
 done
+# What `make bench-page` has put there: every round, and the plots.
+figures=$target/bench/figures
+[ ! -d "$figures" ] || archive "dq-benchmarks-$version" "$figures" $(cd "$figures" && ls)
 tools/release/sbom.sh "$target" "$files"
 (cd "$files" && sha256sum -- * >SHA256SUMS)
 echo "All of it is in $files"

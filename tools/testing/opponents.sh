@@ -1,6 +1,6 @@
 #!/bin/sh
 # Gets the queues that dq is compared with, in the versions pinned in benches/opponents, into target/opponents, and
-# builds the programs.
+# builds the programs. What these versions need besides is that of the day: the lock files are written here.
 #   tools/testing/opponents.sh folder
 # Reports what cannot be had, and leaves it out of the comparison.
 set -eu
@@ -14,7 +14,7 @@ without() { # what
 }
 
 changed() { # part: its sources differ from those that it was built from
-    new=$(find "$sources/$1" "clients/$1" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' ! -path '*/target/*' -exec cksum {} + | sort)
+    new=$(find "$sources/$1" "clients/$1" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' ! -path '*/target/*' ! -name Cargo.lock ! -name go.sum -exec cksum {} + | sort)
     [ "$new" != "$(cat "$out/$1.built" 2>/dev/null)" ]
 }
 
@@ -50,13 +50,13 @@ add_node_library() {
 get_go() {
     tools/install/setup.sh go && changed go || return
     echo "Getting asynq ..."
-    mkdir -p "$out/go" && (cd "$sources/go" && go build -o "$out/go/program" .) && built go
+    mkdir -p "$out/go" && (cd "$sources/go" && go build -mod=mod -o "$out/go/program" .) && built go
 }
 
 get_rust() {
     tools/install/setup.sh cargo cc && changed rust || return
     echo "Getting apalis ..."
-    mkdir -p "$out/rust" && CARGO_TARGET_DIR="$out/rust/target" cargo build -q --release --locked --manifest-path "$sources/rust/Cargo.toml" &&
+    mkdir -p "$out/rust" && CARGO_TARGET_DIR="$out/rust/target" cargo build -q --release --manifest-path "$sources/rust/Cargo.toml" &&
         ln -f "$out/rust/target/release/program" "$out/rust/program" && built rust
 }
 
