@@ -10,17 +10,19 @@ use crate::run::Sabotage;
 use std::fs;
 use std::path::PathBuf;
 
-/// The histories that the fuzzer kept, by file name.
+/// The histories that the fuzzer kept, each a line of hex digits.
 fn kept_operations() -> Vec<Vec<u8>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/operations");
-    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
-        .map(|file| file.expect("a file").path())
-        .collect();
-    files.sort();
-    assert!(files.len() > 10, "hardly a corpus: {}", folder.display());
-    let read = |file| fs::read(file).expect("a file that can be read");
-    files.iter().map(read).collect()
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/operations.hex");
+    let text = fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", file.display()));
+    let kept: Vec<Vec<u8>> = text.lines().map(of_hex).collect();
+    assert!(kept.len() > 10, "hardly a corpus: {}", file.display());
+    kept
+}
+
+fn of_hex(line: &str) -> Vec<u8> {
+    let byte = |pair| std::str::from_utf8(pair).map(|pair| u8::from_str_radix(pair, 16));
+    let bytes = line.as_bytes().chunks(2).map(byte);
+    bytes.map(|it| it.unwrap().expect("hex digits")).collect()
 }
 
 /// Histories of some hundred operations each, with groups.
@@ -132,7 +134,7 @@ fn operations_by_bytes() {
     }));
 }
 
-/// What depends on the format is made, not kept: tools/testing/fuzz.sh has it written for the fuzzer.
+/// tools/testing/fuzz.sh has them written for the fuzzer: what depends on the format is made, not kept.
 #[test]
 fn seeds_for_the_fuzzer() {
     let Some(folder) = std::env::var_os("DQ_SEEDS") else {
@@ -141,6 +143,7 @@ fn seeds_for_the_fuzzer() {
     for (target, inputs) in [
         ("dump", furnished_dumps()),
         ("effects", furnishing_effects()),
+        ("operations", kept_operations()),
     ] {
         let folder = PathBuf::from(&folder).join(target);
         fs::create_dir_all(&folder).expect("a folder");

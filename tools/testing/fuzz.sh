@@ -1,8 +1,8 @@
 #!/bin/sh
-# Fuzzes all targets, each for so many seconds, from the committed corpus (or, where it depends on the format, what
-# tests/simulation makes) and what earlier runs have found.
+# Fuzzes all targets, each for so many seconds, from what tests/simulation/corpus.rs gives it and what earlier runs have
+# found.
 #   tools/testing/fuzz.sh seconds [target...]        findings are in fuzz/artifacts
-#   tools/testing/fuzz.sh keep [target...]           replaces the committed corpus, as small as its coverage allows
+#   tools/testing/fuzz.sh keep operations            replaces fuzz/operations.hex, as few as their coverage allows
 # Before that each target must find, within a minute, a fault that is planted in it.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -16,11 +16,11 @@ PATH=$tools/bin:$PATH
 fuzz="cargo +nightly fuzz"
 options="--sanitizer none --target-dir $PWD/target/fuzzing"
 
+rm -rf "$found/seeds"
 DQ_SEEDS=$found/seeds cargo test -q --no-default-features --test simulation corpus::seeds >/dev/null
 
 for target; do
-    corpus=$PWD/fuzz/corpus/$target
-    [ -d "$corpus" ] || corpus=$found/seeds/$target
+    corpus=$found/seeds/$target
     mkdir -p "$found/$target"
     # shellcheck disable=SC2086 # lists of words
     $fuzz build $options "$target"
@@ -29,7 +29,8 @@ for target; do
         # shellcheck disable=SC2086
         $fuzz run $options "$target" "$found/kept" "$found/$target" "$corpus" -- \
             -merge=1 -max_len=512 -use_value_profile=0 2>/dev/null
-        echo "$target: $(find "$found/kept" -type f | wc -l) inputs"
+        for input in "$found"/kept/*; do od -An -v -tx1 "$input" | tr -d ' \n' && echo; done >"fuzz/$target.hex"
+        echo "$target: $(wc -l <"fuzz/$target.hex") inputs"
         continue
     fi
     # shellcheck disable=SC2086
