@@ -12,7 +12,7 @@ from servers import Server
 PATIENCE_S = 60
 
 
-def until(condition, what="the condition"):
+def until(condition, what):
     """Waits for the condition, and returns its value as soon as it is true."""
     end = time.monotonic() + PATIENCE_S
     while not (value := condition()):

@@ -148,19 +148,20 @@ impl Stream {
                         break digits.parse::<usize>().expect("a length");
                     }
                 }
-                None => stream.receive(),
+                None => stream.receive("the dump"),
             }
         };
         while stream.bytes.len() < length {
-            stream.receive();
+            stream.receive("the dump");
         }
         stream.bytes.drain(..length);
         stream
     }
 
-    fn receive(&mut self) {
+    fn receive(&mut self, what: &str) {
         let mut chunk = [0; 65536];
-        let count = self.socket.read(&mut chunk).expect("more of the stream");
+        let read = self.socket.read(&mut chunk);
+        let count = read.unwrap_or_else(|error| panic!("no {what} in the stream: {error}"));
         assert_ne!(count, 0, "the server hung up");
         self.bytes.extend_from_slice(&chunk[..count]);
     }
@@ -181,7 +182,7 @@ impl Stream {
                     return commands;
                 }
             }
-            self.receive();
+            self.receive(last);
         }
     }
 }

@@ -1,6 +1,7 @@
 """A relay between a program and the server that it calls, in a thread of its own."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import socket
 import threading
@@ -25,7 +26,10 @@ class Relay:
             await self.join(reader, writer)
 
     def wait_for(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
+        except concurrent.futures.TimeoutError:
+            raise AssertionError(f"waited in vain: the relay's {coroutine.__qualname__}") from None
 
     async def carry_on(self, one, other):
         """Copies both ways between two connections, each a reader and a writer, until both have

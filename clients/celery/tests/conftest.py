@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PATIENCE_S = 60
 
 
-def until(condition, what="the condition"):
+def until(condition, what):
     """The condition's value, as soon as it is true."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:

@@ -32,10 +32,10 @@ def unforeseen(self, batch, error):
     raise error
 
 
-def wait_until(condition):
+def wait_until(condition, what):
     end = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < end
+        assert time.monotonic() < end, what
         time.sleep(0.01)
 
 
@@ -335,7 +335,7 @@ def test_a_result_too_large_for_the_server_is_left_out(dq_url):
         queue = dq.Queue(dq_url, "q")
         queue.add_many(jobs)
         with dq.Worker(queue, lambda job: "x" * (5 << 20) if job.data % 7 == 0 else None, concurrency=2):
-            wait_until(lambda: not client.exists("q"))
+            wait_until(lambda: not client.exists("q"), "the end of the queue")
 
         async def play():
             queue = dq.asyncio.Queue(dq_url, "q")
@@ -365,7 +365,7 @@ def test_a_fault_of_the_worker_ends_no_thread(dq_url, monkeypatch):
     monkeypatch.setattr(_running.BaseWorker, "_verdict", broken)
     queue.add_many([{"data": n, "id": f"j{n}", "attempts": 1} for n in range(6)])
     with dq.Worker(queue, raising(ValueError()), concurrency=2):
-        wait_until(lambda: queue.len("dead") == 6)
+        wait_until(lambda: queue.len("dead") == 6, "six dead jobs")
     assert queue.get("j0").reason == "the worker failed: RuntimeError"
     client.delete("q")
 
@@ -524,7 +524,7 @@ def test_leases_are_renewed_while_a_text_is_made(dq_url, caplog, module):
     with dq.Queue(dq_url, "q") as queue:
         queue.add(1, id="j", backoff=[600])
         thread.start()
-        wait_until(lambda: queue.get("j").state != "reserved" and queue.get("j").reason)
+        wait_until(lambda: queue.get("j").state != "reserved" and queue.get("j").reason, "the failure")
         found = queue.get("j")
         assert (found.state, found.attempts, found.reason) == ("delayed", 1, "Slow: at last")
         made.stop() if module is dq else made._links[0]._bell._loop.call_soon_threadsafe(made.stop)
@@ -577,7 +577,9 @@ def test_a_result_that_cuts_the_connection_ends_its_job(dq_server, dq_url):
         with dq.Queue(dq_url, "q") as queue, dq.Worker(queue, handle, concurrency=2):
             for id in ("large", "a", "b"):
                 queue.add(1, id=id, keep=600)
-            wait_until(lambda: {queue.get(id).state for id in ("large", "a", "b")} <= {"done", "dead"})
+            wait_until(
+                lambda: {queue.get(id).state for id in ("large", "a", "b")} <= {"done", "dead"}, "the ends of all"
+            )
             found = queue.get("large")
             assert found.reason in (None, "result cannot be stored: 8000002 bytes") and found.result is None
             assert sorted(runs) == ["a", "b", "large"]

@@ -255,7 +255,7 @@ async fn a_result_too_large_for_the_server_is_left_out() -> Result<(), Error> {
         .run_until(async {
             tokio::time::timeout(limit, all_are_done)
                 .await
-                .expect("in time")
+                .expect("all jobs are done in time")
         })
         .await
 }

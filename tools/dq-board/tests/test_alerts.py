@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from support import BoardTest, calls, free_port, wait_until
+from support import PATIENCE_S, BoardTest, calls, free_port, wait_until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -42,19 +42,22 @@ class Receiver:
         self.server.shutdown()
         self.server.server_close()
 
-    def next(self):
-        return self.calls.get(timeout=60)
+    def next(self, what="a call of the webhook"):
+        try:
+            return self.calls.get(timeout=PATIENCE_S)
+        except queue.Empty:
+            raise AssertionError(f"waited in vain: {what}") from None
 
-    def alerts(self):
+    def alerts(self, what="an accepted call of the webhook"):
         """The alerts of the next accepted call."""
         while True:
-            status, _, body = self.next()
+            status, _, body = self.next(what)
             if status < 300:
                 return json.loads(body)["data"]["alerts"]
 
     def until(self, kind, state):
         while True:
-            for alert in self.alerts():
+            for alert in self.alerts(f"{kind}, {state}"):
                 if (alert["kind"], alert["state"]) == (kind, state):
                     return alert
 

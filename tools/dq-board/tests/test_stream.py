@@ -1,10 +1,11 @@
 """The stream of a tab: all queues, then what has changed, compressed."""
 
 import json
+import time
 import urllib.request
 import zlib
 
-from support import BoardTest, wait_until
+from support import PATIENCE_S, BoardTest, wait_until
 
 
 class Stream:
@@ -12,12 +13,15 @@ class Stream:
 
     def __init__(self, url, **headers):
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.answer = urllib.request.urlopen(urllib.request.Request(url + "api/live", headers=headers), timeout=60)
+        self.answer = urllib.request.urlopen(urllib.request.Request(url + "api/live", headers=headers), timeout=PATIENCE_S)
         self.gzip = zlib.decompressobj(31) if self.answer.headers["content-encoding"] == "gzip" else None
         self.read, self.text = 0, b""
 
     def more(self):
-        data = self.answer.read1(65536)
+        try:
+            data = self.answer.read1(65536)
+        except TimeoutError:
+            raise AssertionError(f"waited in vain: more of the stream than {self.text!r}") from None
         self.read += len(data)
         self.text += self.gzip.decompress(data) if self.gzip else data
         return data
@@ -30,10 +34,12 @@ class Stream:
         return json.loads(event.removeprefix(b"data: "))
 
     def until(self, wanted):
-        while True:
+        message, end = None, time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
             message = self.message()
             if wanted(message):
                 return message
+        raise AssertionError(f"waited in vain for another message than {message}")
 
 
 class Streams(BoardTest):

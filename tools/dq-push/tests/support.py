@@ -187,7 +187,10 @@ class Receiver:
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def next(self):
-        return self.requests.get(timeout=PATIENCE_S)
+        try:
+            return self.requests.get(timeout=PATIENCE_S)
+        except queue.Empty:
+            raise AssertionError(f"waited in vain: a call of {self.url}") from None
 
     def close(self):
         self.server.shutdown()

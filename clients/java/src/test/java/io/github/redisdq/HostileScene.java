@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A worker with hostile code in one place. After each thing that it throws, the worker does a hundred good jobs. */
@@ -212,7 +213,11 @@ final class HostileScene {
     }
 
     private void await(String what, Condition condition) throws InterruptedException {
+        long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
         while (!condition.isSo()) {
+            if (System.nanoTime() - end > 0) {
+                throw new AssertionError("waited in vain: " + what + " in " + place);
+            }
             if (threadsThatDied.get() > 0) {
                 throw new AssertionError("the worker lost a thread: " + what + " in " + place);
             }

@@ -78,7 +78,11 @@ class RedissonTakingTest {
     }
 
     private static void until(Callable<Boolean> isSo) throws Exception {
+        long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
         while (!isSo.call()) {
+            if (System.nanoTime() - end > 0) {
+                throw new AssertionError("waited in vain");
+            }
             Thread.sleep(5);
         }
     }

@@ -1,5 +1,6 @@
 package io.github.redisdq.spring;
 
+import static io.github.redisdq.spring.ServerProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -21,7 +22,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -49,12 +49,6 @@ class LiveTest {
         return new ApplicationContextRunner()
                 .withPropertyValues("spring.data.redis.url=" + server.url(), "spring.data.redis.client-type=" + client)
                 .withConfiguration(Boot.configurations());
-    }
-
-    private static void until(Callable<Boolean> isSo) throws Exception {
-        while (!isSo.call()) {
-            Thread.sleep(5);
-        }
     }
 
     record Order(int number) {}
