@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
@@ -19,6 +20,8 @@ const Unlimited = -1
 
 // NotKept, as Keep, removes the job when it is done, whatever the queue's settings say.
 const NotKept = -1
+
+const labelBytes = 256
 
 // NewJob is one job of [Queue.AddMany].
 type NewJob struct {
@@ -199,7 +202,8 @@ func priority(n int) any { return between("priority", int64(n), "", math.MinInt3
 
 // words appends the options to a call.
 func (o *JobOptions) words(call words) words {
-	call = o.said(call).flag(string(o.IfExists), o.IfExists != Refuse).ms("DELAY", o.Delay).instant("AT", o.At)
+	isLabel := o.Label == "" && o.Kind != "" && len(o.Kind) <= labelBytes && utf8.ValidString(o.Kind)
+	call = o.said(call).value("LABEL", o.Kind, isLabel).flag(string(o.IfExists), o.IfExists != Refuse).ms("DELAY", o.Delay).instant("AT", o.At)
 	return call.add(o.after()...)
 }
 

@@ -3,7 +3,6 @@ package dq
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -130,10 +129,14 @@ func (i *inline) enter(id string, job *inlineJob, options []string) (isThere boo
 	if before := i.jobs[id]; before != nil && before.end.outcome == "" {
 		return true, nil
 	}
-	if at := slices.Index(options, "AFTER"); at >= 0 && options[at+1] != "GROUP" {
-		if job.results, err = i.endings(options[at+1:]); err != nil {
+	for at := 1; at < len(options); at++ { // a label may read AFTER, too
+		if _, noCount := strconv.Atoi(options[at]); noCount != nil || options[at-1] != "AFTER" {
+			continue
+		}
+		if job.results, err = i.endings(options[at:]); err != nil {
 			return false, err
 		}
+		break
 	}
 	i.jobs[id] = job
 	return false, nil

@@ -71,7 +71,7 @@ def test_a_queue_is_a_key_and_a_task_a_job(server, connect):
     publish(channel, {"a": 1}, headers={"id": "task-1", "task": "t"}, priority=4)
     assert server.db.type("q") == b"dq-queue1"
     job = server.dq("GET", "q", "task-1")
-    assert (job[b"state"], job[b"priority"]) == (b"ready", 4)
+    assert (job[b"state"], job[b"priority"], job[b"label"]) == (b"ready", 4, b"t")
     assert channel.basic_get("q").payload == {"a": 1}
     assert server.dq("GET", "q", "task-1")[b"state"] == b"reserved"
 

@@ -72,6 +72,13 @@ def delivered(due, attempts=1, **headers):
     return jobs.message(text, "new", attempts, due, NOW)
 
 
+def test_the_label_is_the_name_of_the_task():
+    assert jobs.labelled(message(task="shop.close")) == ["LABEL", "shop.close"]
+    for name in (None, "", "t" * 257, "\ud800"):
+        assert jobs.labelled(message(task=name)) == []
+    assert jobs.labelled({"properties": {}}) == []
+
+
 def test_a_delivered_message_says_whether_it_was_delivered_before():
     first, second = delivered(NOW), delivered(NOW, attempts=2)
     assert first["properties"]["delivery_tag"] == "new"

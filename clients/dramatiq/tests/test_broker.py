@@ -195,6 +195,7 @@ def test_an_eta_among_the_options_is_a_delay(broker):
     message = broker.enqueue(dramatiq.Message("default", "a", (), {}, {"eta": soon}))
     assert job(broker, message).state == "delayed"
     assert abs(job(broker, message).due.timestamp() * 1000 - soon) < 600_000
+    assert job(broker, message).label == message.actor_name
 
 
 def test_smaller_priorities_are_served_first(broker, work):

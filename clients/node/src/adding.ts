@@ -10,7 +10,6 @@ import { consoleLogger, type Hooks, type Logger } from './hooks';
 import { Keys, newId } from './keys';
 import { MADD_BYTES, MADD_JOBS } from './limits';
 import { ruled, takes } from './mistakes';
-import { said } from './joboptions';
 import * as words from './options';
 import type { AddOptions, CronOptions, EveryOptions, JobOptions } from './options';
 import { type Bytes, isUnheld, someOf, toBytes, toText } from './text';
@@ -145,7 +144,7 @@ export class Adding<T = any> extends Keys {
       );
     }
     const rest = [
-      ...said(options),
+      ...words.saidOf(options),
       ...words.ofAfter(options),
       ...words.condition(options.ifExists),
       ...words.due(options.delay, options.at),
@@ -214,7 +213,7 @@ export class Adding<T = any> extends Keys {
   private async addRule(data: T, options: EveryOptions | CronOptions, rule: Word[]): Promise<string | null> {
     const headers = this.hooks.length > 0 ? await this.headers(options) : options.headers;
     const payload = this.payload(data, options.kind ?? null, headers);
-    const rest = [...rule, ...said(options), 'REPLACE'];
+    const rest = [...rule, ...words.saidOf(options), 'REPLACE'];
     const [reply] = await this.run([
       command({ key: this.key(options.id), id: words.newId(options.id), payload, rest }),
     ]);

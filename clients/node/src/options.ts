@@ -10,7 +10,7 @@ import { amount, instant, isGiven, type Maybe, ms, named, number, value } from '
 export * from './words';
 
 export interface JobOptions extends Said {
-  /** With a kind or headers, the payload becomes an envelope. */
+  /** With a kind or headers, the payload becomes an envelope. The kind is the job's label, too, unless that is another. */
   kind?: string | null;
   headers?: Record<string, string>;
 }
@@ -99,6 +99,14 @@ export interface TouchOptions {
   ttr?: Duration;
   progress?: string;
   cost?: number;
+}
+
+const LABEL_BYTES = 256;
+
+/** The words of a job's options. Without a label, the kind is it, where it can be. */
+export function saidOf({ kind, label, ...rest }: JobOptions): Word[] {
+  const isLabel = typeof kind === 'string' && kind !== '' && Buffer.byteLength(kind) <= LABEL_BYTES;
+  return said({ ...rest, label: label ?? (isLabel ? kind : undefined) });
 }
 
 const JOB: Record<keyof JobOptions, 1> = { ...SAID, kind: 1, headers: 1 };

@@ -52,6 +52,15 @@ def test_groups_are_what_the_contract_says():
     )  # fmt: skip
 
 
+def test_a_kind_that_can_be_no_label_is_none():
+    for kind, label in (("close", ("LABEL", "close")), ("ä" * 128, ("LABEL", "ä" * 128))):
+        assert call("add", 1, kind=kind)[4:] == label
+    for kind in ("", "ä" * 129, 7):
+        assert call("add", 1, kind=kind)[4:] == ()
+    assert call("add", 1, kind="close", label="mine", group="LABEL")[4:] == ("GROUP", "LABEL", "LABEL", "mine")
+    assert call("cron", "@daily", id="c", kind="close")[6:] == ("LABEL", "close", "REPLACE")
+
+
 def test_forecast_and_limits_are_what_the_contract_says():
     assert call("forecast", AT, AT + timedelta(days=1), 24)[2:] == (
         "FROM", AT_MS, "TO", AT_MS + 86_400_000, "BUCKETS", 24,

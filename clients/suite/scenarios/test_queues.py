@@ -264,6 +264,29 @@ def kinds_and_headers_travel_in_the_envelope(world):
     assert payload_of(probe.wait("started", job="bytes")) == b"\x00\xff"
 
 
+@scenario(29, breaks(without(b"DQ.ADD", b"LABEL")), gate=EACH)
+def the_kind_is_the_label(world):
+    probe = world.producer()
+    probe.call("q", "add", id="kind", data={}, kind="close-order")
+    probe.call("q", "add", id="own", data={}, kind="close-order", label="mine")
+    probe.call("q", "add", id="none", data={})
+    probe.call("q", "add", id="odd", data={}, kind="ä *\n\0")
+    probe.call("q", "add", id="long", data={}, kind="k" * 257)
+    probe.call("q", "add_many", jobs=[{"id": kind, "data": {}, "kind": kind} for kind in ("a", "b")])
+    probe.call("q", "every", id="rule", interval=3_600_000, data={}, kind="report")
+    labels = {id: world.get(id)["label"] for id in ("kind", "own", "none", "odd", "long", "a", "b", "rule")}
+    assert labels == {
+        "kind": "close-order",
+        "own": "mine",
+        "none": None,
+        "odd": "ä *\n\0",
+        "long": None,
+        "a": "a",
+        "b": "b",
+        "rule": "report",
+    }
+
+
 @scenario(12, worker_with(hooks=False), gate=EACH)
 def hooks_are_called(world):
     world.add("good", {})
@@ -340,10 +363,11 @@ def every_command_is_a_method(world):
 @scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH)
 def handlers_run_without_a_server(world):
     probe = world.probe()
-    handlers = [{"kind": getattr(world, "inline_kind", "close")}]
-    probe.ask("inline", "answer", data={"n": 1}, kind="close", handlers=handlers)
-    assert probe.wait("started")["kind"] == "close"
-    refused = probe.ask("inline", "refused", data={"do": "give_up", "reason": "bad"}, kind="close", handlers=handlers)
+    kind = "AFTER"  # which, as a label, is no option
+    handlers = [{"kind": getattr(world, "inline_kind", kind)}]
+    probe.ask("inline", "answer", data={"n": 1}, kind=kind, handlers=handlers)
+    assert probe.wait("started")["kind"] == kind
+    refused = probe.ask("inline", "refused", data={"do": "give_up", "reason": "bad"}, kind=kind, handlers=handlers)
     assert "bad" in refused["error"]
 
 

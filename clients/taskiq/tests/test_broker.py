@@ -95,6 +95,7 @@ def test_many_messages_come_in_order(server):
 def test_labels_say_queue_delay_and_priority(server, db):
     async def scenario(broker):
         await broker.kick(message(queue_name="other", delay="3600", priority="-5"))
+        assert field(db, "label", queue="other") == b"tick"
         assert (field(db, "state", queue="other"), field(db, "priority", queue="other")) == (b"delayed", -5)
         await broker.kick(message("b", delay=0.3))
         started = asyncio.get_running_loop().time()

@@ -9,7 +9,7 @@ import { rowOf } from "./row.js";
 const ENOUGH = 50;
 const TONES = { dead: "bad", ready: "good", done: "good", reserved: "note" };
 const WHEN = { delayed: "due", ready: "due", reserved: "lease expires", dead: "died", blocked: "due", done: "finished" };
-const TITLES = ["Id", "State", "When", "Attempts", "Size", "Reason, result or payload"];
+const TITLES = ["Id", "State", "When", "Attempts", "Size", "Label", "Reason, result or payload"];
 
 export function titles() {
   return TITLES.map((title, index) => h("th", { scope: "col", class: `f${index}` }, title));
@@ -23,7 +23,8 @@ export function line(key, box, job) {
     h("td", { class: "f1", "data-tone": TONES[job.state] ?? "" }, job.state),
     h("td", { class: "f2", title: job.at === null ? null : text.at(job.at) }, at),
     h("td", { class: "f3" }, text.full(job.attempts)), h("td", { class: "f4" }, text.bytes(job.length)),
-    h("td", { class: "f5", title: last.slice(0, 300) }, last));
+    h("td", { class: "f5", title: job.label }, job.label ?? "–"),
+    h("td", { class: "f6", title: last.slice(0, 300) }, last));
 }
 
 // Searches until there are enough rows, then continues on request.

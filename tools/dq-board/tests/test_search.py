@@ -21,7 +21,8 @@ class Search(BoardTest):
         server = self.server()
         client = server.client
         die(client, "q", 3000, lambda number: f"HTTP 503: order {number} waits" if number % 2 else "no room")
-        client.execute_command("DQ.ADD", "q", "job:waits", "payload 77", "DELAY", HOUR, "GROUP", "g1")
+        client.execute_command("DQ.ADD", "q", "job:waits", "payload 77", "DELAY", HOUR, "GROUP", "g1", "LABEL", "close*")
+        client.execute_command("DQ.ADD", "q", "other", "x", "LABEL", "close-order")
         client.execute_command("DQ.ADD", "q", "job:1*", "x")
         board = self.board(server)
         ids = [f"job:{number}" for number in range(3000)]
@@ -34,6 +35,7 @@ class Search(BoardTest):
         # In any state, by payload, group, reason and age, and by several of these.
         self.assertEqual(len(self.found(board, "queue=0:q&payload=payload%2077")), 12)
         self.assertEqual(len(self.found(board, "queue=0:q&group=g1")), 1001)
+        self.assertEqual([job["label"] for job in self.found(board, "queue=0:q&label=close*").values()], ["close*"])
         reason = urllib.parse.quote("HTTP 503: order # waits")
         self.assertEqual(len(self.found(board, f"queue=0:q&kind={reason}")), 1500)
         self.assertEqual(len(self.found(board, f"queue=0:q&kind={reason}&group=g1&id=9")), sum(number % 6 == 1 and "9" in str(number) for number in range(3000)))

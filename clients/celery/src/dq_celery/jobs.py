@@ -10,6 +10,7 @@ from kombu.utils.json import dumps, loads
 
 LATEST_MS = (1 << 42) - 1
 LONGEST_ID = 1024
+LONGEST_LABEL = 256
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -58,6 +59,15 @@ def timing(message: Mapping[str, Any], now_ms: int, grace_ms: int) -> list[Any]:
     if ttl_ms is not None and now_ms + int(ttl_ms) < LATEST_MS:
         options += ["TTL", max(1, int(ttl_ms))]
     return options
+
+
+def labelled(message: Mapping[str, Any]) -> list[Any]:
+    """The option of DQ.ADD that says which task it is, where its name can be a label."""
+    try:
+        name = str((message.get("headers") or {}).get("task") or "")
+        return ["LABEL", name] if 1 <= len(name.encode()) <= LONGEST_LABEL else []
+    except UnicodeEncodeError:
+        return []
 
 
 def payload(message: Mapping[str, Any]) -> str:

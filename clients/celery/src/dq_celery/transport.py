@@ -100,8 +100,8 @@ class Channel(Waits, Queues):
         expires, ttl = self._limits.get(queue, (0, 0))
         reader = None if queue in self._limits else self._reader(queue)
         ttl = reader[1][2] if reader else ttl
-        if ttl and "TTL" not in command[5:]:
-            command += ["TTL", ttl]
+        command += ["TTL", ttl] if ttl and "TTL" not in command[5:] else []
+        command += jobs.labelled(message)
         if _publish_batch is not None:
             _publish_batch.add("execute_command", *command)
             if expires:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import dq
 import dramatiq
+from dq.codec import label_of
 from dq.company import Company
 from dramatiq.common import current_millis
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout, QueueNotFound
@@ -108,6 +109,7 @@ class DqBroker(dramatiq.Broker):
             sent = message.copy(options={"eta": current_millis() + max(0, delay)})
         self.emit_before("enqueue", sent, delay)
         job = {"data": sent.encode(), "priority": self._priority(sent), "delay": _wait_s(sent, delay)}
+        job["label"] = label_of(sent.actor_name)
         if isinstance(message, Delivered) and message.again is None:
             # A retry replaces the message that is being processed: it is added when that is acknowledged.
             message.again = job

@@ -108,9 +108,9 @@ export class InlineQueue<T = any> extends Queue<T> implements Desk {
   private async enter(key: Buffer, id: Buffer, [payload, ...words]: Buffer[]): Promise<unknown> {
     const earlier = this.entries.get(nameOf(id));
     if (earlier && earlier.outcome !== 'dead') return null;
-    const at = words.findIndex((word) => String(word) === 'AFTER');
-    const after =
-      at < 0 || String(words[at + 1]) === 'GROUP' ? [] : words.slice(at + 2, at + 2 + Number(words[at + 1]));
+    // A label may read AFTER, too.
+    const at = words.findIndex((word, n) => String(word) === 'AFTER' && /^\d+$/.test(String(words[n + 1])));
+    const after = at < 0 ? [] : words.slice(at + 2, at + 2 + Number(words[at + 1]));
     const fresh = { steps: new Map(), results: [], outcome: null, value: null, error: null, signal: null, after };
     const entry: Entry = { key, id, payload: payload!, ...fresh };
     this.entries.set(nameOf(id), entry);

@@ -17,7 +17,7 @@ from ._delivery import Command
 from ._job_options import ABOUT, job_options
 from ._many import Added, Grouped
 from ._options import near_misses, unknown
-from .codec import Codec, Envelope
+from .codec import Codec, Envelope, label_of
 from .hooks import Hooks
 from .times import Duration, to_ms
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _AFTER = ("after", "after_group", "on_dead")
 _FIXED = (int, float, str, bytes, timedelta, datetime, type(None))
 _ABSENT = object()
-_OWN = frozenset(("data", "id", "kind", "headers"))
+_OWN = frozenset(("data", "id", "headers"))
 _OF_JOBS = ("data", "delay", "at", "id", "if_exists", *ABOUT, *_AFTER, "kind", "headers")
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ if hasattr(os, "register_at_fork"):
 def new_id() -> bytes:
     """A new id, in hex: 48 bits of time and 80 random bits. Ids made in a later millisecond are greater."""
     return hexlify((time.time_ns() // 1_000_000 << 80 | _CHANCE.getrandbits(80)).to_bytes(16, "big"))
+
+
+def _labelled(options: Mapping[str, Any], kind: Optional[str]) -> Mapping[str, Any]:
+    """The options with a label, which is the job's kind unless they have another."""
+    return options if kind is None or options.get("label") is not None else {**options, "label": label_of(kind)}
 
 
 class _Like:
@@ -92,7 +97,8 @@ class _Like:
         self.if_exists = rest.pop("if_exists", None)
         after = words.after(*(rest.pop(name, None) for name in _AFTER))
         due = words.due(rest.pop("delay", None), rest.pop("at", None))
-        said = job_options({name: rest.pop(name, None) for name in ABOUT})
+        kind = rest.pop("kind", None)
+        said = job_options(_labelled({name: rest.pop(name, None) for name in ABOUT}, kind))
         for name in rest:
             raise unknown("a job", name, _OF_JOBS)
         self.words = [*words.condition(self.if_exists), *due, *said, *after]
@@ -172,11 +178,12 @@ class Adds:
             current run is over).
         attempts, backoff, ttr: without them the queue's apply, then those of the worker's handler; of limits of
             attempts the least holds.
+        kind: chooses the worker's handler. It is also the job's label, unless ``label`` is another.
         after: ids of jobs of this queue that must end before this one begins; ``job.results`` says how they ended.
         after_group: the job begins when all jobs of that group have ended.
         on_dead: what the job does if one of ``after`` dies: "wait" (the default, as it may be kicked), "run" or "die".
         """
-        said = job_options(options) + words.condition(if_exists) + words.due(delay, at)
+        said = job_options(_labelled(options, kind)) + words.condition(if_exists) + words.due(delay, at)
         said += words.after(after, after_group, on_dead)
         made = self._id_for(id, after, after_group)
         # If a generated id exists already, an earlier sending added it, and its reply was lost.
@@ -287,7 +294,7 @@ class Adds:
         jitter: each occurrence is due up to this much later.
         """
         rule = ["EVERY", to_ms(interval, "interval", 1000), *words.rule(until, times, grace, jitter)]
-        rule += [*job_options(options), "REPLACE", *words.due(None, first)]
+        rule += [*job_options(_labelled(options, kind)), "REPLACE", *words.due(None, first)]
         call = self._add(data, words.new(id), kind, headers, rule)
         return self._run([call], lambda replies: words.maybe_id(replies[0]))
 
@@ -308,5 +315,6 @@ class Adds:
     ) -> Optional[str]:
         """Adds a recurring job by a cron expression, in the zone ``tz`` (an IANA name; default UTC). See ``every``."""
         rule = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
-        call = self._add(data, words.new(id), kind, headers, [*rule, *job_options(options), "REPLACE"])
+        rule += [*job_options(_labelled(options, kind)), "REPLACE"]
+        call = self._add(data, words.new(id), kind, headers, rule)
         return self._run([call], lambda replies: words.maybe_id(replies[0]))

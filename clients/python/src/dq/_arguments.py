@@ -131,13 +131,18 @@ def after_unknown(error: ResponseError, commands: Sequence[Command]) -> list[tup
     return named_after(commands) if is_unheld(str(error)) else []
 
 
+def after_of(options: Sequence[Any]) -> Sequence[Any]:
+    """The ids of AFTER among these words. A label may read AFTER, too."""
+    for at, (word, count) in enumerate(zip(options, options[1:])):
+        if word == "AFTER" and isinstance(count, int):
+            return options[at + 2 : at + 2 + count]
+    return ()
+
+
 def named_after(commands: Sequence[Command]) -> list[tuple[bytes, bytes]]:
     named: dict[tuple[bytes, bytes], None] = {}
     for command in commands:
-        if "AFTER" in command[4:]:
-            at = command.index("AFTER", 4)
-            if isinstance(command[at + 1], int):
-                named.update(dict.fromkeys((command[1], id) for id in command[at + 2 : at + 2 + command[at + 1]]))
+        named.update(dict.fromkeys((command[1], id) for id in after_of(command[4:])))
     added = {(command[1], command[2]) for command in commands}
     return [each for each in named if each not in added]
 

@@ -78,6 +78,17 @@ def id_to(id: str) -> bytes:
     return id.encode("utf-8", "surrogateescape")
 
 
+LABEL_BYTES = 256
+
+
+def label_of(kind: Any) -> Optional[str]:
+    """The label of jobs of this kind; None if it can be none."""
+    try:
+        return kind if 1 <= len(kind.encode()) <= LABEL_BYTES else None
+    except (AttributeError, UnicodeEncodeError):  # no text, or one that is not Unicode
+        return None
+
+
 class Envelope:
     """A payload with a kind and headers: ``{"dq":1,"kind":...,"data":...,"headers":{...}}``."""
 

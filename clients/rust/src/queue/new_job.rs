@@ -12,6 +12,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
+const LABEL_BYTES: usize = 256;
+
 /// What happens if a job with this id exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -76,7 +78,7 @@ macro_rules! options {
             self.with(|o| o.id = Some(id.as_ref().to_vec()))
         }
 
-        /// The job's kind, which chooses the worker's handler.
+        /// The job's kind, which chooses the worker's handler. It is the job's label, too, unless that is another.
         pub fn kind(self, kind: impl Into<String>) -> Self {
             self.with(|o| o.kind = Some(kind.into()))
         }
@@ -220,6 +222,7 @@ impl NewJob {
             Data::Bytes(bytes) if is_plain => bytes,
             _ => self.payload()?,
         };
+        self.options.said.label = self.options.label().map(str::to_owned);
         self.options.kind = None;
         self.options.headers.clear();
         Ok((payload, self.options))
@@ -264,6 +267,9 @@ impl Options {
         number(to, "DELAY", self.delay.map(ms));
         number(to, "AT", self.at.map(instant_ms));
         self.said.words(to);
+        if let (None, Some(kind)) = (&self.said.label, self.label()) {
+            to.arg("LABEL").arg(kind);
+        }
         self.flow_words(to);
         match &self.rule {
             None => {}
@@ -278,6 +284,16 @@ impl Options {
         number(to, "GRACE", self.grace.map(ms));
         number(to, "JITTER", self.jitter.map(ms));
         Ok(())
+    }
+
+    /// The job's label, else its kind, where that can be one.
+    fn label(&self) -> Option<&str> {
+        let kind = || {
+            self.kind
+                .as_deref()
+                .filter(|kind| (1..=LABEL_BYTES).contains(&kind.len()))
+        };
+        self.said.label.as_deref().or_else(kind)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import dq.asyncio
+from dq.codec import label_of
 from dq.company import Company
 from taskiq import AckableMessage
 from taskiq.abc.broker import AsyncBroker
@@ -73,6 +74,7 @@ class DqBroker(AsyncBroker):
                 if_exists="next",
                 delay=delay,
                 priority=int(labels.get("priority") or 0),
+                label=label_of(message.task_name),
             )
         except Exception as error:
             end, retries = self._begun.get(message.task_id), int(labels.get(RETRIES) or 0)

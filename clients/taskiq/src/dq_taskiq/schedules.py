@@ -6,6 +6,7 @@ from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import dq
+from dq.codec import label_of
 from taskiq import ScheduledTask, ScheduleSource
 from taskiq.kicker import AsyncKicker
 
@@ -36,6 +37,7 @@ class DqScheduleSource(ScheduleSource):
         """Adds a schedule, or replaces the one with that id. An unchanged rule goes on as it was."""
         queue = self._queue(schedule)
         job = {"id": PREFIX + schedule.schedule_id, "data": self._message(schedule)}
+        job["label"] = label_of(schedule.task_name)
         if schedule.cron is not None:
             if isinstance(schedule.cron_offset, timedelta):
                 raise ValueError(

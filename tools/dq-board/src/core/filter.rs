@@ -1,4 +1,4 @@
-//! Selects jobs: by state, a part of the id or of the payload, group, reason and age.
+//! Selects jobs: by state, a part of the id or of the payload, group, label, reason and age.
 
 use dq_watch::read::detail::{Job, State};
 use dq_watch::text::{escape, units};
@@ -12,6 +12,7 @@ pub struct Filter {
     id: Vec<u8>,
     payload: Vec<u8>,
     group: Vec<u8>,
+    label: Vec<u8>,
     /// A part of the reason.
     reason: String,
     /// The reason as `reasons` words it.
@@ -36,6 +37,7 @@ impl Filter {
             id: word("id").to_owned(),
             payload: word("payload").to_owned(),
             group: word("group").to_owned(),
+            label: word("label").to_owned(),
             reason: text("reason")?.to_owned(),
             kind: text("kind")?.to_owned(),
             older_ms,
@@ -90,17 +92,22 @@ impl Filter {
         if !self.group.is_empty() {
             scan.arg("GROUP").arg(&self.group);
         }
+        if !self.label.is_empty() {
+            scan.arg("LABEL").arg(quoted(&self.label));
+        }
     }
 
     /// Whether a job matches. The payload is not compared, as only its beginning was read.
     pub fn fits(&self, job: &Job, now_ms: i64) -> bool {
         let of_group = || job.group.as_ref() == Some(&self.group);
+        let of_label = || job.label() == Some(self.label.as_slice());
         let reason = || job.reason.as_deref().map(escape::line);
         let for_reason = || reason().is_some_and(|it| spaced(&it).contains(&spaced(&self.reason)));
         let of_kind = || reasons::of(job.reason.as_deref()) == self.kind;
         self.state.is_none_or(|state| state.word() == job.state)
             && contains(&job.id, &self.id)
             && (self.group.is_empty() || of_group())
+            && (self.label.is_empty() || of_label())
             && (self.reason.is_empty() || for_reason())
             && (self.kind.is_empty() || of_kind())
             && self.older_ms.is_none_or(|ms| {
@@ -117,6 +124,7 @@ impl Filter {
             some(&self.id).map(|part| format!("id contains {}", name(part))),
             some(&self.payload).map(|part| format!("payload contains {}", name(part))),
             some(&self.group).map(|group| format!("group {}", name(group))),
+            some(&self.label).map(|label| format!("label {}", name(label))),
             some(self.reason.as_bytes()).map(|_| format!("reason contains {}", self.reason)),
             some(self.kind.as_bytes()).map(|_| format!("reason {}", self.kind)),
             self.older_ms
@@ -184,6 +192,7 @@ mod tests {
             ("id", "a*"),
             ("payload", "x"),
             ("group", "g*"),
+            ("label", "l*"),
         ];
         filter(&words).unwrap().scan(&mut scan);
         let words = scan.args_iter().map(|word| match word {
@@ -191,6 +200,9 @@ mod tests {
             _ => String::new(),
         });
         let said = words.collect::<Vec<_>>().join(" ");
-        assert_eq!(said, r"DQ.SCAN STATE dead MATCH *a\** PAYLOAD *x* GROUP g*");
+        assert_eq!(
+            said,
+            r"DQ.SCAN STATE dead MATCH *a\** PAYLOAD *x* GROUP g* LABEL l\*"
+        );
     }
 }

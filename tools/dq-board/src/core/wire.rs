@@ -209,6 +209,7 @@ pub fn found(job: &Job) -> Value {
     let mut shown = listed(&peeked_job, job);
     shown["state"] = job.state.as_str().into();
     shown["group"] = job.group.as_deref().map(escape::name).into();
+    shown["label"] = job.label().map(escape::name).into();
     shown
 }
 

@@ -7,7 +7,7 @@ use redis::{Cmd, Value};
 pub use super::records::{
     first_few, After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
 };
-use super::reply;
+use super::{reply, said};
 use crate::model::{stats, QueueKey};
 
 /// Bytes of a payload that are shown of one job.
@@ -195,6 +195,15 @@ impl Job {
         let steps = self.steps.iter().map(|step| &step.value);
         let results = self.result.iter().chain(values).chain(steps);
         self.payload.bytes.len() + results.map(|cut| cut.length).sum::<usize>()
+    }
+
+    /// What kind of job it is.
+    pub fn label(&self) -> Option<&[u8]> {
+        let mut texts = self.said.iter().filter(|said| said.name == "label");
+        match &texts.next()?.value {
+            said::Value::Text(label) => Some(label),
+            _ => None,
+        }
     }
 
     /// The instant by which jobs of its state are listed.

@@ -14,7 +14,7 @@ from .._delivery import Command
 from .._job_options import ABOUT, job_options
 from .._many import Added, Grouped
 from .._options import near_misses, unknown
-from ..codec import Codec, Envelope
+from ..codec import Codec, Envelope, label_of
 from ..hooks import Hooks
 from ..times import Duration, to_ms
 from typing_extensions import Unpack

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from .. import _guard
+from .._arguments import after_of
 from .._core import Handlers
 from .._delivery import Command, Delivery
 from .._texts import reason
@@ -106,9 +107,7 @@ class Memory:
     def _added(self, command: Command) -> Kept:
         _, _, id, payload, *options = command
         kept = self.kept[id] = Kept(id, payload)
-        if "AFTER" in options and options[options.index("AFTER") + 1] != "GROUP":
-            at = options.index("AFTER")
-            kept.after = list(options[at + 2 : at + 2 + options[at + 1]])
+        kept.after = list(after_of(options))
         return kept
 
     def _signalled(self, kept: Kept, name: bytes, value: bytes = b"") -> Runs:

@@ -102,10 +102,10 @@ final class InlineJobs {
         return entry.id;
     }
 
-    /** The ids that a command names after its AFTER. */
+    /** The ids that a command names after its AFTER. A label may read AFTER, too. */
     private static List<String> after(byte[][] words, int from) {
         for (int at = from; at + 1 < words.length; at++) {
-            if (Bytes.text(words[at]).equals("AFTER") && !Bytes.text(words[at + 1]).equals("GROUP")) {
+            if (Bytes.text(words[at]).equals("AFTER") && Bytes.text(words[at + 1]).matches("\\d+")) {
                 return Arrays.stream(words, at + 2, at + 2 + Reply.count(words[at + 1])).map(Bytes::text).toList();
             }
         }

@@ -116,7 +116,7 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
         return this;
     }
 
-    /** The job's kind, which chooses the worker's handler. */
+    /** The job's kind, which chooses the worker's handler. It is the job's label, too, unless that is another. */
     public JobOptions kind(String kind) {
         this.kind = kind;
         return this;
@@ -172,9 +172,15 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
         Words.check("after", after.size(), " jobs", 0, 1000);
         Words words = new Words();
         say(words::value);
+        words.value("LABEL", label == null && isLabel(kind) ? kind : null);
         words.flag(ifExists.word, ifExists != IfExists.REFUSE);
         words.value("DELAY", delay).value("AT", at);
         return after(words);
+    }
+
+    private static boolean isLabel(String kind) {
+        int length = kind == null ? 0 : Bytes.of(kind).length;
+        return 0 < length && length <= BOUNDS.get("LABEL")[1];
     }
 
     private Words after(Words words) {
