@@ -63,7 +63,10 @@ async function until(condition, what) {
 async function work(client) {
   const producer = new Queue(dq.url.replace('unix://', 'unix://library-producer:CHANGE-ME@'), 'orders');
   const { part, ...deeds } = DEEDS;
-  for (const id of Object.keys(deeds)) await producer.add(id, { id, kind: id === 'slow' ? 'slow' : undefined });
+  for (const id of Object.keys(deeds)) {
+    // The wait for its end may begin after it.
+    await producer.add(id, { id, kind: id === 'slow' ? 'slow' : undefined, keep: id === 'flow' ? 60_000 : undefined });
+  }
   await producer.addMany([1, 2].map((data) => ({ data, delay: 1_000_000 })));
   await producer.chain([1, 2].map((data) => ({ data, delay: 1_000_000 })));
   await producer.reschedule('done', { priority: -1 });
