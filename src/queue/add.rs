@@ -194,7 +194,9 @@ impl Queue {
                 let id = add.id.unwrap_or_default();
                 Ok(Some(self.plan_added(id, old, add.group, until)?))
             }
-            None if add.recur.is_some() && old.is_some_and(|old| self.is_awaited(old)) => {
+            None if add.recur.is_some()
+                && old.is_some_and(|old| self.flows().is_some_and(|it| it.is_awaited(old))) =>
+            {
                 Err(QueueError::AfterRule)
             }
             None => Ok(None),

@@ -99,7 +99,7 @@ impl Queue {
     #[cold]
     #[inline(never)]
     pub(super) fn trim_done(&mut self, mut budget: usize, out: &mut Effects) -> usize {
-        let count = self.beyond_done_limits(budget) as u64;
+        let count = self.done().beyond(self.settings().done_limits, budget) as u64;
         budget -= count as usize;
         if count > 0 {
             self.commit(&Effect::Done(OfDone::Trimmed { count }), out);
@@ -115,19 +115,6 @@ impl Queue {
             }
         }
         budget
-    }
-
-    /// How many of the longest done jobs are beyond DONELEN or DONEBYTES, counted up to `most`.
-    fn beyond_done_limits(&self, most: usize) -> usize {
-        let (limits, done) = (self.settings().done_limits, self.done());
-        let (mut len, mut bytes) = (done.len() as u64, done.bytes());
-        let is_beyond = |&handle: &u32| {
-            let is_beyond = (limits.len != 0 && len > limits.len)
-                || (limits.bytes != 0 && bytes > limits.bytes);
-            (len, bytes) = (len - 1, bytes - done.get(handle).bytes());
-            is_beyond
-        };
-        done.iter().take(most).take_while(is_beyond).count()
     }
 
     /// Trims done jobs at once, within the budget of one command.

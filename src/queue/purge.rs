@@ -7,6 +7,7 @@ use super::effects::Effects;
 use super::end::Cause;
 use super::job::{Place, State};
 use super::overdue::Overdue;
+use super::state::jobs::Jobs;
 use super::stats::Totals;
 use super::Queue;
 
@@ -68,7 +69,7 @@ impl Queue {
 
     fn commit_purges(&mut self, state: Option<State>, now: Now, over: Overdue, out: &mut Effects) {
         let cut = now.ms();
-        let successors = self.successors_of(state, cut);
+        let successors = self.jobs().successors_of(state, cut);
         let taken = self.jobs().taken_by(state, cut);
         let (overdue, expired) = match state {
             None => (over.leases(), over.expired()),
@@ -101,17 +102,19 @@ impl Queue {
             out,
         );
     }
+}
 
+impl Jobs {
     /// How many successors the jobs in a state have, or all jobs. Jobs with an overdue lease count for no state.
     fn successors_of(&self, state: Option<State>, cut: u64) -> usize {
-        let followed = self.jobs().followed();
+        let followed = self.followed();
         match state {
-            None => self.jobs().successors_len(),
+            None => self.successors_len(),
             Some(State::Delayed) => followed.due_after(cut),
             Some(State::Ready) => followed.due_by(cut),
             Some(State::Reserved) => followed.leased_beyond(cut),
             Some(State::Dead | State::Done) => 0,
-            Some(State::Blocked) => self.jobs().blocked_successors(),
+            Some(State::Blocked) => self.blocked_successors(),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::job::{Finish, Handle, JobView, Life, Place, State};
 use super::note::Notes;
 use super::overdue::At;
 use super::state::done::apply::started_at;
+use super::state::done::Done;
 use super::state::jobs::Jobs;
 use super::state::schedule::merge;
 use super::state::store::Course;
@@ -87,26 +88,9 @@ impl Jobs {
     }
 }
 
-impl Queue {
-    /// The job of that id, if there is one.
-    pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
-        let id = self.jobs().hashed(id);
-        match self.jobs().find(id) {
-            Some(handle) => Some(JobView {
-                waits: self.waits_of(handle),
-                ..self.view(handle, now)
-            }),
-            None => self.find_done(id).map(|handle| self.view_done(handle)),
-        }
-    }
-
-    /// Bytes of ids, payloads, results and progress of done jobs: what DONEBYTES limits.
-    pub fn done_bytes(&self) -> u64 {
-        self.done().bytes()
-    }
-
-    fn view_done(&self, handle: u32) -> JobView<'_> {
-        let job = self.done().get(handle);
+impl Done {
+    fn view(&self, handle: u32) -> JobView<'_> {
+        let job = self.get(handle);
         JobView {
             id: job.id,
             payload: job.payload,
@@ -130,6 +114,31 @@ impl Queue {
                 finished: job.finished,
             }),
         }
+    }
+
+    /// Whether its time is over, though its removal has not been carried out.
+    fn is_over(&self, handle: u32, at: At) -> bool {
+        let until = self.get(handle).until();
+        until != 0 && until <= at.ended_ms
+    }
+}
+
+impl Queue {
+    /// The job of that id, if there is one.
+    pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
+        let id = self.jobs().hashed(id);
+        match self.jobs().find(id) {
+            Some(handle) => Some(JobView {
+                waits: self.waits_of(handle),
+                ..self.view(handle, now)
+            }),
+            None => self.find_done(id).map(|handle| self.done().view(handle)),
+        }
+    }
+
+    /// Bytes of ids, payloads, results and progress of done jobs: what DONEBYTES limits.
+    pub fn done_bytes(&self) -> u64 {
+        self.done().bytes()
     }
 
     pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
@@ -259,15 +268,9 @@ impl Queue {
 
     fn peek_done(&self, peek: &Peek, at: At, show: impl FnMut(JobView<'_>)) {
         let done = self.done().iter_from(peek.from);
-        let done = done.filter(|&it| !self.is_done_over(it, at));
-        let done = done.map(|it| self.view_done(it));
+        let done = done.filter(|&it| !self.done().is_over(it, at));
+        let done = done.map(|it| self.done().view(it));
         peek.show(done.take_while(|job| job.at() <= peek.to), show);
-    }
-
-    /// Whether its time is over, though its removal has not been carried out.
-    fn is_done_over(&self, handle: u32, at: At) -> bool {
-        let until = self.done().get(handle).until();
-        until != 0 && until <= at.ended_ms
     }
 
     /// Done jobs whose time is not over, and that DONELEN keeps.
@@ -308,8 +311,8 @@ impl Queue {
         let end = ends.into_iter().filter(|&end| end != 0).min().unwrap_or(0);
         let jobs = handles.into_iter().filter(|&it| !self.jobs().is_purged(it));
         let jobs = jobs.filter_map(|it| Some(self.view_in(it, self.jobs().seen_state(it, at)?)));
-        let done = done.into_iter().filter(|&it| !self.is_done_over(it, at));
-        let all = jobs.chain(done.map(|it| self.view_done(it)));
+        let done = done.into_iter().filter(|&it| !self.done().is_over(it, at));
+        let all = jobs.chain(done.map(|it| self.done().view(it)));
         let is_within = |job: &JobView<'_>| end == 0 || self.jobs().hashed(job.id).cursor() < end;
         all.filter(is_within).for_each(&mut show);
         end

@@ -5,6 +5,7 @@ use super::At;
 use crate::queue::job::GroupNumber;
 use crate::queue::job::Handle;
 use crate::queue::state::groups::GroupView;
+use crate::queue::state::jobs::Jobs;
 use crate::queue::state::position::{Ending, Fate};
 use crate::queue::Queue;
 use crate::storage::skiplist::Skiplist;
@@ -138,7 +139,8 @@ impl Queue {
             let over = list.iter().take_while(|&(at, _)| at <= ended);
             let over: Vec<Handle> = over.take(left).map(|(_, handle)| handle).collect();
             left -= over.len();
-            self.each_group_of(&over, |number| each(number, shift));
+            self.jobs()
+                .each_group_of(&over, |number| each(number, shift));
         };
         for fate in Fate::ALL {
             walk(
@@ -151,14 +153,15 @@ impl Queue {
             walk(self.jobs().expiring().list(ending as usize), Shift::EXPIRED);
         }
     }
+}
 
+impl Jobs {
     fn each_group_of(&self, handles: &[Handle], mut each: impl FnMut(GroupNumber)) {
-        let jobs = self.jobs();
         for some in handles.chunks(AT_ONCE) {
-            some.iter().for_each(|&job| jobs.prefetch_slot(job));
-            some.iter().for_each(|&job| jobs.prefetch_job(job));
-            let there = some.iter().filter(|&&job| !self.jobs().is_purged(job));
-            let groups = there.filter_map(|&job| jobs.job(job).group());
+            some.iter().for_each(|&job| self.prefetch_slot(job));
+            some.iter().for_each(|&job| self.prefetch_job(job));
+            let there = some.iter().filter(|&&job| !self.is_purged(job));
+            let groups = there.filter_map(|&job| self.job(job).group());
             groups.for_each(&mut each);
         }
     }

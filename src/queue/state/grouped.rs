@@ -25,13 +25,13 @@ impl Queue {
         let Some(groups) = &self.groups else {
             return name.map_or(0, |name| name.len() as i64);
         };
-        let is_awaited = |number| self.is_group_awaited(number);
+        let is_awaited = |number| self.flows().is_some_and(|it| it.awaits_group(number));
         groups.growth(name, going, &self.jobs, is_awaited)
     }
 
     /// How many jobs have this group, and the length of its name.
     pub(in crate::queue) fn group_jobs(&self, number: GroupNumber) -> (u32, usize) {
-        let waiting = u32::from(self.is_group_awaited(number));
+        let waiting = u32::from(self.flows().is_some_and(|it| it.awaits_group(number)));
         let jobs = |groups: &Groups| (groups.users(number) - waiting, groups.name(number).len());
         self.groups().map_or((0, 0), jobs)
     }

@@ -105,6 +105,18 @@ impl Done {
         (limits.len != 0 && len > limits.len) || (limits.bytes != 0 && bytes > limits.bytes)
     }
 
+    /// How many of the longest done jobs are beyond DONELEN or DONEBYTES, counted up to `most`.
+    pub fn beyond(&self, limits: DoneLimits, most: usize) -> usize {
+        let (mut len, mut bytes) = (self.len() as u64, self.bytes);
+        let is_beyond = |&handle: &u32| {
+            let is_beyond = (limits.len != 0 && len > limits.len)
+                || (limits.bytes != 0 && bytes > limits.bytes);
+            (len, bytes) = (len - 1, bytes - self.get(handle).bytes());
+            is_beyond
+        };
+        self.iter().take(most).take_while(is_beyond).count()
+    }
+
     /// Whether a done job is to be removed at once, whatever its time.
     pub fn has_surplus(&self, limits: DoneLimits) -> bool {
         self.exceeds(limits) || (!limits.any() && self.unkept > 0)

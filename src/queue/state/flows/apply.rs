@@ -9,7 +9,7 @@ use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{After, AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Came;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Failure, GroupNumber, Handle, Place, Terms};
+use crate::queue::job::{Failure, Handle, Place, Terms};
 use crate::queue::state::bounds::{check_instant, malformed};
 use crate::queue::state::done::Done;
 use crate::queue::state::position::Position;
@@ -355,11 +355,6 @@ impl Queue {
         if let Some(flows) = &mut self.flows {
             flows.moment = at;
         }
-    }
-
-    pub(in crate::queue::state) fn is_group_awaited(&self, group: GroupNumber) -> bool {
-        let flows = self.flows.as_ref();
-        flows.is_some_and(|flows| flows.awaits_group(group))
     }
 
     /// Moves a blocked job to the schedule.

@@ -26,12 +26,6 @@ impl Queue {
         self.flows.as_deref()
     }
 
-    /// Whether others are after this job.
-    #[inline]
-    pub(in crate::queue) fn is_awaited(&self, handle: Handle) -> bool {
-        (self.flows.as_ref()).is_some_and(|flows| flows.is_awaited(handle))
-    }
-
     pub(in crate::queue::state) fn name_of(&self, group: GroupNumber) -> &[u8] {
         self.groups().map_or(&[], |groups| groups.name(group))
     }
@@ -155,7 +149,7 @@ impl Queue {
         let emptied = mem::take(&mut flows.emptied);
         for (&number, &at) in &emptied {
             // A group that no job waits for any more may be gone.
-            if !self.is_group_awaited(number) {
+            if !self.flows().is_some_and(|it| it.awaits_group(number)) {
                 continue;
             }
             let groups = self.groups().filter(|groups| groups.is_empty(number));
