@@ -106,9 +106,6 @@ func handle(db *redis.Client, j job) error {
 			state, err = "lost", nil
 		}
 		fmt.Printf("failed %s (attempt %d): %v; now %s\n", j.id, j.attempt, failure, state)
-		if state == "ready" { // it has no ladder (BACKOFF), and would fail thousands of times a second
-			time.Sleep(time.Second)
-		}
 		return err
 	}
 	acked, err := db.Do(ctx, "DQ.ACK", queue, "WITHTOKENS", "IDS", 1, j.id, j.token).Int64Slice()

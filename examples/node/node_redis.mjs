@@ -61,8 +61,6 @@ async function handle(db, [, id, payload, token, attempt]) {
   if (failure) {
     const state = await inTime(db.sendCommand(['DQ.NACK', QUEUE, id, 'TOKEN', token]));
     console.log(`failed ${id} (attempt ${attempt}): ${failure.message}; now ${state ?? 'lost'}`);
-    // Ready again at once: it has no ladder (BACKOFF), and would fail thousands of times a second.
-    if (String(state) === 'ready') await sleep(1000);
   } else if ((await inTime(db.sendCommand(['DQ.ACK', QUEUE, 'WITHTOKENS', 'IDS', '1', id, token])))[0] === 1) {
     console.log(`done ${id} (attempt ${attempt})`);
   } else {

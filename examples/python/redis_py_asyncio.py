@@ -56,9 +56,6 @@ async def handle(id, payload, token, attempt):
     if failure:
         state = await db.execute_command("DQ.NACK", QUEUE, id, "TOKEN", token)
         print(f"failed {name} (attempt {attempt}): {failure}; now {state.decode() if state else 'lost'}")
-        if state == b"ready":
-            # It has no ladder (BACKOFF): without a pause it would fail again and again, thousands of times a second.
-            await asyncio.sleep(1)
     elif await db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", "IDS", 1, id, token) == [1]:
         print(f"done {name} (attempt {attempt})")
     else:

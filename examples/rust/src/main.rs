@@ -103,10 +103,6 @@ fn handle(client: &Client, db: &mut Connection, job: &Job) -> RedisResult<()> {
             .query(db)?;
         let state = state.as_deref().unwrap_or("lost");
         println!("failed {name} (attempt {attempt}): {why}; now {state}");
-        if state == "ready" {
-            // It has no ladder (BACKOFF), and would fail thousands of times a second.
-            thread::sleep(Duration::from_secs(1));
-        }
         return Ok(());
     }
     let acked: (u64,) = redis::cmd("DQ.ACK")

@@ -86,9 +86,6 @@ public final class JedisExample {
             var state = (byte[]) db.sendCommand(Dq.NACK, bytes(QUEUE), id, bytes("TOKEN"), token);
             System.out.printf("failed %s (attempt %d): %s; now %s%n", name, attempt, failure.getMessage(),
                     state == null ? "lost" : new String(state, UTF_8));
-            if (state != null && new String(state, UTF_8).equals("ready")) {
-                Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
-            }
         } else if (db.sendCommand(Dq.ACK, bytes(QUEUE), bytes("WITHTOKENS"), bytes("IDS"), bytes("1"), id, token)
                 .equals(List.of(1L))) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);

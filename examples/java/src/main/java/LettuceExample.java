@@ -118,9 +118,6 @@ public final class LettuceExample {
             byte[] state = askValue(Dq.NACK, queue().add(id).add("TOKEN").add(token));
             System.out.printf("failed %s (attempt %d): %s; now %s%n", name, attempt, failure.getMessage(),
                     state == null ? "lost" : new String(state, UTF_8));
-            if (state != null && new String(state, UTF_8).equals("ready")) {
-                Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
-            }
         } else if (ask(db, Dq.ACK, new ArrayOutput<>(ByteArrayCodec.INSTANCE),
                 queue().add("WITHTOKENS").add("IDS").add(1).add(id).add(token)).get(0).equals(1L)) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);

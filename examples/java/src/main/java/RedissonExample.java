@@ -103,9 +103,6 @@ public final class RedissonExample {
             var state = (byte[]) ask(NACK, id, "TOKEN", token);
             System.out.printf("failed %s (attempt %d): %s; now %s%n", name, attempt, failure.getMessage(),
                     state == null ? "lost" : new String(state, UTF_8));
-            if (state != null && new String(state, UTF_8).equals("ready")) {
-                Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
-            }
         } else if (ask(ACK, "WITHTOKENS", "IDS", 1, id, token).get(0).equals(1L)) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);
         } else {
