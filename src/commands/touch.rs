@@ -19,13 +19,13 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::TOKEN => deliveries.set_token(options.value()?)?,
             Word::TTR => touch.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::PROGRESS => touch.progress = Some(options.value()?),
-            Word::COST => touch.cost = Some(number_of(Attr::Cost, options.value()?)? as u32),
+            Word::COST => touch.weight = Some(number_of(Attr::Cost, options.value()?)? as u32),
         }
     }
     if touch.progress.is_some() && deliveries.one().is_none() {
         return Err(syntax_error("PROGRESS cannot be combined with IDS"));
     }
-    if touch.cost.is_some() && deliveries.one().is_none() {
+    if touch.weight.is_some() && deliveries.one().is_none() {
         return Err(syntax_error("COST cannot be combined with IDS"));
     }
     let touched = change(ctx, args, |queue, now, effects| {

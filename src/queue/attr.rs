@@ -37,12 +37,6 @@ macro_rules! attributes {
 }
 include!("attr/rows.rs");
 
-/// What one delivery may count in RATE and GROUPRATE, at most.
-pub const COST_MAX: u32 = match Attr::Cost.row().kind {
-    Kind::Number { most, .. } => most as u32,
-    _ => 0,
-};
-
 impl Attr {
     /// What the table says of it.
     #[inline(always)]
@@ -227,8 +221,8 @@ impl<'a> Attrs<'a> {
         self.number(Attr::Keep)
     }
 
-    /// COST of DQ.ADD.
-    pub fn cost(&self) -> u32 {
+    /// What a delivery counts in RATE and GROUPRATE.
+    pub fn weight(&self) -> u32 {
         self.number(Attr::Cost).map_or(1, |units| units as u32)
     }
 
@@ -398,14 +392,14 @@ mod tests {
         let mut all = Attrs::NONE.with_number(Attr::Cost, 3);
         all.put(tag(100), Some(b"in done"));
         all.put(tag(101) & !IN_DONE, Some(b"not"));
-        assert_eq!((all.cost(), all.keep_ms()), (3, None));
+        assert_eq!((all.weight(), all.keep_ms()), (3, None));
         assert_eq!(all.when_done().get(tag(100)), Some(&b"in done"[..]));
         assert_eq!(all.when_done().iter().count(), 2);
         let others = Attrs::NONE
             .with_number(Attr::Cost, 9)
             .with_number(Attr::Keep, 8);
         let both = all.or(&others);
-        assert_eq!((both.cost(), both.keep_ms()), (3, Some(8)));
+        assert_eq!((both.weight(), both.keep_ms()), (3, Some(8)));
         assert_eq!((both.check(), both.iter().count()), (Ok(()), 4));
     }
 

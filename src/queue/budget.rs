@@ -11,7 +11,7 @@ pub const STEPS_OF_OCCURRENCE: usize = 4;
 /// Overdue expirations that a command carries out, at most, of jobs that it does nothing else with: three to five
 /// milliseconds' worth, and only after a standstill.
 pub const OUT_OF_TURN: usize = 10_000;
-/// What it takes of [`OUT_OF_TURN`] to pass over a group whose window has no room for the cost of its first job.
+/// What it takes of [`OUT_OF_TURN`] to pass over a group whose window has no room for the weight of its first job.
 pub const STEPS_OF_GROUP: usize = OUT_OF_TURN / 1000;
 /// A command delivers or shows no more jobs after this many bytes of payloads, whatever COUNT says: copying them into the
 /// reply takes a few milliseconds.

@@ -67,7 +67,7 @@ pub struct Touch<'a> {
     /// Only its first bytes are kept.
     pub progress: Option<&'a [u8]>,
     /// What the delivery counts in RATE and GROUPRATE.
-    pub cost: Option<u32>,
+    pub weight: Option<u32>,
 }
 
 pub(super) struct Touched {
@@ -268,8 +268,8 @@ impl Queue {
             let Touched { deadline, .. } = lease;
             self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
         }
-        if let Some(cost) = touch.cost {
-            self.reweigh(handle, cost, now);
+        if let Some(weight) = touch.weight {
+            self.reweigh(handle, weight, now);
         }
         if let Some(text) = touch.progress {
             let text = &text[..text.len().min(PROGRESS_MAX)];

@@ -22,7 +22,7 @@
 use super::after::Waits;
 pub use super::after::GROUP_MAX;
 use super::attr::Attrs;
-pub use super::attr::{COST_MAX, LADDER_MAX};
+pub use super::attr::LADDER_MAX;
 pub use super::instant::INSTANT_MAX;
 use super::note::Notes;
 pub use super::note::{PROGRESS_MAX, STEP_NAME_MAX};

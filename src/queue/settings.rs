@@ -168,7 +168,7 @@ impl GroupLimits {
     }
 }
 
-/// Deliveries that cost at most `count` together in any `window_ms` milliseconds.
+/// Deliveries that weigh at most `count` together in any `window_ms` milliseconds.
 #[allow(missing_docs, reason = "the type's comment describes them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {

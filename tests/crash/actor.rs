@@ -197,9 +197,6 @@ impl Actor {
             _ => Due::At(now_ms - 50 + rng.below(350)),
         };
         Add {
-            serial,
-            id: Some(id),
-            due,
             priority: rng.maybe(3, |rng| rng.below(5) as i32 - 2).unwrap_or(0),
             max_attempts: rng.maybe(4, |rng| 1 + rng.below(4) as u32).unwrap_or(0),
             ttl_ms: rng.maybe(12, |rng| 30 + rng.below(400)),
@@ -208,7 +205,7 @@ impl Actor {
             cost: a_cost(queue, rng),
             only: !shared && !bounded,
             nx: !shared || rng.one_in(3),
-            answer: None,
+            ..Add::of(serial, id, due)
         }
     }
 

@@ -90,10 +90,8 @@ impl Actor {
         let deadline = |reply: &Value| (*reply != Value::Nil).then(|| number(reply));
         self.record_each((&queue, claims), &asked, |claim, answer| {
             What::Touch(Touch {
-                claim,
                 ttr_ms,
-                cost: None,
-                answer: answer.map(deadline),
+                ..Touch::of(claim, answer.map(deadline))
             })
         })
     }

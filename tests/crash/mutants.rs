@@ -205,15 +205,11 @@ fn revive(history: &mut History, rng: &mut Rng) -> bool {
     entry.sent.at_us += 1;
     entry.ended.at_us += 2;
     entry.queue = jobs(&history.entries[next.0])[next.1].queue.clone();
-    entry.what = What::Touch(Touch {
-        claim: Claim {
-            id: jobs(&history.entries[next.0])[next.1].id.clone(),
-            token: Some(token),
-        },
-        ttr_ms: None,
-        cost: None,
-        answer: Some(Some(entry.ended.wall_ms())),
-    });
+    let claim = Claim {
+        id: jobs(&history.entries[next.0])[next.1].id.clone(),
+        token: Some(token),
+    };
+    entry.what = What::Touch(Touch::of(claim, Some(Some(entry.ended.wall_ms()))));
     let certain = history.is_certain(&history.entries[next.0], entry.life);
     history.entries.push(entry);
     certain

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::scene::{Dice, Lines};
 use crate::support::{wait_until, Raw, Server, PATIENCE};
+use dq::queue::attr::{Attr, Kind};
 
 /// Rules that do not keep changing a quiet queue: leases and TTLs end within the second.
 const RULES: [&str; 10] = [
@@ -145,6 +146,28 @@ impl Traffic {
         }
     }
 
+    /// What the table lets the command say of a job, each now and then; TTR is the caller's. Numbers are small, so that
+    /// jobs end soon.
+    fn said(&mut self, command: &str) -> String {
+        let rows = Attr::ALL.iter().map(|attr| (attr, attr.row()));
+        let said = rows.filter(|(attr, row)| **attr != Attr::Ttr && row.set_by.contains(&command));
+        said.map(|(_, row)| {
+            let values: [&str; 4] = match row.kind {
+                Kind::Number { unit, .. } => {
+                    let is_ms = unit == c"ms";
+                    return self.option(row.word(), if is_ms { 50 } else { 4 });
+                }
+                Kind::Text(_) => ["", "", "g", "h"],
+                Kind::Ladder => ["", "", "2 5 20", "0"],
+            };
+            match self.dice.pick(&values) {
+                "" => String::new(),
+                value => format!(" {} {value}", row.word()),
+            }
+        })
+        .collect()
+    }
+
     /// What only some jobs have.
     fn note(&mut self, key: &str, id: &str) -> String {
         let name = self.dice.pick(&["one", "two", "three"]);
@@ -184,8 +207,8 @@ impl Traffic {
             23..=25 => self.nack(key, &id, ms),
             26 if ms < 10 => format!("DQ.AWAIT {key} 0.001 {id} {}", self.id()),
             26 => {
-                let (ttr, cost) = (self.option("TTR", 60), self.option("COST", 20));
-                format!("DQ.TOUCH {key} {id}{ttr}{cost}")
+                let (ttr, said) = (self.option("TTR", 60), self.said("TOUCH"));
+                format!("DQ.TOUCH {key} {id}{ttr}{said}")
             }
             27 => format!("DQ.DEL {key} {id} {}", self.id()),
             28 => format!("DQ.DEL {key} UNRESERVED {id} {}", self.id()),
@@ -233,11 +256,12 @@ impl Traffic {
     fn add_many(&mut self, key: &str, id: &str, ms: u64) -> String {
         let condition = self.dice.pick(&["", "", " XX", " REPLACE"]);
         let delay = self.option("DELAY", 60);
-        let (attempts, keep) = (self.option("ATTEMPTS", 3), self.option("KEEP", 50));
-        let group = self.dice.pick(&["", "", " GROUP g", " GROUP h"]);
         let other = if ms < 5 { "*".into() } else { self.id() };
-        let cost = self.option("COST", 9);
-        format!("DQ.MADD {key} 3 {id} m{ms} {other} n {} o{condition}{delay}{attempts}{keep}{group}{cost} TTR 30", self.id())
+        let said = self.said("MADD");
+        format!(
+            "DQ.MADD {key} 3 {id} m{ms} {other} n {} o{condition}{delay}{said} TTR 30",
+            self.id()
+        )
     }
 
     fn add(&mut self, key: &str, id: String, ms: u64) -> String {
@@ -246,21 +270,13 @@ impl Traffic {
             .dice
             .pick(&["", "", " NX", " XX", " REPLACE", " NEXT", " NEXT"]);
         let delay = self.option("DELAY", 60);
-        let priority = self.option("PRIORITY", 3);
         let ttr = format!(" TTR {}", 1 + ms);
-        let attempts = self.option("ATTEMPTS", 3);
-        let ladder = self.dice.pick(&["", "", " BACKOFF 2 5 20", " BACKOFF 0"]);
-        let ttl = match ms {
-            0..=9 => format!(" TTL {}", 1 + 3 * ms),
-            _ => String::new(),
-        };
         let rule = match condition {
             " NEXT" => "",
             _ => self.dice.pick(&RULES),
         };
-        let group = self.dice.pick(&["", "", " GROUP g", " GROUP h", " KEEP 9"]);
-        let cost = self.option("COST", 12);
-        format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{group}{cost}{rule}")
+        let said = self.said("ADD");
+        format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{ttr}{said}{rule}")
     }
 
     fn pop(&mut self, key: &str) -> String {

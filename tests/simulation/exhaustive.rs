@@ -62,11 +62,8 @@ fn nack(id: &[u8], kind: NackKind, delay: Option<u64>) -> Op {
 
 fn touch(id: &[u8]) -> Op {
     Op::Touch(TouchOp {
-        id: id.to_vec(),
-        token: None,
         ttr: Some(3),
-        progress: None,
-        cost: None,
+        ..TouchOp::like(id)
     })
 }
 

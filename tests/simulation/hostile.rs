@@ -325,11 +325,9 @@ fn everything(ids: &[Id]) -> Vec<Op> {
     let mut ops = vec![Op::Expire(3), Op::Pop(pop(2)), regroup(true, 1)];
     for id in ids.iter().cloned() {
         ops.push(Op::Touch(TouchOp {
-            id: id.clone(),
-            token: None,
-            ttr: None,
             progress: Some(b"half".to_vec()),
             cost: Some(2),
+            ..TouchOp::like(&id)
         }));
         ops.push(Op::Signal {
             id: id.clone(),
@@ -538,18 +536,12 @@ fn furnish(byte: u8, number: usize) -> Op {
             value: vec![byte; number % 40],
         },
         b'u' => Op::Touch(TouchOp {
-            id: (number / 2).to_string().into_bytes(),
-            token: None,
-            ttr: None,
             progress: Some(vec![byte; number]),
-            cost: None,
+            ..TouchOp::like((number / 2).to_string().as_bytes())
         }),
         b'o' => Op::Touch(TouchOp {
-            id: (number / 2).to_string().into_bytes(),
-            token: None,
-            ttr: None,
-            progress: None,
             cost: Some(1 + number as u32 % 9),
+            ..TouchOp::like((number / 2).to_string().as_bytes())
         }),
         b'w' => Op::Nack(NackOp {
             id: (number / 2).to_string().into_bytes(),

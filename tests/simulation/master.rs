@@ -1,12 +1,10 @@
 //! Carries out operations on the queue itself.
 
-use crate::op::{
-    AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp,
-};
+use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp};
 use dq::queue::add::Add;
 use dq::queue::add_many::NewOne;
 use dq::queue::after::{Ended, For, Outcome};
-use dq::queue::claim::{Claim, Nack, Touch};
+use dq::queue::claim::{Claim, Nack};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{LeaseLength, Pop};
 use dq::queue::effects::Effects;
@@ -53,7 +51,7 @@ impl Call<'_> {
             }
             Op::Nack(nack) => execute_nack(nack, queue, now, out),
             Op::Touch(op) => queue
-                .touch(&op.id, claim(&op.token), touch(op), now, out)
+                .touch(&op.id, claim(&op.token), op.given(), now, out)
                 .map_or(Reply::Nil, Reply::Deadline),
             Op::Step(op) => execute_step(op, queue, now, out),
             Op::Signal { id, name, value } => match queue.signal(id, (name, value), now, out) {
@@ -95,14 +93,6 @@ impl Call<'_> {
 
 fn done(result: Result<(), dq::queue::error::QueueError>) -> Reply {
     result.map_or_else(|error| Reply::Error(error.text()), |()| Reply::Ok)
-}
-
-fn touch(op: &TouchOp) -> Touch<'_> {
-    Touch {
-        ttr_ms: op.ttr,
-        progress: op.progress.as_deref(),
-        cost: op.cost,
-    }
 }
 
 /// Sets steps as DQ.STEP does, which checks the names first.

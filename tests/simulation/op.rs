@@ -3,7 +3,7 @@
 use dq::queue::add::Condition;
 use dq::queue::after::{OnDead, Outcome};
 use dq::queue::attr::{Attr, Attrs, Home, Kind, Unsaid};
-use dq::queue::claim::NackKind;
+use dq::queue::claim::{NackKind, Touch};
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
 use dq::queue::when::When;
@@ -269,6 +269,27 @@ pub struct TouchOp {
     pub ttr: Option<u64>,
     pub progress: Option<Vec<u8>>,
     pub cost: Option<u32>,
+}
+
+impl TouchOp {
+    /// Without options.
+    pub fn like(id: &[u8]) -> Self {
+        TouchOp {
+            id: id.to_vec(),
+            token: None,
+            ttr: None,
+            progress: None,
+            cost: None,
+        }
+    }
+
+    pub fn given(&self) -> Touch<'_> {
+        Touch {
+            ttr_ms: self.ttr,
+            progress: self.progress.as_deref(),
+            weight: self.cost,
+        }
+    }
 }
 
 /// Pairs of name and value.

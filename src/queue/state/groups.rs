@@ -135,7 +135,7 @@ pub struct Groups {
     blocked: BTreeMap<GroupNumber, u32>,
     max_reserved: u64,
     is_fifo: bool,
-    /// Groups whose first job costs more than their window allows, with the instant from which another job may be
+    /// Groups whose first job weighs more than their window allows, with the instant from which another job may be
     /// first, or this one may go.
     passed_over: BTreeMap<GroupNumber, u64>,
     /// While groups are freed: those before this number have no long lines any more.

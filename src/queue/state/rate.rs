@@ -23,7 +23,7 @@ const AHEAD_US: u64 = (ENTRIES / TOKENS_PER_US) as u64 + 1;
 #[derive(Clone, Copy)]
 pub struct Delivered {
     pub token: u64,
-    pub cost: u32,
+    pub weight: u32,
 }
 
 /// The deliveries of one window.
@@ -61,17 +61,17 @@ impl Deliveries {
         Deliveries::Plain(VecDeque::new())
     }
 
-    /// The first microsecond at which a delivery of this cost fits. Where the clock was set back, recorded instants in
+    /// The first microsecond at which a delivery of this weight fits. Where the clock was set back, recorded instants in
     /// the future count as now.
     #[inline]
-    pub fn opens_us(&self, rate: Rate, cost: u32, now: Now) -> u64 {
+    pub fn opens_us(&self, rate: Rate, weight: u32, now: Now) -> u64 {
         let last_to_leave = match self {
             Deliveries::Plain(recent) => {
-                let may_stay = rate.count.saturating_sub(cost) as usize;
+                let may_stay = rate.count.saturating_sub(weight) as usize;
                 let leaving = recent.len().saturating_sub(may_stay);
                 leaving.checked_sub(1).map(|last| recent[last])
             }
-            Deliveries::Weighed(weighed) => weighed.last_to_leave(rate, cost),
+            Deliveries::Weighed(weighed) => weighed.last_to_leave(rate, weight),
         };
         let leaves = |us: u64| us.min(now.us()).saturating_add(rate.window_us());
         last_to_leave.map_or(0, leaves)
@@ -81,7 +81,7 @@ impl Deliveries {
     pub fn record(&mut self, rate: Rate, most: usize, new: Delivered, now: Now) {
         self.step_back(now);
         self.forget(rate, now);
-        let is_plain = new.cost == 1 && self.is_told_by(new.token, now);
+        let is_plain = new.weight == 1 && self.is_told_by(new.token, now);
         match self {
             Deliveries::Plain(recent) if is_plain && recent.len() < most => {
                 recent.push_back(now.us());
@@ -125,17 +125,17 @@ impl Deliveries {
         before.is_some_and(|at| recent[at] == now.us()) && may_be_of(token, now.us())
     }
 
-    /// The delivery with this token counts `cost` from now on. False if nothing changes, or if the token does not
+    /// The delivery with this token counts `weight` from now on. False if nothing changes, or if the token does not
     /// distinguish one delivery from others.
-    pub fn reweigh(&mut self, token: u64, cost: u32) -> bool {
+    pub fn reweigh(&mut self, token: u64, weight: u32) -> bool {
         if let Deliveries::Plain(recent) = self {
             let behind = recent.partition_point(|&us| us <= drawn_us(token));
             let own = behind.checked_sub(1).map(|at| recent[at]);
-            if cost == 1 || !own.is_some_and(|us| may_be_of(token, us)) {
+            if weight == 1 || !own.is_some_and(|us| may_be_of(token, us)) {
                 return false;
             }
         }
-        self.weigh().reweigh(token, cost)
+        self.weigh().reweigh(token, weight)
     }
 
     fn weigh(&mut self) -> &mut Weighed {
@@ -212,10 +212,10 @@ impl RateWindow {
         }
     }
 
-    /// The first millisecond in which a delivery of this cost is allowed; 0 if it is now.
+    /// The first millisecond in which a delivery of this weight is allowed; 0 if it is now.
     #[inline]
-    pub fn opens_ms(&self, rate: Rate, cost: u32, now: Now) -> u64 {
-        let opens_us = self.deliveries.opens_us(rate, cost, now);
+    pub fn opens_ms(&self, rate: Rate, weight: u32, now: Now) -> u64 {
+        let opens_us = self.deliveries.opens_us(rate, weight, now);
         if opens_us <= now.us() {
             return 0;
         }
@@ -239,10 +239,10 @@ impl RateWindow {
         self.deliveries.record(rate, ENTRIES, new, now);
     }
 
-    /// The delivery with this token counts `cost` from now on.
-    pub fn reweigh(&mut self, token: u64, cost: u32) {
+    /// The delivery with this token counts `weight` from now on.
+    pub fn reweigh(&mut self, token: u64, weight: u32) {
         if token > self.since {
-            self.deliveries.reweigh(token, cost);
+            self.deliveries.reweigh(token, weight);
         }
     }
 

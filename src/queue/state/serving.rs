@@ -72,22 +72,22 @@ impl Queue {
         groups.is_some_and(|it| it.look_at_ready((now, noack), &self.jobs, rates))
     }
 
-    /// Whether RATE and the group's GROUPRATE allow a job whose turn it is, with what it costs.
+    /// Whether RATE and the group's GROUPRATE allow a job whose turn it is, with its weight.
     #[inline]
     pub(in crate::queue) fn fits_rates(&self, handle: Handle, now: Now) -> bool {
-        !self.jobs.says_cost() || !self.has_rates() || self.fits_costing(handle, now)
+        !self.jobs.says_weight() || !self.has_rates() || self.fits_weighed(handle, now)
     }
 
     #[cold]
-    fn fits_costing(&self, handle: Handle, now: Now) -> bool {
-        let cost = self.jobs.cost_of(handle);
-        self.group_opens_ms(handle, cost, now) <= now.ms() && self.rate_opens_ms(cost, now) == 0
+    fn fits_weighed(&self, handle: Handle, now: Now) -> bool {
+        let weight = self.jobs.weight_of(handle);
+        self.group_opens_ms(handle, weight, now) <= now.ms() && self.rate_opens_ms(weight, now) == 0
     }
 
-    fn group_opens_ms(&self, handle: Handle, cost: u32, now: Now) -> u64 {
+    fn group_opens_ms(&self, handle: Handle, weight: u32, now: Now) -> u64 {
         let rates = self.group_rates.as_deref();
         let groups = self.groups.as_ref();
-        groups.map_or(0, |it| it.opens_ms(handle, cost, now, &self.jobs, rates))
+        groups.map_or(0, |it| it.opens_ms(handle, weight, now, &self.jobs, rates))
     }
 
     /// Passes over the group whose first job is `handle`, until its window allows this job, or another may be first.
@@ -118,11 +118,11 @@ impl Queue {
         self.cold.rate.as_deref().zip(self.settings.rate)
     }
 
-    /// The first millisecond in which RATE allows a delivery of this cost; 0 if it does now.
+    /// The first millisecond in which RATE allows a delivery of this weight; 0 if it does now.
     #[inline]
-    pub(in crate::queue) fn rate_opens_ms(&self, cost: u32, now: Now) -> u64 {
+    pub(in crate::queue) fn rate_opens_ms(&self, weight: u32, now: Now) -> u64 {
         self.rate()
-            .map_or(0, |(window, rate)| window.opens_ms(rate, cost, now))
+            .map_or(0, |(window, rate)| window.opens_ms(rate, weight, now))
     }
 
     /// What the deliveries in the window of RATE count; 0 without one.
@@ -134,16 +134,16 @@ impl Queue {
     /// When RATE may allow a delivery that it does not allow now, or earlier. Jobs that are not due yet are left out.
     pub(super) fn next_rate_instant(&self, now: Now) -> Option<u64> {
         let (window, rate) = self.rate()?;
-        window.next_ms(rate, !self.jobs.says_cost(), now)
+        window.next_ms(rate, !self.jobs.says_weight(), now)
     }
 
-    /// If the first job in turn costs more than RATE allows now: when it may be delivered, or another may be first.
+    /// If the first job in turn weighs more than RATE allows now: when it may be delivered, or another may be first.
     #[cold]
-    pub(super) fn first_costing_opens(&self, now: Now, noack: bool) -> Option<u64> {
+    pub(super) fn first_weighed_opens(&self, now: Now, noack: bool) -> Option<u64> {
         let first = self.first_in_turn(now, noack)?;
-        let cost = self.jobs.cost_of(first);
-        let opens = self.rate_opens_ms(cost, now);
-        if opens == 0 || self.group_opens_ms(first, cost, now) > now.ms() {
+        let weight = self.jobs.weight_of(first);
+        let opens = self.rate_opens_ms(weight, now);
+        if opens == 0 || self.group_opens_ms(first, weight, now) > now.ms() {
             return None;
         }
         let rates = self.group_rates.as_ref();
@@ -162,8 +162,8 @@ impl Queue {
 
     #[inline(never)]
     fn record_in_rates(&mut self, handle: Handle, token: u64, now: Now) {
-        let cost = self.jobs.cost_of(handle);
-        let new = Delivered { token, cost };
+        let weight = self.jobs.weight_of(handle);
+        let new = Delivered { token, weight };
         let window = self.cold.made().and_then(|cold| cold.rate.as_mut());
         if let Some((window, rate)) = window.zip(self.settings.rate) {
             window.record(rate, new, now);
@@ -177,16 +177,16 @@ impl Queue {
     }
 
     /// Changes what a job's current delivery counts, in the windows of RATE and GROUPRATE.
-    pub(in crate::queue) fn reweigh(&mut self, handle: Handle, cost: u32, now: Now) {
+    pub(in crate::queue) fn reweigh(&mut self, handle: Handle, weight: u32, now: Now) {
         let job = self.jobs.job(handle);
         let (token, number) = (job.life().token, job.group());
         if let Some(window) = self.cold.made().and_then(|cold| cold.rate.as_mut()) {
-            window.reweigh(token, cost);
+            window.reweigh(token, weight);
         }
         if let (Some(rates), Some(groups), Some(number)) =
             (&mut self.group_rates, &mut self.groups, number)
         {
-            if rates.reweigh(groups.name(number), token, cost, now) {
+            if rates.reweigh(groups.name(number), token, weight, now) {
                 groups.reconsider(number, &self.jobs, Some(rates));
             }
         }

@@ -128,17 +128,17 @@ impl Store {
         self.terms.says_keep
     }
 
-    /// As [`Store::says_keep`], of COST.
+    /// As [`Store::says_keep`], of a weight.
     #[inline]
-    pub fn says_cost(&self) -> bool {
-        self.terms.says_cost
+    pub fn says_weight(&self) -> bool {
+        self.terms.says_weight
     }
 
     /// What a delivery of this job counts.
     #[inline]
-    pub fn cost_of(&self, handle: Handle) -> u32 {
-        match self.says_cost() {
-            true => self.job(handle).terms().rest.cost(),
+    pub fn weight_of(&self, handle: Handle) -> u32 {
+        match self.says_weight() {
+            true => self.job(handle).terms().rest.weight(),
             false => 1,
         }
     }

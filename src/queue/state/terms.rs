@@ -39,9 +39,9 @@ pub struct TermsPool {
     /// Entries that have users.
     used: u32,
     latest: TermsRef,
-    /// Whether any terms that came had a KEEP, or a COST.
+    /// Whether any terms that came had a KEEP, or a weight.
     pub says_keep: bool,
-    pub says_cost: bool,
+    pub says_weight: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl TermsPool {
             used: 0,
             latest: 0,
             says_keep: false,
-            says_cost: false,
+            says_weight: false,
         }
     }
 
@@ -109,7 +109,7 @@ impl TermsPool {
     fn note_said(&mut self, terms: &Terms<'_>) {
         if !terms.rest.is_empty() {
             self.says_keep |= terms.rest.keep_ms().is_some();
-            self.says_cost |= terms.rest.cost() != 1;
+            self.says_weight |= terms.rest.weight() != 1;
         }
     }
 
@@ -168,7 +168,7 @@ impl TermsPool {
         if self.used == 0 && self.entries.len() > KEPT_MAX {
             *self = TermsPool {
                 says_keep: self.says_keep,
-                says_cost: self.says_cost,
+                says_weight: self.says_weight,
                 ..TermsPool::new()
             };
             return;

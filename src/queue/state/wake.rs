@@ -103,10 +103,10 @@ impl Queue {
             0
         };
         let opens = due.max(pause).max(self.rate_opens_ms(1, now));
-        if opens > now.ms() || !self.jobs.says_cost() {
+        if opens > now.ms() || !self.jobs.says_weight() {
             return Some(opens);
         }
-        Some(self.first_costing_opens(now, noack).unwrap_or(opens))
+        Some(self.first_weighed_opens(now, noack).unwrap_or(opens))
     }
 
     /// Whether nothing can be delivered now except to a client that pops with NOACK. MAXRESERVED, or the GROUPMAX of

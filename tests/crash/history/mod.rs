@@ -113,6 +113,26 @@ pub struct Add {
     pub answer: Answer<Taken>,
 }
 
+impl Add {
+    /// Without options, of an id that no other ADD uses.
+    pub fn of(serial: u64, id: String, due: Due) -> Add {
+        Add {
+            serial,
+            id: Some(id),
+            due,
+            priority: 0,
+            max_attempts: 0,
+            ttl_ms: None,
+            backoff: Vec::new(),
+            group: None,
+            cost: 1,
+            only: true,
+            nx: true,
+            answer: None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     Added,
@@ -203,6 +223,18 @@ pub struct Touch {
     /// What the delivery counts for RATE from then on.
     pub cost: Option<u32>,
     pub answer: Answer<Option<u64>>,
+}
+
+impl Touch {
+    /// Without options.
+    pub fn of(claim: Claim, answer: Answer<Option<u64>>) -> Touch {
+        Touch {
+            claim,
+            ttr_ms: None,
+            cost: None,
+            answer,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

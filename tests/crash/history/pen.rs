@@ -59,19 +59,10 @@ impl Pen {
 
     /// A job due after `delay_ms`.
     pub fn add(&mut self, serial: u64, delay_ms: u64) -> &mut Add {
+        let due = Due::At(START_MS + self.now_ms + delay_ms);
         let add = Add {
-            serial,
-            id: Some(format!("j{serial}")),
-            due: Due::At(START_MS + self.now_ms + delay_ms),
-            priority: 0,
-            max_attempts: 0,
-            ttl_ms: None,
-            backoff: Vec::new(),
-            group: None,
-            cost: 1,
-            only: true,
-            nx: true,
             answer: Some(Taken::Added),
+            ..Add::of(serial, format!("j{serial}"), due)
         };
         match &mut self.write(What::Add(add)).what {
             What::Add(add) => add,
@@ -143,10 +134,8 @@ impl Pen {
     pub fn touch(&mut self, serial: u64, token: u64, ttr_ms: u64) -> &mut Touch {
         let deadline = START_MS + self.now_ms + ttr_ms;
         let touch = Touch {
-            claim: claim(serial, token),
             ttr_ms: Some(ttr_ms),
-            cost: None,
-            answer: Some(Some(deadline)),
+            ..Touch::of(claim(serial, token), Some(Some(deadline)))
         };
         match &mut self.write(What::Touch(touch)).what {
             What::Touch(touch) => touch,

@@ -1,6 +1,6 @@
 //! Payloads that no server has dumped: nearly valid ones, with one or two numbers near their bounds.
 
-use dq::queue::attr::{Attr, Attrs};
+use dq::queue::attr::{Attr, Attrs, Kind};
 use dq::queue::codec::encode;
 use dq::queue::effect::{Change, DoneJob, Effect, Forgotten, OfDone, Purge, FOREVER};
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
@@ -134,11 +134,6 @@ impl Forger {
         self.number(HOURS, &[0, 1, INSTANT_MAX, INSTANT_MAX + 1])
     }
 
-    fn cost(&mut self) -> u32 {
-        let ends = [0, 1, 1_000_000, 1_000_001, u64::from(u32::MAX)];
-        self.number(7, &ends) as u32
-    }
-
     fn near_now(&mut self) -> u64 {
         let latest = self.now_ms + AHEAD_MS;
         let ends = [0, latest - HOURS, latest + HOURS, INSTANT_MAX, u64::MAX];
@@ -193,15 +188,29 @@ impl Forger {
         }
     }
 
+    /// Of what the table has, some; its values are near their bounds, or beyond.
     fn rest(&mut self) -> Attrs<'static> {
-        let mut rest = Attrs::NONE.with_number(Attr::Cost, (self.cost()).into());
-        if self.dice.below(3) == 0 {
-            rest = rest.with_number(Attr::Keep, self.span());
-        }
-        match self.number(0, &[1, 8, 9, 1024, 1025]) {
-            0 => rest,
-            steps => rest.with_backoff(&vec![HOURS; steps as usize]),
-        }
+        let tagged = Attr::ALL.iter().filter(|attr| attr.tag() != 0);
+        tagged.fold(Attrs::NONE, |rest, &attr| {
+            if self.dice.below(3) != 0 {
+                return rest;
+            }
+            match attr.row().kind {
+                Kind::Number { least, most, .. } => {
+                    let (least, most) = (least as u64, most as u64);
+                    let ends = [0, least, most, most + 1, u64::MAX];
+                    rest.with_number(attr, self.number(HOURS.clamp(least, most), &ends))
+                }
+                Kind::Text(most) => {
+                    let len = self.number(7, &[0, 1, most as u64, most as u64 + 1]);
+                    rest.with_text(attr, &vec![b't'; len as usize])
+                }
+                Kind::Ladder => {
+                    let steps = self.number(1, &[0, 8, 9, 1024, 1025]);
+                    rest.with_backoff(&vec![HOURS; steps as usize])
+                }
+            }
+        })
     }
 
     fn job(&mut self, number: u64) -> NewJob<'static> {

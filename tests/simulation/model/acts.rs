@@ -2,7 +2,7 @@
 
 use super::flows::Plan;
 use super::recurring::{first, Recurring};
-use super::{after, Counted, Fault, Job, Link, Model, Notes, Outcome, Pause, Phase, Waits, LAST};
+use super::{after, Fault, Job, Link, Model, Notes, Outcome, Pause, Phase, Waits, LAST};
 use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, TouchOp};
 use dq::queue::add::Condition;
 use dq::queue::attr::Attrs;
@@ -394,7 +394,7 @@ impl Model {
                 Some(id) => self.ready_of_id(id, seen, pop.noack),
                 None => self.next_in_turn(seen, pop.noack),
             };
-            let fits = |job: &&Job| self.rate_lets(job.notes.said.cost(), pop.noack, now);
+            let fits = |job: &&Job| self.rate_lets(Some(job), pop.noack, now);
             let Some(id) = next.filter(fits).map(|job| job.id.clone()) else {
                 break;
             };
@@ -413,15 +413,7 @@ impl Model {
             true => None,
             false => Some(self.check_token(token, now)),
         };
-        let cost = self.jobs[index].notes.said.cost();
-        self.counts(
-            Counted {
-                at: now,
-                cost,
-                token,
-            },
-            &group,
-        );
+        self.counts(index, token, now);
         self.serves(group);
         if pop.noack {
             self.jobs[index].attempts = attempts;
@@ -689,9 +681,7 @@ impl Model {
             job.notes.progress = Some(text[..text.len().min(1024)].to_vec());
         }
         let (deadline, token) = (*deadline, job.token);
-        if let Some(cost) = touch.cost {
-            self.recounts(token, cost);
-        }
+        self.recounts(token, touch);
         Reply::Deadline(deadline)
     }
 

@@ -159,12 +159,12 @@ impl Model {
         let exempt = noack && !self.has(Fault::MaxReservedHoldsNoack);
         let full = limit != 0 && !exempt && self.count(State::Reserved, now_us) >= limit;
         let paused = self.is_paused(now_us) && !self.has(Fault::PauseIgnored);
-        paused || full && !self.has(Fault::MaxReservedOff) || !self.rate_lets(1, noack, now_us)
+        paused || full && !self.has(Fault::MaxReservedOff) || !self.rate_lets(None, noack, now_us)
     }
 
     /// Whether a POP would deliver something.
     pub fn would_deliver(&self, now_us: u64, noack: bool) -> bool {
-        let fits = |job: &Job| self.rate_lets(job.notes.said.cost(), noack, now_us);
+        let fits = |job: &Job| self.rate_lets(Some(job), noack, now_us);
         !self.is_held(now_us, noack) && self.next_in_turn(now_us, noack).is_some_and(fits)
     }
 

@@ -1,6 +1,7 @@
 //! "Costs": what RATE and GROUPRATE count, and when they allow a delivery.
 
 use super::{Fault, Job, Model, Notes};
+use crate::op::TouchOp;
 use dq::queue::settings::Rate;
 
 /// One delivery.
@@ -33,13 +34,14 @@ impl Model {
         self.had_costs || all.any(|job| job.notes != Notes::default())
     }
 
-    pub(super) fn counts(&mut self, new: Counted, group: &Option<Vec<u8>>) {
-        let cost = if self.has(Fault::CostsIgnored) {
-            1
-        } else {
-            new.cost
+    /// A delivery of a job.
+    pub(super) fn counts(&mut self, index: usize, token: Option<u64>, at: u64) {
+        let job = &self.jobs[index];
+        let (cost, group) = match self.has(Fault::CostsIgnored) {
+            true => (1, job.group.clone()),
+            false => (job.notes.said.cost(), job.group.clone()),
         };
-        let new = Counted { cost, ..new };
+        let new = Counted { at, cost, token };
         self.had_costs |= cost != 1 || self.is_told_otherwise(&new);
         if let Some(rate) = self.settings.rate {
             // Deliveries that seem to lie ahead, because the clock stepped back, are counted as made now.
@@ -56,7 +58,7 @@ impl Model {
             self.deliveries.push(new);
         }
         if let (Some(name), Some(_)) = (group, self.settings.group_limits.rate) {
-            self.group_deliveries.push((name.clone(), new));
+            self.group_deliveries.push((name, new));
         }
     }
 
@@ -68,10 +70,10 @@ impl Model {
     }
 
     /// "what this delivery counts, at the instant of the delivery; without an entry it changes nothing"
-    pub(super) fn recounts(&mut self, token: Option<u64>, cost: u32) {
-        if self.has(Fault::TouchCostIgnored) {
+    pub(super) fn recounts(&mut self, token: Option<u64>, touch: &TouchOp) {
+        let Some(cost) = touch.cost.filter(|_| !self.has(Fault::TouchCostIgnored)) else {
             return;
-        }
+        };
         self.had_costs |= cost != 1;
         let in_groups = self.group_deliveries.iter_mut().map(|(_, it)| it);
         let own = self.deliveries.iter_mut().chain(in_groups);
@@ -79,8 +81,9 @@ impl Model {
             .for_each(|it| it.cost = cost);
     }
 
-    /// Whether RATE allows delivering a job of that cost, with NOACK or without.
-    pub(super) fn rate_lets(&self, cost: u32, noack: bool, now_us: u64) -> bool {
+    /// Whether RATE allows delivering that job, or any at all, with NOACK or without.
+    pub(super) fn rate_lets(&self, job: Option<&Job>, noack: bool, now_us: u64) -> bool {
+        let cost = job.map_or(1, |job| job.notes.said.cost());
         let is_exempt = noack && self.has(Fault::RateExemptsNoack);
         is_exempt || self.rate_allows(cost, now_us)
     }

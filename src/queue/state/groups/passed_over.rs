@@ -1,4 +1,4 @@
-//! Groups that are passed over: their first job costs more than their window of GROUPRATE allows.
+//! Groups that are passed over: their first job weighs more than their window of GROUPRATE allows.
 
 use super::Groups;
 use crate::queue::clock::Now;
@@ -26,7 +26,7 @@ impl Groups {
         jobs: &Store,
         rates: Option<&GroupRates>,
     ) -> bool {
-        let opens = self.opens_ms(handle, jobs.cost_of(handle), now, jobs, rates);
+        let opens = self.opens_ms(handle, jobs.weight_of(handle), now, jobs, rates);
         let Some(number) = jobs.job(handle).group().filter(|_| opens > now.ms()) else {
             return false;
         };

@@ -140,23 +140,23 @@ impl Groups {
             head.is_some_and(|head| head.handle == handle)
         };
         let full = self.is_full(number);
-        let opens = self.opens_ms(handle, jobs.cost_of(handle), now, jobs, rates);
+        let opens = self.opens_ms(handle, jobs.weight_of(handle), now, jobs, rates);
         at != NOWHERE && (noack || !full) && opens <= now.ms() && (!self.is_fifo || is_first())
     }
 
-    /// The first millisecond in which the window of a job's group allows a delivery of this cost; in the past if it
+    /// The first millisecond in which the window of a job's group allows a delivery of this weight; in the past if it
     /// does now.
     pub fn opens_ms(
         &self,
         handle: Handle,
-        cost: u32,
+        weight: u32,
         now: Now,
         jobs: &Store,
         rates: Option<&GroupRates>,
     ) -> u64 {
         let opens = rates.zip(jobs.job(handle).group());
         opens.map_or(0, |(rates, number)| {
-            rates.opens_ms_for(self.name(number), cost, now)
+            rates.opens_ms_for(self.name(number), weight, now)
         })
     }
 

@@ -77,10 +77,10 @@ impl GroupRates {
         window.map_or(0, |window| window.opens_ms)
     }
 
-    /// As [`GroupRates::opens_ms`], for a delivery that counts `cost`.
-    pub fn opens_ms_for(&self, name: &[u8], cost: u32, now: Now) -> u64 {
+    /// As [`GroupRates::opens_ms`], for a delivery that counts `weight`.
+    pub fn opens_ms_for(&self, name: &[u8], weight: u32, now: Now) -> u64 {
         let window = self.find(name).and_then(|number| self.windows.get(number));
-        let opens_us = |window: &Window| window.deliveries.opens_us(self.rate, cost, now);
+        let opens_us = |window: &Window| window.deliveries.opens_us(self.rate, weight, now);
         window.map_or(0, |window| opens_us(window).div_ceil(1000))
     }
 
@@ -144,15 +144,15 @@ impl GroupRates {
         }
     }
 
-    /// The delivery with this token counts `cost` from now on; false if nothing changes.
-    pub fn reweigh(&mut self, name: &[u8], token: u64, cost: u32, now: Now) -> bool {
+    /// The delivery with this token counts `weight` from now on; false if nothing changes.
+    pub fn reweigh(&mut self, name: &[u8], token: u64, weight: u32, now: Now) -> bool {
         let (rate, number) = (self.rate, self.find(name));
         let window = number.and_then(|number| self.windows.get_mut(number));
         let Some(window) = window.filter(|_| token > self.since) else {
             return false;
         };
         let before = window.heap_bytes();
-        let is_changed = window.deliveries.reweigh(token, cost);
+        let is_changed = window.deliveries.reweigh(token, weight);
         window.note_opening(rate, now);
         self.heap_bytes = self.heap_bytes + window.heap_bytes() - before;
         is_changed

@@ -10,25 +10,25 @@ fn token(us: u64) -> u64 {
     Now::from_us(us).first_token()
 }
 
-fn delivered(us: u64, cost: u32) -> Delivered {
+fn delivered(us: u64, weight: u32) -> Delivered {
     Delivered {
         token: token(us),
-        cost,
+        weight,
     }
 }
 
-/// A window as it is defined: all deliveries, each with its instant and its cost.
+/// A window as it is defined: all deliveries, each with its instant and its weight.
 #[derive(Default)]
 struct Naive(Vec<(u64, u64)>);
 
 impl Naive {
     fn cost_at(&self, rate: Rate, us: u64) -> u64 {
         let inside = self.0.iter().filter(|&&(at, _)| us < at + rate.window_us());
-        inside.map(|&(_, cost)| cost).sum()
+        inside.map(|&(_, weight)| weight).sum()
     }
 
-    fn opens_us(&self, rate: Rate, cost: u32, now: u64) -> u64 {
-        let may_stay = u64::from(rate.count.saturating_sub(cost));
+    fn opens_us(&self, rate: Rate, weight: u32, now: u64) -> u64 {
+        let may_stay = u64::from(rate.count.saturating_sub(weight));
         let leaves = self.0.iter().map(|&(at, _)| at + rate.window_us());
         let mut instants: Vec<u64> = leaves.filter(|&us| us > now).chain([now]).collect();
         instants.sort_unstable();
@@ -57,23 +57,23 @@ fn a_window_is_what_a_list_of_all_deliveries_says() {
         let (mut us, is_weighed) = (1_000_000, seed % 3 > 0);
         for _ in 0..400 {
             us += random(3000);
-            let (now, cost) = (
+            let (now, weight) = (
                 Now::from_us(us),
                 1 + random(if is_weighed { 40 } else { 1 }) as u32,
             );
-            let opens = window.opens_us(rate, cost, now);
-            assert_eq!(opens.max(us), all.opens_us(rate, cost, us), "seed {seed}");
+            let opens = window.opens_us(rate, weight, now);
+            assert_eq!(opens.max(us), all.opens_us(rate, weight, us), "seed {seed}");
             if opens <= us {
-                window.record(rate, ENTRIES, delivered(us, cost), now);
-                all.0.push((us, cost.into()));
+                window.record(rate, ENTRIES, delivered(us, weight), now);
+                all.0.push((us, weight.into()));
             }
             if is_weighed && random(5) == 0 && !all.0.is_empty() {
-                let (at, cost) = (random(all.0.len() as u64) as usize, 1 + random(50) as u32);
+                let (at, weight) = (random(all.0.len() as u64) as usize, 1 + random(50) as u32);
                 let of = all.0[at].0;
                 let is_alone = all.0.iter().filter(|it| it.0 == of).count() == 1;
                 if is_alone && of + rate.window_us() > us {
-                    window.reweigh(token(of), cost);
-                    all.0[at].1 = cost.into();
+                    window.reweigh(token(of), weight);
+                    all.0[at].1 = weight.into();
                 }
             }
         }
@@ -81,17 +81,17 @@ fn a_window_is_what_a_list_of_all_deliveries_says() {
 }
 
 #[test]
-fn what_costs_more_than_all_goes_where_nothing_is() {
+fn what_weighs_more_than_all_goes_where_nothing_is() {
     let mut window = Deliveries::new();
     assert_eq!(window.opens_us(RATE, 1000, Now::from_us(1)), 0);
     window.record(RATE, ENTRIES, delivered(1000, 1000), Now::from_us(1000));
-    for cost in [1, 10, 1000] {
-        assert_eq!(window.opens_us(RATE, cost, Now::from_us(2000)), 11_000);
+    for weight in [1, 10, 1000] {
+        assert_eq!(window.opens_us(RATE, weight, Now::from_us(2000)), 11_000);
     }
 }
 
 #[test]
-fn a_window_without_costs_holds_instants_alone() {
+fn a_window_without_weights_holds_instants_alone() {
     let mut window = Deliveries::new();
     for us in (0..100_000).step_by(1000) {
         window.record(RATE, ENTRIES, delivered(us, 1), Now::from_us(us));
@@ -111,8 +111,8 @@ fn more_than_are_told_apart_count_later_and_never_less() {
         let now = Now::from_us(us);
         window.record(rate, most, delivered(us, 1 + (us % 5) as u32), now);
         all.0.push((us, 1 + us % 5));
-        let cost = rate.count - 1000;
-        assert!(window.opens_us(rate, cost, now).max(us) >= all.opens_us(rate, cost, us));
+        let weight = rate.count - 1000;
+        assert!(window.opens_us(rate, weight, now).max(us) >= all.opens_us(rate, weight, us));
         assert!(
             window.memory_bytes() < 64 * most,
             "no more than are told apart"
@@ -144,14 +144,14 @@ fn many_at_once_are_told_apart() {
     let (mut mint, mut deliveries) = (Mint::new(), Deliveries::new());
     let tokens: Vec<u64> = (0..5000).map(|_| mint.next_token(now, 0)).collect();
     for &token in &tokens {
-        deliveries.record(rate, ENTRIES, Delivered { token, cost: 1 }, now);
+        deliveries.record(rate, ENTRIES, Delivered { token, weight: 1 }, now);
     }
     assert!(deliveries.memory_bytes() <= 8192 * size_of::<u64>());
     for (number, &token) in tokens.iter().enumerate() {
         assert!(deliveries.reweigh(token, 2 + number as u32 % 3), "{number}");
     }
     let Deliveries::Weighed(weighed) = &deliveries else {
-        panic!("costs are not kept");
+        panic!("weights are not kept");
     };
     let total: u32 = (0..5000).map(|number| 2 + number % 3).sum();
     assert_eq!(
@@ -188,7 +188,7 @@ fn deliveries_are_found_though_the_clock_stepped_back() {
     for us in [9_000_000, 9_000_000, 8_000_000, 8_000_000, 8_000_001] {
         let now = Now::from_us(us);
         let token = mint.next_token(now, 0);
-        deliveries.record(rate, ENTRIES, Delivered { token, cost: 1 }, now);
+        deliveries.record(rate, ENTRIES, Delivered { token, weight: 1 }, now);
         tokens.push(token);
     }
     assert_eq!(
@@ -213,7 +213,7 @@ fn more_than_are_told_apart_count_together() {
         let now = Now::from_us(us);
         if deliveries.opens_us(rate, 1, now) <= us {
             let token = mint.next_token(now, 0);
-            deliveries.record(rate, MOST, Delivered { token, cost: 1 }, now);
+            deliveries.record(rate, MOST, Delivered { token, weight: 1 }, now);
             all.push(us);
         }
         let Deliveries::Weighed(weighed) = &deliveries else {
@@ -239,21 +239,30 @@ fn plain_windows_come_back() {
     deliveries.record(
         rate,
         ENTRIES,
-        Delivered { token: 0, cost: 3 },
+        Delivered {
+            token: 0,
+            weight: 3,
+        },
         at(1_000_000),
     );
     assert!(matches!(deliveries, Deliveries::Weighed(_)));
     deliveries.record(
         rate,
         ENTRIES,
-        Delivered { token: 0, cost: 1 },
+        Delivered {
+            token: 0,
+            weight: 1,
+        },
         at(1_005_000),
     );
     assert!(matches!(deliveries, Deliveries::Weighed(_)));
     deliveries.record(
         rate,
         ENTRIES,
-        Delivered { token: 0, cost: 1 },
+        Delivered {
+            token: 0,
+            weight: 1,
+        },
         at(1_015_000),
     );
     assert!(matches!(deliveries, Deliveries::Plain(_)));

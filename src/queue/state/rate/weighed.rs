@@ -61,10 +61,10 @@ impl Weighed {
         self.entries.back().map_or(self.gone, |last| last.upto)
     }
 
-    /// The instant of the last delivery that must have left before one of this cost fits.
-    pub fn last_to_leave(&self, rate: Rate, cost: u32) -> Option<u64> {
+    /// The instant of the last delivery that must have left before one of this weight fits.
+    pub fn last_to_leave(&self, rate: Rate, weight: u32) -> Option<u64> {
         let total = self.upto() - self.gone;
-        let may_stay = u64::from(rate.count.saturating_sub(cost));
+        let may_stay = u64::from(rate.count.saturating_sub(weight));
         let must_leave = total.checked_sub(may_stay).filter(|&must| must > 0)?;
         let upto = self.gone + must_leave;
         let at = self.entries.partition_point(|entry| entry.upto < upto);
@@ -103,7 +103,7 @@ impl Weighed {
         }
         self.entries.push_back(Entry {
             us: now.us(),
-            upto: self.upto() + u64::from(new.cost),
+            upto: self.upto() + u64::from(new.weight),
             token: if new.token < ONE_OF {
                 new.token
             } else {
@@ -119,8 +119,8 @@ impl Weighed {
         }
     }
 
-    /// The delivery with this token counts `cost` from now on; false if nothing changes.
-    pub fn reweigh(&mut self, token: u64, cost: u32) -> bool {
+    /// The delivery with this token counts `weight` from now on; false if nothing changes.
+    pub fn reweigh(&mut self, token: u64, weight: u32) -> bool {
         let Some(at) = self.find(token) else {
             return false;
         };
@@ -130,9 +130,9 @@ impl Weighed {
         };
         self.entries[at].token = token;
         let old = self.entries[at].upto - before;
-        let (cost, differs) = (u64::from(cost), old != u64::from(cost));
+        let (weight, differs) = (u64::from(weight), old != u64::from(weight));
         for entry in self.entries.range_mut(at..) {
-            entry.upto = entry.upto - old + cost;
+            entry.upto = entry.upto - old + weight;
         }
         differs
     }

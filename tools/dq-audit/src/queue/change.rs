@@ -115,11 +115,7 @@ impl Ledger {
         }
         self.check_turn(id, job, false, judge);
         if judge.judges_rates {
-            let new = Counted {
-                token,
-                at: Begun { earliest, latest },
-                cost: job.cost,
-            };
+            let new = Counted::of(job, token, Begun { earliest, latest });
             let over = self.rates.deliver(job.group.as_ref(), new);
             if let Some(setting) = over {
                 let text = format!("delivered beside more than {setting} allows");

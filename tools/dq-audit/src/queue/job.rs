@@ -43,7 +43,7 @@ pub struct Recurring {
 impl Job {
     /// A job that was never delivered.
     pub fn new((due, expires): (u64, u64), terms: &Terms<'_>, group: Option<&[u8]>) -> Self {
-        Job {
+        let mut job = Job {
             seq: 0,
             due,
             expires,
@@ -53,13 +53,22 @@ impl Job {
             death: 0,
             lease_ended: 0,
             attempts: 0,
-            max_attempts: terms.max_attempts,
+            max_attempts: 0,
             renewed_at: 0,
-            group: group.map(Rc::from),
-            cost: terms.rest.cost(),
+            group: None,
+            cost: 1,
             recurring: None,
             successor: None,
-        }
+        };
+        job.say(terms, group);
+        job
+    }
+
+    /// What is said of it when it is added, and again when its rule is renewed.
+    pub fn say(&mut self, terms: &Terms<'_>, group: Option<&[u8]>) {
+        self.max_attempts = terms.max_attempts;
+        self.group = group.map(Rc::from);
+        self.cost = terms.rest.weight();
     }
 
     pub fn of_rule(first: Next, terms: &Terms<'_>, rule: &Rule<'_>, group: Option<&[u8]>) -> Self {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use dq::queue::settings::Rate;
 
 use super::check::Begun;
+use super::job::Job;
 
 /// One delivery.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,13 @@ pub struct Counted {
     pub token: u64,
     pub at: Begun,
     pub cost: u32,
+}
+
+impl Counted {
+    pub fn of(job: &Job, token: u64, at: Begun) -> Self {
+        let cost = job.cost;
+        Counted { token, at, cost }
+    }
 }
 
 /// The last deliveries, as far back as the window can reach.

@@ -35,10 +35,8 @@ impl Ledger {
             Some(recurring) => recurring.rule = rule.clone().into_owned(),
         }
         job.expires = rule.expires_after(job.due);
-        job.max_attempts = terms.max_attempts;
         job.renewed_at = job.attempts;
-        job.group = group.map(Into::into);
-        job.cost = terms.rest.cost();
+        job.say(terms, group);
         self.put(id, job);
     }
 

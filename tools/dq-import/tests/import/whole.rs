@@ -7,10 +7,15 @@ use std::{env, fs};
 
 use redis::{from_redis_value, Value};
 
+use self::row::{Home, Kind, ROWS};
 use crate::cmd;
 use crate::support::locate::server_binary;
 use crate::support::{root, wait_until, Client, Server, PATIENCE};
 use crate::world::{all_jobs, count, now_ms, run_of, url_of, Run, HOUR_MS, QUEUE};
+
+#[allow(dead_code, reason = "not all columns are of use here")]
+#[path = "../../../../src/queue/attr/row.rs"]
+mod row;
 
 const OLD: &str = "old";
 
@@ -109,21 +114,17 @@ fn fill(client: &mut Client, key: &str) -> Vec<u8> {
     cmd!(client, "DQ.ADD", key, "done", "x");
     cmd!(client, "DQ.POP", key, "ID", "done");
     cmd!(client, "DQ.ACK", key, "done");
-    cmd!(
-        client,
-        "DQ.ADD",
-        key,
-        "later",
-        "x",
-        "DELAY",
-        HOUR_MS,
-        "TTL",
-        HOUR_MS * 3,
-        "KEEP",
-        5,
-        "COST",
-        2
-    );
+    let mut later = redis::cmd("DQ.ADD");
+    later.arg((key, "later", "x", "DELAY", HOUR_MS, "TTL", HOUR_MS * 3));
+    for row in ROWS.iter().filter(|row| matches!(row.home, Home::Tag(_))) {
+        later.arg(row.word());
+        match row.kind {
+            Kind::Number { least, .. } => later.arg(least + 1),
+            Kind::Text(_) => later.arg("text"),
+            Kind::Ladder => later.arg((2, 10, 20)),
+        };
+    }
+    later.query::<()>(client).expect("a job of all options");
     cmd!(client, "DQ.ADD", key, "blocked", "x", "AFTER", 1, "later", "ONDEAD", "RUN");
     cmd!(client, "DQ.ADD", key, "behind", "x", "AFTER", 2, "blocked", "later");
     cmd!(client, "DQ.ADD", key, "ids", "x", "AFTER", "GROUP", 2);
