@@ -1,10 +1,11 @@
 //! Only in builds for tests. DQ.BREAK key id frees a job's memory and keeps all references to it.
 //! DQ.BREAK place makes the next call that reaches this place panic there, once. With DQ.BREAK
 //! newer, what it writes from now on has a future version. DQ.BREAK key id NOTED text sets a note that no release has,
-//! and without the text replies it.
+//! and without the text replies it; CRITICAL in place of NOTED: one that who does not know it must refuse.
 
 use super::parse::exactly;
 use super::{change, look_at};
+use crate::queue::note::{CANARY, CRITICAL_CANARY};
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::storage::broken::plant;
 
@@ -14,8 +15,12 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         (2, Some(place), _) => plant(place),
         (4, ..) => return reply_noted(ctx, args, id),
         (5, _, Some(text)) => {
+            let tag = match args.get(3) {
+                Some(b"CRITICAL") => CRITICAL_CANARY,
+                _ => CANARY,
+            };
             change(ctx, args, |queue, _, effects| {
-                queue.note_as_newer(id, text, effects)
+                queue.note_as_newer(id, (tag, text), effects)
             })?;
         }
         _ => {

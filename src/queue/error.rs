@@ -66,7 +66,7 @@ impl QueueError {
             QueueError::AfterRule => "ERR AFTER cannot be combined with a recurring job",
             QueueError::AfterItself => "ERR AFTER would wait for itself",
             QueueError::AfterTooMuch => "ERR AFTER has too much before it",
-            QueueError::Newer => "ERR queue data was written by a newer version of the module",
+            QueueError::Newer => "ERR queue data was written by a newer version of the module: install that version here first",
             QueueError::Malformed(_) => "ERR queue data is malformed or does not fit the queue",
         }
     }

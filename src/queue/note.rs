@@ -51,6 +51,9 @@ pub(super) const STEP: u32 = 0x22;
 #[cfg(feature = "breakable")]
 pub const CANARY: u32 = 0x7f2 | IN_DONE;
 
+#[cfg(feature = "breakable")]
+pub use super::tagged::CRITICAL_CANARY;
+
 impl<'a> Note<'a> {
     /// Of a tag and its value; none if that is not one.
     fn of(tag: u32, value: &'a [u8]) -> Option<Self> {

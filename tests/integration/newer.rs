@@ -9,6 +9,13 @@ use crate::probe::show;
 use crate::scene::{Lines, Scene};
 use crate::support::{wait_until, Reply, Server, PATIENCE};
 
+/// What a newer master writes: all in a future version; or, of a job that is there, a note that is critical.
+const NEWER: [&[&str]; 2] = [
+    &["DQ.BREAK newer", "DQ.ADD q unknown x"],
+    &["DQ.BREAK q known CRITICAL new"],
+];
+const REFUSED: &str =
+    "ERR queue data was written by a newer version of the module: install that version here first";
 const ENDS: &str = "this server exits: what its master sends is written by a newer version";
 const LOADED: &str = "this server exits: what it loads was written by a newer version";
 
@@ -28,6 +35,10 @@ fn assert_ended(server: &mut Server, why: &str) {
 /// version.
 #[test]
 fn a_replica_of_a_newer_master_ends() {
+    NEWER.into_iter().for_each(a_replica_ends_at);
+}
+
+fn a_replica_ends_at(newer_lines: &[&str]) {
     let (master, mut replica) = (newer(), Server::builder().aof().start());
     replica.replica_of(&master);
     let mut client = master.raw();
@@ -41,8 +52,7 @@ fn a_replica_of_a_newer_master_ends() {
             .all(|field| replica.number("persistence", field) == 0)
     });
     let before = replica.digest();
-    client.says("DQ.BREAK newer", "+OK");
-    client.says("DQ.ADD q unknown x", "'unknown'");
+    newer_lines.iter().for_each(|line| drop(client.run(line)));
     client.says("SET behind 1", "+OK");
     assert_ended(&mut replica, ENDS);
     // Its files contain what it had until then, to the last byte.
@@ -54,10 +64,7 @@ fn a_replica_of_a_newer_master_ends() {
     alone
         .raw()
         .run(&format!("REPLICAOF 127.0.0.1 {}", master.port()));
-    assert_ended(
-        &mut alone,
-        "ERR queue data was written by a newer version of the module",
-    );
+    assert_ended(&mut alone, REFUSED);
 }
 
 /// An option, and a note, that only a newer server knows stay with their job wherever an older one is the replica, is
@@ -67,7 +74,7 @@ fn what_is_not_known_is_carried_on() {
     let (newer, older) = (newer(), Server::builder().aof().start());
     older.replica_of(&newer);
     let (mut of_newer, mut of_older) = (newer.raw(), older.raw());
-    of_newer.says("DQ.ADD q done x CANARY sings COST 3 KEEP 1000000", "'done'");
+    of_newer.says("DQ.ADD q done x CANARY sings KEEP 1000000", "'done'");
     of_newer.says("DQ.MADD q 1 dead x CANARY too BACKOFF 1 5", "[ 'dead' ]");
     of_newer.says(
         "DQ.ADD q again x EVERY 1000000 AT 1 CANARY still",
@@ -141,12 +148,16 @@ fn all_that_a_newer_master_tells_is_met() {
 /// A server starts neither from newer increments nor from a newer base, which is an RDB file.
 #[test]
 fn a_newer_aof_is_not_half_loaded() {
-    for is_base in [false, true] {
+    for (is_base, lines) in [
+        (false, NEWER[0]),
+        (true, NEWER[0]),
+        (false, NEWER[1]),
+        (true, NEWER[1]),
+    ] {
         let mut master = newer();
         let mut client = master.raw();
         client.says("DQ.ADD q known x", "'known'");
-        client.says("DQ.BREAK newer", "+OK");
-        client.says("DQ.ADD q unknown x", "'unknown'");
+        lines.iter().for_each(|line| drop(client.run(line)));
         if is_base {
             client.run("BGREWRITEAOF");
             wait_until("a rewrite", PATIENCE, || {
@@ -222,19 +233,27 @@ fn an_rdb_of_a_newer_encoding_is_not_loaded() {
 /// If clients can write, a command that brings a newer queue is refused, and nothing else happens.
 #[test]
 fn who_restores_a_newer_queue_is_refused() {
-    let (source, master, replica) = (newer(), Server::start(), Server::start());
-    replica.replica_of(&master);
-    replica.raw().says("CONFIG SET replica-read-only no", "+OK");
-    let mut client = source.raw();
-    client.says("DQ.BREAK newer", "+OK");
-    client.says("DQ.ADD q a x", "'a'");
-    let Reply::Bulk(payload) = client.run("DUMP q") else {
-        panic!("no payload");
-    };
-    for server in [&master, &replica] {
-        let reply = server.raw().call(&[b"RESTORE", b"q", b"0", &payload]);
-        assert_eq!(show(&reply), "-ERR Bad data format");
-        server.raw().says("PING", "+PONG");
+    for lines in NEWER {
+        let (source, master, replica) = (newer(), Server::start(), Server::start());
+        replica.replica_of(&master);
+        replica.raw().says("CONFIG SET replica-read-only no", "+OK");
+        master.raw().says("DQ.ADD q mine x", "'mine'");
+        master.assert_followed_by(&[&replica]);
+        let before = master.digest();
+        let mut client = source.raw();
+        client.says("DQ.ADD q known x", "'known'");
+        lines.iter().for_each(|line| drop(client.run(line)));
+        let Reply::Bulk(payload) = client.run("DUMP q") else {
+            panic!("no payload");
+        };
+        for server in [&master, &replica] {
+            let reply = server
+                .raw()
+                .call(&[b"RESTORE", b"q", b"0", &payload, b"REPLACE"]);
+            assert_eq!(show(&reply), "-ERR Bad data format");
+            assert!(server.log().contains(REFUSED), "{}", server.log());
+            assert_eq!(server.digest(), before);
+        }
     }
 }
 

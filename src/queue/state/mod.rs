@@ -309,12 +309,12 @@ impl Queue {
     pub fn note_as_newer(
         &mut self,
         id: &[u8],
-        value: &[u8],
+        (tag, value): (u32, &[u8]),
         out: &mut crate::queue::effects::Effects,
     ) {
-        use crate::queue::note::{Note, CANARY};
+        use crate::queue::note::Note;
         if let Some(handle) = self.jobs.find(self.jobs.hashed(id)) {
-            self.commit_noted(handle, Note::Unknown { tag: CANARY, value }, out);
+            self.commit_noted(handle, Note::Unknown { tag, value }, out);
         }
     }
 }
