@@ -4,6 +4,7 @@ use crate::root;
 use dq_generate::row::CANARY;
 use dq_generate::Source;
 use std::fs;
+use std::panic::catch_unwind;
 
 /// The files that are not as they would be written.
 fn stale(source: &Source) -> Vec<&'static str> {
@@ -46,7 +47,22 @@ fn a_made_up_option_comes_and_goes() {
     }
     source.rows.pop();
     assert_eq!(source.files(), before);
+    // Rows that are left of one that is gone are noticed, on each page.
     source.rows.pop();
+    let why = catch_unwind(|| source.files()).unwrap_err();
+    let why = why.downcast::<String>().unwrap();
+    assert!(why.starts_with("docs/commands.md: `LABEL` "), "{why}");
+    let without = |page: &str| -> String {
+        let page = page.replace(" [LABEL label]", "");
+        let lines = page.lines();
+        let kept = lines.filter(|line| !line.to_lowercase().starts_with("| `label"));
+        kept.map(|line| format!("{line}\n")).collect()
+    };
+    source.commands = without(&source.commands);
+    let why = catch_unwind(|| source.files()).unwrap_err();
+    let why = why.downcast::<String>().unwrap();
+    assert!(why.starts_with("docs/libraries.md: `label` "), "{why}");
+    source.libraries = without(&source.libraries);
     assert_ne!(source.files(), before);
 }
 
@@ -55,7 +71,7 @@ fn a_made_up_option_comes_and_goes() {
 fn other_words_are_noticed() {
     let source = Source::read(&root()).unwrap();
     let changes = [
-        ("| `awaits` |", "| `waits` |"),
+        ("| `awaits` |", "| `every` |"),
         ("The current one", "It"),
         ("| `next` | bytes? |", "| `next` | bytes |"),
         ("| `WRONGTYPE` | first |", "| `WRONGTYPE` | anywhere |"),

@@ -1,14 +1,67 @@
 //! Rows of the documents.
 
-use crate::page::put;
+use crate::page::{first_words, put};
 use crate::row::{Kind, Row, Unsaid, LADDER_MAX};
+use std::io;
 
 pub const COMMANDS: &str = "docs/commands.md";
 pub const LIBRARIES: &str = "docs/libraries.md";
+const ADD: &str = "\n## DQ.ADD\n";
+const MADD: &str = "\n## DQ.MADD\n";
+const FIELDS: &str = "## Fields of a job";
+
+/// The options and fields that no table has, as the commands name them; `rule` is several of these to the libraries.
+pub fn by_hand(read: impl Fn(&str) -> io::Result<String>) -> io::Result<Vec<String>> {
+    let (add, get) = (read("src/commands/add.rs")?, read("src/commands/get.rs")?);
+    let options = add.split("options! { ADD: ").nth(1).expect("the options");
+    let options = options
+        .split([' ', '}'])
+        .take_while(|word| !word.is_empty());
+    let fields = get.split("fields.").skip(1);
+    let fields = fields.filter_map(|it| it.split_once("(\"")?.1.split('"').next());
+    Ok(options
+        .chain(fields)
+        .chain(["rule"])
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Each row and each option of the pages is one of the table, or by hand. One that was taken out of the table is not.
+pub fn check((commands, libraries): (&str, &str), rows: &[Row], by_hand: &[String]) {
+    const GET: &str = "\n## DQ.GET\n";
+    for (page, heading, words) in [
+        (COMMANDS, ADD, first_words(commands, ADD)),
+        (COMMANDS, ADD, optional_words(commands, ADD)),
+        (COMMANDS, MADD, optional_words(commands, MADD)),
+        (COMMANDS, GET, first_words(commands, GET)),
+        (LIBRARIES, FIELDS, first_words(libraries, FIELDS)),
+    ] {
+        for word in words {
+            let is_of_table = |row: &Row| [row.word(), row.field()].contains(&word);
+            let is_there = rows.iter().any(is_of_table);
+            assert!(
+                is_there || by_hand.iter().any(|it| it == word),
+                "{page}: `{word}` below \"{}\" is no option or field any more: delete its row",
+                heading.trim()
+            );
+        }
+    }
+}
+
+/// The words that begin an option in a command's syntax, if the section begins with one.
+fn optional_words<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+    let section = page.split_once(heading).expect(heading).1;
+    let syntax = section.strip_prefix("\n```\n").unwrap_or("");
+    let syntax = syntax.split("\n```").next().unwrap_or("");
+    let parts = syntax.split('[').skip(1);
+    let words = parts.filter_map(|part| part.split([' ', ']']).next());
+    words
+        .filter(|word| word.starts_with(char::is_uppercase))
+        .collect()
+}
 
 /// The table of fields, with what the rows add to it. The words for the others are the page's own.
 pub fn libraries(page: &str, rows: &[Row]) -> String {
-    const HEADING: &str = "## Fields of a job";
     let mut page = page.to_owned();
     let lines = rows.iter().map(|row| {
         let begins = format!("| `{}` |", row.field());
@@ -21,19 +74,16 @@ pub fn libraries(page: &str, rows: &[Row]) -> String {
         (begins, line)
     });
     let lines: Vec<_> = lines.collect();
-    put(&mut page, HEADING, lines);
+    put(&mut page, FIELDS, lines);
     page
 }
 
 pub fn commands(page: &str, rows: &[Row]) -> String {
     let mut page = page.to_owned();
-    for (heading, before) in [
-        ("\n## DQ.ADD\n", "DELAY ms | AT "),
-        ("\n## DQ.MADD\n", "DELAY ms | AT "),
-    ] {
-        syntax(&mut page, heading, before, rows);
+    for heading in [ADD, MADD] {
+        syntax(&mut page, heading, "DELAY ms | AT ", rows);
     }
-    put(&mut page, "\n## DQ.ADD\n", rows.iter().map(option));
+    put(&mut page, ADD, rows.iter().map(option));
     put(&mut page, "\n## DQ.GET\n", rows.iter().map(field));
     page
 }
@@ -84,7 +134,10 @@ fn syntax(page: &mut String, heading: &str, before: &str, rows: &[Row]) {
     const WIDTH: usize = 96;
     let from = page.find(heading).expect(heading) + heading.len() + "\n```\n".len();
     let to = from + page[from..].find("\n```").expect("the end of the syntax");
-    let words = page[from..to].replace("\n ", "");
+    let words = page[from..to]
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let mut parts = Vec::new();
     for part in split(&words) {
         let word = part.trim_start_matches('[').split([' ', ']']).next();

@@ -27,6 +27,8 @@ pub struct Source {
     pub libraries: String,
     /// docs/commands.md, some rows of which are written.
     pub commands: String,
+    /// What has rows by hand: the options of DQ.ADD, and the fields of DQ.GET.
+    pub by_hand: Vec<String>,
 }
 
 impl Source {
@@ -36,11 +38,13 @@ impl Source {
             rows: ROWS.to_vec(),
             libraries: fs::read_to_string(root.join(docs::LIBRARIES))?,
             commands: fs::read_to_string(root.join(docs::COMMANDS))?,
+            by_hand: docs::by_hand(|path| fs::read_to_string(root.join(path)))?,
         })
     }
 
-    /// Each file that is written, by its path, with its text.
+    /// Each file that is written, by its path, with its text. Panics where a page has a row of nothing.
     pub fn files(&self) -> Vec<(&'static str, String)> {
+        docs::check((&self.commands, &self.libraries), &self.rows, &self.by_hand);
         let libraries = docs::libraries(&self.libraries, &self.rows);
         let mut files = vec![(docs::COMMANDS, docs::commands(&self.commands, &self.rows))];
         for (path, text) in fields::FILES.iter().chain(&fatal::FILES) {

@@ -15,6 +15,17 @@ pub fn rows<'a, const CELLS: usize>(page: &'a str, heading: &str) -> Vec<[&'a st
     .collect()
 }
 
+/// What stands in backquotes in the first cells of the table below a heading, each up to its first blank.
+pub fn first_words<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+    let (_, behind) = page.split_once(heading).expect(heading);
+    let section = behind.split("\n## ").next().unwrap_or(behind);
+    let lines = section.lines().skip_while(|line| !line.starts_with("|---"));
+    let rows = lines.skip(1).take_while(|line| line.starts_with("| "));
+    let cells = rows.filter_map(|row| row[2..].split(" | ").next());
+    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    quoted.filter_map(|text| text.split(' ').next()).collect()
+}
+
 /// Writes rows into the section below a heading: each in place of the one that begins alike, or else behind the one
 /// before it.
 pub fn put(page: &mut String, heading: &str, rows: impl IntoIterator<Item = (String, String)>) {
