@@ -219,14 +219,11 @@ func (q *Queue) TouchMany(ctx context.Context, tokens map[string]string, ttr tim
 // SetProgress reports how far a job is, as [Job.Progress] does, and renews its lease. It returns false if the token is
 // not the job's current one.
 func (q *Queue) SetProgress(ctx context.Context, id, token, text string) (bool, error) {
-	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "PROGRESS", guard.Clip(text, progressBytes)})
-	return reply != nil, err
+	return q.correct(ctx, id, token, "PROGRESS", guard.Clip(text, progressBytes))
 }
 
-// SetCost sets what a delivery counts in the queue's rates, if that is known only after the delivery, and renews its
-// lease. It returns false if the token is not the job's current one.
-func (q *Queue) SetCost(ctx context.Context, id, token string, cost int) (bool, error) {
-	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "COST", between("cost", int64(cost), "", 1, 1_000_000)})
+func (q *Queue) correct(ctx context.Context, id, token, word string, value any) (bool, error) {
+	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, word, value})
 	return reply != nil, err
 }
 

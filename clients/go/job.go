@@ -102,14 +102,12 @@ func (j *Job) Succeed(result any) {
 	}
 }
 
-// SetCost sets what this delivery counts in the queue's rates (see [JobOptions].Cost), if that is known only after the
-// delivery. The error is [ErrLost] if another worker may have the job.
-func (j *Job) SetCost(ctx context.Context, cost int) error {
+func (j *Job) correct(ctx context.Context, word string, value any) error {
 	d, err := j.running()
 	if err != nil {
 		return err
 	}
-	reply, err := d.ask(ctx, words{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "COST", between("cost", int64(cost), "", 1, 1_000_000)})
+	reply, err := d.ask(ctx, words{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, word, value})
 	if err == nil && reply == nil {
 		err = d.lost()
 	}

@@ -98,7 +98,7 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
 	info.Rule = ruleOf(fields)
 	info.Progress = resp.Text(fields["progress"])
 	info.Keep = resp.MaybeDuration(fields["keep"])
-	info.Cost = costOf(fields["cost"])
+	info.Cost = int(resp.Int(fields["cost"]))
 	info.Awaits = resp.Text(fields["awaits"])
 	info.Steps = stepsOf(fields["steps"])
 	info.Started = resp.Time(fields["started"])

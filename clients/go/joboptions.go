@@ -3,6 +3,7 @@
 package dq
 
 import (
+	"context"
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
@@ -58,4 +59,16 @@ func (o *JobOptions) said(call words) words {
 	call = call.ladder(o.Backoff)
 	call = call.value("LABEL", bounded("label", o.Label, 256), o.Label != "")
 	return call
+}
+
+// SetCost is [Job.SetCost] for programs without a worker, and renews the lease. It returns false if the token is not
+// the job's current one.
+func (q *Queue) SetCost(ctx context.Context, id, token string, cost int) (bool, error) {
+	return q.correct(ctx, id, token, "COST", between("cost", int64(cost), "", 1, 1000000))
+}
+
+// SetCost sets it for this delivery: what a delivery counts towards the rates of the queue and of its group. The error
+// is [ErrLost] if another worker may have the job.
+func (j *Job) SetCost(ctx context.Context, cost int) error {
+	return j.correct(ctx, "COST", between("cost", int64(cost), "", 1, 1000000))
 }

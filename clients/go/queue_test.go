@@ -327,7 +327,6 @@ func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
 	for said, mistake := range map[string]func() error{
 		"delay: 6311390400000 ms is not between 0 and 4398046511103":     func() error { return add(dq.JobOptions{Delay: 6311390400 * time.Second}) },
 		"priority: 2147483648 is not between -2147483648 and 2147483647": func() error { return add(dq.JobOptions{Priority: 1 << 31}) },
-		"cost: -1 is not between 1 and 1000000":                          func() error { return add(dq.JobOptions{Cost: -1}) },
 		"group: 257 bytes is not between 1 and 256":                      func() error { return add(dq.JobOptions{Group: strings.Repeat("g", 257)}) },
 		`id: "*" is not an id; leave it out for a new one`:               func() error { return add(dq.JobOptions{ID: "*"}) },
 		"takes neither Delay nor At nor IfExists": func() error {

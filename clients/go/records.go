@@ -100,11 +100,3 @@ type Group struct {
 }
 
 func onDeadOf(value any) OnDead { return OnDead(strings.ToUpper(resp.Text(value))) }
-
-// costOf returns 1 for a server older than the option COST.
-func costOf(value any) int {
-	if value == nil {
-		return 1
-	}
-	return int(resp.Int(value))
-}

@@ -1,7 +1,7 @@
 // Commands about one delivery.
 
 import type { Delivery } from './delivery';
-import { said } from './joboptions';
+import { type Corrected, said } from './joboptions';
 import type { Command, Word } from './wire';
 
 export const nack = ({ key, id, token }: Delivery, ...options: Word[]): Command => [
@@ -22,13 +22,13 @@ export const step = ({ key, id, token }: Delivery, name: string, value: Word): C
   value,
 ];
 
-export const costing = ({ key, id, token }: Delivery, cost: number): Command => [
+export const correcting = ({ key, id, token }: Delivery, given: Corrected): Command => [
   'DQ.TOUCH',
   key,
   id,
   'TOKEN',
   token,
-  ...said({ cost: cost ?? Number.NaN }),
+  ...said(given),
 ];
 
 export const progress = ({ key, id, token }: Delivery, text: Buffer): Command => [

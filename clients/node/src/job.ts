@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Attempt, idsOf, late, Steps } from './attempt';
 import { type Codec, decodedValue, encoded, type Envelope, jsonCodec } from './codec';
-import { costing, ENDED, once, step } from './commands';
+import { correcting, ENDED, once, step } from './commands';
 import { type Delivery, OVER, type Part } from './delivery';
 import { Cancelled, DqError, EncodingError, Suspended } from './errors';
 import { takes } from './mistakes';
@@ -152,7 +152,7 @@ export class Job<T = any> {
   }
 
   async #setCost(cost: number): Promise<void> {
-    const told = costing(this.#delivery, cost);
+    const told = correcting(this.#delivery, { cost: cost ?? Number.NaN });
     this.#attempt.check();
     const [reply] = await this.#delivery.desk.ask(this.#delivery, [told]);
     if (reply === null) this.#lost();

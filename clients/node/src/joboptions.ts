@@ -38,6 +38,16 @@ export const SAID: Record<keyof Said, 1> = {
   label: 1,
 };
 
+/** What of it is set anew for the current delivery. */
+export interface Corrected {
+  /** Sets it for this delivery: what a delivery counts towards the rates of the queue and of its group. */
+  cost?: number;
+}
+
+export const CORRECTED: Record<keyof Corrected, 1> = {
+  cost: 1,
+};
+
 export function said(given: Said): Word[] {
   return [
     ...number('PRIORITY', given.priority, -2147483648, 2147483647),

@@ -1,6 +1,6 @@
 // Options of a queue's methods, and the words of commands that they become.
 
-import { SAID, said, type Said } from './joboptions';
+import { CORRECTED, type Corrected, SAID, said, type Said } from './joboptions';
 import { bytesOf, shown } from './shown';
 import { type Bytes, toBytes } from './text';
 import { between, type Duration, toMs } from './times';
@@ -94,11 +94,10 @@ export interface Settings {
   donebytes?: number;
 }
 
-/** Options of `touch`: a new length of the lease, progress, and what the delivery has cost. */
-export interface TouchOptions {
+/** Options of `touch`: a new length of the lease, progress, and what is known of the delivery only now. */
+export interface TouchOptions extends Corrected {
   ttr?: Duration;
   progress?: string;
-  cost?: number;
 }
 
 const LABEL_BYTES = 256;
@@ -124,7 +123,7 @@ export const NACK: Record<keyof NackOptions, 1> = {
   awaits: 1,
   ...AFTER,
 };
-export const TOUCH: Record<keyof TouchOptions, 1> = { ttr: 1, progress: 1, cost: 1 };
+export const TOUCH: Record<keyof TouchOptions, 1> = { ttr: 1, progress: 1, ...CORRECTED };
 export const SETTINGS: Record<keyof Settings, 1> = {
   ttr: 1,
   attempts: 1,

@@ -27,7 +27,6 @@ const MISTAKES = [
   ],
   ['half a priority', /^priority must be a whole number, not 1.5$/, () => queue.add(1, { priority: 1.5 })],
   ['a priority of 33 bits', /^priority: 2147483648 is not between/, () => queue.add(1, { priority: 2 ** 31 })],
-  ['a cost of nothing', /^cost: 0 is not between 1 and 1000000$/, () => queue.add(1, { cost: 0 })],
   ['a long group', /^group: 257 bytes is not between 1 and 256$/, () => queue.add(1, { group: 'g'.repeat(257) })],
   ['a star for an id', /^id: "\*" is not an id; leave it out for a new one$/, () => queue.add(1, { id: '*' })],
   ['a star for the id of a rule', /^id: "\*" is not an id/, () => queue.every(1000, 1, { id: '*' })],

@@ -101,10 +101,10 @@ def test_a_blocked_job_shows_what_it_waits_for(dq_url):
     queue = dq.Queue(dq_url, "q")
     queue.add(1, id="a", group="g", keep=60)
     queue.add(2, id="b", after=["a"], on_dead="run")
-    queue.add(3, id="c", after_group="g", cost=7)
+    queue.add(3, id="c", after_group="g")
     a, b, c = map(queue.get, "abc")
-    assert (b.after, b.after_group, b.on_dead, b.cost) == (["a"], None, "run", 1)
-    assert (c.after, c.after_group, c.on_dead, c.cost) == ([], "g", None, 7)
+    assert (b.after, b.after_group, b.on_dead) == (["a"], None, "run")
+    assert (c.after, c.after_group, c.on_dead) == ([], "g", None)
     assert (a.keep, b.keep) == (timedelta(minutes=1), None)
 
 

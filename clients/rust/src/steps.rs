@@ -7,7 +7,7 @@ use crate::error::Suspended;
 use crate::error::{BoxError, Error};
 use crate::guard::guarded;
 use crate::job::{Desk, Job};
-use crate::queue::said::Said;
+use crate::queue::said::{corrected, Said};
 use crate::queue::NewJob;
 use crate::result::{decode, Before};
 use crate::values::{self, ms};
@@ -199,9 +199,10 @@ impl<T> Job<T> {
 
     // --- Inside
 
-    /// Sets what this delivery counts in the rates of the queue and its group, if that is known only after the
-    /// delivery.
-    pub async fn set_cost(&self, cost: u32) -> Result<(), Error> {
+    corrected!(job);
+
+    async fn correct(&self, said: Said) -> Result<(), Error> {
+        said.check()?;
         self.still_ours()?;
         let Desk::Worker { source, .. } = &self.inner.desk else {
             return Ok(()); // without a server there are no rates
@@ -210,7 +211,7 @@ impl<T> Job<T> {
         let mut touch = cmd("DQ.TOUCH");
         touch.arg(&*of.job.key).arg(&*of.job.id);
         touch.arg("TOKEN").arg(&of.token);
-        Said::costing(cost, &mut touch)?;
+        said.words(&mut touch);
         match source.server.ask(&of.job.key, &touch).await? {
             Value::Nil => Err(self.gone()),
             _ => Ok(()),

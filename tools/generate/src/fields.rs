@@ -49,7 +49,7 @@ const KINDS: [(&str, [Kind; 5]); 19] = [
         ("int", "(int) Reply.number(fields.get({}))"), ("u32", "it.int({}) as u32")]),
     ("size", [("int", "fields.get({}, 0)"), ("number", "Number(get({}) ?? 0)"), ("int64", "resp.Int(fields[{}])"),
         ("long", "Reply.number(fields.get({}))"), ("u64", "it.int({}) as u64")]),
-    ("count=1", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "costOf(fields[{}])"),
+    ("count=1", [("int", "fields.get({}, 1)"), ("number", "Number(get({}) ?? 1)"), ("int", "int(resp.Int(fields[{}]))"),
         ("int", "fields.containsKey({}) ? (int) Reply.number(fields.get({})) : 1"), ("u32", "it.maybe_int({}).unwrap_or(1) as u32")]),
     ("instant?", [("Optional[datetime]", "maybe_from_ms(fields.get({}))"), ("Date | null", "maybeFromMs(get({}))"),
         ("time.Time", "resp.Time(fields[{}])"), ("Instant", "Reply.instant(fields.get({}))"), ("Option<SystemTime>", "it.instant({})")]),

@@ -2,7 +2,7 @@
 
 use crate::head::{by_for_go, OfRows, FROM};
 use crate::row::Row;
-use crate::shape::{comment, lines, pascal, Shape};
+use crate::shape::{camel, comment, corrections, lines, pascal, Shape};
 
 pub const FILES: &[OfRows] = &[
     ("clients/go/joboptions.go", options),
@@ -51,9 +51,37 @@ fn options(rows: &[Row]) -> String {
         };
         format!("\tcall = call.value({word:?}, {value}, {given} != {none})\n")
     });
+    let corrected = corrections(rows, |row| {
+        let (word, name, arg) = (row.word(), row.name(), camel(row.name()));
+        let Shape::Number { least, most } = row.shape() else {
+            unimplemented!("{name}: only numbers are corrected so far");
+        };
+        let method = format!("Set{}", pascal(name));
+        let value = format!("{word:?}, between({name:?}, int64({arg}), \"\", {least}, {most})");
+        let of_queue = comment("//", &format!("{method} is [Job.{method}] for programs without a worker, and renews the lease. It returns false if the token is not the job's current one."));
+        let of_job = comment(
+            "//",
+            &format!(
+                "{method} {} The error is [ErrLost] if another worker may have the job.",
+                row.corrects()
+            ),
+        );
+        format!(
+            "
+{of_queue}func (q *Queue) {method}(ctx context.Context, id, token string, {arg} int) (bool, error) {{
+\treturn q.correct(ctx, id, token, {value})
+}}
+
+{of_job}func (j *Job) {method}(ctx context.Context, {arg} int) error {{
+\treturn j.correct(ctx, {value})
+}}
+"
+        )
+    });
     format!(
         "{by}
 import (
+\t\"context\"
 \t\"time\"
 
 \t\"github.com/redis-dq/redis-dq/clients/go/internal/resp\"
@@ -82,7 +110,7 @@ type JobOptions struct {{
 func (o *JobOptions) said(call words) words {{
 {words}\treturn call
 }}
-",
+{corrected}",
         by = by_for_go(FROM, "dq")
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::head::{by, OfRows, FROM};
 use crate::row::Row;
-use crate::shape::{camel, lines, Shape};
+use crate::shape::{camel, capital, corrections, lines, Shape};
 
 pub const FILES: &[OfRows] = &[("clients/node/src/joboptions.ts", options)];
 
@@ -18,6 +18,15 @@ fn options(rows: &[Row]) -> String {
         format!("  /** {} */\n  {}?: {};\n", row.about, name(row), kind(row))
     });
     let names = lines(rows, |row| format!("  {}: 1,\n", name(row)));
+    let corrected = corrections(rows, |row| {
+        format!(
+            "  /** {} */\n  {}?: {};\n",
+            capital(&row.corrects()),
+            name(row),
+            kind(row)
+        )
+    });
+    let corrected_names = corrections(rows, |row| format!("  {}: 1,\n", name(row)));
     let words = lines(rows, |row| {
         let given = format!("'{}', given.{}", row.word(), name(row));
         let words = match row.shape() {
@@ -41,6 +50,13 @@ export interface Said {{
 
 export const SAID: Record<keyof Said, 1> = {{
 {names}}};
+
+/** What of it is set anew for the current delivery. */
+export interface Corrected {{
+{corrected}}}
+
+export const CORRECTED: Record<keyof Corrected, 1> = {{
+{corrected_names}}};
 
 export function said(given: Said): Word[] {{
   return [

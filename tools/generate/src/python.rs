@@ -2,7 +2,7 @@
 
 use crate::head::{by, OfRows, FROM};
 use crate::row::Row;
-use crate::shape::{lines, snake, Shape};
+use crate::shape::{capital, corrections, lines, snake, Shape};
 
 pub const FILES: &[OfRows] = &[("clients/python/src/dq/_job_options.py", options)];
 
@@ -35,6 +35,11 @@ fn options(rows: &[Row]) -> String {
         };
         format!("        *{words},\n")
     });
+    let corrected = corrections(rows, |row| {
+        let (name, kind, about) = (name(row), kind(row), capital(&row.corrects()));
+        let given = format!("{{{name:?}: {name}}}");
+        format!("    def set_{name}(self, {name}: {kind}) -> R:\n        \"\"\"{about}\"\"\"\n        return self._correct({given})\n\n")
+    });
     format!(
         r#""""What a job may have.
 
@@ -44,7 +49,7 @@ fn options(rows: &[Row]) -> String {
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar
 
 from ._arguments import Ladder, ladder, ms, number, text
 
@@ -56,6 +61,8 @@ if TYPE_CHECKING:
     class JobOptions(TypedDict, total=False):
 {declared}
 
+R = TypeVar("R")
+
 ABOUT = {{
 {about}}}
 """The options, and what each of them says."""
@@ -65,6 +72,15 @@ def job_options(given: Mapping[str, Any]) -> list[Any]:
     get = given.get
     return [
 {words}    ]
+
+
+class Corrections(Generic[R]):
+    """What a handler sets anew for its delivery. R: None, or what is awaited."""
+
+    __slots__ = ()
+
+{corrected}    def _correct(self, given: Mapping[str, Any]) -> R:
+        raise NotImplementedError
 "#,
         by = by(FROM)
     )

@@ -2,7 +2,7 @@
 
 use crate::head::{by, OfRows, FROM};
 use crate::row::Row;
-use crate::shape::{comment, lines, snake, Shape};
+use crate::shape::{capital, comment, corrections, lines, snake, Shape};
 
 pub const FILES: &[OfRows] = &[
     ("clients/rust/src/queue/said.rs", options),
@@ -80,6 +80,20 @@ fn options(rows: &[Row]) -> String {
             Shape::Ladder => format!("        bounds::backoff({given}.as_ref())?;\n"),
         }
     });
+    let corrected = |args: &str, made: &str, call: &str| {
+        corrections(rows, |row| {
+            let (name, kind, about) = (name(row), kind(row), capital(&row.corrects()));
+            let about = comment("        ///", &about);
+            let said = format!("Said {{ {name}: Some({name}), ..Said::default() }}");
+            format!("{about}        pub async fn set_{name}(&self, {args}{name}: {kind}) -> Result<{made}, Error> {{\n            self.correct({call}{said}).await\n        }}\n")
+        })
+    };
+    let of_queue = corrected(
+        "id: impl AsRef<[u8]>, token: &str, ",
+        "bool",
+        "id.as_ref(), token, ",
+    );
+    let of_job = corrected("", "()", "");
     format!(
         "//! What a job may have.
 //!
@@ -117,6 +131,17 @@ impl Said {{
 {checks}        Ok(())
     }}
 }}
+
+/// The methods that set something for one delivery. A queue's renew the lease, and return false if the token is not the
+/// job's current one.
+#[rustfmt::skip]
+macro_rules! corrected {{
+    (queue) => {{
+{of_queue}    }};
+    (job) => {{
+{of_job}    }};
+}}
+pub(crate) use corrected;
 
 /// The methods, for each type that holds options.
 #[rustfmt::skip]

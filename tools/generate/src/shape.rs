@@ -35,6 +35,18 @@ impl Row {
         matches!(self.kind, Kind::Number { least: ..=0, .. }) && !is_zero
     }
 
+    /// Whether DQ.TOUCH sets it, for the current delivery alone.
+    pub fn is_corrected(&self) -> bool {
+        self.set_by.contains(&"TOUCH")
+    }
+
+    /// For the libraries' users, of the method that does.
+    pub fn corrects(&self) -> String {
+        let about = self.about.split(';').next().unwrap_or_default();
+        let (first, rest) = about.trim_end_matches('.').split_at(1);
+        format!("sets it for this delivery: {}{rest}.", first.to_lowercase())
+    }
+
     /// Its kind in the table of the fields of a job: see `fields.rs`.
     pub fn field_kind(&self) -> &'static str {
         match (self.shape(), self.home, self.unsaid) {
@@ -74,6 +86,12 @@ pub fn capital(word: &str) -> String {
 /// One line for each row.
 pub fn lines(rows: &[Row], line: impl Fn(&Row) -> String) -> String {
     rows.iter().map(line).collect()
+}
+
+/// One line for each row that DQ.TOUCH sets.
+pub fn corrections(rows: &[Row], line: impl Fn(&Row) -> String) -> String {
+    let corrected = rows.iter().filter(|row| row.is_corrected());
+    corrected.map(line).collect()
 }
 
 /// The text in lines of at most 120 characters, each behind `before`.

@@ -6,7 +6,7 @@ Written from src/queue/attr/rows.rs by `make generated`; DO NOT EDIT.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar
 
 from ._arguments import Ladder, ladder, ms, number, text
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         """What kind of job it is, for those who look; it changes nothing of how the job is served."""
 
 
+R = TypeVar("R")
+
 ABOUT = {
     "priority": "The job's priority: smaller is delivered first.",
     "ttr": "The length of the job's leases.",
@@ -63,3 +65,16 @@ def job_options(given: Mapping[str, Any]) -> list[Any]:
         *ladder(get("backoff")),
         *text("LABEL", get("label"), 256),
     ]
+
+
+class Corrections(Generic[R]):
+    """What a handler sets anew for its delivery. R: None, or what is awaited."""
+
+    __slots__ = ()
+
+    def set_cost(self, cost: int) -> R:
+        """Sets it for this delivery: what a delivery counts towards the rates of the queue and of its group."""
+        return self._correct({"cost": cost})
+
+    def _correct(self, given: Mapping[str, Any]) -> R:
+        raise NotImplementedError

@@ -15,9 +15,9 @@ from typing import Any, Callable, NamedTuple, NoReturn, Optional
 from redis.exceptions import ResponseError
 
 from ._delivery import Command, Delivery, as_map
+from ._job_options import job_options
 from .codec import Codec, decoded, id_from, id_to
 from .errors import Cancelled, Suspended, TimedOut
-from .handler import whole
 from .times import Duration, to_ms
 
 OWN = "dq:"
@@ -238,11 +238,12 @@ return 1
 """The step is "begun" before the script runs and "ended" after it. If the script fails, it stays "begun"."""
 
 
-def set_cost(work: Work, cost: int) -> Steps:
+def correct(work: Work, given: Mapping[str, Any]) -> Steps:
     work.begin()
     delivery = work.delivery
-    count = whole(cost, "cost", 1)
-    (reply,) = yield Ask([(b"DQ.TOUCH", delivery.key, delivery.id, b"TOKEN", delivery.token, b"COST", count)])
+    for name in (name for name, value in given.items() if value is None):
+        raise TypeError(f"{name}: None says nothing")
+    (reply,) = yield Ask([("DQ.TOUCH", delivery.key, delivery.id, "TOKEN", delivery.token, *job_options(given))])
     if reply is None:
         work.lost()
 

@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional, TypeVar
 
 from . import _steps
 from ._delivery import Delivery
+from ._job_options import Corrections
 from ._options import near_misses
 from ._texts import cut, text
 from .codec import Codec, Envelope, decoded, id_from
@@ -216,7 +217,7 @@ def _progress(fraction: float, said: str) -> bytes:
     return cut(shown.encode() + (b" " + text(said) if said else b""))
 
 
-class Job(BaseJob):
+class Job(BaseJob, Corrections[None]):
     """One delivery of a job, for handlers without asyncio."""
 
     __slots__ = ()
@@ -276,9 +277,8 @@ class Job(BaseJob):
         """
         return self._do(_steps.once(self._steps, name, script, keys, args))  # type: ignore[no-any-return]
 
-    def set_cost(self, cost: int) -> None:
-        """Sets what this delivery counts towards the rates of the queue and its group, if known only afterwards."""
-        self._do(_steps.set_cost(self._steps, cost))
+    def _correct(self, given: Mapping[str, Any]) -> None:
+        self._do(_steps.correct(self._steps, given))
 
     def _do(self, steps: _steps.Steps) -> Any:
         """Carries out steps, in this thread."""

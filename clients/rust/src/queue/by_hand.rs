@@ -2,7 +2,7 @@
 
 use super::options::{Nack, Pop, Reschedule};
 use super::records::{Reserved, State};
-use super::said::Said;
+use super::said::{corrected, Said};
 use super::{duration, instant, Queue};
 use crate::bounds;
 use crate::error::Error;
@@ -129,18 +129,13 @@ impl Queue {
         Ok(values::instant(&self.ask(id, &touch).await?))
     }
 
-    /// Sets what a delivery counts in the rates of the queue and its group, if that is known only after the delivery,
-    /// and renews its lease. False if the token is not the job's current one.
-    pub async fn set_cost(
-        &self,
-        id: impl AsRef<[u8]>,
-        token: &str,
-        cost: u32,
-    ) -> Result<bool, Error> {
-        let id = id.as_ref();
+    corrected!(queue);
+
+    async fn correct(&self, id: &[u8], token: &str, said: Said) -> Result<bool, Error> {
+        said.check()?;
         let mut touch = cmd("DQ.TOUCH");
         touch.arg(&**self.key(id)).arg(id).arg("TOKEN").arg(token);
-        Said::costing(cost, &mut touch)?;
+        said.words(&mut touch);
         Ok(self.ask(id, &touch).await? != Value::Nil)
     }
 

@@ -237,19 +237,6 @@ impl NewJob {
     }
 }
 
-impl Said {
-    /// What a delivery counts, for `DQ.TOUCH`.
-    pub(crate) fn costing(cost: u32, touch: &mut Cmd) -> Result<(), Error> {
-        let said = Said {
-            cost: Some(cost),
-            ..Said::default()
-        };
-        said.check()?;
-        said.words(touch);
-        Ok(())
-    }
-}
-
 impl Options {
     pub(super) fn words(&self, to: &mut Cmd) -> Result<(), Error> {
         self.check()?;

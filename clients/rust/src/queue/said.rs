@@ -60,6 +60,25 @@ impl Said {
     }
 }
 
+/// The methods that set something for one delivery. A queue's renew the lease, and return false if the token is not the
+/// job's current one.
+#[rustfmt::skip]
+macro_rules! corrected {
+    (queue) => {
+        /// Sets it for this delivery: what a delivery counts towards the rates of the queue and of its group.
+        pub async fn set_cost(&self, id: impl AsRef<[u8]>, token: &str, cost: u32) -> Result<bool, Error> {
+            self.correct(id.as_ref(), token, Said { cost: Some(cost), ..Said::default() }).await
+        }
+    };
+    (job) => {
+        /// Sets it for this delivery: what a delivery counts towards the rates of the queue and of its group.
+        pub async fn set_cost(&self, cost: u32) -> Result<(), Error> {
+            self.correct(Said { cost: Some(cost), ..Said::default() }).await
+        }
+    };
+}
+pub(crate) use corrected;
+
 /// The methods, for each type that holds options.
 #[rustfmt::skip]
 macro_rules! said {

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from .. import _guard, _steps
+from .._job_options import Corrections
 from ..job import BaseJob, Result
 from ..times import Duration
 
 T = TypeVar("T")
 
 
-class Job(BaseJob):
+class Job(BaseJob, Corrections[Awaitable[None]]):
     """One delivery of a job, for handlers that are coroutine functions. See ``dq.Job``."""
 
     __slots__ = ()
@@ -62,9 +63,8 @@ class Job(BaseJob):
         """
         return await self._do(_steps.once(self._steps, name, script, keys, args))  # type: ignore[no-any-return]
 
-    async def set_cost(self, cost: int) -> None:
-        """Sets what this delivery counts towards the rates of the queue and its group, if known only afterwards."""
-        await self._do(_steps.set_cost(self._steps, cost))
+    async def _correct(self, given: Mapping[str, Any]) -> None:
+        await self._do(_steps.correct(self._steps, given))
 
     async def _do(self, steps: _steps.Steps) -> Any:
         owner, answer = self._delivery.owner, None

@@ -255,7 +255,7 @@ final class InlineJobs {
         public Object ask(Job job, Words command) {
             byte[][] words = command.all();
             if (Bytes.text(words[0]).equals("DQ.TOUCH")) {
-                return 1L; // a cost: without a server there are no rates
+                return 1L; // what it counts in rates, of which there are none without a server
             }
             if (!Bytes.text(words[0]).equals("DQ.STEP")) {
                 throw new ServerException(Bytes.text(words[0]) + " needs a server: see DqServer");

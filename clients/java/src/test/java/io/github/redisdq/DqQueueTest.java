@@ -288,7 +288,7 @@ class DqQueueTest {
                     Map.entry("delay: 6311390400000 ms is not between 0 and 4398046511103",
                             () -> nowhere.add(1, JobOptions.create().delay(Duration.ofMillis(6_311_390_400_000L)))),
                     Map.entry("at: 253402300800000 ms is not", () -> nowhere.add(1, JobOptions.create().at(Instant.parse("+10000-01-01T00:00:00Z")))),
-                    Map.entry("cost: 0 is not between 1 and 1000000", () -> nowhere.add(1, JobOptions.create().cost(0))),
+                    Map.entry("attempts: -1 is not between 0 and 4294967295", () -> nowhere.add(1, JobOptions.create().attempts(-1))),
                     Map.entry("group: 0 bytes is not between 1 and 256", () -> nowhere.add(1, JobOptions.create().group(""))),
                     Map.entry("id: 1025 bytes is not between 1 and 1024", () -> nowhere.add(1, JobOptions.withId("x".repeat(1025)))),
                     Map.entry("id: \"*\" is not an id; leave it out for a new one", () -> nowhere.add(1, JobOptions.withId("*"))),
