@@ -167,6 +167,26 @@ def what_ended_in_a_standstill_is_written_before_the_stop(world):
     world.gone(*ids)  # the one that is left may go to the fetch that waited
 
 
+@scenario(6, through_the_proxy, gate=EACH)
+def what_is_given_back_in_a_standstill_goes_to_no_dead_worker(world):
+    """The first end sends a fetch with its ACK. The stop ends it before it gives jobs back."""
+    ids = ["first", "second"]
+    for n, id in enumerate(ids, 1):
+        world.add(id, {"do": "stubborn", "ms": 300 * n})
+    world.add("left", {"do": "hang"})
+    place = {"url": world.server.url if getattr(world, "is_direct", True) else world.url}
+    probe = world.worker(place=place, concurrency=3, drain_ms=500, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", count=3)
+    world.server.stop()
+    try:
+        probe.wait("ended", count=2)
+        stopped_within(world, probe, 15)
+    finally:
+        world.server.go_on()
+    world.gone(*ids)
+    world.until(lambda: world.state("left") == "ready", "it waits for another worker")
+
+
 def spinning(world):
     """As many connections as a spinning worker makes."""
 
