@@ -1,7 +1,7 @@
 //! A job at its last allowed attempt whose last lease ended without an answer may have killed its worker. It runs with
 //! nothing else in hand, so that it takes no other job along.
 
-use super::link::Asked;
+use super::link::{Asked, Link};
 use super::settings::Shape;
 use super::state::Core;
 use super::{Action, Delivered, Line, Said, Serial};
@@ -124,7 +124,7 @@ impl Core {
     }
 
     /// Whether the fetch that waits is to be ended, for it would take jobs: now, or again.
-    fn withdraws(&self, link: &super::link::Link, now: Instant) -> bool {
+    fn withdraws(&self, link: &Link, now: Instant) -> bool {
         let is_wanted = !self.is_working() || self.alone.is_some() && link.is_recallable;
         is_wanted && link.unblocks_at.is_none_or(|at| at <= now)
     }
@@ -167,14 +167,27 @@ impl Core {
         let control = &mut self.links[line.link].control;
         match number {
             Some(number) if control.server == server => {
-                let mut unblock = cmd("DQ.UNBLOCK");
-                unblock.arg(number);
-                into.push(unblock);
+                into.push(unblocking(number));
                 control.asked.push_back(Asked::Unblock);
             }
             None if self.is_working() => {}
             _ => self.close(line, "withdrawn", now),
         }
+    }
+
+    /// Ends the fetch that waits as the last words are read, so that it takes none of the jobs that they give back.
+    pub(super) fn last_unblock(&self, link: usize) -> Option<Cmd> {
+        let Link {
+            waiting,
+            control,
+            is_recallable,
+            ..
+        } = &self.links[link];
+        let is_theirs = waiting.server == control.reached && waiting.is_fetching();
+        waiting
+            .number
+            .filter(|_| *is_recallable && is_theirs)
+            .map(unblocking)
     }
 
     /// If `DQ.UNBLOCK` is refused, the connection is closed instead when the worker stops.
@@ -197,4 +210,10 @@ impl Core {
             );
         }
     }
+}
+
+fn unblocking(number: u64) -> Cmd {
+    let mut unblock = cmd("DQ.UNBLOCK");
+    unblock.arg(number);
+    unblock
 }

@@ -201,6 +201,7 @@ impl Core {
 
     /// What the server is to know after all when it answers again, the smallest first. Each of it may be sent twice.
     pub(super) fn last_words(&mut self, link: usize) {
+        let mut commands = Vec::from_iter(self.last_unblock(link));
         let of = &mut self.links[link];
         let mut outcomes = Vec::new();
         let asked = of.waiting.asked.drain(..).chain(of.control.asked.drain(..));
@@ -213,7 +214,6 @@ impl Core {
         }
         outcomes.append(&mut of.outcomes.drain(..).collect());
         outcomes.sort_by_key(Outcome::size);
-        let mut commands = Vec::new();
         self.return_all(link, &mut commands);
         let mut bytes = 0;
         for outcome in outcomes {
