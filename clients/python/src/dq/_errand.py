@@ -62,3 +62,11 @@ def packed(told: Iterable[Outcome]) -> bytes:
 
 def wait_s(until: float) -> Optional[float]:
     return None if until == math.inf else max(0.0, until - time.monotonic())
+
+
+def last_unblock(waiting: Any, control: Any, is_allowed: bool) -> list[Command]:
+    """Ends the last fetch, also one that is cut and that the server has not seen end: it would take jobs that are given
+    back."""
+    client_id, peer = waiting.newest
+    is_theirs = client_id is not None and peer == control.newest[1]
+    return [(b"DQ.UNBLOCK", client_id)] if is_theirs and is_allowed else []

@@ -16,7 +16,7 @@ from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pa
 from ._delivery import Command, Delivery, as_map
 from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
 from ._ends import MOST_CUTS, Outcome, suspended
-from ._errand import Errand, packed, reach
+from ._errand import Errand, last_unblock, packed, reach
 from ._leases import Choice, Leases, give_back
 from ._notes import Notes
 from ._turns import TURN_S
@@ -380,19 +380,12 @@ class BaseLink:
     def _last_words(self) -> bytes:
         """What the server is to know after all when it answers again, the smallest first; each may be sent twice."""
         self._leave()
-        words = pack([*self._last_unblock(), *self._returns])
+        words = pack([*last_unblock(self._waiting, self._control, self._may_unblock), *self._returns])
         for outcome in sorted(self._outcomes, key=lambda each: each.size):
             if len(words) + outcome.size > LAST_BYTES:
                 break
             words += packed([outcome])
         return words
-
-    def _last_unblock(self) -> list[Command]:
-        """Ends the last fetch, also one that is cut and that the server has not seen end: it would take jobs that are
-        given back."""
-        client_id, peer = self._waiting.newest
-        is_theirs = client_id is not None and peer == self._control.newest[1]
-        return [(b"DQ.UNBLOCK", client_id)] if is_theirs and self._may_unblock else []
 
     def _leave(self) -> None:
         """Has all jobs left in hand given back."""
