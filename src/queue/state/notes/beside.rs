@@ -258,7 +258,12 @@ mod tests {
     fn names_of_alike_hashes_are_told_apart() {
         let mut steps = Steps::new();
         let series = steps.new_series();
-        let named = |number: u32| (number.to_string().into_bytes(), (7 << 10) | (number * 37 % 1024));
+        let named = |number: u32| {
+            (
+                number.to_string().into_bytes(),
+                (7 << 10) | (number * 37 % 1024),
+            )
+        };
         for number in (0..100).chain(0..100) {
             let (name, hash) = named(number);
             steps.set(series, (&name, b"value"), hash);
