@@ -38,7 +38,8 @@ fn options(rows: &[Row]) -> String {
     let corrected = corrections(rows, |row| {
         let (name, kind, about) = (name(row), kind(row), capital(&row.corrects()));
         let given = format!("{{{name:?}: {name}}}");
-        format!("    def set_{name}(self, {name}: {kind}) -> R:\n        \"\"\"{about}\"\"\"\n        return self._correct({given})\n\n")
+        let called = format!("    set_{name}.__qualname__ = \"Job.set_{name}\"  # Python's own errors begin with it\n\n");
+        format!("    def set_{name}(self, {name}: {kind}) -> R:\n        \"\"\"{about}\"\"\"\n        return self._correct({given})\n\n{called}")
     });
     format!(
         r#""""What a job may have.

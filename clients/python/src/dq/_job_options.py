@@ -76,5 +76,7 @@ class Corrections(Generic[R]):
         """Sets it for this delivery: what a delivery counts towards the rates of the queue and of its group."""
         return self._correct({"cost": cost})
 
+    set_cost.__qualname__ = "Job.set_cost"  # Python's own errors begin with it
+
     def _correct(self, given: Mapping[str, Any]) -> R:
         raise NotImplementedError

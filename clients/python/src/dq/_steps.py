@@ -243,7 +243,7 @@ def correct(work: Work, given: Mapping[str, Any]) -> Steps:
     delivery = work.delivery
     for name in (name for name, value in given.items() if value is None):
         raise TypeError(f"{name}: None says nothing")
-    (reply,) = yield Ask([("DQ.TOUCH", delivery.key, delivery.id, "TOKEN", delivery.token, *job_options(given))])
+    (reply,) = yield Ask([(b"DQ.TOUCH", delivery.key, delivery.id, "TOKEN", delivery.token, *job_options(given))])
     if reply is None:
         work.lost()
 
