@@ -237,6 +237,7 @@ static COMMANDS: [About; 29] = [
                     STATES[2],
                     STATES[3],
                     STATES[4],
+                    STATES[5],
                     Arg::word(c"all", c"ALL"),
                 ],
             ),

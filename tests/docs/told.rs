@@ -1,5 +1,7 @@
 //! What the server tells about the commands, and that the reference says the same.
 
+use std::collections::BTreeSet;
+
 use redis::Value;
 
 use crate::support::{skipped, Client, Server};
@@ -84,6 +86,51 @@ fn the_reference_has_every_command_and_no_other() {
         .collect();
     documented.sort();
     assert_eq!(documented, names);
+}
+
+/// All words of a command's arguments that are to be typed as they stand.
+fn tokens(argument: &Value) -> Vec<String> {
+    let Value::Array(fields) = argument else {
+        return Vec::new();
+    };
+    let pairs = fields.chunks_exact(2);
+    let of_pair = |pair: &[Value]| match (&pair[0], &pair[1]) {
+        (name, token) if word(name) == "token" => vec![word(token)],
+        (name, Value::Array(parts)) if word(name) == "arguments" => {
+            parts.iter().flat_map(tokens).collect()
+        }
+        _ => Vec::new(),
+    };
+    pairs.flat_map(of_pair).collect()
+}
+
+/// What is to be typed as it stands of the syntax that stands first under a command's heading.
+fn written<'a>(text: &'a str, command: &str) -> BTreeSet<&'a str> {
+    let heading = format!("\n## {}\n\n```\n", command.to_uppercase());
+    let (_, rest) = text.split_once(&heading).expect("a syntax");
+    let (syntax, _) = rest.split_once("\n```\n").expect("its end");
+    let words = syntax.split([' ', '\n', '[', ']']);
+    words
+        .filter(|word| {
+            *word == "*" || word.len() > 1 && word.bytes().all(|it| it.is_ascii_uppercase())
+        })
+        .collect()
+}
+
+#[test]
+fn the_syntax_in_the_reference_has_the_words_that_the_server_tells() {
+    let server = server();
+    let mut client = server.connect();
+    let text = crate::text();
+    for name in commands(&mut client) {
+        let docs = docs(&mut client, &name);
+        let Value::Array(arguments) = field(&docs, "arguments") else {
+            panic!("{name}: {docs:?}");
+        };
+        let told: Vec<String> = arguments.iter().flat_map(tokens).collect();
+        let told: BTreeSet<&str> = told.iter().map(String::as_str).collect();
+        assert_eq!(written(&text, &name), told, "{name}");
+    }
 }
 
 #[test]
