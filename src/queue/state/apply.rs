@@ -3,7 +3,8 @@
 //! [`Queue::apply`] takes effects from anywhere, a forged payload included, and refuses what does not
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
-use super::bounds::{check_change, check_failure, check_group, check_id, check_instant, malformed};
+use super::bounds::{check_failure, check_group, check_id, check_instant, malformed};
+use super::fits::check_change;
 use super::rate::RateWindow;
 use super::store::NewJob;
 use super::Queue;

@@ -1,11 +1,7 @@
-//! What an effect may say: numbers within bounds, and fields that fit together. Effects may be forged.
+//! Within which bounds what an effect says must be. Effects may be forged.
 
-use super::store::{Job, NewJob};
-use crate::queue::effect::Change;
 use crate::queue::error::QueueError;
-use crate::queue::job::{
-    Failure, Life, Place, GROUP_MAX, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
-};
+use crate::queue::job::{Failure, GROUP_MAX, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Next, Occurrence};
 
 pub const CONTRADICTION: &str = "a stored job that contradicts itself or another";
@@ -66,85 +62,4 @@ pub fn check_next(next: Next) -> Result<(), QueueError> {
 
 fn is_offset(offset_s: i32) -> bool {
     offset_s.unsigned_abs() < 26 * 3600
-}
-
-/// Whether the change is one that the job's place allows, with numbers within bounds.
-#[inline]
-pub fn check_change(job: Job<'_>, change: Change<'_>) -> Result<(), QueueError> {
-    let place = job.place();
-    let is_live = !matches!(place, Place::Dead | Place::Blocked);
-    let fits = match change {
-        Change::Reserved {
-            token,
-            deadline,
-            lease_ms,
-        } => {
-            place == Place::Scheduled
-                && (1..=TOKEN_MAX).contains(&token)
-                && deadline.max(lease_ms) <= INSTANT_MAX
-        }
-        Change::Touched { deadline, lease_ms } => {
-            place == Place::Reserved && deadline.max(lease_ms) <= INSTANT_MAX
-        }
-        Change::TimedOut => place == Place::Reserved,
-        Change::Nacked { due, .. } => {
-            change.failure().map_or(Ok(()), check_failure)?;
-            is_live && due <= INSTANT_MAX
-        }
-        Change::Died { at, .. } => {
-            change.failure().map_or(Ok(()), check_failure)?;
-            let ends_otherwise = job.is_followed() || job.recurring().is_some();
-            is_live && at <= INSTANT_MAX && !ends_otherwise
-        }
-        Change::Rescheduled { due } => place == Place::Scheduled && due <= INSTANT_MAX,
-        Change::Kicked { due } => place == Place::Dead && due <= INSTANT_MAX,
-        Change::Removed { remember, .. } => remember <= INSTANT_MAX,
-        Change::Prioritized { .. } => place == Place::Scheduled,
-        Change::Succeeded { remember, .. } => remember <= INSTANT_MAX && job.is_followed(),
-        Change::SuccessorExpired => job.is_followed(),
-        Change::Unblocked { due } => place == Place::Blocked && due <= INSTANT_MAX,
-    };
-    if fits {
-        Ok(())
-    } else {
-        Err(malformed("an effect that the job's state does not allow"))
-    }
-}
-
-/// Whether the fields of a stored job fit together. Its terms and other jobs are not checked here.
-pub fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
-    let life = &job.life;
-    check_id(job.id)?;
-    for instant in [job.due, life.expires, life.at, life.lease_ms] {
-        check_instant(instant)?;
-    }
-    if job.seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
-        return Err(malformed("a number that leaves no room to count on"));
-    }
-    job.failure.map_or(Ok(()), check_failure)?;
-    if let Some((rule, occurrence)) = &job.recurring {
-        check_occurrence(occurrence)?;
-        if matches!(job.place, Place::Dead | Place::Successor | Place::Blocked)
-            || rule.ttl_ms == 0 && life.expires != 0
-        {
-            return Err(malformed(CONTRADICTION));
-        }
-    }
-    let fits = match job.place {
-        Place::Scheduled => life.at == 0 && life.death == 0,
-        Place::Reserved => life.token != 0 && life.death == 0,
-        Place::Dead => true,
-        Place::Blocked => life.at == 0 && life.death == 0 && life.token == 0,
-        Place::Successor => {
-            let fresh = Life {
-                expires: life.expires,
-                ..Life::default()
-            };
-            *life == fresh && job.failure.is_none()
-        }
-    };
-    if !fits {
-        return Err(malformed(CONTRADICTION));
-    }
-    Ok(())
 }

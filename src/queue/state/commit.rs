@@ -1,6 +1,6 @@
 //! Recording what the rules have decided, and carrying it out: the only way in which they change a queue.
 
-use super::bounds::check_change;
+use super::fits::check_change;
 use super::jobs::Moving;
 use super::store::{Id, Job, NewJob};
 use super::Queue;

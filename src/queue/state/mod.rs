@@ -12,6 +12,7 @@ mod defrag;
 pub mod departures;
 pub(in crate::queue) mod done;
 pub mod figures;
+mod fits;
 pub(in crate::queue) mod flows;
 mod followed;
 pub mod garbage;

@@ -1,6 +1,7 @@
 //! Jobs of snapshots: checking them, and putting them back. The bytes may be forged.
 
-use super::bounds::{check_stored, malformed, CONTRADICTION};
+use super::bounds::{malformed, CONTRADICTION};
+use super::fits::check_stored;
 use super::groups::check_turns;
 use super::rows;
 use super::store::NewJob;

@@ -1,7 +1,8 @@
 //! Carrying out effects on successors. How a job ends that has one is decided in
 //! [`crate::queue::successor`].
 
-use super::bounds::{check_stored, CONTRADICTION};
+use super::bounds::CONTRADICTION;
+use super::fits::check_stored;
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::effect::Came;
