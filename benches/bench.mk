@@ -31,12 +31,6 @@ bench-opponents bench-libraries bench-tenants bench-flows bench-steps: ## dq bes
 	$(call module,server)
 	$(call opponents,$(filter-out --opponents,$(@:bench-%=--%)))
 
-# In a folder of its own: there dq is a library, and would take the module's place.
-bench-compress: ## what far jobs would take if they were compressed, and what packing costs; JOBS=1000000
-	$(call need,cargo cc)
-	@DQ_BENCH_OUT='$(TARGET)/bench' JOBS='$(JOBS)' CARGO_TARGET_DIR='$(TARGET)/compress' \
-	$(CARGO) run -q --release --manifest-path benches/compress/Cargo.toml
-
 bench-celery: ## how late Celery tasks with an ETA begin, beside a plain client; ARGS="--pool solo --count 1000"
 	$(call module,server python)
 	@python=$$(tools/install/venv.sh '$(TARGET)/brokers/celery' clients/celery/tests/requirements.txt) && \

@@ -2,8 +2,8 @@
 the plots.
 
     page.py FOLDER      takes into FOLDER/figures what the folder has of bench.json, opponents.json (or
-                        bench-quick.json ...), libraries.json, flows.json, steps.json, tenants.json, scale.json and
-                        compress.json, and the parts of bench-part.json and scale-part.json that are newer; what was not
+                        bench-quick.json ...), libraries.json, flows.json, steps.json, tenants.json and scale.json,
+                        and the parts of bench-part.json and scale-part.json that are newer; what was not
                         measured again has to be in FOLDER/figures: the last release has it
 
 FOLDER/figures is what a release publishes: every round, and all plots. The tree has the pages, one plot, and
@@ -32,7 +32,7 @@ OTHER = {"counts", "machine", "versions"}
 SPREAD = re.compile(r" \(?[-\d.]+ \.\. [-\d.]+\)?")
 LINE = 1000
 CORE, LARGE = "bench.json", "scale.json"
-NAMES = [CORE, "opponents.json", "libraries.json", "flows.json", "steps.json", "tenants.json", LARGE, "compress.json"]
+NAMES = [CORE, "opponents.json", "libraries.json", "flows.json", "steps.json", "tenants.json", LARGE]
 
 
 def take(folder, kept):

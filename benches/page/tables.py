@@ -20,7 +20,7 @@ def markdown(table):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def sections(core, opponents, libraries, flows, steps, tenants, large, compress):
+def sections(core, opponents, libraries, flows, steps, tenants, large):
     made = {f"opponents-{name}": rows(name, parts) for name, parts in opponents["subjects"].items()}
     made["opponents-idle"] = side_by_side(made["opponents-idle"], made.pop("opponents-memory"))
     for name in ("adds", "throughput", "lateness"):
@@ -34,7 +34,6 @@ def sections(core, opponents, libraries, flows, steps, tenants, large, compress)
         if name not in SIZES:
             made[place(name)] = markdown([LARGE, *(large_row(row) for row in part["rows"])])
     made["large-scale"] = markdown(sizes(large["parts"]))
-    made["compress"] = markdown([row for row in compress["rows"] if row[1] not in WEAKER])
     made["machine"] = machine(core, opponents, libraries, large)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if is_told(row))])
@@ -47,10 +46,6 @@ def without_loops(table):
     measured = " ".join(name for name, *_ in table if re.match("dq (worker|library)", name))
     is_loop = re.compile(r"dq (\(.+\))$")
     return [row for row in table if not ((loop := is_loop.match(row[0])) and loop[1] in measured)]
-
-
-# Ways to compress that others of the same kind beat: in compress.json alone.
-WEAKER = {"zstd 1", "zstd 1, dictionary", "lz4"}
 
 
 def side_by_side(left, right):

@@ -113,7 +113,7 @@ class Page(unittest.TestCase):
     def test_what_was_never_measured_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "bench.json").write_text('{"module": "mine", "parts": [0.12345678912]}')
-            with self.assertRaisesRegex(SystemExit, "without opponents.json, .*compress.json: unpack"):
+            with self.assertRaisesRegex(SystemExit, "without opponents.json, .*scale.json: unpack"):
                 page.take(Path(folder), Path(folder) / "figures")
             self.assertEqual((Path(folder) / "figures/bench.json").read_text(), '{"parts": [0.123456789]}\n')
 
