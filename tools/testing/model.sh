@@ -17,6 +17,7 @@ whole=4
     sed -i 's/Last = 5/Last = 4/' One.cfg
     sed -i 's/Adds = 4/Adds = 3/' Flows.cfg
     sed -i 's/{a, b, c}/{a, b}/' AllRun.cfg
+    sed -i 's/{1, 2, 3}/{1, 2}/' Shares.cfg
 }
 
 # tier configuration...: how well Java compiles: 1 for results within seconds, 4 for longer runs. Without -deadlock, TLC
@@ -86,6 +87,11 @@ noticed_by Flows Groups NoCircle "no check"
 noticed Flows AllRun "line is lost"
 holds Steps Steps
 noticed Steps Steps "stale token" "no wake" "no second look" "lost with the lease" "second signal"
+holds Shares Shares
+noticed_by Shares Shares NoneStarves "no end" "begins in front" "out of turn takes it"
+noticed Shares Shares "paused is served" "keeps its turn"
+holds Fill Fill
+noticed Fill Fill "holds up" "goes on" "the first's alone"
 holds Outcomes Outcomes Kept
 noticed Outcomes Outcomes missed "not looked" swapped "looked late" "too many" "never told"
 noticed Outcomes Kept "only kept are told" "KEEP ignored" "by the setting of now" "kept by nothing" \
