@@ -16,36 +16,40 @@ final class Adding {
     private final boolean isAfterGroup;
     private final boolean isPlain;
 
-    Adding(DqQueue queue, Object data, JobOptions options) {
+    /** The queue that a job is added to. */
+    record To(Shards shards, Codec codec, List<Hooks> hooks) {}
+
+    Adding(To queue, Object data, JobOptions options) {
         this(queue, data, options, null);
     }
 
     /** {@code key}: the shard that the job must be in; null: any. */
-    Adding(DqQueue queue, Object data, JobOptions options, byte[] key) {
+    Adding(To queue, Object data, JobOptions options, byte[] key) {
         isOurId = options.id() == null;
         if (isOurId && options.ifExists() == JobOptions.IfExists.ONLY_REPLACE) {
             throw new IllegalArgumentException("what replaces a job needs that job's id: JobOptions.withId(\"close:17\")");
         }
         after = options.after();
         isAfterGroup = options.isAfterGroup();
-        queue.shards.checkFlow(after, isAfterGroup);
-        byte[] shard = key == null && !after.isEmpty() ? queue.key(after.get(0)) : key;
-        id = isOurId ? Ids.next(it -> shard == null || Arrays.equals(queue.key(it), shard)) : Ids.checked(options.id());
-        this.key = queue.key(id);
+        Shards shards = queue.shards;
+        shards.checkFlow(after, isAfterGroup);
+        byte[] shard = key == null && !after.isEmpty() ? shards.key(after.get(0)) : key;
+        id = isOurId ? Ids.next(it -> shard == null || Arrays.equals(shards.key(it), shard)) : Ids.checked(options.id());
+        this.key = shards.key(id);
         if (shard != null && !Arrays.equals(this.key, shard)) {
             throw new IllegalArgumentException("job " + id + " and those that it is after are in different shards");
         }
-        payload = payload(queue.name(), queue.codec(), queue.hooks(), data, options);
+        payload = payload(shards.name, queue.codec, queue.hooks, data, options);
         isPlain = options.isPlain();
         this.options = options.words();
     }
 
     /** A job that is added by its parent, on the parent's key. */
-    static Words child(byte[] key, String id, DqQueue.NewJob child, DqQueue queue) {
-        return child(key, id, child, queue.name(), queue.codec(), queue.hooks());
+    static Words child(byte[] key, String id, QueueCommands.NewJob child, To queue) {
+        return child(key, id, child, queue.shards.name, queue.codec, queue.hooks);
     }
 
-    static Words child(byte[] key, String id, DqQueue.NewJob child, String queue, Codec codec, List<Hooks> hooks) {
+    static Words child(byte[] key, String id, QueueCommands.NewJob child, String queue, Codec codec, List<Hooks> hooks) {
         JobOptions options = child.options();
         byte[] payload = payload(queue, codec, hooks, child.data(), options);
         return new Words("DQ.ADD").add(key).add(id).add(payload).add(options.words());

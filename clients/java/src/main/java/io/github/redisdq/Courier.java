@@ -20,8 +20,8 @@ final class Courier {
     private static final int PARTING_BYTES = 1 << 20;
     private static final int TICKS = 50; // without a new job, after which it sleeps until there is one
 
-    private final Worker worker;
-    private final Link link;
+    private final Watch watch;
+    private final Fetches.Waiting waiting;
     private final Held held;
     private final Ends ends;
     private final Wire control;
@@ -37,9 +37,9 @@ final class Courier {
     private volatile boolean hasFinished;
     private volatile long finishBy; // by System.nanoTime; 0: not yet
 
-    Courier(Worker worker, Link link, Held held, Ends ends, Wire control, List<Ear> ears) {
-        this.worker = worker;
-        this.link = link;
+    Courier(Watch watch, Fetches.Waiting waiting, Held held, Ends ends, Wire control, List<Ear> ears) {
+        this.watch = watch;
+        this.waiting = waiting;
         this.held = held;
         this.ends = ends;
         this.control = control;
@@ -89,7 +89,7 @@ final class Courier {
                 rest();
                 // Heartbeats first, so that no command that the server refuses keeps leases from being renewed.
                 renew();
-                link.endRecalled(control);
+                waiting.endRecalled(control);
                 writeProgress();
                 listen();
                 round();
@@ -101,14 +101,15 @@ final class Courier {
                     control.part(ends.unsent(PARTING_BYTES));
                 }
                 Guard.call(control::close);
-                link.failed(error);
+                held.pulse.failed(Guard.text(error));
+                watch.failed(error);
                 pause(Math.min(Trouble.pause(++failures).toNanos(), held.longestPauseNs()));
                 ring();
             }
         }
         Guard.call(this::finish);
         hasFinished = true;
-        worker.watch.tell(Watch.NEWS);
+        watch.tell(Watch.NEWS);
     }
 
     /** Waits until the bell rings, or something is due. */
@@ -142,7 +143,7 @@ final class Courier {
         long end = System.nanoTime() + ns;
         do {
             Guard.call(() -> Thread.sleep(5));
-        } while (finishBy == 0 && System.nanoTime() - end < 0 && !(worker.isDraining() && link.isFetching()));
+        } while (finishBy == 0 && System.nanoTime() - end < 0 && !(watch.isDraining() && waiting.isFetching()));
     }
 
     // --- Leases
@@ -158,13 +159,24 @@ final class Courier {
         }
         long at = System.nanoTime();
         try {
-            link.beat(control, jobs);
+            beat(control, jobs);
         } catch (RuntimeException error) {
             isNew |= isDue;
             throw error;
         }
         if (isDue) {
             held.beaten(at);
+        }
+    }
+
+    /** Renews the leases of jobs. Jobs that are no longer ours are lost. */
+    void beat(Wire wire, List<Job> jobs) {
+        for (List<Job> group : Held.groups(jobs)) {
+            long asked = group.get(0).askedMs;
+            long sent = System.nanoTime();
+            Words touch = new Words("DQ.TOUCH").add(group.get(0).rawKey).add(Job.all(group));
+            Object reply = wire.ask(asked == 0 ? touch : touch.add("TTR").add(asked));
+            held.renewed(group, reply, sent, asked);
         }
     }
 
@@ -195,7 +207,7 @@ final class Courier {
             Words touch = job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(text);
             Object reply = control.ask(touch);
             job.progress.written();
-            link.renewed(List.of(job), Collections.singletonList(reply), now);
+            held.renewed(List.of(job), Collections.singletonList(reply), now);
         } catch (RuntimeException error) {
             job.progress.putBack();
             reporting.add(job);
@@ -206,7 +218,7 @@ final class Courier {
     // --- Ends
 
     private void round() throws InterruptedException {
-        if (worker.isDraining()) {
+        if (watch.isDraining()) {
             withdraw();
         } else if (ends.pending() > 0 && ends.pending() < GATHER_UP_TO) {
             Thread.sleep(1); // so that a fetch may take them along
@@ -232,7 +244,7 @@ final class Courier {
         try {
             control.open();
             control.send(Ends.commands(told));
-            trouble = ends.hear(control, told, worker::lost, worker::uncounted);
+            trouble = ends.hear(control, told, held.lost, watch::uncounted);
         } catch (Throwable error) {
             ends.putBack(told, error);
             throw error;
@@ -247,24 +259,24 @@ final class Courier {
     /** Ends the fetch that waits. A job that was delivered in that instant is read, and given back. */
     private void withdraw() throws InterruptedException {
         try {
-            while (link.isFetching() && finishBy == 0) {
-                if (!link.unblock(control)) {
+            while (waiting.isFetching() && finishBy == 0) {
+                if (!waiting.wire.unblock(control)) {
                     break;
                 }
                 long again = System.nanoTime() + AGAIN_NS; // it has not arrived yet, or is held back
-                while (link.isFetching() && System.nanoTime() - again < 0) {
+                while (waiting.isFetching() && System.nanoTime() - again < 0) {
                     Thread.sleep(2);
                 }
             }
         } finally {
-            link.cutFetch();
+            waiting.cut();
         }
     }
 
     /** Sends the outcomes that are left, and gives back all other jobs. */
     private void finish() throws InterruptedException {
         tellAll(givingBack());
-        while (link.isFetching() && System.nanoTime() - finishBy < 0) {
+        while (waiting.isFetching() && System.nanoTime() - finishBy < 0) {
             Thread.sleep(2); // the fetch puts back the outcomes that it took along and that have no reply
         }
         tellAll(new ArrayList<>());
@@ -276,7 +288,7 @@ final class Courier {
             List<Job> left = group.stream().filter(held::release).toList();
             left.forEach(job -> job.tell(CancelReason.STOPPING));
             if (!left.isEmpty()) {
-                commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).deliveries(left).add("SILENT").all());
+                commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).add(Job.all(left)).add("SILENT").all());
             }
         }
         return commands;
@@ -322,7 +334,7 @@ final class Courier {
     void end() {
         ears.forEach(Ear::end);
         if (!hasFinished && control.isWhole()) {
-            List<byte[][]> commands = new ArrayList<>(link.unblocking(control));
+            List<byte[][]> commands = new ArrayList<>(waiting.unblocking(control));
             commands.addAll(givingBack());
             commands.addAll(ends.unsent(PARTING_BYTES));
             control.part(commands);

@@ -14,7 +14,7 @@ final class Crew {
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
     private static final long AGAIN_NS = 50_000_000;
 
-    private final Worker worker;
+    private final Watch watch;
     private final Handlers handlers;
     private final Handling handling;
     private final List<Link> links;
@@ -36,8 +36,8 @@ final class Crew {
     private Thread lookout; // the resting thread that wakes by itself, for all of them; or null
     private long looksAt;
 
-    Crew(Worker worker, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch) {
-        this.worker = worker;
+    Crew(Watch watch, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch) {
+        this.watch = watch;
         this.handlers = handlers;
         this.handling = handling;
         this.links = links;
@@ -92,17 +92,17 @@ final class Crew {
                     alone = null;
                     isAloneRunning = false;
                 }
-                boolean fetchFollows = links.size() == 1 && turns.first(now) != null && !worker.isDraining();
+                boolean fetchFollows = links.size() == 1 && turns.first(now) != null && !watch.isDraining();
                 if (!fetchFollows) {
-                    ended.forEach(job -> job.link.ring());
+                    ended.forEach(job -> Link.of(job).ring());
                 }
             }
-            while (!mayHandle() && !mayFetch(now) && !worker.isDraining()) {
+            while (!mayHandle() && !mayFetch(now) && !watch.isDraining()) {
                 rest(now);
                 now = System.nanoTime();
             }
-            if (worker.isDraining()) {
-                worker.watch.tell(Watch.NEWS);
+            if (watch.isDraining()) {
+                watch.tell(Watch.NEWS);
                 return null;
             }
             Turn turn = mayHandle() ? new Turn(take(), null, 0) : claim(now);
@@ -217,7 +217,7 @@ final class Crew {
     }
 
     private void fetch(Turn turn, List<Job> found) {
-        turn.link.fetch(turn.claim, worker.wait).stream().filter(this::isToBeHandled).forEach(found::add);
+        turn.link.fetch(turn.claim).stream().filter(this::isToBeHandled).forEach(found::add);
         found.forEach(job -> job.mayKill = turn.link.mayKill(job));
         turn.link.correct(found);
     }
@@ -226,12 +226,12 @@ final class Crew {
     private boolean isToBeHandled(Job job) {
         if (Guard.call(() -> job.handler = handlers.choose(job)) != null || job.handler == null) {
             Guard.warn("no handler for kind " + job.kind() + ": " + job + " failed");
-            job.link.giveBack(job, Outcome::unknown);
+            Link.of(job).giveBack(job, Outcome::unknown);
             return false;
         }
         if (0 < job.maxAttempts() && job.maxAttempts() < job.attempt()) {
             Guard.warn("the attempts of " + job + " are used up, and its workers were lost: it is dead");
-            job.link.giveBack(job, Outcome::usedUp);
+            Link.of(job).giveBack(job, Outcome::usedUp);
             return false;
         }
         return !handling.isAtItAlready(job);
@@ -244,8 +244,8 @@ final class Crew {
             long now = System.nanoTime();
             claimed -= turn.claim;
             for (Job job : found) {
-                if (worker.isDraining() || job.mayKill && alone != null) { // another worker may run it meanwhile
-                    job.link.giveBack(job, Outcome::returned);
+                if (watch.isDraining() || job.mayKill && alone != null) { // another worker may run it meanwhile
+                    Link.of(job).giveBack(job, Outcome::returned);
                 } else if (job.mayKill) {
                     alone = job;
                     inHand++;

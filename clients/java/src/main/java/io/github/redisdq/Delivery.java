@@ -21,9 +21,7 @@ abstract sealed class Delivery permits Job {
     private final List<JobResult> results;
     final Object stepsReply;
     final Codec codec;
-    final Link link;
     final Terms terms;
-    Handler<?> handler;
     /** It is to run with nothing else in hand. */
     boolean mayKill;
 
@@ -41,8 +39,8 @@ abstract sealed class Delivery permits Job {
     private volatile CancelReason told;
     private volatile Run run;
 
-    /** Reads a row of DQ.BPOP. {@code link}: null without a worker. */
-    Delivery(byte[] key, List<Object> row, Codec codec, Link link) {
+    /** Reads a row of DQ.BPOP. */
+    Delivery(byte[] key, List<Object> row, Codec codec) {
         this.rawKey = key;
         this.rawId = (byte[]) row.get(0);
         this.payload = (byte[]) row.get(1);
@@ -55,7 +53,6 @@ abstract sealed class Delivery permits Job {
         this.unknown = Math.min(Steps.unknown(Reply.list(stepsReply)), attempt - 1);
         this.terms = Terms.of(Reply.list(row.get(RESULTS + 2)));
         this.codec = codec;
-        this.link = link;
     }
 
     /** The job's id. Bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF. */
@@ -81,21 +78,6 @@ abstract sealed class Delivery permits Job {
     /** How often the job was delivered, this time included. */
     public int attempt() {
         return attempt;
-    }
-
-    /**
-     * How often the job may be delivered: the least of its own limit, its queue's and the handler's; 0: no limit.
-     * Deliveries to workers that did not know its kind are no attempts of the handler.
-     */
-    public int maxAttempts() {
-        int ofHandler = handler == null || handler.attempts() == 0 ? 0 : handler.attempts() + unknown;
-        int ofJob = terms.maxAttempts();
-        return ofJob == 0 || ofHandler == 0 ? ofJob + ofHandler : Math.min(ofJob, ofHandler);
-    }
-
-    /** Whether the job is dead if this attempt fails. */
-    public boolean isLastAttempt() {
-        return 0 < maxAttempts() && maxAttempts() <= attempt;
     }
 
     /** When the lease would have expired as it was at delivery. The worker renews it while the handler runs. */
@@ -194,10 +176,16 @@ abstract sealed class Delivery permits Job {
         leaseMs = ms;
     }
 
-    /** Records the batch that handles it. Returns whether it was told something already. */
-    synchronized boolean begins(Run batch) {
-        run = batch;
-        return told != null;
+    /** Records the batch that handles it, which hears of what the job was told already. */
+    void begins(Run batch) {
+        boolean wasTold;
+        synchronized (this) {
+            run = batch;
+            wasTold = told != null;
+        }
+        if (wasTold) {
+            batch.oneWasTold();
+        }
     }
 
     void tell(CancelReason why) {
@@ -216,6 +204,14 @@ abstract sealed class Delivery permits Job {
 
     Words about(String command) {
         return new Words(command).add(rawKey).add(rawId);
+    }
+
+    /** The words for several jobs: their number, then each with its token. */
+    static Words all(List<? extends Delivery> jobs) {
+        Words words = new Words();
+        words.add("IDS").add(jobs.size());
+        jobs.forEach(job -> words.add(job.rawId).add(job.rawToken));
+        return words;
     }
 
     @Override

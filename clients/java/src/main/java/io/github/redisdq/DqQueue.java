@@ -19,12 +19,14 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
 
     private final Codec codec;
     private final List<Hooks> hooks;
+    final Adding.To adds;
     private final Waits waits;
 
     private DqQueue(Shards shards, Codec codec, List<Hooks> hooks) {
         super(shards);
         this.codec = codec;
         this.hooks = hooks;
+        this.adds = new Adding.To(shards, codec, hooks);
         this.waits = new Waits(shards.connector, codec);
     }
 
@@ -84,13 +86,6 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
 
     // --- Adding
 
-    /** A job for {@link #addMany}, {@link #chain} and {@link Job#spawn}. */
-    public record NewJob(Object data, JobOptions options) {
-        public NewJob(Object data) {
-            this(data, JobOptions.create());
-        }
-    }
-
     /** Adds a job that is due now. Returns its id. */
     public String add(Object data) {
         return add(data, JobOptions.create());
@@ -102,10 +97,10 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * @param data a {@code byte[]}, or a value that the queue's codec encodes (default: JSON)
      */
     public String add(Object data, JobOptions options) {
-        return send(new Adding(this, data, options));
+        return send(new Adding(adds, data, options));
     }
 
-    String send(Adding adding) {
+    private String send(Adding adding) {
         try {
             return adding.answered(shards.one(adding.words()));
         } catch (ServerException said) {
@@ -117,7 +112,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * Encodes a job without sending it, so that its data may change meanwhile: {@link Prepared#send} adds it as it was.
      */
     public Prepared prepare(Object data, JobOptions options) {
-        return new Prepared(this, new Adding(this, data, options));
+        return new Prepared(new Adding(adds, data, options), this::send);
     }
 
     /**
@@ -126,12 +121,12 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * others of the list, all are added in one transaction.
      */
     public List<String> addMany(List<NewJob> jobs) {
-        return new Flows(shards).all(jobs.stream().map(job -> new Adding(this, job.data, job.options)).toList());
+        return new Flows(adds).all(jobs);
     }
 
     /** Adds each job after the one before, in one transaction. Returns their ids. */
     public List<String> chain(List<NewJob> jobs) {
-        return new Flows(shards).chain(this, jobs);
+        return new Flows(adds).chain(jobs);
     }
 
     /**
@@ -145,12 +140,8 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         if (options.saysWhen()) {
             throw new IllegalArgumentException("a recurring job comes by its rule: leave out delay and at");
         }
-        Adding adding = new Adding(this, data, options.copy().ifExists(JobOptions.IfExists.REPLACE));
+        Adding adding = new Adding(adds, data, options.copy().ifExists(JobOptions.IfExists.REPLACE));
         return adding.answered(shards.one(adding.words().add(rule.words())));
-    }
-
-    List<Hooks> hooks() {
-        return hooks;
     }
 
     // --- Results
@@ -220,7 +211,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     /** As {@link #addAndWait(Object, JobOptions, Class, Duration)}, for a type with parameters. */
     public <T> T addAndWait(Object data, JobOptions options, Type type, Duration timeout)
             throws TimeoutException, InterruptedException {
-        Adding adding = new Adding(this, data, options.isKept() ? options : options.copy().keep(KEEP));
+        Adding adding = new Adding(adds, data, options.isKept() ? options : options.copy().keep(KEEP));
         send(adding);
         return waitFor(adding.id(), type, timeout);
     }
@@ -229,6 +220,14 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     public boolean ack(String id, String token, Object result) {
         Words words = acking(key(id), "RESULTS", id, token);
         return isAcked(shards.one(words.add(Values.encode(codec, result))));
+    }
+
+    /** {@link #ack} for jobs of any queues: its result for each. */
+    List<Boolean> ackEach(List<Reserved> jobs) {
+        List<Words> calls = jobs.stream()
+                .map(job -> acking(Bytes.of(job.queue()), "WITHTOKENS", job.id(), job.token()))
+                .toList();
+        return shards.all(calls, null).stream().map(QueueCommands::isAcked).toList();
     }
 
     /** Sends a signal without a value to a job, as {@link #signal(String, String, Object)}. */

@@ -14,7 +14,6 @@ final class Ear {
     private static final Duration LONGEST_WAIT = Duration.ofSeconds(30);
     private static final Duration SLACK = Duration.ofSeconds(5);
 
-    private final Link link;
     private final Held held;
     private final byte[] key;
     private final Wire wire;
@@ -23,8 +22,7 @@ final class Ear {
     private final Thread thread = new Thread(this::listen, "dq-ear");
     private volatile boolean isOver;
 
-    Ear(Link link, Held held, Connector connector, byte[] key) {
-        this.link = link;
+    Ear(Held held, Connector connector, byte[] key) {
         this.held = held;
         this.key = key;
         this.wire = new Wire(connector, key, LONGEST_WAIT.plus(SLACK), () -> {});
@@ -81,9 +79,9 @@ final class Ear {
         long ms = Math.min(TimeUnit.NANOSECONDS.toMillis(held.longestPauseNs()), LONGEST_WAIT.toMillis());
         Words words = new Words("DQ.BTOUCH").add(key).add(Double.toString(Math.max(ms, 1) / 1000.0));
         long sent = System.nanoTime();
-        Object reply = wire.ask(words.deliveries(jobs));
+        Object reply = wire.ask(words.add(Job.all(jobs)));
         plan.answered();
-        link.renewed(jobs, reply, sent);
+        held.renewed(jobs, reply, sent);
     }
 
     private boolean isRefused(Throwable error) {

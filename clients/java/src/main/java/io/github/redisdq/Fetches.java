@@ -16,15 +16,76 @@ final class Fetches {
     private final List<Member> members;
     private final boolean isWeighted;
     private final Leases leases;
+    private final Duration wait;
 
-    Fetches(List<Member> members, boolean isWeighted, Leases leases) {
+    Fetches(List<Member> members, boolean isWeighted, Leases leases, Duration wait) {
         this.members = members;
         this.isWeighted = isWeighted;
         this.leases = leases;
+        this.wait = wait;
+    }
+
+    /** The connection that fetches: whether a fetch waits on it, and how that is ended. */
+    static final class Waiting {
+        final Wire wire;
+        private volatile boolean isFetching;
+        private volatile boolean isRecalled;
+
+        Waiting(Wire wire) {
+            this.wire = wire;
+        }
+
+        void begin() {
+            isFetching = true;
+            isRecalled = false; // a recall was of the fetch before
+        }
+
+        void end() {
+            isFetching = false;
+        }
+
+        boolean isFetching() {
+            return isFetching;
+        }
+
+        /** Has the fetch ended that waits. False if none does. */
+        boolean recall() {
+            isRecalled |= isFetching;
+            return isFetching;
+        }
+
+        /** Ends the fetch if it was recalled. */
+        void endRecalled(Wire control) {
+            if (isRecalled) {
+                isRecalled = false;
+                if (isFetching) {
+                    wire.unblock(control);
+                }
+            }
+        }
+
+        List<byte[][]> unblocking(Wire control) {
+            return isFetching ? wire.unblocking(control) : List.of();
+        }
+
+        void cut() {
+            if (isFetching) {
+                wire.cut();
+            }
+        }
     }
 
     List<Member> members() {
         return members;
+    }
+
+    Leases leases() {
+        return leases;
+    }
+
+    /** How long a fetch waits at the server. */
+    Duration longest() {
+        return wait;
     }
 
     byte[][] command(int count, Duration wait) {

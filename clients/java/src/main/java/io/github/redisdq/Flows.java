@@ -13,17 +13,19 @@ final class Flows {
     private static final int MOST_JOBS = 1000;
     private static final int MOST_BYTES = 1_000_000;
 
+    private final Adding.To queue;
     private final Shards shards;
 
-    Flows(Shards shards) {
-        this.shards = shards;
+    Flows(Adding.To queue) {
+        this.queue = queue;
+        this.shards = queue.shards();
     }
 
     /** Adds each job after the one before. */
-    List<String> chain(DqQueue queue, List<DqQueue.NewJob> jobs) {
+    List<String> chain(List<QueueCommands.NewJob> jobs) {
         List<Adding> all = new ArrayList<>();
         List<Words> calls = new ArrayList<>();
-        for (DqQueue.NewJob each : jobs) {
+        for (QueueCommands.NewJob each : jobs) {
             if (!each.options().isPlain()) {
                 throw new IllegalArgumentException("a job of a chain is after the one before, and nothing else");
             }
@@ -35,7 +37,8 @@ final class Flows {
         return answered(all, transaction(calls));
     }
 
-    List<String> all(List<Adding> all) {
+    List<String> all(List<QueueCommands.NewJob> jobs) {
+        List<Adding> all = jobs.stream().map(each -> new Adding(queue, each.data(), each.options())).toList();
         if (all.size() > 1 && all.stream().allMatch(each -> each.isLike(all.get(0)))) {
             return alike(all);
         }

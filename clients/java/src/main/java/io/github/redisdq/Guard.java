@@ -1,6 +1,5 @@
 package io.github.redisdq;
 
-import java.time.Duration;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -9,9 +8,8 @@ import org.slf4j.LoggerFactory;
  * and the texts of exceptions. Nothing that it throws gets out.
  */
 final class Guard {
-    private static final Logger LOG = LoggerFactory.getLogger(Worker.class);
+    private static final Logger LOG = LoggerFactory.getLogger("io.github.redisdq.Worker");
     private static final int LONGEST_TEXT = 1024; // the server keeps that many bytes of a reason
-    private static final Duration LONGEST_DELAY = Duration.ofMillis((1L << 42) - 1); // the bound of the server's instants
 
     private Guard() {}
 
@@ -19,21 +17,6 @@ final class Guard {
     @FunctionalInterface
     interface Call {
         void run() throws Throwable;
-    }
-
-    /** How a handler ended. */
-    enum End {
-        DONE,
-        FAILED,
-        SNOOZED,
-        GIVEN_UP,
-        RETURNED
-    }
-
-    /** {@code delay}: null if the handler gave none that can be used. */
-    record Verdict(End end, Duration delay, String reason) {
-        private static final Verdict DONE = new Verdict(End.DONE, null, null);
-        private static final Verdict RETURNED = new Verdict(End.RETURNED, null, null);
     }
 
     /** Calls it, and returns what it threw, or null. */
@@ -47,7 +30,7 @@ final class Guard {
     }
 
     /** Calls a hook of a worker in one of its threads, in which an interrupt must not be left behind. */
-    static void hook(String name, Hooks hooks, Call call) {
+    static void hook(String name, Object hooks, Call call) {
         Throwable error = call(call);
         Thread.interrupted();
         if (error != null) {
@@ -56,47 +39,9 @@ final class Guard {
         }
     }
 
-    // --- What a handler throws
-
-    static Verdict verdict(Job job, Throwable error) {
-        if (error == null) {
-            return Verdict.DONE;
-        }
-        if (error instanceof GiveUpException || error instanceof UnencodableException) { // the work of the latter is done
-            return new Verdict(End.GIVEN_UP, null, text(error));
-        }
-        if (error instanceof PayloadException) {
-            return new Verdict(End.GIVEN_UP, null, PayloadException.SAID + message(error));
-        }
-        if (!(error instanceof ControlException) && job.handler.isFinal(error)) {
-            return new Verdict(End.GIVEN_UP, null, text(error));
-        }
-        if (error instanceof SnoozeException snooze) {
-            Duration wait = usable(job, snooze.delay);
-            return wait == null
-                    ? new Verdict(End.FAILED, null, snooze.getMessage() == null ? "snooze without a delay" : snooze.getMessage())
-                    : new Verdict(End.SNOOZED, wait, snooze.getMessage());
-        }
-        if (error instanceof RetryException retry) {
-            return new Verdict(End.FAILED, usable(job, retry.delay), text(error));
-        }
-        if (error instanceof CancelledException && job.batchWasTold() || job.cancelReason() == CancelReason.STOPPING) {
-            return Verdict.RETURNED; // whatever it threw: it was told to end
-        }
-        return new Verdict(End.FAILED, null, text(error));
-    }
-
-    private static Duration usable(Job job, Duration delay) {
-        if (delay != null && !delay.isNegative() && delay.compareTo(LONGEST_DELAY) <= 0) {
-            return delay;
-        }
-        warn(job + ": its handler asked for an invalid delay, " + delay + ": ignored");
-        return null;
-    }
-
     // --- Texts
 
-    /** The error's type and message; of a {@link ControlException} the message alone. */
+    /** The error's type and message; of the library's own the message alone. */
     static String text(Throwable error) {
         String name = name(error);
         String message = message(error);
@@ -111,7 +56,8 @@ final class Guard {
         return name.isEmpty() ? error.getClass().getName() : name;
     }
 
-    private static String message(Throwable error) {
+    /** Null if it has none. */
+    static String message(Throwable error) {
         try {
             String message = error.getMessage();
             return message == null || message.length() <= LONGEST_TEXT ? message : message.substring(0, LONGEST_TEXT);

@@ -15,7 +15,7 @@ import java.util.Objects;
  * A {@link ControlException} that it throws decides how the job goes on. After any other exception the job is tried
  * again: by its own backoff, else the handler's, else the server's {@code default-backoff}.
  */
-public final class Handler<T> {
+public final class Handler<T> extends Job.HandlerTerms {
     private static final String NO_FUNCTION = "a handler needs a function";
 
     private final Function function;
@@ -182,12 +182,13 @@ public final class Handler<T> {
         return this;
     }
 
+    @Override
     boolean isFinal(Throwable error) {
         boolean isRetried = retried.isEmpty() || retried.stream().anyMatch(each -> each.isInstance(error));
         return !isRetried || finals.stream().anyMatch(each -> each.isInstance(error));
     }
 
-    /** Null: no limit. */
+    @Override
     Duration timeout() {
         return timeout;
     }
@@ -196,25 +197,27 @@ public final class Handler<T> {
         return kind;
     }
 
+    @Override
     int attempts() {
         return attempts;
     }
 
+    @Override
     int size() {
         return size;
     }
 
-    /** Null if none was set. */
+    @Override
     Duration lease() {
         return lease;
     }
 
-    /** The step of its backoff after a failed attempt; null: it has none. */
+    @Override
     Duration delay(int attempt) {
         return backoff.isEmpty() ? null : backoff.get(Math.max(0, Math.min(attempt, backoff.size()) - 1));
     }
 
-    /** Returns the result; null for a batch. */
+    @Override
     Object run(List<Job> jobs) throws Exception {
         return function.handle(jobs);
     }

@@ -33,8 +33,9 @@ final class Handling {
             for (Job job : begun) {
                 hooks.forEach(each -> Guard.hook("before", each, () -> each.before(job)));
             }
-            Run run = new Run(begun);
-            begun.forEach(job -> job.link.limit(job));
+            Run run = new Run(begun.size());
+            begun.forEach(job -> job.begins(run));
+            begun.forEach(job -> Link.of(job).limit(job));
             error = Guard.call(() -> run(begun));
             run.end();
         } finally {
@@ -55,7 +56,7 @@ final class Handling {
 
     private boolean begins(Job job) {
         if (!isOurs(job)) {
-            job.link.settle(job, Outcome::returned); // if the job was told to stop
+            Link.of(job).settle(job, Outcome::returned); // if the job was told to stop
             return false;
         }
         Job other = Running.begin(job);
@@ -68,7 +69,7 @@ final class Handling {
     /** Whether the job's lease lasts, as far as this process knows. */
     private static boolean isOurs(Job job) {
         if (job.isOver(System.nanoTime())) {
-            job.link.lose(job);
+            Link.of(job).lose(job);
         }
         return !job.isCancelled();
     }
@@ -86,14 +87,14 @@ final class Handling {
     }
 
     private static void giveWay(Job job, Job other) {
-        other.link.lose(other);
-        job.link.giveBack(job, Outcome::running);
+        Link.of(other).lose(other);
+        Link.of(job).giveBack(job, Outcome::running);
     }
 
     private void ended(Job job, Throwable error) {
         if (job.isSuspended()) {
             inside.forEach(each -> Guard.hook("suspended", each, () -> each.suspended(job)));
-            job.link.settle(job, it -> it.suspension);
+            Link.of(job).settle(job, Outcome::suspended);
             return;
         }
         Throwable failed = whatFailed(job, job.failure == null ? error : job.failure);
@@ -106,7 +107,7 @@ final class Handling {
             }
             inside.forEach(each -> Guard.hook("failed", each, () -> each.failed(job, failed)));
         }
-        job.link.settle(job, it -> Outcome.ended(it, failed));
+        Link.of(job).settle(job, it -> Outcome.ended(it, failed));
     }
 
     /** The error that counts; null if the job is done, and its result can be sent. */
@@ -118,7 +119,7 @@ final class Handling {
             return error;
         }
         Throwable unencodable = Guard.call(job::encode);
-        return unencodable == null ? null : new UnencodableException(unencodable);
+        return unencodable == null ? null : new UnencodableException(Guard.text(unencodable), unencodable);
     }
 
     void lost(Job job) {

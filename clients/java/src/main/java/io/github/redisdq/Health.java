@@ -11,6 +11,7 @@ import java.nio.file.attribute.FileTime;
 import java.time.Instant;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -18,13 +19,14 @@ import java.util.regex.Pattern;
 final class Health {
     private static final Pattern ADDRESS = Pattern.compile("([^/\\\\]*):(\\d+)");
 
-    private final Worker worker;
+    private final Supplier<String> trouble;
     private final String place;
     private final CountDownLatch stopped = new CountDownLatch(1);
     private HttpServer server;
 
-    Health(Worker worker, String place) {
-        this.worker = worker;
+    /** {@code trouble}: why the worker is not healthy, or null. */
+    Health(Supplier<String> trouble, String place) {
+        this.trouble = trouble;
         this.place = place;
     }
 
@@ -51,10 +53,10 @@ final class Health {
 
     private void answer(HttpExchange exchange) throws IOException {
         try (exchange) {
-            String trouble = worker.trouble();
-            byte[] text = (trouble == null ? "ok\n" : trouble + "\n").getBytes(StandardCharsets.UTF_8);
+            String why = trouble.get();
+            byte[] text = (why == null ? "ok\n" : why + "\n").getBytes(StandardCharsets.UTF_8);
             boolean isHead = exchange.getRequestMethod().equals("HEAD");
-            exchange.sendResponseHeaders(trouble == null ? 200 : 503, isHead ? -1 : text.length);
+            exchange.sendResponseHeaders(why == null ? 200 : 503, isHead ? -1 : text.length);
             if (!isHead) {
                 exchange.getResponseBody().write(text);
             }
@@ -68,7 +70,7 @@ final class Health {
         }
         Thread thread = new Thread(() -> Guard.call(() -> {
             do {
-                if (worker.isHealthy()) {
+                if (trouble.get() == null) {
                     Guard.call(() -> touch(file));
                 }
             } while (!stopped.await(1, TimeUnit.SECONDS));

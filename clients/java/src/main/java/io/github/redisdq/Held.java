@@ -7,18 +7,24 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Consumer;
 
-/** The jobs in hand of one link: when their leases are to be renewed, and which have expired. */
+/** The jobs in hand of one link: when their leases are to be renewed, which have expired, and what a renewal answers. */
 final class Held {
     private static final long SHORTEST_BEAT_NS = 5_000_000;
 
+    /** Whether the server answers. */
+    final Pulse pulse = new Pulse();
+    /** Called with jobs that another worker may have. */
+    final Consumer<Job> lost;
     private final Leases leases;
     private final Set<Job> jobs = new HashSet<>();
     private long shortestMs;
     private long beatAt;
 
-    Held(Leases leases) {
+    Held(Leases leases, Consumer<Job> lost) {
         this.leases = leases;
+        this.lost = lost;
         shortestMs = Times.ms(leases.shortest());
         beatAt = System.nanoTime() + beatNs();
     }
@@ -45,6 +51,12 @@ final class Held {
      */
     synchronized boolean release(Job job) {
         return jobs.remove(job);
+    }
+
+    void lose(Job job) {
+        if (release(job)) {
+            lost.accept(job);
+        }
     }
 
     synchronized boolean has(Job job) {
@@ -95,6 +107,28 @@ final class Held {
 
     synchronized List<Job> ofQueue(byte[] key) {
         return jobs.stream().filter(job -> Arrays.equals(job.rawKey, key)).toList();
+    }
+
+    /** Records renewed leases. {@code deadlines}: the reply; null in it for a job that is not ours. */
+    void renewed(List<Job> jobs, Object deadlines, long sent) {
+        renewed(jobs, deadlines, sent, 0);
+    }
+
+    /** {@code asked}: the lease that the jobs are to have; 0: the one that they have. */
+    void renewed(List<Job> jobs, Object deadlines, long sent, long asked) {
+        pulse.heard(System.nanoTime());
+        List<Object> all = Reply.list(deadlines);
+        for (int at = 0; at < all.size(); at++) {
+            Job job = jobs.get(at);
+            if (all.get(at) == null) {
+                lose(job);
+            } else if (asked == 0) {
+                job.leased(sent, job.leaseMs);
+            } else {
+                job.leased(sent, asked);
+                job.askedMs = 0;
+            }
+        }
     }
 
     /** Groups jobs by their queue and the lease that they are to have. */

@@ -183,13 +183,13 @@ final class InlineJobs {
         try {
             attempt.run();
         } catch (RuntimeException | Error error) {
-            if (attempt.end == null) {
+            if (attempt.job.suspension == null) {
                 end(entry, JobOutcome.DEAD, Bytes.of(Guard.text(error)));
                 throw error;
             }
         }
-        if (attempt.end != null) {
-            suspend(entry, attempt.end);
+        if (attempt.job.suspension != null) {
+            suspend(entry, attempt.job.suspension);
         } else {
             end(entry, JobOutcome.DONE, attempt.job.result);
         }
@@ -215,10 +215,9 @@ final class InlineJobs {
         entry.after = after(nack, 0);
     }
 
-    private final class Attempt implements Rim {
+    private final class Attempt implements Job.Context {
         private final Entry entry;
         private final Job job;
-        private Steps.End end;
 
         Attempt(Entry entry) {
             this.entry = entry;
@@ -227,7 +226,7 @@ final class InlineJobs {
             long now = System.currentTimeMillis();
             List<Object> row =
                     Arrays.asList(entry.id, entry.payload, Bytes.of(1), 1L, now + LEASE_MS, now, entry.results, steps, List.of());
-            job = new Job(entry.key, row, Codec.json(), this, null);
+            job = new Job(entry.key, row, Codec.json(), this);
             job.handler = handlers.choose(job);
         }
 
@@ -266,11 +265,6 @@ final class InlineJobs {
 
         @Override
         public void lose(Job job) {}
-
-        @Override
-        public void end(Job job, Outcome outcome) {
-            end = outcome.suspended();
-        }
 
         @Override
         public void report(Job job) {}

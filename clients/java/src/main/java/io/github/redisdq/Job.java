@@ -15,7 +15,9 @@ import java.util.function.Supplier;
  * {@link #waitFor} and {@link #spawn} end the attempt with a {@link SuspendedError}; later the handler is called again.
  */
 public final class Job extends Delivery {
-    final Rim rim;
+    /** Null in a test of what needs none. */
+    final Context context;
+    HandlerTerms handler;
     final Progress progress = new Progress();
     /** What {@link #fail} and {@link #succeed} were given, or what a handler of one job returned. */
     volatile Throwable failure;
@@ -23,17 +25,73 @@ public final class Job extends Delivery {
     /** The value, encoded. */
     byte[] result;
     private Steps steps;
-    private volatile boolean isSuspended;
-    volatile Outcome suspension; // how the attempt ends if its handler suspended the job
+    volatile Steps.End suspension; // how the attempt ends if its handler suspended the job
 
-    Job(byte[] key, List<Object> row, Codec codec, Rim rim, Link link) {
-        super(key, row, codec, link);
-        this.rim = rim;
+    Job(byte[] key, List<Object> row, Codec codec, Context context) {
+        super(key, row, codec);
+        this.context = context;
+    }
+
+    /** What a job's methods need of the link that delivered it. */
+    interface Context {
+        /** The server's reply to a command about the job. It is sent again until there is one, or the job is lost. */
+        Object ask(Job job, Words command) throws InterruptedException;
+
+        /** Another worker has the job, as the server says. */
+        void lose(Job job);
+
+        /** The job has progress to send. */
+        void report(Job job);
+
+        /** The id of a job that its parent spawns, in the parent's shard: the given one, or one like the other. */
+        String childId(Job parent, String given, String like);
+
+        /** The command that adds a job to the queue of its parent. */
+        Words adding(Job parent, String id, QueueCommands.NewJob child);
+    }
+
+    /** What a job needs of its handler. */
+    abstract static class HandlerTerms {
+        /** 0: no limit. */
+        abstract int attempts();
+
+        /** How many jobs it takes at a time. */
+        abstract int size();
+
+        /** Null: no limit. */
+        abstract Duration timeout();
+
+        /** Null if none was set. */
+        abstract Duration lease();
+
+        /** The step of its backoff after a failed attempt; null: it has none. */
+        abstract Duration delay(int attempt);
+
+        /** Whether a job is not tried again after this error. */
+        abstract boolean isFinal(Throwable error);
+
+        /** Returns the result; null for a batch. */
+        abstract Object run(List<Job> jobs) throws Exception;
+    }
+
+    /**
+     * How often the job may be delivered: the least of its own limit, its queue's and the handler's; 0: no limit.
+     * Deliveries to workers that did not know its kind are no attempts of the handler.
+     */
+    public int maxAttempts() {
+        int ofHandler = handler == null || handler.attempts() == 0 ? 0 : handler.attempts() + unknown;
+        int ofJob = terms.maxAttempts();
+        return ofJob == 0 || ofHandler == 0 ? ofJob + ofHandler : Math.min(ofJob, ofHandler);
+    }
+
+    /** Whether the job is dead if this attempt fails. */
+    public boolean isLastAttempt() {
+        return 0 < maxAttempts() && maxAttempts() <= attempt();
     }
 
     /** Throws {@link CancelledException} if the handler was told to end: for long handlers, between their parts. */
     public void check() {
-        if (isSuspended) {
+        if (isSuspended()) {
             throw new SuspendedError(this + " has ended its attempt already");
         }
         if (isCancelled()) {
@@ -84,11 +142,11 @@ public final class Job extends Delivery {
 
     /** As {@link #progress(double)}, with a text. */
     public void progress(double fraction, String text) {
-        if (isSuspended) {
+        if (isSuspended()) {
             check();
         }
         progress.report(Progress.text(fraction, text), System.nanoTime());
-        rim.report(this);
+        context.report(this);
     }
 
     // --- Steps: what is kept, and what ends the attempt
@@ -198,7 +256,7 @@ public final class Job extends Delivery {
     }
 
     /** Adds jobs to the same queue, and waits for them as {@link #waitFor(String...)} does, in one command. */
-    public List<JobResult> spawn(DqQueue.NewJob... jobs) throws InterruptedException {
+    public List<JobResult> spawn(QueueCommands.NewJob... jobs) throws InterruptedException {
         return spawn(null, JobOptions.OnDead.RUN, List.of(jobs));
     }
 
@@ -206,20 +264,20 @@ public final class Job extends Delivery {
      * As {@link #spawn(DqQueue.NewJob...)}. Ids that are not given are {@code <id>/<name>/0}, {@code <id>/<name>/1},
      * ..., so later attempts add no second children.
      */
-    public List<JobResult> spawn(String name, JobOptions.OnDead onDead, List<DqQueue.NewJob> jobs) throws InterruptedException {
+    public List<JobResult> spawn(String name, JobOptions.OnDead onDead, List<QueueCommands.NewJob> jobs) throws InterruptedException {
         check();
         String wait = stepLog().nameOfWait(name);
         List<String> ids = new ArrayList<>();
-        for (DqQueue.NewJob each : jobs) {
-            ids.add(rim.childId(this, each.options().id(), id() + "/" + wait + "/" + ids.size()));
+        for (QueueCommands.NewJob each : jobs) {
+            ids.add(context.childId(this, each.options().id(), id() + "/" + wait + "/" + ids.size()));
         }
         return waited(wait, ids, () -> {
             List<Words> adds = new ArrayList<>();
             List<String> there = new ArrayList<>();
-            for (DqQueue.NewJob each : jobs) {
+            for (QueueCommands.NewJob each : jobs) {
                 there.addAll(each.options().after());
                 there.removeAll(ids.subList(0, adds.size()));
-                adds.add(rim.adding(this, ids.get(adds.size()), each));
+                adds.add(context.adding(this, ids.get(adds.size()), each));
             }
             return Steps.after(adds, ids, onDead, there);
         });
@@ -252,9 +310,9 @@ public final class Job extends Delivery {
         if (Arrays.equals(stepLog().value(name), Once.ENDED)) {
             return false;
         }
-        Object reply = rim.ask(this, Once.words(this, name, script, keys, arguments));
+        Object reply = context.ask(this, Once.words(this, name, script, keys, arguments));
         if (reply == null) {
-            rim.lose(this);
+            context.lose(this);
             check();
         }
         if (reply instanceof List<?> why) {
@@ -265,8 +323,8 @@ public final class Job extends Delivery {
     }
 
     private void keep(Words step) throws InterruptedException {
-        if (rim.ask(this, step) == null) {
-            rim.lose(this);
+        if (context.ask(this, step) == null) {
+            context.lose(this);
             check();
         }
     }
@@ -275,13 +333,12 @@ public final class Job extends Delivery {
         if (handler.size() > 1) {
             throw new IllegalStateException("a batch cannot sleep or wait: " + this + " needs a handler for one job at a time");
         }
-        isSuspended = true;
-        rim.end(this, Outcome.suspended(this, end));
+        suspension = end; // sent when the handler has returned: before, it could be delivered while it still runs
         throw new SuspendedError(this + " goes on later");
     }
 
     boolean isSuspended() {
-        return isSuspended;
+        return suspension != null;
     }
 
     private Steps stepLog() {

@@ -4,11 +4,11 @@ import java.util.List;
 
 /** Calls a handler through its middleware; the first is outermost. */
 record Layers(List<Around> around) {
-    Object run(Handler<?> handler, List<Job> jobs) throws Exception {
+    Object run(Job.HandlerTerms handler, List<Job> jobs) throws Exception {
         return call(0, handler, jobs);
     }
 
-    private Object call(int at, Handler<?> handler, List<Job> jobs) throws Exception {
+    private Object call(int at, Job.HandlerTerms handler, List<Job> jobs) throws Exception {
         if (at == around.size()) {
             return handler.run(jobs);
         }

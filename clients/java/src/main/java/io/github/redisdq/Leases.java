@@ -10,6 +10,9 @@ import java.util.List;
  * set.
  */
 record Leases(Duration ttr, Duration own, Duration shortest) {
+    private static final Duration LONGEST_ANSWER = Duration.ofSeconds(5);
+    private static final Duration SHORTEST_ANSWER = Duration.ofMillis(200);
+
     static Leases of(List<Handler<?>> handlers, Duration own) {
         Duration first = handlers.get(0).lease();
         boolean areAlike = handlers.stream().allMatch(each -> Objects.equals(each.lease(), first));
@@ -19,6 +22,11 @@ record Leases(Duration ttr, Duration own, Duration shortest) {
             shortest = each.lease() == null ? shortest : Times.min(shortest, each.lease());
         }
         return new Leases(ttr, ttr == null ? own : null, ttr == null ? shortest : ttr);
+    }
+
+    /** How long a reply may take that renews leases. */
+    Duration answer() {
+        return Times.min(LONGEST_ANSWER, Times.max(shortest.dividedBy(3), SHORTEST_ANSWER));
     }
 
     /** The options for DQ.BPOP. */

@@ -7,47 +7,52 @@ import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.function.Function;
 
 /**
  * The queues that one pair of connections reaches. On the first, the supplier waits for jobs, with the acknowledgements
  * of finished ones in the same write; the second is its {@link Courier}'s. Each queue's {@link Ear} has another one.
  */
-final class Link implements Rim {
+final class Link implements Job.Context, Watch.Timed {
     private static final Duration SLACK = Duration.ofSeconds(5); // how much longer than its wait a BPOP may take
     private static final int MOST_EARS = 8;
+    private static final String LEASE_ENDED = "lease ended"; // as the server says
 
-    private final Worker worker;
+    private final Watch watch;
     private final Fetches fetches;
     private final Object place;
     private final Map<String, DqQueue> queues = new LinkedHashMap<>();
-    private final Wire waiting;
+    private final Fetches.Waiting waiting;
     private final Held held;
     private final Ends ends;
     private final boolean isOneOfSeveral;
     private final Courier courier;
-    private final Pulse pulse = new Pulse();
-    private volatile boolean isFetching;
-    private volatile boolean isRecalled;
     private int troubles; // of the supplier
 
-    Link(Worker worker, Fetches fetches, Ends ends, boolean isOneOfSeveral) {
+    /** {@code lost}: called with jobs that another worker may have. */
+    Link(Watch watch, Fetches fetches, Ends ends, boolean isOneOfSeveral, Consumer<Job> lost) {
         Fetches.Member first = fetches.members().get(0);
         Connector connector = first.queue().connector();
-        this.worker = worker;
+        this.watch = watch;
         this.fetches = fetches;
         this.ends = ends;
         this.isOneOfSeveral = isOneOfSeveral;
         this.place = connector.place(first.key());
-        this.waiting = new Wire(connector, first.key(), worker.wait.plus(SLACK), this::beatNow);
-        this.held = new Held(worker.leases);
+        this.waiting = new Fetches.Waiting(new Wire(connector, first.key(), fetches.longest().plus(SLACK), this::beatNow));
+        this.held = new Held(fetches.leases(), lost);
         fetches.members().forEach(each -> queues.put(Bytes.text(each.key()), each.queue()));
         List<Ear> ears = new ArrayList<>();
         for (Fetches.Member each : queues.size() > MOST_EARS ? List.<Fetches.Member>of() : fetches.members()) {
-            ears.add(new Ear(this, held, connector, each.key()));
+            ears.add(new Ear(held, connector, each.key()));
         }
-        Wire control = new Wire(connector, first.key(), worker.answer, this::beatNow);
-        this.courier = new Courier(worker, this, held, ends, control, ears);
+        Wire control = new Wire(connector, first.key(), fetches.leases().answer(), this::beatNow);
+        this.courier = new Courier(watch, waiting, held, ends, control, ears);
+    }
+
+    /** The link that a worker's job came by. */
+    static Link of(Job job) {
+        return (Link) job.context;
     }
 
     Courier courier() {
@@ -69,28 +74,37 @@ final class Link implements Rim {
 
     /** Why the link is not healthy; null: it is. */
     String trouble() {
-        long most = Math.max(worker.wait.toNanos(), held.longestPauseNs()) + SLACK.toNanos();
-        return pulse.trouble(System.nanoTime(), most);
-    }
-
-    void failed(Throwable error) {
-        pulse.failed(Guard.text(error));
-        worker.trouble(error);
+        long most = Math.max(fetches.longest().toNanos(), held.longestPauseNs()) + SLACK.toNanos();
+        return held.pulse.trouble(System.nanoTime(), most);
     }
 
     // --- What becomes of jobs
 
     /** {@code decide} may take its time, as it reads the texts of errors: the lease is kept meanwhile. */
     void settle(Job job, Function<Job, Outcome> decide) {
-        Outcome waits = job.suspension;
-        Outcome outcome = !held.has(job) || waits != null ? waits : decide.apply(job);
-        if (held.release(job)) {
-            ends.put(outcome);
+        if (held.has(job)) {
+            Outcome outcome = job.isSuspended() ? Outcome.suspended(job) : decide.apply(job);
+            if (held.release(job)) {
+                ends.put(outcome);
+            }
         }
     }
 
+    /** Whether the job may have killed its worker, and has no other attempt to show that it does not. */
     boolean mayKill(Job job) {
-        return worker.mayKill(job, queue(job).connector());
+        if (job.attempt() < 2 || job.attempt() != job.maxAttempts()) {
+            return false;
+        }
+        try {
+            byte[][] get = job.about("DQ.GET").add("PREFIX").add(0).all();
+            Object reply = queue(job).connector().call(Collections.singletonList(get), null).get(0);
+            if (reply instanceof ServerException said) {
+                return !watch.isForbidden(said, "DQ.GET", "a job that may have killed its worker is not run alone");
+            }
+            return reply != null && LEASE_ENDED.equals(Reply.text(Reply.map(reply).get("reason")));
+        } catch (RuntimeException error) {
+            return true;
+        }
     }
 
     /** Whether the server has been told how each job that is not in hand any longer ended. */
@@ -105,13 +119,12 @@ final class Link implements Rim {
 
     @Override
     public void lose(Job job) {
-        if (held.release(job)) {
-            worker.lost(job);
-        }
+        held.lose(job);
     }
 
-    /** Loses jobs with expired leases, fails overdue handlers; returns when to look again, at most {@code otherwise}. */
-    long look(long now, long otherwise) {
+    /** Loses jobs with expired leases, fails overdue handlers. */
+    @Override
+    public long look(long now, long otherwise) {
         held.over(now).forEach(this::lose);
         held.outOfTime(now).forEach(job -> {
             giveBack(job, Outcome::timedOut); // before tell, as the handler may end at once
@@ -125,7 +138,7 @@ final class Link implements Rim {
         Duration timeout = job.handler.timeout();
         if (timeout != null) {
             job.timesOutAt = System.nanoTime() + timeout.toNanos();
-            worker.watch.endsAt(job.timesOutAt);
+            watch.endsAt(job.timesOutAt);
         }
     }
 
@@ -173,12 +186,6 @@ final class Link implements Rim {
         return queues.get(job.queue());
     }
 
-    /** Suspends a job. It is sent when the handler has returned: before, it could be delivered while it still runs. */
-    @Override
-    public void end(Job job, Outcome outcome) {
-        job.suspension = outcome;
-    }
-
     @Override
     public void report(Job job) {
         courier.report(job);
@@ -190,24 +197,24 @@ final class Link implements Rim {
     }
 
     @Override
-    public Words adding(Job parent, String id, DqQueue.NewJob child) {
-        return Adding.child(parent.rawKey, id, child, queue(parent));
+    public Words adding(Job parent, String id, QueueCommands.NewJob child) {
+        return Adding.child(parent.rawKey, id, child, queue(parent).adds);
     }
 
     // --- The supplier
 
     boolean isConnected() {
-        return waiting.isOpen();
+        return waiting.wire.isOpen();
     }
 
     /** Connects, after a pause if it failed before. Throws why it fails. */
     void connect() {
         if (troubles > 0) {
-            worker.rest(Trouble.pause(troubles));
+            watch.rest(Trouble.pause(troubles));
         }
         try {
-            if (!worker.isDraining()) {
-                waiting.open();
+            if (!watch.isDraining()) {
+                waiting.wire.open();
             }
         } catch (Throwable error) {
             stumbled(error);
@@ -216,18 +223,22 @@ final class Link implements Rim {
     }
 
     private void stumbled(Throwable error) {
-        Guard.call(waiting::close);
-        failed(error);
+        Guard.call(waiting.wire::close);
+        held.pulse.failed(Guard.text(error));
+        watch.failed(error);
         troubles++;
+    }
+
+    List<Job> fetch(int count) {
+        return fetch(count, fetches.longest());
     }
 
     /** Sends the outcomes, and waits for jobs. Throws what went wrong; then the link is to be connected again. */
     List<Job> fetch(int count, Duration wait) {
-        isFetching = true; // set before it takes the outcomes: as long as it has any, the courier does not finish
-        isRecalled = false; // a recall was of the fetch before
+        waiting.begin(); // before it takes the outcomes: as long as it has any, the courier does not finish
         Deque<Outcome> told = ends.take(Integer.MAX_VALUE);
         try {
-            if (worker.isDraining()) {
+            if (watch.isDraining()) {
                 return List.of();
             }
             List<Job> found = exchange(told, count, wait);
@@ -242,25 +253,25 @@ final class Link implements Rim {
             if (ends.pending() > 0) {
                 ring();
             }
-            isFetching = false;
+            waiting.end();
         }
     }
 
     private List<Job> exchange(Deque<Outcome> told, int count, Duration wait) {
-        waiting.open();
+        waiting.wire.open();
         List<byte[][]> commands = Ends.commands(told);
         commands.add(fetches.command(count, limited(wait)));
         long sent = System.nanoTime();
-        waiting.send(commands);
-        ServerException trouble = ends.hear(waiting, told, worker::lost, worker::uncounted);
+        waiting.wire.send(commands);
+        ServerException trouble = ends.hear(waiting.wire, told, held.lost, watch::uncounted);
         if (ends.pending() > 0) {
             ring();
         }
-        Object reply = waiting.read();
+        Object reply = waiting.wire.read();
         if (reply instanceof ServerException said) {
             throw said;
         }
-        pulse.heard(System.nanoTime());
+        held.pulse.heard(System.nanoTime());
         List<Job> found = jobs(reply);
         if (found.isEmpty() && trouble != null) {
             throw trouble; // jobs that were found are ours, whatever became of the rest
@@ -270,7 +281,7 @@ final class Link implements Rim {
 
     /** A fetch that cannot be recalled must not hold for long what other links may need. */
     Duration limited(Duration wait) {
-        boolean isRecallable = waiting.clientId > 0 && !courier.isUnblockRefused();
+        boolean isRecallable = waiting.wire.clientId > 0 && !courier.isUnblockRefused();
         return isOneOfSeveral && !isRecallable ? Times.min(wait, Turns.TURN) : wait;
     }
 
@@ -283,23 +294,23 @@ final class Link implements Rim {
         Codec codec = queues.get(Bytes.text(key)).codec();
         List<Job> found = new ArrayList<>();
         for (Object row : Reply.list(pair.get(1))) {
-            found.add(new Job(key, Reply.list(row), codec, this, this));
+            found.add(new Job(key, Reply.list(row), codec, this));
         }
         if (held.take(found, System.nanoTime())) {
             ring();
         }
         courier.delivered();
-        found.forEach(job -> worker.watch.endsAt(job.leaseEnd));
+        found.forEach(job -> watch.endsAt(job.leaseEnd));
         return found;
     }
 
     /** If this process was stopped, the jobs may have been delivered long before they were read: it asks the server. */
     private List<Job> stillOurs(List<Job> found, long sent) {
-        if (found.isEmpty() || !worker.watch.stoodStillSince(sent)) {
+        if (found.isEmpty() || !watch.stoodStillSince(sent)) {
             return found;
         }
         try {
-            beat(waiting, found);
+            courier.beat(waiting.wire, found);
         } catch (RuntimeException error) {
             found.forEach(job -> giveBack(job, Outcome::returned));
             throw error;
@@ -307,76 +318,12 @@ final class Link implements Rim {
         return found.stream().filter(job -> !job.isCancelled()).toList();
     }
 
-    // --- Heartbeats
-
-    /** Renews the leases of jobs. Jobs that are no longer ours are lost. */
-    void beat(Wire wire, List<Job> jobs) {
-        for (List<Job> group : Held.groups(jobs)) {
-            long asked = group.get(0).askedMs;
-            long sent = System.nanoTime();
-            Words touch = new Words("DQ.TOUCH").add(group.get(0).rawKey).deliveries(group);
-            Object reply = wire.ask(asked == 0 ? touch : touch.add("TTR").add(asked));
-            renewed(group, reply, sent, asked);
-        }
-    }
-
-    /** Records renewed leases. {@code deadlines}: the reply; null in it for a job that is not ours. */
-    void renewed(List<Job> jobs, Object deadlines, long sent) {
-        renewed(jobs, deadlines, sent, 0);
-    }
-
-    private void renewed(List<Job> jobs, Object deadlines, long sent, long asked) {
-        pulse.heard(System.nanoTime());
-        List<Object> all = Reply.list(deadlines);
-        for (int at = 0; at < all.size(); at++) {
-            Job job = jobs.get(at);
-            if (all.get(at) == null) {
-                lose(job);
-            } else if (asked == 0) {
-                job.leased(sent, job.leaseMs);
-            } else {
-                job.leased(sent, asked);
-                job.askedMs = 0;
-            }
-        }
-    }
-
-    // --- Orders of the worker, and of the courier
-
-    boolean isFetching() {
-        return isFetching;
-    }
+    // --- Orders of the worker
 
     /** Asks the courier to end the fetch that waits, as another link needs its places. */
     void recall() {
-        if (isFetching && !courier.isUnblockRefused()) {
-            isRecalled = true;
+        if (!courier.isUnblockRefused() && waiting.recall()) {
             ring();
-        }
-    }
-
-    /** Ends the fetch if it was recalled. */
-    void endRecalled(Wire control) {
-        if (isRecalled) {
-            isRecalled = false;
-            if (isFetching) {
-                unblock(control);
-            }
-        }
-    }
-
-    /** Ends the wait of the fetch; false if that cannot be done. */
-    boolean unblock(Wire control) {
-        return waiting.unblock(control);
-    }
-
-    List<byte[][]> unblocking(Wire control) {
-        return isFetching ? waiting.unblocking(control) : List.of();
-    }
-
-    void cutFetch() {
-        if (isFetching) {
-            waiting.cut();
         }
     }
 
@@ -391,6 +338,6 @@ final class Link implements Rim {
 
     void end() {
         courier.end();
-        waiting.cut();
+        waiting.wire.cut();
     }
 }

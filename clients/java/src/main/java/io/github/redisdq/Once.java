@@ -43,7 +43,7 @@ final class Once {
      * The script's reply: 1; 0 if it ran before; nil if another worker has the job; a list with the error if the script
      * failed.
      */
-    static Words words(Job job, String name, String script, List<String> keys, List<String> arguments) {
+    static Words words(Delivery job, String name, String script, List<String> keys, List<String> arguments) {
         Words words = new Words("EVAL").add(BEFORE + script + AFTER).add(keys.size() + 1).add(job.rawKey).ids(keys);
         return words.add(job.rawId).add(job.rawToken).add(name).ids(arguments);
     }

@@ -12,6 +12,7 @@ final class Outcome {
     private static final Duration LONGEST_UNKNOWN_KIND_DELAY = Duration.ofHours(1);
     private static final int UNKNOWN_KIND_ATTEMPTS = 14;
     private static final Duration RUNNING_DELAY = Duration.ofSeconds(1);
+    private static final Duration LONGEST_DELAY = Duration.ofMillis(Words.LATEST);
     private static final int REASON_BYTES = 1024;
     private static final int MOST_CUTS = 2;
     private static final int LARGE = 1 << 20; // proto-max-bulk-len is at least that
@@ -69,7 +70,7 @@ final class Outcome {
         Duration delay = Times.min(UNKNOWN_KIND_DELAY.multipliedBy(job.attempt()), LONGEST_UNKNOWN_KIND_DELAY);
         Outcome unknown = new Outcome(job, Mode.FAIL, delay, reason);
         unknown.isSaid = false;
-        unknown.ahead = Steps.countUnknown(job).all();
+        unknown.ahead = Steps.countUnknown(job.rawKey, job.rawId, job.rawToken, job.unknown).all();
         return unknown;
     }
 
@@ -84,28 +85,56 @@ final class Outcome {
     }
 
     /** Suspends the job, as its own handler asked. */
-    static Outcome suspended(Job job, Steps.End end) {
+    static Outcome suspended(Job job) {
         Outcome outcome = new Outcome(job, Mode.SUSPEND, null, null);
-        outcome.suspended = end;
+        outcome.suspended = job.suspension;
         return outcome;
     }
 
     /** Fails the job while its handler still runs. */
     static Outcome timedOut(Job job) {
-        String reason = HandlerTimeoutException.text(job.handler.timeout());
-        return failed(job, new Guard.Verdict(Guard.End.FAILED, null, reason));
+        return failed(job, null, HandlerTimeoutException.text(job.handler.timeout()));
     }
 
     /** The outcome of an attempt whose handler has ended. */
     static Outcome ended(Job job, Throwable error) {
-        Guard.Verdict verdict = Guard.verdict(job, error);
-        return switch (verdict.end()) {
-            case DONE -> done(job);
-            case GIVEN_UP -> new Outcome(job, Mode.FATAL, null, verdict.reason());
-            case SNOOZED -> new Outcome(job, Mode.SNOOZE, atLeast(verdict.delay()), verdict.reason());
-            case RETURNED -> job.cancelReason() == null ? running(job) : returned(job);
-            case FAILED -> failed(job, verdict);
-        };
+        if (error == null) {
+            return done(job);
+        }
+        if (error instanceof GiveUpException || error instanceof UnencodableException) { // the work of the latter is done
+            return new Outcome(job, Mode.FATAL, null, Guard.text(error));
+        }
+        if (error instanceof PayloadException) {
+            return new Outcome(job, Mode.FATAL, null, PayloadException.SAID + Guard.message(error));
+        }
+        if (!(error instanceof ControlException) && job.handler.isFinal(error)) {
+            return new Outcome(job, Mode.FATAL, null, Guard.text(error));
+        }
+        if (error instanceof SnoozeException snooze) {
+            return snoozed(job, usable(job, snooze.delay), snooze.getMessage());
+        }
+        if (error instanceof RetryException retry) {
+            return failed(job, usable(job, retry.delay), Guard.text(error));
+        }
+        if (error instanceof CancelledException && job.batchWasTold() || job.cancelReason() == CancelReason.STOPPING) {
+            return job.cancelReason() == null ? running(job) : returned(job); // whatever it threw: it was told to end
+        }
+        return failed(job, null, Guard.text(error));
+    }
+
+    /** {@code delay}: null if the handler gave none that can be used. */
+    private static Outcome snoozed(Job job, Duration delay, String reason) {
+        return delay == null
+                ? failed(job, null, reason == null ? "snooze without a delay" : reason)
+                : new Outcome(job, Mode.SNOOZE, atLeast(delay), reason);
+    }
+
+    private static Duration usable(Job job, Duration delay) {
+        if (delay != null && !delay.isNegative() && delay.compareTo(LONGEST_DELAY) <= 0) {
+            return delay;
+        }
+        Guard.warn(job + ": its handler asked for an invalid delay, " + delay + ": ignored");
+        return null;
     }
 
     private static Outcome done(Job job) {
@@ -123,14 +152,14 @@ final class Outcome {
         result = null;
     }
 
-    private static Outcome failed(Job job, Guard.Verdict verdict) {
+    private static Outcome failed(Job job, Duration delay, String reason) {
         if (isLast(job)) {
-            return new Outcome(job, Mode.FATAL, null, verdict.reason());
+            return new Outcome(job, Mode.FATAL, null, reason);
         }
-        if (verdict.delay() != null) {
-            return new Outcome(job, Mode.FAIL, atLeast(verdict.delay()), verdict.reason());
+        if (delay != null) {
+            return new Outcome(job, Mode.FAIL, atLeast(delay), reason);
         }
-        Outcome failed = new Outcome(job, Mode.FAIL, null, verdict.reason());
+        Outcome failed = new Outcome(job, Mode.FAIL, null, reason);
         failed.waitOtherwise();
         return failed;
     }
@@ -190,10 +219,10 @@ final class Outcome {
 
     private byte[][] command() {
         if (mode == Mode.ACK && result == null) {
-            return new Words("DQ.ACK").add(job.rawKey).add("WITHTOKENS").deliveries(List.of(job)).all();
+            return new Words("DQ.ACK").add(job.rawKey).add("WITHTOKENS").add(Job.all(List.of(job))).all();
         }
         if (mode == Mode.ACK) {
-            return new Words("DQ.ACK").add(job.rawKey).add("RESULTS").deliveries(List.of(job)).add(result).all();
+            return new Words("DQ.ACK").add(job.rawKey).add("RESULTS").add(Job.all(List.of(job))).add(result).all();
         }
         if (suspended != null) {
             return suspending().all();
@@ -206,11 +235,6 @@ final class Outcome {
     /** The reply that counts of its commands' replies: null, a value, or an error. */
     Object answer(List<Object> replies) {
         return replies.get(replies.size() - 1);
-    }
-
-    /** The suspension; null: none. */
-    Steps.End suspended() {
-        return suspended;
     }
 
     void sending() {

@@ -1,13 +1,15 @@
 package io.github.redisdq;
 
+import java.util.function.Function;
+
 /** A job that is encoded and has its id, and has not been sent: see {@link DqQueue#prepare}. */
 public final class Prepared {
-    private final DqQueue queue;
     private final Adding adding;
+    private final Function<Adding, String> send;
 
-    Prepared(DqQueue queue, Adding adding) {
-        this.queue = queue;
+    Prepared(Adding adding, Function<Adding, String> send) {
         this.adding = adding;
+        this.send = send;
     }
 
     /** The job's id: the given one, or the one that the library made. */
@@ -17,6 +19,6 @@ public final class Prepared {
 
     /** Adds the job, and returns what {@link DqQueue#add} returns. A delay counts from now. */
     public String send() {
-        return queue.send(adding);
+        return send.apply(adding);
     }
 }

@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/** The commands of a queue that need only its keys. */
-abstract sealed class QueueCommands permits DqQueue {
+/** The commands of a {@link DqQueue} that need only its keys. */
+public abstract sealed class QueueCommands permits DqQueue {
     private static final Duration SLACK = Duration.ofSeconds(5);
 
     /** What a delivery is to have besides the job. */
@@ -27,6 +27,13 @@ abstract sealed class QueueCommands permits DqQueue {
     }
 
     abstract Codec codec();
+
+    /** A job for {@link DqQueue#addMany}, {@link DqQueue#chain} and {@link Job#spawn}. */
+    public record NewJob(Object data, JobOptions options) {
+        public NewJob(Object data) {
+            this(data, JobOptions.create());
+        }
+    }
 
     // --- For programs that handle jobs without a Worker, which does all of this
 
@@ -101,14 +108,6 @@ abstract sealed class QueueCommands permits DqQueue {
             }
         }
         return List.of();
-    }
-
-    /** {@link #ack} for jobs of any queues: its result for each. */
-    List<Boolean> ackEach(List<Reserved> jobs) {
-        List<Words> calls = jobs.stream()
-                .map(job -> acking(Bytes.of(job.queue()), "WITHTOKENS", job.id(), job.token()))
-                .toList();
-        return shards.all(calls, null).stream().map(QueueCommands::isAcked).toList();
     }
 
     /** The acknowledgement of one job; {@link #isAcked} reads its reply. */

@@ -1,7 +1,5 @@
 package io.github.redisdq;
 
-import java.util.List;
-
 /**
  * A batch and the thread of its handler. The thread is interrupted when all jobs of the batch were told to end, and not
  * after the handler has ended.
@@ -12,14 +10,9 @@ final class Run {
     private int left;
     private boolean hasEnded;
 
-    Run(List<Job> batch) {
-        size = batch.size();
+    Run(int size) {
+        this.size = size;
         left = size;
-        for (Job job : batch) {
-            if (job.begins(this)) {
-                oneWasTold();
-            }
-        }
     }
 
     synchronized void oneWasTold() {

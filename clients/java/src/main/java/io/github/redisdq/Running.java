@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentMap;
 final class Running {
     private record Key(Object place, String queue, String id) {
         static Key of(Job job) {
-            return new Key(job.link.place(), job.queue(), job.id());
+            return new Key(Link.of(job).place(), job.queue(), job.id());
         }
     }
 

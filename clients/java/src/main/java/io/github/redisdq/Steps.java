@@ -60,8 +60,8 @@ final class Steps {
     }
 
     /** Counts one more such delivery. */
-    static Words countUnknown(Delivery job) {
-        return job.about("DQ.STEP").add(job.rawToken).add(UNKNOWN).add(job.unknown + 1);
+    static Words countUnknown(byte[] key, byte[] id, byte[] token, int before) {
+        return new Words("DQ.STEP").add(key).add(id).add(token).add(UNKNOWN).add(before + 1);
     }
 
     /** The steps and signals of the program, without the library's own. */

@@ -2,7 +2,8 @@ package io.github.redisdq;
 
 /** A result that cannot be encoded. */
 final class UnencodableException extends DqException {
-    UnencodableException(Throwable cause) {
-        super("result cannot be encoded: " + Guard.text(cause), cause);
+    /** {@code said}: the text of its cause. */
+    UnencodableException(String said, Throwable cause) {
+        super("result cannot be encoded: " + said, cause);
     }
 }

@@ -64,13 +64,6 @@ final class Words {
         return this;
     }
 
-    /** The number of jobs, then each with its token. */
-    Words deliveries(List<Job> jobs) {
-        add("IDS").add(jobs.size());
-        jobs.forEach(job -> add(job.rawId).add(job.rawToken));
-        return this;
-    }
-
     /** Appends an option, if it is given: an empty BACKOFF is one. What is out of its bounds is refused, by its name. */
     Words value(String name, Object value) {
         long[] bounds = Said.BOUNDS.getOrDefault(name, BOUNDS.get(name));

@@ -3,16 +3,12 @@ package io.github.redisdq;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -27,16 +23,10 @@ import java.util.concurrent.atomic.AtomicInteger;
  * With {@link #start} it runs in the background; {@link #close} stops it and waits.
  */
 public final class Worker implements AutoCloseable {
-    private static final Duration LONGEST_ANSWER = Duration.ofSeconds(5);
-    private static final Duration SHORTEST_ANSWER = Duration.ofMillis(200);
     private static final Duration NO_WAIT = Duration.ofMillis(1);
     private static final long TELLING_NS = 1_000_000_000;
-    private static final String LEASE_ENDED = "lease ended";
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
 
-    final Leases leases;
-    final Duration wait;
-    final Duration answer;
     private final List<DqQueue> queues;
     private final Duration drain;
     private final Executor executor;
@@ -44,27 +34,22 @@ public final class Worker implements AutoCloseable {
     final List<Link> links = new ArrayList<>();
     private final Crew crew;
     private final Health health; // null: no supervisor asks
-    final Watch watch;
-    private final CountDownLatch draining = new CountDownLatch(1);
+    private final Watch watch;
     private final CountDownLatch stopped = new CountDownLatch(1);
     private boolean hasStarted;
-    private volatile String troubleSaid;
-    private final Set<String> forbidden = ConcurrentHashMap.newKeySet(); // commands of which that was said
     private volatile ConfigurationException failure;
 
     Worker(WorkerBuilder from) {
         queues = from.queues;
         Handlers handlers = new Handlers(from.handlers);
-        leases = Leases.of(from.handlers, from.lease);
-        wait = from.wait;
+        Leases leases = Leases.of(from.handlers, from.lease);
         drain = from.drain;
         executor = from.executor == null ? threads() : from.executor;
-        answer = Times.min(LONGEST_ANSWER, Times.max(leases.shortest().dividedBy(3), SHORTEST_ANSWER));
-        makeLinks(from);
         watch = new Watch(links, leases);
         handling = new Handling(from.hooks, from.around);
-        health = from.health == null ? null : new Health(this, from.health);
-        crew = new Crew(this, handlers, handling, links, from.concurrency, from.prefetch);
+        makeLinks(from, leases);
+        health = from.health == null ? null : new Health(this::trouble, from.health);
+        crew = new Crew(watch, handlers, handling, links, from.concurrency, from.prefetch);
     }
 
     /** A worker of these queues, in strict order unless {@link WorkerBuilder#weights} says otherwise. */
@@ -73,7 +58,7 @@ public final class Worker implements AutoCloseable {
     }
 
     /** Groups the keys that one BPOP can wait for: in a cluster, those of one slot. */
-    private void makeLinks(WorkerBuilder from) {
+    private void makeLinks(WorkerBuilder from, Leases leases) {
         Map<Object, List<Fetches.Member>> groups = new LinkedHashMap<>();
         boolean isWeighted = from.weights != null;
         for (int at = 0; at < from.queues.size(); at++) {
@@ -86,7 +71,8 @@ public final class Worker implements AutoCloseable {
             isWeighted |= queue.isSharded(); // the shards take turns: none is always first
         }
         for (List<Fetches.Member> members : groups.values()) {
-            links.add(new Link(this, new Fetches(members, isWeighted, leases), from.ends.get(), groups.size() > 1));
+            Fetches fetches = new Fetches(members, isWeighted, leases, from.wait);
+            links.add(new Link(watch, fetches, from.ends.get(), groups.size() > 1, handling::lost));
         }
     }
 
@@ -235,8 +221,8 @@ public final class Worker implements AutoCloseable {
     }
 
     private void end() {
-        List<Job> left = crew.end(draining::countDown);
-        left.forEach(job -> job.link.giveBack(job, Outcome::returned));
+        List<Job> left = crew.end(watch::drain);
+        left.forEach(job -> Link.of(job).giveBack(job, Outcome::returned));
         links.forEach(Link::ring);
         long until = System.nanoTime() + (failure == null ? drain.toNanos() : 0);
         int running = crew.running();
@@ -301,66 +287,6 @@ public final class Worker implements AutoCloseable {
     /** For tests. */
     List<Link> links() {
         return links;
-    }
-
-    boolean isDraining() {
-        return draining.getCount() == 0;
-    }
-
-    /** Whether the job may have killed its worker, and has no other attempt to show that it does not. */
-    boolean mayKill(Job job, Connector connector) {
-        if (job.attempt() < 2 || job.attempt() != job.maxAttempts()) {
-            return false;
-        }
-        try {
-            byte[][] get = job.about("DQ.GET").add("PREFIX").add(0).all();
-            Object reply = connector.call(Collections.singletonList(get), null).get(0);
-            if (reply instanceof ServerException said) {
-                return !isForbidden(said, "DQ.GET", "a job that may have killed its worker is not run alone");
-            }
-            return reply != null && LEASE_ENDED.equals(Reply.text(Reply.map(reply).get("reason")));
-        } catch (RuntimeException error) {
-            return true;
-        }
-    }
-
-    /** Whether the server forbids a command that only one feature needs: that is then off, and said once. */
-    private boolean isForbidden(ServerException said, String command, String then) {
-        boolean isForbidden = said.begins("NOPERM");
-        if (isForbidden && forbidden.add(command)) {
-            Guard.warn(command + " is refused (" + said.getMessage() + "): " + then);
-        }
-        return isForbidden;
-    }
-
-    // --- What links report
-
-    void lost(Job job) {
-        handling.lost(job);
-    }
-
-    void uncounted(ServerException said) {
-        isForbidden(said, "DQ.STEP", "jobs of unknown kinds use up attempts of handlers");
-    }
-
-    void trouble(Throwable error) {
-        ConfigurationException fatal = Trouble.fatal(error);
-        if (isDraining()) {
-            return;
-        }
-        if (fatal != null) {
-            watch.tell(fatal);
-        }
-        String text = fatal == null ? Guard.text(error) : fatal.getMessage();
-        if (!text.equals(troubleSaid)) {
-            troubleSaid = text;
-            Guard.warn((fatal == null ? "trouble with the server, trying again: " : "the worker ends: ") + text);
-        }
-    }
-
-    /** Waits for that time, or until the worker stops. */
-    void rest(Duration duration) {
-        Guard.call(() -> draining.await(duration.toNanos(), TimeUnit.NANOSECONDS));
     }
 
     /** For tests: handles, in this thread, all jobs that are ready or become ready meanwhile. Returns how many. */

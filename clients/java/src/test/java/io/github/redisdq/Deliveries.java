@@ -19,12 +19,12 @@ final class Deliveries {
     }
 
     static Job job(byte[] payload, Codec codec) {
-        return new Job(Bytes.of("q"), row(payload, 1, List.of(), List.of(), terms(0, null)), codec, null, null);
+        return new Job(Bytes.of("q"), row(payload, 1, List.of(), List.of(), terms(0, null)), codec, null);
     }
 
     static Job job(Handler<?> handler, int attempt, String payload, Object terms) {
         List<Object> row = row(Bytes.of(payload), attempt, List.of(), List.of(), terms);
-        Job job = new Job(Bytes.of("q"), row, Codec.json(), null, null);
+        Job job = new Job(Bytes.of("q"), row, Codec.json(), null);
         job.handler = handler;
         return job;
     }

@@ -150,7 +150,7 @@ class OutcomeTest {
             String[] words = each.split(" ");
             Object steps = List.of(Bytes.of("other"), Bytes.of("9"), Bytes.of("dq:unknown"), Bytes.of(words[1]));
             List<Object> row = Deliveries.row(Bytes.of(""), Integer.parseInt(words[0]), List.of(), steps, terms(Long.parseLong(words[2]), null));
-            Job job = new Job(Bytes.of("q"), row, Codec.json(), null, null);
+            Job job = new Job(Bytes.of("q"), row, Codec.json(), null);
             job.handler = plain().attempts(3);
             assertEquals(words[3], String.valueOf(job.maxAttempts()), each);
         }
@@ -192,7 +192,7 @@ class OutcomeTest {
         assertTrue(ended(job(""), kept).startsWith("REASON "));
         Job one = job("");
         Job two = job("");
-        new Run(List.of(one, two)).end();
+        run(one, two).end();
         one.tell(CancelReason.STOPPING);
         assertEquals("SILENT DELAY 1000", ended(two, kept), "of a batch of which one was told");
     }
@@ -215,7 +215,7 @@ class OutcomeTest {
 
     @Test
     void oneHeartbeatForAllJobsOfAQueue() {
-        Words touch = new Words("DQ.TOUCH").add("q").deliveries(List.of(job(""), job("")));
+        Words touch = new Words("DQ.TOUCH").add("q").add(Job.all(List.of(job(""), job(""))));
         assertEquals("DQ.TOUCH q IDS 2 id 1882361448423751680 id 1882361448423751680", text(touch.all(), 0));
     }
 
@@ -311,11 +311,17 @@ class OutcomeTest {
         assertEquals(6, Times.ms(Instant.ofEpochMilli(5).plusNanos(1)));
     }
 
+    private static Run run(Job... batch) {
+        Run run = new Run(batch.length);
+        List.of(batch).forEach(job -> job.begins(run));
+        return run;
+    }
+
     @Test
     void aBatchIsInterruptedWhenAllOfItIsLostAndNotAfterItsEnd() {
         Job one = job("");
         Job two = job("");
-        Run run = new Run(List.of(one, two));
+        Run run = run(one, two);
         one.tell(CancelReason.LOST);
         one.tell(CancelReason.STOPPING);
         assertFalse(Thread.currentThread().isInterrupted());
@@ -325,7 +331,7 @@ class OutcomeTest {
         run.end();
         assertFalse(Thread.currentThread().isInterrupted());
         Job three = job("");
-        Run other = new Run(List.of(three));
+        Run other = run(three);
         other.end();
         three.tell(CancelReason.STOPPING);
         assertFalse(Thread.currentThread().isInterrupted());

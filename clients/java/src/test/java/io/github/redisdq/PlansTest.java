@@ -158,7 +158,8 @@ class PlansTest {
         assertEquals("the result", done.weaken(new ServerException("ERR too large")));
         assertTrue(texts(done).get(0).startsWith("DQ.ACK q WITHTOKENS"));
         job.succeed(Double.NaN);
-        String said = texts(Outcome.ended(job, new UnencodableException(Guard.call(job::encode)))).get(0);
+        Throwable error = Guard.call(job::encode);
+        String said = texts(Outcome.ended(job, new UnencodableException(Guard.text(error), error))).get(0);
         assertTrue(said.contains("FATAL REASON result cannot be encoded: DqException: "), said);
         job.succeed("x");
         job.encode();

@@ -20,10 +20,9 @@ import org.junit.jupiter.api.Test;
 
 /** What an attempt decides by what is kept, without a server. */
 class StepsTest {
-    /** What the job asks of the world, and how its attempt ended. */
-    private static final class World implements Rim {
+    /** What the job asks of the world. */
+    private static final class World implements Job.Context {
         final List<String> asked = new ArrayList<>();
-        Outcome end;
         Object answer = 1L;
         boolean isLost;
 
@@ -37,11 +36,6 @@ class StepsTest {
         public void lose(Job job) {
             isLost = true;
             job.tell(CancelReason.LOST);
-        }
-
-        @Override
-        public void end(Job job, Outcome outcome) {
-            end = outcome;
         }
 
         @Override
@@ -59,18 +53,23 @@ class StepsTest {
     }
 
     private final World world = new World();
+    private Job job;
 
     /** {@code kept}: names and values, in turn. */
     private Job job(List<Object> results, String... kept) {
         List<Object> steps = Arrays.stream(kept).map(each -> (Object) Bytes.of(each)).toList();
         List<Object> row = Deliveries.row(Bytes.of("1"), 1, results, steps, Deliveries.terms(0, null));
-        Job job = new Job(Bytes.of("q"), row, Codec.json(), world, null);
+        job = new Job(Bytes.of("q"), row, Codec.json(), world);
         job.handler = Deliveries.plain();
         return job;
     }
 
     private List<String> end() {
-        return texts(world.end).stream()
+        return end(Outcome.suspended(job));
+    }
+
+    private static List<String> end(Outcome outcome) {
+        return texts(outcome).stream()
                 .map(each -> each.replace(Bytes.text(TOKEN), "T").replace(Outcome.ALL_OR_REFUSED, "script"))
                 .toList();
     }
@@ -120,7 +119,7 @@ class StepsTest {
             assertThrows(RuntimeException.class, () -> job.sleep(name, Duration.ofDays(1)), name);
             assertThrows(RuntimeException.class, () -> job.awaitSignal(name, String.class), name);
         }
-        assertNull(world.end);
+        assertFalse(job.isSuspended());
     }
 
     @Test
@@ -191,18 +190,20 @@ class StepsTest {
     void whatTheServerRefusesHasFailed() {
         assertThrows(SuspendedError.class, () -> job(List.of()).waitFor("never there"));
         ServerException said = new ServerException("ERR job never there is not in the queue");
-        assertTrue(world.end.isRefused(said) && world.end.isRefused(new ServerException("MAXLEN queue is full")));
-        assertEquals("the wait", world.end.weaken(said));
-        assertEquals("DQ.NACK q id TOKEN T REASON ERR job never there is not in the queue", end().get(0));
+        Outcome end = Outcome.suspended(job);
+        assertTrue(end.isRefused(said) && end.isRefused(new ServerException("MAXLEN queue is full")));
+        assertEquals("the wait", end.weaken(said));
+        assertEquals("DQ.NACK q id TOKEN T REASON ERR job never there is not in the queue", end(end).get(0));
     }
 
     @Test
     void whatASleepAnswers() {
         assertThrows(SuspendedError.class, () -> job(List.of()).sleep("nap", Duration.ofSeconds(3)));
-        assertEquals(Outcome.Answer.LOST, world.end.answered(null));
-        assertEquals(Outcome.Answer.SETTLED, world.end.answered(Bytes.of("delayed")));
-        world.end.sending();
-        assertEquals(Outcome.Answer.SETTLED, world.end.answered(null), "the first one may have done it");
+        Outcome end = Outcome.suspended(job);
+        assertEquals(Outcome.Answer.LOST, end.answered(null));
+        assertEquals(Outcome.Answer.SETTLED, end.answered(Bytes.of("delayed")));
+        end.sending();
+        assertEquals(Outcome.Answer.SETTLED, end.answered(null), "the first one may have done it");
     }
 
     @Test
