@@ -14,7 +14,7 @@ use crate::cmd;
 use crate::report::seeds;
 use crate::rng::Rng;
 use crate::support::{skipped, wait_until, Client, Reply, Server, PATIENCE};
-use crate::troupe::builder;
+use crate::workload::builder;
 
 /// What a server wrote, and its data at each step.
 struct Written {

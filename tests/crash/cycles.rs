@@ -20,7 +20,7 @@ use crate::report::{seeds, Report};
 use crate::rng::Rng;
 use crate::support::audit::{assert_faultless, trace};
 use crate::support::{poll, wait_until, Builder, Client, Server, PATIENCE};
-use crate::troupe::{builder, Troupe};
+use crate::workload::{builder, Workload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
@@ -68,14 +68,14 @@ impl Setting {
 /// `cycles` lives of a server, each ended by SIGKILL, and a last one in which everything is checked.
 #[track_caller]
 pub fn run(setting: Setting, seed: u64, cycles: u64) -> Tally {
-    let (server, troupe, killed_saving) = kill(setting, seed, cycles);
+    let (server, workload, killed_saving) = kill(setting, seed, cycles);
     if matches!(setting, Setting::Always | Setting::EverySecond) {
         let file = server.folder().join("appendonlydir");
         for queue in ["plain", "shared"] {
             trace(&file, queue, setting.test());
         }
     }
-    let mut tally = troupe.judge(&server);
+    let mut tally = workload.judge(&server);
     server.assert_no_crash();
     tally.killed_saving += killed_saving;
     tally
@@ -83,9 +83,9 @@ pub fn run(setting: Setting, seed: u64, cycles: u64) -> Tally {
 
 /// Also returns how many servers were killed while they saved.
 #[track_caller]
-pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
+pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Workload, u64) {
     let mut rng = Rng::new(seed ^ 0x006b_696c_6c65_640a);
-    let mut troupe = Troupe::new(setting.test(), seed);
+    let mut workload = Workload::new(setting.test(), seed);
     let mut server = setting.builder().start();
     set_bounds(&mut server.connect());
     keep(setting, &mut server.connect());
@@ -95,9 +95,9 @@ pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
     let mut killed_saving = 0;
     for _ in 0..cycles {
         let (life_ms, more_ms) = (rng.within(30, 250), rng.below(200));
-        let clock = troupe.clock;
+        let clock = workload.clock;
         let saved_before = saved(&server);
-        let (mut kept, saves, saving) = troupe.play(&mut server, |server| {
+        let (mut kept, saves, saving) = workload.play(&mut server, |server| {
             let mut client = server.connect();
             let life = Duration::from_millis(life_ms);
             let outcome = match setting {
@@ -130,14 +130,14 @@ pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
             kept = Kept::Before(last.copied().unwrap_or(0));
         }
         killed_saving += u64::from(saving);
-        troupe.ends(kept, End::Crash);
+        workload.ends(kept, End::Crash);
         // A file that was cut in a transaction may continue within it: see `a_cut_transaction_is_healed_by_a_rewrite`.
         if setting != Setting::Rdb && !server.log().contains("Truncating the AOF") {
             assert_faultless(&server.folder().join("appendonlydir"));
         }
         server.restart();
     }
-    (server, troupe, killed_saving)
+    (server, workload, killed_saving)
 }
 
 /// Makes sure that what was written survives any crash from now on.
@@ -250,8 +250,8 @@ fn killed_while_rewriting_without_preamble() {
 fn canary_rdb_does_not_keep_everything() {
     let mut unseen = vec![Rule::Lost, Rule::Finished, Rule::TwoLeases];
     for seed in 1..=40 {
-        let (server, troupe, _) = kill(Setting::Rdb, seed, 4);
-        let mut history = troupe.drained(&server);
+        let (server, workload, _) = kill(Setting::Rdb, seed, 4);
+        let mut history = workload.drained(&server);
         check(&history).assert_clean(&history);
         for life in &mut history.lives {
             life.kept = Kept::All;

@@ -9,7 +9,7 @@ use crate::history::{End, Kept, Tally};
 use crate::report::{seeds, Report};
 use crate::rng::Rng;
 use crate::support::{poll, wait_until, Builder, Server, PATIENCE};
-use crate::troupe::{builder, Troupe};
+use crate::workload::{builder, Workload};
 use crate::{cmd, try_cmd};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,13 +64,13 @@ impl Pair {
 #[track_caller]
 pub fn run(way: Way, seed: u64, cycles: u64) -> Tally {
     let mut rng = Rng::new(seed ^ 0x6f76_6572);
-    let mut troupe = Troupe::new(way.test(), seed).waiting_for_replicas();
+    let mut workload = Workload::new(way.test(), seed).waiting_for_replicas();
     let mut pair = Pair::start(builder().config("repl-backlog-size", "64mb"));
     for cycle in 0..cycles {
         match way {
-            Way::Killed => kill_master(&mut pair, &mut troupe, &mut rng),
-            Way::Asked => ask_for_failover(&mut pair, &mut troupe, &mut rng),
-            Way::Links => cut_link(&mut pair, &mut troupe, &mut rng, cycle % 2 == 1),
+            Way::Killed => kill_master(&mut pair, &mut workload, &mut rng),
+            Way::Asked => ask_for_failover(&mut pair, &mut workload, &mut rng),
+            Way::Links => cut_link(&mut pair, &mut workload, &mut rng, cycle % 2 == 1),
         }
         pair.assert_equal();
     }
@@ -80,22 +80,22 @@ pub fn run(way: Way, seed: u64, cycles: u64) -> Tally {
         assert!(count("sync_full") > cycles / 2);
         assert!(count("sync_partial_ok") >= cycles.div_ceil(2));
     }
-    let tally = troupe.judge(&pair.master);
+    let tally = workload.judge(&pair.master);
     pair.assert_equal();
     pair.master.assert_no_crash();
     pair.replica.assert_no_crash();
     tally
 }
 
-fn kill_master(pair: &mut Pair, troupe: &mut Troupe, rng: &mut Rng) {
-    let (clock, replica) = (troupe.clock, &pair.replica);
+fn kill_master(pair: &mut Pair, workload: &mut Workload, rng: &mut Rng) {
+    let (clock, replica) = (workload.clock, &pair.replica);
     let moment = Duration::from_millis(rng.within(50, 400));
-    let kept = troupe.play(&mut pair.master, |master| {
+    let kept = workload.play(&mut pair.master, |master| {
         let kept = last_caught_up(master, replica, clock, moment);
         master.kill();
         kept
     });
-    troupe.ends(Kept::Before(kept), End::Failover);
+    workload.ends(Kept::Before(kept), End::Failover);
     stays_as_it_is(replica);
     replica.promote();
     pair.swap();
@@ -131,10 +131,10 @@ fn stays_as_it_is(replica: &Server) {
     assert_eq!(replica.digest(), digest, "a replica changed by itself");
 }
 
-fn ask_for_failover(pair: &mut Pair, troupe: &mut Troupe, rng: &mut Rng) {
+fn ask_for_failover(pair: &mut Pair, workload: &mut Workload, rng: &mut Rng) {
     let replica = &pair.replica;
     let moment = Duration::from_millis(rng.within(50, 300));
-    troupe.play(&mut pair.master, |master| {
+    workload.play(&mut pair.master, |master| {
         poll(moment, || None::<()>);
         let (mut client, port) = (master.connect(), replica.port());
         wait_until("they have changed places", PATIENCE, || {
@@ -147,16 +147,16 @@ fn ask_for_failover(pair: &mut Pair, troupe: &mut Troupe, rng: &mut Rng) {
             is(replica, "master") && is(master, "slave")
         });
     });
-    troupe.ends(Kept::All, End::Failover);
+    workload.ends(Kept::All, End::Failover);
     pair.swap();
     pair.replica.wait_for_link();
 }
 
-fn cut_link(pair: &mut Pair, troupe: &mut Troupe, rng: &mut Rng, full: bool) {
+fn cut_link(pair: &mut Pair, workload: &mut Workload, rng: &mut Rng, full: bool) {
     let replica = &pair.replica;
     let pause_ms = rng.within(1, 60);
     let moment = Duration::from_millis(rng.within(20, 150));
-    troupe.play(&mut pair.master, |master| {
+    workload.play(&mut pair.master, |master| {
         let mut client = master.connect();
         let field = if full { "sync_full" } else { "sync_partial_ok" };
         let before = client.info("stats", field);

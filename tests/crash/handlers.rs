@@ -14,7 +14,7 @@ use crate::report::seeds;
 use crate::rng::Rng;
 use crate::support::audit::assert_faultless;
 use crate::support::{poll, wait_until, Client, Server, PATIENCE};
-use crate::troupe::builder;
+use crate::workload::builder;
 
 const JOBS: u64 = 60;
 const WORKERS: usize = 3;

@@ -30,4 +30,4 @@ mod report;
 mod results;
 mod soak;
 mod steps;
-mod troupe;
+mod workload;

@@ -236,8 +236,8 @@ fn canary_what_is_falsified_is_noticed() {
     // A history may have too little of something, above all on a busy machine: so each is longer than the one before.
     for seed in 1..=6 {
         // Few commands, as fsync allows no more, and as the history is checked a hundred times.
-        let (server, troupe, _) = cycles::kill(Setting::Always, seed + 3, 4 * seed);
-        let history = troupe.drained(&server);
+        let (server, workload, _) = cycles::kill(Setting::Always, seed + 3, 4 * seed);
+        let history = workload.drained(&server);
         check(&history).assert_clean(&history);
         unseen.retain(|mutant| !is_noticed(&history, mutant));
         if unseen.is_empty() {

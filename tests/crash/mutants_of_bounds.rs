@@ -129,8 +129,8 @@ fn are_enough(history: &History) -> bool {
 fn canary_what_is_falsified_of_bounds_is_noticed() {
     let (mut purges, mut unseen) = (PURGES.to_vec(), BOUNDS.to_vec());
     for seed in 1..=40 {
-        let (server, troupe, _) = cycles::kill(Setting::Rewrite { preamble: true }, seed, 4);
-        let history = troupe.drained(&server);
+        let (server, workload, _) = cycles::kill(Setting::Rewrite { preamble: true }, seed, 4);
+        let history = workload.drained(&server);
         check(&history).assert_clean(&history);
         if are_enough(&history) {
             purges.retain(|mutant| !is_noticed(&history, mutant));

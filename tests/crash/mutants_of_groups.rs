@@ -64,8 +64,9 @@ fn age(history: &mut History, rng: &mut Rng) -> bool {
 fn canary_what_is_falsified_of_groups_is_noticed() {
     let (mut mutants, mut rules) = (MUTANTS.to_vec(), RULES.to_vec());
     for seed in 1..=10 {
-        let (server, troupe, _) = cycles::kill(Setting::Rewrite { preamble: true }, seed, 4 * seed);
-        let history = troupe.drained(&server);
+        let (server, workload, _) =
+            cycles::kill(Setting::Rewrite { preamble: true }, seed, 4 * seed);
+        let history = workload.drained(&server);
         let verdict = check(&history);
         verdict.assert_clean(&history);
         println!("{}", verdict.tally);

@@ -15,7 +15,7 @@ use crate::report::seeds;
 use crate::rng::Rng;
 use crate::support::audit::assert_faultless;
 use crate::support::{poll, wait_until, Client, Server, PATIENCE};
-use crate::troupe::builder;
+use crate::workload::builder;
 
 /// The shortest interval that a rule may have.
 const EVERY_MS: u64 = 1000;

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::guest::{self, step_clock};
 use crate::scene::{let_pass, Delivery, Lines, Scene};
 use crate::support::{one_process_at_a_time, wait_until, Builder, Raw, Server, PATIENCE};
+use crate::virtual_machine::{self, step_clock};
 
 const HOUR: i64 = 3_600_000;
 
 #[test]
 fn the_clock_is_set() {
-    if guest::is_here() {
+    if virtual_machine::is_here() {
         let scenes: [(&str, fn()); 6] = [
             ("a jump forward", dues_and_leases_that_a_jump_brings),
             ("a step back", nothing_is_early_after_a_step_back),
@@ -29,7 +29,7 @@ fn the_clock_is_set() {
             println!("{name}");
             scene();
         }
-    } else if let Some(Err(log)) = guest::run("clock_steps::the_clock_is_set") {
+    } else if let Some(Err(log)) = virtual_machine::run("clock_steps::the_clock_is_set") {
         panic!("in the guest:\n{log}");
     }
 }

@@ -16,7 +16,7 @@ use crate::report::seeds;
 use crate::rng::Rng;
 use crate::support::audit::assert_faultless;
 use crate::support::poll;
-use crate::troupe::builder;
+use crate::workload::builder;
 
 use judge::{judge, CANARIES};
 use record::Record;

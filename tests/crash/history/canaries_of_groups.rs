@@ -1,28 +1,28 @@
 //! As canaries.rs: histories in which groups were not served in turn, or their jobs not in order.
 
+use super::builder::HistoryBuilder;
 use super::check::Rule;
-use super::pen::Pen;
 use super::{Bounds, Delivery, Kept, Kind, Taken, Turns};
 
 /// Jobs of these groups, added in this order.
-fn pen(turns: Turns, groups: &[Option<&str>]) -> Pen {
-    let mut pen = Pen::new();
+fn made(turns: Turns, groups: &[Option<&str>]) -> HistoryBuilder {
+    let mut made = HistoryBuilder::new();
     let bounds = Bounds {
         turns,
         ..Bounds::default()
     };
-    pen.history.bounds.insert("q".to_owned(), bounds);
+    made.history.bounds.insert("q".to_owned(), bounds);
     for (serial, group) in (1..).zip(groups) {
-        pen.add(serial, 0).group = group.map(str::to_owned);
+        made.add(serial, 0).group = group.map(str::to_owned);
     }
-    pen
+    made
 }
 
 /// All these jobs are delivered one by one, and acknowledged at once.
-fn serve(pen: &mut Pen, serials: &[u64]) {
+fn serve(made: &mut HistoryBuilder, serials: &[u64]) {
     for &serial in serials {
-        let token = pen.pop(&[(serial, 1)]);
-        pen.ack(serial, token, Some(1));
+        let token = made.pop(&[(serial, 1)]);
+        made.ack(serial, token, Some(1));
     }
 }
 
@@ -40,14 +40,14 @@ fn unfair() {
         ([3, 1, 2, 4], vec![Rule::Unfair]),
     ] {
         for other in [B, None] {
-            let mut pen = pen(Turns::Fair, &[A, A, other, other]);
-            serve(&mut pen, &order);
-            assert_eq!(pen.found(), rules, "{order:?} beside {other:?}");
+            let mut made = made(Turns::Fair, &[A, A, other, other]);
+            serve(&mut made, &order);
+            assert_eq!(made.found(), rules, "{order:?} beside {other:?}");
             // Nothing is known of the turns of another queue, and GROUPFIFO promises none.
             for turns in [Turns::Unknown, Turns::Fifo] {
-                let bounds = pen.history.bounds.get_mut("q");
+                let bounds = made.history.bounds.get_mut("q");
                 bounds.expect("bounds").turns = turns;
-                assert_eq!(pen.found(), [], "{order:?} under {turns:?}");
+                assert_eq!(made.found(), [], "{order:?} under {turns:?}");
             }
         }
     }
@@ -56,30 +56,30 @@ fn unfair() {
 #[test]
 fn unfair_only_where_it_is_certain() {
     // The job came only after the first delivery, or was not due at the second one.
-    let mut late = pen(Turns::Fair, &[A, A]);
+    let mut late = made(Turns::Fair, &[A, A]);
     serve(&mut late, &[1]);
     late.add(3, 0).group = B.map(str::to_owned);
     serve(&mut late, &[2, 3]);
     assert_eq!(late.found(), []);
-    let mut delayed = pen(Turns::Fair, &[A, A]);
+    let mut delayed = made(Turns::Fair, &[A, A]);
     delayed.add(3, 50).group = B.map(str::to_owned);
     serve(&mut delayed, &[1, 2]);
     delayed.later(50);
     serve(&mut delayed, &[3]);
     assert_eq!(delayed.found(), []);
     // Out of turn (by id); after a POP whose answer is unknown; in another life.
-    let mut by_id = pen(Turns::Fair, &[A, A, B]);
+    let mut by_id = made(Turns::Fair, &[A, A, B]);
     serve(&mut by_id, &[1]);
     let job = handed(&mut by_id, 2);
     by_id.answer_pop(Some(vec![job])).by_id = true;
     serve(&mut by_id, &[3]);
     assert!(!by_id.found().contains(&Rule::Unfair));
-    let mut unanswered = pen(Turns::Fair, &[A, A, B]);
+    let mut unanswered = made(Turns::Fair, &[A, A, B]);
     serve(&mut unanswered, &[1]);
     unanswered.answer_pop(None);
     serve(&mut unanswered, &[2, 3]);
     assert_eq!(unanswered.found(), []);
-    let mut lives = pen(Turns::Fair, &[A, A, B]);
+    let mut lives = made(Turns::Fair, &[A, A, B]);
     serve(&mut lives, &[1]);
     lives.crash(Kept::All);
     serve(&mut lives, &[2, 3]);
@@ -87,9 +87,9 @@ fn unfair_only_where_it_is_certain() {
 }
 
 /// The delivery that the next POP would make.
-fn handed(pen: &mut Pen, serial: u64) -> Delivery {
-    pen.pop(&[(serial, 1)]);
-    let entry = pen.history.entries.pop().expect("a POP");
+fn handed(made: &mut HistoryBuilder, serial: u64) -> Delivery {
+    made.pop(&[(serial, 1)]);
+    let entry = made.history.entries.pop().expect("a POP");
     match entry.what {
         super::What::Pop(pop) => pop.answer.expect("an answer").remove(0),
         _ => unreachable!("just written"),
@@ -103,18 +103,18 @@ fn out_of_group_order() {
         ([A, B], vec![]),
         ([None, None], vec![Rule::Order]),
     ] {
-        let mut pen = pen(Turns::Fifo, &groups);
-        serve(&mut pen, &[2, 1]);
-        assert_eq!(pen.found(), rules, "{groups:?}");
+        let mut made = made(Turns::Fifo, &groups);
+        serve(&mut made, &[2, 1]);
+        assert_eq!(made.found(), rules, "{groups:?}");
     }
     // Two jobs at a time.
-    let mut both = pen(Turns::Fifo, &[A, A]);
+    let mut both = made(Turns::Fifo, &[A, A]);
     let token = both.pop(&[(1, 1), (2, 1)]);
     both.ack(1, token, Some(1));
     both.ack(2, token + 1, Some(1));
     assert_eq!(both.found(), [Rule::GroupOrder]);
     // While the older job waits for its retry.
-    let mut retried = pen(Turns::Fifo, &[A, A]);
+    let mut retried = made(Turns::Fifo, &[A, A]);
     let token = retried.pop(&[(1, 1)]);
     retried.nack(1, token, Kind::Fail, 20);
     serve(&mut retried, &[2]);
@@ -123,7 +123,7 @@ fn out_of_group_order() {
     retried.ack(1, token, Some(1));
     assert_eq!(retried.found(), [Rule::GroupOrder]);
     // By priority, which does not count with GROUPFIFO.
-    let mut urgent = pen(Turns::Fifo, &[A]);
+    let mut urgent = made(Turns::Fifo, &[A]);
     let add = urgent.add(2, 0);
     (add.group, add.priority) = (A.map(str::to_owned), -5);
     serve(&mut urgent, &[1, 2]);
@@ -132,20 +132,20 @@ fn out_of_group_order() {
 
 #[test]
 fn out_of_group_order_only_where_it_is_certain() {
-    let mut dead = pen(Turns::Fifo, &[A, A]);
+    let mut dead = made(Turns::Fifo, &[A, A]);
     let token = dead.pop(&[(1, 1)]);
     dead.nack(1, token, Kind::Fatal, 0);
     serve(&mut dead, &[2]);
     dead.dead(1, 1);
     assert_eq!(dead.found(), []);
     // Not a fault if the older job may not have been added, or may have been acknowledged.
-    let mut unknown = pen(Turns::Fifo, &[A, A]);
+    let mut unknown = made(Turns::Fifo, &[A, A]);
     if let super::What::Add(add) = &mut unknown.history.entries[0].what {
         add.answer = None::<Taken>;
     }
     serve(&mut unknown, &[2]);
     assert_eq!(unknown.found(), []);
-    let mut acked = pen(Turns::Fifo, &[A, A]);
+    let mut acked = made(Turns::Fifo, &[A, A]);
     let token = acked.pop(&[(1, 1)]);
     acked.ack(1, token, None);
     serve(&mut acked, &[2]);

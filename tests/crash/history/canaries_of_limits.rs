@@ -1,31 +1,31 @@
 //! As canaries.rs: histories in which more jobs were reserved than MAXRESERVED or GROUPMAX allows.
 
+use super::builder::HistoryBuilder;
 use super::check::Rule;
-use super::pen::Pen;
 use super::{Bounds, Kept, Kind, Which};
 
 /// Jobs of a group and jobs of none, under these limits.
-fn pen(max_reserved: u64, group_max: u64) -> Pen {
-    let mut pen = Pen::new();
+fn made(max_reserved: u64, group_max: u64) -> HistoryBuilder {
+    let mut made = HistoryBuilder::new();
     let bounds = Bounds {
         max_reserved,
         group_max,
         ..Bounds::default()
     };
-    pen.history.bounds.insert("q".to_owned(), bounds);
+    made.history.bounds.insert("q".to_owned(), bounds);
     for serial in 1..=4 {
-        pen.add(serial, 0).group = (serial <= 3).then(|| "g".to_owned());
+        made.add(serial, 0).group = (serial <= 3).then(|| "g".to_owned());
     }
-    pen
+    made
 }
 
 /// Delivers a job, reserved until the clock advances; returns its token.
-fn out(pen: &mut Pen, serial: u64) -> u64 {
-    pen.pop(&[(serial, 1)])
+fn out(made: &mut HistoryBuilder, serial: u64) -> u64 {
+    made.pop(&[(serial, 1)])
 }
 
-fn is_noticed(pen: &Pen) -> bool {
-    pen.found().contains(&Rule::WithinMax)
+fn is_noticed(made: &HistoryBuilder) -> bool {
+    made.found().contains(&Rule::WithinMax)
 }
 
 #[test]
@@ -38,21 +38,21 @@ fn more_than_are_allowed() {
         (4, 0, 5),
         (3, 3, 4),
     ] {
-        let mut pen = pen(max_reserved, group_max);
+        let mut made = made(max_reserved, group_max);
         for serial in 1..=4 {
-            out(&mut pen, serial);
+            out(&mut made, serial);
             assert_eq!(
-                is_noticed(&pen),
+                is_noticed(&made),
                 serial >= noticed_at,
                 "{serial} beside others, {max_reserved} and {group_max}"
             );
         }
         // A queue without bounds is not checked.
-        pen.history.bounds.clear();
-        assert!(!is_noticed(&pen));
+        made.history.bounds.clear();
+        assert!(!is_noticed(&made));
     }
     // All in one answer.
-    let mut at_once = pen(2, 0);
+    let mut at_once = made(2, 0);
     at_once.pop(&[(1, 1), (2, 1), (3, 1)]);
     assert!(is_noticed(&at_once));
 }
@@ -61,35 +61,35 @@ fn more_than_are_allowed() {
 #[test]
 fn more_than_are_allowed_by_a_touch() {
     for (ttr_ms, noticed) in [(500, true), (50, false)] {
-        let mut pen = pen(1, 0);
-        let token = out(&mut pen, 1);
-        pen.touch(1, token, ttr_ms);
-        pen.later(60);
-        out(&mut pen, 2);
-        assert_eq!(is_noticed(&pen), noticed, "{ttr_ms} ms");
+        let mut made = made(1, 0);
+        let token = out(&mut made, 1);
+        made.touch(1, token, ttr_ms);
+        made.later(60);
+        out(&mut made, 2);
+        assert_eq!(is_noticed(&made), noticed, "{ttr_ms} ms");
     }
 }
 
 /// A job that may have ended does not count.
 #[test]
 fn more_than_are_allowed_only_where_it_is_certain() {
-    type Step = fn(&mut Pen, u64);
+    type Step = fn(&mut HistoryBuilder, u64);
     let steps: [(&str, Step); 8] = [
         ("nothing", |_, _| {}),
-        ("its lease's end", |pen, _| pen.later(100)),
-        ("an ACK", |pen, token| pen.ack(1, token, Some(1))),
-        ("an ACK unanswered", |pen, token| pen.ack(1, token, None)),
-        ("a NACK", |pen, token| pen.nack(1, token, Kind::Fail, 500)),
-        ("a RESCHEDULE", |pen, _| pen.reschedule(1, 0)),
-        ("a purge", |pen, _| pen.purge(Which::Reserved, None)),
-        ("a crash", |pen, _| pen.crash(Kept::All)),
+        ("its lease's end", |made, _| made.later(100)),
+        ("an ACK", |made, token| made.ack(1, token, Some(1))),
+        ("an ACK unanswered", |made, token| made.ack(1, token, None)),
+        ("a NACK", |made, token| made.nack(1, token, Kind::Fail, 500)),
+        ("a RESCHEDULE", |made, _| made.reschedule(1, 0)),
+        ("a purge", |made, _| made.purge(Which::Reserved, None)),
+        ("a crash", |made, _| made.crash(Kept::All)),
     ];
     for (name, step) in steps {
-        let mut pen = pen(1, 0);
-        let token = out(&mut pen, 1);
-        step(&mut pen, token);
-        out(&mut pen, 2);
-        assert_eq!(is_noticed(&pen), name == "nothing", "{name}");
+        let mut made = made(1, 0);
+        let token = out(&mut made, 1);
+        step(&mut made, token);
+        out(&mut made, 2);
+        assert_eq!(is_noticed(&made), name == "nothing", "{name}");
     }
 }
 
@@ -107,12 +107,12 @@ fn more_than_a_window_holds() {
         ([(0, 1), (2, 99), (30, 1)], true),
     ];
     for (costs, noticed) in cases {
-        let pen = metered(costs, |_, _, _| {});
-        assert_eq!(pen.found() == [Rule::Window], noticed, "{costs:?}");
-        assert!(noticed || pen.found().is_empty(), "{costs:?}");
+        let made = metered(costs, |_, _, _| {});
+        assert_eq!(made.found() == [Rule::Window], noticed, "{costs:?}");
+        assert!(noticed || made.found().is_empty(), "{costs:?}");
     }
     // A restart empties the window.
-    let crash = |pen: &mut Pen, _, _| pen.crash(Kept::All);
+    let crash = |made: &mut HistoryBuilder, _, _| made.crash(Kept::All);
     assert!(metered([(0, 9), (4, 9), (8, 9)], crash).found().is_empty());
 }
 
@@ -120,36 +120,36 @@ fn more_than_a_window_holds() {
 #[test]
 fn more_than_a_window_holds_but_for_a_touch() {
     for (cost, noticed) in [(Some(1), false), (Some(2), true), (None, true)] {
-        let pen = metered([(0, 9), (4, 1), (8, 8)], |pen, serial, token| {
+        let made = metered([(0, 9), (4, 1), (8, 8)], |made, serial, token| {
             if serial == 1 {
-                pen.touch(serial, token, 100).cost = cost;
+                made.touch(serial, token, 100).cost = cost;
             }
         });
-        assert_eq!(pen.found() == [Rule::Window], noticed, "{cost:?}");
+        assert_eq!(made.found() == [Rule::Window], noticed, "{cost:?}");
     }
 }
 
 /// Jobs of these costs are delivered at these instants; `then` is called after each.
-fn metered(costs: [(u64, u32); 3], then: impl Fn(&mut Pen, u64, u64)) -> Pen {
-    let mut pen = Pen::new();
+fn metered(costs: [(u64, u32); 3], then: impl Fn(&mut HistoryBuilder, u64, u64)) -> HistoryBuilder {
+    let mut made = HistoryBuilder::new();
     let bounds = Bounds {
         rate: (10, 20),
         ..Bounds::default()
     };
-    pen.history.bounds.insert("q".to_owned(), bounds);
+    made.history.bounds.insert("q".to_owned(), bounds);
     for (serial, (_, cost)) in (1..).zip(costs) {
-        pen.add(serial, 0).cost = cost;
+        made.add(serial, 0).cost = cost;
     }
-    let begun = pen.now_ms;
+    let begun = made.now_ms;
     let mut tokens = Vec::new();
     for (serial, (at, _)) in (1..).zip(costs) {
-        pen.now_ms = begun + at;
-        let token = pen.pop(&[(serial, 1)]);
-        then(&mut pen, serial, token);
+        made.now_ms = begun + at;
+        let token = made.pop(&[(serial, 1)]);
+        then(&mut made, serial, token);
         tokens.push((serial, token));
     }
     for (serial, token) in tokens {
-        pen.ack(serial, token, Some(1));
+        made.ack(serial, token, Some(1));
     }
-    pen
+    made
 }

@@ -6,6 +6,7 @@
 //! from, and a token shows the server's clock at the delivery, and the order of deliveries.
 
 mod bounds;
+mod builder;
 mod canaries;
 mod canaries_of_bounds;
 mod canaries_of_groups;
@@ -17,7 +18,6 @@ mod groups;
 mod leases;
 mod losses;
 mod order;
-mod pen;
 mod places;
 mod presence;
 mod purges;

@@ -8,10 +8,10 @@ mod done;
 mod fault;
 mod flows;
 mod groups;
-mod look;
 mod notes;
 mod rates;
 mod recurring;
+mod view;
 
 pub use fault::Fault;
 pub use flows::{End, Link, Waits};

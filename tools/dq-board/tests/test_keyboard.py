@@ -3,7 +3,7 @@
 import re
 
 import demo
-import test_looks
+import test_appearance
 from playwright.sync_api import expect
 from support import BoardTest
 
@@ -73,7 +73,7 @@ class Keyboard(BoardTest):
         board = self.board(server, "--allow-actions")
         for width in [1280, 320]:
             page = self.window(viewport={"width": width, "height": 860})
-            for name, (address, there) in test_looks.Looks.PAGES.items():
+            for name, (address, there) in test_appearance.Appearance.PAGES.items():
                 page.goto(board.url + address)
                 expect(page.locator(there).first).to_be_visible()
                 count, reached = self.reach(page)

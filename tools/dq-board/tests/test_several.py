@@ -8,7 +8,7 @@ import tempfile
 
 import demo
 import test_keyboard
-import test_looks
+import test_appearance
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support import BoardTest, ask, cell, free_port, post, wait_until
@@ -65,7 +65,7 @@ class Several(BoardTest):
     def test_the_page_of_all_in_any_light_and_by_the_keyboard(self):
         servers, board = self.several(more=f'[[server]]\nname = "asia"\noptions = ["-p", "{free_port()}"]\n', DQ_BOARD_PASSWORD="x")
         demo.fill(servers["eu"].client)
-        looks, keyboard = test_looks.Looks(), test_keyboard.Keyboard()
+        appearance, keyboard = test_appearance.Appearance(), test_keyboard.Keyboard()
         for theme, width in [("dark", 1280), ("light", 320), ("light", 1280)]:
             page = self.window(viewport={"width": width, "height": 400}, color_scheme=theme)
             page.goto(board.url)
@@ -73,10 +73,10 @@ class Several(BoardTest):
             page.keyboard.press("Enter")
             expect(self.line(page, "asia").locator(".s7")).to_have_text("cannot be reached")
             expect(self.line(page, "eu").locator(".s5")).to_have_text("4")
-            looks.check(Axe(), page, f"servers, {theme}, {width}")
+            appearance.check(Axe(), page, f"servers, {theme}, {width}")
             self.assertEqual(page.evaluate("document.documentElement.scrollWidth > innerWidth"), False)
-        if test_looks.PICTURES:
-            looks.picture(page, "servers")
+        if test_appearance.PICTURES:
+            appearance.picture(page, "servers")
         count, reached = keyboard.reach(page)
         self.assertEqual((count, reached), (6, 6), "the name, three servers, the light, the way out")
         page.get_by_role("button", name="Sign out").click()

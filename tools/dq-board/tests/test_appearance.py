@@ -48,7 +48,7 @@ class Living(BoardTest):
         self.assertEqual(shop.returncode, 0)
 
 
-class Looks(BoardTest):
+class Appearance(BoardTest):
     PAGES = {
         "queues": ("", "[data-line]"),
         "queue": ("queue?queue=0:order-timeouts&workers=3&ms=900", ".forecast .ahead[d^=M]"),

@@ -10,7 +10,7 @@ use crate::support::{Client, Server};
 
 const ACTORS: usize = 4;
 
-pub struct Troupe {
+pub struct Workload {
     pub clock: Clock,
     seed: u64,
     /// The test that reproduces it.
@@ -19,10 +19,10 @@ pub struct Troupe {
     lives: Vec<Life>,
 }
 
-impl Troupe {
-    pub fn new(test: &'static str, seed: u64) -> Troupe {
+impl Workload {
+    pub fn new(test: &'static str, seed: u64) -> Workload {
         let clock = Clock::new();
-        Troupe {
+        Workload {
             clock,
             seed,
             test,
@@ -32,7 +32,7 @@ impl Troupe {
     }
 
     /// Makes the actors sometimes wait until a replica has confirmed an ADD.
-    pub fn waiting_for_replicas(mut self) -> Troupe {
+    pub fn waiting_for_replicas(mut self) -> Workload {
         for actor in &mut self.actors {
             actor.waits = true;
         }

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from support import PATIENCE_S, BoardTest, ask
 
 
-class Doors(BoardTest):
+class Requests(BoardTest):
     def test_a_password_keeps_others_out(self):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")

@@ -54,14 +54,16 @@ pub fn run(test: &str) -> Option<Result<(), String>> {
         return None;
     };
     let name = test.rsplit("::").next().unwrap_or(test);
-    let folder = env::temp_dir().join(format!("dq-{}-guest-{name}", process::id()));
+    let folder = env::temp_dir().join(format!("dq-{}-vm-{name}", process::id()));
     fs::create_dir_all(&folder).expect("a folder for temporary files");
     let init = folder.join("init");
     fs::write(&init, script(test)).expect("the folder takes a file");
     fs::set_permissions(&init, Permissions::from_mode(0o755)).expect("a file of our own");
     let ended = {
-        let mut guest = Guest::start(&kernel, &folder, &init);
-        poll(LONGEST, || guest.0.try_wait().expect("a child of our own"))
+        let mut machine = VirtualMachine::start(&kernel, &folder, &init);
+        poll(LONGEST, || {
+            machine.0.try_wait().expect("a child of our own")
+        })
     };
     let log = fs::read(folder.join("log")).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).into_owned();
@@ -84,7 +86,7 @@ pub fn run(test: &str) -> Option<Result<(), String>> {
 #[test]
 fn canary_a_failure_in_the_guest_is_noticed() {
     assert!(!is_here(), "fails in the guest");
-    if let Some(outcome) = run("guest::canary_a_failure_in_the_guest_is_noticed") {
+    if let Some(outcome) = run("virtual_machine::canary_a_failure_in_the_guest_is_noticed") {
         let log = outcome.expect_err("it fails there");
         assert!(log.contains("fails in the guest"), "{log}");
     }
@@ -116,11 +118,11 @@ fn script(test: &str) -> String {
 }
 
 /// Its kernel, and the processes that this one has.
-struct Guest(Child);
+struct VirtualMachine(Child);
 
-impl Guest {
+impl VirtualMachine {
     #[track_caller]
-    fn start(kernel: &Path, folder: &Path, init: &Path) -> Guest {
+    fn start(kernel: &Path, folder: &Path, init: &Path) -> VirtualMachine {
         let log = File::create(folder.join("log")).expect("the folder takes a file");
         let lock = one_process_at_a_time();
         let child = Command::new(kernel)
@@ -137,11 +139,11 @@ impl Guest {
             .spawn()
             .unwrap_or_else(|error| panic!("cannot run {}: {error}", kernel.display()));
         drop(lock);
-        Guest(child)
+        VirtualMachine(child)
     }
 }
 
-impl Drop for Guest {
+impl Drop for VirtualMachine {
     fn drop(&mut self) {
         let _lock = one_process_at_a_time();
         let group = -(self.0.id() as libc::pid_t);

@@ -10,14 +10,14 @@ use super::{
 pub const START_MS: u64 = 1_800_000_000_000;
 
 /// Writes a history: every entry takes a millisecond, and the clock is advanced by hand.
-pub struct Pen {
+pub struct HistoryBuilder {
     pub history: History,
     pub now_ms: u64,
 }
 
-impl Pen {
-    pub fn new() -> Pen {
-        Pen {
+impl HistoryBuilder {
+    pub fn new() -> HistoryBuilder {
+        HistoryBuilder {
             history: History::default(),
             now_ms: 0,
         }
