@@ -1,7 +1,7 @@
 //! DQ.AWAIT key timeout id [id ...] | IDS n id [id ...]
 
-use super::look_at_jobs;
 use super::parse::{at_least, Ids};
+use super::query_jobs;
 use super::timeout::end_of_wait;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::awaits::{block_for_ends, report_of, AwaitedId, Report};
@@ -13,7 +13,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     // An id that is named twice is answered twice.
     let ids: Vec<&[u8]> = Ids::read(args, 3, 1)?.iter().collect();
     let mut reports = Vec::new();
-    look_at_jobs(ctx, args, &ids, |queue, _| {
+    query_jobs(ctx, args, &ids, |queue, _| {
         let known = |id: &&[u8]| match queue {
             Some(queue) => Some((AwaitedId::from(*id), report_of(queue.known_of(id))?)),
             None => Some((AwaitedId::from(*id), Report::Unknown)),

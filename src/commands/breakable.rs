@@ -4,7 +4,7 @@
 //! and without the text replies it; CRITICAL in place of NOTED: one that who does not know it must refuse.
 
 use super::parse::exactly;
-use super::{change, look_at};
+use super::{change, query_job};
 use crate::queue::note::{CANARY, CRITICAL_CANARY};
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::storage::broken::plant;
@@ -33,7 +33,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 fn reply_noted(ctx: Ctx<'_>, args: Args<'_>, id: &[u8]) -> Result<(), Refusal> {
-    look_at(ctx, args, id, |queue, at| {
+    query_job(ctx, args, id, |queue, at| {
         let job = queue.and_then(|queue| queue.get(id, at.now));
         match job.and_then(|job| job.notes.canary()) {
             Some(text) => ctx.reply_bytes(text),

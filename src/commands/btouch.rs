@@ -53,12 +53,12 @@ fn wait(ctx: Ctx<'_>, args: Args<'_>, deliveries: &Deliveries<'_>, until: u64) {
     });
     let held: Vec<_> = held.collect();
     let (name, asked) = (key.to_vec(), held.clone());
-    let unblocked = Box::new(move |ctx: Ctx<'_>| reply(ctx, &look(ctx, &name, &asked)));
+    let unblocked = Box::new(move |ctx: Ctx<'_>| reply(ctx, &leases_held(ctx, &name, &asked)));
     block_for_leases(ctx, key, &held, until, (reply, unblocked));
 }
 
 /// The leases for a client that CLIENT UNBLOCK has unblocked.
-fn look(ctx: Ctx<'_>, name: &[u8], asked: &[(Vec<u8>, u64)]) -> Vec<Option<u64>> {
+fn leases_held(ctx: Ctx<'_>, name: &[u8], asked: &[(Vec<u8>, u64)]) -> Vec<Option<u64>> {
     let (name, now) = (OwnString::new(name), now());
     let mut open = OpenKey::peek(ctx, name.name()).ok();
     let queue = open.as_mut().and_then(OpenKey::queue);

@@ -8,7 +8,7 @@ use super::parse::{
     Options,
 };
 use super::syntax::options;
-use super::{change, change_or_create, look, open};
+use super::{change, change_or_create, open, query};
 use crate::queue::attr::Attr;
 use crate::queue::clock::Now;
 use crate::queue::job::RATE_MAX;
@@ -88,7 +88,7 @@ fn switch(digit: &[u8]) -> Result<bool, Refusal> {
 
 pub fn get(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 2)?;
-    look(ctx, args, |queue, at| match queue {
+    query(ctx, args, |queue, at| match queue {
         Some(queue) => reply(ctx, queue, at.now),
         None => ctx.reply_null(),
     })

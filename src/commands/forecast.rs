@@ -1,7 +1,7 @@
 //! DQ.FORECAST key FROM unix-ms TO unix-ms BUCKETS n
 
-use super::look;
 use super::parse::{at_least, millis, out_of_range, positive, Options};
+use super::query;
 use super::syntax::options;
 use crate::queue::view::Forecast;
 use crate::server::api::elements::Elements;
@@ -34,7 +34,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if forecast.to <= forecast.from {
         return Err(Refusal("ERR TO must be after FROM".into()));
     }
-    look(ctx, args, |queue, _| {
+    query(ctx, args, |queue, _| {
         let mut counts = Elements::begin_fixed(ctx, Some(forecast.buckets as usize));
         let mut show = |count: usize| {
             counts.count();

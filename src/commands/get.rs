@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::parse::{at_least, prefix, Options};
 use super::syntax::options;
-use super::{cut, look_at, reply_results, reply_steps, reply_token};
+use super::{cut, query_job, reply_results, reply_steps, reply_token};
 use crate::queue::attr::{Attr, Attrs, Home, Kind};
 use crate::queue::job::{JobView, State};
 use crate::queue::recurring::rule::{Pattern, Rule};
@@ -21,7 +21,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         }
     }
     let id = args.get(2).unwrap_or_default();
-    look_at(ctx, args, id, |queue, at| {
+    query_job(ctx, args, id, |queue, at| {
         match queue.and_then(|queue| queue.get(id, at.now)) {
             Some(job) => reply(ctx, &job, most),
             None => ctx.reply_null(),

@@ -1,7 +1,7 @@
 //! DQ.GROUPS key cursor [MATCH pattern] [COUNT n]
 
-use super::look;
 use super::parse::{at_least, positive, Options};
+use super::query;
 use super::scan::{cursor, COUNT_DEFAULT};
 use super::syntax::options;
 use crate::queue::glob::matches;
@@ -23,7 +23,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::COUNT => count = positive(options.value()?)?,
         }
     }
-    look(ctx, args, |queue, at| {
+    query(ctx, args, |queue, at| {
         let mut groups: Vec<(Vec<u8>, usize, usize)> = Vec::new();
         let (mut looked_at, mut steps) = (0, 0);
         let all = queue.map(|queue| queue.groups_at(at));

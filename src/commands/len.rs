@@ -1,7 +1,7 @@
 //! DQ.LEN key [DELAYED | READY | RESERVED | DEAD | BLOCKED | DONE | GROUP name]
 
-use super::look;
 use super::parse::{at_least, state, syntax_error, wrong_arity};
+use super::query;
 use crate::queue::job::State;
 use crate::server::api::{Args, Ctx, Refusal};
 
@@ -11,7 +11,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         return of_group(ctx, args, name);
     }
     let of = args.get(2).map(of_state).transpose()?;
-    look(ctx, args, |queue, at| {
+    query(ctx, args, |queue, at| {
         let len = queue.map_or(0, |queue| queue.len(of, at));
         ctx.reply_integer(len as i64);
     })
@@ -29,7 +29,7 @@ fn of_group(ctx: Ctx<'_>, args: Args<'_>, name: &[u8]) -> Result<(), Refusal> {
     if !word.eq_ignore_ascii_case(b"GROUP") || args.len() > 4 {
         return Err(wrong_arity(args));
     }
-    look(ctx, args, |queue, at| {
+    query(ctx, args, |queue, at| {
         let len = queue.map_or(0, |queue| queue.group_len(name, at));
         ctx.reply_integer(len as i64);
     })

@@ -38,7 +38,7 @@ mod timeout;
 pub mod touch;
 pub mod unblock;
 
-use crate::queue::after::Ended;
+use crate::queue::after::JobResult;
 use crate::queue::budget::EXPIRE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
@@ -151,25 +151,25 @@ fn change_or_create<T>(
 
 /// Shows the queue under the command's key. A master processes overdue expirations first, as the
 /// server does for an expired key that is read; a replica shows what its master last said.
-fn look(
+fn query(
     ctx: Ctx<'_>,
     args: Args<'_>,
     show: impl FnOnce(Option<&Queue>, At),
 ) -> Result<(), Refusal> {
-    look_at_jobs(ctx, args, &[], show)
+    query_jobs(ctx, args, &[], show)
 }
 
-/// As [`look`], for one job: its overdue expirations are processed, however many others there are.
-fn look_at(
+/// As [`query`], for one job: its overdue expirations are processed, however many others there are.
+fn query_job(
     ctx: Ctx<'_>,
     args: Args<'_>,
     id: &[u8],
     show: impl FnOnce(Option<&Queue>, At),
 ) -> Result<(), Refusal> {
-    look_at_jobs(ctx, args, &[id], show)
+    query_jobs(ctx, args, &[id], show)
 }
 
-fn look_at_jobs(
+fn query_jobs(
     ctx: Ctx<'_>,
     args: Args<'_>,
     ids: &[&[u8]],
@@ -277,7 +277,7 @@ fn cut(value: &[u8], most: usize) -> &[u8] {
 }
 
 /// Replies `[id, outcome, value]` for each result.
-fn reply_results(ctx: Ctx<'_>, results: &[Ended<'_>], most: usize) {
+fn reply_results(ctx: Ctx<'_>, results: &[JobResult<'_>], most: usize) {
     ctx.reply_array(results.len());
     for ended in results {
         ctx.reply_array(3);

@@ -1,7 +1,7 @@
 //! DQ.NEXT key id [COUNT n]
 
-use super::look_at;
 use super::parse::{at_least, out_of_range, positive, Options};
+use super::query_job;
 use super::syntax::options;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::zones::zone_of;
@@ -24,7 +24,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if count > COUNT_MAX {
         return Err(out_of_range());
     }
-    look_at(ctx, args, id, |queue, at| {
+    query_job(ctx, args, id, |queue, at| {
         let instants =
             queue.and_then(|queue| queue.next_instants(id, count as usize, at.now, zone_of));
         match instants {

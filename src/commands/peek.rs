@@ -3,7 +3,7 @@
 
 use super::parse::{at_least, millis, positive, prefix, state, Options};
 use super::syntax::options;
-use super::{cut, look};
+use super::{cut, query};
 use crate::queue::job::{State, INSTANT_MAX};
 use crate::queue::view::Peek;
 use crate::server::api::elements::Elements;
@@ -31,7 +31,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         }
     }
     let with_len = options.has_any(&[Word::PREFIX]);
-    look(ctx, args, |queue, at| {
+    query(ctx, args, |queue, at| {
         let mut jobs = Elements::begin(ctx, true);
         if let Some(queue) = queue {
             queue.peek(&peek, at, |job| {

@@ -1,8 +1,8 @@
 //! DQ.SCAN key cursor [STATE s] [MATCH pattern] [GROUP name] [PAYLOAD pattern] [LABEL pattern]
 //! [RECURRING] [COUNT n]
 
-use super::look;
 use super::parse::{at_least, positive, state, Options};
+use super::query;
 use super::syntax::options;
 use crate::queue::attr::Attr;
 use crate::queue::glob::matches;
@@ -29,7 +29,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::COUNT => count = positive(options.value()?)?,
         }
     }
-    look(ctx, args, |queue, at| {
+    query(ctx, args, |queue, at| {
         let mut cursor = cursor;
         let mut ids: Vec<Vec<u8>> = Vec::new();
         let mut looked_at = 0;

@@ -1,8 +1,8 @@
 //! DQ.STATS key
 
 use super::fields::Fields;
-use super::look;
 use super::parse::exactly;
+use super::query;
 use crate::queue::overdue::At;
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
@@ -12,7 +12,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 2)?;
     let name = args.get(1).unwrap_or_default();
     let waiting = blocked::count(ctx.selected_db(), name);
-    look(ctx, args, |queue, at| match queue {
+    query(ctx, args, |queue, at| match queue {
         Some(queue) => reply(ctx, queue, at, waiting),
         None => ctx.reply_null(),
     })

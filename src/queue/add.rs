@@ -16,7 +16,7 @@ use super::job::{Handle, Place};
 use super::recurring::rule::Next;
 use super::settings::{check_terms, Settings};
 use super::state::flows::{Arriving, Plan};
-use super::state::schedule::Standing;
+use super::state::schedule::OrderKey;
 use super::state::store::{Id, NewJob};
 use super::when::When;
 use super::Queue;
@@ -70,7 +70,7 @@ impl Queue {
         let is_grouped = add.group.is_some();
         let hint = self
             .jobs()
-            .prefetch_added(id, Standing { priority, due }, is_grouped);
+            .prefetch_added(id, OrderKey { priority, due }, is_grouped);
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         hint.iter()

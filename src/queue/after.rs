@@ -146,7 +146,7 @@ impl<'a> After<'a> {
 /// How a job that another one was after ended. Nothing is known of a job that was not waited for any more.
 #[allow(missing_docs, reason = "called as in the reply")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended<'a> {
+pub struct JobResult<'a> {
     pub id: &'a [u8],
     pub outcome: Option<Outcome>,
     pub value: Option<&'a [u8]>,
@@ -162,7 +162,7 @@ pub struct Waits<'a> {
     /// What happens to it if one of them dies.
     pub on_dead: OnDead,
     /// How the jobs that it was after ended, as far as they have.
-    pub results: Vec<Ended<'a>>,
+    pub results: Vec<JobResult<'a>>,
 }
 
 /// One of the jobs that a job is after, or its group, in a snapshot.

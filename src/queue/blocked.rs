@@ -4,13 +4,13 @@ use super::after::{AfterThat, For, Moment, Outcome};
 use super::budget::{EXPIRE_BUDGET, FOLLOWED};
 use super::claim::Nack;
 use super::clock::Now;
-use super::effect::{Change, End, Removal};
+use super::effect::{Change, EndCause, RemovalCause};
 use super::effects::Effects;
 use super::end::Cause;
 use super::error::QueueError;
 use super::job::{Handle, Place, State, LEASE_ENDED, REASON_MAX};
 use super::state::flows::{Arriving, Plan, Waiter};
-use super::state::store::Course;
+use super::state::store::Status;
 use super::Queue;
 
 /// A job to be added, whose AFTER has been checked.
@@ -63,7 +63,7 @@ impl Queue {
         let Some(handle) = self.find_unexpired(self.jobs().hashed(nack.id), now, out) else {
             return Ok(None);
         };
-        let Course { place, life, .. } = self.jobs().job(handle).course();
+        let Status { place, life, .. } = self.jobs().job(handle).status();
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return Ok(None);
         }
@@ -180,13 +180,13 @@ impl Queue {
     ) {
         let outcome = match change {
             Change::Removed { cause, .. } => match cause {
-                Removal::Acked | Removal::Popped => Outcome::Done,
-                Removal::Deleted => Outcome::Deleted,
-                Removal::Expired | Removal::TimedOutExpired => Outcome::Expired,
+                RemovalCause::Acked | RemovalCause::Popped => Outcome::Done,
+                RemovalCause::Deleted => Outcome::Deleted,
+                RemovalCause::Expired | RemovalCause::TimedOutExpired => Outcome::Expired,
             },
             Change::Succeeded { end, .. } => match end {
-                End::Acked | End::Popped => Outcome::Done,
-                End::TimedOut | End::Nacked => Outcome::Dead,
+                EndCause::Acked | EndCause::Popped => Outcome::Done,
+                EndCause::TimedOut | EndCause::Nacked => Outcome::Dead,
             },
             _ => Outcome::Dead,
         };

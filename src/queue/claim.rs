@@ -10,7 +10,7 @@ use super::error::QueueError;
 use super::instant::spread;
 use super::job::{Failure, Handle, Place, State, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX};
 use super::note::{check_step_name, Note};
-use super::state::store::{Course, Id, Job};
+use super::state::store::{Id, Job, Status};
 use super::Queue;
 
 /// Decimal digits of [`TOKEN_MAX`].
@@ -124,7 +124,7 @@ impl Nack<'_> {
         asked: Option<u64>,
         now: Now,
     ) -> Option<(u64, u32)> {
-        let (terms, Course { due, life, .. }) = (job.terms(), job.course());
+        let (terms, Status { due, life, .. }) = (job.terms(), job.status());
         let attempts = life.attempts;
         match self.kind {
             NackKind::Fatal => None,
@@ -207,7 +207,7 @@ impl Queue {
     ) -> Option<State> {
         self.expire_some(EXPIRE_BUDGET, now, out);
         let handle = self.find_unexpired(id, now, out)?;
-        let Course { place, life, .. } = self.jobs().job(handle).course();
+        let Status { place, life, .. } = self.jobs().job(handle).status();
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return None;
         }
@@ -289,7 +289,7 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<(Handle, Touched)> {
         let handle = self.find_unexpired(id, now, out)?;
-        let Course { place, life, .. } = self.jobs().job(handle).course();
+        let Status { place, life, .. } = self.jobs().job(handle).status();
         if place != Place::Reserved || !claim.fits(life.token) {
             return None;
         }

@@ -7,7 +7,7 @@ use super::effects::Effects;
 use super::end::Cause;
 use super::extras::{Extras, Wanted};
 use super::job::{Handle, Place};
-use super::state::store::{Course, Job};
+use super::state::store::{Job, Status};
 use super::Queue;
 
 /// What POP asks for.
@@ -127,9 +127,9 @@ impl Queue {
     ) -> u64 {
         let (mut delivered, mut bytes) = (0, 0);
         while delivered < pop.count && *budget > 0 && bytes < DELIVERED_BYTES {
-            self.look_before(pop.id, pop.noack, now);
+            self.update_groups_before(pop.id, pop.noack, now);
             let handle = match self.next_deliverable(pop, now) {
-                None if self.look_for_open_group(pop, now) => self.next_deliverable(pop, now),
+                None if self.find_open_group(pop, now) => self.next_deliverable(pop, now),
                 found => found,
             };
             let Some(handle) = handle else {
@@ -154,9 +154,9 @@ impl Queue {
     }
 
     /// While a pass has not updated all groups: searches the first ready jobs for one whose group may be served.
-    fn look_for_open_group(&mut self, pop: &Pop<'_>, now: Now) -> bool {
+    fn find_open_group(&mut self, pop: &Pop<'_>, now: Now) -> bool {
         let unknown = self.is_passing() && pop.id.is_none() && !self.is_held(pop, now);
-        unknown && self.look_at_ready(pop.noack, now)
+        unknown && self.search_ready(pop.noack, now)
     }
 
     fn is_held(&self, pop: &Pop<'_>, now: Now) -> bool {
@@ -223,7 +223,7 @@ impl Queue {
         pop: &Pop<'_>,
         deliver: &mut impl FnMut(Delivery<'_>),
     ) -> usize {
-        let Course { due, life, .. } = job.course();
+        let Status { due, life, .. } = job.status();
         let payload = job.payload();
         let attempts = life.attempts.saturating_add(1);
         let plain = Delivery {

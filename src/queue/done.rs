@@ -2,7 +2,7 @@
 //! a few checks only.
 
 use super::clock::Now;
-use super::effect::{DoneEnd, Effect, OfDone, Purge};
+use super::effect::{Completion, Effect, OfDone, Purge};
 use super::effects::Effects;
 use super::event::Event;
 use super::job::{Handle, State};
@@ -58,7 +58,7 @@ impl Queue {
         handle: Handle,
         result: Option<&'a [u8]>,
         now: Now,
-    ) -> Option<DoneEnd<'a>> {
+    ) -> Option<Completion<'a>> {
         let limits = self.settings().done_limits;
         let job = self.jobs().job(handle);
         let stays_ms = match job.terms().rest.keep_ms() {
@@ -87,7 +87,7 @@ impl Queue {
             0 => 0,
             ms => now.after_capped(ms),
         };
-        Some(DoneEnd {
+        Some(Completion {
             finished: now.ms(),
             until,
             result,

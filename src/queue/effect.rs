@@ -20,9 +20,9 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 pub use came::{Came, How};
-pub use change::{Change, Death, End, Removal};
-pub use done::{DoneEnd, DoneJob, OfDone};
-pub use ended::Ended;
+pub use change::{Change, DeathCause, EndCause, RemovalCause};
+pub use done::{Completion, DoneJob, OfDone};
+pub use ended::OccurrenceCause;
 
 /// PAUSE without an end.
 pub const FOREVER: u64 = u64::MAX;
@@ -85,7 +85,7 @@ pub enum Effect<'a> {
     Recurred {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
-        ended: Ended,
+        ended: OccurrenceCause,
         next: Option<Next>,
         /// The failure of an occurrence that was nacked.
         #[serde(borrow)]
@@ -200,9 +200,9 @@ impl Effect<'_> {
     }
 
     /// Whether applying it finds jobs by their ids, so that the index must exist. Not for what snapshots consist of.
-    pub(super) fn looks_for_jobs(&self) -> bool {
+    pub(super) fn needs_index(&self) -> bool {
         if let Effect::Done(of_done) = self {
-            return of_done.looks_for_jobs();
+            return of_done.needs_index();
         }
         !matches!(
             self,
@@ -217,7 +217,7 @@ impl Effect<'_> {
 
     /// Whether a snapshot of this version or an older one may hold it.
     pub fn stands_in_snapshots(&self) -> bool {
-        !self.looks_for_jobs() || self.is_kept_flow() || matches!(self, Effect::Noted { .. })
+        !self.needs_index() || self.is_kept_flow() || matches!(self, Effect::Noted { .. })
     }
 
     /// Whether it is how a snapshot says what jobs are after, and how that ended.

@@ -2,7 +2,7 @@
 //! occurrence, the successor, the dead list, the dedupe window.
 
 use super::clock::Now;
-use super::effect::{Change, Death, End, Ended, Removal};
+use super::effect::{Change, DeathCause, EndCause, OccurrenceCause, RemovalCause};
 use super::effects::Effects;
 use super::job::{Failure, Handle, Place};
 use super::Queue;
@@ -56,7 +56,7 @@ impl Queue {
             self.note_moment_of(cause, at, now);
             return self.end_occurrence(handle, cause, at, now, out);
         }
-        self.expire_successor(handle, cause.outlives(at), now, out);
+        self.expire_successor(handle, cause.successor_expires_before(at), now, out);
         let change = self.change_by(handle, cause, at, now);
         if self.flows().is_some() {
             self.tell_end(handle, (change, cause), at, now, out);
@@ -76,20 +76,21 @@ impl Queue {
         let died = |cause| Change::Died { at, cause };
         let (otherwise, end) = match cause {
             Cause::Acked(_) => (
-                removed(Removal::Acked, self.remember_until(now)),
-                End::Acked,
+                removed(RemovalCause::Acked, self.remember_until(now)),
+                EndCause::Acked,
             ),
             Cause::Popped => (
-                removed(Removal::Popped, self.remember_until(now)),
-                End::Popped,
+                removed(RemovalCause::Popped, self.remember_until(now)),
+                EndCause::Popped,
             ),
-            Cause::TimedOut => (died(Death::TimedOut), End::TimedOut),
-            Cause::Nacked { priority, failure } => {
-                (died(Death::Nacked { priority, failure }), End::Nacked)
-            }
-            Cause::Deleted => return removed(Removal::Deleted, 0),
-            Cause::TimedOutExpired => return removed(Removal::TimedOutExpired, 0),
-            Cause::Expired | Cause::Missed => return removed(Removal::Expired, 0),
+            Cause::TimedOut => (died(DeathCause::TimedOut), EndCause::TimedOut),
+            Cause::Nacked { priority, failure } => (
+                died(DeathCause::Nacked { priority, failure }),
+                EndCause::Nacked,
+            ),
+            Cause::Deleted => return removed(RemovalCause::Deleted, 0),
+            Cause::TimedOutExpired => return removed(RemovalCause::TimedOutExpired, 0),
+            Cause::Expired | Cause::Missed => return removed(RemovalCause::Expired, 0),
         };
         self.jobs().succeeded_at(handle, otherwise, end, at)
     }
@@ -114,15 +115,15 @@ impl Queue {
         let kept = cause.kills() && self.has_room_for_occurrence(handle);
         let mut noted = None;
         let ended = match cause {
-            Cause::Acked(_) => Ended::Acked,
-            Cause::Popped => Ended::Popped,
-            Cause::Missed => Ended::Missed,
-            Cause::Expired | Cause::Deleted => Ended::Expired,
-            Cause::TimedOutExpired => Ended::TimedOutExpired,
-            Cause::TimedOut => Ended::TimedOut { at, kept },
+            Cause::Acked(_) => OccurrenceCause::Acked,
+            Cause::Popped => OccurrenceCause::Popped,
+            Cause::Missed => OccurrenceCause::Missed,
+            Cause::Expired | Cause::Deleted => OccurrenceCause::Expired,
+            Cause::TimedOutExpired => OccurrenceCause::TimedOutExpired,
+            Cause::TimedOut => OccurrenceCause::TimedOut { at, kept },
             Cause::Nacked { priority, failure } => {
                 noted = failure;
-                Ended::Nacked { at, priority, kept }
+                OccurrenceCause::Nacked { at, priority, kept }
             }
         };
         let next = self.next_occurrence(handle, now, out);
@@ -141,7 +142,7 @@ impl Cause<'_> {
 
     /// A successor whose TTL expires before the returned instant does not take the place of a job that ends at `at`.
     #[inline(always)]
-    fn outlives(self, at: u64) -> u64 {
+    fn successor_expires_before(self, at: u64) -> u64 {
         match self {
             Cause::TimedOut | Cause::TimedOutExpired | Cause::Expired => at,
             _ => at + 1,

@@ -11,9 +11,9 @@ use super::end::Cause;
 use super::job::{Handle, Place};
 use super::state::flows::Flows;
 use super::state::jobs::Jobs;
-use super::state::position::{Ending, Fate};
+use super::state::position::{Expiry, Fate};
 use super::state::purged::MANY;
-use super::state::store::{Course, Id, Job};
+use super::state::store::{Id, Job, Status};
 use super::state::wake::Comes;
 use super::Queue;
 use crate::storage::skiplist::Skiplist;
@@ -171,7 +171,7 @@ impl Queue {
             handle = self.jobs().find(id)?;
             job = self.jobs().job(handle);
         }
-        let Course { place, life, .. } = job.course();
+        let Status { place, life, .. } = job.status();
         if place == Place::Reserved {
             if life.at > now.ms() {
                 self.expire_successor(handle, now.ms() + 1, now, out);
@@ -316,10 +316,10 @@ impl Queue {
         let mut left = budget;
         while left > 0 {
             let of = |list: &Skiplist<u64>| list.first().filter(|&(at, _)| at <= now.ms());
-            let lease = of(self.jobs().reserved().list(Fate::Odd as usize));
+            let lease = of(self.jobs().reserved().list(Fate::Undecided as usize));
             let followed = self.jobs().followed().leased_by(now.ms()).next();
-            let occurrence = of(self.jobs().expiring().list(Ending::Occurrence as usize));
-            let successor = of(self.jobs().expiring().list(Ending::Successor as usize));
+            let occurrence = of(self.jobs().expiring().list(Expiry::Occurrence as usize));
+            let successor = of(self.jobs().expiring().list(Expiry::Successor as usize));
             if let Some(handle) = lease.map(|(_, handle)| handle).or(followed) {
                 left = left.saturating_sub(self.jobs().steps_of(handle));
                 self.end_lease(handle, now, out);

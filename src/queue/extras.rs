@@ -1,6 +1,6 @@
 //! What a delivery carries beside the job itself, if the client asked for it.
 
-use super::after::Ended;
+use super::after::JobResult;
 use super::job::{Handle, TermsShown};
 use super::note::Notes;
 use super::Queue;
@@ -29,7 +29,7 @@ impl Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extras<'a> {
     pub terms: Option<TermsShown>,
-    pub results: Option<Vec<Ended<'a>>>,
+    pub results: Option<Vec<JobResult<'a>>>,
     /// The job's notes, of which only the steps are shown.
     pub steps: Option<Notes<'a>>,
 }

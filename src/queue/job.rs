@@ -248,13 +248,13 @@ pub struct JobView<'a> {
     /// The instant of the latest delivery, of a reserved or a done job.
     pub started: Option<u64>,
     /// How a done job ended.
-    pub done: Option<Finish<'a>>,
+    pub done: Option<CompletionView<'a>>,
 }
 
 /// How a done job ended.
 #[allow(missing_docs, reason = "called as in DQ.GET's reply")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finish<'a> {
+pub struct CompletionView<'a> {
     pub result: Option<&'a [u8]>,
     pub finished: u64,
 }

@@ -7,7 +7,7 @@
 use super::clock::Now;
 use super::job::{Handle, Place, State, INSTANT_MAX};
 use super::state::jobs::Jobs;
-use super::state::position::{Ending, Fate};
+use super::state::position::{Expiry, Fate};
 use super::Queue;
 use std::ops::RangeInclusive;
 
@@ -73,8 +73,8 @@ impl Overdue {
 
 impl Jobs {
     /// Does not count purged jobs, which stay in the lists of TTLs until they are freed, a moment later.
-    fn expired(&self, ending: Ending, ended: u64) -> usize {
-        let list = self.expiring().list(ending as usize);
+    fn expired(&self, expiry: Expiry, ended: u64) -> usize {
+        let list = self.expiring().list(expiry as usize);
         if !self.has_purged() {
             return list.count_below(ended, true);
         }
@@ -86,25 +86,25 @@ impl Jobs {
     /// rule will give the job.
     pub(super) fn seen_state(&self, handle: Handle, at: At) -> Option<State> {
         let position = self.position(handle);
-        let course = position.course;
+        let status = position.status;
         let is_over = |instant: u64| instant != 0 && instant <= at.ended_ms;
         let expired = position.ends_at().is_some_and(|it| is_over(it.at));
-        let scheduled = match course.due <= at.now.ms() {
+        let scheduled = match status.due <= at.now.ms() {
             true => State::Ready,
             false => State::Delayed,
         };
-        match course.place {
+        match status.place {
             Place::Scheduled if expired && position.recurs => Some(State::Delayed),
-            Place::Reserved if !is_over(course.life.at) => Some(State::Reserved),
-            Place::Reserved if position.fate() == Fate::Odd && position.recurs => {
+            Place::Reserved if !is_over(status.life.at) => Some(State::Reserved),
+            Place::Reserved if position.fate() == Fate::Undecided && position.recurs => {
                 Some(State::Delayed)
             }
-            Place::Reserved if is_over(course.life.expires) => None,
-            Place::Reserved if position.fate() == Fate::Odd => Some(scheduled),
-            Place::Reserved if position.fate() == Fate::Goes => None,
+            Place::Reserved if is_over(status.life.expires) => None,
+            Place::Reserved if position.fate() == Fate::Undecided => Some(scheduled),
+            Place::Reserved if position.fate() == Fate::Expires => None,
             _ if expired => None,
             Place::Scheduled | Place::Successor => Some(scheduled),
-            Place::Reserved if position.fate() == Fate::Back => Some(scheduled),
+            Place::Reserved if position.fate() == Fate::Ready => Some(scheduled),
             Place::Reserved | Place::Dead => Some(State::Dead),
             Place::Blocked => Some(State::Blocked),
         }
@@ -118,7 +118,7 @@ impl Jobs {
     }
 
     fn overdue_back(&self, at: At) -> impl Iterator<Item = Handle> + '_ {
-        let leases = self.reserved().list(Fate::Back as usize).iter();
+        let leases = self.reserved().list(Fate::Ready as usize).iter();
         let over = leases.take_while(move |&(lease, _)| lease <= at.ended_ms);
         over.map(|(_, handle)| handle)
     }
@@ -173,13 +173,13 @@ impl Queue {
             .iter()
             .take_while(|&(due, _)| due <= ended);
         Overdue {
-            came_back: leases(Fate::Back),
+            came_back: leases(Fate::Ready),
             died: leases(Fate::Dies),
-            went: leases(Fate::Goes),
-            odd: leases(Fate::Odd),
-            expired_delayed: self.jobs().expired(Ending::Delayed, ended),
-            expired_ready: self.jobs().expired(Ending::Ready, ended),
-            expired_dead: self.jobs().expired(Ending::Dead, ended),
+            went: leases(Fate::Expires),
+            odd: leases(Fate::Undecided),
+            expired_delayed: self.jobs().expired(Expiry::Delayed, ended),
+            expired_ready: self.jobs().expired(Expiry::Ready, ended),
+            expired_dead: self.jobs().expired(Expiry::Dead, ended),
             late: match self.jobs().has_purged() {
                 true => late.filter(|&(_, it)| !self.jobs().is_purged(it)).count(),
                 false => self.jobs().late().count_below(ended, true),
@@ -222,7 +222,7 @@ impl Queue {
         if self
             .jobs()
             .expiring()
-            .list(Ending::Delayed as usize)
+            .list(Expiry::Delayed as usize)
             .is_empty()
         {
             return self.jobs().next_due(at.now);

@@ -7,7 +7,7 @@
 
 use super::job::Handle;
 use super::state::jobs::Jobs;
-use super::state::schedule::Standing;
+use super::state::schedule::OrderKey;
 use super::state::store::Id;
 use crate::storage::skiplist::InsertHint;
 
@@ -37,7 +37,7 @@ impl Jobs {
     pub(super) fn prefetch_added(
         &self,
         id: Option<Id<'_>>,
-        at: Standing,
+        at: OrderKey,
         is_grouped: bool,
     ) -> Option<InsertHint<u64>> {
         if self.len() < MANY {

@@ -5,7 +5,7 @@ use super::effects::Effects;
 use super::job::{Handle, Place};
 use super::recurring::rule::{Next, Occurrence, Pattern, ZoneOf};
 use super::state::jobs::Jobs;
-use super::state::store::Course;
+use super::state::store::Status;
 use super::Queue;
 
 impl Jobs {
@@ -54,7 +54,7 @@ impl Queue {
         let Some(recurring) = job.recurring() else {
             return Some(instants);
         };
-        let Course { place, due, .. } = job.course();
+        let Status { place, due, .. } = job.status();
         let (mut occurrence, mut at) = (recurring.occurrence, now.ms());
         let waits = place == Place::Scheduled && !occurrence.delivered && due > now.ms();
         if waits {

@@ -23,7 +23,7 @@ impl Queue {
         let Some(handle) = self.find_unexpired(self.jobs().hashed(id), now, out) else {
             return false;
         };
-        let before = self.jobs().job(handle).course();
+        let before = self.jobs().job(handle).status();
         if before.place != Place::Scheduled {
             return false;
         }

@@ -4,7 +4,7 @@
 //! ([`Queue::end`]); if that job is removed in any other way, the successor is removed with it.
 
 use super::clock::Now;
-use super::effect::{Change, End};
+use super::effect::{Change, EndCause};
 use super::effects::Effects;
 use super::job::Handle;
 use super::state::jobs::Jobs;
@@ -18,7 +18,7 @@ impl Jobs {
         &self,
         handle: Handle,
         otherwise: Change<'a>,
-        end: End,
+        end: EndCause,
         at: u64,
     ) -> Change<'a> {
         let Some(successor) = self.successor(handle) else {

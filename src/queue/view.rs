@@ -2,14 +2,14 @@
 
 use super::budget::DELIVERED_BYTES;
 use super::clock::Now;
-use super::job::{Finish, Handle, JobView, Life, Place, State};
+use super::job::{CompletionView, Handle, JobView, Life, Place, State};
 use super::note::Notes;
 use super::overdue::At;
 use super::state::done::apply::started_at;
 use super::state::done::Done;
 use super::state::jobs::Jobs;
 use super::state::schedule::merge;
-use super::state::store::Course;
+use super::state::store::Status;
 use super::Queue;
 
 /// What DQ.STATS shows beside the totals.
@@ -96,20 +96,20 @@ impl Done {
             payload: job.payload,
             state: State::Done,
             due: job.due,
-            terms: &job.alike.terms,
+            terms: &job.shared.terms,
             life: Life {
                 attempts: job.attempts,
                 ..Life::default()
             },
             failure: None,
             recurring: None,
-            group: job.alike.group.as_deref(),
+            group: job.shared.group.as_deref(),
             next: None,
             notes: Notes::of(job.notes),
             has_due: true,
             waits: None,
             started: Some(job.started),
-            done: Some(Finish {
+            done: Some(CompletionView {
                 result: job.result,
                 finished: job.finished,
             }),
@@ -152,7 +152,7 @@ impl Queue {
 
     fn view_in(&self, handle: Handle, state: State) -> JobView<'_> {
         let job = self.jobs().job(handle);
-        let Course { due, life, .. } = job.course();
+        let Status { due, life, .. } = job.status();
         JobView {
             id: job.id(),
             payload: job.payload(),

@@ -19,7 +19,7 @@ const YES: u8 = 2;
 static HAS_SIZES_BEFORE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 #[cold]
-fn look() -> u8 {
+fn probe() -> u8 {
     let layout = Layout::new::<[u8; 64]>();
     // SAFETY: the layout is not empty, and the allocation is freed with the same layout.
     let off = unsafe {
@@ -37,7 +37,7 @@ fn look() -> u8 {
 #[inline]
 fn to_align(layout: Layout) -> Option<usize> {
     let known = HAS_SIZES_BEFORE.load(Relaxed);
-    if known == NO || (known == UNKNOWN && look() == NO) {
+    if known == NO || (known == UNKNOWN && probe() == NO) {
         return (layout.align() > OF_MALLOC).then_some(layout.align());
     }
     Some(layout.align().max(OF_MALLOC))

@@ -39,7 +39,7 @@ use waiter::{Waiter, WaitsFor};
 /// So many clients a command answers itself; if there are more, the timer does.
 const ANSWERED_BY_COMMAND: usize = 16;
 /// So many ids are looked up before a command changes a key that was replaced.
-const LOOKED_AT_BY_COMMAND: usize = 1000;
+const CHECKED_BY_COMMAND: usize = 1000;
 
 /// An id that clients wait for: one allocation, shared by all references to it. With thousands of
 /// ids none is in the processor's cache.
@@ -91,7 +91,7 @@ impl Clients {
 }
 
 #[derive(Default)]
-struct Registry {
+struct Waiters {
     waiters: ByTicket<Waiter>,
     watched: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Watched>>,
     /// Clients to be answered.
@@ -104,12 +104,12 @@ struct Registry {
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static REGISTRY: RefCell<Registry> = RefCell::default();
+    static REGISTRY: RefCell<Waiters> = RefCell::default();
     /// When to look again, in real time, if all that is left to do is in slots that other nodes serve.
     static RETRY_AT: Cell<u64> = const { Cell::new(0) };
 }
 
-impl Registry {
+impl Waiters {
     fn watched(&self, db: c_int, key: &[u8]) -> Option<&Watched> {
         self.watched.get(&db)?.get(key)
     }
@@ -330,7 +330,7 @@ pub fn next_ready(from: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
 }
 
 /// Something happened to a key as a whole: has the timer check it.
-pub fn look_again(db: c_int, key: &[u8]) {
+pub fn recheck(db: c_int, key: &[u8]) {
     if !are_there() {
         return;
     }
@@ -345,7 +345,7 @@ pub fn look_again(db: c_int, key: &[u8]) {
 }
 
 /// Something happened to all keys of a database, or of all databases: has the timer check them.
-pub fn look_again_at_all(db: Option<c_int>) {
+pub fn recheck_all(db: Option<c_int>) {
     if !are_there() {
         return;
     }
@@ -379,8 +379,8 @@ pub fn is_doubtful(db: c_int, key: &[u8]) -> bool {
 }
 
 /// Checks a name before a command changes its key. Beyond a limit, the rest is left to the timer.
-pub fn look_by_command(db: c_int, key: &[u8], found: &Found<'_>, now: Now) {
-    look_at(&(db, Arc::from(key)), found, LOOKED_AT_BY_COMMAND, now);
+pub fn check_by_command(db: c_int, key: &[u8], found: &Found<'_>, now: Now) {
+    check(&(db, Arc::from(key)), found, CHECKED_BY_COMMAND, now);
 }
 
 /// Whether `is_such` holds for the key that the client waits on.
@@ -392,7 +392,7 @@ pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
 }
 
 /// Notes what is under a doubtful name now, client by client; returns how many steps are left.
-pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, now: Now) -> usize {
+pub fn check(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, now: Now) -> usize {
     REGISTRY.with_borrow_mut(|registry| {
         let Some(mut from) = registry.doubtful.remove(name) else {
             return steps;
@@ -409,7 +409,7 @@ pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, n
             }
             if let Some(waiter) = registry.waiters.get_mut(ticket) {
                 steps = steps.saturating_sub(waiter.ids.get().len());
-                if waiter.look_at(found, now) {
+                if waiter.note_found(found, now) {
                     waiter.is_ready = true;
                     registry.ready.insert(ticket);
                 }
@@ -421,8 +421,7 @@ pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, n
 
 /// When the timer must fire for clients that wait here.
 pub fn next_turn() -> Option<u64> {
-    let has_work =
-        |registry: &Registry| !registry.ready.is_empty() || !registry.doubtful.is_empty();
+    let has_work = |registry: &Waiters| !registry.ready.is_empty() || !registry.doubtful.is_empty();
     (are_there() && REGISTRY.with_borrow(has_work)).then(|| RETRY_AT.get())
 }
 

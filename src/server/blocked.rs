@@ -49,7 +49,7 @@ impl PopRequest {
     }
 }
 
-struct Waiter {
+struct BlockedPop {
     request: PopRequest,
     db: c_int,
     keys: Vec<Arc<[u8]>>,
@@ -57,7 +57,7 @@ struct Waiter {
 
 /// Tickets of the clients that wait on one key. MAXRESERVED holds back `leasing`, not `noack`.
 #[derive(Default)]
-struct Line {
+struct ClientsOfKey {
     leasing: BTreeSet<u64>,
     noack: BTreeSet<u64>,
     /// The key may hold a queue that is kept only for these clients.
@@ -65,9 +65,9 @@ struct Line {
 }
 
 #[derive(Default)]
-struct Registry {
-    waiters: ByTicket<Waiter>,
-    lines: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Line>>,
+struct BlockedPops {
+    waiters: ByTicket<BlockedPop>,
+    by_key: BTreeMap<c_int, BTreeMap<Arc<[u8]>, ClientsOfKey>>,
 }
 
 /// Which kinds of clients wait on a key.
@@ -87,10 +87,10 @@ impl Kinds {
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static REGISTRY: RefCell<Registry> = RefCell::default();
+    static REGISTRY: RefCell<BlockedPops> = RefCell::default();
 }
 
-impl Line {
+impl ClientsOfKey {
     fn of(&mut self, request: PopRequest) -> &mut BTreeSet<u64> {
         if request.noack {
             &mut self.noack
@@ -104,19 +104,24 @@ impl Line {
     }
 }
 
-impl Registry {
-    fn line(&self, db: c_int, key: &[u8]) -> Option<&Line> {
-        self.lines.get(&db)?.get(key)
+impl BlockedPops {
+    fn clients_of(&self, db: c_int, key: &[u8]) -> Option<&ClientsOfKey> {
+        self.by_key.get(&db)?.get(key)
     }
 
-    fn add<'a>(&mut self, ticket: u64, names: impl Iterator<Item = &'a [u8]>, mut waiter: Waiter) {
-        let lines = self.lines.entry(waiter.db).or_default();
+    fn add<'a>(
+        &mut self,
+        ticket: u64,
+        names: impl Iterator<Item = &'a [u8]>,
+        mut waiter: BlockedPop,
+    ) {
+        let by_key = self.by_key.entry(waiter.db).or_default();
         for name in names {
-            let key = lines.get_key_value(name);
+            let key = by_key.get_key_value(name);
             let key = key.map_or_else(|| Arc::from(name), |(key, _)| Arc::clone(key));
-            let line = lines.entry(Arc::clone(&key)).or_default();
+            let clients = by_key.entry(Arc::clone(&key)).or_default();
             // A key may be named twice.
-            if line.of(waiter.request).insert(ticket) {
+            if clients.of(waiter.request).insert(ticket) {
                 waiter.keys.push(key);
             }
         }
@@ -124,27 +129,27 @@ impl Registry {
         COUNT.store(self.waiters.len(), Ordering::Relaxed);
     }
 
-    /// Removes a waiter from all lines. Returned with it: the keys on which it was the last, if
+    /// Removes a waiter from all keys. Returned with it: the keys on which it was the last, if
     /// they hold a queue that was kept only for waiting clients.
-    fn remove(&mut self, ticket: u64) -> Option<(Waiter, Vec<Arc<[u8]>>)> {
+    fn remove(&mut self, ticket: u64) -> Option<(BlockedPop, Vec<Arc<[u8]>>)> {
         let waiter = self.waiters.remove(ticket)?;
         COUNT.store(self.waiters.len(), Ordering::Relaxed);
         let mut left = Vec::new();
-        if let Some(lines) = self.lines.get_mut(&waiter.db) {
+        if let Some(by_key) = self.by_key.get_mut(&waiter.db) {
             for key in &waiter.keys {
-                let Some(line) = lines.get_mut(key) else {
+                let Some(clients) = by_key.get_mut(key) else {
                     continue;
                 };
-                line.of(waiter.request).remove(&ticket);
-                if line.len() == 0 {
-                    if line.keeps_queue {
+                clients.of(waiter.request).remove(&ticket);
+                if clients.len() == 0 {
+                    if clients.keeps_queue {
                         left.push(Arc::clone(key));
                     }
-                    lines.remove(key);
+                    by_key.remove(key);
                 }
             }
-            if lines.is_empty() {
-                self.lines.remove(&waiter.db);
+            if by_key.is_empty() {
+                self.by_key.remove(&waiter.db);
             }
         }
         Some((waiter, left))
@@ -197,17 +202,17 @@ pub fn kinds(db: c_int, key: &[u8]) -> Kinds {
 #[inline(never)]
 fn kinds_there(db: c_int, key: &[u8]) -> Kinds {
     REGISTRY.with_borrow(|registry| {
-        let line = registry.line(db, key);
-        line.map_or(Kinds::default(), |line| Kinds {
-            leasing: !line.leasing.is_empty(),
-            noack: !line.noack.is_empty(),
+        let clients = registry.clients_of(db, key);
+        clients.map_or(Kinds::default(), |clients| Kinds {
+            leasing: !clients.leasing.is_empty(),
+            noack: !clients.noack.is_empty(),
         })
     })
 }
 
 /// How many clients wait on a key.
 pub fn count(db: c_int, key: &[u8]) -> usize {
-    REGISTRY.with_borrow(|registry| registry.line(db, key).map_or(0, Line::len))
+    REGISTRY.with_borrow(|registry| registry.clients_of(db, key).map_or(0, ClientsOfKey::len))
 }
 
 /// How many clients wait on any key.
@@ -218,27 +223,27 @@ pub fn count_all() -> usize {
 /// The names in a database on which clients wait.
 pub fn keys_of(db: c_int) -> Vec<Arc<[u8]>> {
     REGISTRY.with_borrow(|registry| {
-        let lines = registry.lines.get(&db);
-        lines.map_or(Vec::new(), |lines| lines.keys().cloned().collect())
+        let by_key = registry.by_key.get(&db);
+        by_key.map_or(Vec::new(), |by_key| by_key.keys().cloned().collect())
     })
 }
 
 /// All names on which clients wait.
 pub fn keys() -> Vec<(c_int, Arc<[u8]>)> {
     REGISTRY.with_borrow(|registry| {
-        let lines = registry.lines.iter();
-        lines
-            .flat_map(|(&db, lines)| lines.keys().map(move |key| (db, Arc::clone(key))))
+        let by_key = registry.by_key.iter();
+        by_key
+            .flat_map(|(&db, by_key)| by_key.keys().map(move |key| (db, Arc::clone(key))))
             .collect()
     })
 }
 
-/// Notes that the key's queue must be removed when the last client in line has left.
+/// Notes that the key's queue must be removed when its last client has left.
 pub fn keep_queue(db: c_int, key: &[u8]) {
     REGISTRY.with_borrow_mut(|registry| {
-        let lines = registry.lines.get_mut(&db);
-        if let Some(line) = lines.and_then(|lines| lines.get_mut(key)) {
-            line.keeps_queue = true;
+        let by_key = registry.by_key.get_mut(&db);
+        if let Some(clients) = by_key.and_then(|by_key| by_key.get_mut(key)) {
+            clients.keeps_queue = true;
         }
     });
 }
@@ -253,7 +258,7 @@ pub fn block<'a>(
     let first = names.clone().next().unwrap_or_default();
     let nothing = Box::new(|ctx: Ctx<'_>| ctx.reply_null_array());
     let ticket = waits::block(ctx, first, until, &KIND, nothing);
-    let waiter = Waiter {
+    let waiter = BlockedPop {
         request,
         db: ctx.selected_db(),
         keys: Vec::with_capacity(names.size_hint().0.max(1)),
@@ -261,13 +266,13 @@ pub fn block<'a>(
     REGISTRY.with_borrow_mut(|registry| registry.add(ticket, names, waiter));
 }
 
-/// The request of the client that is first in line on a key, among those that it can serve. A full
+/// The request of the client that has waited longest on a key, among those that it can serve. A full
 /// MAXRESERVED or GROUPMAX holds back all clients that do not pop with NOACK.
 pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, PopRequest)> {
     REGISTRY.with_borrow(|registry| {
-        let line = registry.line(db, key)?;
-        let leasing = line.leasing.first().filter(|_| !only_noack);
-        let ticket = *leasing.into_iter().chain(line.noack.first()).min()?;
+        let clients = registry.clients_of(db, key)?;
+        let leasing = clients.leasing.first().filter(|_| !only_noack);
+        let ticket = *leasing.into_iter().chain(clients.noack.first()).min()?;
         Some((ticket, registry.waiters.get(ticket)?.request))
     })
 }
@@ -302,7 +307,7 @@ pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, key: KeyName<'_>) -> bool {
     waits::is_allowed(ctx, ticket, Call::BPOP, key)
 }
 
-/// Takes a client out of all lines. The caller must answer it at once.
+/// Takes a client off all its keys. The caller must answer it at once.
 pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<BlockedClient> {
     waits::take(ticket, served_on)
 }

@@ -276,7 +276,7 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, value: *const c
 /// Removes the name from the agenda. While renamed queues are searched for, no event reports a
 /// queue that a file's RESTORE has replaced: then the name is checked instead.
 fn gone(db: c_int, name: &[u8]) {
-    awaits::look_again(db, name);
+    awaits::recheck(db, name);
     // SAFETY: the server allows a null context, for flags about itself.
     let is_loading = || unsafe { Ctx::new(null_mut()) }.flags().is_loading();
     if renamed::is_searching() && is_loading() {

@@ -101,7 +101,7 @@ unsafe extern "C" fn on_loading(
             // SAFETY: the server passes a live context.
             let ctx = unsafe { Ctx::new(ctx) };
             worker::role_is(ctx.flags().is_master());
-            awaits::look_again_at_all(None);
+            awaits::recheck_all(None);
             replication_needed::may_have_begun();
             note_new_subscribers();
         } else if !async_load::is_under_way() {
@@ -123,7 +123,7 @@ unsafe extern "C" fn on_async_load(
             raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED => {
                 // SAFETY: the server passes a live context.
                 async_load::complete(unsafe { Ctx::new(ctx) });
-                awaits::look_again_at_all(None);
+                awaits::recheck_all(None);
             }
             _ => async_load::abort(),
         }
@@ -143,7 +143,7 @@ unsafe extern "C" fn on_flush(
         let info = unsafe { &*data.cast::<raw::RedisModuleFlushInfo>() };
         let db = (info.dbnum >= 0).then_some(info.dbnum);
         agenda::clear(db);
-        awaits::look_again_at_all(db);
+        awaits::recheck_all(db);
         worker::rearm();
     });
 }
@@ -162,8 +162,8 @@ unsafe extern "C" fn on_swap(
         reclaim::swap(first, second);
         renamed::swap(first, second);
         async_load::swap(first, second);
-        awaits::look_again_at_all(Some(first));
-        awaits::look_again_at_all(Some(second));
+        awaits::recheck_all(Some(first));
+        awaits::recheck_all(Some(second));
         // Clients go on waiting in their database, which has other keys now. A key that was kept
         // only for them is in the other database now, where no client keeps it.
         let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
@@ -232,7 +232,7 @@ unsafe extern "C" fn on_cron(
         // SAFETY: the server passes a live context.
         let ctx = unsafe { Ctx::new(ctx) };
         if !ctx.flags().is_loading() {
-            timer::look_at_clock();
+            timer::check_clock();
             sleep::begin_sweep(ctx);
         }
     });

@@ -32,7 +32,7 @@ pub fn of_all_queues() -> (usize, Figures) {
     });
     if left == 0 {
         UNFINISHED.set(true);
-        timer::look_again_in(1);
+        timer::check_in(1);
     }
     agenda::figures()
 }

@@ -4,26 +4,26 @@ use super::agenda::{self, Ticket};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Tickets per chunk: in chunks, the line never has to grow by much at once.
+/// Tickets per chunk: in chunks, the queue of tickets never has to grow by much at once.
 const CHUNK: usize = 256;
-/// The line has at most this many tickets more than twice the number of queues.
+/// There are at most this many tickets more than twice the number of queues.
 const SLACK: usize = 1024;
 
 #[derive(Default)]
-struct Line {
+struct TicketQueue {
     chunks: VecDeque<VecDeque<Ticket>>,
     len: usize,
 }
 
 thread_local! {
-    static LINE: RefCell<Line> = RefCell::default();
-    /// How long the line may be, from the number of queues when the last sweep began.
+    static TICKETS: RefCell<TicketQueue> = RefCell::default();
+    /// How many there may be, from the number of queues when the last sweep began.
     static LONGEST: Cell<usize> = const { Cell::new(SLACK) };
     /// How many tickets the current sweep still has to visit.
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
-impl Line {
+impl TicketQueue {
     fn push(&mut self, ticket: Ticket) {
         if self.chunks.back().is_none_or(|chunk| chunk.len() == CHUNK) {
             self.chunks.push_back(VecDeque::new());
@@ -47,9 +47,9 @@ impl Line {
 
 /// Enters the ticket of a queue that is awake.
 pub fn enlist(ticket: Ticket) {
-    let len = LINE.with_borrow_mut(|line| {
-        line.push(ticket);
-        line.len
+    let len = TICKETS.with_borrow_mut(|tickets| {
+        tickets.push(ticket);
+        tickets.len
     });
     // Sweeps drop the tickets of removed queues, but queues may be created and removed faster than that.
     if len > LONGEST.get() {
@@ -59,18 +59,18 @@ pub fn enlist(ticket: Ticket) {
 
 /// Moves the first ticket to the end, or drops it if its queue is gone.
 fn drop_gone() {
-    let first = LINE.with_borrow_mut(Line::pop);
+    let first = TICKETS.with_borrow_mut(TicketQueue::pop);
     LEFT.set(LEFT.get().saturating_sub(1));
     if let Some(ticket) = first.filter(|&ticket| agenda::find(ticket).is_some()) {
-        LINE.with_borrow_mut(|line| line.push(ticket));
+        TICKETS.with_borrow_mut(|tickets| tickets.push(ticket));
     }
 }
 
-/// Begins a sweep over all tickets in the line, unless one is under way.
+/// Begins a sweep over all tickets, unless one is under way.
 pub fn begin_sweep() {
     LONGEST.set(SLACK + 2 * agenda::queues());
     if !has_more() {
-        LEFT.set(LINE.with_borrow(|line| line.len));
+        LEFT.set(TICKETS.with_borrow(|tickets| tickets.len));
     }
 }
 
@@ -79,8 +79,8 @@ pub fn has_more() -> bool {
     LEFT.get() > 0
 }
 
-/// Takes the sweep's next ticket out of the line.
+/// Takes the sweep's next ticket.
 pub fn next() -> Option<Ticket> {
     LEFT.set(LEFT.get().checked_sub(1)?);
-    LINE.with_borrow_mut(Line::pop)
+    TICKETS.with_borrow_mut(TicketQueue::pop)
 }

@@ -203,7 +203,7 @@ impl<'a> OpenKey<'a> {
             Some(queue) => Found::Queue(queue),
             None => Found::Nothing,
         };
-        awaits::look_by_command(db, name, &found, clock::now());
+        awaits::check_by_command(db, name, &found, clock::now());
     }
 
     /// Passes recorded departures to the clients that wait on the key; the timer replies to them.

@@ -7,7 +7,7 @@ use super::clock;
 use super::key::OpenKey;
 use super::timer::Fired;
 use super::unowned_slots::Redirects;
-use super::waits::{self, End, Occasion};
+use super::waits::{self, Occasion, WaitEnd};
 use std::ffi::c_int;
 
 /// Within a second the server redirects all clients that wait for slots it gave away.
@@ -19,7 +19,7 @@ pub fn tell(fired: Fired<'_>, steps: usize) -> usize {
         return steps;
     }
     let mut redirects = Redirects::new(fired.ctx());
-    let left = look(fired, steps, &mut redirects);
+    let left = check_doubtful(fired, steps, &mut redirects);
     let left = tell_ready(fired, left, &mut redirects);
     let at = if left > 0 {
         clock::real().ms() + RETRY_MS
@@ -32,7 +32,7 @@ pub fn tell(fired: Fired<'_>, steps: usize) -> usize {
 
 /// Checks doubtful names. Keys of a slot that is being moved may be at the other node already:
 /// these are left for later.
-fn look(fired: Fired<'_>, mut steps: usize, redirects: &mut Redirects<'_>) -> usize {
+fn check_doubtful(fired: Fired<'_>, mut steps: usize, redirects: &mut Redirects<'_>) -> usize {
     let ctx = fired.ctx();
     let mut after = None;
     while steps > 0 {
@@ -43,14 +43,14 @@ fn look(fired: Fired<'_>, mut steps: usize, redirects: &mut Redirects<'_>) -> us
         let (db, key) = (name.0, OwnString::new(&name.1));
         if !redirects.may_be_elsewhere(db, &name.1) {
             let now = clock::now();
-            let look = |found: &Found<'_>| awaits::look_at(&name, found, steps, now);
+            let check = |found: &Found<'_>| awaits::check(&name, found, steps, now);
             steps = match ctx.select_db(db).then(|| OpenKey::peek(ctx, key.name())) {
                 Some(Ok(mut open)) => match open.queue() {
-                    Some(queue) => look(&Found::Queue(queue)),
-                    None => look(&Found::Nothing),
+                    Some(queue) => check(&Found::Queue(queue)),
+                    None => check(&Found::Nothing),
                 },
-                Some(Err(_)) => look(&Found::Other),
-                None => look(&Found::Nothing),
+                Some(Err(_)) => check(&Found::Other),
+                None => check(&Found::Nothing),
             };
         }
         after = Some(name);
@@ -90,7 +90,7 @@ pub fn end(fired: Fired<'_>, ticket: u64, db: c_int, key: &[u8]) {
         occasion,
     ) {
         if let Some(client) = waits::take(ticket, None) {
-            client.answer(occasion, End::Nothing);
+            client.answer(occasion, WaitEnd::Nothing);
         }
     }
 }

@@ -77,7 +77,7 @@ struct Awake {
 
 /// The result of a visit of [`super::sleep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Visited {
     /// It was used: visit it again later.
     Again,
     /// It is asleep from now on, with so many jobs.
@@ -141,28 +141,28 @@ impl Value {
     }
 
     /// Puts the queue to sleep if nobody has used it since the last visit.
-    pub fn look(&mut self) -> Look {
+    pub fn sleep_if_idle(&mut self) -> Visited {
         let Some(awake) = self.awake() else {
-            return Look::Done;
+            return Visited::Done;
         };
         if std::mem::take(&mut awake.is_used) {
-            return Look::Again;
+            return Visited::Again;
         }
         awake.enlisted = Ticket::default();
         self.sleep()
     }
 
     /// Puts the queue to sleep, if it can be.
-    pub fn sleep(&mut self) -> Look {
+    pub fn sleep(&mut self) -> Visited {
         let Some(awake) = self.awake() else {
-            return Look::Done;
+            return Visited::Done;
         };
         let Some(asleep) = awake.queue.asleep() else {
-            return Look::Done;
+            return Visited::Done;
         };
         let jobs = awake.queue.free_effort();
         self.form = Form::Asleep(asleep);
-        Look::Asleep(jobs)
+        Visited::Asleep(jobs)
     }
 
     /// Reads the queue without changing or waking it.

@@ -27,7 +27,7 @@ static SEARCHES: AtomicBool = AtomicBool::new(false);
 /// which it is not searched for any more. Values are freed on any thread.
 static UNLINKED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 
-struct Search {
+struct KeyScan {
     cursor: Cell<*mut raw::RedisModuleScanCursor>,
     /// The database that is being searched.
     db: Cell<c_int>,
@@ -40,8 +40,8 @@ struct Search {
 }
 
 thread_local! {
-    static SEARCH: Search = const {
-        Search {
+    static SCAN: KeyScan = const {
+        KeyScan {
             cursor: Cell::new(null_mut()),
             db: Cell::new(0),
             pass: Cell::new(0),
@@ -83,7 +83,7 @@ pub fn note_unlinked(value: *const c_void) {
     if !is_searching() {
         return;
     }
-    SEARCH.with(|search| {
+    SCAN.with(|search| {
         let mut unlinked = unlinked();
         if unlinked.is_empty() {
             search.restart();
@@ -114,14 +114,14 @@ pub fn note_moved(old: *const c_void, new: *const c_void) {
 /// A command is about to give that name to a queue.
 pub fn note_arriving(db: c_int, name: &[u8]) {
     if is_searching() {
-        SEARCH.with(|search| search.arriving.borrow_mut().push((db, name.into())));
+        SCAN.with(|search| search.arriving.borrow_mut().push((db, name.into())));
         timer::arm(0);
     }
 }
 
 /// Two databases were swapped: the search starts again, and arriving names are in the other database.
 pub fn swap(first: c_int, second: c_int) {
-    SEARCH.with(|search| {
+    SCAN.with(|search| {
         for (db, _) in search.arriving.borrow_mut().iter_mut() {
             *db = match *db {
                 db if db == first => second,
@@ -135,7 +135,7 @@ pub fn swap(first: c_int, second: c_int) {
 
 /// Whether the timer has something to search for.
 pub fn has_work() -> bool {
-    let has_arriving = || SEARCH.with(|search| !search.arriving.borrow().is_empty());
+    let has_arriving = || SCAN.with(|search| !search.arriving.borrow().is_empty());
     is_searching() && (!unlinked().is_empty() || has_arriving())
 }
 
@@ -144,15 +144,15 @@ pub fn search(ctx: Ctx<'_>, mut steps: usize) {
     if !is_searching() {
         return;
     }
-    if SEARCH.with(|search| search.has_news.take()) && !unlinked().is_empty() {
+    if SCAN.with(|search| search.has_news.take()) && !unlinked().is_empty() {
         for (db, name) in blocked::keys() {
             agenda::check_soon(db, &name);
         }
     }
     while steps > 0 && !unlinked().is_empty() {
-        steps = SEARCH.with(|search| search.step(ctx, steps));
+        steps = SCAN.with(|search| search.step(ctx, steps));
     }
-    for (db, name) in SEARCH.with(|search| search.arriving.take()) {
+    for (db, name) in SCAN.with(|search| search.arriving.take()) {
         if ctx.select_db(db) {
             note_arrival(ctx, OwnString::new(&name).name());
         }
@@ -168,7 +168,7 @@ pub fn note_arrival(ctx: Ctx<'_>, name: KeyName<'_>) {
     }
 }
 
-impl Search {
+impl KeyScan {
     fn restart(&self) {
         self.db.set(0);
         // SAFETY: takes no arguments; the old cursor was made here, and is freed once.

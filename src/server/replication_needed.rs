@@ -20,7 +20,7 @@ thread_local! {
 
 pub fn now(ctx: Ctx<'_>) -> bool {
     NEEDED.get().unwrap_or_else(|| {
-        let needed = look(ctx);
+        let needed = determine(ctx);
         NEEDED.set(Some(needed));
         needed
     })
@@ -35,7 +35,7 @@ pub fn may_have_begun() {
     }
 }
 
-fn look(ctx: Ctx<'_>) -> bool {
+fn determine(ctx: Ctx<'_>) -> bool {
     let flags = ctx.flags();
     // Streams of their own can move slots of a cluster elsewhere.
     if !flags.is_master() || flags.has_aof() || flags.is_cluster() {

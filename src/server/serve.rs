@@ -12,7 +12,7 @@
 use super::api::{Ctx, KeyName};
 use super::blocked::{self, PopRequest};
 use super::queue_value::Value;
-use super::waits::{BlockedClient, DeliveredJobs, End, Occasion, OwnDelivery, OwnExtras};
+use super::waits::{BlockedClient, DeliveredJobs, Occasion, OwnDelivery, OwnExtras, WaitEnd};
 use super::{agenda, clock};
 use crate::queue::budget::OUT_OF_TURN;
 use crate::queue::clock::Now;
@@ -26,7 +26,7 @@ const BYTES_OF_STEP: usize = 4096;
 /// when a panic unwinds: no other code would.
 pub struct Served<'a> {
     pub occasion: Occasion<'a>,
-    pub clients: Vec<(BlockedClient, End)>,
+    pub clients: Vec<(BlockedClient, WaitEnd)>,
 }
 
 impl Drop for Served<'_> {
@@ -84,11 +84,11 @@ pub fn by_command<'a>(
 }
 
 /// The reply to this request.
-pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> End {
+pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> WaitEnd {
     let Some(reply) = request.reply else {
-        return End::Nothing;
+        return WaitEnd::Nothing;
     };
-    End::Jobs(DeliveredJobs {
+    WaitEnd::Jobs(DeliveredJobs {
         key: key.to_vec(),
         many: request.count.is_some(),
         with_due: request.with_due,

@@ -7,7 +7,7 @@
 use super::agenda::{self, Ticket};
 use super::api::{caught, log_bug, Ctx, OwnString};
 use super::key::OpenKey;
-use super::queue_value::Look;
+use super::queue_value::Visited;
 use super::{clock, idle, timer};
 use std::cell::Cell;
 
@@ -52,10 +52,10 @@ pub fn go_on(ctx: Ctx<'_>) {
             return;
         };
         let mut step = 1;
-        match caught(|| look(ctx, ticket)) {
-            Ok(Look::Again) => idle::enlist(ticket),
-            Ok(Look::Asleep(jobs)) => step += jobs / JOBS_OF_STEP,
-            Ok(Look::Done) => {}
+        match caught(|| visit(ctx, ticket)) {
+            Ok(Visited::Again) => idle::enlist(ticket),
+            Ok(Visited::Asleep(jobs)) => step += jobs / JOBS_OF_STEP,
+            Ok(Visited::Done) => {}
             Err(panic) => log_bug("a queue on its way to sleep", &panic),
         }
         steps = steps.saturating_sub(step);
@@ -64,17 +64,17 @@ pub fn go_on(ctx: Ctx<'_>) {
 
 /// Visits one queue. If its key is gone, its ticket is done; if it has another name now, it is
 /// listed under a new ticket.
-fn look(ctx: Ctx<'_>, ticket: Ticket) -> Look {
+fn visit(ctx: Ctx<'_>, ticket: Ticket) -> Visited {
     let Some((db, name)) = agenda::find(ticket) else {
-        return Look::Done;
+        return Visited::Done;
     };
     let raw_name = OwnString::new(&name);
     if !ctx.select_db(db) {
-        return Look::Done;
+        return Visited::Done;
     }
     let Ok(mut open) = OpenKey::peek(ctx, raw_name.name()) else {
-        return Look::Done;
+        return Visited::Done;
     };
     let value = open.value().filter(|value| value.ticket == ticket);
-    value.map_or(Look::Done, |value| value.look())
+    value.map_or(Visited::Done, |value| value.sleep_if_idle())
 }

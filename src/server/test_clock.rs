@@ -35,7 +35,7 @@ struct Request {
     by: Move,
     /// Known once the request's turn has come.
     target: Option<u64>,
-    search: Search,
+    search: NextEventSearch,
 }
 
 /// The instant at which a request ends.
@@ -49,7 +49,7 @@ enum Aim {
 
 /// A search through all queues for the earliest future instant at which something happens.
 #[derive(Default)]
-struct Search {
+struct NextEventSearch {
     /// The last queue that was checked.
     after: Option<agenda::Place>,
     earliest: Option<u64>,
@@ -92,7 +92,7 @@ pub fn request(ctx: Ctx<'_>, by: Move) {
             client,
             by,
             target: None,
-            search: Search::default(),
+            search: NextEventSearch::default(),
         });
     });
     timer::arm(0);
@@ -165,7 +165,7 @@ impl Request {
     }
 }
 
-impl Search {
+impl NextEventSearch {
     /// Continues the search; checks at most `steps` queues.
     fn go_on(&mut self, ctx: Ctx<'_>, steps: &mut usize) -> Aim {
         let (names, next) = agenda::names_from(self.after, *steps);

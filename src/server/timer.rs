@@ -69,7 +69,7 @@ struct Timer {
     /// The instant that the timerfd is set to, or u64::MAX.
     armed_for: Cell<u64>,
     /// A module timer is pending that will check everything when it fires.
-    looking: Cell<bool>,
+    is_checking: Cell<bool>,
     /// The pending module timer. With a timerfd there is at most one at a time.
     under_way: Cell<Option<raw::RedisModuleTimerID>>,
     /// What [`clock::ahead_us`] was at the last check.
@@ -87,7 +87,7 @@ thread_local! {
             ctx: Cell::new(null_mut()),
             fd: Cell::new(-1),
             armed_for: Cell::new(u64::MAX),
-            looking: Cell::new(false),
+            is_checking: Cell::new(false),
             under_way: Cell::new(None),
             ahead_us: Cell::new(0),
             settling: Cell::new(false),
@@ -119,12 +119,12 @@ pub fn with_own_context<T>(look: impl FnOnce(api::Ctx<'_>) -> T) -> T {
 /// Has the timer fire at this instant, or earlier.
 pub fn arm(instant: u64) {
     TIMER.with(|timer| {
-        if timer.looking.get() || instant >= timer.armed_for.get() {
+        if timer.is_checking.get() || instant >= timer.armed_for.get() {
             return;
         }
         let now = clock::real();
         if instant <= now.ms() {
-            return look_in(timer, 0);
+            return start_timer(timer, 0);
         }
         timer.armed_for.set(instant);
         if timer.fd.get() >= 0 {
@@ -132,31 +132,31 @@ pub fn arm(instant: u64) {
                 settle(timer);
             }
         } else {
-            look_in(timer, instant - now.ms());
+            start_timer(timer, instant - now.ms());
         }
     });
 }
 
 pub fn set(next: Next) {
     match next {
-        Next::InMs(ms) => look_again_in(ms),
+        Next::InMs(ms) => check_in(ms),
         Next::At(instant) => arm(instant),
         Next::Never => {}
     }
 }
 
 /// Has the timer check everything in so many ms, or earlier.
-pub fn look_again_in(ms: u64) {
+pub fn check_in(ms: u64) {
     TIMER.with(|timer| {
-        if !timer.looking.get() {
-            look_in(timer, ms);
+        if !timer.is_checking.get() {
+            start_timer(timer, ms);
         }
     });
 }
 
-fn look_in(timer: &Timer, ms: u64) {
+fn start_timer(timer: &Timer, ms: u64) {
     // Without a timerfd, a timer pending for later must not keep one for now from being started.
-    timer.looking.set(ms <= 1 || timer.fd.get() >= 0);
+    timer.is_checking.set(ms <= 1 || timer.fd.get() >= 0);
     let period = ms.min(LONGEST_PERIOD_MS) as i64;
     // SAFETY: the context was made at load; the callback takes no data.
     let id = unsafe {
@@ -194,7 +194,7 @@ fn settle(timer: &Timer) {
     }
     timer.ahead_us.set(clock::ahead_us());
     timer.settling.set(true);
-    timer.looking.set(true);
+    timer.is_checking.set(true);
     if timer.fd.get() >= 0 {
         timerfd::set_in(timer.fd.get(), SETTLED_MS);
     }
@@ -206,12 +206,12 @@ fn has_settled(timer: &Timer) {
     if timer.fd.get() >= 0 {
         timerfd::watch_clock(timer.fd.get());
     }
-    look_in(timer, 0);
+    start_timer(timer, 0);
 }
 
 /// Called from the server's cron, whose clock is never set: where no timerfd reports that the clock
 /// was set.
-pub fn look_at_clock() {
+pub fn check_clock() {
     TIMER.with(|timer| {
         if timer.settling.get() {
             if timer.fd.get() < 0 {
@@ -238,8 +238,8 @@ unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
             Wakeup::Nothing => {}
             Wakeup::ClockSet => settle(timer),
             Wakeup::InstantHasCome if timer.settling.get() => has_settled(timer),
-            Wakeup::InstantHasCome if timer.looking.get() => {}
-            Wakeup::InstantHasCome => look_in(timer, 0),
+            Wakeup::InstantHasCome if timer.is_checking.get() => {}
+            Wakeup::InstantHasCome => start_timer(timer, 0),
         });
     });
 }
@@ -257,7 +257,7 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
 }
 
 fn note_firing(timer: &Timer) {
-    timer.looking.set(false);
+    timer.is_checking.set(false);
     timer.under_way.set(None);
     timer.fires.set(timer.fires.get() + 1);
     let armed_for = timer.armed_for.replace(u64::MAX);

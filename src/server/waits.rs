@@ -17,7 +17,7 @@
 use super::api::acl::{self, Call};
 use super::api::{api, guarded, Ctx, KeyName, OwnString, RawString, ERR, OK};
 use super::timer::{self, Fired};
-use crate::queue::after::{Ended, Outcome};
+use crate::queue::after::{JobResult, Outcome};
 use crate::queue::deliver::Lease;
 use crate::queue::extras::Extras;
 use crate::queue::job::TermsShown;
@@ -49,14 +49,14 @@ pub struct OwnDelivery {
 #[derive(Clone, Debug)]
 pub struct OwnExtras {
     terms: Option<TermsShown>,
-    results: Option<Vec<OwnEnded>>,
+    results: Option<Vec<OwnResult>>,
     /// As a string of notes.
     steps: Option<Vec<u8>>,
 }
 
 impl OwnExtras {
     pub fn of(extras: &Extras<'_>) -> Self {
-        let own = |results: &Vec<Ended<'_>>| results.iter().map(OwnEnded::of).collect();
+        let own = |results: &Vec<JobResult<'_>>| results.iter().map(OwnResult::of).collect();
         OwnExtras {
             terms: extras.terms,
             results: extras.results.as_ref().map(own),
@@ -68,7 +68,7 @@ impl OwnExtras {
         let results = self.results.as_ref();
         Extras {
             terms: self.terms,
-            results: results.map(|results| results.iter().map(OwnEnded::shown).collect()),
+            results: results.map(|results| results.iter().map(OwnResult::shown).collect()),
             steps: self.steps.as_deref().map(Notes::of),
         }
     }
@@ -80,23 +80,23 @@ impl OwnExtras {
 
 /// How a job ended that the delivered job was after.
 #[derive(Clone, Debug)]
-struct OwnEnded {
+struct OwnResult {
     id: Vec<u8>,
     outcome: Option<Outcome>,
     value: Option<Vec<u8>>,
 }
 
-impl OwnEnded {
-    pub fn of(ended: &Ended<'_>) -> Self {
-        OwnEnded {
+impl OwnResult {
+    pub fn of(ended: &JobResult<'_>) -> Self {
+        OwnResult {
             id: ended.id.to_vec(),
             outcome: ended.outcome,
             value: ended.value.map(<[u8]>::to_vec),
         }
     }
 
-    pub fn shown(&self) -> Ended<'_> {
-        Ended {
+    pub fn shown(&self) -> JobResult<'_> {
+        JobResult {
             id: &self.id,
             outcome: self.outcome,
             value: self.value.as_deref(),
@@ -118,7 +118,7 @@ pub struct DeliveredJobs {
 pub type ReplyJobs = fn(Ctx<'_>, &DeliveredJobs);
 
 /// What a client's wait ends with.
-pub enum End {
+pub enum WaitEnd {
     Jobs(DeliveredJobs),
     Reply(Answer),
     /// The reply of a wait that ended without a result.
@@ -145,7 +145,7 @@ struct Pending {
     /// Whether the registry still has this wait.
     waits: bool,
     nothing: Answer,
-    end: End,
+    end: WaitEnd,
 }
 
 /// A blocked client taken out of the registry. It must be answered in the same call of the timer,
@@ -268,7 +268,7 @@ pub fn block(ctx: Ctx<'_>, key: &[u8], until: u64, kind: &'static Kind, nothing:
         ticket,
         waits: true,
         nothing,
-        end: End::Nothing,
+        end: WaitEnd::Nothing,
     }));
     let unused = OwnString::new(&unused_name_beside(key));
     // SAFETY: the string is live, and the server counts its reference to it. The server keeps the
@@ -426,7 +426,7 @@ impl<'a> Occasion<'a> {
 }
 
 impl BlockedClient {
-    pub fn answer(self, _: Occasion<'_>, end: End) {
+    pub fn answer(self, _: Occasion<'_>, end: WaitEnd) {
         // SAFETY: a client leaves the registry when it disconnects or is freed. This one was there,
         // so it is still blocked. The server calls `reply_unblocked` from within, and frees the
         // pending reply later.
@@ -461,10 +461,10 @@ unsafe extern "C" fn reply_unblocked(
             withdraw_pending(pending);
             let ctx = Ctx::new(ctx);
             match &(*pending).end {
-                End::Jobs(delivered) => (delivered.reply)(ctx, delivered),
-                End::Reply(answer) => answer(ctx),
-                End::Nothing => ((*pending).nothing)(ctx),
-                End::Denied(key) => acl::deny(ctx, key),
+                WaitEnd::Jobs(delivered) => (delivered.reply)(ctx, delivered),
+                WaitEnd::Reply(answer) => answer(ctx),
+                WaitEnd::Nothing => ((*pending).nothing)(ctx),
+                WaitEnd::Denied(key) => acl::deny(ctx, key),
             }
         }
         OK

@@ -9,7 +9,7 @@ use super::order::Order;
 use super::queue_value::Value;
 use super::serve::{self, Served};
 use super::timer::{Fired, Next};
-use super::waits::{BlockedClient, End, Occasion};
+use super::waits::{BlockedClient, Occasion, WaitEnd};
 use super::{
     agenda, async_load, awaits, blocked, clock, config, figures, notify, purged, reclaim, renamed,
     replicate, sleep, test_clock, timer, trimmed, unowned_slots, waits,
@@ -306,13 +306,13 @@ fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) 
             let followed = share - queue.follow_up_within(left, now, effects);
             let mut left = share;
             let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());
-            let line = Line {
+            let serving = Serving {
                 due,
                 order,
                 may: &may,
                 now,
             };
-            let before = serve(value, line, &mut left, effects, &mut served.clients);
+            let before = serve(value, serving, &mut left, effects, &mut served.clients);
             Turn {
                 steps: waking + followed + share - left,
                 is_unfinished: followed == share || left == 0 || value.queue().has_flow_work(),
@@ -322,8 +322,8 @@ fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) 
     })
 }
 
-/// The key whose turn it is, and its clients' line.
-struct Line<'a> {
+/// The key whose turn it is, and whom it serves.
+struct Serving<'a> {
     due: &'a Due,
     order: &'a Order,
     /// Whether a client, by its ticket, may still pop from this key.
@@ -331,16 +331,16 @@ struct Line<'a> {
     now: Now,
 }
 
-/// Takes jobs for the clients in line, while there are both. Stops where a client named other keys
+/// Takes jobs for the clients that wait, while there are both. Stops where a client named other keys
 /// first that are due, too; returns those keys.
 fn serve(
     value: &mut Value,
-    line: Line<'_>,
+    serving: Serving<'_>,
     steps: &mut usize,
     effects: &mut Effects,
-    served: &mut Vec<(BlockedClient, End)>,
+    served: &mut Vec<(BlockedClient, WaitEnd)>,
 ) -> Vec<Name> {
-    let Line { due, now, .. } = line;
+    let Serving { due, now, .. } = serving;
     let (db, name) = (due.db, &*due.name);
     while *steps > 0 {
         let only_noack = value.queue().serves_only_noack(now);
@@ -351,11 +351,11 @@ fn serve(
         let Some(since) = delivery.filter(|&instant| instant <= now.ms()) else {
             break;
         };
-        let (before, named) = line.order.before(due, ticket, since);
+        let (before, named) = serving.order.before(due, ticket, since);
         if !before.is_empty() {
             return before;
         }
-        let end = if (line.may)(ticket) {
+        let end = if (serving.may)(ticket) {
             let jobs = serve::pop(value, request, now, steps, effects);
             if jobs.is_empty() {
                 break;
@@ -363,7 +363,7 @@ fn serve(
             serve::jobs_of(name, request, jobs)
         } else {
             *steps = steps.saturating_sub(1);
-            End::Denied(name.to_vec())
+            WaitEnd::Denied(name.to_vec())
         };
         *steps = steps.saturating_sub(named / KEYS_OF_STEP);
         served.extend(blocked::take(ticket, Some(name)).map(|client| (client, end)));

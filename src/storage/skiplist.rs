@@ -137,14 +137,14 @@ impl<K: Key> Skiplist<K> {
     #[inline]
     pub fn insert_by(
         &mut self,
-        way: Option<&InsertHint<K>>,
+        hint: Option<&InsertHint<K>>,
         key: K,
         handle: u32,
         tie: impl Fn(u32) -> u64,
     ) {
-        if let Some(way) = way.filter(|way| self.is_known(way, key)) {
-            let at = self.bottom[way.leaf].place_of(key, handle, &tie);
-            return self.insert_at(&way.path, (way.leaf, at), key, handle, tie);
+        if let Some(hint) = hint.filter(|hint| self.is_known(hint, key)) {
+            let at = self.bottom[hint.leaf].place_of(key, handle, &tie);
+            return self.insert_at(&hint.path, (hint.leaf, at), key, handle, tie);
         }
         let is_last = self.is_behind_all(key, handle, &tie);
         if is_last && self.put_last(key, handle) {

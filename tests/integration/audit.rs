@@ -1,5 +1,5 @@
-//! dq audit finds no fault in what servers write under any traffic, and finds each fault that is planted there. Skipped
-//! unless `DQ_PROGRAM` names the program, as in `make test-audit`.
+//! dq-audit finds no fault in what servers write under any traffic, and finds each fault that is planted there. Skipped
+//! unless `DQ_AUDIT` names the program, as in `make test-audit`.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dq::queue::attr::Attrs;
 use dq::queue::codec::{begin, encode};
-use dq::queue::effect::{Came, Change, Effect, How, Removal};
+use dq::queue::effect::{Came, Change, Effect, How, RemovalCause};
 use dq::queue::job::Terms;
 
 use crate::scene::Lines;
@@ -17,7 +17,7 @@ use crate::traffic::Traffic;
 
 fn is_asked_for() -> bool {
     if program().is_none() {
-        skipped("DQ_PROGRAM names no program dq");
+        skipped("DQ_AUDIT names no dq-audit");
     }
     program().is_some()
 }
@@ -198,13 +198,13 @@ fn reserved(id: &[u8], n: u64) -> Effect<'_> {
 
 fn removed(id: &[u8]) -> Effect<'_> {
     let change = Change::Removed {
-        cause: Removal::Acked,
+        cause: RemovalCause::Acked,
         remember: 0,
     };
     Effect::Job { id, change }
 }
 
-/// Appends effects to a copy of the server's file; returns dq audit's report.
+/// Appends effects to a copy of the server's file; returns dq-audit's report.
 #[track_caller]
 fn plant(server: &Server, db: u32, queue: &[u8], effects: &[Effect<'_>]) -> String {
     let copy = server.folder().join("planted");

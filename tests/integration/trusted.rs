@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use dq::queue::codec::EFFECTS_VERSION;
 use dq::queue::effect::{
-    Arrival, Came, Change, Death, DoneEnd, Effect, How, OfDone, Purge, Removal, FOREVER,
+    Arrival, Came, Change, Completion, DeathCause, Effect, How, OfDone, Purge, RemovalCause,
+    FOREVER,
 };
 use dq::queue::job::{Failure, State, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
@@ -188,7 +189,7 @@ fn some_of_done<'a>(
     (due, at, token): (u64, u64, u64),
     dice: &mut Dice,
 ) -> OfDone<'a> {
-    let end = DoneEnd {
+    let end = Completion {
         finished: due,
         until: at,
         result: (dice.below(2) == 0).then_some(b"result"),
@@ -232,11 +233,11 @@ fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change<'st
         },
         4 => Change::Died {
             at,
-            cause: Death::TimedOut,
+            cause: DeathCause::TimedOut,
         },
         5 => Change::Died {
             at,
-            cause: Death::Nacked {
+            cause: DeathCause::Nacked {
                 priority: 7,
                 failure: Some(Failure {
                     at,
@@ -247,7 +248,7 @@ fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change<'st
         6 => Change::Rescheduled { due },
         7 => Change::Kicked { due },
         _ => Change::Removed {
-            cause: Removal::Acked,
+            cause: RemovalCause::Acked,
             remember: at,
         },
     }

@@ -4,7 +4,7 @@ use crate::follow::{digest, new_queue, snapshot, Follower};
 use dq::queue::add::Add;
 use dq::queue::attr::Attrs;
 use dq::queue::clock::{Mint, Now};
-use dq::queue::effect::{Came, Change, Death, Effect, How, Purge, Removal, FOREVER};
+use dq::queue::effect::{Came, Change, DeathCause, Effect, How, Purge, RemovalCause, FOREVER};
 use dq::queue::effects::Effects;
 use dq::queue::job::{
     Failure, Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
@@ -45,7 +45,7 @@ const RESERVED: Change<'static> = Change::Reserved {
 };
 const DIED: Change<'static> = Change::Died {
     at: 3000,
-    cause: Death::TimedOut,
+    cause: DeathCause::TimedOut,
 };
 
 /// A queue with one job in each place; a job's id is the name of its place.
@@ -95,7 +95,7 @@ fn each_change_is_taken_only_where_the_job_is_in_a_place_for_it() {
         lease_ms: 1,
     };
     let removed = Change::Removed {
-        cause: Removal::Deleted,
+        cause: RemovalCause::Deleted,
         remember: 0,
     };
     // scheduled, reserved, dead
@@ -151,7 +151,7 @@ fn changes_end_at_the_last_instant_and_the_last_token() {
             },
             Change::Died {
                 at: 1,
-                cause: Death::Nacked {
+                cause: DeathCause::Nacked {
                     priority: 0,
                     failure,
                 },
@@ -168,7 +168,7 @@ fn changes_end_at_the_last_instant_and_the_last_token() {
     }
     let died = |at| Change::Died {
         at,
-        cause: Death::TimedOut,
+        cause: DeathCause::TimedOut,
     };
     is_bounded_by(INSTANT_MAX, on(b"reserved", died));
     is_bounded_by(
@@ -177,7 +177,7 @@ fn changes_end_at_the_last_instant_and_the_last_token() {
     );
     is_bounded_by(INSTANT_MAX, on(b"dead", |due| Change::Kicked { due }));
     let removed = |remember| Change::Removed {
-        cause: Removal::Acked,
+        cause: RemovalCause::Acked,
         remember,
     };
     is_bounded_by(INSTANT_MAX, on(b"reserved", removed));

@@ -6,7 +6,7 @@ use dq::queue::attr::Attrs;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
 use dq::queue::deliver::{LeaseLength, Pop};
-use dq::queue::effect::{Came, Change, Death, Effect, How, Purge, Removal};
+use dq::queue::effect::{Came, Change, DeathCause, Effect, How, Purge, RemovalCause};
 use dq::queue::effects::Effects;
 use dq::queue::error::QueueError;
 use dq::queue::event::Event;
@@ -125,15 +125,18 @@ fn effects_say_what_they_raise() {
     assert_eq!(of(Change::TimedOut), [Event::Timeout]);
     assert_eq!(of(Change::Kicked { due: 1 }), [Event::Ready]);
     assert_eq!(of(Change::Rescheduled { due: 1 }), []);
-    assert_eq!(of(died(Death::TimedOut)), [Event::Timeout, Event::Dead]);
-    let nacked = Death::Nacked {
+    assert_eq!(
+        of(died(DeathCause::TimedOut)),
+        [Event::Timeout, Event::Dead]
+    );
+    let nacked = DeathCause::Nacked {
         priority: 0,
         failure: None,
     };
     assert_eq!(of(died(nacked)), [Event::Nack, Event::Dead]);
-    assert_eq!(of(removed(Removal::Acked)), [Event::Ack]);
-    assert_eq!(of(removed(Removal::Popped)), [Event::Pop]);
-    let late = removed(Removal::TimedOutExpired);
+    assert_eq!(of(removed(RemovalCause::Acked)), [Event::Ack]);
+    assert_eq!(of(removed(RemovalCause::Popped)), [Event::Pop]);
+    let late = removed(RemovalCause::TimedOutExpired);
     assert_eq!(of(late), [Event::Timeout, Event::Expired]);
 }
 

@@ -3,7 +3,7 @@
 use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp};
 use dq::queue::add::Add;
 use dq::queue::add_many::NewOne;
-use dq::queue::after::{Ended, For, Outcome};
+use dq::queue::after::{For, JobResult, Outcome};
 use dq::queue::claim::{Claim, Nack};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -252,8 +252,8 @@ fn owned((name, value): (&[u8], &[u8])) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Results as DQ.GET shows them.
-pub fn results(results: &[Ended<'_>]) -> Vec<(Id, Option<Outcome>, Option<Vec<u8>>)> {
-    let shown = |it: &Ended<'_>| (it.id.to_vec(), it.outcome, it.value.map(<[u8]>::to_vec));
+pub fn results(results: &[JobResult<'_>]) -> Vec<(Id, Option<Outcome>, Option<Vec<u8>>)> {
+    let shown = |it: &JobResult<'_>| (it.id.to_vec(), it.outcome, it.value.map(<[u8]>::to_vec));
     results.iter().map(shown).collect()
 }
 

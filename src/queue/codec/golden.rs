@@ -5,8 +5,8 @@ use super::*;
 use crate::queue::after::{After, For, Link, Moment, OnDead, Outcome};
 use crate::queue::attr::Attrs;
 use crate::queue::effect::{
-    Arrival, Came, Change, Death, DoneEnd, DoneJob, End, Ended, Forgotten, How, OfDone, Purge,
-    Removal,
+    Arrival, Came, Change, Completion, DeathCause, DoneJob, EndCause, Forgotten, How,
+    OccurrenceCause, OfDone, Purge, RemovalCause,
 };
 use crate::queue::job::{Failure, Life, Place, State, Terms};
 use crate::queue::note::Note;
@@ -154,7 +154,7 @@ const DONE_LIMITS: DoneLimits = DoneLimits {
     ttl_ms: 341,
     bytes: 342,
 };
-const DONE_END: DoneEnd<'static> = DoneEnd {
+const DONE_END: Completion<'static> = Completion {
     finished: 343,
     until: 344,
     result: Some(b"res"),
@@ -223,9 +223,9 @@ fn notes_are_what_they_were() {
 #[test]
 fn causes_are_what_they_were() {
     variants_are_kept(&[
-        (Death::TimedOut, "00"),
+        (DeathCause::TimedOut, "00"),
         (
-            Death::Nacked {
+            DeathCause::Nacked {
                 priority: -602,
                 failure: None,
             },
@@ -234,10 +234,10 @@ fn causes_are_what_they_were() {
     ])
     .unwrap();
     variants_are_kept(&[
-        (End::Acked, "00"),
-        (End::Popped, "01"),
-        (End::TimedOut, "02"),
-        (End::Nacked, "03"),
+        (EndCause::Acked, "00"),
+        (EndCause::Popped, "01"),
+        (EndCause::TimedOut, "02"),
+        (EndCause::Nacked, "03"),
     ])
     .unwrap();
     let (cut, count) = (606, 607);
@@ -259,28 +259,28 @@ fn causes_are_what_they_were() {
     ])
     .unwrap();
     variants_are_kept(&[
-        (Removal::Acked, "00"),
-        (Removal::Popped, "01"),
-        (Removal::Deleted, "02"),
-        (Removal::Expired, "03"),
-        (Removal::TimedOutExpired, "04"),
+        (RemovalCause::Acked, "00"),
+        (RemovalCause::Popped, "01"),
+        (RemovalCause::Deleted, "02"),
+        (RemovalCause::Expired, "03"),
+        (RemovalCause::TimedOutExpired, "04"),
     ])
     .unwrap();
     variants_are_kept(&[
-        (Ended::Acked, "00"),
-        (Ended::Popped, "01"),
-        (Ended::Missed, "02"),
-        (Ended::Expired, "03"),
-        (Ended::TimedOutExpired, "04"),
+        (OccurrenceCause::Acked, "00"),
+        (OccurrenceCause::Popped, "01"),
+        (OccurrenceCause::Missed, "02"),
+        (OccurrenceCause::Expired, "03"),
+        (OccurrenceCause::TimedOutExpired, "04"),
         (
-            Ended::TimedOut {
+            OccurrenceCause::TimedOut {
                 at: 603,
                 kept: true,
             },
             "05db0401",
         ),
         (
-            Ended::Nacked {
+            OccurrenceCause::Nacked {
                 at: 603,
                 priority: -604,
                 kept: true,

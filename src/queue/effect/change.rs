@@ -37,7 +37,7 @@ pub enum Change<'a> {
     Died {
         at: u64,
         #[serde(borrow)]
-        cause: Death<'a>,
+        cause: DeathCause<'a>,
     },
     Rescheduled {
         due: u64,
@@ -47,7 +47,7 @@ pub enum Change<'a> {
     },
     /// The job was removed; NX refuses the id until `remember` (0: it does not).
     Removed {
-        cause: Removal,
+        cause: RemovalCause,
         remember: u64,
     },
     Prioritized {
@@ -56,7 +56,7 @@ pub enum Change<'a> {
     /// The job was removed as by [`Change::Removed`], or died, and its successor took its place. `ready` says whether
     /// the successor was ready.
     Succeeded {
-        end: End,
+        end: EndCause,
         remember: u64,
         ready: bool,
     },
@@ -71,7 +71,7 @@ pub enum Change<'a> {
 /// How a job ended whose successor took its place.
 #[allow(missing_docs, reason = "called as what ended it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum End {
+pub enum EndCause {
     Acked,
     Popped,
     /// Without a successor the job would be dead, as with `Nacked`.
@@ -82,7 +82,7 @@ pub enum End {
 /// What made a job dead.
 #[allow(missing_docs, reason = "called as what ended it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Death<'a> {
+pub enum DeathCause<'a> {
     TimedOut,
     Nacked {
         priority: i32,
@@ -93,7 +93,7 @@ pub enum Death<'a> {
 
 /// Why a job is no longer there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Removal {
+pub enum RemovalCause {
     /// By ACK.
     Acked,
     /// At delivery, by NOACK.
@@ -113,7 +113,7 @@ impl<'a> Change<'a> {
         match self {
             Change::Nacked { failure, .. } => failure,
             Change::Died {
-                cause: Death::Nacked { failure, .. },
+                cause: DeathCause::Nacked { failure, .. },
                 ..
             } => failure,
             _ => None,
@@ -127,27 +127,27 @@ impl<'a> Change<'a> {
             Change::TimedOut => &[Event::Timeout],
             Change::Nacked { .. } => &[Event::Nack],
             Change::Died { cause, .. } => match cause {
-                Death::TimedOut => &[Event::Timeout, Event::Dead],
-                Death::Nacked { .. } => &[Event::Nack, Event::Dead],
+                DeathCause::TimedOut => &[Event::Timeout, Event::Dead],
+                DeathCause::Nacked { .. } => &[Event::Nack, Event::Dead],
             },
             Change::Rescheduled { .. } => &[],
             Change::Kicked { .. } | Change::Unblocked { .. } => &[Event::Ready],
             Change::Removed { cause, .. } => match cause {
-                Removal::Acked => &[Event::Ack],
-                Removal::Popped => &[Event::Pop],
-                Removal::Deleted => &[Event::Del],
-                Removal::Expired => &[Event::Expired],
-                Removal::TimedOutExpired => &[Event::Timeout, Event::Expired],
+                RemovalCause::Acked => &[Event::Ack],
+                RemovalCause::Popped => &[Event::Pop],
+                RemovalCause::Deleted => &[Event::Del],
+                RemovalCause::Expired => &[Event::Expired],
+                RemovalCause::TimedOutExpired => &[Event::Timeout, Event::Expired],
             },
             Change::Prioritized { .. } => &[],
             Change::Succeeded { end, ready, .. } => {
                 use Event::{Ack, Dead, Nack, Pop, SuccessorAdd, SuccessorReady, Timeout};
                 // The event that is raised only if the successor is ready is last.
                 let events: &[Event] = match end {
-                    End::Acked => &[Ack, SuccessorAdd, SuccessorReady],
-                    End::Popped => &[Pop, SuccessorAdd, SuccessorReady],
-                    End::TimedOut => &[Timeout, Dead, SuccessorAdd, SuccessorReady],
-                    End::Nacked => &[Nack, Dead, SuccessorAdd, SuccessorReady],
+                    EndCause::Acked => &[Ack, SuccessorAdd, SuccessorReady],
+                    EndCause::Popped => &[Pop, SuccessorAdd, SuccessorReady],
+                    EndCause::TimedOut => &[Timeout, Dead, SuccessorAdd, SuccessorReady],
+                    EndCause::Nacked => &[Nack, Dead, SuccessorAdd, SuccessorReady],
                 };
                 let others = events.len() - usize::from(!ready);
                 &events[..others]
@@ -171,11 +171,11 @@ impl<'a> Change<'a> {
 
     /// Whether it delivers the job to a consumer.
     pub(in crate::queue) fn is_delivery(self) -> bool {
-        let popped = |cause| cause == Removal::Popped;
+        let popped = |cause| cause == RemovalCause::Popped;
         match self {
             Change::Reserved { .. } => true,
             Change::Removed { cause, .. } => popped(cause),
-            Change::Succeeded { end, .. } => end == End::Popped,
+            Change::Succeeded { end, .. } => end == EndCause::Popped,
             _ => false,
         }
     }
@@ -203,16 +203,16 @@ impl<'a> Change<'a> {
             Change::Died { cause, .. } => {
                 totals.died += 1;
                 match cause {
-                    Death::TimedOut => totals.timed_out += 1,
-                    Death::Nacked { .. } => totals.nacked += 1,
+                    DeathCause::TimedOut => totals.timed_out += 1,
+                    DeathCause::Nacked { .. } => totals.nacked += 1,
                 }
             }
             Change::Removed { cause, .. } => match cause {
-                Removal::Acked => totals.acked += 1,
-                Removal::Popped => totals.delivered += 1,
-                Removal::Deleted => totals.deleted += 1,
-                Removal::Expired => totals.expired += 1,
-                Removal::TimedOutExpired => {
+                RemovalCause::Acked => totals.acked += 1,
+                RemovalCause::Popped => totals.delivered += 1,
+                RemovalCause::Deleted => totals.deleted += 1,
+                RemovalCause::Expired => totals.expired += 1,
+                RemovalCause::TimedOutExpired => {
                     totals.timed_out += 1;
                     totals.expired += 1;
                 }
@@ -221,23 +221,23 @@ impl<'a> Change<'a> {
     }
 }
 
-impl End {
+impl EndCause {
     /// Counts the end of the job, and its successor as added. A job that dies also counts as deleted, since its
     /// successor replaces it at once.
     fn count(self, totals: &mut Totals) {
         totals.added += 1;
         match self {
-            End::Acked => totals.acked += 1,
-            End::Popped => totals.delivered += 1,
-            End::TimedOut | End::Nacked => {
+            EndCause::Acked => totals.acked += 1,
+            EndCause::Popped => totals.delivered += 1,
+            EndCause::TimedOut | EndCause::Nacked => {
                 totals.died += 1;
                 totals.deleted += 1;
             }
         }
         match self {
-            End::TimedOut => totals.timed_out += 1,
-            End::Nacked => totals.nacked += 1,
-            End::Acked | End::Popped => {}
+            EndCause::TimedOut => totals.timed_out += 1,
+            EndCause::Nacked => totals.nacked += 1,
+            EndCause::Acked | EndCause::Popped => {}
         }
     }
 }

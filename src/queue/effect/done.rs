@@ -20,7 +20,7 @@ pub enum OfDone<'a> {
         /// NX refuses the id until that instant (0: it does not).
         remember: u64,
         #[serde(borrow)]
-        end: DoneEnd<'a>,
+        end: Completion<'a>,
     },
     /// An occurrence was acked, and stays as a separate done job. Without a next one the recurring job is gone.
     OccurrenceKept {
@@ -28,7 +28,7 @@ pub enum OfDone<'a> {
         id: &'a [u8],
         next: Option<Next>,
         #[serde(borrow)]
-        end: DoneEnd<'a>,
+        end: Completion<'a>,
     },
     /// A done job as it stands: snapshots and digests have these, in the order of ending.
     Stored(#[serde(borrow)] DoneJob<'a>),
@@ -54,7 +54,7 @@ pub enum OfDone<'a> {
 
 /// How a job became done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoneEnd<'a> {
+pub struct Completion<'a> {
     /// When it ended.
     pub finished: u64,
     /// The instant from which on it is gone; 0 is never.
@@ -112,8 +112,8 @@ impl<'a> OfDone<'a> {
         }
     }
 
-    /// As [`super::Effect::looks_for_jobs`]. Not for what snapshots consist of.
-    pub(in crate::queue) fn looks_for_jobs(&self) -> bool {
+    /// As [`super::Effect::needs_index`]. Not for what snapshots consist of.
+    pub(in crate::queue) fn needs_index(&self) -> bool {
         self.stored().is_none()
     }
 

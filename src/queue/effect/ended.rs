@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
     reason = "`at` is the instant of death everywhere, `kept` whether it stays as dead"
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
+pub enum OccurrenceCause {
     Acked,
     Popped,
     /// GRACE expired.
@@ -30,35 +30,35 @@ pub enum Ended {
     },
 }
 
-impl Ended {
+impl OccurrenceCause {
     pub(in crate::queue) fn events(self) -> &'static [Event] {
         match self {
-            Ended::Acked => &[Event::Ack],
-            Ended::Popped => &[Event::Pop],
-            Ended::Missed => &[Event::Missed],
-            Ended::Expired => &[Event::Expired],
-            Ended::TimedOutExpired => &[Event::Timeout, Event::Expired],
-            Ended::TimedOut { .. } => &[Event::Timeout, Event::Dead],
-            Ended::Nacked { .. } => &[Event::Nack, Event::Dead],
+            OccurrenceCause::Acked => &[Event::Ack],
+            OccurrenceCause::Popped => &[Event::Pop],
+            OccurrenceCause::Missed => &[Event::Missed],
+            OccurrenceCause::Expired => &[Event::Expired],
+            OccurrenceCause::TimedOutExpired => &[Event::Timeout, Event::Expired],
+            OccurrenceCause::TimedOut { .. } => &[Event::Timeout, Event::Dead],
+            OccurrenceCause::Nacked { .. } => &[Event::Nack, Event::Dead],
         }
     }
 
     pub(in crate::queue) fn count(self, totals: &mut Totals) {
         match self {
-            Ended::Acked => totals.acked += 1,
-            Ended::Popped => totals.delivered += 1,
-            Ended::Missed => totals.missed += 1,
-            Ended::Expired => totals.expired += 1,
-            Ended::TimedOutExpired => {
+            OccurrenceCause::Acked => totals.acked += 1,
+            OccurrenceCause::Popped => totals.delivered += 1,
+            OccurrenceCause::Missed => totals.missed += 1,
+            OccurrenceCause::Expired => totals.expired += 1,
+            OccurrenceCause::TimedOutExpired => {
                 totals.timed_out += 1;
                 totals.expired += 1;
             }
-            Ended::TimedOut { kept, .. } => {
+            OccurrenceCause::TimedOut { kept, .. } => {
                 totals.timed_out += 1;
                 totals.died += 1;
                 totals.deleted += u64::from(!kept);
             }
-            Ended::Nacked { kept, .. } => {
+            OccurrenceCause::Nacked { kept, .. } => {
                 totals.nacked += 1;
                 totals.died += 1;
                 totals.deleted += u64::from(!kept);
@@ -69,12 +69,17 @@ impl Ended {
     /// The instant of death, if the occurrence stays in the dead list.
     pub fn death(self) -> Option<u64> {
         match self {
-            Ended::TimedOut { at, kept } | Ended::Nacked { at, kept, .. } => kept.then_some(at),
+            OccurrenceCause::TimedOut { at, kept } | OccurrenceCause::Nacked { at, kept, .. } => {
+                kept.then_some(at)
+            }
             _ => None,
         }
     }
 
     pub(in crate::queue) fn died(self) -> bool {
-        matches!(self, Ended::TimedOut { .. } | Ended::Nacked { .. })
+        matches!(
+            self,
+            OccurrenceCause::TimedOut { .. } | OccurrenceCause::Nacked { .. }
+        )
     }
 }

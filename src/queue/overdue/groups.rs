@@ -6,7 +6,7 @@ use crate::queue::job::GroupNumber;
 use crate::queue::job::Handle;
 use crate::queue::state::groups::GroupView;
 use crate::queue::state::jobs::Jobs;
-use crate::queue::state::position::{Ending, Fate};
+use crate::queue::state::position::{Expiry, Fate};
 use crate::queue::Queue;
 use crate::storage::skiplist::Skiplist;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl AddAssign for Shift {
 
 impl Shift {
     fn of_lease(fate: Fate) -> Shift {
-        let is_back = matches!(fate, Fate::Back | Fate::Odd);
+        let is_back = matches!(fate, Fate::Ready | Fate::Undecided);
         Shift {
             leases: 1,
             back: usize::from(is_back),
@@ -149,8 +149,8 @@ impl Queue {
             );
         }
         // A job whose lease expired before its TTL is counted above, too: it waits again by its lease, then expires.
-        for ending in [Ending::Ready, Ending::Delayed] {
-            walk(self.jobs().expiring().list(ending as usize), Shift::EXPIRED);
+        for expiry in [Expiry::Ready, Expiry::Delayed] {
+            walk(self.jobs().expiring().list(expiry as usize), Shift::EXPIRED);
         }
     }
 }

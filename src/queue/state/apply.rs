@@ -99,7 +99,7 @@ impl Queue {
 
     /// Finishes what a snapshot left to do, if this effect needs it.
     fn end_restoring(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        if self.jobs.is_unindexed() && effect.looks_for_jobs() {
+        if self.jobs.is_unindexed() && effect.needs_index() {
             if effect.is_kept_flow() || matches!(effect, Effect::Noted { .. }) {
                 // In a snapshot, these effects come after all rows.
                 self.check_told_turns(true)?;

@@ -5,7 +5,7 @@ use super::jobs::Moving;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::effect::{Came, Change, Effect, Ended, How, Purge};
+use crate::queue::effect::{Came, Change, Effect, How, OccurrenceCause, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
@@ -98,7 +98,7 @@ impl Queue {
     pub(in crate::queue) fn commit_recurred(
         &mut self,
         handle: Handle,
-        (ended, next): (Ended, Option<Next>),
+        (ended, next): (OccurrenceCause, Option<Next>),
         failure: Option<Failure<'_>>,
         now: Now,
         out: &mut Effects,
@@ -114,7 +114,7 @@ impl Queue {
             next,
             failure,
         });
-        let due = (ended == Ended::Popped).then(|| job.due());
+        let due = (ended == OccurrenceCause::Popped).then(|| job.due());
         self.count(out, |totals| {
             ended.count(totals);
             if let Some(due) = due {

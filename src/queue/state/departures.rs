@@ -3,7 +3,7 @@
 //! its end. What an ended job leaves behind may be gone a moment later, so nobody can ask for it then.
 
 use super::jobs::Jobs;
-use crate::queue::effect::{Change, Death, End, Ended, Removal};
+use crate::queue::effect::{Change, DeathCause, EndCause, OccurrenceCause, RemovalCause};
 use crate::queue::job::{Failure, Handle, LEASE_ENDED};
 use crate::queue::outcome::{Departure, JobEnd, Outcome};
 
@@ -37,20 +37,20 @@ impl Departures {
         let lease_ended = (Outcome::Dead, Some(LEASE_ENDED));
         let (how, at) = match change {
             Change::Removed { cause, .. } => match cause {
-                Removal::Acked | Removal::Popped => ((Outcome::Done, None), None),
-                Removal::Deleted => ((Outcome::Deleted, None), None),
-                Removal::Expired | Removal::TimedOutExpired => {
+                RemovalCause::Acked | RemovalCause::Popped => ((Outcome::Done, None), None),
+                RemovalCause::Deleted => ((Outcome::Deleted, None), None),
+                RemovalCause::Expired | RemovalCause::TimedOutExpired => {
                     ((Outcome::Expired, None), Some(life.expires))
                 }
             },
             Change::Succeeded { end, .. } => match end {
-                End::Acked | End::Popped => ((Outcome::Done, None), None),
-                End::TimedOut => (lease_ended, Some(life.at)),
-                End::Nacked => ((Outcome::Dead, None), None),
+                EndCause::Acked | EndCause::Popped => ((Outcome::Done, None), None),
+                EndCause::TimedOut => (lease_ended, Some(life.at)),
+                EndCause::Nacked => ((Outcome::Dead, None), None),
             },
             Change::Died { at, cause } => match cause {
-                Death::TimedOut => (lease_ended, Some(at)),
-                Death::Nacked { .. } => ((Outcome::Dead, None), Some(at)),
+                DeathCause::TimedOut => (lease_ended, Some(at)),
+                DeathCause::Nacked { .. } => ((Outcome::Dead, None), Some(at)),
             },
             Change::TimedOut | Change::Nacked { .. } => return self.lost(handle, jobs),
             Change::Reserved { .. }
@@ -64,10 +64,10 @@ impl Departures {
         let popped = matches!(
             change,
             Change::Removed {
-                cause: Removal::Popped,
+                cause: RemovalCause::Popped,
                 ..
             } | Change::Succeeded {
-                end: End::Popped,
+                end: EndCause::Popped,
                 ..
             }
         );
@@ -80,24 +80,24 @@ impl Departures {
     pub(super) fn occurred(
         &mut self,
         handle: Handle,
-        ended: Ended,
+        ended: OccurrenceCause,
         failure: Option<Failure<'_>>,
         jobs: &Jobs,
     ) {
         let life = jobs.job(handle).life();
         let (how, at) = match ended {
-            Ended::Acked | Ended::Popped => ((Outcome::Done, None), None),
-            Ended::Missed => ((Outcome::Expired, None), jobs.skipped_at(handle)),
-            Ended::Expired | Ended::TimedOutExpired => {
+            OccurrenceCause::Acked | OccurrenceCause::Popped => ((Outcome::Done, None), None),
+            OccurrenceCause::Missed => ((Outcome::Expired, None), jobs.skipped_at(handle)),
+            OccurrenceCause::Expired | OccurrenceCause::TimedOutExpired => {
                 ((Outcome::Expired, None), Some(life.expires))
             }
-            Ended::TimedOut { at, .. } => ((Outcome::Dead, Some(LEASE_ENDED)), Some(at)),
-            Ended::Nacked { at, .. } => {
+            OccurrenceCause::TimedOut { at, .. } => ((Outcome::Dead, Some(LEASE_ENDED)), Some(at)),
+            OccurrenceCause::Nacked { at, .. } => {
                 let reason = failure.and_then(|failure| failure.reason);
                 ((Outcome::Dead, reason), Some(at))
             }
         };
-        self.ended(handle, how, (at, ended == Ended::Popped), jobs);
+        self.ended(handle, how, (at, ended == OccurrenceCause::Popped), jobs);
     }
 
     /// Notes the end of a job; `popped`: by a delivery that is not counted yet.

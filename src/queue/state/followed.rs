@@ -2,7 +2,7 @@
 //! known at once, however many there are.
 
 use super::purged::Purged;
-use super::store::Course;
+use super::store::Status;
 use crate::queue::job::{Handle, Place};
 use crate::storage::broken::must;
 use crate::storage::relocate::Mover;
@@ -30,22 +30,22 @@ impl Followed {
         }
     }
 
-    fn list_of(&mut self, course: Course) -> Option<(&mut Skiplist<u64>, u64)> {
-        match course.place {
-            Place::Scheduled => Some((&mut self.scheduled, course.due)),
-            Place::Reserved => Some((&mut self.reserved, course.life.at)),
+    fn list_of(&mut self, status: Status) -> Option<(&mut Skiplist<u64>, u64)> {
+        match status.place {
+            Place::Scheduled => Some((&mut self.scheduled, status.due)),
+            Place::Reserved => Some((&mut self.reserved, status.life.at)),
             Place::Dead | Place::Successor | Place::Blocked => None,
         }
     }
 
-    pub fn insert(&mut self, handle: Handle, course: Course) {
-        if let Some((list, instant)) = self.list_of(course) {
+    pub fn insert(&mut self, handle: Handle, status: Status) {
+        if let Some((list, instant)) = self.list_of(status) {
             list.insert(instant, handle, tie);
         }
     }
 
-    pub fn remove(&mut self, handle: Handle, course: Course) {
-        if let Some((list, instant)) = self.list_of(course) {
+    pub fn remove(&mut self, handle: Handle, status: Status) {
+        if let Some((list, instant)) = self.list_of(status) {
             let there = list.remove(instant, handle, tie);
             must(there, "a job whose successor was not counted");
         }

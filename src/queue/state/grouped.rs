@@ -104,10 +104,10 @@ impl Queue {
     }
 
     /// Updates up to `budget` groups; returns the unused budget. Not an effect: no command shows a difference.
-    pub(super) fn look_at_groups(&mut self, budget: usize) -> usize {
+    pub(super) fn update_groups(&mut self, budget: usize) -> usize {
         let rates = self.group_rates.as_deref();
         let groups = self.groups.as_mut();
-        groups.map_or(budget, |it| it.look_at_some(budget, &self.jobs, rates))
+        groups.map_or(budget, |it| it.update_some(budget, &self.jobs, rates))
     }
 
     /// Whether groups are still to be updated.

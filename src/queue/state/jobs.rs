@@ -6,7 +6,7 @@
 //!   reserved    by (deadline, order of adding), a list for each Fate       split.rs, position.rs
 //!   dead        by (instant of death, order of dying)
 //!   blocked     in the order of adding
-//!   expiring    by TTL or GRACE, a list for each Ending
+//!   expiring    by TTL or GRACE, a list for each Expiry
 //!   late        those whose TTL expires before they are due, by their due times
 //!   followed    those that have a successor                                followed.rs
 //!   purges      purged jobs, until they are freed                          purged.rs
@@ -22,9 +22,9 @@ mod purges;
 use super::followed::Followed;
 use super::position::{end_of, Position};
 use super::purged::PurgedJobs;
-use super::schedule::{Schedule, Standing};
+use super::schedule::{OrderKey, Schedule};
 use super::split::Split;
-use super::store::{Course, Store};
+use super::store::{Status, Store};
 use crate::queue::clock::Now;
 use crate::queue::job::{Handle, Place, INSTANT_MAX};
 use crate::storage::lazy::{Lazy, Unused};
@@ -224,7 +224,7 @@ impl Jobs {
         let job = self.store.job(handle);
         let (terms, recurring) = (job.terms(), job.recurring());
         Position {
-            course: job.course(),
+            status: job.status(),
             priority: terms.priority,
             grace_ms: recurring.map_or(0, |recurring| recurring.grace_ms()),
             recurs: recurring.is_some(),
@@ -232,13 +232,13 @@ impl Jobs {
         }
     }
 
-    fn standing(&self, handle: Handle) -> (Standing, bool) {
+    fn order_key(&self, handle: Handle) -> (OrderKey, bool) {
         let job = self.store.job(handle);
-        let standing = Standing {
+        let order_key = OrderKey {
             priority: job.terms().priority,
             due: job.due(),
         };
-        (standing, job.group().is_some())
+        (order_key, job.group().is_some())
     }
 
     pub fn is_ready(&self, handle: Handle, now: Now) -> bool {
@@ -253,7 +253,7 @@ impl Jobs {
     /// When the job expires, or its occurrence ends, by TTL or GRACE, unless it is reserved; 0 means never.
     pub fn end_of(&self, handle: Handle) -> u64 {
         let job = self.store.job(handle);
-        let Course { due, life, .. } = job.course();
+        let Status { due, life, .. } = job.status();
         end_of(due, life.expires, job.grace_ms())
     }
 
@@ -292,10 +292,10 @@ impl Jobs {
     pub fn number_anew(&mut self, seq: impl Fn(u64) -> u64, death: impl Fn(u64) -> u64) {
         let handles: Vec<Handle> = self.store.handles().collect();
         for handle in handles {
-            let mut course = self.store.job(handle).course();
-            if course.place == Place::Dead {
-                course.life.death = death(course.life.death);
-                self.store.set_course(handle, course);
+            let mut status = self.store.job(handle).status();
+            if status.place == Place::Dead {
+                status.life.death = death(status.life.death);
+                self.store.set_status(handle, status);
             }
             self.store.set_seq(handle, seq(self.seq(handle)));
         }

@@ -14,17 +14,17 @@
 
 use super::position::Position;
 use super::purged::FREED_WITH_EACH;
-use super::schedule::Standing;
-use super::store::{Course, Id, NewJob};
+use super::schedule::OrderKey;
+use super::store::{Id, NewJob, Status};
 use super::{Cold, Queue};
-use crate::queue::effect::{Change, Death, End, Removal};
+use crate::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
 use crate::queue::job::{Failure, GroupNumber, Handle, Place, SEQ_MAX};
 use crate::storage::skiplist::InsertHint;
 
-/// Stored jobs of one standing that are not in the schedule yet.
+/// Stored jobs with one order key that are not in the schedule yet.
 #[derive(Default)]
 pub(super) struct Unlinked {
-    at: Standing,
+    at: OrderKey,
     handles: Vec<Handle>,
 }
 
@@ -71,7 +71,7 @@ impl Queue {
         if at.may_end() || self.groups.is_some() || self.jobs.has_purged() {
             self.link(handle, at, None);
         } else {
-            unlinked.at = at.standing();
+            unlinked.at = at.order_key();
             unlinked.handles.push(handle);
         }
         handle
@@ -120,7 +120,7 @@ impl Queue {
     fn store(&mut self, job: &NewJob<'_>, id: Id<'_>) -> (Handle, Position) {
         debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
-            course: Course {
+            status: Status {
                 place: job.place,
                 due: job.due,
                 life: job.life,
@@ -146,7 +146,7 @@ impl Queue {
             departures.changed(handle, change, &self.jobs);
         }
         if let Change::Removed { remember, cause } = change {
-            if cause == Removal::Popped {
+            if cause == RemovalCause::Popped {
                 self.note_served(handle);
             }
             self.remember_job(handle, remember);
@@ -154,7 +154,7 @@ impl Queue {
         }
         match change {
             Change::Succeeded { remember, end, .. } => {
-                if end == End::Popped {
+                if end == EndCause::Popped {
                     self.note_served(handle);
                 }
                 return self.succeed(handle, remember);
@@ -171,11 +171,11 @@ impl Queue {
         if before.may_end() {
             self.jobs.move_end(handle, before, after);
         }
-        self.jobs.numbers.token = self.jobs.numbers.token.max(after.course.life.token);
+        self.jobs.numbers.token = self.jobs.numbers.token.max(after.status.life.token);
         if after.priority != before.priority {
             self.jobs.set_priority(handle, after.priority);
         }
-        self.jobs.set_course(handle, after.course);
+        self.jobs.set_status(handle, after.status);
         if self.jobs.has_notes() {
             self.jobs.change_notes(handle, change);
         }
@@ -189,10 +189,10 @@ impl Queue {
         self.link_place(handle, after, None);
         let told = change.failure();
         let failure = match change {
-            Change::TimedOut => Some(Failure::of_lease(before.course.life.at)),
+            Change::TimedOut => Some(Failure::of_lease(before.status.life.at)),
             Change::Died {
                 at,
-                cause: Death::TimedOut,
+                cause: DeathCause::TimedOut,
             } => Some(Failure::of_lease(at)),
             _ => told,
         };
@@ -228,7 +228,7 @@ impl Queue {
     fn link_place(&mut self, handle: Handle, at: Position, hint: Option<&InsertHint<u64>>) {
         let group = self.group_number(handle);
         self.jobs.link_place(handle, at, group.is_some(), hint);
-        if group.is_some() || at.course.place == Place::Blocked {
+        if group.is_some() || at.status.place == Place::Blocked {
             self.placed(handle, at, group);
         }
         if self.jobs.has_purged() {
@@ -239,7 +239,7 @@ impl Queue {
     /// Tells flows and groups where a job stands now that is blocked or has a group.
     #[inline(never)]
     fn placed(&mut self, handle: Handle, at: Position, group: Option<GroupNumber>) {
-        let place = at.course.place;
+        let place = at.status.place;
         if place == Place::Blocked {
             let flows = self.flows.get_or_insert_default();
             flows.blocked(handle, group, &self.jobs);
@@ -281,7 +281,7 @@ impl Queue {
         };
         groups.left(number, handle, at, &self.jobs);
         if let Some(flows) = &mut self.flows {
-            if at.course.place == Place::Blocked {
+            if at.status.place == Place::Blocked {
                 flows.unblocked(handle, number, &self.jobs);
             }
             if flows.awaits_group(number) && groups.is_empty(number) {

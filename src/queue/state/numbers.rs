@@ -28,7 +28,7 @@ impl Queue {
     /// share one afterwards, so no list changes its order.
     #[cold]
     pub(super) fn number_anew(&mut self) {
-        self.look_at_groups(usize::MAX);
+        self.update_groups(usize::MAX);
         if self.flows.is_some() {
             self.free_purged(usize::MAX);
         }

@@ -1,14 +1,14 @@
 //! Where a job is, and where it is after a change.
 
-use super::schedule::Standing;
-use super::store::Course;
-use crate::queue::effect::{Change, Death};
+use super::schedule::OrderKey;
+use super::store::Status;
+use crate::queue::effect::{Change, DeathCause};
 use crate::queue::job::{Life, Place, INSTANT_MAX};
 
 /// Where a job is, and on which lists by which keys.
 #[derive(Clone, Copy)]
 pub struct Position {
-    pub course: Course,
+    pub status: Status,
     pub priority: i32,
     /// How long after its due time the occurrence of a recurring job is skipped; 0 means never.
     pub grace_ms: u64,
@@ -22,22 +22,22 @@ pub struct Position {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Ready again.
-    Back,
+    Ready,
     Dies,
     /// It expires: its TTL has passed by then.
-    Goes,
+    Expires,
     /// Known only when the end of the lease is carried out. A recurring job's rule decides it, or the clock was set
     /// back, and the due time lies after the lease.
-    Odd,
+    Undecided,
 }
 
 impl Fate {
-    pub const ALL: [Fate; 4] = [Fate::Back, Fate::Dies, Fate::Goes, Fate::Odd];
+    pub const ALL: [Fate; 4] = [Fate::Ready, Fate::Dies, Fate::Expires, Fate::Undecided];
 }
 
 /// What ends by a TTL or GRACE. Each kind has a list of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum Expiry {
     /// A job that is ready by then, perhaps because its lease has ended before.
     Ready,
     /// A job that is not due by then.
@@ -52,7 +52,7 @@ pub enum Ending {
 /// A job's place in the lists of TTLs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EndsAt {
-    pub ending: Ending,
+    pub expiry: Expiry,
     pub at: u64,
     /// The due time of a job that is not due by then.
     pub late_due: Option<u64>,
@@ -71,38 +71,38 @@ pub fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
 }
 
 impl Position {
-    pub fn standing(self) -> Standing {
-        Standing {
+    pub fn order_key(self) -> OrderKey {
+        OrderKey {
             priority: self.priority,
-            due: self.course.due,
+            due: self.status.due,
         }
     }
 
     fn end(self) -> u64 {
-        end_of(self.course.due, self.course.life.expires, self.grace_ms)
+        end_of(self.status.due, self.status.life.expires, self.grace_ms)
     }
 
     /// What happens when the lease ends, for a reserved job.
     #[inline]
     pub fn fate(self) -> Fate {
-        let life = &self.course.life;
+        let life = &self.status.life;
         if self.recurs {
-            Fate::Odd
+            Fate::Undecided
         } else if life.expires != 0 && life.expires <= life.at {
-            Fate::Goes
+            Fate::Expires
         } else if self.max_attempts != 0 && life.attempts >= self.max_attempts {
             Fate::Dies
-        } else if self.course.due > life.at {
-            Fate::Odd
+        } else if self.status.due > life.at {
+            Fate::Undecided
         } else {
-            Fate::Back
+            Fate::Ready
         }
     }
 
     /// Whether it may be in a list of TTLs. No change makes this true: a TTL and GRACE are fixed with the job.
     #[inline]
     pub fn may_end(self) -> bool {
-        self.course.life.expires != 0 || self.grace_ms != 0
+        self.status.life.expires != 0 || self.grace_ms != 0
     }
 
     /// `None` without TTL and GRACE, and for a reserved job that expires with its lease, or whose fate is not known yet.
@@ -112,23 +112,23 @@ impl Position {
         if at == 0 {
             return None;
         }
-        let ending = match self.course.place {
-            Place::Scheduled if self.recurs => Ending::Occurrence,
-            Place::Scheduled if at < self.course.due => Ending::Delayed,
-            Place::Scheduled => Ending::Ready,
+        let expiry = match self.status.place {
+            Place::Scheduled if self.recurs => Expiry::Occurrence,
+            Place::Scheduled if at < self.status.due => Expiry::Delayed,
+            Place::Scheduled => Expiry::Ready,
             Place::Reserved => match self.fate() {
-                Fate::Back => Ending::Ready,
-                Fate::Dies => Ending::Dead,
-                Fate::Goes | Fate::Odd => return None,
+                Fate::Ready => Expiry::Ready,
+                Fate::Dies => Expiry::Dead,
+                Fate::Expires | Fate::Undecided => return None,
             },
-            Place::Dead => Ending::Dead,
-            Place::Successor => Ending::Successor,
+            Place::Dead => Expiry::Dead,
+            Place::Successor => Expiry::Successor,
             // Carried out before any query, as that of an occurrence.
-            Place::Blocked => Ending::Occurrence,
+            Place::Blocked => Expiry::Occurrence,
         };
-        let late_due = (ending == Ending::Delayed).then_some(self.course.due);
+        let late_due = (expiry == Expiry::Delayed).then_some(self.status.due);
         Some(EndsAt {
-            ending,
+            expiry,
             at,
             late_due,
         })
@@ -136,11 +136,11 @@ impl Position {
 
     /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
     pub fn changed(mut self, change: Change<'_>, death: u64) -> Self {
-        let Course {
+        let Status {
             place,
             due: job_due,
             life,
-        } = &mut self.course;
+        } = &mut self.status;
         match change {
             Change::Reserved {
                 token,
@@ -170,7 +170,7 @@ impl Position {
             }
             Change::Died { at, cause } => {
                 (life.at, life.death) = (at, death);
-                if let Death::Nacked { priority, .. } = cause {
+                if let DeathCause::Nacked { priority, .. } = cause {
                     (life.token, life.lease_ms) = (0, 0);
                     self.priority = priority;
                 }

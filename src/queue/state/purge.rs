@@ -24,7 +24,7 @@ impl Queue {
             }
             Purge::Overdue { dead, cut } => {
                 check_instant(cut)?;
-                let fate = if dead { Fate::Dies } else { Fate::Back };
+                let fate = if dead { Fate::Dies } else { Fate::Ready };
                 self.purge_overdue(fate, cut);
             }
             Purge::Trim { count } => {
@@ -130,7 +130,7 @@ impl Queue {
 
     /// Does up to `budget` of the work that [`Queue::has_leftovers`] tells of; returns the unused budget.
     pub fn work_off(&mut self, budget: usize) -> usize {
-        let left = self.look_at_groups(budget);
+        let left = self.update_groups(budget);
         let left = self.free_purged(left);
         self.gather(left)
     }

@@ -3,9 +3,9 @@
 
 use super::bounds::{check_instant, check_next, malformed};
 use super::notes::OwnNotes;
-use super::store::{Course, NewJob, NO_RULE};
+use super::store::{NewJob, Status, NO_RULE};
 use super::{Cold, Queue};
-use crate::queue::effect::{Came, Ended};
+use crate::queue::effect::{Came, OccurrenceCause};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Compiled, Next, Occurrence, Rule};
@@ -71,7 +71,7 @@ impl Queue {
         let Some(occurrence) = old.recurring().map(|recurring| recurring.occurrence) else {
             return Err(malformed("a rule made anew for a job that has none"));
         };
-        let Course { place, due, life } = old.course();
+        let Status { place, due, life } = old.status();
         let reason = old.failure().and_then(|failure| failure.reason);
         let (reason, failed) = (reason.map(<[u8]>::to_vec), old.failure().map(|it| it.at));
         let job = NewJob {
@@ -98,11 +98,11 @@ impl Queue {
     pub(super) fn check_recurred(
         &self,
         handle: Handle,
-        ended: Ended,
+        ended: OccurrenceCause,
         next: Option<Next>,
     ) -> Result<(), QueueError> {
         next.map_or(Ok(()), check_next)?;
-        if let Ended::TimedOut { at, .. } | Ended::Nacked { at, .. } = ended {
+        if let OccurrenceCause::TimedOut { at, .. } | OccurrenceCause::Nacked { at, .. } = ended {
             check_instant(at)?;
         }
         let runs = self
@@ -122,17 +122,17 @@ impl Queue {
     pub(super) fn recur(
         &mut self,
         handle: Handle,
-        ended: Ended,
+        ended: OccurrenceCause,
         next: Option<Next>,
         failure: Option<Failure<'_>>,
     ) {
         if let Some(departures) = Cold::departures(&mut self.cold) {
             departures.occurred(handle, ended, failure, &self.jobs);
         }
-        if ended == Ended::Popped {
+        if ended == OccurrenceCause::Popped {
             self.note_served(handle);
         }
-        if let Ended::Nacked { priority, .. } = ended {
+        if let OccurrenceCause::Nacked { priority, .. } = ended {
             if priority != self.jobs.job(handle).terms().priority {
                 let mut at = self.jobs.position(handle);
                 self.unlink(handle, at);
@@ -150,7 +150,7 @@ impl Queue {
             return;
         };
         let failure = match ended {
-            Ended::TimedOut { at, .. } => Some(Failure::of_lease(at)),
+            OccurrenceCause::TimedOut { at, .. } => Some(Failure::of_lease(at)),
             _ => failure,
         };
         self.count_death();
@@ -173,7 +173,7 @@ impl Queue {
         let stays = |tag| Lasting::of(tag) != Lasting::Place;
         let notes = self.jobs.take_notes(handle, stays);
         let job = self.jobs.job(handle);
-        let Course { due, life, .. } = job.course();
+        let Status { due, life, .. } = job.status();
         let recurring = there(job.recurring(), NO_RULE);
         DeadCopy {
             id: id_of_occurrence(job.id(), recurring.occurrence.at),
@@ -193,7 +193,7 @@ impl Queue {
     fn begin(&mut self, handle: Handle, next: Next, died: bool) {
         let before = self.jobs.position(handle);
         self.unlink(handle, before);
-        let course = Course {
+        let status = Status {
             place: Place::Scheduled,
             due: next.due,
             life: Life {
@@ -201,7 +201,7 @@ impl Queue {
                 ..Life::default()
             },
         };
-        self.jobs.set_course(handle, course);
+        self.jobs.set_status(handle, status);
         if self.jobs.has_notes() {
             self.jobs.retain_notes(handle, |_| false);
         }

@@ -8,7 +8,7 @@ use crate::storage::relocate::Mover;
 use crate::storage::skiplist::InsertHint;
 pub(in crate::queue) use lists::merge;
 use lists::Lists;
-pub use lists::Standing;
+pub use lists::OrderKey;
 use std::ops::RangeInclusive;
 
 #[derive(Clone, Default)]
@@ -73,11 +73,11 @@ impl Schedule {
         &self.own
     }
 
-    /// `seq` gives the order of adding, by which equal standings are ordered.
+    /// `seq` gives the order of adding, by which equal keys are ordered.
     #[inline]
     pub fn insert(
         &mut self,
-        at: Standing,
+        at: OrderKey,
         handle: Handle,
         is_grouped: bool,
         hint: Option<&InsertHint<u64>>,
@@ -91,10 +91,10 @@ impl Schedule {
         lists.insert(at, handle, hint, seq);
     }
 
-    /// Inserts jobs without a group that have one standing, in the order of their adding.
+    /// Inserts jobs without a group that have one order key, in the order of their adding.
     pub fn insert_together(
         &mut self,
-        at: Standing,
+        at: OrderKey,
         handles: &[Handle],
         seq: impl Fn(Handle) -> u64,
     ) {
@@ -104,7 +104,7 @@ impl Schedule {
 
     /// See [`crate::storage::skiplist::Skiplist::insert_hint`]. Only for the list that nearly all jobs are in, of
     /// priority 0.
-    pub fn insert_hint(&self, at: Standing, is_grouped: bool) -> Option<InsertHint<u64>> {
+    pub fn insert_hint(&self, at: OrderKey, is_grouped: bool) -> Option<InsertHint<u64>> {
         self.lists(is_grouped)?.insert_hint(at)
     }
 
@@ -129,7 +129,7 @@ impl Schedule {
     #[inline]
     pub fn remove(
         &mut self,
-        at: Standing,
+        at: OrderKey,
         handle: Handle,
         is_grouped: bool,
         seq: impl Fn(Handle) -> u64,
@@ -284,14 +284,14 @@ impl Schedule {
 
     pub fn check_invariants(
         &self,
-        standing: impl Fn(Handle) -> (Standing, bool),
+        order_key: impl Fn(Handle) -> (OrderKey, bool),
         seq: impl Fn(Handle) -> u64,
     ) -> Result<(), String> {
         self.check_ready()?;
         for (lists, grouped) in self.all().zip([false, true]) {
-            lists.check_invariants(|handle| standing(handle).0, &seq)?;
+            lists.check_invariants(|handle| order_key(handle).0, &seq)?;
             let mut handles = lists.by_due(0, &seq).map(|(_, handle)| handle);
-            if handles.any(|handle| standing(handle).1 != grouped) {
+            if handles.any(|handle| order_key(handle).1 != grouped) {
                 return Err("a job with a group among those without, or one without".into());
             }
         }

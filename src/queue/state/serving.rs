@@ -40,7 +40,12 @@ impl Queue {
     /// Before a delivery: if the clock was set back, no group waits longer than a window from now on. And while a pass
     /// has not updated all groups, those that the delivery may come from are, as far as the bound allows.
     #[inline]
-    pub(in crate::queue) fn look_before(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
+    pub(in crate::queue) fn update_groups_before(
+        &mut self,
+        id: Option<&[u8]>,
+        noack: bool,
+        now: Now,
+    ) {
         if self.group_rates.as_ref().is_some_and(|it| it.is_ahead(now)) {
             self.follow_clock_back(now);
         }
@@ -48,7 +53,7 @@ impl Queue {
             let named = id.and_then(|id| self.jobs.find(self.jobs.hashed(id)));
             let named = named.and_then(|handle| self.jobs.job(handle).group());
             let rates = self.group_rates.as_deref();
-            groups.look_before(named, (now, noack), &self.jobs, rates);
+            groups.update_groups_before(named, (now, noack), &self.jobs, rates);
         }
     }
 
@@ -66,10 +71,10 @@ impl Queue {
 
     /// If no job is known that may be delivered: searches the first ready jobs for one.
     #[cold]
-    pub(in crate::queue) fn look_at_ready(&mut self, noack: bool, now: Now) -> bool {
+    pub(in crate::queue) fn search_ready(&mut self, noack: bool, now: Now) -> bool {
         let rates = self.group_rates.as_deref();
         let groups = self.groups.as_mut();
-        groups.is_some_and(|it| it.look_at_ready((now, noack), &self.jobs, rates))
+        groups.is_some_and(|it| it.search_ready((now, noack), &self.jobs, rates))
     }
 
     /// Whether RATE and the group's GROUPRATE allow a job whose turn it is, with its weight.

@@ -46,7 +46,7 @@ use rules::RulesPool;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-pub use stored::{Course, Id, Job, NewJob};
+pub use stored::{Id, Job, NewJob, Status};
 
 const NO_JOB: &str = "a handle without a job";
 pub(super) const NO_RULE: &str = "a recurring job without its rule";
@@ -317,7 +317,7 @@ impl Store {
     /// A copy of a job for another store, without the name of its group, which is not known here.
     pub fn as_new(&self, handle: Handle) -> NewJob<'_> {
         let job = self.job(handle);
-        let Course { place, due, life } = job.course();
+        let Status { place, due, life } = job.status();
         NewJob {
             id: job.id(),
             payload: job.payload(),

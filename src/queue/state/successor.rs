@@ -58,8 +58,8 @@ impl Queue {
         self.remove(handle);
         let mut at = self.jobs.position(successor);
         self.unlink(successor, at);
-        at.course.place = Place::Scheduled;
-        self.jobs.set_course(successor, at.course);
+        at.status.place = Place::Scheduled;
+        self.jobs.set_status(successor, at.status);
         self.jobs.index_successor(successor);
         if let Some((flows, awaited)) = self.flows.as_mut().zip(awaited) {
             flows.give(awaited, successor);

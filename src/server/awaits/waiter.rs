@@ -6,7 +6,7 @@ use crate::queue::outcome::{Departure, JobEnd, Known, Outcome};
 use crate::queue::Queue;
 use crate::server::api::acl::Call;
 use crate::server::api::{Ctx, WRONG_TYPE};
-use crate::server::waits::{Answer, End};
+use crate::server::waits::{Answer, WaitEnd};
 use crate::storage::few::Few;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -150,7 +150,7 @@ impl Waiter {
     }
 
     /// Notes what the key holds now. Whether the client is to be answered now.
-    pub fn look_at(&mut self, found: &Found<'_>, now: Now) -> bool {
+    pub fn note_found(&mut self, found: &Found<'_>, now: Now) -> bool {
         match (&mut self.waits_for, found) {
             (WaitsFor::Ends(awaiting), Found::Other) => {
                 self.is_refused = !awaiting.has_ended();
@@ -179,17 +179,17 @@ impl Waiter {
     }
 
     /// What the wait ends with. Leases are looked up in this queue.
-    pub fn end(self, is_allowed: bool, queue: Option<&Queue>, now: Now) -> End {
+    pub fn end(self, is_allowed: bool, queue: Option<&Queue>, now: Now) -> WaitEnd {
         match self.waits_for {
-            WaitsFor::Ends(_) if !self.is_ready => End::Nothing,
-            _ if !is_allowed => End::Denied(self.key.to_vec()),
+            WaitsFor::Ends(_) if !self.is_ready => WaitEnd::Nothing,
+            _ if !is_allowed => WaitEnd::Denied(self.key.to_vec()),
             WaitsFor::Ends(awaiting) if self.is_refused && !awaiting.has_ended() => {
-                End::Reply(Box::new(|ctx| ctx.reply_error(WRONG_TYPE)))
+                WaitEnd::Reply(Box::new(|ctx| ctx.reply_error(WRONG_TYPE)))
             }
-            WaitsFor::Ends(awaiting) => End::Reply(awaiting.answer(&self.ids)),
+            WaitsFor::Ends(awaiting) => WaitEnd::Reply(awaiting.answer(&self.ids)),
             WaitsFor::Leases(holding) => {
                 let leases = holding.leases(self.ids.get(), queue, now);
-                End::Reply(Box::new(move |ctx| (holding.reply)(ctx, &leases)))
+                WaitEnd::Reply(Box::new(move |ctx| (holding.reply)(ctx, &leases)))
             }
         }
     }

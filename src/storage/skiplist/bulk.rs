@@ -14,11 +14,11 @@ impl Skiplist<u64> {
     pub fn remove_sorted(&mut self, entries: &[(u64, u32)], tie: impl Fn(u32) -> u64) -> bool {
         for entries in entries.chunks(TOGETHER) {
             if self.len() >= MANY {
-                let ways: Vec<_> = entries
+                let hints: Vec<_> = entries
                     .iter()
                     .map(|&(key, _)| self.insert_hint(key))
                     .collect();
-                ways.iter().for_each(|way| self.fetch(way));
+                hints.iter().for_each(|hint| self.fetch(hint));
             }
             let mut rest = entries;
             while let Some(&(key, handle)) = rest.first() {

@@ -287,7 +287,7 @@ impl<K: Key, V: Copy> Level<K, V> {
             let node = &self[id];
             ensure(
                 node.prev == mem::replace(&mut prev, id),
-                "nodes joined one way only",
+                "nodes joined one hint only",
             )?;
             ensure((1..=NODE).contains(&node.len()), "node empty or too full")?;
             ensure(

@@ -35,13 +35,13 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// Whether the hint is the path that [`Skiplist::insert`] would find.
-    pub(super) fn is_known(&self, way: &InsertHint<K>, key: K) -> bool {
-        way.key == key && way.changes == self.changes && !way.is_open
+    pub(super) fn is_known(&self, hint: &InsertHint<K>, key: K) -> bool {
+        hint.key == key && hint.changes == self.changes && !hint.is_open
     }
 
     /// Prefetches what an insert into the leaf reads and moves.
-    pub fn fetch(&self, way: &InsertHint<K>) {
-        if let Some(node) = self.bottom.get_any(way.leaf) {
+    pub fn fetch(&self, hint: &InsertHint<K>) {
+        if let Some(node) = self.bottom.get_any(hint.leaf) {
             prefetch_all(node.keys());
             prefetch_all(node.values());
         }

@@ -45,17 +45,17 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
     /// Inserts an entry, mostly with the newest tie, sometimes with one that was left out before.
     /// Uses a hint made just now, one made before other changes, or none.
     fn insert(&mut self, mut key: K, late: bool) {
-        let mut way = Some(self.list.insert_hint(key));
+        let mut hint = Some(self.list.insert_hint(key));
         match self.next_tie % 10 {
-            0 => way = None,
-            2 => self.approached = way.take().map(|way| (key, way)),
+            0 => hint = None,
+            2 => self.approached = hint.take().map(|hint| (key, hint)),
             4 => {
                 let approached = self.approached.take();
-                (key, way) = approached.map_or((key, None), |(key, way)| (key, Some(way)));
+                (key, hint) = approached.map_or((key, None), |(key, hint)| (key, Some(hint)));
             }
             // A hint for another key.
             6 => {
-                way = self
+                hint = self
                     .sorted
                     .first()
                     .map(|first| self.list.insert_hint(first.0))
@@ -76,7 +76,7 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
         }
         self.ties[handle as usize] = tie;
         let tie_of = |h: u32| self.ties[h as usize];
-        self.list.insert_by(way.as_ref(), key, handle, tie_of);
+        self.list.insert_by(hint.as_ref(), key, handle, tie_of);
         let at = self.sorted.partition_point(|e| (e.0, e.1) < (key, tie));
         self.sorted.insert(at, (key, tie, handle));
     }
@@ -387,11 +387,11 @@ fn a_way_is_no_way_through_what_came_after_the_list_was_empty() {
     let tie = u64::from;
     let mut list = Skiplist::new();
     (0..100).for_each(|n| list.insert(10 * u64::from(n), n, tie));
-    let way = list.insert_hint(905);
+    let hint = list.insert_hint(905);
     while list.pop_first().is_some() {}
     // The same number of changes as before.
     (0..100).for_each(|n| list.insert(1000 + u64::from(n), n, tie));
-    list.insert_by(Some(&way), 905, 100, tie);
+    list.insert_by(Some(&hint), 905, 100, tie);
     list.check_invariants(tie).unwrap();
     assert_eq!(list.first(), Some((905, 100)));
 }

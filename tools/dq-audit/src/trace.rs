@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use dq::queue::effect::{Came, Change, Death, Effect, How, OfDone, Removal};
+use dq::queue::effect::{Came, Change, DeathCause, Effect, How, OfDone, RemovalCause};
 
 use crate::judge::Judge;
 use crate::queue::job::Job;
@@ -114,7 +114,7 @@ impl Trace {
             Effect::Job { id, change } => self.change(id, change, queue),
             // For the model it is gone, like a job that is not kept.
             Effect::Done(OfDone::Kept { id, remember, .. }) => {
-                let cause = Removal::Acked;
+                let cause = RemovalCause::Acked;
                 self.change(id, Change::Removed { cause, remember }, queue);
             }
             Effect::Done(OfDone::Kicked { .. } | OfDone::OccurrenceKept { .. })
@@ -200,7 +200,7 @@ impl Trace {
             }
             Change::TimedOut => self.lease_ends(before.at, step),
             Change::Died {
-                cause: Death::TimedOut,
+                cause: DeathCause::TimedOut,
                 ..
             } => {
                 let state = "dead";
@@ -303,13 +303,13 @@ impl Trace {
         });
     }
 
-    fn removed(&mut self, id: &[u8], cause: Removal, due: u64, step: Step) {
+    fn removed(&mut self, id: &[u8], cause: RemovalCause, due: u64, step: Step) {
         let step = Step {
             state: "none",
             ..step
         };
         match cause {
-            Removal::Acked => {
+            RemovalCause::Acked => {
                 self.answered(id);
                 self.push(Step {
                     what: "ack",
@@ -317,7 +317,7 @@ impl Trace {
                 });
                 self.jobs.remove(id);
             }
-            Removal::Popped => {
+            RemovalCause::Popped => {
                 self.let_go(id);
                 self.now = self.now.max(due);
                 self.push(Step {
@@ -326,7 +326,7 @@ impl Trace {
                 });
                 self.jobs.remove(id);
             }
-            Removal::Deleted | Removal::Expired | Removal::TimedOutExpired => self.gone(id),
+            RemovalCause::Deleted | RemovalCause::Expired | RemovalCause::TimedOutExpired => self.gone(id),
         }
     }
 

@@ -1,16 +1,17 @@
 //! The queues of the last configuration, from start to end.
 
 use std::collections::HashMap;
+use std::env;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use dq_connect::target::Target;
+use dq_watch::place::Wish;
 use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::task::JoinSet;
 
 use crate::call::Caller;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::options::Args;
+use crate::options::{self, Options};
 use crate::places::Host;
 use crate::queue::Queue;
 use crate::serve::{self, Queues};
@@ -27,7 +28,7 @@ struct Generation {
 impl Generation {
     /// Makes a generation, whose metrics continue those of the one before.
     fn new(
-        (target, db): &(Target, u32),
+        options: &Options,
         config: Config,
         before: Option<&Generation>,
     ) -> Result<Generation, String> {
@@ -42,7 +43,7 @@ impl Generation {
         };
         let queues = config.queues.into_iter().filter_map(|queue| {
             let host = hosts.get(&queue.host)?.clone();
-            let at = (target.clone(), *db);
+            let at = (options.target.clone(), options.db);
             let (metrics, stop) = (metrics(&queue.name), Arc::clone(&stop));
             let queue = Queue::new(queue, Arc::clone(&caller), at, host, stop, metrics);
             Some(Arc::new(queue))
@@ -96,19 +97,22 @@ impl Signals {
     }
 }
 
-struct Service<'a> {
-    args: &'a Args,
+struct Service {
     now: Generation,
     /// Earlier generations whose last calls are still running.
     leaving: Vec<Generation>,
     shown: Queues,
 }
 
-impl Service<'_> {
+impl Service {
     /// Reads the configuration again; one with an error changes nothing.
     fn read_again(&mut self) -> Result<(), String> {
-        let config = Config::read(&self.args.config)?;
-        let next = Generation::new(&self.args.place()?, config, Some(&self.now))?;
+        let variable = |name: &str| env::var(name).ok();
+        let Wish::Run(options) = options::parse(env::args_os().skip(1), variable)? else {
+            return Ok(());
+        };
+        let config = Config::read(&options.config, variable)?;
+        let next = Generation::new(&options, config, Some(&self.now))?;
         let before = std::mem::replace(&mut self.now, next);
         before.stop.now();
         self.leaving.retain_mut(|it| !it.has_ended());
@@ -136,10 +140,10 @@ impl Service<'_> {
             }
             match self.read_again() {
                 Ok(()) => println!(
-                    "dq http: read again: the jobs of {}",
+                    "dq-push: read again: the jobs of {}",
                     counted(self.now.queues.len())
                 ),
-                Err(why) => eprintln!("dq http: nothing changes: {why}"),
+                Err(why) => eprintln!("dq-push: nothing changes: {why}"),
             }
         }
         self.drain(signals).await;
@@ -176,13 +180,12 @@ fn counted(queues: usize) -> String {
     }
 }
 
-pub async fn serve(args: &Args, config: Config) -> Result<(), String> {
+pub async fn serve(options: Options, config: Config) -> Result<(), String> {
     // Before anything is fetched.
     let signals = Signals::new().map_err(|error| error.to_string())?;
-    let place = args.place()?;
-    let now = Generation::new(&place, config, None)?;
+    let now = Generation::new(&options, config, None)?;
     let shown = Arc::new(RwLock::new(now.queues.clone()));
-    let metrics = match args.metrics {
+    let metrics = match options.metrics {
         Some(address) => format!(
             "; http://{}/metrics",
             serve::serve(address, Arc::clone(&shown)).await?
@@ -190,12 +193,11 @@ pub async fn serve(args: &Args, config: Config) -> Result<(), String> {
         None => String::new(),
     };
     println!(
-        "dq http: calls the jobs of {} of {}{metrics}",
+        "dq-push: calls the jobs of {} of {}{metrics}",
         counted(now.queues.len()),
-        place.0.name()
+        options.target.name()
     );
     let service = Service {
-        args,
         now,
         leaving: Vec::new(),
         shown,

@@ -3,6 +3,7 @@
 
 pub mod fleet;
 pub mod model;
+pub mod place;
 pub mod read;
 pub mod servers;
 pub mod sign;

@@ -118,7 +118,7 @@ fn of_jobs() -> Golden {
         (
             Effect::Recurred {
                 id,
-                ended: Ended::Acked,
+                ended: OccurrenceCause::Acked,
                 next: Some(NEXT),
                 failure: Some(FAILURE),
             },
@@ -222,7 +222,7 @@ pub(super) fn changes() -> Vec<(Change<'static>, &'static str)> {
         (
             Change::Died {
                 at: 507,
-                cause: Death::TimedOut,
+                cause: DeathCause::TimedOut,
             },
             "04fb0300",
         ),
@@ -230,7 +230,7 @@ pub(super) fn changes() -> Vec<(Change<'static>, &'static str)> {
         (Change::Kicked { due }, "06f403"),
         (
             Change::Removed {
-                cause: Removal::Acked,
+                cause: RemovalCause::Acked,
                 remember,
             },
             "0700f803",
@@ -238,7 +238,7 @@ pub(super) fn changes() -> Vec<(Change<'static>, &'static str)> {
         (Change::Prioritized { priority }, "08ed07"),
         (
             Change::Succeeded {
-                end: End::Acked,
+                end: EndCause::Acked,
                 remember,
                 ready: true,
             },

@@ -2,10 +2,10 @@
 
 use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
 use super::super::recurring::id_of_occurrence;
-use super::super::store::{Course, Id, NewJob};
+use super::super::store::{Id, NewJob, Status};
 use super::super::{Cold, Queue};
 use super::{Done, DoneView};
-use crate::queue::effect::{Change, DoneEnd, DoneJob, Ended, OfDone};
+use crate::queue::effect::{Change, Completion, DoneJob, OccurrenceCause, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place, GROUP_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
 use crate::queue::note::Notes;
@@ -108,7 +108,12 @@ impl Queue {
         }
     }
 
-    fn apply_kept(&mut self, id: &[u8], remember: u64, end: DoneEnd<'_>) -> Result<(), QueueError> {
+    fn apply_kept(
+        &mut self,
+        id: &[u8],
+        remember: u64,
+        end: Completion<'_>,
+    ) -> Result<(), QueueError> {
         self.done.check_end(&end)?;
         check_instant(remember)?;
         let handle = self.expect(id)?;
@@ -131,11 +136,11 @@ impl Queue {
         &mut self,
         id: &[u8],
         next: Option<Next>,
-        end: DoneEnd<'_>,
+        end: Completion<'_>,
     ) -> Result<(), QueueError> {
         self.done.check_end(&end)?;
         let handle = self.expect(id)?;
-        self.check_recurred(handle, Ended::Acked, next)?;
+        self.check_recurred(handle, OccurrenceCause::Acked, next)?;
         if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
             return Err(malformed(UNFIT));
         }
@@ -144,16 +149,16 @@ impl Queue {
         let recurring = there(job.recurring(), UNFIT);
         let name = id_of_occurrence(id, recurring.occurrence.at);
         self.keep_done(handle, &name, seq, end);
-        self.recur(handle, Ended::Acked, next, None);
+        self.recur(handle, OccurrenceCause::Acked, next, None);
         self.note_value(end.result);
         Ok(())
     }
 
     /// Keeps a copy of a job, or of its occurrence, as done.
-    fn keep_done(&mut self, handle: Handle, id: &[u8], seq: u64, end: DoneEnd<'_>) {
+    fn keep_done(&mut self, handle: Handle, id: &[u8], seq: u64, end: Completion<'_>) {
         let group = self.group_of(handle).map(Box::<[u8]>::from);
         let job = self.jobs.job(handle);
-        let Course { due, life, .. } = job.course();
+        let Status { due, life, .. } = job.status();
         let notes = self.jobs.notes(handle).when_done();
         let done = DoneJob {
             id,
@@ -209,7 +214,7 @@ impl Queue {
         let done = std::mem::take(&mut self.done);
         let DoneView {
             payload,
-            alike,
+            shared,
             notes,
             seq,
             ..
@@ -217,8 +222,8 @@ impl Queue {
         let job = NewJob {
             seq,
             place: Place::Scheduled,
-            group: alike.group.as_deref(),
-            ..NewJob::scheduled(id, payload, (due, 0), &alike.terms)
+            group: shared.group.as_deref(),
+            ..NewJob::scheduled(id, payload, (due, 0), &shared.terms)
         };
         let kicked = self.insert(&job, self.jobs.hashed(id), None);
         let stays = |tag| !Change::Kicked { due }.ends(Lasting::of(tag));

@@ -2,21 +2,21 @@
 //! orders, counts and serves jobs knows nothing of them.
 //!
 //! ```text
-//!   id ──hash──► IdTable ──► handle ──► its bytes in an arena (slot.rs), which name what many have alike (alikes.rs)
+//!   id ──hash──► IdTable ──► handle ──► its bytes in an arena (slot.rs), which name what many share (interned.rs)
 //!   by_end:    all handles, by the instant of their end, then in the order of ending
 //!   by_until:  those that have a time, by the instant at which they go
 //! ```
 //!
 //! Handles are valid here alone, not in the store of the other jobs. An id is in one of the two.
 
-mod alikes;
 pub(in crate::queue) mod apply;
+mod interned;
 mod slot;
 
 use super::bounds::{check_instant, malformed, CONTRADICTION};
 use super::jobs::Jobs;
 use super::store::Id;
-use crate::queue::effect::{DoneEnd, DoneJob, Effect, OfDone};
+use crate::queue::effect::{Completion, DoneJob, Effect, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::instant::NEVER;
 use crate::queue::settings::DoneLimits;
@@ -27,7 +27,7 @@ use crate::storage::ordered::Ordered;
 use crate::storage::relocate::Mover;
 use crate::storage::table::IdTable;
 use ahash::RandomState;
-use alikes::{Alike, Alikes};
+use interned::{Interned, Shared};
 
 pub use slot::DoneView;
 
@@ -43,7 +43,7 @@ pub struct Done {
     table: IdTable,
     by_end: Ordered,
     by_until: Ordered,
-    alikes: Alikes,
+    interned: Interned,
     /// Bytes of ids, payloads, results and progress.
     bytes: u64,
     /// Jobs without a KEEP.
@@ -78,7 +78,7 @@ impl Done {
             table: IdTable::new(),
             by_end: Ordered::new(),
             by_until: Ordered::new(),
-            alikes: Alikes::new(),
+            interned: Interned::new(),
             bytes: 0,
             unkept: 0,
             swept: 0,
@@ -96,7 +96,7 @@ impl Done {
     }
 
     pub fn has_room(&self) -> bool {
-        self.slots.has_room_for(1) && self.alikes.has_room()
+        self.slots.has_room_for(1) && self.interned.has_room()
     }
 
     /// Whether the longest done job is to be removed by DONELEN or DONEBYTES.
@@ -131,7 +131,7 @@ impl Done {
     }
 
     /// Whether a job may be kept that ends so.
-    pub fn check_end(&self, end: &DoneEnd<'_>) -> Result<(), QueueError> {
+    pub fn check_end(&self, end: &Completion<'_>) -> Result<(), QueueError> {
         check_instant(end.finished)?;
         check_instant(end.until)?;
         if end.until != 0 && end.until < end.finished {
@@ -162,7 +162,7 @@ impl Done {
     }
 
     pub fn get(&self, handle: u32) -> DoneView<'_> {
-        slot::read(self.slot(handle), &self.alikes)
+        slot::read(self.slot(handle), &self.interned)
     }
 
     fn finished(&self, handle: u32) -> u64 {
@@ -170,7 +170,7 @@ impl Done {
     }
 
     fn until(&self, handle: u32) -> u64 {
-        until_in(&self.slots, &self.alikes, handle)
+        until_in(&self.slots, &self.interned, handle)
     }
 
     /// The job that has been done longest.
@@ -216,15 +216,15 @@ impl Done {
     /// queue.
     pub fn insert(&mut self, job: &DoneJob<'_>, id: Id<'_>, hasher: &RandomState) {
         debug_assert!(self.find(id).is_none());
-        let alike = Alike {
+        let shared = Shared {
             terms: job.terms.clone().into_owned(),
             group: job.group.map(Box::from),
             stay: (job.until != 0).then(|| job.until - job.finished),
         };
-        let has_until = alike.stay.is_some();
-        let alike = self.alikes.acquire(alike, hasher);
+        let has_until = shared.stay.is_some();
+        let shared = self.interned.acquire(shared, hasher);
         let mut head = Vec::with_capacity(48);
-        slot::head(job, alike, &mut head);
+        slot::head(job, shared, &mut head);
         let handle = self.slots.insert([
             &head[..],
             job.id,
@@ -238,10 +238,10 @@ impl Done {
             self.swept = 0;
         }
         self.table.insert(id.hash(), handle);
-        let (slots, alikes) = (&self.slots, &self.alikes);
+        let (slots, interned) = (&self.slots, &self.interned);
         self.by_end.insert(handle, |it| finished_in(slots, it));
         if has_until {
-            let until = |it| until_in(slots, alikes, it);
+            let until = |it| until_in(slots, interned, it);
             self.by_until.insert(handle, until);
         }
     }
@@ -250,15 +250,15 @@ impl Done {
         let job = self.get(handle);
         let hash = hasher.hash_one(job.id);
         let (has_until, is_kept) = (
-            job.alike.stay.is_some(),
-            job.alike.terms.rest.keep_ms().is_some(),
+            job.shared.stay.is_some(),
+            job.shared.terms.rest.keep_ms().is_some(),
         );
         let bytes = job.bytes();
-        let alike = slot::alike_of(self.slot(handle));
-        let (slots, alikes) = (&self.slots, &self.alikes);
+        let shared = slot::shared_of(self.slot(handle));
+        let (slots, interned) = (&self.slots, &self.interned);
         let mut listed = self.by_end.remove(handle, |it| finished_in(slots, it));
         if has_until {
-            let until = |it| until_in(slots, alikes, it);
+            let until = |it| until_in(slots, interned, it);
             listed &= self.by_until.remove(handle, until);
         }
         must(listed & self.table.remove(hash, handle), UNLISTED);
@@ -267,7 +267,7 @@ impl Done {
             true => self.swept = self.swept.saturating_sub(1),
             false => self.unkept -= 1,
         }
-        self.alikes.release(alike, hasher);
+        self.interned.release(shared, hasher);
         self.slots.remove(handle);
         self.gather(hasher);
     }
@@ -285,9 +285,9 @@ impl Done {
             let now_at = |it| if it == old { new } else { it };
             let finished = |it| finished_in(slots, now_at(it));
             let mut listed = self.by_end.renumber(old, new, finished);
-            if self.get(new).alike.stay.is_some() {
-                let (slots, alikes) = (&self.slots, &self.alikes);
-                let until = |it| until_in(slots, alikes, now_at(it));
+            if self.get(new).shared.stay.is_some() {
+                let (slots, interned) = (&self.slots, &self.interned);
+                let until = |it| until_in(slots, interned, now_at(it));
                 listed &= self.by_until.renumber(old, new, until);
             }
             must(listed & self.table.remove(hash, old), UNLISTED);
@@ -301,7 +301,7 @@ impl Done {
         let (mut found, mut looked_at) = (None, 0);
         for handle in from {
             looked_at += 1;
-            if self.get(handle).alike.terms.rest.keep_ms().is_none() {
+            if self.get(handle).shared.terms.rest.keep_ms().is_none() {
                 found = Some(handle);
                 break;
             }
@@ -334,7 +334,7 @@ impl Done {
             || self.table.free_some(count)
             || self.by_end.free_some(count)
             || self.by_until.free_some(count)
-            || self.alikes.free_some(count)
+            || self.interned.free_some(count)
     }
 
     /// See [`crate::storage::relocate`].
@@ -348,7 +348,7 @@ impl Done {
         }
     }
 
-    /// Without the lists, and what alike jobs share.
+    /// Without the lists, and what jobs share.
     pub fn heap_bytes(&self) -> usize {
         self.slots.memory_bytes() + self.table.memory_bytes()
     }
@@ -357,7 +357,7 @@ impl Done {
         self.heap_bytes()
             + self.by_end.memory_bytes()
             + self.by_until.memory_bytes()
-            + self.alikes.memory_bytes()
+            + self.interned.memory_bytes()
     }
 
     pub fn check_invariants(&self, hasher: &RandomState) -> Result<(), String> {
@@ -370,13 +370,13 @@ impl Done {
         for handle in self.by_end.iter() {
             let job = self.get(handle);
             bytes += job.bytes();
-            unkept += usize::from(job.alike.terms.rest.keep_ms().is_none());
-            timed += usize::from(job.alike.stay.is_some());
+            unkept += usize::from(job.shared.terms.rest.keep_ms().is_none());
+            timed += usize::from(job.shared.stay.is_some());
         }
         let swept = self.by_end.iter().take(self.swept);
         if swept
             .map(|it| self.get(it))
-            .any(|it| it.alike.terms.rest.keep_ms().is_none())
+            .any(|it| it.shared.terms.rest.keep_ms().is_none())
         {
             return Err("a done job without KEEP that nobody looks for".into());
         }
@@ -386,7 +386,7 @@ impl Done {
                 "{bytes} bytes of done jobs, counted are {counted:?}"
             ));
         }
-        self.alikes.check_users(self.len())
+        self.interned.check_users(self.len())
     }
 }
 
@@ -394,8 +394,8 @@ fn finished_in(slots: &Arena, handle: u32) -> u64 {
     slot::finished(there(slots.get(handle), NO_JOB))
 }
 
-fn until_in(slots: &Arena, alikes: &Alikes, handle: u32) -> u64 {
+fn until_in(slots: &Arena, interned: &Interned, handle: u32) -> u64 {
     let bytes = there(slots.get(handle), NO_JOB);
-    let stay = alikes.get(slot::alike_of(bytes)).stay;
+    let stay = interned.get(slot::shared_of(bytes)).stay;
     stay.map_or(0, |stay| slot::finished(bytes) + stay)
 }

@@ -3,13 +3,13 @@
 //! ```text
 //!   byte 0        8
 //!     ├───────────┼───────┬─────┬──────────┬─────┬────────┬──────────────┬────────────────┬────┬─────────┬─ ─ ─
-//!     │  word 0   │ alike │ seq │ attempts │ ran │ waited │ [result len] │ [notes len]    │ id │ payload │ ...
+//!     │  word 0   │ shared│ seq │ attempts │ ran │ waited │ [result len] │ [notes len]    │ id │ payload │ ...
 //!     └───────────┴───────┴─────┴──────────┴─────┴────────┴──────────────┴────────────────┴────┴─────────┴─ ─ ─
 //!   word 0: bits 0-41 finished; 42-51 id length - 1; 52 there is a result; 53 there are notes; 58-63 the arena's
 //!   ran: finished - started; waited: started - due        numbers behind word 0 are of variable length
 //! ```
 
-use super::alikes::{Alike, Alikes};
+use super::interned::{Interned, Shared};
 use crate::queue::codec::{append, take};
 use crate::queue::effect::DoneJob;
 use crate::queue::job::{ID_MAX, INSTANT_MAX};
@@ -32,7 +32,7 @@ pub struct DoneView<'a> {
     pub result: Option<&'a [u8]>,
     /// Those of a done job, as a string.
     pub notes: &'a [u8],
-    pub alike: &'a Alike,
+    pub shared: &'a Shared,
     pub seq: u64,
     pub due: u64,
     pub attempts: u32,
@@ -43,7 +43,7 @@ pub struct DoneView<'a> {
 impl<'a> DoneView<'a> {
     /// The instant from which it is gone; 0 means never.
     pub fn until(&self) -> u64 {
-        self.alike.stay.map_or(0, |stay| self.finished + stay)
+        self.shared.stay.map_or(0, |stay| self.finished + stay)
     }
 
     /// What DONEBYTES counts.
@@ -59,8 +59,8 @@ impl<'a> DoneView<'a> {
             payload: self.payload,
             result: self.result,
             notes: self.notes,
-            group: self.alike.group.as_deref(),
-            terms: self.alike.terms.borrowed(),
+            group: self.shared.group.as_deref(),
+            terms: self.shared.terms.borrowed(),
             seq: self.seq,
             due: self.due,
             attempts: self.attempts,
@@ -72,14 +72,14 @@ impl<'a> DoneView<'a> {
 }
 
 /// The bytes before the id.
-pub fn head(job: &DoneJob<'_>, alike: u32, bytes: &mut Vec<u8>) {
+pub fn head(job: &DoneJob<'_>, shared: u32, bytes: &mut Vec<u8>) {
     let part = |bit, is_there| if is_there { bit } else { 0 };
     let word = job.finished
         | (job.id.len() as u64 - 1) << ID_LEN_SHIFT
         | part(HAS_RESULT, job.result.is_some())
         | part(HAS_NOTES, !job.notes.is_empty());
     bytes.extend_from_slice(&word.to_le_bytes());
-    append(&(alike, job.seq, job.attempts), bytes);
+    append(&(shared, job.seq, job.attempts), bytes);
     let ran = job.finished as i64 - job.started as i64;
     let waited = job.started as i64 - job.due as i64;
     append(&(ran, waited), bytes);
@@ -97,19 +97,19 @@ pub fn finished(bytes: &[u8]) -> u64 {
     word(bytes) & INSTANT_MAX
 }
 
-pub fn alike_of(bytes: &[u8]) -> u32 {
+pub fn shared_of(bytes: &[u8]) -> u32 {
     there(take(&mut &bytes[WORD..]), SHORT)
 }
 
-pub fn read<'a>(bytes: &'a [u8], alikes: &'a Alikes) -> DoneView<'a> {
-    there(read_checked(bytes, alikes), SHORT)
+pub fn read<'a>(bytes: &'a [u8], interned: &'a Interned) -> DoneView<'a> {
+    there(read_checked(bytes, interned), SHORT)
 }
 
-fn read_checked<'a>(bytes: &'a [u8], alikes: &'a Alikes) -> Option<DoneView<'a>> {
+fn read_checked<'a>(bytes: &'a [u8], interned: &'a Interned) -> Option<DoneView<'a>> {
     let word = word(bytes);
     let id_len = ((word >> ID_LEN_SHIFT) as usize & (ID_MAX - 1)) + 1;
     let rest = &mut bytes.get(WORD..)?;
-    let (alike, seq, attempts): (u32, u64, u32) = take(rest)?;
+    let (shared, seq, attempts): (u32, u64, u32) = take(rest)?;
     let (ran, waited): (i64, i64) = take(rest)?;
     let mut len_of = |bit| match word & bit {
         0 => Some(None),
@@ -131,7 +131,7 @@ fn read_checked<'a>(bytes: &'a [u8], alikes: &'a Alikes) -> Option<DoneView<'a>>
         payload,
         result,
         notes: notes.unwrap_or_default(),
-        alike: alikes.get(alike),
+        shared: interned.get(shared),
         seq,
         due: (started as i64 - waited) as u64,
         attempts,

@@ -361,11 +361,11 @@ impl Queue {
     pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
         let mut at = self.jobs.position(handle);
         must(
-            at.course.place == Place::Blocked,
+            at.status.place == Place::Blocked,
             "a job that is not blocked",
         );
         self.unlink(handle, at);
-        (at.course.place, at.course.due) = (Place::Scheduled, due);
+        (at.status.place, at.status.due) = (Place::Scheduled, due);
         self.move_to(handle, at);
     }
 
@@ -373,7 +373,7 @@ impl Queue {
     pub(super) fn block(&mut self, handle: Handle) {
         let mut at = self.jobs.position(handle);
         self.unlink(handle, at);
-        at.course.place = Place::Blocked;
+        at.status.place = Place::Blocked;
         self.move_to(handle, at);
     }
 
@@ -383,10 +383,10 @@ impl Queue {
         self.count_death();
         let mut at = self.jobs.position(handle);
         self.unlink(handle, at);
-        let course = &mut at.course;
-        (course.place, course.due) = (Place::Dead, due);
-        (course.life.at, course.life.death) = (moment.ms, self.jobs.numbers.deaths);
-        (course.life.token, course.life.lease_ms) = (0, 0);
+        let status = &mut at.status;
+        (status.place, status.due) = (Place::Dead, due);
+        (status.life.at, status.life.death) = (moment.ms, self.jobs.numbers.deaths);
+        (status.life.token, status.life.lease_ms) = (0, 0);
         self.move_to(handle, at);
         let failure = Failure {
             at: moment.ms,
@@ -396,7 +396,7 @@ impl Queue {
     }
 
     fn move_to(&mut self, handle: Handle, at: Position) {
-        self.jobs.set_course(handle, at.course);
+        self.jobs.set_status(handle, at.status);
         self.link(handle, at, None);
     }
 }

@@ -4,7 +4,7 @@ use super::apply::Arriving;
 use super::circles::Plan;
 use super::step::Stepped;
 use super::Flows;
-use crate::queue::after::{AfterThat, Ended, Moment, OnDead, Outcome, Verdict, Waits};
+use crate::queue::after::{AfterThat, JobResult, Moment, OnDead, Outcome, Verdict, Waits};
 use crate::queue::clock::Now;
 use crate::queue::effect::{Came, Change, Effect, How, Purge};
 use crate::queue::effects::Effects;
@@ -40,7 +40,7 @@ impl Queue {
     pub(in crate::queue) fn results_of<'a>(
         &'a self,
         job: Handle,
-    ) -> impl Iterator<Item = Ended<'a>> {
+    ) -> impl Iterator<Item = JobResult<'a>> {
         let results =
             move |flows: &'a Flows| flows.results_of(job, &self.jobs, move |it| self.name_of(it));
         self.flows().into_iter().flat_map(results)

@@ -3,7 +3,7 @@
 
 use super::values::EndOf;
 use super::{Flows, Number, Over, Pending, Record, What, NONE};
-use crate::queue::after::{Ended, Link, Moment, OnDead, Outcome, Waits};
+use crate::queue::after::{JobResult, Link, Moment, OnDead, Outcome, Waits};
 use crate::queue::effect::Effect;
 use crate::queue::job::{GroupNumber, Handle};
 use crate::queue::state::bounds::CONTRADICTION;
@@ -282,7 +282,7 @@ impl Flows {
         job: Handle,
         jobs: &'a Jobs,
         name_of: impl Fn(GroupNumber) -> &'a [u8] + 'a,
-    ) -> impl Iterator<Item = Ended<'a>> {
+    ) -> impl Iterator<Item = JobResult<'a>> {
         let record = self.record(job).filter(|record| !record.is_of_group());
         let links = record.map_or(&[][..], |record| record.links.get());
         links.iter().map(move |&number| {
@@ -290,7 +290,7 @@ impl Flows {
                 What::Over(over) => Some(self.over(over)),
                 What::Job(_) | What::Group(_) => None,
             };
-            Ended {
+            JobResult {
                 id: self.id_of(number, jobs, &name_of),
                 outcome: over.and_then(|over| over.outcome),
                 value: over.and_then(|over| self.value_of(over)),

@@ -3,7 +3,7 @@
 
 use crate::queue::clock::Now;
 use crate::queue::job::Handle;
-use crate::queue::state::schedule::lists::{Lists, Standing};
+use crate::queue::state::schedule::lists::{Lists, OrderKey};
 use crate::queue::state::store::Store;
 use crate::storage::relocate::{move_vec, Mover};
 use crate::storage::skiplist::Skiplist;
@@ -57,8 +57,8 @@ impl Waiting {
         }
     }
 
-    fn standing(&self) -> Standing {
-        Standing {
+    fn order_key(&self) -> OrderKey {
+        OrderKey {
             priority: self.priority,
             due: self.due,
         }
@@ -85,13 +85,13 @@ impl Placed {
 impl Many {
     fn insert(&mut self, Placed { job, seq }: Placed, jobs: &Store) {
         let tie = |handle| jobs.job(handle).seq();
-        self.ranked.insert(job.standing(), job.handle, None, tie);
+        self.ranked.insert(job.order_key(), job.handle, None, tie);
         self.by_seq.insert(seq, job.handle, tie);
     }
 
     fn remove(&mut self, Placed { job, seq }: Placed, jobs: &Store) -> bool {
         let tie = |handle| jobs.job(handle).seq();
-        self.ranked.remove(job.standing(), job.handle, tie)
+        self.ranked.remove(job.order_key(), job.handle, tie)
             && self.by_seq.remove(seq, job.handle, tie)
     }
 
@@ -344,7 +344,7 @@ impl Line {
             Line::Few(few) => (2..=FEW).contains(&few.len()),
             Line::Many(many) => {
                 many.ranked
-                    .check_invariants(|h| Waiting::of(h, jobs).standing(), seq)?;
+                    .check_invariants(|h| Waiting::of(h, jobs).order_key(), seq)?;
                 many.by_seq.check_invariants(seq)?;
                 let mut orders: Vec<_> = all.iter().map(Placed::order).collect();
                 orders.sort_unstable();

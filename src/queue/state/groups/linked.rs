@@ -21,7 +21,7 @@ fn waiting(handle: Handle, at: Position) -> Waiting {
     Waiting {
         handle,
         priority: at.priority,
-        due: at.course.due,
+        due: at.status.due,
     }
 }
 
@@ -69,7 +69,7 @@ impl Groups {
         let blocked = self.blocked_in(number);
         let group = self.get_mut(number);
         let before = group.live() + blocked;
-        match at.course.place {
+        match at.status.place {
             Place::Scheduled => group.line.insert(waiting(handle, at), jobs),
             Place::Reserved => {
                 group.reserved += 1;
@@ -86,7 +86,7 @@ impl Groups {
         self.catch_up(number, jobs);
         self.passed_over.remove(&number);
         let group = self.get_mut(number);
-        match at.course.place {
+        match at.status.place {
             Place::Scheduled => {
                 let there = group.line.remove(waiting(handle, at), jobs);
                 must(there, "a job that is not in the line of its group");

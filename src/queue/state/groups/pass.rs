@@ -30,16 +30,16 @@ pub(super) const ROUNDS: usize = 8;
 /// How many of these rounds settings may begin; the others are left to purges.
 const ROUNDS_OF_SETTINGS: usize = 3;
 /// How many groups one command updates. Tests have few, and want the states in between.
-const LOOKED_AT: usize = if cfg!(test) { 2 } else { 500 };
+const UPDATED_AT_ONCE: usize = if cfg!(test) { 2 } else { 500 };
 /// How many groups all commands and clients of one millisecond update together: a POP of many jobs would do so for each
 /// job.
-const LOOKS_PER_MS: usize = 2 * LOOKED_AT;
+const UPDATES_PER_MS: usize = 2 * UPDATED_AT_ONCE;
 /// If no job is known that may be delivered: at least this many ready jobs are looked at, however many were before.
 const LEAST_READY: usize = if cfg!(test) { 1 } else { 16 };
 /// How many numbers without a group are skipped in one step.
 const SKIPPED: GroupNumber = 1024;
 /// How many groups are updated with each job that is linked into a group.
-const LOOKED_AT_WITH_EACH: usize = 4;
+const UPDATED_WITH_EACH: usize = 4;
 
 /// The purge with which a round began.
 #[derive(Clone)]
@@ -61,24 +61,26 @@ pub struct Pass {
     purges: [Option<Gone>; ROUNDS],
     /// Long lines to be freed.
     useless: Vec<Line>,
-    /// How many groups and ready jobs deliveries have looked at in the millisecond `looked_ms`.
+    /// How many groups and ready jobs deliveries have looked at in the millisecond `updated_ms`.
     looked_at: usize,
-    looked_ms: u64,
+    updated_ms: u64,
 }
 
 impl Pass {
     /// How many groups a delivery may update now.
-    fn looks(&mut self, now: Now) -> usize {
-        if self.looked_ms != now.ms() {
-            (self.looked_ms, self.looked_at) = (now.ms(), 0);
+    fn updates_left(&mut self, now: Now) -> usize {
+        if self.updated_ms != now.ms() {
+            (self.updated_ms, self.looked_at) = (now.ms(), 0);
         }
-        LOOKS_PER_MS.saturating_sub(self.looked_at).min(LOOKED_AT)
+        UPDATES_PER_MS
+            .saturating_sub(self.looked_at)
+            .min(UPDATED_AT_ONCE)
     }
 
     /// How many ready jobs a delivery may look at after that.
-    fn looks_at_ready(&self) -> usize {
-        let left = (LOOKS_PER_MS + LOOKED_AT).saturating_sub(self.looked_at);
-        left.clamp(LEAST_READY, LOOKED_AT)
+    fn ready_left(&self) -> usize {
+        let left = (UPDATES_PER_MS + UPDATED_AT_ONCE).saturating_sub(self.looked_at);
+        left.clamp(LEAST_READY, UPDATED_AT_ONCE)
     }
 
     pub(super) fn older(&mut self, round: usize) -> &mut Turns {
@@ -216,7 +218,7 @@ impl Groups {
     }
 
     /// Updates up to `budget` groups that the pass has not come to; returns the unused budget.
-    pub fn look_at_some(
+    pub fn update_some(
         &mut self,
         budget: usize,
         jobs: &Store,
@@ -275,7 +277,7 @@ impl Groups {
     /// Updates a few groups, with each job that is linked into a group.
     pub(super) fn pay(&mut self, jobs: &Store, rates: Option<&GroupRates>) {
         if self.is_passing() {
-            self.look_at_some(LOOKED_AT_WITH_EACH, jobs, rates);
+            self.update_some(UPDATED_WITH_EACH, jobs, rates);
         }
     }
 
@@ -285,7 +287,7 @@ impl Groups {
         self.is_fifo = limits.is_fifo;
         self.passed_over.clear();
         self.begin_round(None);
-        self.look_at_some(LOOKED_AT, jobs, rates);
+        self.update_some(UPDATED_AT_ONCE, jobs, rates);
     }
 
     /// Leaves it to a pass to update the groups of `count` jobs that are about to be detached. False if they must be
@@ -316,7 +318,7 @@ impl Groups {
 
     /// Brings the groups that a delivery may come from into the current round, as far as the bound allows.
     #[cold]
-    pub fn look_before(
+    pub fn update_groups_before(
         &mut self,
         named: Option<GroupNumber>,
         (now, noack): (Now, bool),
@@ -326,8 +328,8 @@ impl Groups {
         if let Some(number) = named {
             self.refresh(number, jobs, rates);
         }
-        let looks = self.pass.as_mut().map_or(0, |pass| pass.looks(now));
-        let mut looked_at = looks - self.look_at_some(looks, jobs, rates);
+        let looks = self.pass.as_mut().map_or(0, |pass| pass.updates_left(now));
+        let mut looked_at = looks - self.update_some(looks, jobs, rates);
         for _ in 0..looks {
             let Some(number) = self.first_in_doubt(now, noack, jobs, rates) else {
                 break;
@@ -335,10 +337,10 @@ impl Groups {
             self.refresh(number, jobs, rates);
             looked_at += 1;
         }
-        self.count_looks(looked_at);
+        self.count_updates(looked_at);
     }
 
-    fn count_looks(&mut self, looked_at: usize) {
+    fn count_updates(&mut self, looked_at: usize) {
         if let Some(pass) = &mut self.pass {
             pass.looked_at += looked_at;
         }
@@ -347,13 +349,13 @@ impl Groups {
     /// If no job is known that may be delivered: brings the groups of the first ready jobs into the current round,
     /// until one of these jobs may be.
     #[cold]
-    pub fn look_at_ready(
+    pub fn search_ready(
         &mut self,
         (now, noack): (Now, bool),
         jobs: &Jobs,
         rates: Option<&GroupRates>,
     ) -> bool {
-        let looks = self.pass.as_ref().map_or(0, |pass| pass.looks_at_ready());
+        let looks = self.pass.as_ref().map_or(0, |pass| pass.ready_left());
         let ready = jobs.schedule().grouped_ready(now.ms()).take(looks);
         let mut looked_at = 0;
         let found = ready.into_iter().any(|handle| {
@@ -364,7 +366,7 @@ impl Groups {
                 .for_each(|it| self.refresh(it, jobs, rates));
             self.may_be_served(handle, (now, noack), jobs, rates)
         });
-        self.count_looks(looked_at);
+        self.count_updates(looked_at);
         found
     }
 }

@@ -3,7 +3,7 @@
 use super::Jobs;
 use crate::queue::job::{Handle, Place};
 use crate::queue::state::position::Fate;
-use crate::queue::state::store::Course;
+use crate::queue::state::store::Status;
 
 impl Jobs {
     /// For tests.
@@ -11,7 +11,7 @@ impl Jobs {
         let seq = |handle| self.seq(handle);
         self.store.check_invariants()?;
         self.schedule
-            .check_invariants(|handle| self.standing(handle), seq)?;
+            .check_invariants(|handle| self.order_key(handle), seq)?;
         self.reserved.check_invariants(seq)?;
         self.dead
             .check_invariants(|handle| self.store.job(handle).life().death)?;
@@ -34,7 +34,7 @@ impl Jobs {
         for fate in Fate::ALL {
             for (instant, handle) in self.reserved.list(fate as usize).iter() {
                 let at = self.position(handle);
-                let Course { place, life, .. } = at.course;
+                let Status { place, life, .. } = at.status;
                 if (place, life.at, at.fate()) != (Place::Reserved, instant, fate) {
                     return Err(format!(
                         "the lease of {handle} is not {fate:?} at {instant}"
@@ -61,7 +61,7 @@ impl Jobs {
         let mut expected = 0;
         for handle in self.in_order() {
             let at = self.position(handle);
-            let Course { place, life, .. } = at.course;
+            let Status { place, life, .. } = at.status;
             expected += usize::from(at.ends_at().is_some());
             if place == Place::Scheduled && life.at != 0 {
                 return Err(format!("scheduled job {handle} has a deadline"));
@@ -71,9 +71,9 @@ impl Jobs {
         for kind in 0..5 {
             for (expires, handle) in self.expiring.list(kind).iter() {
                 let at = self.position(handle);
-                expected += usize::from(at.course.place == Place::Successor);
+                expected += usize::from(at.status.place == Place::Successor);
                 let ends = at.ends_at();
-                if ends.is_none_or(|it| (it.ending as usize, it.at) != (kind, expires)) {
+                if ends.is_none_or(|it| (it.expiry as usize, it.at) != (kind, expires)) {
                     return Err(format!("job {handle} does not expire so at {expires}"));
                 }
                 late += usize::from(ends.is_some_and(|it| it.late_due.is_some()));
@@ -94,7 +94,7 @@ impl Jobs {
     fn check_followed(&self) -> Result<(), String> {
         let mut expected = [const { Vec::new() }; 2];
         for (handle, _) in self.store.successors() {
-            let Course { place, due, life } = self.store.job(handle).course();
+            let Status { place, due, life } = self.store.job(handle).status();
             match place {
                 _ if self.is_purged(handle) => {}
                 Place::Reserved => expected[1].push((life.at, handle)),

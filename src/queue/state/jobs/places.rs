@@ -4,8 +4,8 @@ use super::Jobs;
 use crate::queue::effect::Change;
 use crate::queue::job::{Handle, Place};
 use crate::queue::state::position::{EndsAt, Fate, Position};
-use crate::queue::state::schedule::Standing;
-use crate::queue::state::store::Course;
+use crate::queue::state::schedule::OrderKey;
+use crate::queue::state::store::Status;
 use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
 
@@ -31,7 +31,7 @@ impl Jobs {
     #[inline(never)]
     pub fn link_end(&mut self, handle: Handle, at: Option<EndsAt>) {
         let Some(EndsAt {
-            ending,
+            expiry,
             at,
             late_due,
         }) = at
@@ -40,7 +40,7 @@ impl Jobs {
         };
         let store = &self.store;
         let seq = |handle| store.job(handle).seq();
-        self.expiring.insert(ending as usize, at, handle, seq);
+        self.expiring.insert(expiry as usize, at, handle, seq);
         if let Some(due) = late_due {
             self.cold.make().late.insert(due, handle, seq);
         }
@@ -49,7 +49,7 @@ impl Jobs {
     #[inline(never)]
     pub fn unlink_end(&mut self, handle: Handle, at: Option<EndsAt>) {
         let Some(EndsAt {
-            ending,
+            expiry,
             at,
             late_due,
         }) = at
@@ -58,7 +58,7 @@ impl Jobs {
         };
         let store = &self.store;
         let seq = |handle| store.job(handle).seq();
-        let there = self.expiring.remove(ending as usize, at, handle, seq)
+        let there = self.expiring.remove(expiry as usize, at, handle, seq)
             && late_due.is_none_or(|due| self.cold.make().late.remove(due, handle, seq));
         must(there, "a TTL that is on no list");
     }
@@ -78,11 +78,11 @@ impl Jobs {
         }
         let store = &self.store;
         let seq = |handle| store.job(handle).seq();
-        let Course { place, life, .. } = at.course;
+        let Status { place, life, .. } = at.status;
         match place {
             Place::Scheduled => self
                 .schedule
-                .insert(at.standing(), handle, is_grouped, hint, seq),
+                .insert(at.order_key(), handle, is_grouped, hint, seq),
             Place::Reserved => {
                 let fate = at.fate() as usize;
                 self.reserved.insert(fate, life.at, handle, seq);
@@ -98,7 +98,7 @@ impl Jobs {
             }
         }
         if self.store.is_followed(handle) {
-            self.cold.make().followed.insert(handle, at.course);
+            self.cold.make().followed.insert(handle, at.status);
         }
     }
 
@@ -107,9 +107,11 @@ impl Jobs {
     pub fn unlink_place(&mut self, handle: Handle, at: Position, is_grouped: bool) {
         let store = &self.store;
         let seq = |handle| store.job(handle).seq();
-        let Course { place, life, .. } = at.course;
+        let Status { place, life, .. } = at.status;
         let there = match place {
-            Place::Scheduled => self.schedule.remove(at.standing(), handle, is_grouped, seq),
+            Place::Scheduled => self
+                .schedule
+                .remove(at.order_key(), handle, is_grouped, seq),
             Place::Reserved => {
                 let fate = at.fate() as usize;
                 self.reserved.remove(fate, life.at, handle, seq)
@@ -126,12 +128,12 @@ impl Jobs {
         };
         must(there, "a job that is not where its fields say");
         if self.store.is_followed(handle) {
-            self.cold.make().followed.remove(handle, at.course);
+            self.cold.make().followed.remove(handle, at.status);
         }
     }
 
-    /// Puts stored jobs of one standing and without groups into the schedule, in the order of their adding.
-    pub fn link_together(&mut self, at: Standing, handles: &[Handle]) {
+    /// Puts stored jobs with one order key and without groups into the schedule, in the order of their adding.
+    pub fn link_together(&mut self, at: OrderKey, handles: &[Handle]) {
         let store = &self.store;
         let seq = |handle| store.job(handle).seq();
         self.schedule.insert_together(at, handles, seq);
@@ -159,17 +161,17 @@ impl Jobs {
             return None;
         }
         let moving = Moving {
-            from: before.course.life.at,
-            to: after.course.life.at,
+            from: before.status.life.at,
+            to: after.status.life.at,
             fate: before.fate(),
             seq: self.seq(handle),
             handle,
         };
-        self.store.set_course(handle, after.course);
+        self.store.set_status(handle, after.status);
         if self.store.is_followed(handle) {
             let followed = &mut self.cold.make().followed;
-            followed.remove(handle, before.course);
-            followed.insert(handle, after.course);
+            followed.remove(handle, before.status);
+            followed.insert(handle, after.status);
         }
         Some(moving)
     }
@@ -193,16 +195,16 @@ impl Jobs {
     /// The job must have no successor.
     pub fn set_successor(&mut self, handle: Handle, successor: Handle) {
         self.store.set_successor(handle, successor);
-        let course = self.store.job(handle).course();
-        self.cold.make().followed.insert(handle, course);
+        let status = self.store.job(handle).status();
+        self.cold.make().followed.insert(handle, status);
     }
 
     pub fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
         let successor = self.store.take_successor(handle)?;
         // The entry of a purged job was taken out by its purge.
         if !self.is_purged(handle) {
-            let course = self.store.job(handle).course();
-            self.cold.make().followed.remove(handle, course);
+            let status = self.store.job(handle).status();
+            self.cold.make().followed.remove(handle, status);
         }
         Some(successor)
     }

@@ -6,7 +6,7 @@ use crate::queue::job::{Handle, Place, State};
 use crate::queue::state::position::Fate;
 use crate::queue::state::purged::{Purged, PurgedJobs, LISTED_BYTES, SUMMED};
 use crate::queue::state::schedule::Detached;
-use crate::queue::state::store::{Course, Id};
+use crate::queue::state::store::{Id, Status};
 
 /// A step of freeing purged jobs.
 pub enum Freed {
@@ -44,7 +44,7 @@ impl Jobs {
         if self.cold.purges.is_empty() {
             return None;
         }
-        let Course { place, due, life } = self.store.job(handle).course();
+        let Status { place, due, life } = self.store.job(handle).status();
         let stood_there = |purged: &Purged| match purged {
             Purged::Dues(dues) => place == Place::Scheduled && dues.contains(&due),
             Purged::Leases(ends) => place == Place::Reserved && ends.contains(&life.at),
@@ -109,25 +109,25 @@ impl Jobs {
 
     /// Says which jobs a purge or a trim that is about to be carried out takes.
     pub fn goes_with(&self, purge: Purge) -> Box<dyn Fn(Handle) -> bool + '_> {
-        let course = move |handle| self.store.job(handle).course();
-        let at = move |handle, place| course(handle).place == place;
+        let status = move |handle| self.store.job(handle).status();
+        let at = move |handle, place| status(handle).place == place;
         match purge {
             Purge::State { state, cut } => match state {
                 // No job is left that waits for them.
                 None | Some(State::Blocked | State::Done) => Box::new(|_| false),
                 Some(State::Delayed) => {
-                    Box::new(move |job| at(job, Place::Scheduled) && course(job).due > cut)
+                    Box::new(move |job| at(job, Place::Scheduled) && status(job).due > cut)
                 }
                 Some(State::Ready) => {
-                    Box::new(move |job| at(job, Place::Scheduled) && course(job).due <= cut)
+                    Box::new(move |job| at(job, Place::Scheduled) && status(job).due <= cut)
                 }
                 Some(State::Reserved) => {
-                    Box::new(move |job| at(job, Place::Reserved) && course(job).life.at > cut)
+                    Box::new(move |job| at(job, Place::Reserved) && status(job).life.at > cut)
                 }
                 Some(State::Dead) => Box::new(move |job| at(job, Place::Dead)),
             },
             Purge::Trim { count } => {
-                let of = move |handle| (course(handle).life.at, course(handle).life.death);
+                let of = move |handle| (status(handle).life.at, status(handle).life.death);
                 let kept = usize::try_from(count).ok().and_then(|at| self.dead.nth(at));
                 let kept = kept.map_or((u64::MAX, u64::MAX), |(_, handle)| of(handle));
                 Box::new(move |job| at(job, Place::Dead) && of(job) < kept)

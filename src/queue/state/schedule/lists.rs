@@ -64,12 +64,12 @@ impl Ranked {
 
 /// Where a job stands: its priority and its due time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct OrderKey {
     pub priority: i32,
     pub due: u64,
 }
 
-impl Standing {
+impl OrderKey {
     fn key(self) -> ReadyKey {
         ReadyKey {
             priority: self.priority,
@@ -83,10 +83,10 @@ impl Lists {
         self.plain.len() + self.ranked.as_ref().map_or(0, |ranked| ranked.by_due.len())
     }
 
-    /// `seq` gives the order of adding, by which equal standings are ordered.
+    /// `seq` gives the order of adding, by which equal keys are ordered.
     pub fn insert(
         &mut self,
-        at: Standing,
+        at: OrderKey,
         handle: Handle,
         hint: Option<&InsertHint<u64>>,
         seq: impl Fn(Handle) -> u64,
@@ -102,7 +102,7 @@ impl Lists {
     /// See [`super::Schedule::insert_together`].
     pub fn insert_together(
         &mut self,
-        at: Standing,
+        at: OrderKey,
         handles: &[Handle],
         seq: impl Fn(Handle) -> u64,
     ) {
@@ -117,7 +117,7 @@ impl Lists {
     }
 
     /// See [`Skiplist::insert_hint`]. Only for the list that nearly all jobs are in, of priority 0.
-    pub fn insert_hint(&self, at: Standing) -> Option<InsertHint<u64>> {
+    pub fn insert_hint(&self, at: OrderKey) -> Option<InsertHint<u64>> {
         let behind_all = self.plain.last().is_none_or(|(due, _)| due <= at.due);
         (at.priority == 0 && !behind_all).then(|| self.plain.insert_hint(at.due))
     }
@@ -131,7 +131,7 @@ impl Lists {
         self.plain.leading()
     }
 
-    pub fn remove(&mut self, at: Standing, handle: Handle, seq: impl Fn(Handle) -> u64) -> bool {
+    pub fn remove(&mut self, at: OrderKey, handle: Handle, seq: impl Fn(Handle) -> u64) -> bool {
         if at.priority == 0 {
             return self.plain.remove(at.due, handle, seq);
         }
@@ -291,21 +291,21 @@ impl Lists {
 
     pub fn check_invariants(
         &self,
-        standing: impl Fn(Handle) -> Standing,
+        order_key: impl Fn(Handle) -> OrderKey,
         seq: impl Fn(Handle) -> u64,
     ) -> Result<(), String> {
         self.plain.check_invariants(&seq)?;
         let plain = self
             .plain
             .iter()
-            .map(|(due, h)| (h, Standing { priority: 0, due }));
+            .map(|(due, h)| (h, OrderKey { priority: 0, due }));
         let mut ranked_keys = Vec::new();
         if let Some(ranked) = &self.ranked {
             ranked.by_due.check_invariants(&seq)?;
             ranked.by_rank.check_invariants(&seq)?;
             ranked_keys.extend(ranked.by_rank.iter().map(|(key, h)| {
                 let ReadyKey { priority, due } = key;
-                (h, Standing { priority, due })
+                (h, OrderKey { priority, due })
             }));
             let mut dues: Vec<(u64, Handle)> =
                 ranked_keys.iter().map(|&(h, at)| (at.due, h)).collect();
@@ -318,7 +318,7 @@ impl Lists {
             }
         }
         for (handle, at) in plain.chain(ranked_keys) {
-            if standing(handle) != at {
+            if order_key(handle) != at {
                 return Err(format!(
                     "job {handle} stands at {at:?}, not at its own place"
                 ));

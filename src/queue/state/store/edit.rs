@@ -5,7 +5,7 @@ use super::head::{
     bits_of, bits_of_terms, terms_of, word, DUE_BITS, HAS_RARE, NO_GROUP, NO_TRAILER, PLACE_BITS,
     SEQ_BITS,
 };
-use super::stored::Course;
+use super::stored::Status;
 use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
 use crate::queue::job::{Failure, Handle, Life, Terms, INSTANT_MAX};
 use crate::queue::recurring::rule::Occurrence;
@@ -21,8 +21,8 @@ impl Store {
     }
 
     /// A job has a rare part exactly if there is something to keep in it.
-    pub fn set_course(&mut self, handle: Handle, course: Course) {
-        let Course { place, due, life } = course;
+    pub fn set_status(&mut self, handle: Handle, status: Status) {
+        let Status { place, due, life } = status;
         must(due <= INSTANT_MAX, OUT_OF_BOUNDS);
         let bytes = there(self.slots.get_mut(handle), NO_JOB);
         let word0 = word(bytes, 0);

@@ -11,9 +11,9 @@ use crate::storage::broken::there;
 use ahash::RandomState;
 use serde::Serialize;
 
-/// What changes in the course of a job.
+/// What changes while a job lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct Status {
     pub place: Place,
     pub due: u64,
     pub life: Life,
@@ -160,13 +160,13 @@ impl<'a> Job<'a> {
 
     // Every command needs a part of it: where this is inlined, the rest is not computed.
     #[inline(always)]
-    pub fn course(self) -> Course {
+    pub fn status(self) -> Status {
         let word0 = self.word0();
         let (due, life) = match self.store.rare(word0) {
             Some(rare) => (rare.due, rare.life),
             None => (word0 & DUE_BITS, Life::default()),
         };
-        Course {
+        Status {
             place: place_of(self.bytes),
             due,
             life,
@@ -174,11 +174,11 @@ impl<'a> Job<'a> {
     }
 
     pub fn due(self) -> u64 {
-        self.course().due
+        self.status().due
     }
 
     pub fn life(self) -> Life {
-        self.course().life
+        self.status().life
     }
 
     pub fn failure(self) -> Option<Failure<'a>> {

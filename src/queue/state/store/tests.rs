@@ -80,10 +80,10 @@ fn every_field_keeps_to_itself() {
         (0, Place::Scheduled, Life::default()),
         (5, Place::Reserved, life),
     ] {
-        let course = Course { place, due, life };
-        store.set_course(job, course);
+        let status = Status { place, due, life };
+        store.set_status(job, status);
         store.set_priority(job, due as i32);
-        assert_eq!(store.job(job).course(), course);
+        assert_eq!(store.job(job).status(), status);
         assert_eq!(store.find(store.hashed(&longest)), Some(job));
         assert_eq!(store.job(job).payload(), b"\0payload\xff");
         assert_eq!((store.job(job).due(), store.job(job).place()), (due, place));
@@ -136,13 +136,13 @@ fn more_distinct_terms_than_the_pool_keeps() {
             (Place::Scheduled, Life::default()),
         ];
         for (place, life) in courses {
-            let course = Course {
+            let status = Status {
                 place,
                 due: 8,
                 life,
             };
-            store.set_course(job, course);
-            assert_eq!(store.job(job).course(), course);
+            store.set_status(job, status);
+            assert_eq!(store.job(job).status(), status);
             assert_eq!(*store.job(job).terms(), terms(-(n as i32)));
         }
         store.remove(job);
@@ -189,7 +189,7 @@ fn no_bit_of_a_word_is_of_two_fields() {
         let (mut store, terms) = (store(), terms(0));
         let handle = add(&mut store, &id[..len], b"payload", seq, &terms);
         let life = Life::default();
-        store.set_course(handle, Course { place, due, life });
+        store.set_status(handle, Status { place, due, life });
         let job = store.job(handle);
         assert_eq!(job.payload(), b"payload");
         (job.due(), job.id().len(), job.place(), job.seq())

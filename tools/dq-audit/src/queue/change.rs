@@ -1,6 +1,6 @@
 //! Judges what happens to one job.
 
-use dq::queue::effect::{Change, Death, End, Removal};
+use dq::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
 use dq::queue::job::Place;
 
 use super::check::{
@@ -155,13 +155,13 @@ impl Ledger {
         }
     }
 
-    fn die(&mut self, id: &[u8], job: &mut Job, at: u64, cause: Death<'_>, judge: &mut Judge) {
+    fn die(&mut self, id: &[u8], job: &mut Job, at: u64, cause: DeathCause<'_>, judge: &mut Judge) {
         match cause {
-            Death::TimedOut => {
+            DeathCause::TimedOut => {
                 end_lease(id, job, judge);
                 check_death(id, job, at, judge);
             }
-            Death::Nacked { .. } => {
+            DeathCause::Nacked { .. } => {
                 judge.clock_within(at, at);
                 check_current(id, job, "failed", judge);
                 job.token = 0;
@@ -172,13 +172,13 @@ impl Ledger {
     }
 
     /// Judges whether a job may be removed by this cause.
-    fn go(&mut self, id: &[u8], job: &Job, cause: Removal, judge: &mut Judge) {
+    fn go(&mut self, id: &[u8], job: &Job, cause: RemovalCause, judge: &mut Judge) {
         match cause {
-            Removal::Acked => check_acked(id, job, judge),
-            Removal::Popped => self.check_popped(id, job, judge),
-            Removal::Deleted => {}
-            Removal::Expired => check_expired(id, job, judge),
-            Removal::TimedOutExpired => check_timed_out_expired(id, job, judge),
+            RemovalCause::Acked => check_acked(id, job, judge),
+            RemovalCause::Popped => self.check_popped(id, job, judge),
+            RemovalCause::Deleted => {}
+            RemovalCause::Expired => check_expired(id, job, judge),
+            RemovalCause::TimedOutExpired => check_timed_out_expired(id, job, judge),
         }
     }
 
@@ -192,15 +192,15 @@ impl Ledger {
         self.check_turn(id, job, true, judge);
     }
 
-    fn succeed(&mut self, id: Box<[u8]>, mut job: Job, end: End, judge: &mut Judge) {
+    fn succeed(&mut self, id: Box<[u8]>, mut job: Job, end: EndCause, judge: &mut Judge) {
         match end {
-            End::Acked => check_acked(&id, &job, judge),
-            End::Popped => self.check_popped(&id, &job, judge),
-            End::TimedOut => {
+            EndCause::Acked => check_acked(&id, &job, judge),
+            EndCause::Popped => self.check_popped(&id, &job, judge),
+            EndCause::TimedOut => {
                 end_lease(&id, &job, judge);
                 check_death(&id, &job, job.at, judge);
             }
-            End::Nacked => check_current(&id, &job, "failed", judge),
+            EndCause::Nacked => check_current(&id, &job, "failed", judge),
         }
         match job.successor.take() {
             None => judge.fault(Rule::NothingFromNowhere, &id, "a successor that never came"),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dq::queue::effect::{DoneEnd, DoneJob, Ended, OfDone};
+use dq::queue::effect::{Completion, DoneJob, OccurrenceCause, OfDone};
 use dq::queue::job::Place;
 use dq::queue::settings::DoneLimits;
 
@@ -78,7 +78,7 @@ impl Ledger {
                 let name = self.id_of_occurrence(id);
                 let job = self.job(id).cloned();
                 check_end(id, end, judge);
-                self.recur(id, Ended::Acked, next, judge);
+                self.recur(id, OccurrenceCause::Acked, next, judge);
                 if let (Some(name), Some(mut job)) = (name, job) {
                     self.seq += 1;
                     (job.seq, job.recurring) = (self.seq, None);
@@ -103,7 +103,7 @@ impl Ledger {
         }
     }
 
-    fn becomes_done(&mut self, id: &[u8], end: DoneEnd<'_>, judge: &mut Judge) {
+    fn becomes_done(&mut self, id: &[u8], end: Completion<'_>, judge: &mut Judge) {
         check_end(id, end, judge);
         let Some((_, job)) = self.remove(id) else {
             return self.is_unknown(id, "done though it is not there", judge);
@@ -120,7 +120,7 @@ impl Ledger {
         self.keep(id, job, end);
     }
 
-    fn keep(&mut self, id: &[u8], job: Job, end: DoneEnd<'_>) {
+    fn keep(&mut self, id: &[u8], job: Job, end: Completion<'_>) {
         let is_own = !self.done.limits.any();
         let job = Job {
             place: Place::Scheduled,
@@ -189,7 +189,7 @@ impl Ledger {
     }
 }
 
-fn check_end(id: &[u8], end: DoneEnd<'_>, judge: &mut Judge) {
+fn check_end(id: &[u8], end: Completion<'_>, judge: &mut Judge) {
     judge.clock_within(end.finished, end.finished);
     if end.until != 0 && end.until < end.finished {
         judge.fault(Rule::NothingLost, id, "done, and gone before that");

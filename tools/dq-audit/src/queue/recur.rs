@@ -1,6 +1,6 @@
 //! Occurrences of a rule.
 
-use dq::queue::effect::Ended;
+use dq::queue::effect::OccurrenceCause;
 use dq::queue::job::{Place, Terms, INSTANT_MAX};
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 
@@ -40,7 +40,7 @@ impl Ledger {
         self.put(id, job);
     }
 
-    pub(super) fn recur(&mut self, id: &[u8], ended: Ended, next: Option<Next>, judge: &mut Judge) {
+    pub(super) fn recur(&mut self, id: &[u8], ended: OccurrenceCause, next: Option<Next>, judge: &mut Judge) {
         let Some((id, mut job)) = self.remove(id) else {
             return self.is_unknown(
                 id,
@@ -77,11 +77,11 @@ impl Ledger {
         }
     }
 
-    fn check_end(&self, id: &[u8], job: &Job, ended: Ended, judge: &mut Judge) {
+    fn check_end(&self, id: &[u8], job: &Job, ended: OccurrenceCause, judge: &mut Judge) {
         match ended {
-            Ended::Acked => check_acked(id, job, judge),
-            Ended::Popped => self.check_popped(id, job, judge),
-            Ended::Missed => match job.skipped_at() {
+            OccurrenceCause::Acked => check_acked(id, job, judge),
+            OccurrenceCause::Popped => self.check_popped(id, job, judge),
+            OccurrenceCause::Missed => match job.skipped_at() {
                 None => judge.fault(
                     Rule::NothingLost,
                     id,
@@ -94,13 +94,13 @@ impl Ledger {
                     "skipped by its GRACE, which ends",
                 ),
             },
-            Ended::Expired => check_expired(id, job, judge),
-            Ended::TimedOutExpired => check_timed_out_expired(id, job, judge),
-            Ended::TimedOut { at, .. } => {
+            OccurrenceCause::Expired => check_expired(id, job, judge),
+            OccurrenceCause::TimedOutExpired => check_timed_out_expired(id, job, judge),
+            OccurrenceCause::TimedOut { at, .. } => {
                 end_lease(id, job, judge);
                 check_death(id, job, at, judge);
             }
-            Ended::Nacked { at, .. } => {
+            OccurrenceCause::Nacked { at, .. } => {
                 judge.clock_within(at, at);
                 check_current(id, job, "failed", judge);
             }

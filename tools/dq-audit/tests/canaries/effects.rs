@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use dq::queue::attr::{Attr, Attrs};
-use dq::queue::effect::{Came, Change, Death, DoneEnd, Effect, Ended, How, OfDone, Removal};
+use dq::queue::effect::{Came, Change, DeathCause, Completion, Effect, OccurrenceCause, How, OfDone, RemovalCause};
 use dq::queue::job::Terms;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 use dq::queue::settings::{Rate, Settings};
@@ -94,16 +94,16 @@ pub fn timed_out(id: &'static str) -> E {
 }
 
 pub fn died(id: &'static str, at: u64) -> E {
-    let cause = Death::TimedOut;
+    let cause = DeathCause::TimedOut;
     job(id, Change::Died { at, cause })
 }
 
-pub fn removed(id: &'static str, cause: Removal) -> E {
+pub fn removed(id: &'static str, cause: RemovalCause) -> E {
     job(id, Change::Removed { cause, remember: 0 })
 }
 
 pub fn acked(id: &'static str) -> E {
-    removed(id, Removal::Acked)
+    removed(id, RemovalCause::Acked)
 }
 
 /// Other settings than before.
@@ -121,7 +121,7 @@ pub fn keeps_done(len: u64) -> E {
 /// Done at `finished`, and kept until `until` if that is not 0.
 pub fn done(id: &'static str, finished: u64, until: u64) -> E {
     let (id, remember, result) = (id.as_bytes(), 0, Some(&b"result"[..]));
-    let end = DoneEnd {
+    let end = Completion {
         finished,
         until,
         result,
@@ -221,7 +221,7 @@ pub fn recurs(id: &'static str, times: u64) -> E {
     })
 }
 
-pub fn recurred(id: &'static str, ended: Ended, occurrence: Option<u64>) -> E {
+pub fn recurred(id: &'static str, ended: OccurrenceCause, occurrence: Option<u64>) -> E {
     Effect::Recurred {
         id: id.as_bytes(),
         ended,

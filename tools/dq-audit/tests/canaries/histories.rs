@@ -1,6 +1,6 @@
 //! A sound history, and histories that break a rule in one place.
 
-use dq::queue::effect::{Change, Death, Effect, Ended, How, OfDone, Purge, Removal};
+use dq::queue::effect::{Change, DeathCause, Effect, OccurrenceCause, How, OfDone, Purge, RemovalCause};
 use dq::queue::job::Failure;
 use dq_audit::rule::Rule;
 
@@ -12,7 +12,7 @@ pub fn sound() -> Vec<E> {
         at: T + 160,
         reason: None,
     });
-    let cause = Death::Nacked {
+    let cause = DeathCause::Nacked {
         priority: 0,
         failure,
     };
@@ -37,16 +37,16 @@ pub fn sound() -> Vec<E> {
         expiring("b", T, 1, T + 400),
         reserved("b", T + 290),
         died("b", T + 390),
-        removed("b", Removal::Expired),
+        removed("b", RemovalCause::Expired),
         grouped("g1"),
         grouped("g2"),
         reserved("g1", T + 500),
         acked("g1"),
-        removed("g2", Removal::Popped),
+        removed("g2", RemovalCause::Popped),
         recurs("r", 3),
         reserved("r", T + 600),
-        recurred("r", Ended::Acked, Some(T + 2000)),
-        removed("r", Removal::Deleted),
+        recurred("r", OccurrenceCause::Acked, Some(T + 2000)),
+        removed("r", RemovalCause::Deleted),
         Effect::Dropped,
         added("a", T, 0),
         reserved("a", T + 700),
@@ -107,7 +107,7 @@ fn never_early() -> Planted {
             "taken early",
             vec![
                 added("a", T + 50, 0),
-                removed("a", Removal::Popped),
+                removed("a", RemovalCause::Popped),
                 added("b", T, 0),
                 reserved("b", T + 10),
             ],
@@ -236,13 +236,13 @@ fn nothing_lost() -> Planted {
         ),
         (
             "expired without a TTL",
-            vec![added("a", T, 0), removed("a", Removal::Expired)],
+            vec![added("a", T, 0), removed("a", RemovalCause::Expired)],
         ),
         (
             "expired before its TTL",
             vec![
                 expiring("a", T, 0, T + 50),
-                removed("a", Removal::Expired),
+                removed("a", RemovalCause::Expired),
                 added("b", T, 0),
                 reserved("b", T + 49),
             ],
@@ -265,7 +265,7 @@ fn nothing_lost() -> Planted {
             vec![
                 recurs("r", 0),
                 reserved("r", T),
-                recurred("r", Ended::Acked, None),
+                recurred("r", OccurrenceCause::Acked, None),
             ],
         ),
         (
@@ -355,7 +355,7 @@ fn in_turn() -> Planted {
         ),
         (
             "taken before others of its group",
-            two_of_a_group(true, 0, &[removed("b", Removal::Popped)]),
+            two_of_a_group(true, 0, &[removed("b", RemovalCause::Popped)]),
         ),
     ]
 }
@@ -402,7 +402,7 @@ fn occurrences_grow() -> Planted {
             vec![
                 recurs("r", 0),
                 reserved("r", T),
-                recurred("r", Ended::Acked, Some(T)),
+                recurred("r", OccurrenceCause::Acked, Some(T)),
             ],
         ),
         (
@@ -410,7 +410,7 @@ fn occurrences_grow() -> Planted {
             vec![
                 recurs("r", 0),
                 reserved("r", T),
-                recurred("r", Ended::Acked, Some(T + 1001)),
+                recurred("r", OccurrenceCause::Acked, Some(T + 1001)),
             ],
         ),
         (
@@ -418,7 +418,7 @@ fn occurrences_grow() -> Planted {
             vec![
                 recurs("r", 1),
                 reserved("r", T),
-                recurred("r", Ended::Acked, Some(T + 1000)),
+                recurred("r", OccurrenceCause::Acked, Some(T + 1000)),
             ],
         ),
     ]

@@ -41,7 +41,7 @@ impl Application {
             ))
             .arg(concat!(
                 env!("CARGO_MANIFEST_DIR"),
-                "/../dq-import/tests/real/redisson/Move.java"
+                "/tests/real/redisson/Move.java"
             ))
             .arg(world.server.port().to_string())
             .stdin(Stdio::piped())

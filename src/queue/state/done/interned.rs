@@ -9,9 +9,9 @@ use std::hash::BuildHasher;
 
 const NUMBER: &str = "a number that no done job has";
 
-/// See [`Alikes`].
+/// See [`Interned`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Alike {
+pub struct Shared {
     pub terms: Terms<'static>,
     pub group: Option<Box<[u8]>>,
     /// How long after its end the job is removed; none if time does not remove it.
@@ -20,42 +20,42 @@ pub struct Alike {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    alike: Alike,
+    shared: Shared,
     users: u32,
 }
 
 /// Entries by number, and an index by content.
 #[derive(Clone, Debug)]
-pub struct Alikes {
+pub struct Interned {
     entries: Slab<Entry>,
     numbers: HashTable<u32>,
     /// The number that was acquired last: likely the next, too.
     latest: u32,
 }
 
-impl Alikes {
+impl Interned {
     pub const fn new() -> Self {
-        Alikes {
+        Interned {
             entries: Slab::new(),
             numbers: HashTable::new(),
             latest: 0,
         }
     }
 
-    pub fn get(&self, number: u32) -> &Alike {
-        &there(self.entries.get(number), NUMBER).alike
+    pub fn get(&self, number: u32) -> &Shared {
+        &there(self.entries.get(number), NUMBER).shared
     }
 
     /// Its number, with one user more.
-    pub fn acquire(&mut self, alike: Alike, hasher: &impl BuildHasher) -> u32 {
+    pub fn acquire(&mut self, shared: Shared, hasher: &impl BuildHasher) -> u32 {
         let latest = self.entries.get_mut(self.latest);
-        if let Some(entry) = latest.filter(|entry| entry.alike == alike) {
+        if let Some(entry) = latest.filter(|entry| entry.shared == shared) {
             entry.users += 1;
             return self.latest;
         }
         let entries = &mut self.entries;
-        let hash = hasher.hash_one(&alike);
-        let same = |&number: &u32| entries.get(number).is_some_and(|it| it.alike == alike);
+        let hash = hasher.hash_one(&shared);
+        let same = |&number: &u32| entries.get(number).is_some_and(|it| it.shared == shared);
         let found = self.numbers.find(hash, same).copied();
         self.latest = match found {
             Some(number) => {
@@ -63,8 +63,8 @@ impl Alikes {
                 number
             }
             None => {
-                let number = entries.insert(Entry { alike, users: 1 });
-                let rehash = |&it: &u32| hasher.hash_one(&there(entries.get(it), NUMBER).alike);
+                let number = entries.insert(Entry { shared, users: 1 });
+                let rehash = |&it: &u32| hasher.hash_one(&there(entries.get(it), NUMBER).shared);
                 self.numbers.insert_unique(hash, number, rehash);
                 number
             }
@@ -81,7 +81,7 @@ impl Alikes {
         let gone = there(self.entries.remove(number), NUMBER);
         let found = self
             .numbers
-            .find_entry(hasher.hash_one(&gone.alike), |&it| it == number);
+            .find_entry(hasher.hash_one(&gone.shared), |&it| it == number);
         if let Ok(found) = found {
             found.remove();
         }
@@ -100,8 +100,8 @@ impl Alikes {
 
     pub fn memory_bytes(&self) -> usize {
         let own = |entry: &Entry| {
-            let rest = entry.alike.terms.rest.bytes().len();
-            let group = entry.alike.group.as_ref().map_or(0, |name| name.len());
+            let rest = entry.shared.terms.rest.bytes().len();
+            let group = entry.shared.group.as_ref().map_or(0, |name| name.len());
             allocated(rest) + allocated(group)
         };
         self.entries.memory_bytes()
@@ -113,7 +113,7 @@ impl Alikes {
     pub fn check_users(&self, users: usize) -> Result<(), String> {
         let counted: usize = self.entries.iter().map(|it| it.users as usize).sum();
         if counted != users || self.entries.len() != self.numbers.len() {
-            return Err(format!("{counted} users of what is alike, not {users}"));
+            return Err(format!("{counted} users of what is shared, not {users}"));
         }
         Ok(())
     }
