@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export GOFLAGS := -trimpath $(GOFLAGS)
 export MAVEN_OPTS := -Djansi.noreset=true -XX:TieredStopAtLevel=1 -XX:+UseSerialGC $(MAVEN_OPTS)
 
-# What must be installed; the module with what it needs besides; and a program of tools/.
+# What must be installed; the module with what it needs besides; and the program of tools/.
 need = @tools/install/setup.sh $(1)
 module = @tools/install/setup.sh cargo cc libclang $(1) && $(BUILD)
 # Under CI clippy checks what is built for tests while it is built, as `cargo clippy` would compile all of it, and its
@@ -39,8 +39,9 @@ CHECKED = $(if $(CI),RUSTC_WORKSPACE_WRAPPER='$(patsubst %cargo,%clippy-driver,$
 TOOLS = $(CHECKED) CARGO_TARGET_DIR='$(TARGET)/top'
 OF_TOOLS = --manifest-path tools/Cargo.toml --release$(if $(CI), --config tools/ci.toml)
 PROGRAMS = $(TOOLS) $(CARGO) $(1) $(OF_TOOLS)
-# CI builds and tests all programs at once: one by one, each would build its libraries with other features.
-program = @$(call PROGRAMS,build) $(if $(CI),--workspace,-p $(1))
+# CI builds and tests all crates at once: one by one, each would build its libraries with other features.
+PROGRAM = $(TARGET)/top/release/dq
+program = @$(call PROGRAMS,build) $(if $(CI),--workspace,-p dq)
 own = @[ -n "$$CI" ] || $(call PROGRAMS,test) -p $(1)
 AT = $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
@@ -73,28 +74,28 @@ endif
 
 demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server die on the way; with a board beside it
 	$(call module,server python)
-	$(call program,dq-board)
-	@python=$$(tools/install/python.sh) && DQ_BOARD='$(TARGET)/top/release/dq-board' $(ON) "$$python" examples/order_timeout.py
+	$(program)
+	@python=$$(tools/install/python.sh) && DQ_PROGRAM='$(PROGRAM)' $(ON) "$$python" examples/order_timeout.py
 
 shop: ## examples/living.py: a shop with workers, something to look at in the board, on the server at HOST and PORT
 	$(call need,cargo python)
 	@mkdir -p '$(TARGET)/board' && python=$$(tools/install/venv.sh '$(TARGET)/board/shop' tools/dq-board/tests/shop.txt) && \
 	PYTHONPATH=clients/python/src "$$python" examples/living.py --url 'redis://$(HOST):$(PORT)'
 
-top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
+top: ## dq top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
 	$(call need,cargo cc)
-	$(call program,dq-top)
-	@exec '$(TARGET)/top/release/dq-top' $(AT)
+	$(program)
+	@exec '$(PROGRAM)' top $(AT)
 
-board: ## dq-board, a monitor in the browser, for the server at HOST and PORT; BOARD: where it listens; ARGS='--allow-actions', '--help'
+board: ## dq board, a monitor in the browser, for the server at HOST and PORT; BOARD: where it listens; ARGS='--allow-actions', '--help'
 	$(call need,cargo cc)
-	$(call program,dq-board)
-	@exec '$(TARGET)/top/release/dq-board' --listen '$(BOARD)' $(AT)
+	$(program)
+	@exec '$(PROGRAM)' board --listen '$(BOARD)' $(AT)
 
-dq-push dq-audit dq-import: ## builds what calls jobs by HTTP, judges an AOF's history or imports queues, and prints where it is
+dq: ## the program: a board, a monitor, calls jobs by HTTP, imports queues, judges an AOF's history; prints where it is
 	$(call need,cargo cc)
-	$(call program,$@)
-	@echo '$(TARGET)/top/release/$@'
+	$(program)
+	@echo '$(PROGRAM)'
 
 build: ## the module, target/release/libdq.so
 	$(call need,cargo cc libclang)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A shop that lives: something to look at in dq-board or dq-top. Producers and workers on five queues, until Ctrl-C.
+"""A shop that lives: something to look at in dq board or dq top. Producers and workers on five queues, until Ctrl-C.
 
     orders      closed after a minute without payment; two of three are paid before, which cancels that
     webhooks    calls to partners that fail now and then, and are tried again; some never succeed

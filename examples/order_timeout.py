@@ -123,12 +123,12 @@ def worker(address, journal_path, done, crash_at_ms):
 
 
 def board(address):
-    """dq-board beside the server, where there is one (DQ_BOARD): a picture of all this in the browser."""
-    if not os.environ.get("DQ_BOARD"):
+    """dq board beside the server, where there is one (DQ_PROGRAM): a picture of all this in the browser."""
+    if not os.environ.get("DQ_PROGRAM"):
         return None
-    process = subprocess.Popen([os.environ["DQ_BOARD"], "-s", address, "--listen", "127.0.0.1:0"],
+    process = subprocess.Popen([os.environ["DQ_PROGRAM"], "board", "-s", address, "--listen", "127.0.0.1:0"],
                                stdout=subprocess.PIPE, text=True, start_new_session=True)
-    print(f"To be seen at {process.stdout.readline().split()[1]} until the end.", flush=True)
+    print(f"To be seen at {process.stdout.readline().split()[2]} until the end.", flush=True)
     return process
 
 

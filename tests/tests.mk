@@ -122,21 +122,21 @@ test-release: ## all that `make release` has made, on glibc, musl and an emulate
 	@servers=$$(tools/servers/server.sh all) && python=$$(tools/install/python.sh) && \
 	DQ_RELEASE='$(TARGET)/release-files' DQ_BUILT='$(BUILT)' DQ_SERVERS=$$servers $(ON) "$$python" -m unittest discover -s tests/release -p test_release.py
 
-# WHAT=programs: with the targets for musl.
+# WHAT=program: with the targets for musl.
 test-reproducible: ## two builds in two folders: the same bytes; TRIPLES=aarch64-unknown-linux-gnu, WHAT=module
 	$(call need,cargo cc libclang python packers server profdata)
 	@for triple in $(or $(TRIPLES),x86_64-unknown-linux-gnu); do \
 		$(ON) tools/release/reproduce.sh '$(TARGET)' $(or $(WHAT),module) $$triple || exit; \
 	done
 
-# With $(CI), the tests of all programs use one build.
 REAL = @tools/dq-import/tests/real/prepare.sh '$(TARGET)/import/real'
-test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves made
+test-import: ## dq import, on what BullMQ, Redisson and beanstalkd themselves made
 	$(call module,server $(if $(CI),java node beanstalkd))
 	$(REAL)
-	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' $(call PROGRAMS,test) -p dq-import
+	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' $(call PROGRAMS,test) -p dq --test import
+	$(call own,dq-import)
 
-test-programs: ## what dq-audit, dq-board, dq-import, dq-push and dq-top test by themselves, on one build
+test-programs: ## what the program dq and its commands test by themselves, on one build
 	$(call module,server $(if $(CI),java node beanstalkd))
 	$(REAL)
 	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' $(TOOLS) \
@@ -146,41 +146,42 @@ test-metrics: ## alerts and dashboard, with a real redis_exporter and Prometheus
 	$(call module,server python $(if $(CI),prometheus))
 	@python=$$(tools/install/venv.sh '$(TARGET)/metrics' tools/metrics/requirements.txt) && $(ON) "$$python" tools/metrics/test.py
 
-test-top: ## dq-top, in a terminal of its own against real servers
+test-top: ## dq top, in a terminal of its own against real servers
 	$(call module,server)
-	@DQ_SERVER=$$(tools/servers/server.sh) $(call PROGRAMS,test) -p dq-top -p dq-watch
+	@DQ_SERVER=$$(tools/servers/server.sh) $(call PROGRAMS,test) -p dq --test terminal
+	$(call own,dq-top -p dq-watch)
 
-# All tests judge what killed servers write, if DQ_AUDIT names dq-audit.
-test-audit: ## dq-audit: it notices what is planted, and finds nothing in what servers write that are killed
+# All tests judge what killed servers write, if DQ_PROGRAM names the program.
+test-audit: ## dq audit: it notices what is planted, and finds nothing in what servers write that are killed
 	$(call module,server)
-	$(call program,dq-audit)
+	$(program)
 	$(call own,dq-audit)
-	@DQ_AUDIT='$(TARGET)/top/release/dq-audit' $(ON) $(TEST) --test integration --test crash -- audit:: killed_
+	@DQ_PROGRAM='$(PROGRAM)' $(ON) $(TEST) --test integration --test crash -- audit:: killed_
 
 # TRACES: a folder with traces of killed servers that a test run has left; otherwise it kills servers itself.
 test-model: ## docs/model, by the model checker TLC, and whether it follows what servers did
 	$(call module,server java python)
-	$(call program,dq-audit)
+	$(program)
 	@[ -n '$(TRACES)' ] || { rm -rf '$(TARGET)/model/traces' && mkdir -p '$(TARGET)/model/traces' && \
-		DQ_AUDIT='$(TARGET)/top/release/dq-audit' DQ_TRACES='$(TARGET)/model/traces' $(ON) $(TEST) --test crash -- killed_with_appendfsync; }
+		DQ_PROGRAM='$(PROGRAM)' DQ_TRACES='$(TARGET)/model/traces' $(ON) $(TEST) --test crash -- killed_with_appendfsync; }
 	@python=$$(tools/install/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && \
 	tools/testing/model.sh "$$python" '$(TARGET)/model/checked' '$(or $(TRACES),$(TARGET)/model/traces)'
 
 # PICTURES: a folder for the pictures of docs/board.md. ONLY: tests with such names, as test_actions.Copying.
-test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/board makes its pictures
+test-board: ## dq board, in a real browser against real servers; PICTURES=docs/board makes its pictures
 	$(call module,server python browser $(if $(CI),prometheus))
-	$(call program,dq-board)
+	$(program)
 	$(call own,dq-board)
 	@mkdir -p '$(TARGET)/board' && browser=$$(tools/testing/browser.sh) && python=$$(tools/install/venv.sh '$(TARGET)/board/python' tools/dq-board/tests/requirements.txt) && \
-	export DQ_BROWSER=$$browser DQ_BOARD='$(TARGET)/top/release/dq-board' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' && \
+	export DQ_BROWSER=$$browser DQ_PROGRAM='$(PROGRAM)' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' && \
 	$(ON) sh -c "cd tools/dq-board/tests && '$$python' ../../testing/beside.py 4 $(ONLY)"
 
-test-push: ## dq-push, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1, ONLY=test_push.Answers
+test-push: ## dq http, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1, ONLY=test_push.Answers
 	$(call module,server python)
-	$(call program,dq-push)
+	$(program)
 	$(call own,dq-push)
 	@mkdir -p '$(TARGET)/push' && python=$$(tools/install/venv.sh '$(TARGET)/push/python' tools/dq-push/tests/requirements.txt) && \
-	DQ_PUSH='$(TARGET)/top/release/dq-push' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
+	DQ_PROGRAM='$(PROGRAM)' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
 
 # Uses the build of releases, to share its build scripts. Tests and benchmarks are built without the module. Under CI
 # everything is checked while it is built anyway: the module as the one that a test breaks, the floor by `make

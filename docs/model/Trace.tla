@@ -1,5 +1,5 @@
 ------------------------------- MODULE Trace -------------------------------
-(* Follows the history of a queue that a server wrote. `dq-audit --trace`     *)
+(* Follows the history of a queue that a server wrote. `dq audit --trace`     *)
 (* makes the module Steps of it. Where Queue.tla does not allow the next step *)
 (* there is nowhere to go, which the checker reports as a deadlock.           *)
 EXTENDS Queue, Steps

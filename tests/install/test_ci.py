@@ -8,7 +8,7 @@ echo "$@" >>../made
 case $1 in
     test-go) echo "test it ... FAILED"; exit 2 ;;
     test-model) echo "traces: $2" ;;
-    test) echo "$DQ_AUDIT" >../audit; echo "12 tests passed, 0 failed, 1 left out" ;;
+    test) echo "$DQ_PROGRAM" >../audit; echo "12 tests passed, 0 failed, 1 left out" ;;
 esac
 """
 
@@ -45,7 +45,7 @@ class Gate(unittest.TestCase):
         table = {line.split()[0] for line in said[said.index("\npart"):].splitlines() if line}
         self.assertGreater(table, {"test-go", "test", "all"})
         with open(os.path.join(self.root, "../audit")) as audit:
-            self.assertEqual(audit.read(), f"{self.root}/target/top/release/dq-audit\n", "what servers write is judged")
+            self.assertEqual(audit.read(), f"{self.root}/target/top/release/dq\n", "what servers write is judged")
 
     def test_some_parts(self):
         code, said, errors, made = self.run_it("test-node", "test")

@@ -1,5 +1,5 @@
-//! dq-audit finds no fault in what servers write under any traffic, and finds each fault that is planted there. Skipped
-//! unless `DQ_AUDIT` names the program, as in `make test-audit`.
+//! dq audit finds no fault in what servers write under any traffic, and finds each fault that is planted there. Skipped
+//! unless `DQ_PROGRAM` names the program, as in `make test-audit`.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::traffic::Traffic;
 
 fn is_asked_for() -> bool {
     if program().is_none() {
-        skipped("DQ_AUDIT names no dq-audit");
+        skipped("DQ_PROGRAM names no program dq");
     }
     program().is_some()
 }
@@ -204,7 +204,7 @@ fn removed(id: &[u8]) -> Effect<'_> {
     Effect::Job { id, change }
 }
 
-/// Appends effects to a copy of the server's file; returns dq-audit's report.
+/// Appends effects to a copy of the server's file; returns dq audit's report.
 #[track_caller]
 fn plant(server: &Server, db: u32, queue: &[u8], effects: &[Effect<'_>]) -> String {
     let copy = server.folder().join("planted");

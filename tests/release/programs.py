@@ -1,4 +1,4 @@
-"""What each published program must do once beside a server, on this machine's processor or on an emulated one."""
+"""What each command of the published program must do once beside a server, on this machine's processor or on an emulated one."""
 
 import json, os, subprocess, tempfile, threading, time, urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,8 +10,8 @@ from support import PATIENCE_S, Server, wait_until
 JOBS = 50
 
 
-class Programs:
-    """Those in a folder; `runner` is what executes them. `module` and `server` are of this machine."""
+class Program:
+    """The one in a folder; `runner` is what executes them. `module` and `server` are of this machine."""
 
     def __init__(self, test, folder, runner, module, server):
         self.test, self.folder, self.runner = test, folder, runner
@@ -21,7 +21,7 @@ class Programs:
         self.db, self.queue = trial.connect(self.server)
 
     def words(self, name, *options):
-        return [*self.runner, os.path.join(self.folder, name), *options]
+        return [*self.runner, os.path.join(self.folder, "dq"), name, *options]
 
     def says(self, name, *options):
         """To its end, which must be a good one."""
@@ -51,18 +51,18 @@ class Programs:
     def imports(self):
         due = int(time.time()) + 3600
         self.db.zadd("old", {json.dumps({"order": n}): due + n for n in range(JOBS)})
-        self.says("dq-import", "--from", self.server.url, "--to", self.server.url, "--queue", self.queue.key,
+        self.says("import", "-u", self.server.url, "--queue", self.queue.key,
                   "zset", "old", "--unit", "s", "--id-json", "order")
         self.test.assertEqual(self.queue.run("LEN", "DELAYED"), JOBS)
 
     def is_seen_in_the_terminal(self):
-        titles, *rows = self.says("dq-top", "-s", self.socket, "--once", "--interval", "0.1").splitlines()
+        titles, *rows = self.says("top", "-s", self.socket, "--once", "--interval", "0.1").splitlines()
         row = dict(zip(titles.lower().split(), rows[0].split()))
         self.test.assertEqual((row["queue"], row["delayed"]), (self.queue.key, str(JOBS)), titles)
 
     def is_seen_in_a_browser(self):
-        board, line = self.starts("dq-board", "-s", self.socket, "--listen", "127.0.0.1:0")
-        url = line.split()[1]
+        board, line = self.starts("board", "-s", self.socket, "--listen", "127.0.0.1:0")
+        url = line.split()[2]
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as page:
             self.test.assertIn(b"<html", page.read())
         with urllib.request.urlopen(f"{url}api/live", timeout=PATIENCE_S) as events:
@@ -88,7 +88,7 @@ class Programs:
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
             config.write(f'allow = ["127.0.0.1"]\n[[queue]]\nname = "{self.queue.key}"\nurl = "http://127.0.0.1:{receiver.server_port}/"\n')
             config.flush()
-            push, _ = self.starts("dq-push", "-s", self.socket, "--config", config.name)
+            push, _ = self.starts("http", "-s", self.socket, "--config", config.name)
             self.queue.add("now", "payload")
             wait_until("the call", lambda: self.queue.run("LEN") == JOBS)
             self.ends(push)
@@ -98,6 +98,6 @@ class Programs:
         self.server.process.terminate()         # after which all of its file is written
         self.server.process.wait()
         folder = os.path.join(self.server.folder.name, "appendonlydir")
-        said = self.says("dq-audit", folder)
+        said = self.says("audit", folder)
         self.test.assertIn("1 deliveries", said)
         self.test.assertIn("no faults", said)

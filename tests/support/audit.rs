@@ -1,16 +1,16 @@
-//! Judges with dq-audit what a server has written into its AOF. `make test-audit` names that program in `DQ_AUDIT`.
+//! Judges with dq audit what a server has written into its AOF. `make test-audit` names the program in `DQ_PROGRAM`.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The path of dq-audit; None if no audit was requested.
+/// The path of dq; None if no audit was requested.
 pub fn program() -> Option<PathBuf> {
-    let path = env::var_os("DQ_AUDIT").filter(|path| !path.is_empty())?;
+    let path = env::var_os("DQ_PROGRAM").filter(|path| !path.is_empty())?;
     Some(super::root().join(path))
 }
 
-/// Asserts that dq-audit finds no fault, if an audit was requested.
+/// Asserts that dq audit finds no fault, if an audit was requested.
 #[track_caller]
 pub fn assert_faultless(file: &Path) {
     let Some(program) = program() else {
@@ -34,9 +34,11 @@ pub fn trace(file: &Path, queue: &str, name: &str) {
         return;
     };
     let mut command = Command::new(program);
-    command.args(["--steps", "300", "--trace", queue]).arg(file);
+    command
+        .args(["audit", "--steps", "300", "--trace", queue])
+        .arg(file);
     let _lock = super::one_process_at_a_time();
-    let output = command.output().expect("dq-audit, which has run before");
+    let output = command.output().expect("dq audit, which has run before");
     let errors = String::from_utf8_lossy(&output.stderr);
     // A history that begins with something that the model leaves out gives no trace.
     let has_none = errors.contains("no history");
@@ -50,6 +52,10 @@ pub fn trace(file: &Path, queue: &str, name: &str) {
 
 pub fn judge(program: &Path, options: &[&str], file: &Path) -> Output {
     let _lock = super::one_process_at_a_time();
-    let output = Command::new(program).args(options).arg(file).output();
+    let output = Command::new(program)
+        .arg("audit")
+        .args(options)
+        .arg(file)
+        .output();
     output.unwrap_or_else(|error| panic!("cannot run {}: {error}", program.display()))
 }

@@ -16,7 +16,7 @@
 //! | `DQ_SETTINGS` | settings of all servers with the module: `io-threads`, `aof`, `dual-channel`, `swapdb` | none |
 //! | `DQ_KEEP` | keep the servers' folders (those of failed tests stay anyway) | unset |
 //! | `DQ_TRACES` | a folder for histories of queues, which docs/model follows | unset |
-//! | `DQ_AUDIT` | the program dq-audit, which judges what servers write | unset: nothing is judged |
+//! | `DQ_PROGRAM` | the program dq, which judges what servers write | unset: nothing is judged |
 #![allow(dead_code)] // every test binary uses its own part of this
 
 pub mod audit;

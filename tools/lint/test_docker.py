@@ -1,4 +1,4 @@
-"""The Dockerfile copies every member of the programs' workspace: cargo reads them all, whichever is built."""
+"""The Dockerfile copies every member of the program's workspace: cargo reads them all, whichever is built."""
 
 import re
 import unittest
@@ -11,7 +11,7 @@ DOCKER = ROOT / "tools/docker"
 def missing(dockerfile, ignore):
     members = re.search(r"^members = \[(.*)\]", (ROOT / "tools/Cargo.toml").read_text(), re.M).group(1)
     wanted = [f"tools/{name}" for name in re.findall(r'"([^"]+)"', members)] + ["Cargo.toml", "src"]
-    stage = dockerfile.partition(" AS board-build")[2].partition("\nFROM ")[0]
+    stage = dockerfile.partition(" AS program-build")[2].partition("\nFROM ")[0]
     copied = {word for line in re.findall(r"^COPY (.*)", stage, re.M) for word in line.split()[:-1]}
     return [name for name in wanted if name not in copied or f"!{name}" not in ignore.splitlines()]
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the published files of one target, and puts them into a folder.
-#   tools/release/build.sh module|counting|programs triple work-folder output-folder [profile]
+#   tools/release/build.sh module|counting|program triple work-folder output-folder [profile]
 # `counting` is the module that records the profile.
 #
 # Zig links: against the glibc of RHEL 7 and Debian 8, whatever this system has, and against musl.
@@ -76,13 +76,10 @@ module() {
     chmod 644 "$output/libdq.so.debug"
 }
 
-programs() {
+program() {
     export CARGO_PROFILE_RELEASE_STRIP=symbols
-    (cd tools && build "$work" -Ctarget-feature=+crt-static -p dq-audit -p dq-board -p dq-push -p dq-top)
-    (cd tools && build "$work" -Ctarget-feature=+crt-static -p dq-import)
-    for name in dq-audit dq-board dq-import dq-push dq-top; do
-        install -m 755 "$work/$triple/release/$name" "$output/$name"
-    done
+    (cd tools && build "$work" -Ctarget-feature=+crt-static -p dq)
+    install -m 755 "$work/$triple/release/dq" "$output/dq"
 }
 
 mkdir -p "$output"

@@ -42,9 +42,9 @@ for triple; do
             echo "${package##*/}"
         done
     else # which needs no library of any system
-        echo "The programs for $arch ..."
-        tools/release/build.sh programs "$triple" "$work" "$staged"
-        archive "dq-programs-$version-$arch-linux" "$staged" dq-audit dq-board dq-import dq-push dq-top LICENSE
+        echo "The program for $arch ..."
+        tools/release/build.sh program "$triple" "$work" "$staged"
+        archive "dq-program-$version-$arch-linux" "$staged" dq LICENSE
     fi
 done
 # What `make bench-page` has put there: every round, and the plots.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds once more, in a copy of the sources in another folder, without earlier output; the bytes must be the same.
-#   tools/release/reproduce.sh target-folder module|programs triple
+#   tools/release/reproduce.sh target-folder module|program triple
 set -eu
 cd "$(dirname "$0")/../.."
 target=$1 what=$2 triple=$3

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lists the contents of a release, as CycloneDX: a file for the module, and one for each program.
+# Lists the contents of a release, as CycloneDX: a file for the module, and one for the program.
 #   tools/release/sbom.sh target-folder output-folder
 set -eu
 cd "$(dirname "$0")/../.."
@@ -24,7 +24,7 @@ END
     echo "$3-$version.cdx.json"
 }
 
-trap 'rm -f redis-dq.cdx.json tools/dq-*/*.cdx.json' EXIT
+trap 'rm -f redis-dq.cdx.json tools/dq*/*.cdx.json' EXIT
 options='--format json --spec-version 1.5 --all --target all'
 # shellcheck disable=SC2086 # a list of words
 {
@@ -32,6 +32,4 @@ options='--format json --spec-version 1.5 --all --target all'
     "$CARGO" cyclonedx -q $options --manifest-path tools/Cargo.toml
 }
 listed . redis-dq dq
-for name in dq-audit dq-board dq-import dq-push dq-top; do
-    listed "tools/$name" "$name" "$name"
-done
+listed tools/dq dq dq-program

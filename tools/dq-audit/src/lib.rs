@@ -1,6 +1,7 @@
 //! Judges what an AOF says about delay queues.
 
 pub mod audit;
+mod command;
 pub mod judge;
 pub mod keyspace;
 mod lzf;
@@ -12,3 +13,5 @@ pub mod report;
 mod resp;
 pub mod rule;
 pub mod trace;
+
+pub use command::{run, Args};

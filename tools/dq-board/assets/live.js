@@ -106,7 +106,7 @@ async function again() {
   setTimeout(connect, 1000);
 }
 
-const headers = { "x-dq-board": "1", "content-type": "application/json" };
+const headers = { "x-dq": "1", "content-type": "application/json" };
 let seen = "";
 
 // Tells the board which queues are on the screen.

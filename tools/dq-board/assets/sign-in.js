@@ -4,7 +4,7 @@ const wrong = document.getElementById("wrong");
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   wrong.textContent = "";
-  const headers = { "x-dq-board": "1", "content-type": "application/json" };
+  const headers = { "x-dq": "1", "content-type": "application/json" };
   const body = JSON.stringify({ password: password.value });
   try {
     const answer = await fetch("api/sign-in", { method: "POST", headers, body });

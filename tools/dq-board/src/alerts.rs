@@ -110,7 +110,7 @@ pub async fn send(
             }
             let dropped = waiting.len().saturating_sub(WAITING);
             if dropped > 0 {
-                eprintln!("dq-board: {dropped} alerts are dropped: too many wait for the webhook");
+                eprintln!("dq board: {dropped} alerts are dropped: too many wait for the webhook");
                 waiting.drain(..dropped);
             }
         }
@@ -129,11 +129,11 @@ async fn deliver(web: &Web, hook: &watch::Receiver<Option<Webhook>>, call: &Call
         };
         let why = escape::line(why.as_bytes());
         if call.begun.elapsed() > GIVE_UP {
-            eprintln!("dq-board: alerts are given up: {why}");
+            eprintln!("dq board: alerts are given up: {why}");
             return false;
         }
         eprintln!(
-            "dq-board: alerts: {}: {why}; trying again",
+            "dq board: alerts: {}: {why}; trying again",
             hook.url.host().unwrap_or_default()
         );
         tokio::time::sleep(pause).await;

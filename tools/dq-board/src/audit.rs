@@ -137,7 +137,7 @@ impl Audit {
         }
         let text = format!("{}\n", Value::Object(line));
         if let Err(error) = append(&log.file, &text) {
-            eprintln!("dq-board: --audit-log {}: {error}", log.path.display());
+            eprintln!("dq board: --audit-log {}: {error}", log.path.display());
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use dq_connect::scope::Scope;
+use dq_connect::target::Target;
 use dq_watch::model::{clock, QueueKey};
-use dq_watch::read::target::Target;
-use dq_watch::read::Scope;
 
 use crate::config::Shown;
 use crate::core::failure::Failure;
@@ -76,7 +76,7 @@ impl Board {
     /// Refuses what `--queue` and `-n` exclude: they limit what may be asked for, not only what is
     /// listed.
     pub fn shows(&self, key: &QueueKey) -> Result<(), Failure> {
-        match self.scope.has(key) {
+        match self.scope.has(key.db, &key.name) {
             true => Ok(()),
             false => Err(Failure::Forbidden(
                 "This board does not show that queue (see --queue and -n).".to_owned(),

@@ -1,52 +1,50 @@
-//! The command line.
+//! The arguments, and the files that they name.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use dq_watch::place::{next_name, text, told, Place, Wish};
-use dq_watch::read::Scope;
+use dq_connect::arguments::{password_of_environment, ShownArgs};
+use dq_connect::secret::{self, variable};
+use ipnet::IpNet;
 
 use crate::config::{self, token_is_long, Alerts, Config, Shown};
 use crate::core::access::{network, Access, Key, Role};
-use crate::servers::prometheus::Source;
 
-pub const HELP: &str = "\
-dq-board: a monitor in the browser for the delay queues of a Redis or Valkey server with the dq module.
-
-Usage: dq-board [options]
-
-  --listen ADDRESS:PORT   the address to listen on (default 127.0.0.1:6390); any address but loopback
-                          requires a password, a token or users
-  --prefix /PATH          the path under which a reverse proxy serves it
-  --allow-host NAME       another host name that browsers may use; needed only without a password
-  --allow-actions         lets those who come in change jobs and queues; the default is read-only
-  --password PASSWORD     or DQ_BOARD_PASSWORD in the environment, where ps does not show it
-  --token TOKEN           or DQ_BOARD_TOKEN: for programs, as Authorization: Bearer TOKEN
-  --config FILE           passwords, tokens and users with their roles, alerts, more than one server;
-                          read again on SIGHUP
-  --trusted-proxy NET     a proxy whose X-Forwarded-For counts, as 10.0.0.7 or 10.0.0.0/8; may be repeated
-  --store FILE            keeps what queues did, by minute for a day and by hour for a year, over restarts
-  --audit-log FILE        appends a line of JSON for each action and each sign-in; opened again on SIGHUP
-
-  -h HOST, -p PORT        the server (default 127.0.0.1:6379)
-  -s SOCKET               its unix socket instead
-  -u URL                  redis://[user:password@]host[:port], or unix:///path
-  -a PASSWORD             or in the environment variable REDISCLI_AUTH
-  --user USER, --pass PASSWORD
-  --tls                   use TLS, as rediss:// does
-  --cacert FILE           trust certificates signed by this CA instead of the system's; read again on SIGHUP
-  --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
-                          connect to the master that these sentinels name
-  -n DB[,DB...] | all     databases to show (default 0); others can be neither seen nor changed
-  --cluster               all masters of the cluster; automatic if the server is part of one
-  --no-cluster            only this node of the cluster
-  --queue NAME            show only this queue, without searching; may be repeated; others can be
-                          neither seen nor changed
-  --help, --version
-
-SIGHUP reads the files of --config and --cacert again; without any, it ends the program as SIGTERM does.
-";
+#[derive(clap::Args, Clone)]
+pub struct Args {
+    /// The address to listen on; any address but loopback requires a password, a token or users
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6390", value_parser = address)]
+    listen: SocketAddr,
+    /// The path under which a reverse proxy serves it
+    #[arg(long, value_name = "/PATH", default_value = "", hide_default_value = true, value_parser = path)]
+    prefix: String,
+    /// Another host name that browsers may use; needed only without a password
+    #[arg(long = "allow-host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// Lets those who come in change jobs and queues; the default is read-only
+    #[arg(long)]
+    allow_actions: bool,
+    /// The password of visitors: file:PATH, env:NAME or the password itself; by default that of DQ_BOARD_PASSWORD
+    #[arg(long, value_name = "PASSWORD", allow_hyphen_values = true)]
+    password: Option<String>,
+    /// For programs, as Authorization: Bearer TOKEN; said as --password; by default that of DQ_BOARD_TOKEN
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
+    token: Option<String>,
+    /// Passwords, tokens and users with their roles, alerts, more than one server: docs/board.md
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A proxy whose X-Forwarded-For counts, as 10.0.0.7 or 10.0.0.0/8; may be repeated
+    #[arg(long = "trusted-proxy", value_name = "NET", value_parser = network)]
+    proxies: Vec<IpNet>,
+    /// Keeps what queues did, by minute for a day and by hour for a year, over restarts
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Appends a line of JSON for each action and each sign-in; opened again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    #[command(flatten)]
+    shown: ShownArgs,
+}
 
 pub struct Options {
     pub listen: SocketAddr,
@@ -63,38 +61,55 @@ pub struct Options {
     pub reads_files: bool,
 }
 
-/// Options about the address, and who may come in.
-#[derive(Default)]
-struct Door {
-    listen: Option<String>,
-    prefix: String,
-    hosts: Vec<String>,
-    allow_actions: bool,
-    password: Option<String>,
-    token: Option<String>,
-    config: Option<PathBuf>,
-    proxies: Vec<String>,
-    audit_log: Option<PathBuf>,
-    store: Option<PathBuf>,
-}
-
-impl Door {
-    /// Takes an option if it is one of these; returns whether it is.
-    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
-        match name {
-            "--listen" => self.listen = Some(text(parser)?),
-            "--prefix" => self.prefix = path(&text(parser)?)?,
-            "--allow-host" => self.hosts.push(text(parser)?),
-            "--allow-actions" => self.allow_actions = true,
-            "--password" => self.password = Some(text(parser)?),
-            "--token" => self.token = Some(text(parser)?),
-            "--config" => self.config = Some(parser.value().map_err(told)?.into()),
-            "--trusted-proxy" => self.proxies.push(text(parser)?),
-            "--audit-log" => self.audit_log = Some(parser.value().map_err(told)?.into()),
-            "--store" => self.store = Some(parser.value().map_err(told)?.into()),
-            _ => return Ok(false),
+impl Args {
+    /// What is asked for. Reads the files as they are now.
+    pub fn options(&self) -> Result<Options, String> {
+        let config = self.config.as_deref().map(config::read).transpose()?;
+        let mut config = config.unwrap_or_default();
+        let alerts = config.alerts.take();
+        let servers = self.servers(&mut config)?;
+        let access = self.access(config)?;
+        if !self.listen.ip().is_loopback() && access.is_open() {
+            return Err(format!(
+                "--listen {}: others can reach that address, so a password (DQ_BOARD_PASSWORD) or a \
+                 token (DQ_BOARD_TOKEN) is needed",
+                self.listen
+            ));
         }
-        Ok(true)
+        let secrets = [&self.password, &self.token];
+        let mut secrets = secrets.into_iter().flatten();
+        let reads_files = self.config.is_some()
+            || self.audit_log.is_some()
+            || secrets.any(|said| secret::path(said).is_some())
+            || servers.iter().any(|it| it.reads_files);
+        Ok(Options {
+            listen: self.listen,
+            prefix: self.prefix.clone(),
+            hosts: self.hosts.clone(),
+            access,
+            alerts,
+            audit_log: self.audit_log.clone(),
+            store: self.store.clone(),
+            servers,
+            reads_files,
+        })
+    }
+
+    /// Those of the file, or the one that the arguments name.
+    fn servers(&self, config: &mut Config) -> Result<Vec<Shown>, String> {
+        let servers = std::mem::take(&mut config.servers);
+        if servers.is_empty() {
+            let mut shown = Shown::of(&self.shown, password_of_environment())?;
+            shown.prometheus = config.prometheus.take();
+            return Ok(vec![shown]);
+        }
+        match self.shown == ShownArgs::default() {
+            true => Ok(servers),
+            false => Err(
+                "options about the server belong into its [[server]] in the configuration, as there is one"
+                    .to_owned(),
+            ),
+        }
     }
 
     fn access(&self, config: Config) -> Result<Access, String> {
@@ -102,10 +117,12 @@ impl Door {
             true => Role::Operate,
             false => Role::Look,
         };
-        let key = |name: &str, secret: &Option<String>| {
+        let key = |name: &str, said: &Option<String>, otherwise: &str| {
+            let read = said.as_deref().map(|it| secret::read(it, variable));
+            let read = read.transpose().map_err(|why| format!("--{name}: {why}"))?;
+            let secret = read.or_else(|| variable(otherwise));
             let name = name.to_owned();
-            let secret = secret.clone()?;
-            Some(Key { name, secret, role })
+            Ok::<_, String>(secret.map(|secret| Key { name, secret, role }))
         };
         let mut access = Access {
             passwords: config.passwords,
@@ -114,93 +131,19 @@ impl Door {
             proxies: config.proxies,
             open: role,
         };
-        access.passwords.extend(key("password", &self.password));
-        let token = key("token", &self.token);
+        let password = key("password", &self.password, "DQ_BOARD_PASSWORD")?;
+        access.passwords.extend(password);
+        let token = key("token", &self.token, "DQ_BOARD_TOKEN")?;
         token.iter().try_for_each(token_is_long)?;
         access.tokens.extend(token);
-        for net in &self.proxies {
-            let net = network(net).map_err(|error| format!("--trusted-proxy {error}"))?;
-            access.proxies.push(net);
-        }
+        access.proxies.extend(&self.proxies);
         Ok(access)
     }
 }
 
-/// `environment` looks up a variable.
-pub fn parse(
-    arguments: impl IntoIterator<Item = OsString>,
-    environment: impl Fn(&str) -> Option<String>,
-) -> Result<Wish<Options>, String> {
-    let set = |name: &str| environment(name).filter(|value| !value.is_empty());
-    let mut place = Place::new(&environment);
-    let mut scope = Scope::default();
-    let mut server_options = Vec::new();
-    let mut door = Door {
-        password: set("DQ_BOARD_PASSWORD"),
-        token: set("DQ_BOARD_TOKEN"),
-        ..Door::default()
-    };
-    let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-board".into()).chain(arguments));
-    while let Some(name) = next_name(&mut parser)? {
-        match name.as_str() {
-            "--help" => return Ok(Wish::Help),
-            "--version" => return Ok(Wish::Version),
-            other if door.take(other, &mut parser)? => {}
-            other if place.take(other, &mut parser)? || scope.take(other, &mut parser)? => {
-                server_options.push(name);
-            }
-            other => return Err(format!("unknown option {other}")),
-        }
-    }
-    let listen = door.listen.as_deref().unwrap_or("127.0.0.1:6390");
-    let listen: SocketAddr = listen.parse().map_err(|_| {
-        format!("--listen {listen}: not an address and port, such as 127.0.0.1:6390")
-    })?;
-    let config = door.config.as_deref().map(config::read).transpose()?;
-    let mut config = config.unwrap_or_default();
-    let alerts = config.alerts.take();
-    let mut servers = std::mem::take(&mut config.servers);
-    match (servers.first(), server_options.first()) {
-        (None, _) => servers.push(one_server(place, scope, config.prometheus.take())?),
-        (Some(_), None) => {}
-        (Some(_), Some(option)) => {
-            return Err(format!(
-                "{option}: with [[server]] in the configuration, each server's options are there"
-            ))
-        }
-    }
-    let access = door.access(config)?;
-    if !listen.ip().is_loopback() && access.is_open() {
-        return Err(format!(
-            "--listen {listen}: others can reach that address, so a password (DQ_BOARD_PASSWORD) or a \
-             token (DQ_BOARD_TOKEN) is needed"
-        ));
-    }
-    let reads_files = door.config.is_some()
-        || door.audit_log.is_some()
-        || servers.iter().any(|it| it.reads_files);
-    Ok(Wish::Run(Box::new(Options {
-        listen,
-        prefix: door.prefix,
-        hosts: door.hosts,
-        access,
-        alerts,
-        audit_log: door.audit_log,
-        store: door.store,
-        servers,
-        reads_files,
-    })))
-}
-
-/// The server that the command line names.
-fn one_server(place: Place, scope: Scope, prometheus: Option<Source>) -> Result<Shown, String> {
-    Ok(Shown {
-        name: None,
-        prometheus,
-        reads_files: place.reads_files(),
-        target: place.target()?,
-        scope: scope.checked()?,
-    })
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse();
+    address.map_err(|_| "not an address and port, such as 127.0.0.1:6390".to_owned())
 }
 
 fn path(text: &str) -> Result<String, String> {
@@ -208,19 +151,18 @@ fn path(text: &str) -> Result<String, String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/-_.~".contains(letter);
     match path.is_empty() || (path.starts_with('/') && path.chars().all(plain)) {
         true => Ok(path.to_owned()),
-        false => Err(format!("--prefix {text}: not a path such as /queues")),
+        false => Err("not a path such as /queues".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use dq_connect::arguments::parse;
+
     use super::*;
 
     fn run(line: &str) -> Result<Options, String> {
-        match parse(line.split_whitespace().map(OsString::from), |_| None)? {
-            Wish::Run(options) => Ok(*options),
-            _ => Err("no run".to_owned()),
-        }
+        parse::<Args>(line.split_whitespace())?.options()
     }
 
     #[test]
@@ -257,13 +199,6 @@ mod tests {
         assert!(access.is_proxy("10.3.3.3".parse().unwrap()));
         assert!(access.is_proxy("::1".parse().unwrap()));
         assert!(run("--trusted-proxy nonsense").is_err());
-    }
-
-    #[test]
-    fn a_queue_has_one_database() {
-        let refused = run("-n all --queue a").map(|_| ()).unwrap_err();
-        assert!(refused.contains("-n with numbers"), "{refused}");
-        assert!(run("-n 0,3 --queue a").is_ok() && run("-n all").is_ok());
     }
 
     #[test]

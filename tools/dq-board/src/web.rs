@@ -15,7 +15,7 @@ use rustls::ClientConfig;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 8 << 20;
-const US: HeaderValue = HeaderValue::from_static(concat!("dq-board/", env!("CARGO_PKG_VERSION")));
+const US: HeaderValue = HeaderValue::from_static(concat!("dq/", env!("CARGO_PKG_VERSION")));
 
 #[derive(Clone)]
 pub struct Web(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);

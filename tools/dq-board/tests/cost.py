@@ -2,7 +2,7 @@
 """Measures what the board costs the server: processor time with 1,000 queues of 1,000,000 jobs in all, for some tabs.
 Also what visitors wait for: the first paint of the table of 10,000 queues.
 
-    DQ_SERVER=... DQ_MODULE=... DQ_BOARD=... DQ_BROWSER=... cost.py [seconds]
+    DQ_SERVER=... DQ_MODULE=... DQ_PROGRAM=... DQ_BROWSER=... cost.py [seconds]
 """
 
 import os

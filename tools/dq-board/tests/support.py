@@ -1,6 +1,6 @@
 """A server with dq, a board beside it, and a browser, for the board's tests.
 
-DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_BOARD: the program. DQ_BROWSER: Chromium.
+DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_PROGRAM: dq. DQ_BROWSER: Chromium.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ def cell(page, name, column):
 
 def post(url, what, **headers):
     """A POST as a page of the board sends it."""
-    return ask(url, "POST", json.dumps(what).encode(), x_dq_board="1", **headers)
+    return ask(url, "POST", json.dumps(what).encode(), x_dq="1", **headers)
 
 
 def die(client, name, count, why=lambda number: ""):
@@ -79,10 +79,10 @@ def die(client, name, count, why=lambda number: ""):
 
 class Board:
     def __init__(self, *options, **environment):
-        words = [os.environ["DQ_BOARD"], "--listen", "127.0.0.1:0", *options]
+        words = [os.environ["DQ_PROGRAM"], "board", "--listen", "127.0.0.1:0", *options]
         env = {name: value for name, value in os.environ.items() if not name.startswith("DQ_BOARD_")}
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, env={**env, **environment}, text=True)
-        self.url = self.process.stdout.readline().split()[1]
+        self.url = self.process.stdout.readline().split()[2]
 
     def close(self):
         self.process.terminate()

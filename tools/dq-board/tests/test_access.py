@@ -201,7 +201,7 @@ class Signals(AccessTest):
         log.rename(folder / "audit.1")
         config.write_text(CONFIG.replace("open sesame", "changed").replace('secret = "a look"', 'secret = "a look"\nrole = "operate"'))
         self.hang_up(board)
-        self.assertEqual(board.process.stdout.readline(), "dq-board: read again\n")
+        self.assertEqual(board.process.stdout.readline(), "dq board: read again\n")
         act = board.url + "api/act"
         self.assertEqual(post(act, RESUME, cookie=operator)[0], 401, "its password is none any more")
         self.assertEqual(post(act, RESUME, cookie=guest)[0], 200, "a role of its own")

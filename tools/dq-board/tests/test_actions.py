@@ -108,7 +108,7 @@ class Actions(BoardTest):
         expect(page.locator(".chosen")).to_be_hidden()
         self.assertEqual(client.execute_command("DQ.LEN", "q", "DEAD"), 8)
         body = json.dumps({"queue": "0:q", "act": "purge", "state": "all", "ids": ["a"], "typed": "q"}).encode()
-        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 400)
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq="1")[0], 400)
         self.assertEqual(page.wrong, [])
 
     def test_who_only_looks_has_nothing_to_choose(self):
@@ -144,7 +144,7 @@ class Actions(BoardTest):
         self.assertEqual(server.client.execute_command("DQ.LEN", "precious"), 1)
         # The board's server also refuses a request that skips the dialog.
         body = json.dumps({"queue": "0:precious", "act": "purge", "state": "all"}).encode()
-        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 400)
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq="1")[0], 400)
         self.do(page, "Purge", "Purge", "Purged 1 job.", lambda it: it.get_by_role("textbox").fill("precious"))
         self.assertEqual(server.client.execute_command("DQ.LEN", "precious"), 0)
 

@@ -242,7 +242,7 @@ class Alerts(BoardTest):
         with open(file.name, "w", encoding="utf-8") as config:
             config.write(f'[alerts]\nurl = "{other.url}"\nresolve-after = 1\ndead = 1\n')
         board.process.send_signal(signal.SIGHUP)
-        self.assertEqual(board.process.stdout.readline(), "dq-board: read again\n")
+        self.assertEqual(board.process.stdout.readline(), "dq board: read again\n")
         self.die(server.client, "q", "b")
         status, headers, body = other.next()
         self.assertEqual(status, 204)

@@ -323,7 +323,7 @@ class Pages(BoardTest):
             self.assertEqual(file.read(), b"precious" * 1000)
 
     def refused(self, *options):
-        words = [os.environ["DQ_BOARD"], "--listen", "127.0.0.1:0", *options]
+        words = [os.environ["DQ_PROGRAM"], "board", "--listen", "127.0.0.1:0", *options]
         ended = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(ended.returncode, 1)
         return ended.stderr

@@ -40,7 +40,7 @@ class Requests(BoardTest):
         expect(page.locator(".readout")).to_contain_text("1 job already due")
         self.assertEqual(page.locator(".actions button").count(), 0)
         body = json.dumps({"queue": "0:q", "act": "delete", "id": "job", "state": "ready"}).encode()
-        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 403)
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq="1")[0], 403)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1)
 
     def test_a_prefix_that_reads_like_a_public_place_is_none(self):
@@ -57,7 +57,7 @@ class Requests(BoardTest):
         board = self.board(self.server(), DQ_BOARD_PASSWORD="open sesame")
         place = urllib.parse.urlsplit(board.url)
         body = b'{"password": "wrong"}'
-        head = f"POST /api/sign-in HTTP/1.1\r\nHost: localhost\r\nx-dq-board: 1\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+        head = f"POST /api/sign-in HTTP/1.1\r\nHost: localhost\r\nx-dq: 1\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
         attempts = [socket.create_connection((place.hostname, place.port)) for _ in range(60)]
         for attempt in attempts:
             attempt.settimeout(PATIENCE_S)
@@ -68,7 +68,7 @@ class Requests(BoardTest):
                 statuses.append(attempt.recv(12)[9:])
         self.assertEqual(set(statuses), {b"403", b"429"})
         said = json.dumps({"password": "open sesame"}).encode()
-        self.assertEqual(ask(board.url + "api/sign-in", "POST", said, x_dq_board="1")[0], 204)
+        self.assertEqual(ask(board.url + "api/sign-in", "POST", said, x_dq="1")[0], 204)
 
     def test_one_that_does_not_say_what_it_wants_is_not_waited_for(self):
         board = self.board(self.server())
@@ -85,13 +85,13 @@ class Requests(BoardTest):
         board = self.board(server, "--allow-actions")
         body = json.dumps({"queue": "0:q", "act": "delete", "id": "job", "state": "ready"}).encode()
         self.assertEqual(ask(board.url + "api/act", "POST", body)[0], 403)
-        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1", sec_fetch_site="cross-site")[0], 403)
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq="1", sec_fetch_site="cross-site")[0], 403)
         self.assertEqual(ask(board.url + "api/look/queue?queue=0:q", sec_fetch_site="cross-site")[0], 403)
         self.assertEqual(ask(board.url, host="evil.example")[0], 421)
         self.assertEqual(ask(board.url + "api/live", host="evil.example:80")[0], 421)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1)
         # The same request with the header, as from our own page, is carried out: so it is the header that matters.
-        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 200)
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq="1")[0], 200)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 0)
         policy = ask(board.url)[1]["content-security-policy"]
         self.assertIn("default-src 'none'", policy)

@@ -132,7 +132,7 @@ class Several(BoardTest):
         line = '[[server]]\nname = "{}"\noptions = ["-p", "{}"{}]\n'
         # One server is new, one has another address, one shows fewer queues.
         now = line.format("asia", asia.port, "") + line.format("eu", other.port, "") + line.format("us", servers["us"].port, ', "--queue", "orders"')
-        self.assertEqual(self.read_again(board, now), "dq-board: read again\n")
+        self.assertEqual(self.read_again(board, now), "dq board: read again\n")
         for name in ["asia", "eu", "us"]:
             expect(self.line(list_page, name).locator(".s2")).to_have_text("1")
         self.assertEqual(post(board.url + "asia/api/act", {"queue": "0:far", "act": "pause"})[0], 200)
@@ -148,14 +148,14 @@ class Several(BoardTest):
         board.process.send_signal(signal.SIGHUP)
         board.config.write_text(now)
         self.assertEqual(ask(board.url + "asia/api/look/queue?queue=0:far")[0], 200)
-        self.assertEqual(self.read_again(board, before), "dq-board: read again\n")
+        self.assertEqual(self.read_again(board, before), "dq board: read again\n")
         expect(self.line(list_page, "asia")).to_have_count(0)
         for address in ["asia/", "asia/api/live", "asia/api/scale?queue=far&per=1"]:
             self.assertEqual(ask(board.url + address)[0], 404, address)
         wait_until("nobody reads it", lambda: all(it["cmd"] == "client|list" for it in asia.client.client_list()))
         expect(cell(us, "only-us", "ready")).to_have_text("1")
         # The removed server's file is free again.
-        self.assertEqual(self.read_again(board, now), "dq-board: read again\n")
+        self.assertEqual(self.read_again(board, now), "dq board: read again\n")
         expect(self.line(list_page, "asia").locator(".s2")).to_have_text("1")
         # During a change a stream may lose its server, which the browser logs; the page asks again.
         wrong = [line for page in [list_page, us, page] for line in page.wrong if not line.startswith("EventSource's response")]

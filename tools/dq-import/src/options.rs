@@ -1,29 +1,34 @@
-//! The command line.
+//! The arguments.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand, ValueEnum};
+use dq_connect::arguments::{password_of_environment, ServerArgs};
+use dq_connect::target::Target;
+use redis::Connection;
 
-/// Imports the delayed jobs of another queue into a dq queue, with their due times, or moves a dq queue.
-///
-/// Run it as often as you like: a ledger beside the queue lists the imported jobs, and none is imported
-/// twice, even if workers have finished it. The source is only read, unless you give
-/// --delete-source.
-#[derive(Parser, Debug)]
-#[command(
-    version,
-    after_help = "Exit status: 0 all in order, 1 the check failed, 2 an error."
-)]
+/// How long a server may take to connect, or to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Args, Clone)]
+#[command(after_help = "Exit status: 0 all in order, 1 the check failed, 2 an error.")]
 pub struct Options {
-    /// The server that holds the old structure (not for beanstalkd)
-    #[arg(long, default_value = "redis://127.0.0.1:6379", global = true)]
-    pub from: String,
-    /// The server with dq; the same one if not given
-    #[arg(long, global = true)]
-    pub to: Option<String>,
-    /// For rediss:// servers: a PEM file of trusted CA certificates, instead of the system's
-    #[arg(long, global = true, value_name = "FILE")]
-    pub cacert: Option<PathBuf>,
+    /// The server that holds the old structure: redis[s]://[user[:password]@]host[:port][/db] [default: the one with dq]
+    #[arg(long, value_name = "URL", global = true)]
+    from: Option<String>,
+    /// Its password: as --pass
+    #[arg(
+        long,
+        value_name = "PASSWORD",
+        global = true,
+        allow_hyphen_values = true
+    )]
+    from_pass: Option<String>,
+    /// Trust certificates of that server that are signed by this CA [default: that of --cacert]
+    #[arg(long, value_name = "FILE", global = true)]
+    from_cacert: Option<PathBuf>,
     /// The key of the dq queue. Required
     #[arg(long, global = true, default_value = "", hide_default_value = true)]
     pub queue: String,
@@ -33,11 +38,37 @@ pub struct Options {
     pub pace: Pace,
     #[command(flatten)]
     pub jobs: Jobs,
+    #[command(flatten)]
+    to: ServerArgs,
     #[command(subcommand)]
     pub source: SourceOptions,
 }
 
-#[derive(Args, Debug)]
+impl Options {
+    /// The server with dq: how it is called, and a connection.
+    pub fn to(&self) -> Result<(String, Connection)> {
+        opened(self.to.target(password_of_environment()))
+    }
+
+    pub fn from(&self) -> Result<Connection> {
+        let Some(url) = &self.from else {
+            return Ok(self.to()?.1);
+        };
+        let (password, cacert) = (self.from_pass.clone(), self.from_cacert.clone());
+        let from = self.to.of_url(url, password, cacert);
+        let opened = opened(from.target(None)).context("--from")?;
+        Ok(opened.1)
+    }
+}
+
+fn opened(target: Result<Target, String>) -> Result<(String, Connection)> {
+    let target = target.map_err(anyhow::Error::msg)?;
+    let server = target.open(target.db(), PATIENCE);
+    let server = server.map_err(anyhow::Error::msg);
+    Ok((target.name(), server.with_context(|| target.name())?))
+}
+
+#[derive(Args, Clone)]
 pub struct Mode {
     /// Reads and counts; writes nothing anywhere
     #[arg(long, global = true, group = "mode")]
@@ -60,7 +91,7 @@ pub struct Mode {
     pub finished_ok: bool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone)]
 pub struct Pace {
     /// Jobs at a time; each batch is one script on the server with dq
     #[arg(long, global = true, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -70,7 +101,7 @@ pub struct Pace {
     pub rate: u32,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone)]
 pub struct Jobs {
     /// Put before each id, if two sources go into one queue
     #[arg(long, global = true, default_value = "")]
@@ -87,7 +118,7 @@ pub struct Jobs {
 }
 
 /// Where the job's id comes from. Without either it is a hash: of the member, or of Redisson's own id.
-#[derive(Args, Debug)]
+#[derive(Args, Clone)]
 pub struct IdOptions {
     /// In this field of the payload, which is a JSON object
     #[arg(long, value_name = "FIELD")]
@@ -97,7 +128,7 @@ pub struct IdOptions {
     pub id_text: Option<String>,
 }
 
-#[derive(Subcommand, Debug)]
+#[derive(Subcommand, Clone)]
 pub enum SourceOptions {
     /// A dq queue, whole: by DUMP and RESTORE, also between Redis and Valkey, and to older servers
     Dq {

@@ -87,12 +87,11 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn open(mut server: Connection, url: &str, queue: &str, source: &str) -> Result<Target> {
+    pub fn open(mut server: Connection, place: &str, queue: &str, source: &str) -> Result<Target> {
         redis::cmd("DQ.LEN")
             .arg(queue)
             .query::<u64>(&mut server)
             .with_context(|| {
-                let place = crate::connect::without_password(url);
                 format!("{place} must have the dq module, and {queue} must be a queue or not exist")
             })?;
         Ok(Target {
@@ -257,7 +256,7 @@ impl Target {
 
 /// The ledger's key, in the queue's slot of a cluster.
 fn ledger_of(queue: &str, source: &str) -> String {
-    format!("dq-import:{}:{source}", tagged(queue))
+    format!("dq:import:{}:{source}", tagged(queue))
 }
 
 /// The queue's name with a hash tag.
@@ -328,7 +327,7 @@ fn found(
     let (mark, due) = line
         .trim_end_matches(DELETING)
         .split_once(' ')
-        .context("an entry of the ledger that dq-import did not write")?;
+        .context("an entry of the ledger that dq import did not write")?;
     if mark != entry.mark() {
         return Ok(Found::ChangedInSource);
     }
@@ -351,10 +350,10 @@ mod tests {
 
     #[test]
     fn the_ledger_is_in_the_queues_slot() {
-        assert_eq!(ledger_of("mails", "zset old"), "dq-import:{mails}:zset old");
+        assert_eq!(ledger_of("mails", "zset old"), "dq:import:{mails}:zset old");
         assert_eq!(
             ledger_of("{shop}mails", "zset old"),
-            "dq-import:{shop}mails:zset old"
+            "dq:import:{shop}mails:zset old"
         );
     }
 }

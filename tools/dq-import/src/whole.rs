@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{bail, Context, Result};
 use redis::{cmd, Connection, ConnectionLike, Script, Value};
 
-use crate::connect::connect;
 use crate::options::Options;
 use crate::output::line;
 use crate::target::tagged;
@@ -60,22 +59,21 @@ pub fn run(options: &Options, source: &str) -> Result<Outcome> {
     {
         bail!("--id-prefix, --ttr, --attempts, --due-after and --cancel-gone need --by-commands: a whole queue moves as it is");
     }
-    let open = |url: &str| {
-        let server = connect(url, options.cacert.as_deref())?;
+    let patient = |server: Connection| {
         server.set_read_timeout(Some(PATIENCE))?;
         server.set_write_timeout(Some(PATIENCE))?;
         Ok::<_, anyhow::Error>(server)
     };
     let mut whole = Whole {
         options,
-        from: open(&options.from)?,
-        to: open(options.to.as_ref().unwrap_or(&options.from))?,
+        from: patient(options.from()?)?,
+        to: patient(options.to()?.1)?,
         source,
         queue: &options.queue,
-        staged: format!("dq-import-moving:{}:{source}", tagged(&options.queue)),
+        staged: format!("dq:moving:{}:{source}", tagged(&options.queue)),
     };
     if whole.is_same_key()? {
-        bail!("--from and --to are one server, and {source} and --queue one key: nothing to move");
+        bail!("--from is the same server, and {source} and --queue one key: nothing to move");
     }
     whole.run()
 }

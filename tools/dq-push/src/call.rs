@@ -151,7 +151,7 @@ fn request(
     let headers = request.headers_mut();
     headers.insert(
         USER_AGENT,
-        HeaderValue::from_static(concat!("dq-push/", env!("CARGO_PKG_VERSION"))),
+        HeaderValue::from_static(concat!("dq/", env!("CARGO_PKG_VERSION"))),
     );
     headers.extend(receiver.headers.clone());
     sign(headers, queue, &receiver.secrets, job, (now, &body))?;

@@ -97,7 +97,7 @@ impl Pace {
         if well {
             state.failures = 0;
             if state.open_until.take().is_some() {
-                eprintln!("dq-push: host {}: answers again", self.host);
+                eprintln!("dq http: host {}: answers again", self.host);
                 self.closed.notify_waiters();
             }
             return;
@@ -107,7 +107,7 @@ impl Pace {
             let is_new = state.open_until.replace(Instant::now() + pause).is_none();
             if is_new {
                 eprintln!(
-                    "dq-push: host {}: {after} calls in a row have failed; one call every {pause:?} until it answers",
+                    "dq http: host {}: {after} calls in a row have failed; one call every {pause:?} until it answers",
                     self.host
                 );
             }

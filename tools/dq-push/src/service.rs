@@ -1,17 +1,16 @@
 //! The queues of the last configuration, from start to end.
 
 use std::collections::HashMap;
-use std::env;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use dq_watch::place::Wish;
+use dq_connect::target::Target;
 use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::task::JoinSet;
 
 use crate::call::Caller;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::options::{self, Options};
+use crate::options::Args;
 use crate::places::Host;
 use crate::queue::Queue;
 use crate::serve::{self, Queues};
@@ -28,7 +27,7 @@ struct Generation {
 impl Generation {
     /// Makes a generation, whose metrics continue those of the one before.
     fn new(
-        options: &Options,
+        (target, db): &(Target, u32),
         config: Config,
         before: Option<&Generation>,
     ) -> Result<Generation, String> {
@@ -43,7 +42,7 @@ impl Generation {
         };
         let queues = config.queues.into_iter().filter_map(|queue| {
             let host = hosts.get(&queue.host)?.clone();
-            let at = (options.target.clone(), options.db);
+            let at = (target.clone(), *db);
             let (metrics, stop) = (metrics(&queue.name), Arc::clone(&stop));
             let queue = Queue::new(queue, Arc::clone(&caller), at, host, stop, metrics);
             Some(Arc::new(queue))
@@ -97,22 +96,19 @@ impl Signals {
     }
 }
 
-struct Service {
+struct Service<'a> {
+    args: &'a Args,
     now: Generation,
     /// Earlier generations whose last calls are still running.
     leaving: Vec<Generation>,
     shown: Queues,
 }
 
-impl Service {
+impl Service<'_> {
     /// Reads the configuration again; one with an error changes nothing.
     fn read_again(&mut self) -> Result<(), String> {
-        let variable = |name: &str| env::var(name).ok();
-        let Wish::Run(options) = options::parse(env::args_os().skip(1), variable)? else {
-            return Ok(());
-        };
-        let config = Config::read(&options.config, variable)?;
-        let next = Generation::new(&options, config, Some(&self.now))?;
+        let config = Config::read(&self.args.config)?;
+        let next = Generation::new(&self.args.place()?, config, Some(&self.now))?;
         let before = std::mem::replace(&mut self.now, next);
         before.stop.now();
         self.leaving.retain_mut(|it| !it.has_ended());
@@ -140,10 +136,10 @@ impl Service {
             }
             match self.read_again() {
                 Ok(()) => println!(
-                    "dq-push: read again: the jobs of {}",
+                    "dq http: read again: the jobs of {}",
                     counted(self.now.queues.len())
                 ),
-                Err(why) => eprintln!("dq-push: nothing changes: {why}"),
+                Err(why) => eprintln!("dq http: nothing changes: {why}"),
             }
         }
         self.drain(signals).await;
@@ -180,12 +176,13 @@ fn counted(queues: usize) -> String {
     }
 }
 
-pub async fn serve(options: Options, config: Config) -> Result<(), String> {
+pub async fn serve(args: &Args, config: Config) -> Result<(), String> {
     // Before anything is fetched.
     let signals = Signals::new().map_err(|error| error.to_string())?;
-    let now = Generation::new(&options, config, None)?;
+    let place = args.place()?;
+    let now = Generation::new(&place, config, None)?;
     let shown = Arc::new(RwLock::new(now.queues.clone()));
-    let metrics = match options.metrics {
+    let metrics = match args.metrics {
         Some(address) => format!(
             "; http://{}/metrics",
             serve::serve(address, Arc::clone(&shown)).await?
@@ -193,11 +190,12 @@ pub async fn serve(options: Options, config: Config) -> Result<(), String> {
         None => String::new(),
     };
     println!(
-        "dq-push: calls the jobs of {} of {}{metrics}",
+        "dq http: calls the jobs of {} of {}{metrics}",
         counted(now.queues.len()),
-        options.target.name()
+        place.0.name()
     );
     let service = Service {
+        args,
         now,
         leaving: Vec::new(),
         shown,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures calls per second of dq-push's own processor time, against a receiver on this machine.
+"""Measures calls per second of dq http's own processor time, against a receiver on this machine.
 
-    DQ_SERVER=... DQ_MODULE=... DQ_PUSH=... speed.py [jobs]
+    DQ_SERVER=... DQ_MODULE=... DQ_PROGRAM=... speed.py [jobs]
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""A server with dq, dq-push beside it, and receivers that keep what they were sent.
+"""A server with dq, dq http beside it, and receivers that keep what they were sent.
 
-DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_PUSH: the program.
+DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_PROGRAM: dq.
 """
 
 import json
@@ -30,7 +30,7 @@ class Push:
         self.file = tempfile.NamedTemporaryFile("w", suffix=".toml")
         self.file.write(config)
         self.file.flush()
-        self.words = [*before, os.environ["DQ_PUSH"], "--config", self.file.name]
+        self.words = [*before, os.environ["DQ_PROGRAM"], "http", "--config", self.file.name]
         if server:
             self.words += ["-p", str(server.port)]
         if metrics:

@@ -1,4 +1,4 @@
-"""What dq-push does with each answer, and with other failures."""
+"""What dq http does with each answer, and with other failures."""
 
 import json
 import pathlib
@@ -534,8 +534,8 @@ class Commands(PushTest):
     def test_check(self):
         for lines, code, says in [
             (config("https://example.com/x"), 0, ""),
-            (config("https://example.com/x", "concurrency = 0"), 1, ":5: concurrency"),
-            (config("http://169.254.169.254/latest"), 1, ":4: url: 169.254.169.254 is not a public address"),
+            (config("https://example.com/x", "concurrency = 0"), 1, "line 5: concurrency"),
+            (config("http://169.254.169.254/latest"), 1, "line 4: url: 169.254.169.254 is not a public address"),
         ]:
             push = self.push(None, lines, "--check", metrics=False)
             ended, said = push.ended()

@@ -70,7 +70,7 @@ class Again(SettingsTest):
         Webhook(SECRETS[0]).verify(request.body, request.headers)
         secret.write_text(SECRETS[1])
         push.read_again(config(other.url, f'secrets = ["file:{secret}"]') + config(other.url, name="more", top=""))
-        self.assertEqual(push.process.stdout.readline(), "dq-push: read again: the jobs of 2 queues\n")
+        self.assertEqual(push.process.stdout.readline(), "dq http: read again: the jobs of 2 queues\n")
         for name in ["q", "more"]:
             add(server, name, name=name)
             request = other.next()
@@ -154,7 +154,7 @@ class Calls(SettingsTest):
     def test_a_client_certificate(self):
         ca, clients = trustme.CA(), trustme.CA()
         folder = self.folder()
-        mine = clients.issue_cert("dq-push")
+        mine = clients.issue_cert("dq")
         ca.cert_pem.write_to_path(str(folder / "ca"))
         mine.private_key_pem.write_to_path(str(folder / "key"))
         mine.cert_chain_pems[0].write_to_path(str(folder / "cert"))
@@ -251,15 +251,15 @@ class Wrong(SettingsTest):
     def test_what_is_wrong_is_said_with_its_line(self):
         url = "https://example.com/x"
         for lines, says in [
-            (config(url, 'method = "DELETE"'), ":5: method: "),
-            (config(url, "[[queue.group]]", 'name = "a"', 'url = "http://10.0.0.1/"'), ":7: url: 10.0.0.1 is not a public address"),
-            (config(url, *2 * ["[[queue.group]]", 'name = "a"']), ":8: this group is given twice"),
-            (config(url, top='proxy = "ftp://ann:secret@x"'), ":1: proxy: "),
-            (config(url, top='client-cert = "/dev/null"'), ":1: "),
-            (config(url, top="host-rate = 0"), ":1: host-rate: "),
-            (config(url, 'secrets = ["file:/no/where"]'), ":5: /no/where: "),
-            (config(url, 'lease = "secret@x"'), ":5: invalid type, expected "),
-            (config(url, "content-type = secret@x"), ":5: "),
+            (config(url, 'method = "DELETE"'), "line 5: method: "),
+            (config(url, "[[queue.group]]", 'name = "a"', 'url = "http://10.0.0.1/"'), "line 7: url: 10.0.0.1 is not a public address"),
+            (config(url, *2 * ["[[queue.group]]", 'name = "a"']), "line 8: this group is given twice"),
+            (config(url, top='proxy = "ftp://ann:secret@x"'), "line 1: proxy: "),
+            (config(url, top='client-cert = "/dev/null"'), "line 1: "),
+            (config(url, top="host-rate = 0"), "line 1: host-rate: "),
+            (config(url, 'secrets = ["file:/no/where"]'), "line 5: /no/where: "),
+            (config(url, 'lease = "secret@x"'), "line 5: invalid type, expected "),
+            (config(url, "content-type = secret@x"), "line 5: "),
         ]:
             push = self.push(None, lines, "--check", metrics=False)
             code, said = push.ended()

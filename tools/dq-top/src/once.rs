@@ -4,6 +4,10 @@
 use std::thread;
 use std::time::Instant;
 
+use dq_connect::link::Link;
+use dq_connect::scope::Dbs;
+use dq_connect::target::Target;
+
 use crate::options::Options;
 use dq_watch::model::board::Board;
 use dq_watch::model::column::{Column, Now, ALL};
@@ -14,9 +18,7 @@ use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
 use dq_watch::read::cluster::Topology;
 use dq_watch::read::known::{Known, Search, AT_ONCE, SCAN_COUNT};
-use dq_watch::read::link::Link;
-use dq_watch::read::target::Target;
-use dq_watch::read::{reply, Dbs};
+use dq_watch::read::reply;
 use dq_watch::text::escape;
 
 /// A server, and its queues.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use dq_connect::scope::Scope;
+use dq_connect::target::Target;
+
 use crate::read::node::Node;
-use crate::read::target::Target;
-use crate::read::{Report, Request, Scope};
+use crate::read::{Report, Request};
 
 /// What the fleet is asked to do with the threads of its nodes.
 #[derive(Clone, Debug)]

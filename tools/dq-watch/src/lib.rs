@@ -3,7 +3,6 @@
 
 pub mod fleet;
 pub mod model;
-pub mod place;
 pub mod read;
 pub mod servers;
 pub mod sign;

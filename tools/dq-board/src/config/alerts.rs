@@ -1,7 +1,5 @@
 //! `[alerts]` of the configuration file: when to alert, and which webhook.
 
-use std::path::PathBuf;
-
 use dq_watch::sign::Secret;
 use serde::Deserialize;
 
@@ -15,7 +13,6 @@ use crate::web;
 pub struct FileAlerts {
     url: String,
     secret: Option<String>,
-    secret_file: Option<PathBuf>,
     board_url: Option<String>,
     dead: Option<u64>,
     oldest_ready: Option<f64>,
@@ -74,14 +71,9 @@ fn limits(
 }
 
 pub fn alerts(file: FileAlerts) -> Result<Alerts, String> {
-    let secret = match (&file.secret, &file.secret_file) {
-        (None, None) => None,
-        _ => Some(Secret::parse(&secret_of(
-            "alerts",
-            file.secret,
-            file.secret_file,
-        )?)?),
-    };
+    let secret = file.secret.map(|said| secret_of("alerts", &said));
+    let secret = secret.transpose()?.map(|it| Secret::parse(&it));
+    let secret = secret.transpose()?;
     let (dead, oldest, late) = (file.dead, file.oldest_ready, file.lateness);
     let others = limits(dead, oldest, late, file.missed)?;
     let own = file.queue.into_iter().map(|own| {

@@ -3,8 +3,9 @@
 mod alerts;
 mod servers;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use dq_connect::secret;
 use ipnet::IpNet;
 use serde::Deserialize;
 
@@ -13,7 +14,6 @@ pub use servers::Shown;
 
 use crate::core::access::{network, Key, Role, Users};
 use crate::servers::prometheus::Source;
-use dq_watch::text::without_values;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -31,8 +31,7 @@ struct File {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct FileKey {
     name: String,
-    secret: Option<String>,
-    secret_file: Option<PathBuf>,
+    secret: String,
     #[serde(default)]
     role: Role,
 }
@@ -64,13 +63,11 @@ pub struct Config {
 pub const TOKEN_MIN: usize = 16;
 
 pub fn read(path: &Path) -> Result<Config, String> {
-    let said = |error: &dyn std::fmt::Display| format!("--config {}: {error}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| said(&error))?;
-    parse(&text).map_err(|error| said(&error))
+    dq_connect::config::read(path, parse)
 }
 
 fn parse(text: &str) -> Result<Config, String> {
-    let file: File = toml::from_str(text).map_err(|error| told(text, &error))?;
+    let file: File = dq_connect::config::parse(text)?;
     if file.users.is_some() && file.trusted_proxies.is_empty() {
         return Err("[users] needs trusted-proxies: the only ones whose headers count".to_owned());
     }
@@ -79,7 +76,10 @@ fn parse(text: &str) -> Result<Config, String> {
     tokens.iter().try_for_each(token_is_long)?;
     let prometheus = file.prometheus.map(servers::FilePrometheus::source);
     let alerts = file.alerts.map(alerts::alerts);
-    let proxies = file.trusted_proxies.iter().map(|net| network(net));
+    let proxies = file.trusted_proxies.iter().map(|net| {
+        let read = network(net);
+        read.map_err(|error| format!("{net}: {error}"))
+    });
     let proxies: Result<Vec<IpNet>, String> = proxies.collect();
     let proxies = proxies.map_err(|error| format!("trusted-proxies: {error}"))?;
     Ok(Config {
@@ -100,16 +100,6 @@ fn parse(text: &str) -> Result<Config, String> {
     })
 }
 
-/// Where the error is and what is wrong, without the file's own words: they may be a secret.
-fn told(text: &str, error: &toml::de::Error) -> String {
-    let what = without_values(error.message());
-    let before = error.span().and_then(|span| text.get(..span.start));
-    match before {
-        Some(before) => format!("line {}: {what}", before.matches('\n').count() + 1),
-        None => what,
-    }
-}
-
 pub fn token_is_long(token: &Key) -> Result<(), String> {
     match token.secret.len() < TOKEN_MIN {
         true => Err(format!(
@@ -122,22 +112,15 @@ pub fn token_is_long(token: &Key) -> Result<(), String> {
 
 fn key(key: FileKey) -> Result<Key, String> {
     Ok(Key {
-        secret: secret_of(&key.name, key.secret, key.secret_file)?,
+        secret: secret_of(&key.name, &key.secret)?,
         name: key.name,
         role: key.role,
     })
 }
 
-fn secret_of(name: &str, said: Option<String>, file: Option<PathBuf>) -> Result<String, String> {
-    let secret = match (said, file) {
-        (Some(secret), None) => secret,
-        (None, Some(path)) => {
-            let read = std::fs::read_to_string(&path);
-            let read = read.map_err(|error| format!("secret-file {}: {error}", path.display()))?;
-            read.trim_end_matches(['\r', '\n']).to_owned()
-        }
-        _ => return Err(format!("{name} needs a secret, or a secret-file")),
-    };
+fn secret_of(name: &str, said: &str) -> Result<String, String> {
+    let secret = secret::read(said, secret::variable);
+    let secret = secret.map_err(|error| format!("the secret of {name}: {error}"))?;
     match secret.is_empty() {
         true => Err(format!("the secret of {name} is empty")),
         false => Ok(secret),
@@ -198,9 +181,12 @@ mod tests {
                 "[[token]]\nname = 'a'\nsecret = 'short'",
                 "could be guessed",
             ),
-            ("[[password]]\nname = 'a'", "needs a secret"),
+            ("[[password]]\nname = 'a'", "line 1: missing field `secret`"),
             ("[[password]]\nname = 'a'\nsecret = ''", "is empty"),
-            ("[[password]]\nname = 'a'\nsecret-file = '/none'", "/none"),
+            (
+                "[[password]]\nname = 'a'\nsecret = 'file:/none'",
+                "of a: /none: ",
+            ),
             (
                 "[[password]]\nname = 'a'\nsecret = 'b'\nrole = 'king'",
                 "expected `look` or `operate`",

@@ -1,11 +1,8 @@
 //! `[[server]]` of the configuration file: several servers, each under a name.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
-use dq_watch::place::{next_name, Place};
-use dq_watch::read::target::Target;
-use dq_watch::read::Scope;
+use dq_connect::arguments::{parse, ShownArgs};
+use dq_connect::scope::Scope;
+use dq_connect::target::Target;
 use hyper::header::{HeaderMap, HeaderValue, AUTHORIZATION};
 use serde::Deserialize;
 
@@ -21,7 +18,6 @@ pub struct FileServer {
     #[serde(default)]
     options: Vec<String>,
     password: Option<String>,
-    password_file: Option<PathBuf>,
     prometheus: Option<FilePrometheus>,
 }
 
@@ -32,7 +28,6 @@ pub struct FilePrometheus {
     #[serde(default)]
     labels: String,
     authorization: Option<String>,
-    authorization_file: Option<PathBuf>,
 }
 
 impl FilePrometheus {
@@ -40,8 +35,8 @@ impl FilePrometheus {
         let said = |error: String| format!("prometheus: {error}");
         web::url(&self.url).map_err(said)?;
         let mut headers = HeaderMap::new();
-        if self.authorization.is_some() || self.authorization_file.is_some() {
-            let value = secret_of("prometheus", self.authorization, self.authorization_file)?;
+        if let Some(value) = &self.authorization {
+            let value = secret_of("prometheus", value)?;
             let value = HeaderValue::from_str(&value);
             let value = value.map_err(|_| said("authorization is no header".to_owned()))?;
             headers.insert(AUTHORIZATION, value);
@@ -66,6 +61,20 @@ pub struct Shown {
     pub prometheus: Option<Source>,
 }
 
+impl Shown {
+    /// `password` is taken if the arguments have none.
+    pub fn of(arguments: &ShownArgs, password: Option<String>) -> Result<Shown, String> {
+        let (target, scope) = arguments.target(password)?;
+        Ok(Shown {
+            name: None,
+            target,
+            scope,
+            reads_files: arguments.server.reads_files(),
+            prometheus: None,
+        })
+    }
+}
+
 pub fn servers(files: Vec<FileServer>) -> Result<Vec<Shown>, String> {
     let all: Result<Vec<Shown>, String> = files.into_iter().map(server).collect();
     let all = all?;
@@ -88,32 +97,16 @@ fn server(file: FileServer) -> Result<Shown, String> {
         ));
     }
     let said = |error: String| format!("the server {name}: {error}");
-    let password = match (&file.password, &file.password_file) {
-        (None, None) => None,
-        _ => Some(secret_of(&name, file.password, file.password_file)?),
-    };
-    let (place, scope) = options(&file.options, password).map_err(said)?;
+    let password = file.password.as_deref();
+    let password = password.map(|said| secret_of(&name, said)).transpose()?;
+    let shown = parse(&file.options).and_then(|options| Shown::of(&options, password));
     let prometheus = file.prometheus.map(FilePrometheus::source);
+    let shown = shown.map_err(said)?;
     Ok(Shown {
         prometheus: prometheus.transpose()?,
-        reads_files: place.reads_files(),
-        target: place.target().map_err(said)?,
-        scope: scope.checked().map_err(said)?,
         name: Some(name),
+        ..shown
     })
-}
-
-fn options(words: &[String], password: Option<String>) -> Result<(Place, Scope), String> {
-    let password = |name: &str| password.clone().filter(|_| name == "REDISCLI_AUTH");
-    let (mut place, mut scope) = (Place::new(password), Scope::default());
-    let words = std::iter::once("dq-board".into()).chain(words.iter().map(OsString::from));
-    let mut parser = lexopt::Parser::from_iter(words);
-    while let Some(option) = next_name(&mut parser)? {
-        if !place.take(&option, &mut parser)? && !scope.take(&option, &mut parser)? {
-            return Err(format!("{option} is not an option for a server"));
-        }
-    }
-    Ok((place, scope))
 }
 
 #[cfg(test)]
@@ -146,7 +139,7 @@ mod tests {
             ("name = 'assets'", "neither"),
             (
                 "name = 'a'\noptions = ['--listen', '0.0.0.0:1']",
-                "--listen is not",
+                "unknown option --listen",
             ),
             ("name = 'a'\noptions = ['-p', '0']", "the server a: -p 0"),
             ("name = 'a'\n[[server]]\nname = 'a'", "twice"),

@@ -135,7 +135,7 @@ impl Access {
 pub fn network(text: &str) -> Result<IpNet, String> {
     let address = text.parse::<IpAddr>().map(IpNet::from);
     let net = text.parse().or(address);
-    net.map_err(|_| format!("{text}: not an address, nor a network such as 10.0.0.0/8"))
+    net.map_err(|_| "not an address, nor a network such as 10.0.0.0/8".to_owned())
 }
 
 /// Reads an address with or without a port and brackets.

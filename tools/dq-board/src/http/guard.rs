@@ -19,7 +19,7 @@ use crate::audit::Audit;
 use crate::core::access::{Access, By, Key, Role, Users, Visitor};
 
 /// A page of another site cannot send this header without a preflight request, which is never answered.
-const OUR_HEADER: &str = "x-dq-board";
+const OUR_HEADER: &str = "x-dq";
 
 const POLICY: &str =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -328,7 +328,7 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
     if guard.access().is_open() && !guard.is_our_host(headers) {
         return plain(
             StatusCode::MISDIRECTED_REQUEST,
-            "dq-board does not answer to this host name (see --allow-host).\n",
+            "The board does not answer to this host name (see --allow-host).\n",
         );
     }
     let Some((server, place)) = guard.place(request.uri().path()) else {
@@ -343,7 +343,7 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
     if crosses_sites {
         return plain(
             StatusCode::FORBIDDEN,
-            "Only dq-board's own pages may ask for this.\n",
+            "Only the board's own pages may ask for this.\n",
         );
     }
     if place.starts_with("assets/") || place == "api/sign-in" {

@@ -29,7 +29,7 @@ impl Sessions {
         let mut hasher = DefaultHasher::new();
         board.hash(&mut hasher);
         Sessions {
-            cookie: format!("dq-board-{:08x}", hasher.finish() as u32),
+            cookie: format!("dq-{:08x}", hasher.finish() as u32),
             path: format!("{prefix}/"),
             open: Mutex::default(),
         }

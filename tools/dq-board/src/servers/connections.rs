@@ -6,11 +6,11 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use dq_connect::link::Link;
+use dq_connect::target::Target;
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, Done};
-use dq_watch::read::link::Link;
 use dq_watch::read::reply;
-use dq_watch::read::target::Target;
 use dq_watch::text::escape;
 use redis::{Cmd, Value};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
@@ -217,5 +217,5 @@ fn is_over(slot: &Slot) -> bool {
 }
 
 fn done<T>(joined: Result<Result<T, String>, tokio::task::JoinError>) -> Result<T, String> {
-    joined.unwrap_or_else(|error| Err(format!("dq-board failed: {error}")))
+    joined.unwrap_or_else(|error| Err(format!("dq board failed: {error}")))
 }

@@ -88,7 +88,7 @@ fn put_aside(path: &Path, why: &str) -> std::io::Result<()> {
     let aside = PathBuf::from(format!("{}.damaged", path.display()));
     std::fs::rename(path, &aside)?;
     eprintln!(
-        "dq-board: --store {}: the file is damaged ({why}); it is now {}, and a new history begins",
+        "dq board: --store {}: the file is damaged ({why}); it is now {}, and a new history begins",
         path.display(),
         aside.display()
     );
@@ -519,7 +519,7 @@ mod tests {
 
     #[test]
     fn it_is_there_after_a_restart_and_forgets_what_is_old() {
-        let folder = std::env::temp_dir().join(format!("dq-board-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("dq-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("history");
         let start = 1_795_478_400_000;

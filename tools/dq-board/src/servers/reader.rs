@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use dq_connect::scope::Scope;
+use dq_connect::target::Target;
 use dq_watch::fleet::{Fleet, Out};
 use dq_watch::model::overall::Overall;
 use dq_watch::model::row::{Measured, Row};
 use dq_watch::model::{clock, QueueKey};
-use dq_watch::read::target::Target;
-use dq_watch::read::{News, Report, Request, Scope, Watch};
+use dq_watch::read::{News, Report, Request, Watch};
 use dq_watch::servers::{NodeState, Servers};
 use serde_json::{json, Value};
 use tokio::sync::broadcast;
@@ -272,7 +273,7 @@ fn shown_as(shown: &Shown) -> String {
 
 fn complain(written: Result<(), String>) {
     if let Err(error) = written {
-        eprintln!("dq-board: --store: the history is not written down: {error}");
+        eprintln!("dq board: --store: the history is not written down: {error}");
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Pass, Source};
 use crate::entry::{now_ms, Entry, Item, JobOptions};
 
 /// No worker watches this tube.
-const PROBE_TUBE: &str = "dq-import-probe";
+const PROBE_TUBE: &str = "dq-probe";
 
 /// beanstalkd's own longest delay, so that no worker gets the probe even if it watched the tube.
 const PROBE: &str = "put 4294967295 4294967295 1 0\r\n";

@@ -196,7 +196,7 @@ impl Source for Crontab {
     }
 
     fn delete(&mut self, _: &[Entry]) -> Result<Vec<bool>> {
-        bail!("dq-import does not change crontabs: remove the lines by hand (crontab -e)")
+        bail!("dq import does not change crontabs: remove the lines by hand (crontab -e)")
     }
 
     fn remark(&mut self) -> Result<Option<String>> {

@@ -18,14 +18,13 @@ mod zset;
 
 use anyhow::Result;
 
-use crate::connect::connect;
 use crate::entry::IdRule;
 use crate::options::{Options, SourceOptions};
 pub use pass::{Pass, Source};
 
 pub fn open(options: &Options) -> Result<Box<dyn Source>> {
     let batch = options.pace.batch as usize;
-    let connect = || connect(&options.from, options.cacert.as_deref());
+    let connect = || options.from();
     Ok(match &options.source {
         SourceOptions::Beanstalkd {
             tube,

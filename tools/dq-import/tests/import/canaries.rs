@@ -101,7 +101,7 @@ fn a_lost_ledger() {
     cmd!(
         world.client,
         "DEL",
-        format!("dq-import:{{{QUEUE}}}:ids old")
+        format!("dq:import:{{{QUEUE}}}:ids old")
     );
     world.run(&["--check"]).not_in_order("added to the source");
     // A second run finds the jobs by their ids, adds nothing, and deletes nothing.

@@ -175,7 +175,10 @@ fn redisson(version: &str) {
     ) else {
         return;
     };
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real/redisson/Make.java");
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../dq-import/tests/real/redisson/Make.java"
+    );
     let said = output_of(Command::new(java).args([
         "-cp",
         &format!("{}/*", folder.display()),

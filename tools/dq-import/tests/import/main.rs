@@ -1,4 +1,4 @@
-//! dq-import against real servers, and against structures that the real libraries made.
+//! dq import against real servers, and against structures that the real libraries made.
 //!
 //! Environment as for the module's own tests (DQ_SERVER, DQ_MODULE), and DQ_IMPORT_REAL: the folder that
 //! tests/real/prepare.sh filled. What is missing there is skipped, except where CI is set.

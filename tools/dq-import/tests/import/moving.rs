@@ -41,7 +41,7 @@ impl Application {
             ))
             .arg(concat!(
                 env!("CARGO_MANIFEST_DIR"),
-                "/tests/real/redisson/Move.java"
+                "/../dq-import/tests/real/redisson/Move.java"
             ))
             .arg(world.server.port().to_string())
             .stdin(Stdio::piped())

@@ -79,17 +79,17 @@ fn servers_may_want_encryption() {
     let mut world = World::new(&["zset", "old"]);
     world.zadd("old", [("a".to_owned(), (now_ms() + HOUR_MS).to_string())]);
     let to = format!("rediss://localhost:{port}");
-    world.run(&["--to", &to, "--cacert", &cert]).ok();
+    world.run(&["-u", &to, "--cacert", &cert]).ok();
     let mut there = server.connect();
     assert_eq!(
         crate::world::count(crate::cmd!(there, "DQ.LEN", crate::world::QUEUE)),
         1
     );
     // A server whose certificate nobody signed gets no jobs.
-    let run = world.run(&["--to", &to]);
+    let run = world.run(&["-u", &to]);
     assert_eq!(run.code, 2, "{}", run.text);
     run.says("ertificate");
-    let run = world.run(&["--to", &to, "--cacert", "nowhere.pem"]);
+    let run = world.run(&["-u", &to, "--cacert", "nowhere.pem"]);
     assert_eq!(run.code, 2, "{}", run.text);
     run.says("nowhere.pem");
     let _ = fs::remove_dir_all(files);

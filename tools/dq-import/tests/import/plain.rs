@@ -175,11 +175,11 @@ fn the_queue_may_be_on_another_server() {
     many(&mut world, due);
     let other = Server::start();
     let to = url_of(&other);
-    world.run(&["--to", &to]).ok();
+    world.run(&["-u", &to]).ok();
     let mut there = other.connect();
     assert_eq!(count(cmd!(there, "DQ.LEN", QUEUE)), MANY as usize);
     assert_eq!(job(&mut there, "o3").expect("imported").due_ms, due + 3);
-    world.run(&["--to", &to, "--delete-source"]).ok();
+    world.run(&["-u", &to, "--delete-source"]).ok();
     assert_eq!(count(cmd!(world.client, "DBSIZE")), 0);
     // The ledger was removed with its last job.
     assert_eq!(count(cmd!(there, "DBSIZE")), 1);

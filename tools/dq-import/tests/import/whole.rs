@@ -1,9 +1,9 @@
 //! A dq queue that moves to another server: whole, or job by job.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::{env, fs};
 
 use redis::{from_redis_value, Value};
 
@@ -11,7 +11,7 @@ use self::row::{Home, Kind, ROWS};
 use crate::cmd;
 use crate::support::locate::server_binary;
 use crate::support::{root, wait_until, Client, Server, PATIENCE};
-use crate::world::{all_jobs, count, now_ms, run_of, url_of, Run, HOUR_MS, QUEUE};
+use crate::world::{all_jobs, count, import, now_ms, run_of, url_of, Run, HOUR_MS, QUEUE};
 
 #[allow(dead_code, reason = "not all columns are of use here")]
 #[path = "../../../../src/queue/attr/row.rs"]
@@ -54,18 +54,8 @@ fn servers() -> Vec<PathBuf> {
 }
 
 fn command(from: &Server, to: &Server, source: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dq-import"));
-    command
-        .args([
-            "--from",
-            &url_of(from),
-            "--to",
-            &url_of(to),
-            "--queue",
-            QUEUE,
-        ])
-        .arg("dq")
-        .args(source);
+    let mut command = import(&url_of(from), &url_of(to));
+    command.arg("dq").args(source);
     command
 }
 
@@ -281,7 +271,7 @@ fn an_interrupted_move_is_finished() {
     let (from, to) = (Server::start(), Server::start());
     let (mut source, mut target) = (from.connect(), to.connect());
     fill(&mut source, OLD);
-    let staged = format!("dq-import-moving:{{{QUEUE}}}:{OLD}");
+    let staged = format!("dq:moving:{{{QUEUE}}}:{OLD}");
     // As if the run had ended before the deletion, and after it.
     for _ in 0..2 {
         run(&from, &to, &[OLD]).ok();
@@ -311,19 +301,13 @@ fn a_queue_is_not_moved_onto_itself() {
     fill(&mut client, QUEUE);
     let url = url_of(&server);
     for options in [&[][..], &["--delete-source"]] {
-        let run = Command::new(env!("CARGO_BIN_EXE_dq-import"))
-            .args([
-                "--from",
-                &url,
-                "--to",
-                &url.replace("127.0.0.1", "localhost"),
-            ])
-            .args(["--queue", QUEUE, "dq", QUEUE])
+        let run = import(&url, &url.replace("127.0.0.1", "localhost"))
+            .args(["dq", QUEUE])
             .args(options)
             .output();
         let run = run_of(run.expect("the tool runs"));
         assert_eq!(run.code, 2, "{}", run.text);
-        run.says("one server");
+        run.says("the same server");
     }
     assert!(exists(&mut client, QUEUE));
 }

@@ -74,11 +74,8 @@ impl World {
     }
 
     pub fn command(&self, options: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dq-import"));
-        command
-            .args(["--from", &self.url(), "--queue", QUEUE])
-            .args(options)
-            .args(&self.source);
+        let mut command = import(&self.url(), &self.url());
+        command.args(options).args(&self.source);
         command
     }
 
@@ -118,6 +115,13 @@ impl World {
     pub fn zcard(&mut self, key: &str) -> usize {
         count(cmd!(self.client, "ZCARD", key))
     }
+}
+
+/// The program, to import into the queue.
+pub fn import(from: &str, to: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dq"));
+    command.args(["import", "--from", from, "-u", to, "--queue", QUEUE]);
+    command
 }
 
 pub fn url_of(server: &Server) -> String {

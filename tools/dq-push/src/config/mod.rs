@@ -13,8 +13,8 @@ use hyper::{Method, Uri};
 use crate::answer::Rules;
 use crate::networks::Allowed;
 use crate::proxy::Proxy;
+use dq_connect::secret::variable;
 use dq_watch::sign::Secret;
-use dq_watch::text::without_values;
 use file::File;
 use reading::Reading;
 
@@ -82,25 +82,16 @@ impl Config {
         text: &str,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Config, String> {
-        let line = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
-        let file: File = toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(text.len(), |span| span.start);
-            format!("{}: {}", line(at), without_values(error.message()))
-        })?;
+        let file: File = dq_connect::config::parse(text)?;
         let reading = Reading {
-            line: &line,
+            text,
             environment: &environment,
         };
         reading.file(file)
     }
 
-    pub fn read(
-        path: &Path,
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Config, String> {
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-        Config::parse(&text, environment).map_err(|error| format!("{}:{error}", path.display()))
+    pub fn read(path: &Path) -> Result<Config, String> {
+        dq_connect::config::read(path, |text| Config::parse(text, variable))
     }
 }
 
@@ -158,61 +149,61 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         for (line, why) in [
-            ("concurrency = 0", "4: concurrency: 1 to 10000"),
-            ("\ntimeout = -1", "5: timeout: "),
-            ("fatal = [400, 500]", "4: fatal lists"),
-            ("secrets = [\"x\"]", "4: a secret is"),
+            ("concurrency = 0", "line 4: concurrency: 1 to 10000"),
+            ("\ntimeout = -1", "line 5: timeout: "),
+            ("fatal = [400, 500]", "line 4: fatal lists"),
+            ("secrets = [\"x\"]", "line 4: a secret is"),
             (
                 "secrets = [\"env:NONE\"]",
-                "4: the environment variable NONE is not set",
+                "line 4: the environment variable NONE is not set",
             ),
-            ("headers = { Dq-Id = \"x\" }", "4: header Dq-Id"),
-            ("headers = { \"a b\" = \"x\" }", "4: header a b"),
-            ("headers = { a = \"x\\ny\" }", "4: a header value"),
-            ("nonsense = 1", "4: unknown field `nonsense`"),
-            ("lease = \"x\"", "4: invalid type"),
+            ("headers = { Dq-Id = \"x\" }", "line 4: header Dq-Id"),
+            ("headers = { \"a b\" = \"x\" }", "line 4: header a b"),
+            ("headers = { a = \"x\\ny\" }", "line 4: a header value"),
+            ("nonsense = 1", "line 4: unknown field `nonsense`"),
+            ("lease = \"x\"", "line 4: invalid type"),
             (
                 "[[queue]]\nname = \"q\"\nurl = \"http://a\"",
-                "5: this queue is given twice",
+                "line 5: this queue is given twice",
             ),
             (
                 "[[queue]]\nname = \"\"\nurl = \"http://a\"",
-                "5: a queue needs a name",
+                "line 5: a queue needs a name",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"ftp://a\"",
-                "6: url: it begins",
+                "line 6: url: it begins",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://:80/\"",
-                "6: url: it has no host",
+                "line 6: url: it has no host",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://u:p@a\"",
-                "6: url: must not contain a user or password",
+                "line 6: url: must not contain a user or password",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://127.0.0.1/\"",
-                "6: url: 127.0.0.1 is not a public",
+                "line 6: url: 127.0.0.1 is not a public",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://[::1]:80/\"",
-                "6: url: ::1 is not a public",
+                "line 6: url: ::1 is not a public",
             ),
-            ("[hosts]\na = 0", "5: a host's limit"),
-            ("x =", "4: "),
+            ("[hosts]\na = 0", "line 5: a host's limit"),
+            ("x =", "line 4: "),
         ] {
             let said = queue(line).map(|_| ()).unwrap_err();
             assert!(said.starts_with(why), "{line}: {said}");
         }
-        assert!(read("").map(|_| ()).unwrap_err().starts_with("1: no queue"));
+        assert!(read("").map(|_| ()).unwrap_err().starts_with("no queue"));
         assert!(read("allow = [\"a b\"]")
             .map(|_| ())
             .unwrap_err()
-            .starts_with("1: \"a b\""));
+            .starts_with("line 1: \"a b\""));
         assert!(read("ca-file = \"/no/where\"")
             .map(|_| ())
             .unwrap_err()
-            .starts_with("1: no such file"));
+            .starts_with("line 1: no such file"));
     }
 }

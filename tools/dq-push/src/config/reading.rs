@@ -14,10 +14,11 @@ use super::{Config, Limits, QueueConfig, Receiver, TlsFiles};
 use crate::answer::Rules;
 use crate::networks::Allowed;
 use crate::proxy::Proxy;
+use dq_connect::secret;
 use dq_watch::sign::Secret;
 
 pub struct Reading<'a> {
-    pub line: &'a dyn Fn(usize) -> usize,
+    pub text: &'a str,
     pub environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -25,7 +26,7 @@ const LONGEST_S: f64 = 86_400.0;
 
 impl Reading<'_> {
     fn wrong<T>(&self, at: &Spanned<T>, why: impl std::fmt::Display) -> String {
-        format!("{}: {why}", (self.line)(at.span().start))
+        dq_connect::config::wrong(self.text, at.span().start, why)
     }
 
     pub fn file(&self, file: File) -> Result<Config, String> {
@@ -43,7 +44,7 @@ impl Reading<'_> {
         let proxy = file.proxy.as_ref().map(|text| self.proxy(text));
         if file.queue.is_empty() {
             return Err(
-                "1: no queue is given: [[queue]], name = \"...\", url = \"https://...\"".to_owned(),
+                "no queue is given: [[queue]], name = \"...\", url = \"https://...\"".to_owned(),
             );
         }
         let mut queues = Vec::new();
@@ -291,7 +292,7 @@ impl Reading<'_> {
                 "te",
             ];
             if is_ours || of_the_connection.contains(&name.as_str()) {
-                return Err(wrong("dq-push sets this header itself"));
+                return Err(wrong("dq http sets this header itself"));
             }
             headers.insert(name, self.header_value(value)?);
         }
@@ -306,18 +307,7 @@ impl Reading<'_> {
     /// `env:NAME` stands for what that variable holds, `file:PATH` for the file's first line: secrets need not be in
     /// the configuration.
     fn value(&self, text: &Spanned<String>) -> Result<String, String> {
-        let said = text.get_ref();
-        if let Some(name) = said.strip_prefix("env:") {
-            return (self.environment)(name).ok_or_else(|| {
-                self.wrong(text, format!("the environment variable {name} is not set"))
-            });
-        }
-        let Some(path) = said.strip_prefix("file:") else {
-            return Ok(said.clone());
-        };
-        let read = std::fs::read_to_string(path);
-        let read = read.map_err(|error| self.wrong(text, format!("{path}: {error}")))?;
-        Ok(read.lines().next().unwrap_or_default().to_owned())
+        secret::read(text.get_ref(), self.environment).map_err(|why| self.wrong(text, why))
     }
 
     fn duration(

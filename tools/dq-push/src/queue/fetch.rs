@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dq_connect::link::PATIENCE;
+use dq_connect::source::{Trouble, Wire};
 use redis::{cmd, Cmd, ConnectionInfo, RedisResult, Value};
 use tokio::time::{sleep, timeout};
 
 use super::Queue;
 use crate::hand::Job;
-use crate::link::{Trouble, Wire, PATIENCE};
 use crate::places::Places;
 
 /// A fetch that found nothing ends after this time, so that a dead connection is noticed.

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use dq_watch::read::target::Target;
+use dq_connect::link::pause;
+use dq_connect::source::{Source, Trouble, Wire};
+use dq_connect::target::Target;
 use dq_watch::text::escape;
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::time::{sleep, timeout, Instant};
@@ -16,7 +18,6 @@ use crate::answer::Verdict;
 use crate::call::{Called, Caller};
 use crate::config::QueueConfig;
 use crate::hand::{Hand, Job};
-use crate::link::{pause, Source, Trouble, Wire};
 use crate::metrics::{Metrics, Running};
 use crate::places::{Host, Places};
 use crate::stop::Stop;
@@ -51,7 +52,7 @@ impl Queue {
     pub fn new(
         config: QueueConfig,
         caller: Arc<Caller>,
-        at: (Target, i64),
+        at: (Target, u32),
         host: Host,
         stop: Arc<Stop>,
         metrics: Arc<Metrics>,
@@ -178,7 +179,7 @@ impl Queue {
     fn report(&self, why: String, then: &str) {
         let mut reported = self.reported();
         if !reported.contains(&why) {
-            eprintln!("dq-push: queue {}: {why}; {then}", self.shown_name());
+            eprintln!("dq http: queue {}: {why}; {then}", self.shown_name());
             reported.push(why);
         }
     }
@@ -190,7 +191,7 @@ impl Queue {
     fn is_well(&self) {
         self.metrics.up.store(true, Relaxed);
         if self.metrics.stopped.swap(false, Relaxed) {
-            eprintln!("dq-push: queue {}: running again", self.shown_name());
+            eprintln!("dq http: queue {}: running again", self.shown_name());
         }
         self.reported().clear();
     }

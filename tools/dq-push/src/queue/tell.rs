@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dq_connect::link::pause;
+use dq_connect::source::{Trouble, Wire};
 use futures_util::future::join_all;
 use redis::{cmd, Cmd, Value};
 use tokio::time::{sleep, sleep_until, Instant};
@@ -11,7 +13,6 @@ use tokio::time::{sleep, sleep_until, Instant};
 use super::Queue;
 use crate::answer::Verdict;
 use crate::hand::{End, Job, Outcome};
-use crate::link::{pause, Trouble, Wire};
 
 /// Outcomes wait so long, or until there are so many, for a fetch that takes them along.
 const GATHER_FOR: Duration = Duration::from_millis(1);

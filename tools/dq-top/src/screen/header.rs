@@ -39,7 +39,7 @@ fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
         .and_then(|(_, node)| node.figures.as_ref())
         .map(|figures| &figures.info);
     let mut left = match (app.servers.nodes.len(), first) {
-        (1, Some((name, _))) => format!(" dq-top  {}", escape::name(name.as_bytes())),
+        (1, Some((name, _))) => format!(" dq top  {}", escape::name(name.as_bytes())),
         _ => {
             let masters = app
                 .servers
@@ -47,7 +47,7 @@ fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
                 .values()
                 .filter(|node| node.counts())
                 .count();
-            format!(" dq-top  cluster of {masters}")
+            format!(" dq top  cluster of {masters}")
         }
     };
     let mut right = String::new();

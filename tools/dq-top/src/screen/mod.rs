@@ -31,7 +31,7 @@ const LEAST: (u16, u16) = (40, 10);
 pub fn draw(frame: &mut Frame, app: &App, theme: Theme) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
-        let text = format!("dq-top needs {} x {}", LEAST.0, LEAST.1);
+        let text = format!("dq top needs {} x {}", LEAST.0, LEAST.1);
         frame.render_widget(Paragraph::new(text), area);
         return;
     }

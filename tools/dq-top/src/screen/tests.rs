@@ -270,7 +270,7 @@ fn the_table_at_80_by_24() {
     let mut app = app((80, 24));
     let lines = lines(&drawn(&mut app, (80, 24), true));
     assert!(
-        lines[0].starts_with(" dq-top  127.0.0.1:6379  Redis 7.0.15 master"),
+        lines[0].starts_with(" dq top  127.0.0.1:6379  Redis 7.0.15 master"),
         "{}",
         lines[0]
     );

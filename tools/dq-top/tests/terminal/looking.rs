@@ -352,7 +352,7 @@ fn the_terminal_may_have_any_size() {
     monitor.resize(200, 50);
     monitor.wait_for("DELIVERIES");
     monitor.resize(20, 5);
-    monitor.wait_for("dq-top needs");
+    monitor.wait_for("dq top needs");
     monitor.resize(80, 24);
     monitor.wait_for_row("work", |_| true);
     monitor.press("?");

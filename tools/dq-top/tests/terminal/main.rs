@@ -1,4 +1,4 @@
-//! dq-top in a terminal, against real servers. `DQ_SERVER` and `DQ_MODULE` as in the module's own tests.
+//! dq top in a terminal, against real servers. `DQ_SERVER` and `DQ_MODULE` as in the module's own tests.
 
 mod acts;
 mod cluster;

@@ -1,4 +1,4 @@
-//! dq-top in a pseudo-terminal, as a user would see it.
+//! dq top in a pseudo-terminal, as a user would see it.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output};
@@ -11,7 +11,7 @@ use vt100::Parser;
 
 use crate::support::{poll, Server, PATIENCE};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_dq-top");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_dq");
 
 /// Short, so that the tests are fast.
 const INTERVAL: [&str; 2] = ["--interval", "0.2"];
@@ -35,7 +35,8 @@ pub fn address(server: &Server) -> Vec<String> {
 /// Runs the program to its end, without a terminal.
 pub fn run(arguments: &[String], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(PROGRAM);
-    command.args(arguments).env_remove("REDISCLI_AUTH");
+    command.arg("top").args(arguments);
+    command.env_remove("REDISCLI_AUTH");
     command.envs(environment.iter().copied());
     command.output().expect("the program runs")
 }
@@ -51,6 +52,7 @@ impl Monitor {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(24, 80)).expect("a size");
         let command = PtyCommand::new(PROGRAM)
+            .arg("top")
             .args(INTERVAL)
             .args(arguments)
             .env("TERM", "xterm-256color")

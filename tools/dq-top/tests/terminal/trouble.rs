@@ -83,7 +83,7 @@ fn what_cannot_work_ends_with_a_word() {
     let nowhere = run(&["--once".into(), "-s".into(), "/nowhere".into()], &[]);
     assert!(!nowhere.status.success());
     let said = String::from_utf8_lossy(&nowhere.stderr).into_owned();
-    assert!(said.starts_with("dq-top: /nowhere: "), "{said}");
+    assert!(said.starts_with("dq top: /nowhere: "), "{said}");
     let no_terminal = run(&[], &[]);
     assert!(!no_terminal.status.success());
     assert!(String::from_utf8_lossy(&no_terminal.stderr).contains("--once"));

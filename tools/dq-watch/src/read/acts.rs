@@ -1,9 +1,10 @@
 //! The actions of an operator on a queue or a job.
 
+use dq_connect::link::Link;
+
 use super::blocked;
 use super::cli;
 use super::detail::State;
-use super::link::Link;
 use super::reply;
 use super::said;
 use crate::model::QueueKey;

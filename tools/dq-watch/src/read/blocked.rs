@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use dq_connect::link::Link;
 use redis::Cmd;
 
 use super::deaths::Deaths;
 use super::detail::{get, Job, State};
-use super::link::Link;
 use super::records::After;
 use super::reply;
 use crate::model::QueueKey;

@@ -45,13 +45,6 @@ fn plain(address: &str, asked: &str) -> Option<String> {
     Some(format!("{host}:{port}"))
 }
 
-/// `host:port`, where the host may be an IPv6 address without brackets.
-pub fn host_and_port(address: &str) -> Option<(String, u16)> {
-    let (host, port) = address.rsplit_once(':')?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    Some((host.to_owned(), port.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,13 +76,5 @@ e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460
         );
         let replica = Topology::parse("a 1.2.3.4:1@2 myself,slave b 0 0 1 connected\n", "h");
         assert!(!replica.i_am_master && replica.masters.is_empty());
-    }
-
-    #[test]
-    fn addresses_are_taken_apart() {
-        assert_eq!(host_and_port("a.b:12"), Some(("a.b".to_owned(), 12)));
-        assert_eq!(host_and_port("::1:7000"), Some(("::1".to_owned(), 7000)));
-        assert_eq!(host_and_port("[::1]:7000"), Some(("::1".to_owned(), 7000)));
-        assert_eq!(host_and_port("nothing"), None);
     }
 }

@@ -5,15 +5,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use dq_connect::link::{pause, Link};
+use dq_connect::scope::{Dbs, Scope};
+use dq_connect::target::Target;
 use redis::{Cmd, Value};
 
 use super::blocked::{self, Doomed};
 use super::cluster::Topology;
 use super::detail::Detail;
 use super::known::{Known, Search, SCAN_COUNT};
-use super::link::Link;
-use super::target::Target;
-use super::{reply, Dbs, Heard, News, Report, Request, Scope, Watch};
+use super::{reply, Heard, News, Report, Request, Watch};
 use crate::model::overall::ServerInfo;
 use crate::model::QueueKey;
 
@@ -29,9 +30,6 @@ const SECTIONS: [&str; 9] = [
     "keyspace",
     "dq",
 ];
-
-/// The first and the longest pause between two attempts to connect.
-const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 
 /// How often a node is asked which nodes there are.
 const TOPOLOGY_EVERY: Duration = Duration::from_secs(5);
@@ -116,13 +114,13 @@ impl Node {
 
     /// Runs until the node is stopped.
     pub fn run(mut self) {
-        let mut pause = RETRY.0;
+        let mut troubles = 0;
         self.know_named_queues();
         loop {
             let lost = match self.target.connect() {
                 Err(error) => error,
                 Ok(mut link) => {
-                    pause = RETRY.0;
+                    troubles = 0;
                     match self.serve(&mut link) {
                         End::Stopped => return,
                         End::Again => continue,
@@ -131,11 +129,11 @@ impl Node {
                 }
             };
             (self.info, self.topology_at) = (None, None);
+            troubles += 1;
             self.report(News::Down(lost));
-            if let End::Stopped = self.wait_without_link(Instant::now() + pause) {
+            if let End::Stopped = self.wait_without_link(Instant::now() + pause(troubles)) {
                 return;
             }
-            pause = (pause * 2).min(RETRY.1);
         }
     }
 

@@ -14,9 +14,7 @@ mod tasks;
 mod views;
 mod web;
 
-use std::env;
 use std::mem;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,11 +26,11 @@ use crate::core::alerts::Alert;
 use alerts::Webhook;
 use audit::Audit;
 use config::{Alerts, Shown};
-use dq_watch::place::Wish;
 use http::guard::Guard;
 use http::serve;
 use http::servers::Servers;
 use http::sessions::Sessions;
+pub use options::Args;
 use options::Options;
 use sites::Sites;
 use web::Web;
@@ -40,35 +38,9 @@ use web::Web;
 /// The time between two updates of the tabs.
 const TICK: Duration = Duration::from_millis(500);
 
-fn main() -> ExitCode {
-    let done = match wish() {
-        Err(error) => Err(format!("{error}\n(dq-board --help lists the options)")),
-        Ok(Wish::Help) => {
-            print!("{}", options::HELP);
-            Ok(())
-        }
-        Ok(Wish::Version) => {
-            println!("dq-board {}", env!("CARGO_PKG_VERSION"));
-            Ok(())
-        }
-        Ok(Wish::Run(options)) => run(*options),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("dq-board: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Reads the command line, and the files that it names, as they are now.
-fn wish() -> Result<Wish<Options>, String> {
-    options::parse(env::args_os().skip(1), |name| env::var(name).ok())
-}
-
 #[tokio::main(worker_threads = 2)]
-async fn run(mut options: Options) -> Result<(), String> {
+pub async fn run(args: &Args) -> Result<(), String> {
+    let mut options = args.options()?;
     // Before anybody can send a signal.
     let signals = Signals::new().map_err(|error| error.to_string())?;
     let listener = TcpListener::bind(options.listen).await;
@@ -83,7 +55,7 @@ async fn run(mut options: Options) -> Result<(), String> {
     let sites = Sites::begin(options, guard, &web)?;
     let (servers, routes) = (Arc::clone(&sites.servers), sites.routes());
     println!(
-        "dq-board: http://{address}{}/ shows the queues of {named}{}",
+        "dq board: http://{address}{}/ shows the queues of {named}{}",
         servers.prefix,
         match may_act {
             true => "",
@@ -95,7 +67,11 @@ async fn run(mut options: Options) -> Result<(), String> {
     let telling = Arc::clone(&servers);
     let taken = move |alerts: &[Alert]| telling.taken(alerts);
     tokio::spawn(alerts::send(web, news, hooked, taken));
-    let again = Again { sites, hook };
+    let again = Again {
+        args: args.clone(),
+        sites,
+        hook,
+    };
     again.set_alerts(alerting);
     tokio::spawn(ticks(Arc::clone(&servers), alerts));
     tokio::spawn(obey(signals, end, again, reads_files));
@@ -176,6 +152,7 @@ async fn obey(mut signals: Signals, end: watch::Sender<bool>, mut again: Again, 
 
 /// Applies what the files say.
 struct Again {
+    args: Args,
     sites: Sites,
     hook: watch::Sender<Option<Webhook>>,
 }
@@ -183,21 +160,17 @@ struct Again {
 impl Again {
     /// A file that cannot be read changes nothing.
     fn read(&mut self) {
-        let read = wish().and_then(|wish| match wish {
-            Wish::Run(options) => Ok(options),
-            _ => Err("no options".to_owned()),
-        });
-        let read = read.and_then(|mut options| {
+        let read = self.args.options().and_then(|mut options| {
             self.sites.guard().audit.open_again()?;
             self.sites.set(mem::take(&mut options.servers))?;
             Ok(options)
         });
         match read {
-            Err(error) => eprintln!("dq-board: nothing changes: {error}"),
+            Err(error) => eprintln!("dq board: nothing changes: {error}"),
             Ok(options) => {
                 self.sites.guard().set(options.access);
                 self.set_alerts(options.alerts);
-                println!("dq-board: read again");
+                println!("dq board: read again");
             }
         }
     }

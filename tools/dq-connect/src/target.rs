@@ -1,17 +1,18 @@
 //! Where to connect, and as which user. A cluster's other nodes are reached in the same way.
 
 use std::path::Path;
+use std::time::Duration;
 
-use redis::{ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo};
+use redis::{Connection, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 
-use super::cluster::host_and_port;
-use super::link::Link;
-use super::reply;
+use crate::link::{self, Link};
+use crate::reply;
 
 #[derive(Clone, Debug)]
 pub struct Target {
     info: ConnectionInfo,
     sentinels: Option<Sentinels>,
+    db: u32,
 }
 
 /// The sentinels that know which server is the master.
@@ -23,6 +24,8 @@ pub struct Sentinels {
 }
 
 impl Target {
+    /// The database that `info` names is kept apart: all others are reached over the same connection.
+    ///
     /// Connects under a name by which the server's log and CLIENT LIST show the program.
     pub fn new(info: ConnectionInfo, user: Option<&str>, password: Option<&str>) -> Target {
         let given = info.redis_settings();
@@ -36,6 +39,7 @@ impl Target {
             login = login.set_password(password);
         }
         Target {
+            db: given.db().try_into().unwrap_or(0),
             info: info.set_redis_settings(login),
             sentinels: None,
         }
@@ -51,6 +55,14 @@ impl Target {
 
     pub fn connect(&self) -> Result<Link, String> {
         Link::connect(&self.server()?)
+    }
+
+    /// A connection to this database that waits so long for an answer.
+    pub fn open(&self, db: u32, patience: Duration) -> Result<Connection, String> {
+        let info = self.server()?;
+        let login = info.redis_settings().clone().set_db(i64::from(db));
+        let opened = link::open(info.set_redis_settings(login), patience);
+        opened.map_err(|error| link::told(&error, patience))
     }
 
     /// Where the server is now. If there are sentinels, asks them and waits for their answer.
@@ -88,6 +100,11 @@ impl Target {
         }
     }
 
+    /// The database that the URL names, or 0.
+    pub fn db(&self) -> u32 {
+        self.db
+    }
+
     pub fn info(&self) -> &ConnectionInfo {
         &self.info
     }
@@ -114,7 +131,10 @@ impl Target {
 
     /// The server's certificate must be signed by `cacert`, or by one that the system trusts.
     pub fn encrypted(self, cacert: Option<&Path>) -> Result<Target, String> {
-        let told = |error: &dyn std::fmt::Display| format!("--cacert: {error}");
+        let told = |error: &dyn std::fmt::Display| {
+            let file = cacert.unwrap_or(Path::new("the system's certificates"));
+            format!("--cacert {}: {error}", file.display())
+        };
         let root_cert = cacert
             .map(std::fs::read)
             .transpose()
@@ -127,7 +147,7 @@ impl Target {
         let client = client.map_err(|error| told(&error))?;
         Ok(Target {
             info: client.get_connection_info().clone(),
-            sentinels: self.sentinels,
+            ..self
         })
     }
 
@@ -150,8 +170,16 @@ impl Target {
         Some(Target {
             info: self.info.clone().set_addr(address),
             sentinels: None,
+            db: self.db,
         })
     }
+}
+
+/// `host:port`, where the host may be an IPv6 address without brackets.
+fn host_and_port(address: &str) -> Option<(String, u16)> {
+    let (host, port) = address.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Some((host.to_owned(), port.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -175,7 +203,19 @@ mod tests {
             (login.username(), login.password()),
             (Some("ann"), Some("better"))
         );
-        assert_eq!(login.db(), 0, "databases are selected as needed");
+        assert_eq!(
+            (login.db(), other.db()),
+            (0, 3),
+            "databases are selected as needed"
+        );
         assert!(first.at("nonsense").is_none());
+    }
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        assert_eq!(host_and_port("a.b:12"), Some(("a.b".to_owned(), 12)));
+        assert_eq!(host_and_port("::1:7000"), Some(("::1".to_owned(), 7000)));
+        assert_eq!(host_and_port("[::1]:7000"), Some(("::1".to_owned(), 7000)));
+        assert_eq!(host_and_port("nothing"), None);
     }
 }

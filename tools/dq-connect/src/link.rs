@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use redis::{Client, Cmd, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 
-use super::reply;
+use crate::reply;
 
 /// A server that does not answer for so long is taken for lost.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const WRONG_LOGIN: &str = "the server refuses this user or password (--user, --pass)";
 
 pub struct Link {
     connection: Connection,
@@ -16,13 +17,7 @@ pub struct Link {
 
 impl Link {
     pub fn connect(info: &ConnectionInfo) -> Result<Link, String> {
-        let connected = || {
-            let connection = Client::open(info.clone())?.get_connection_with_timeout(PATIENCE)?;
-            connection.set_read_timeout(Some(PATIENCE))?;
-            connection.set_write_timeout(Some(PATIENCE))?;
-            Ok(connection)
-        };
-        let connection = connected().map_err(|error| told(&error))?;
+        let connection = open(info.clone(), PATIENCE).map_err(|error| told(&error, PATIENCE))?;
         Ok(Link { connection, db: 0 })
     }
 
@@ -34,11 +29,11 @@ impl Link {
             packet.extend_from_slice(&command.get_packed_command());
         }
         let sent = self.connection.send_packed_command(&packet);
-        sent.map_err(|error| told(&error))?;
+        sent.map_err(|error| told(&error, PATIENCE))?;
         let receive = |_: &Cmd| {
             self.connection
                 .recv_response()
-                .map_err(|error| told(&error))
+                .map_err(|error| told(&error, PATIENCE))
         };
         commands.iter().map(receive).collect()
     }
@@ -95,12 +90,25 @@ fn sort_out(before: u32, selects: Vec<Option<u32>>, replies: Vec<Value>) -> (u32
     (selected, values)
 }
 
-fn told(error: &RedisError) -> String {
+/// The pause after so many failures in a row.
+pub fn pause(troubles: u32) -> Duration {
+    Duration::from_millis(50 << troubles.min(5))
+}
+
+/// Connects within this time, which each command then has, too.
+pub fn open(info: ConnectionInfo, patience: Duration) -> Result<Connection, RedisError> {
+    let connection = Client::open(info)?.get_connection_with_timeout(patience)?;
+    connection.set_read_timeout(Some(patience))?;
+    connection.set_write_timeout(Some(patience))?;
+    Ok(connection)
+}
+
+pub fn told(error: &RedisError, patience: Duration) -> String {
     if error.is_timeout() {
-        return format!("no answer within {} s", PATIENCE.as_secs());
+        return format!("no answer within {} s", patience.as_secs());
     }
     if error.kind() == ErrorKind::AuthenticationFailed {
-        return "the server refuses this user or password".to_owned();
+        return WRONG_LOGIN.to_owned();
     }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

@@ -1,9 +1,8 @@
-//! dq-import: brings the delayed jobs of other queues into dq.
+//! Brings the delayed jobs of other queues into dq.
 //!
 //! source (read only) -> batches -> one script each on the server with dq, which adds jobs and records them in a ledger
 //! -> a second pass over the source that compares -> deletion, only if requested.
 
-mod connect;
 mod entry;
 mod import;
 mod options;
@@ -14,22 +13,14 @@ mod tally;
 mod target;
 mod whole;
 
-use std::process::ExitCode;
-
 use anyhow::{bail, Result};
-use clap::Parser;
 
-use options::{Options, SourceOptions};
+pub use options::Options as Args;
+use options::SourceOptions;
 
-fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            output::aside(format_args!("dq-import: {}", told(&error)));
-            ExitCode::from(2)
-        }
-    }
+/// Whether all is in order.
+pub fn run(options: &Args) -> Result<bool, String> {
+    imported(options).map_err(|error| told(&error))
 }
 
 /// The error with its causes, without those that its text already contains.
@@ -45,17 +36,15 @@ fn told(error: &anyhow::Error) -> String {
     text
 }
 
-/// Whether all is in order.
-fn run(options: &Options) -> Result<bool> {
+fn imported(options: &Args) -> Result<bool> {
     if options.queue.is_empty() {
         bail!("which queue? --queue NAME");
     }
     if options.source.due() && options.jobs.due_after.is_some() {
         bail!("--due and --due-after cannot be combined: --due-after leaves those jobs to the old workers");
     }
-    let to = options.to.as_ref().unwrap_or(&options.from);
-    let server = connect::connect(to, options.cacert.as_deref())?;
-    let mut target = target::Target::open(server, to, &options.queue, &options.source.name())?;
+    let (place, server) = options.to()?;
+    let mut target = target::Target::open(server, &place, &options.queue, &options.source.name())?;
     if options.mode.forget {
         let had = target.forget()?;
         let ledger = target.ledger();
@@ -75,7 +64,7 @@ fn run(options: &Options) -> Result<bool> {
     }
     let writes_no_source = matches!(options.source, SourceOptions::Crontab { .. });
     if writes_no_source && options.mode.delete_source {
-        bail!("dq-import does not change crontabs: remove the lines by hand (crontab -e)");
+        bail!("dq import does not change crontabs: remove the lines by hand (crontab -e)");
     }
     let mut source = source::open(options)?;
     // A source that disappeared with its last job may still have lines in the ledger.

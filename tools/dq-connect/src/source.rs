@@ -1,17 +1,15 @@
-//! Connections to the server, and what its errors mean.
+//! Where a queue is served: connections that follow it from node to node, and what the server's errors mean.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use dq_watch::read::target::Target;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, RedisError, Value};
 use tokio::time::timeout;
 
-pub type Wire = MultiplexedConnection;
+use crate::link::{PATIENCE, WRONG_LOGIN};
+use crate::target::Target;
 
-/// How long the server may take to connect, or to answer a command that does not block.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub type Wire = MultiplexedConnection;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -26,13 +24,13 @@ pub enum Trouble {
 
 pub struct Source {
     target: Target,
-    db: i64,
+    db: u32,
     /// The node of a cluster that has the queue, once a MOVED has named it.
     moved: Mutex<Option<String>>,
 }
 
 impl Source {
-    pub fn new(target: Target, db: i64) -> Source {
+    pub fn new(target: Target, db: u32) -> Source {
         Source {
             target,
             db,
@@ -60,7 +58,7 @@ impl Source {
         let asked = tokio::task::spawn_blocking(move || target.server()).await;
         let info = asked.map_err(|error| Trouble::Passing(error.to_string()))?;
         let info = info.map_err(Trouble::Passing)?;
-        let login = info.redis_settings().clone().set_db(self.db);
+        let login = info.redis_settings().clone().set_db(i64::from(self.db));
         Ok(info.set_redis_settings(login))
     }
 
@@ -99,9 +97,7 @@ impl Source {
 
 fn trouble(error: &RedisError) -> Trouble {
     if error.kind() == ErrorKind::AuthenticationFailed {
-        return Trouble::Final(
-            "the server refuses this user or password (--user, --pass)".to_owned(),
-        );
+        return Trouble::Final(WRONG_LOGIN.to_owned());
     }
     let detail = error.detail().unwrap_or_default();
     match error.code().unwrap_or_default() {
@@ -117,11 +113,6 @@ fn trouble(error: &RedisError) -> Trouble {
         code @ ("ERR" | "OOM" | "MAXBYTES") => Trouble::Refused(format!("{code} {detail}")),
         code => Trouble::Passing(format!("{code} {detail}")),
     }
-}
-
-/// The pause after so many failures in a row.
-pub fn pause(troubles: u32) -> Duration {
-    Duration::from_millis(50 << troubles.min(5))
 }
 
 #[cfg(test)]

@@ -1,0 +1,142 @@
+//! What all commands have in common: how they end, and what follows from their definitions.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{self, Command};
+
+const COMMANDS: [&str; 7] = [
+    "board",
+    "top",
+    "http",
+    "import",
+    "audit",
+    "completions",
+    "man",
+];
+
+/// The exit code, and both outputs.
+fn run(line: &str) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dq"));
+    let output = command.args(line.split_whitespace()).output();
+    let output = output.expect("the program runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().expect("an exit code");
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+fn temporary(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("dq-{name}-{}", process::id()))
+}
+
+#[test]
+fn a_wrong_command_line_is_told_in_a_sentence_without_secrets() {
+    for (line, says) in [
+        ("", "dq: which command?"),
+        ("sever", "dq: unknown command sever"),
+        (
+            "board --pasword=hunter2",
+            "dq board: unknown option --pasword; there is --password",
+        ),
+        ("board hunter2", "dq board: one word too many"),
+        ("http", "dq http: missing: --config <FILE>"),
+        ("top -p 0", "dq top: -p 0: not a port number"),
+        (
+            "top --cluster --no-cluster",
+            "dq top: --cluster and --no-cluster cannot be combined",
+        ),
+        ("audit", "dq audit: missing: <FILE>"),
+        ("import", "dq import: which command?"),
+        (
+            "import zset old --unit x",
+            "dq import: --unit x: not one of s, ms",
+        ),
+        (
+            "import --check --forget zset a",
+            "dq import: --check and --forget cannot be combined",
+        ),
+    ] {
+        let (code, out, errors) = run(line);
+        assert_eq!((code, out.as_str()), (2, ""), "{line}: {errors}");
+        assert!(errors.starts_with(says), "{line}: {errors}");
+        assert!(!errors.contains("hunter2"), "{errors}");
+        let lines: Vec<_> = errors.lines().collect();
+        assert!(
+            lines.len() == 2 && lines[1].ends_with("--help lists the options)"),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn an_error_is_told_with_the_command() {
+    for (line, code, says) in [
+        ("top --once -s /nowhere", 1, "dq top: /nowhere: "),
+        (
+            "top --pass file:/nowhere/hunter",
+            1,
+            "dq top: --pass: /nowhere/hunter: ",
+        ),
+        (
+            "board --config /nowhere",
+            1,
+            "dq board: --config /nowhere: ",
+        ),
+        ("http --config /nowhere", 1, "dq http: --config /nowhere: "),
+        (
+            "import -s /nowhere --queue q zset old",
+            2,
+            "dq import: /nowhere: ",
+        ),
+        ("audit /nowhere", 2, "dq audit: /nowhere: "),
+    ] {
+        let (ended, _, errors) = run(line);
+        assert_eq!(ended, code, "{line}: {errors}");
+        assert!(errors.starts_with(says), "{line}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+}
+
+#[test]
+fn pages_and_completions_follow_from_the_definitions() {
+    let (code, all, _) = run("--help");
+    assert_eq!(code, 0);
+    let folder = temporary("man");
+    assert_eq!(run(&format!("man {}", folder.display())).0, 0);
+    for name in COMMANDS {
+        assert!(all.contains(&format!("\n  {name} ")), "{name}: {all}");
+        let (code, help, _) = run(&format!("{name} --help"));
+        assert!(
+            code == 0 && help.contains(&format!("Usage: dq {name}")),
+            "{help}"
+        );
+        let page = fs::read_to_string(folder.join(format!("dq-{name}.1")));
+        assert!(page.expect("a page").contains(".TH"), "{name}");
+    }
+    let page = fs::read_to_string(folder.join("dq-board.1")).expect("a page");
+    assert!(page.contains("allow\\-actions") || page.contains("allow-actions"));
+    fs::remove_dir_all(&folder).expect("our folder");
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = run(&format!("completions {shell}"));
+        let knows = |word| script.contains(word);
+        assert!(
+            code == 0 && knows("allow-actions") && knows("audit"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_read_to_its_end_has_not_no_faults() {
+    let file = temporary("flipped");
+    for (bytes, code, said) in [
+        (&b"*1\r\n$4\r\nPING\r\n"[..], 0, "no faults"),
+        (b"*1\r\n$4\r\nPING\r\n\xd6x", 2, "not read to the end"),
+    ] {
+        fs::write(&file, bytes).expect("a temporary file");
+        let (ended, text, _) = run(&format!("audit {}", file.display()));
+        assert_eq!(ended, code, "{text}");
+        assert!(text.contains(said), "{text}");
+        assert_eq!(text.contains("no faults"), code == 0, "{text}");
+    }
+    let _ = fs::remove_file(&file);
+}
