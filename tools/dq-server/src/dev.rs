@@ -1,0 +1,204 @@
+//! `dq dev`: a server to develop with, and the board beside it.
+
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{kill_process, Pid, Signal};
+
+use crate::child::{ending_with_this, lines, Over, Running};
+use crate::find::{self, Found};
+use crate::folder::Folder;
+
+/// The first that is tried if none is named.
+const PORT: u16 = 6379;
+const BOARD_PORT: u16 = 6390;
+/// What the server says goes here, beside its data.
+const LOG: &str = "server.log";
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The port on 127.0.0.1; by default the first free one from 6379 on
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Where the data is kept
+    #[arg(long, value_name = "FOLDER", default_value = "dq-data")]
+    dir: PathBuf,
+    /// Keeps nothing: the data is gone when the server ends
+    #[arg(long, conflicts_with = "dir")]
+    ephemeral: bool,
+    /// The module's clock stands still but for DQ.CLOCK: for tests of what happens in thirty days
+    #[arg(long)]
+    test_clock: bool,
+    /// No board beside it
+    #[arg(long)]
+    no_board: bool,
+    #[command(flatten)]
+    found: find::ProgramArgs,
+}
+
+/// Runs until the server ends, which a signal makes it do once it has saved.
+pub fn run(args: &Args) -> Result<(), String> {
+    let found = args.found.find()?;
+    let mut folder = match args.ephemeral {
+        true => Folder::temporary()?,
+        false => Folder::take(&args.dir)?,
+    };
+    let path = folder.path.join(LOG);
+    let log = OpenOptions::new().create(true).append(true).open(&path);
+    let mut log = log.map_err(|error| format!("{}: {error}", path.display()))?;
+    let Some((port, server)) = start(args, &found, &mut folder, &mut log)? else {
+        return Ok(());
+    };
+    let board = match args.no_board {
+        true => None,
+        false => board(port),
+    };
+    greet(args, &found, port, board.as_ref());
+    let ended = server.until_over(|line| write(&mut log, line));
+    if let Some(Board { child, .. }) = board {
+        end(child);
+    }
+    match ended {
+        Some(status) if !status.success() => Err(format!(
+            "the server ended ({status}); the end of its log is in {}",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A server that is ready, or none if this program was asked to end.
+fn start(
+    args: &Args,
+    found: &Found,
+    folder: &mut Folder,
+    log: &mut File,
+) -> Result<Option<(u16, Running)>, String> {
+    let mut from = PORT;
+    loop {
+        let port = match args.port {
+            Some(port) => port,
+            None => free_port(from).ok_or("no port is free: name one, --port PORT")?,
+        };
+        let server = Running::start(&mut command(args, found, folder, port), &folder.lock)?;
+        folder.name(server.id());
+        match (
+            server.until_ready(|line| write(log, line)),
+            port.checked_add(1),
+        ) {
+            (Ok(()), _) => return Ok(Some((port, server))),
+            (Err(Over::Asked), _) => return Ok(None),
+            (Err(Over::Failed(why)), _) => return Err(why),
+            // Another program was faster.
+            (Err(Over::PortTaken), Some(next)) if args.port.is_none() => from = next,
+            (Err(Over::PortTaken), _) => {
+                return Err(format!(
+                    "port {port} is taken: name another one, or none for the next that is free"
+                ))
+            }
+        }
+    }
+}
+
+/// Where nobody listens now.
+fn free_port(from: u16) -> Option<u16> {
+    (from..=u16::MAX).find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+}
+
+fn command(args: &Args, found: &Found, folder: &Folder, port: u16) -> Command {
+    let mut command = Command::new(&found.server);
+    command.args([
+        "--bind",
+        "127.0.0.1",
+        "--port",
+        &port.to_string(),
+        "--logfile",
+        "",
+        "--daemonize",
+        "no",
+    ]);
+    command.arg("--dir").arg(&folder.path).args(["--save", ""]);
+    match args.ephemeral {
+        true => command.args(["--appendonly", "no"]),
+        false => command.args(["--appendonly", "yes", "--appendfsync", "everysec"]),
+    };
+    command.args(["--maxmemory-policy", "noeviction", "--loadmodule"]);
+    command.arg(&found.module);
+    if args.test_clock {
+        command.args(["test-clock", "yes"]);
+    }
+    command
+}
+
+fn write(log: &mut File, line: &str) {
+    // A full disk is for the server to complain of.
+    let _ = writeln!(log, "{line}");
+}
+
+struct Board {
+    child: Child,
+    link: String,
+}
+
+/// The board as a program of its own: what befalls it is none of the server's business, nor what is printed here.
+fn board(port: u16) -> Option<Board> {
+    let program = env::current_exe().ok()?;
+    let listen = free_port(BOARD_PORT)?;
+    let mut command = Command::new(program);
+    command.args(["board", "-p", &port.to_string(), "--allow-actions"]);
+    command.args(["--listen", &format!("127.0.0.1:{listen}")]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = ending_with_this(&mut command, None).spawn().ok()?;
+    let first = child
+        .stdout
+        .take()
+        .and_then(|out| lines(BufReader::new(out)).next());
+    let link = first
+        .as_deref()
+        .and_then(|line| line.split(' ').find(|word| word.starts_with("http://")));
+    match link {
+        Some(link) => Some(Board {
+            link: link.to_owned(),
+            child,
+        }),
+        // It has said why.
+        None => {
+            end(child);
+            None
+        }
+    }
+}
+
+fn end(mut child: Child) {
+    // It may have ended before.
+    let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+    let _ = child.wait();
+}
+
+fn greet(args: &Args, found: &Found, port: u16, board: Option<&Board>) {
+    let url = format!("redis://127.0.0.1:{port}");
+    let (server, module) = (found.server.display(), found.module.display());
+    println!(
+        "{} ({server}) with dq ({module}) is ready.\n",
+        found.version
+    );
+    println!("  server   {url}");
+    if let Some(board) = board {
+        println!("  board    {}", board.link);
+    }
+    match args.ephemeral {
+        true => println!("  data     none is kept"),
+        false => println!("  data     {}, and the server's log", args.dir.display()),
+    }
+    println!("\nCtrl-C ends it.{}", hints(&url, port));
+}
+
+/// Three lines to paste for each language.
+fn hints(url: &str, port: u16) -> String {
+    let hints = include_str!("hints.txt");
+    hints.replace("URL", url).replace("PORT", &port.to_string())
+}

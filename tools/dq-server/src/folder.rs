@@ -1,0 +1,93 @@
+//! The folder of the data: one server's at a time, as two would deliver jobs twice and overwrite each other's files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{flock, FlockOperation};
+use tempfile::TempDir;
+
+pub struct Folder {
+    pub path: PathBuf,
+    /// The server inherits it, so the folder is taken until that ends, however this program does.
+    pub lock: File,
+    /// Removed at the end.
+    _temporary: Option<TempDir>,
+}
+
+impl Folder {
+    pub fn take(path: &Path) -> Result<Folder, String> {
+        let shown = path.display();
+        fs::create_dir_all(path)
+            .map_err(|error| format!("{shown}: {error}; another folder: --dir FOLDER"))?;
+        let file = path.join("dq.lock");
+        let mut options = OpenOptions::new();
+        let lock = options.read(true).append(true).create(true).open(&file);
+        let mut lock = lock.map_err(|error| format!("{}: {error}", file.display()))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut holder = String::new();
+            // Who it was is a courtesy.
+            let _ = lock.read_to_string(&mut holder);
+            return Err(format!(
+                "{shown} belongs to a server that is running (process {}); another folder: --dir FOLDER",
+                holder.trim()
+            ));
+        }
+        let path = path
+            .canonicalize()
+            .map_err(|error| format!("{shown}: {error}"))?;
+        Ok(Folder {
+            path,
+            lock,
+            _temporary: None,
+        })
+    }
+
+    pub fn temporary() -> Result<Folder, String> {
+        let made = tempfile::Builder::new().prefix("dq-").tempdir();
+        let made = made.map_err(|error| format!("no temporary folder: {error}"))?;
+        let folder = Folder::take(made.path())?;
+        Ok(Folder {
+            _temporary: Some(made),
+            ..folder
+        })
+    }
+
+    /// Notes the server's process, for who finds the folder taken.
+    pub fn name(&mut self, server: u32) {
+        let noted = self.lock.set_len(0);
+        let _ = noted.and_then(|()| writeln!(self.lock, "{server}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_taken_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("new/data");
+        let mut folder = Folder::take(&path).unwrap();
+        folder.name(17);
+        let error = Folder::take(&path).err().unwrap();
+        assert!(
+            error.contains("belongs to a server that is running (process 17)"),
+            "{error}"
+        );
+        drop(folder);
+        Folder::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = Folder::take(&file.join("data")).err().unwrap();
+        assert!(
+            error.contains("file/data: ") && error.contains("--dir"),
+            "{error}"
+        );
+    }
+}

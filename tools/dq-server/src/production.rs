@@ -1,0 +1,126 @@
+//! `dq server`: a server for a small machine, under systemd or in a terminal.
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::child::{Over, Running};
+use crate::find::{self, Found};
+use crate::folder::Folder;
+use crate::settings::warnings;
+
+/// The server's own configuration, beside the data.
+const CONFIG: &str = "dq.conf";
+const DEFAULTS: &str = "\
+# Written once by `dq server`, which never changes it. All settings of the server may stand here.
+bind 127.0.0.1 -::1
+port 6379
+appendonly yes
+appendfsync everysec
+maxmemory-policy noeviction
+";
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Where the data and the configuration, dq.conf, are kept
+    #[arg(long, value_name = "FOLDER", default_value = "dq-data")]
+    dir: PathBuf,
+    /// The port, instead of the one in dq.conf
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    #[command(flatten)]
+    found: find::ProgramArgs,
+}
+
+/// Runs until the server ends, which a signal makes it do once it has saved.
+pub fn run(args: &Args) -> Result<(), String> {
+    let found = args.found.find()?;
+    let mut folder = Folder::take(&args.dir)?;
+    let config = folder.path.join(CONFIG);
+    write_once(&config)?;
+    eprintln!(
+        "{} ({}) with dq ({}), configured by {}",
+        found.version,
+        found.server.display(),
+        found.module.display(),
+        config.display()
+    );
+    let server = Running::start(&mut command(args, &found, &folder, &config), &folder.lock)?;
+    folder.name(server.id());
+    match server.until_ready(show) {
+        Ok(()) => {}
+        Err(Over::Asked) => return Ok(()),
+        Err(Over::Failed(why)) => return Err(why),
+        Err(Over::PortTaken) => {
+            return Err(format!(
+                "the port is taken: end what listens there, or change it in {}",
+                config.display()
+            ))
+        }
+    }
+    for warning in warnings(&config, args.port) {
+        eprintln!("warning: {warning}");
+    }
+    notify("READY=1");
+    match server.until_over(show) {
+        Some(status) if !status.success() => Err(format!("the server ended ({status})")),
+        _ => Ok(()),
+    }
+}
+
+fn show(line: &str) {
+    println!("{line}");
+}
+
+/// What is there stays as it is.
+fn write_once(config: &Path) -> Result<(), String> {
+    let file = OpenOptions::new().write(true).create_new(true).open(config);
+    let written = match file {
+        Ok(mut file) => file.write_all(DEFAULTS.as_bytes()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    };
+    written.map_err(|error| format!("{}: {error}", config.display()))
+}
+
+/// The log goes where this program's own does, as does the word that the server is ready.
+fn command(args: &Args, found: &Found, folder: &Folder, config: &Path) -> Command {
+    let mut command = Command::new(&found.server);
+    command.arg(config).arg("--dir").arg(&folder.path);
+    command.args([
+        "--logfile",
+        "",
+        "--loglevel",
+        "notice",
+        "--daemonize",
+        "no",
+        "--supervised",
+        "no",
+    ]);
+    if let Some(port) = args.port {
+        command.args(["--port", &port.to_string()]);
+    }
+    command.arg("--loadmodule").arg(&found.module);
+    command
+}
+
+/// Tells systemd, or who else started this and waits for it.
+fn notify(what: &str) {
+    let Some(path) = env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    let path = path.as_encoded_bytes();
+    let address = match path.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(String::from_utf8_lossy(path).as_ref()),
+    };
+    let told = address
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(what.as_bytes(), &address));
+    if let Err(error) = told {
+        eprintln!("warning: NOTIFY_SOCKET: {error}");
+    }
+}
