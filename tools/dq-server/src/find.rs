@@ -4,6 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dq_connect::secret;
+
 /// Names of server programs of the system, the first that is there and new enough counts.
 const SERVERS: [&str; 2] = ["valkey-server", "redis-server"];
 /// Where packages put the module, besides the folder of this program.
@@ -97,8 +99,7 @@ impl ProgramArgs {
 }
 
 fn of_environment(name: &str) -> Option<PathBuf> {
-    let path = env::var_os(name).filter(|it| !it.is_empty());
-    path.map(PathBuf::from)
+    secret::variable(name).map(PathBuf::from)
 }
 
 /// A path as it is, a name as the shell would find it.
@@ -160,7 +161,7 @@ mod tests {
             fs::set_permissions(&server, fs::Permissions::from_mode(0o700)).unwrap();
             assert_eq!(
                 version(&server).map_err(drop).as_deref(),
-                expected.map(|it| it).map_err(|_| &()),
+                expected.map_err(|_| &()),
                 "{says}"
             );
         }

@@ -1,13 +1,13 @@
 //! Settings of the server that endanger jobs.
 
-use std::env;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
-use redis::{Client, IntoConnectionInfo};
+use dq_connect::link::PATIENCE;
+use dq_connect::secret::variable;
+use dq_connect::target::Target;
+use redis::IntoConnectionInfo;
 
-const TIMEOUT: Duration = Duration::from_secs(5);
 const LOOKED_AT: [&str; 5] = [
     "maxmemory",
     "maxmemory-policy",
@@ -30,9 +30,7 @@ pub fn warnings(config: &Path, port: Option<u16>) -> Vec<String> {
         last.map(|(_, value)| value.trim().trim_matches('"').to_owned())
     };
     let port = port.or_else(|| said("port")?.parse().ok()).unwrap_or(6379);
-    let password = env::var("REDISCLI_AUTH")
-        .ok()
-        .or_else(|| said("requirepass"));
+    let password = variable("REDISCLI_AUTH").or_else(|| said("requirepass"));
     match settings(port, password) {
         Ok(settings) => dangers(&settings),
         Err(why) => vec![format!(
@@ -41,22 +39,18 @@ pub fn warnings(config: &Path, port: Option<u16>) -> Vec<String> {
     }
 }
 
-fn settings(port: u16, password: Option<String>) -> redis::RedisResult<Settings> {
-    let info = format!("redis://127.0.0.1:{port}").into_connection_info()?;
-    let mut settings = info.redis_settings().clone();
-    if let Some(password) = password {
-        settings = settings.set_password(password);
-    }
-    let client = Client::open(info.set_redis_settings(settings))?;
-    let mut connection = client.get_connection_with_timeout(TIMEOUT)?;
-    connection.set_read_timeout(Some(TIMEOUT))?;
+fn settings(port: u16, password: Option<String>) -> Result<Settings, String> {
+    let info = format!("redis://127.0.0.1:{port}").into_connection_info();
+    let info = info.map_err(|error| error.to_string())?;
+    let mut connection = Target::new(info, None, password.as_deref()).open(0, PATIENCE)?;
     let mut values = LOOKED_AT.map(|_| String::new());
     for (name, value) in LOOKED_AT.iter().zip(&mut values) {
-        let said: (String, String) = redis::cmd("CONFIG")
+        let said = redis::cmd("CONFIG")
             .arg("GET")
             .arg(name)
-            .query(&mut connection)?;
-        *value = said.1;
+            .query(&mut connection);
+        let (_, said): (String, String) = said.map_err(|error| error.to_string())?;
+        *value = said;
     }
     Ok(Settings(values))
 }

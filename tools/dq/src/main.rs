@@ -1,5 +1,7 @@
 //! The program beside a server with dq. Each command is a crate; here is which there are, and how they end.
 
+mod add;
+
 use std::env;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -29,6 +31,17 @@ struct Words {
 
 #[derive(Subcommand)]
 enum Command {
+    /// A server to develop with, and the board beside it
+    Dev(dq_server::DevArgs),
+    /// A server for a small machine
+    ///
+    /// Under systemd with Type=notify it is ready once it has loaded its data.
+    Server(dq_server::ServerArgs),
+    /// Adds a job to a queue, and prints its id
+    #[command(
+        after_help = "Exit status: 0 added, 1 a job of this id is there already, 2 any error."
+    )]
+    Add(add::Args),
     /// A monitor in the browser
     ///
     /// SIGHUP reads the files again that the arguments name; without any, it ends the program as SIGTERM does.
@@ -89,6 +102,9 @@ fn main() -> ExitCode {
 /// 1 says what is not in order, if the command judges that, and 2 that it could not; else 1 is any error.
 fn run(command: &Command) -> ExitCode {
     let (name, result, failure) = match command {
+        Command::Dev(args) => ("dev", dq_server::dev(args).map(|()| true), 1),
+        Command::Server(args) => ("server", dq_server::server(args).map(|()| true), 1),
+        Command::Add(args) => ("add", add::run(args), 2),
         Command::Board(args) => ("board", dq_board::run(args).map(|()| true), 1),
         Command::Top(args) => ("top", dq_top::run(args).map(|()| true), 1),
         Command::Http(args) => ("http", dq_push::run(args).map(|()| true), 1),

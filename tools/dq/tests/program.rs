@@ -4,7 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{self, Command};
 
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 10] = [
+    "dev",
+    "server",
+    "add",
     "board",
     "top",
     "http",
