@@ -326,7 +326,9 @@ impl Trace {
                 });
                 self.jobs.remove(id);
             }
-            RemovalCause::Deleted | RemovalCause::Expired | RemovalCause::TimedOutExpired => self.gone(id),
+            RemovalCause::Deleted | RemovalCause::Expired | RemovalCause::TimedOutExpired => {
+                self.gone(id)
+            }
         }
     }
 

@@ -40,7 +40,13 @@ impl Ledger {
         self.put(id, job);
     }
 
-    pub(super) fn recur(&mut self, id: &[u8], ended: OccurrenceCause, next: Option<Next>, judge: &mut Judge) {
+    pub(super) fn recur(
+        &mut self,
+        id: &[u8],
+        ended: OccurrenceCause,
+        next: Option<Next>,
+        judge: &mut Judge,
+    ) {
         let Some((id, mut job)) = self.remove(id) else {
             return self.is_unknown(
                 id,

@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 
 use dq::queue::attr::{Attr, Attrs};
-use dq::queue::effect::{Came, Change, DeathCause, Completion, Effect, OccurrenceCause, How, OfDone, RemovalCause};
+use dq::queue::effect::{
+    Came, Change, Completion, DeathCause, Effect, How, OccurrenceCause, OfDone, RemovalCause,
+};
 use dq::queue::job::Terms;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 use dq::queue::settings::{Rate, Settings};

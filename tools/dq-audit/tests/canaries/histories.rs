@@ -1,6 +1,8 @@
 //! A sound history, and histories that break a rule in one place.
 
-use dq::queue::effect::{Change, DeathCause, Effect, OccurrenceCause, How, OfDone, Purge, RemovalCause};
+use dq::queue::effect::{
+    Change, DeathCause, Effect, How, OccurrenceCause, OfDone, Purge, RemovalCause,
+};
 use dq::queue::job::Failure;
 use dq_audit::rule::Rule;
 
