@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{mpsc, watch};
 
 use crate::core::alerts::Alert;
 use alerts::Webhook;
 use audit::Audit;
 use config::{Alerts, Shown};
+use dq_connect::signals::{Signals, Wanted};
 use http::guard::Guard;
 use http::serve;
 use http::servers::Servers;
@@ -118,33 +118,10 @@ async fn ticks(servers: Arc<Servers>, alerts: mpsc::UnboundedSender<Vec<Alert>>)
     }
 }
 
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-}
-
 /// Runs until a signal ends the program. SIGHUP reads the files again, if there are any.
 async fn obey(mut signals: Signals, end: watch::Sender<bool>, mut again: Again, reads_files: bool) {
-    loop {
-        tokio::select! {
-            _ = signals.terminate.recv() => break,
-            _ = signals.interrupt.recv() => break,
-            _ = signals.hang_up.recv() => match reads_files {
-                true => again.read(),
-                false => break,
-            },
-        }
+    while signals.next().await == Wanted::ReadAgain && reads_files {
+        again.read();
     }
     again.sites.servers.end();
     end.send_replace(true);

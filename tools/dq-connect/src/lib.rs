@@ -8,5 +8,6 @@ pub mod output;
 pub mod reply;
 pub mod scope;
 pub mod secret;
+pub mod signals;
 pub mod source;
 pub mod target;

@@ -10,7 +10,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
@@ -20,7 +19,6 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
-use tokio_rustls::client::TlsStream;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
@@ -92,14 +90,17 @@ impl Connector {
         };
         stream.set_nodelay(true)?;
         if !encrypted {
-            let stream = TokioIo::new(Watched::new(stream));
-            return Ok(Stream::Plain(stream, self.proxy.is_some()));
+            let mut stream = Watched::new(Box::new(stream) as Box<dyn Io>);
+            stream.to_proxy = self.proxy.is_some();
+            return Ok(TokioIo::new(stream));
         }
         let server = ServerName::try_from(name)
             .map_err(|_| wrong("not a name that a certificate can have"))?;
         let stream = self.tls.connect(server, stream).await?;
-        let stream = TokioIo::new(Watched::new(stream));
-        Ok(Stream::Encrypted(Box::new(stream)))
+        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let mut stream = Watched::new(Box::new(stream) as Box<dyn Io>);
+        stream.is_h2 = is_h2;
+        Ok(TokioIo::new(stream))
     }
 
     /// Connects to the proxy, at any address: the configuration names it. It resolves the receivers' names.
@@ -196,26 +197,20 @@ impl Service<Uri> for Connector {
     }
 }
 
-pub enum Stream {
-    /// The flag: whether it leads to a proxy.
-    Plain(TokioIo<Watched<TcpStream>>, bool),
-    Encrypted(Box<TokioIo<Watched<TlsStream<TcpStream>>>>),
-}
+pub type Stream = TokioIo<Watched<Box<dyn Io>>>;
 
-impl Connection for Stream {
+/// A connection, plain or encrypted.
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+impl Connection for Watched<Box<dyn Io>> {
     fn connected(&self) -> Connected {
-        let connected = Connected::new();
-        match self {
+        let connected = Connected::new().proxy(self.to_proxy);
+        match self.is_h2 {
             // It carries several calls: what was written may be of any.
-            Stream::Encrypted(stream)
-                if stream.inner().stream.get_ref().1.alpn_protocol() == Some(b"h2") =>
-            {
-                connected.negotiated_h2()
-            }
-            Stream::Encrypted(stream) => connected.extra(stream.inner().written()),
-            Stream::Plain(stream, to_proxy) => {
-                connected.extra(stream.inner().written()).proxy(*to_proxy)
-            }
+            true => connected.negotiated_h2(),
+            false => connected.extra(self.written()),
         }
     }
 }
@@ -249,6 +244,8 @@ impl Written {
 pub struct Watched<S> {
     stream: S,
     written: Arc<AtomicU64>,
+    is_h2: bool,
+    to_proxy: bool,
 }
 
 impl<S> Watched<S> {
@@ -256,6 +253,8 @@ impl<S> Watched<S> {
         Watched {
             stream,
             written: Arc::default(),
+            is_h2: false,
+            to_proxy: false,
         }
     }
 
@@ -315,64 +314,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
-    }
-}
-
-impl Read for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream, _) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream, _) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream, _) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Stream::Plain(stream, _) => stream.is_write_vectored(),
-            Stream::Encrypted(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream, _) => Pin::new(stream).poll_flush(cx),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream, _) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }
 

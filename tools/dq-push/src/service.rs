@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use dq_connect::signals::{Signals, Wanted};
 use dq_connect::target::Target;
-use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::task::JoinSet;
 
 use crate::call::Caller;
@@ -64,35 +64,6 @@ impl Generation {
     fn has_ended(&mut self) -> bool {
         while self.running.try_join_next().is_some() {}
         self.running.is_empty()
-    }
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-}
-
-enum Wanted {
-    End,
-    ReadAgain,
-}
-
-impl Signals {
-    fn new() -> Result<Signals, std::io::Error> {
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> Wanted {
-        tokio::select! {
-            _ = self.terminate.recv() => Wanted::End,
-            _ = self.interrupt.recv() => Wanted::End,
-            _ = self.hang_up.recv() => Wanted::ReadAgain,
-        }
     }
 }
 

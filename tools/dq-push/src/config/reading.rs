@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,12 +61,11 @@ impl Reading<'_> {
             tls,
             proxy: proxy.transpose()?,
             every_host: Limits {
-                concurrency: self
-                    .optional_count("host-concurrency", file.host_concurrency.as_ref())?,
+                concurrency: self.count("host-concurrency", file.host_concurrency.as_ref())?,
                 rate: self.rate("host-rate", file.host_rate.as_ref())?,
             },
             hosts,
-            breaker: match self.optional_count("break-after", file.break_after.as_ref())? {
+            breaker: match self.count("break-after", file.break_after.as_ref())? {
                 None => None,
                 Some(after) => Some((
                     after,
@@ -106,18 +106,44 @@ impl Reading<'_> {
         let spanned = |it| Spanned::new(host.span(), it);
         let rate = rate.map(|rate| Spanned::new(host.span(), rate));
         Ok(Limits {
-            concurrency: self
-                .optional_count("a host's limit", concurrency.map(spanned).as_ref())?,
+            concurrency: self.count("a host's limit", concurrency.map(spanned).as_ref())?,
             rate: self.rate("a host's rate", rate.as_ref())?,
         })
     }
 
-    fn rate(&self, what: &str, said: Option<&Spanned<f64>>) -> Result<Option<f64>, String> {
-        said.map(|said| match *said.get_ref() {
-            rate if (0.001..=1e6).contains(&rate) => Ok(rate),
-            _ => Err(self.wrong(said, format!("{what}: 0.001 to 1000000 calls a second"))),
+    /// A number that must be between these two.
+    fn within<T: Copy + PartialOrd>(
+        &self,
+        said: Option<&Spanned<T>>,
+        range: RangeInclusive<T>,
+        otherwise: String,
+    ) -> Result<Option<T>, String> {
+        said.map(|said| match range.contains(said.get_ref()) {
+            true => Ok(*said.get_ref()),
+            false => Err(self.wrong(said, otherwise)),
         })
         .transpose()
+    }
+
+    fn rate(&self, what: &str, said: Option<&Spanned<f64>>) -> Result<Option<f64>, String> {
+        let otherwise = format!("{what}: 0.001 to 1000000 calls a second");
+        self.within(said, 0.001..=1e6, otherwise)
+    }
+
+    fn count(&self, what: &str, said: Option<&Spanned<usize>>) -> Result<Option<usize>, String> {
+        self.within(said, 1..=10_000, format!("{what}: 1 to 10000"))
+    }
+
+    fn duration(
+        &self,
+        what: &str,
+        said: Option<&Spanned<f64>>,
+        default: f64,
+        least: f64,
+    ) -> Result<Duration, String> {
+        let otherwise = format!("{what}: {least} to {LONGEST_S} seconds");
+        let seconds = self.within(said, least..=LONGEST_S, otherwise)?;
+        Ok(Duration::from_secs_f64(seconds.unwrap_or(default)))
     }
 
     fn proxy(&self, text: &Spanned<String>) -> Result<Proxy, String> {
@@ -138,14 +164,17 @@ impl Reading<'_> {
     }
 
     fn fatal(&self, listed: &[Spanned<u16>]) -> Result<Vec<u16>, String> {
-        let is_4xx = |status: &Spanned<u16>| match *status.get_ref() {
-            status @ 400..=499 => Ok(status),
-            other => {
-                let why = format!("fatal lists statuses from 400 to 499, not {other}");
-                Err(self.wrong(status, why))
-            }
+        let is_4xx = |status: &Spanned<u16>| {
+            let why = format!(
+                "fatal lists statuses from 400 to 499, not {}",
+                status.get_ref()
+            );
+            self.within(Some(status), 400..=499, why)
         };
-        listed.iter().map(is_4xx).collect()
+        listed
+            .iter()
+            .filter_map(|it| is_4xx(it).transpose())
+            .collect()
     }
 
     /// The receivers of groups, by the groups' names.
@@ -224,7 +253,7 @@ impl Reading<'_> {
             groups,
             host,
             concurrency: self
-                .optional_count("concurrency", queue.concurrency.as_ref())?
+                .count("concurrency", queue.concurrency.as_ref())?
                 .unwrap_or(10),
             timeout,
             lease,
@@ -262,8 +291,7 @@ impl Reading<'_> {
         }
         let host = authority
             .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
+            .trim_matches(['[', ']'])
             .to_ascii_lowercase();
         match host.parse::<IpAddr>() {
             Ok(address) if !allowed.permits(&host, address) => Err(self.wrong(
@@ -308,38 +336,5 @@ impl Reading<'_> {
     /// the configuration.
     fn value(&self, text: &Spanned<String>) -> Result<String, String> {
         secret::read(text.get_ref(), self.environment).map_err(|why| self.wrong(text, why))
-    }
-
-    fn duration(
-        &self,
-        what: &str,
-        said: Option<&Spanned<f64>>,
-        default: f64,
-        least: f64,
-    ) -> Result<Duration, String> {
-        let Some(said) = said else {
-            return Ok(Duration::from_secs_f64(default));
-        };
-        match *said.get_ref() {
-            seconds if (least..=LONGEST_S).contains(&seconds) => {
-                Ok(Duration::from_secs_f64(seconds))
-            }
-            _ => Err(self.wrong(said, format!("{what}: {least} to {LONGEST_S} seconds"))),
-        }
-    }
-
-    fn optional_count(
-        &self,
-        what: &str,
-        said: Option<&Spanned<usize>>,
-    ) -> Result<Option<usize>, String> {
-        said.map(|said| self.count(what, said)).transpose()
-    }
-
-    fn count(&self, what: &str, said: &Spanned<usize>) -> Result<usize, String> {
-        match *said.get_ref() {
-            count @ 1..=10_000 => Ok(count),
-            _ => Err(self.wrong(said, format!("{what}: 1 to 10000"))),
-        }
     }
 }
