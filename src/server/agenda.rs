@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
 use std::sync::Arc;
 
-pub use ledger::Ticket;
+pub use ledger::{closed, Ticket};
 
 pub type Name = Arc<[u8]>;
 
@@ -332,11 +332,18 @@ pub fn unpark(slot: u16, count: usize) -> usize {
     })
 }
 
+/// Marks the account as outdated, if its figures may be entered later: see [`Ledger::mark`].
+pub fn mark(db: c_int, ticket: Ticket) -> bool {
+    DEADLINES.with_borrow_mut(|d| {
+        let database = d.databases.get_mut(&db);
+        database.is_some_and(|it| it.ledger.mark(ticket))
+    })
+}
+
 /// Enters the figures of the queue of this name, which are valid until `until`. False if the name
 /// was unknown: its key must be checked.
 pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) -> bool {
     DEADLINES.with_borrow_mut(|d| {
-        // The usual way: this runs with each command.
         let database = d.databases.get_mut(&db);
         if database.is_some_and(|it| it.ledger.enter(*ticket, figures, until)) {
             return true;
@@ -347,16 +354,6 @@ pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, un
         database.ledger.enter(*ticket, figures, until);
         was_here
     })
-}
-
-/// Enters how many done jobs a queue with an account holds, and their bytes.
-#[cold]
-#[inline(never)]
-pub fn enter_done(db: c_int, ticket: Ticket, done: (u64, u64)) {
-    DEADLINES.with_borrow_mut(|d| {
-        let ledger = &mut d.databases.entry(db).or_default().ledger;
-        ledger.enter_done(ticket, done);
-    });
 }
 
 /// About the bytes of purged jobs that are not freed yet: of this queue, and of all, as they were entered last.
@@ -448,6 +445,7 @@ pub fn discard(old: Deadlines) {
 }
 
 fn discard_all(databases: impl IntoIterator<Item = Database>) {
+    ledger::all_closed();
     CLEARED.with_borrow_mut(|cleared| cleared.extend(databases));
 }
 

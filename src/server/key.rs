@@ -231,7 +231,8 @@ impl<'a> OpenKey<'a> {
         };
         let ticket = value.ticket;
         let queue = value.queue();
-        if queue.has_leftovers() {
+        let has_leftovers = queue.has_leftovers();
+        if has_leftovers {
             reclaim::bound(queue, ticket);
             reclaim::note_purged(db, name);
         }
@@ -242,8 +243,6 @@ impl<'a> OpenKey<'a> {
             true => 0,
             false => attention_at(queue, waiting, now),
         };
-        let (figures, until) = queue.figures(now);
-        let has_done = queue.has_done();
         if at <= now.ms() {
             at = agenda::at_once(now.ms());
         }
@@ -252,17 +251,9 @@ impl<'a> OpenKey<'a> {
             agenda::set(db, name, at);
             agenda::arm(at);
         }
-        if !agenda::account(db, name, &mut value.ticket, figures, until) {
-            agenda::arm(0);
-        }
-        if has_done {
-            let done = value.queue().done_figures();
-            agenda::enter_done(db, value.ticket, done);
-        }
-        value.enlist();
-        if replicate::subscribed_since().is_some() {
-            agenda::arm(until);
-        }
+        // Subscribers hear of jobs that become due; and as many purged jobs may wait as are entered.
+        let at_once = has_leftovers || replicate::subscribed_since().is_some();
+        value.account(db, name, now, at_once);
     }
 }
 

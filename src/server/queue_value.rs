@@ -6,6 +6,7 @@ use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::state::asleep::Asleep;
+use crate::queue::state::figures::Figures;
 use crate::queue::{HashSeed, Queue};
 use crate::storage::allocated::allocated;
 use crate::storage::broken::there;
@@ -49,6 +50,9 @@ pub struct Value {
     pub announced_ms: u64,
     /// The account that has the queue's figures.
     pub ticket: Ticket,
+    /// What [`agenda::closed`] was when the account was marked as outdated: until that changes, or figures are entered,
+    /// it still is. u64::MAX if it was not.
+    marked: u64,
 }
 
 enum Form {
@@ -93,6 +97,7 @@ impl Value {
             armed_for: u64::MAX,
             announced_ms: clock::now().ms(),
             ticket: Ticket::default(),
+            marked: u64::MAX,
         }
     }
 
@@ -149,6 +154,7 @@ impl Value {
             return Visited::Again;
         }
         awake.enlisted = Ticket::default();
+        self.marked = u64::MAX;
         self.sleep()
     }
 
@@ -225,34 +231,62 @@ impl Value {
 
     /// Enters the queue's figures under that name, wherever they were entered before.
     pub fn account_as(&mut self, db: c_int, name: &[u8]) {
-        let (figures, until, done) = match &mut self.form {
-            Form::Awake(awake) => {
-                let queue = &mut awake[0].queue;
-                let (figures, until) = queue.figures(clock::now());
-                (figures, until, queue.done_figures())
-            }
-            Form::Asleep(asleep) => {
-                let (figures, until) = asleep.figures(clock::now());
-                (figures, until, (figures.done, figures.done_bytes))
-            }
-        };
+        let (figures, until) = self.figures(clock::now());
         agenda::account_anew(db, name, &mut self.ticket, figures, until);
-        if done.0 > 0 {
-            agenda::enter_done(db, self.ticket, done);
+        self.accounted();
+    }
+
+    /// Sees to it that figures are told as they are now: at once only if somebody looks at them already.
+    #[inline]
+    pub fn account(&mut self, db: c_int, name: &[u8], now: Now, at_once: bool) {
+        if at_once || self.marked != agenda::closed() {
+            self.account_or_mark(db, name, now, at_once);
         }
+    }
+
+    #[inline(never)]
+    fn account_or_mark(&mut self, db: c_int, name: &[u8], now: Now, at_once: bool) {
+        if !at_once && agenda::mark(db, self.ticket) {
+            self.marked = agenda::closed();
+            return self.enlist();
+        }
+        let (figures, until) = self.figures(now);
+        if !agenda::account(db, name, &mut self.ticket, figures, until) {
+            agenda::arm(0);
+        }
+        self.accounted();
+        if replicate::subscribed_since().is_some() {
+            agenda::arm(until);
+        }
+    }
+
+    fn accounted(&mut self) {
+        self.marked = u64::MAX;
         self.enlist();
+    }
+
+    fn figures(&mut self, now: Now) -> (Figures, u64) {
+        match &mut self.form {
+            Form::Awake(awake) => awake[0].queue.figures(now),
+            Form::Asleep(asleep) => asleep.figures(now),
+        }
     }
 
     /// Raises the event for jobs that have become due since the last call. Must run before anything
     /// else happens to the queue, so that a job which a command makes ready raises one event.
+    #[inline]
     pub fn announce(&mut self, now: Now, effects: &mut Effects) {
         if let Some(since_ms) = replicate::subscribed_since() {
-            let since_ms = self.announced_ms.max(since_ms);
-            if self.queue().jobs().became_ready(since_ms, now) {
-                effects.raise(Event::Ready);
-            }
+            self.announce_since(since_ms, now, effects);
+        }
+    }
+
+    #[cold]
+    fn announce_since(&mut self, since_ms: u64, now: Now, effects: &mut Effects) {
+        let since_ms = self.announced_ms.max(since_ms);
+        if self.queue().jobs().became_ready(since_ms, now) {
+            effects.raise(Event::Ready);
         }
         self.announced_ms = self.announced_ms.max(now.ms());
-        self.queue().count_along(now);
     }
 }

@@ -1,5 +1,5 @@
-//! What one queue contributes to the figures over all queues. They are kept up to date with each change, so that asking
-//! for them costs nothing however many jobs there are.
+//! What one queue contributes to the figures over all queues. What they consist of is kept up to date with each change, so
+//! that asking for them costs little however many jobs there are.
 
 use super::Queue;
 use crate::queue::clock::Now;
@@ -27,8 +27,7 @@ pub struct Figures {
     pub recurring: u64,
     /// Groups that hold jobs.
     pub groups: u64,
-    /// Done jobs, and what DONEBYTES counts of them: entered separately, by [`Queue::done_figures`], as few queues have
-    /// any.
+    /// Done jobs, and what DONEBYTES counts of them.
     pub done: u64,
     pub done_bytes: u64,
     /// The earliest due time of all jobs. Over queues it is not added up: the least counts.
@@ -60,12 +59,6 @@ impl Figures {
 }
 
 impl Queue {
-    /// Counts the ready jobs, so that from here on their number is kept up to date.
-    #[inline]
-    pub fn count_along(&mut self, now: Now) {
-        self.jobs.count_ready(now);
-    }
-
     /// Frees purged jobs until about so many bytes of them are left.
     pub fn free_purged_to(&mut self, bytes: u64) {
         while self.jobs.has_purged() && self.jobs.unfreed_bytes(self.jobs.unfreed_len()) > bytes {
@@ -73,14 +66,8 @@ impl Queue {
         }
     }
 
-    /// Done jobs, and what DONEBYTES counts of them.
-    pub fn done_figures(&self) -> (u64, u64) {
-        (self.done.len() as u64, self.done.bytes())
-    }
-
-    /// The figures at this instant, without done jobs; and an instant until which they hold if nothing else happens:
-    /// the next due time, or an earlier one.
-    #[inline]
+    /// The figures at this instant; and an instant until which they hold if nothing else happens: the next due time, or
+    /// an earlier one.
     pub fn figures(&mut self, now: Now) -> (Figures, u64) {
         let (ready, until) = self.jobs.count_ready(now);
         let unfreed = self.jobs.unfreed_len();
@@ -98,8 +85,8 @@ impl Queue {
             bytes: self.bytes(),
             recurring: self.jobs.recurring_len() as u64,
             groups: self.groups().map_or(0, |it| it.len(&self.jobs)) as u64,
-            done: 0,
-            done_bytes: 0,
+            done: self.done.len() as u64,
+            done_bytes: self.done.bytes(),
             first_due: self.jobs.schedule().least_due(),
         };
         (figures, until)

@@ -2,9 +2,12 @@
 //! shows the figures' sums, kept up to date so that reading them costs the same for any number of
 //! queues.
 //!
-//! A queue's figures are entered after each command on it. They are valid until its next job
-//! becomes due, which triggers no call. So accounts are ordered by that instant, or an earlier one,
-//! and outdated accounts are updated before sums are read.
+//! A queue's figures are valid until its next job becomes due, which triggers no call. So accounts are ordered by that
+//! instant, or an earlier one, and outdated accounts are updated before sums are read.
+//!
+//! A command that changes a queue does not enter its figures: it marks the account as outdated, once for all commands
+//! until sums are read. Only so many are marked that whoever reads sums does not wait; beyond that they are entered at
+//! once.
 //!
 //! ```text
 //!   name ──hash──► by_name ──► number ─┐
@@ -25,6 +28,26 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many accounts of a database may be marked as outdated.
+const MARKED: usize = 256;
+/// The `until` of an account that is marked as outdated: earlier than any other.
+const OUTDATED: u64 = 0;
+
+/// Counts the accounts that were closed. An atomic, which is cheaper to read than a thread-local: each command reads it.
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+/// See [`Ledger::mark`].
+#[inline]
+pub fn closed() -> u64 {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Accounts of a ledger that is discarded are closed with it.
+pub fn all_closed() {
+    CLOSED.fetch_add(1, Ordering::Relaxed);
+}
 
 thread_local! {
     static LAST_SERIAL: Cell<u64> = const { Cell::new(0) };
@@ -57,6 +80,12 @@ pub struct Record {
     entered: Entered,
     /// The instant until which the figures are valid.
     until: u64,
+}
+
+impl Record {
+    fn is_of(&self, ticket: Ticket) -> bool {
+        ticket.serial != 0 && self.serial == ticket.serial
+    }
 }
 
 /// The figures without the first due time, in less memory: no count exceeds the number of handles, a u32.
@@ -113,8 +142,9 @@ impl From<Entered> for Figures {
 pub struct Ledger {
     records: Slab<Record>,
     by_name: IdTable,
-    /// Accounts that are open.
+    /// Accounts that are open; and those of them that are marked as outdated.
     accounts: usize,
+    marked: usize,
     /// An instant for each account; none where nothing will be outdated.
     stands: Least,
     first_due: Least,
@@ -140,16 +170,12 @@ impl Ledger {
         &self.sum
     }
 
-    /// Enters how many done jobs the ticket's queue holds, and their bytes.
-    #[cold]
-    #[inline(never)]
-    pub fn enter_done(&mut self, ticket: Ticket, done: (u64, u64)) {
-        if self.name(ticket).is_none() {
-            return;
-        }
+    /// Enters how many done jobs a record's queue holds, and their bytes.
+    fn enter_done(&mut self, number: u32, done: (u64, u64)) {
         let old = match done {
-            (0, 0) => self.done.remove(&ticket.number),
-            done => self.done.insert(ticket.number, done),
+            (0, 0) if self.done.is_empty() => None,
+            (0, 0) => self.done.remove(&number),
+            done => self.done.insert(number, done),
         };
         let old = old.unwrap_or_default();
         self.sum.done = self.sum.done + done.0 - old.0;
@@ -214,14 +240,13 @@ impl Ledger {
         let record = self.records.remove(number)?;
         self.by_name.remove(HASHER.hash_one(&*record.name), number);
         if record.serial != 0 {
-            if let Some((done, bytes)) = self.done.remove(&number) {
-                self.sum.done -= done;
-                self.sum.done_bytes -= bytes;
-            }
+            self.enter_done(number, (0, 0));
             if record.entered.unfreed > 0 {
                 self.enter_unfreed(number, 0);
             }
             self.accounts -= 1;
+            self.marked -= usize::from(record.until == OUTDATED);
+            all_closed();
             self.sum.exchange(record.entered.into(), Figures::default());
             self.stands.set(number, u64::MAX);
             self.first_due.set(number, u64::MAX);
@@ -249,18 +274,35 @@ impl Ledger {
     /// None if the ticket matches no account.
     pub fn name(&self, ticket: Ticket) -> Option<&Name> {
         let record = self.records.get(ticket.number)?;
-        (ticket.serial != 0 && record.serial == ticket.serial).then_some(&record.name)
+        record.is_of(ticket).then_some(&record.name)
+    }
+
+    /// Marks an account as outdated, until figures are entered, or it is [`closed`]. False if they must be entered at
+    /// once: the ticket matches no account, many are marked, or purged jobs count, which are bounded by what was entered.
+    pub fn mark(&mut self, ticket: Ticket) -> bool {
+        let record = self.records.get_mut(ticket.number);
+        let Some(record) = record.filter(|record| record.is_of(ticket)) else {
+            return false;
+        };
+        if record.until != OUTDATED {
+            if record.entered.unfreed > 0 || self.marked == MARKED {
+                return false;
+            }
+            record.until = OUTDATED;
+            self.marked += 1;
+            self.stands.set(ticket.number, OUTDATED);
+        }
+        true
     }
 
     /// Enters figures; false if the ticket matches no account.
-    #[inline]
     pub fn enter(&mut self, ticket: Ticket, figures: Figures, until: u64) -> bool {
         let record = self.records.get_mut(ticket.number);
-        let fits = |record: &&mut Record| ticket.serial != 0 && record.serial == ticket.serial;
-        let Some(record) = record.filter(fits) else {
+        let Some(record) = record.filter(|record| record.is_of(ticket)) else {
             return false;
         };
-        record.until = until;
+        self.marked -= usize::from(record.until == OUTDATED);
+        record.until = until.max(OUTDATED + 1);
         let entered = Entered::from(figures);
         if record.entered != entered {
             let has_unfreed = record.entered.unfreed | entered.unfreed > 0;
@@ -270,6 +312,7 @@ impl Ledger {
                 self.enter_unfreed(ticket.number, figures.unfreed_bytes);
             }
         }
+        self.enter_done(ticket.number, (figures.done, figures.done_bytes));
         let first_due = figures.first_due.unwrap_or(u64::MAX);
         self.first_due.set(ticket.number, first_due);
         if until < self.stands.at(ticket.number) {
