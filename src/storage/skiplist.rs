@@ -58,6 +58,7 @@ mod relocate;
 mod shape;
 
 use crate::storage::lazy::Unused;
+use crate::storage::prefetch::prefetch_all;
 pub use key::{Key, ReadyKey, TurnKey};
 use key::{Link, Step, Tie, NIL, NODE};
 use level::Level;
@@ -146,23 +147,27 @@ impl<K: Key> Skiplist<K> {
             let at = self.bottom[hint.leaf].place_of(key, handle, &tie);
             return self.insert_at(&hint.path, (hint.leaf, at), key, handle, tie);
         }
-        let is_last = self.is_behind_all(key, handle, &tie);
-        if is_last && self.put_last(key, handle) {
+        if self.is_behind_all(key, handle, &tie) {
+            return self.insert_last(key, handle, tie);
+        }
+        let (path, leaf) = self.path_to(|n| n.link_to(key, handle, &tie));
+        let node = &self.bottom[leaf];
+        if self.is_large() {
+            prefetch_all(node.keys());
+        }
+        let at = node.place_of(key, handle, &tie);
+        self.insert_at(&path, (leaf, at), key, handle, tie);
+    }
+
+    fn insert_last(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) {
+        if self.put_last(key, handle) {
             return;
         }
         if self.is_empty() {
             self.bottom.add_after(NIL, Node::new());
         }
-        let (path, leaf) = if is_last {
-            self.path_to_end()
-        } else {
-            self.path_to(|n| n.link_to(key, handle, &tie))
-        };
-        let at = if is_last {
-            self.bottom[leaf].len()
-        } else {
-            self.bottom[leaf].place_of(key, handle, &tie)
-        };
+        let (path, leaf) = self.path_to_end();
+        let at = self.bottom[leaf].len();
         self.insert_at(&path, (leaf, at), key, handle, tie);
     }
 

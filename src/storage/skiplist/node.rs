@@ -2,19 +2,9 @@
 
 use super::key::{Key, Link, NIL, NODE, RUN};
 
-/// How many keys are below; all of these are at the front. First checks the last key of each eight,
-/// which requests all cache lines of a node at once; bisection would wait for one after the other.
+/// How many keys are below; all of these are at the front.
 pub(super) fn rank<K>(keys: &[K], is_below: impl Fn(&K) -> bool) -> usize {
-    let passed = 8 * keys
-        .chunks_exact(8)
-        .filter(|eight| is_below(&eight[7]))
-        .count();
-    let rest = &keys[passed..];
-    passed
-        + rest[..rest.len().min(8)]
-            .iter()
-            .filter(|k| is_below(k))
-            .count()
+    keys.partition_point(is_below)
 }
 
 /// For checks of invariants.
