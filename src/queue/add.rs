@@ -56,7 +56,10 @@ impl Queue {
         mint: &mut Mint,
         out: &mut Effects,
     ) -> Result<Option<Cow<'a, [u8]>>, QueueError> {
-        let first = add.first(add.id.unwrap_or_default(), now, out)?;
+        let first = match add.recur {
+            Some(_) => add.first(add.id.unwrap_or_default(), now, out)?,
+            None => None,
+        };
         let (due, expires) = match first {
             Some(first) => (first.due, first.expires),
             None => add.instants(now)?,
@@ -75,7 +78,11 @@ impl Queue {
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         hint.iter()
             .for_each(|hint| self.jobs().schedule().fetch(hint, is_grouped));
-        let Some(way) = self.admit(add, (id, first), old, now, out)? else {
+        let way = match old {
+            None => self.admit_new(add, (id, first), now, out)?,
+            Some(old) => self.admit_over(old, add, first, now)?,
+        };
+        let Some(way) = way else {
             return Ok(None);
         };
         self.check_counts(&way)?;
@@ -107,35 +114,50 @@ impl Queue {
         Ok(Some(name))
     }
 
-    /// How the job is added; `None` if the condition refuses it because of what exists under its id.
+    /// How a job is added whose id no job has; `None` if the condition refuses it.
     #[inline(always)]
-    fn admit(
+    fn admit_new(
         &mut self,
         add: &Add<'_>,
         (id, first): (Option<Id<'_>>, Option<Next>),
-        old: Option<Handle>,
         now: Now,
         out: &mut Effects,
     ) -> Result<Option<Way>, QueueError> {
-        let place = old.map(|handle| self.jobs().job(handle).place());
-        let renewed = old.filter(|&old| self.is_renewed_by(old, add));
-        let recurs = old.is_some_and(|old| self.jobs().recurs(old));
-        let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
         // A done job with the id does not stop NX, and XX finds it.
-        let finds_done = old.is_none() && id.is_some_and(|id| self.finds_done(id, now, out));
-        if !follows && self.refuses(add.condition, add.id, (place, finds_done), now) {
+        let finds_done = id.is_some_and(|id| self.finds_done(id, now, out));
+        if self.refuses(add.condition, add.id, (None, finds_done), now) {
             return Ok(None);
         }
-        if first.is_some_and(|first| renewed.is_none() && !add.allows(&first)) {
+        if first.is_some_and(|first| !add.allows(&first)) {
             return Err(QueueError::UntilIsPast);
         }
-        let plan = self.plan_of(add, old)?;
-        Ok(Some(match (old, plan) {
-            (Some(old), _) if follows => Way::Behind(old),
-            (old, Some(plan)) => Way::After(old, plan),
-            (Some(old), None) if renewed.is_some() => Way::Renews(old),
-            (Some(old), None) => Way::Replaces(old),
-            (None, None) => Way::New,
+        let plan = self.plan_of(add, None)?;
+        Ok(Some(plan.map_or(Way::New, |plan| Way::After(None, plan))))
+    }
+
+    /// As [`Queue::admit_new`], where `old` has the id.
+    fn admit_over(
+        &mut self,
+        old: Handle,
+        add: &Add<'_>,
+        first: Option<Next>,
+        now: Now,
+    ) -> Result<Option<Way>, QueueError> {
+        let place = self.jobs().job(old).place();
+        let is_renewed = self.is_renewed_by(old, add);
+        let recurs = self.jobs().recurs(old);
+        let follows = add.condition == Condition::Next && place == Place::Reserved && !recurs;
+        if !follows && self.refuses(add.condition, add.id, (Some(place), false), now) {
+            return Ok(None);
+        }
+        if first.is_some_and(|first| !is_renewed && !add.allows(&first)) {
+            return Err(QueueError::UntilIsPast);
+        }
+        Ok(Some(match self.plan_of(add, Some(old))? {
+            _ if follows => Way::Behind(old),
+            Some(plan) => Way::After(Some(old), plan),
+            None if is_renewed => Way::Renews(old),
+            None => Way::Replaces(old),
         }))
     }
 

@@ -236,11 +236,16 @@ impl<'a> Attrs<'a> {
     }
 
     /// These, and of the others those that these do not say.
+    #[inline]
     pub fn or<'s>(&'s self, others: &'s Attrs<'_>) -> Attrs<'s> {
-        if self.is_empty() || others.is_empty() {
-            let all = if self.is_empty() { others } else { self };
-            return all.borrowed();
+        match others.is_empty() {
+            true => self.borrowed(),
+            false => self.with_those_of(others),
         }
+    }
+
+    #[inline(never)]
+    fn with_those_of<'s>(&'s self, others: &'s Attrs<'_>) -> Attrs<'s> {
         let mut all = self.borrowed();
         for (tag, value) in others.iter().filter(|&(tag, _)| self.get(tag).is_none()) {
             all.put(tag, Some(value));

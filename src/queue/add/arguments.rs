@@ -88,11 +88,11 @@ impl Add<'_> {
         settings: &Settings,
         rest: &'s Attrs<'_>,
     ) -> Terms<'s> {
-        let defaults = settings.terms(self.server_ttr_ms);
+        let ttr_ms = self.ttr_ms.or(settings.ttr_ms);
         Terms {
             priority: self.priority,
-            ttr_ms: self.ttr_ms.unwrap_or(defaults.ttr_ms),
-            max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
+            ttr_ms: ttr_ms.unwrap_or(self.server_ttr_ms),
+            max_attempts: self.max_attempts.unwrap_or(settings.max_attempts),
             rest: self.said.or(rest),
         }
     }
