@@ -21,8 +21,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     };
     let mut open = OpenKey::open(ctx, key)?;
     let applied = apply(&mut open, bytes);
-    let db = open.db();
-    open.arm(db, now());
+    open.arm(now());
     let touches = applied.map_err(|error| {
         unreadable::met_in_effects(ctx, open.name(), error);
         Refusal::from(error)

@@ -84,6 +84,15 @@ impl<'a> OpenKey<'a> {
         db
     }
 
+    /// Which clients wait on the key.
+    #[inline]
+    fn waiting(&self) -> Kinds {
+        match blocked::are_there() {
+            true => blocked::kinds(self.db(), self.name()),
+            false => Kinds::default(),
+        }
+    }
+
     pub fn value(&mut self) -> Option<&mut Value> {
         // SAFETY: the value belongs to the key, which is open and borrowed here; it is the only
         // reference, since keys are opened one at a time.
@@ -149,29 +158,32 @@ impl<'a> OpenKey<'a> {
 
     /// Called after everything that may have changed the queue: drops an empty one, replicates
     /// effects, answers clients, and makes sure that the timer checks the queue in time.
+    // Runs with each command: the database and the name are asked for where they are needed.
     pub fn finish(mut self, now: Now, effects: &mut Effects) {
-        let (ctx, name, db) = (self.ctx, self.name, self.db());
-        let waiting = blocked::kinds(db, name.bytes());
+        let (ctx, name, waiting) = (self.ctx, self.name, self.waiting());
         let mut dropped = false;
         let mut departures = None;
         if let Some(queue) = self.queue() {
-            departures = queue.take_departures();
+            if queue.has_set_aside() {
+                departures = queue.take_departures();
+                queue.take_garbage().into_iter().for_each(reclaim::add);
+            }
             dropped = is_over(queue, waiting);
-            queue.take_garbage().into_iter().for_each(reclaim::add);
         }
         reclaim::pay_for(1);
         if dropped {
             effects.push(&Effect::Dropped);
             self.delete();
         } else {
-            self.arm_for(db, waiting, false, now);
+            self.arm_for(waiting, false, now);
         }
+        let departures = departures.map(|it| (self.db(), it));
         drop(self);
         replicate::publish(ctx, name, effects);
         if dropped {
             ctx.notify_generic(c"del", name);
         }
-        if let Some(departures) = departures {
+        if let Some((db, departures)) = departures {
             let ready = awaits::note(db, name.bytes(), departures.noted(), now);
             awaits::tell_by_command(ctx, name, &ready);
         }
@@ -216,28 +228,29 @@ impl<'a> OpenKey<'a> {
         }
     }
 
-    /// Enters the queue's figures, and the key on the agenda if it needs attention before its
+    /// Sees to the queue's figures, and enters the key on the agenda if it needs attention before its
     /// current entry there.
-    pub fn arm(&mut self, db: c_int, now: Now) {
-        let waiting = blocked::kinds(db, self.name());
+    pub fn arm(&mut self, now: Now) {
+        let waiting = self.waiting();
         let is_over = self.queue().is_some_and(|it| is_over(it, waiting));
-        self.arm_for(db, waiting, is_over, now);
+        self.arm_for(waiting, is_over, now);
     }
 
-    fn arm_for(&mut self, db: c_int, waiting: Kinds, is_over: bool, now: Now) {
-        let name = self.name();
-        let Some(value) = self.value() else {
+    fn arm_for(&mut self, waiting: Kinds, is_over: bool, now: Now) {
+        let Some(mut value) = self.value else {
             return;
         };
+        // SAFETY: as in `value`.
+        let value = unsafe { value.as_mut() };
         let ticket = value.ticket;
         let queue = value.queue();
         let has_leftovers = queue.has_leftovers();
         if has_leftovers {
             reclaim::bound(queue, ticket);
-            reclaim::note_purged(db, name);
+            reclaim::note_purged(self.db(), self.name());
         }
         if waiting.any() && queue.is_disposable() {
-            blocked::keep_queue(db, name);
+            blocked::keep_queue(self.db(), self.name());
         }
         let mut at = match is_over {
             true => 0,
@@ -248,12 +261,14 @@ impl<'a> OpenKey<'a> {
         }
         if at < value.armed_for {
             value.armed_for = at;
-            agenda::set(db, name, at);
+            agenda::set(self.db(), self.name(), at);
             agenda::arm(at);
         }
         // Subscribers hear of jobs that become due; and as many purged jobs may wait as are entered.
         let at_once = has_leftovers || replicate::subscribed_since().is_some();
-        value.account(db, name, now, at_once);
+        if at_once || !value.is_marked() {
+            value.account(self.db(), self.name(), now, at_once);
+        }
     }
 }
 

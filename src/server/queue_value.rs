@@ -236,16 +236,15 @@ impl Value {
         self.accounted();
     }
 
-    /// Sees to it that figures are told as they are now: at once only if somebody looks at them already.
+    /// Whether the queue's figures will be entered before they are read.
     #[inline]
-    pub fn account(&mut self, db: c_int, name: &[u8], now: Now, at_once: bool) {
-        if at_once || self.marked != agenda::closed() {
-            self.account_or_mark(db, name, now, at_once);
-        }
+    pub fn is_marked(&self) -> bool {
+        self.marked == agenda::closed()
     }
 
+    /// Has figures told as they are now: entered at once, or by whoever reads them.
     #[inline(never)]
-    fn account_or_mark(&mut self, db: c_int, name: &[u8], now: Now, at_once: bool) {
+    pub fn account(&mut self, db: c_int, name: &[u8], now: Now, at_once: bool) {
         if !at_once && agenda::mark(db, self.ticket) {
             self.marked = agenda::closed();
             return self.enlist();

@@ -26,6 +26,12 @@ impl From<Queue> for Garbage {
 }
 
 impl Queue {
+    /// Whether anything may have been set aside, or departures are noted.
+    #[inline]
+    pub fn has_set_aside(&self) -> bool {
+        self.cold.is_made()
+    }
+
     /// What was set aside since the last call, to be freed in steps.
     pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
         let garbage = &mut self.cold.made()?.garbage;

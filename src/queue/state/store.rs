@@ -250,7 +250,11 @@ impl Store {
     /// Whether jobs or notes lie so scattered that they should move. [`Store::misplaced`] names the jobs one by one.
     #[inline]
     pub fn is_scattered(&self) -> bool {
-        self.slots.is_scattered() || self.cold.notes.is_scattered()
+        self.slots.is_scattered()
+            || self
+                .cold
+                .if_made()
+                .is_some_and(|it| it.notes.is_scattered())
     }
 
     /// A job that should be moved; none once they lie densely again.

@@ -32,7 +32,7 @@ impl Jobs {
     /// Whether there is something left to free.
     #[inline]
     pub fn has_purged(&self) -> bool {
-        !self.cold.purges.is_empty()
+        self.cold.if_made().is_some_and(|it| !it.purges.is_empty())
     }
 
     pub fn is_purged(&self, handle: Handle) -> bool {
