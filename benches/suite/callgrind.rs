@@ -1,6 +1,7 @@
 //! A server that runs under valgrind's callgrind, which counts its instructions and plays a processor's first
 //! cache for them: figures that do not depend on what else the machine does.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,17 @@ impl Counted {
     }
 
     pub fn during(&mut self, work: impl FnOnce(&mut Host)) -> Counts {
+        counts(&self.profile_of(work), &self.module)
+    }
+
+    /// The module's own files that have a part in all of `count` commands.
+    pub fn files_during(&mut self, count: usize, work: impl FnOnce(&mut Host)) -> Vec<String> {
+        let carried_out = files(&self.profile_of(work), &self.module);
+        let in_all = carried_out.into_iter().filter(|it| it.1 >= count as u64);
+        in_all.map(|(file, _)| file).collect()
+    }
+
+    fn profile_of(&mut self, work: impl FnOnce(&mut Host)) -> String {
         self.control("--zero");
         work(&mut self.host);
         self.control("--dump");
@@ -76,8 +88,7 @@ impl Counted {
         let dump = self
             .profiles
             .join(format!("out.{}.{}", self.pid, self.dumps));
-        let profile = fs::read_to_string(&dump).expect("callgrind wrote what was asked for");
-        counts(&profile, &self.module)
+        fs::read_to_string(&dump).expect("callgrind wrote what was asked for")
     }
 
     fn control(&self, request: &str) {
@@ -127,6 +138,33 @@ fn fixed_addresses() -> &'static str {
     } else {
         ""
     }
+}
+
+/// How many instructions of each of the module's own files were carried out: `fl=`, `fi=` and `fe=` name the file that
+/// the lines of costs behind it belong to.
+fn files(profile: &str, module: &Path) -> BTreeMap<String, u64> {
+    let mut files = BTreeMap::new();
+    let (mut is_own, mut is_of_call, mut file) = (false, false, "");
+    for line in profile.lines() {
+        if let Some(object) = line.strip_prefix("ob=") {
+            is_own = Path::new(object) == module;
+        } else if let Some(name) = ["fl=", "fi=", "fe="]
+            .iter()
+            .find_map(|it| line.strip_prefix(it))
+        {
+            let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+            file = name.strip_prefix(root).unwrap_or(name);
+        } else if line.starts_with("calls=") {
+            is_of_call = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            let of_call = std::mem::take(&mut is_of_call);
+            if is_own && !of_call && file.starts_with("src/") {
+                let instructions = line.split(' ').nth(1).and_then(|it| it.parse().ok());
+                *files.entry(file.to_owned()).or_default() += instructions.unwrap_or(0);
+            }
+        }
+    }
+    files
 }
 
 /// Sums up a profile: `ob=` names the object that the lines of costs behind it belong to, each a line's number

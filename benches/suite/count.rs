@@ -183,6 +183,7 @@ fn count(counted: &mut Counted) -> Table {
     assert_eq!(reply, b"+OK\r\n");
     let mut table = Table::new();
     count_piped(counted, &mut table);
+    show_files(counted);
     count_wakes(counted, &mut table);
     count_with_aof(counted, &mut table);
     table
@@ -214,6 +215,25 @@ fn count_piped(counted: &mut Counted, table: &mut Table) {
     piped("FLOOR.ACK", &floor::ack);
     count_steps(counted, crowd, table);
     count_long_steps(counted, crowd, table);
+}
+
+/// What someone reads who follows a plain job through the code.
+fn show_files(counted: &mut Counted) {
+    let numbers = (7 * COMMANDS, 8 * COMMANDS);
+    let crowd = &mut Crowd::of_one(&counted.host);
+    let mut files = counted.files_during(COMMANDS, |_| {
+        crowd.run(numbers, PIPELINE, dq::add_ready);
+        crowd.run(numbers, PIPELINE, |out, _| {
+            encode(out, &[b"DQ.BPOP", b"dq", b"0"]);
+        });
+        crowd.run(numbers, PIPELINE, dq::ack);
+    });
+    files.sort();
+    println!(
+        "{} files have a part in a plain DQ.ADD, DQ.BPOP and DQ.ACK: {}",
+        files.len(),
+        files.join(" ")
+    );
 }
 
 /// Of a job that somebody has: what keeps its lease, and what is kept with it.
