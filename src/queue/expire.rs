@@ -13,7 +13,7 @@ use super::state::flows::Flows;
 use super::state::jobs::Jobs;
 use super::state::position::{Expiry, Fate};
 use super::state::purged::MANY;
-use super::state::store::{Id, Job, Status};
+use super::state::store::{Id, Status};
 use super::state::wake::Comes;
 use super::Queue;
 use crate::storage::skiplist::Skiplist;
@@ -165,13 +165,13 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Handle> {
         let mut handle = self.jobs().find(id)?;
-        let mut job = self.jobs().job(handle);
-        if self.depends_on_deaths(job, now) {
+        let mut status = self.jobs().job(handle).status();
+        if self.depends_on_deaths(handle, &status, now) {
             self.expire_some(EXPIRE_BUDGET_OF_ID, now, out);
             handle = self.jobs().find(id)?;
-            job = self.jobs().job(handle);
+            status = self.jobs().job(handle).status();
         }
-        let Status { place, life, .. } = job.status();
+        let Status { place, life, .. } = status;
         if place == Place::Reserved {
             if life.at > now.ms() {
                 self.expire_successor(handle, now.ms() + 1, now, out);
@@ -189,14 +189,18 @@ impl Queue {
 
     /// Whether overdue expirations of other jobs matter to this one: by the order of dying, if it dies when its
     /// lease ends; by its group's turn, if that begins anew with its successor; by DEADLEN, if it is dead.
-    fn depends_on_deaths(&self, job: Job<'_>, now: Now) -> bool {
-        match job.place() {
+    #[inline]
+    fn depends_on_deaths(&self, handle: Handle, status: &Status, now: Now) -> bool {
+        match status.place {
             Place::Scheduled | Place::Successor => false,
             // Overdue ends of other jobs may unblock it, or kill it.
             Place::Blocked => self.next_event().is_some_and(|at| at <= now.ms()),
             Place::Reserved => {
-                let life = job.life();
-                let dies = || job.terms().exhausted_by(life.attempts);
+                let life = &status.life;
+                let dies = || {
+                    let job = self.jobs().job(handle);
+                    job.terms().exhausted_by(life.attempts)
+                };
                 life.at <= now.ms() && (self.groups().is_some() || dies())
             }
             Place::Dead => self.settings().dead_len != 0,

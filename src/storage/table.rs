@@ -145,22 +145,25 @@ impl IdTable {
 
     /// The handle with this hash that `is_it` accepts; asked only if all 32 stored bits agree.
     pub fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        self.search(hash, is_it).ok()
+        self.search(hash, is_it).0
     }
 
-    /// As [`IdTable::find`]; if there is none, the place where it would be inserted, for
+    /// As [`IdTable::find`]; and the place where it is, or would be inserted, for [`IdTable::remove_near`] and
     /// [`IdTable::insert_near`].
-    pub fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Result<u32, u32> {
+    pub fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> (Option<u32>, u32) {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
         let slots = self.shard(leaf.index()).map_or(&[][..], |slots| slots);
-        let at = lower_bound(slots, slot(rank, 0), leaf.bits);
-        slots[at..]
+        let first = lower_bound(slots, slot(rank, 0), leaf.bits);
+        let equals = slots[first..]
             .iter()
-            .take_while(|&&s| (s >> 32) as u32 == rank)
-            .map(|&s| s as u32)
-            .find(|&handle| is_it(handle))
-            .ok_or(at as u32)
+            .take_while(|&&s| (s >> 32) as u32 == rank);
+        for (at, handle) in (first..).zip(equals.map(|&s| s as u32)) {
+            if is_it(handle) {
+                return (Some(handle), at as u32);
+            }
+        }
+        (None, first as u32)
     }
 
     /// Inserts a handle. The caller has made sure that the id is not there.
@@ -193,12 +196,20 @@ impl IdTable {
 
     /// False if this handle is not there under this hash.
     pub fn remove(&mut self, hash: u64, handle: u32) -> bool {
+        self.remove_near(hash, handle, u32::MAX)
+    }
+
+    /// As [`IdTable::remove`], but faster if a search has just returned the place. Any number is safe.
+    pub fn remove_near(&mut self, hash: u64, handle: u32, near: u32) -> bool {
         let key = slot(rank_of(hash), handle);
         let leaf = self.leaf(rank_of(hash));
         let Some(slots) = self.shards.get_mut(leaf.index()) else {
             return false;
         };
-        let at = lower_bound(slots, key, leaf.bits);
+        let mut at = near as usize;
+        if slots.get(at) != Some(&key) {
+            at = lower_bound(slots, key, leaf.bits);
+        }
         if slots.get(at) != Some(&key) {
             return false;
         }

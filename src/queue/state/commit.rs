@@ -174,7 +174,7 @@ impl Queue {
         let job = self.jobs.job(handle);
         Self::must_fit(job, change);
         let id = job.id();
-        out.push(&Effect::Job { id, change });
+        out.push_made(|| Effect::Job { id, change });
         let delivered = change.is_delivery().then(|| job.due());
         self.carry_out(handle, change, delivered, now, out);
         out.complete();

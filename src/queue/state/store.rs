@@ -65,8 +65,8 @@ pub struct Store {
     slots: Arena,
     rares: Slab<Rare>,
     table: IdTable,
-    /// Where the last unsuccessful search of the index ended: usually an insert follows there.
-    missed_at: Cell<u32>,
+    /// Where the last search of the index ended: usually an insert or a removal follows there.
+    near: Cell<u32>,
     /// While there is no index yet: its future entries.
     unindexed: Option<Box<Entries>>,
     terms: TermsPool,
@@ -100,7 +100,7 @@ impl Store {
             slots: Arena::new(),
             rares: Slab::new(),
             table: IdTable::new(),
-            missed_at: Cell::new(0),
+            near: Cell::new(0),
             unindexed: None,
             terms: TermsPool::new(),
             hasher,
@@ -152,8 +152,9 @@ impl Store {
 
     pub fn find(&self, id: Id<'_>) -> Option<Handle> {
         let is_it = |handle| self.job(handle).id() == id.bytes;
-        let found = self.table.search(id.hash, is_it);
-        found.map_err(|at| self.missed_at.set(at)).ok()
+        let (found, at) = self.table.search(id.hash, is_it);
+        self.near.set(at);
+        found
     }
 
     /// The caller has checked that there is room, that the id's length is allowed and that no job has the id, unless
@@ -214,7 +215,7 @@ impl Store {
         self.content_bytes -= content(bytes);
         if place_of(bytes) != Place::Successor {
             let hash = self.hasher.hash_one(id_of(bytes));
-            let indexed = self.table.remove(hash, handle);
+            let indexed = self.table.remove_near(hash, handle, self.near.get());
             must(indexed, "a job that the index does not know");
         }
         if word0 & HAS_RARE != 0 {

@@ -55,16 +55,16 @@ fn agrees_with_a_hash_map() {
             let h = (mix(step) % handles) as u32;
             let hash = hash_of(h);
             let found = twin.get(&h).map(|_| h);
-            let searched = table.search(hash, |x| x == h);
-            assert_eq!(searched.ok(), found);
+            let (searched, near) = table.search(hash, |x| x == h);
+            assert_eq!(searched, found);
+            // A place that belongs to another table, too.
+            let near = [near, u32::MAX, random.below(200) as u32][random.below(3) as usize];
             if found.is_none() && random.below(3) > 0 {
-                let near = searched.unwrap_err();
-                // A place that belongs to another table, too.
-                let near = [near, u32::MAX, random.below(200) as u32][random.below(3) as usize];
                 table.insert_near(hash, h, near);
                 twin.insert(h, hash);
             } else {
-                assert_eq!(table.remove(hash, h), twin.remove(&h).is_some());
+                let removed = table.remove_near(hash, h, near);
+                assert_eq!(removed, twin.remove(&h).is_some());
             }
             if handles == 100 {
                 let h = random.below(2000) as u32;

@@ -11,7 +11,7 @@ impl Store {
     #[inline]
     pub(super) fn enter(&mut self, hash: u64, handle: Handle) {
         match &mut self.unindexed {
-            None => (self.table).insert_near(hash, handle, self.missed_at.get()),
+            None => (self.table).insert_near(hash, handle, self.near.get()),
             Some(entries) => entries.push(hash, handle),
         }
     }
