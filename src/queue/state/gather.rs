@@ -15,12 +15,12 @@ impl Queue {
                 return self.jobs.gather_notes(left);
             };
             let at = self.jobs.position(old);
-            self.unlink(old, at);
+            self.unlink(old, &at);
             let new = self.jobs.move_misplaced(old);
             if let Some(flows) = &mut self.flows {
                 flows.rename(old, new, &self.jobs);
             }
-            self.link(new, at, None);
+            self.link(new, &at, None);
         }
         0
     }

@@ -69,7 +69,7 @@ impl Queue {
         let (handle, at) = self.store(job, id);
         // Groups ask the schedule whether it holds other jobs.
         if at.may_end() || self.groups.is_some() || self.jobs.has_purged() {
-            self.link(handle, at, None);
+            self.link(handle, &at, None);
         } else {
             unlinked.at = at.order_key();
             unlinked.handles.push(handle);
@@ -111,7 +111,7 @@ impl Queue {
         hint: Option<&InsertHint<u64>>,
     ) -> Handle {
         let (handle, at) = self.store(job, id);
-        self.link(handle, at, hint);
+        self.link(handle, &at, hint);
         handle
     }
 
@@ -167,7 +167,7 @@ impl Queue {
         }
         let before = self.jobs.position(handle);
         let after = before.changed(change, self.jobs.numbers.deaths);
-        self.unlink_place(handle, before);
+        self.unlink_place(handle, &before);
         if before.may_end() {
             self.jobs.move_end(handle, before, after);
         }
@@ -186,7 +186,7 @@ impl Queue {
             let group = self.jobs.job(handle).group();
             self.begin_turn(group, Place::Scheduled, None);
         }
-        self.link_place(handle, after, None);
+        self.link_place(handle, &after, None);
         let told = change.failure();
         let failure = match change {
             Change::TimedOut => Some(Failure::of_lease(before.status.life.at)),
@@ -209,14 +209,14 @@ impl Queue {
         if self.jobs.successors_len() > 0 {
             self.remove_successor(handle);
         }
-        self.unlink(handle, self.jobs.position(handle));
+        self.unlink(handle, &self.jobs.position(handle));
         self.jobs.forget_purged(handle);
         self.drop_job(handle);
     }
 
     /// Puts a job where its position says: on the lists of jobs, and in its group.
     #[inline]
-    pub(super) fn link(&mut self, handle: Handle, at: Position, hint: Option<&InsertHint<u64>>) {
+    pub(super) fn link(&mut self, handle: Handle, at: &Position, hint: Option<&InsertHint<u64>>) {
         if at.may_end() {
             self.jobs.link_end(handle, at.ends_at());
         }
@@ -225,7 +225,7 @@ impl Queue {
 
     /// As [`Queue::link`], but for the lists of TTLs.
     #[inline]
-    fn link_place(&mut self, handle: Handle, at: Position, hint: Option<&InsertHint<u64>>) {
+    fn link_place(&mut self, handle: Handle, at: &Position, hint: Option<&InsertHint<u64>>) {
         let group = self.group_number(handle);
         self.jobs.link_place(handle, at, group.is_some(), hint);
         if group.is_some() || at.status.place == Place::Blocked {
@@ -238,7 +238,7 @@ impl Queue {
 
     /// Tells flows and groups where a job stands now that is blocked or has a group.
     #[inline(never)]
-    fn placed(&mut self, handle: Handle, at: Position, group: Option<GroupNumber>) {
+    fn placed(&mut self, handle: Handle, at: &Position, group: Option<GroupNumber>) {
         let place = at.status.place;
         if place == Place::Blocked {
             let flows = self.flows.get_or_insert_default();
@@ -246,7 +246,7 @@ impl Queue {
         }
         if let Some((groups, number)) = self.groups.as_mut().zip(group) {
             let rates = self.group_rates.as_deref();
-            groups.placed(number, (handle, at), &self.jobs, rates);
+            groups.placed(number, (handle, *at), &self.jobs, rates);
         }
         if let Some((flows, number)) = self.flows.as_mut().zip(group) {
             flows.note_member(number, place);
@@ -255,7 +255,7 @@ impl Queue {
 
     /// Takes a job away from where its position says.
     #[inline]
-    pub(super) fn unlink(&mut self, handle: Handle, at: Position) {
+    pub(super) fn unlink(&mut self, handle: Handle, at: &Position) {
         if at.may_end() {
             self.jobs.unlink_end(handle, at.ends_at());
         }
@@ -264,11 +264,11 @@ impl Queue {
 
     /// As [`Queue::unlink`], but for the lists of TTLs.
     #[inline]
-    fn unlink_place(&mut self, handle: Handle, at: Position) {
+    fn unlink_place(&mut self, handle: Handle, at: &Position) {
         let group = self.group_number(handle);
         self.jobs.unlink_place(handle, at, group.is_some());
         if let Some(number) = group {
-            self.left(handle, at, number);
+            self.left(handle, *at, number);
         }
     }
 

@@ -135,10 +135,10 @@ impl Queue {
         if let OccurrenceCause::Nacked { priority, .. } = ended {
             if priority != self.jobs.job(handle).terms().priority {
                 let mut at = self.jobs.position(handle);
-                self.unlink(handle, at);
+                self.unlink(handle, &at);
                 self.jobs.set_priority(handle, priority);
                 at.priority = priority;
-                self.link(handle, at, None);
+                self.link(handle, &at, None);
             }
         }
         let dead = ended.death().map(|at| self.dead_copy(handle, at));
@@ -192,7 +192,7 @@ impl Queue {
 
     fn begin(&mut self, handle: Handle, next: Next, died: bool) {
         let before = self.jobs.position(handle);
-        self.unlink(handle, before);
+        self.unlink(handle, &before);
         let status = Status {
             place: Place::Scheduled,
             due: next.due,
@@ -217,7 +217,7 @@ impl Queue {
         if died {
             self.jobs.clear_failure(handle);
         }
-        self.link(handle, self.jobs.position(handle), None);
+        self.link(handle, &self.jobs.position(handle), None);
     }
 }
 

@@ -57,7 +57,7 @@ impl Queue {
         let awaited = self.flows.as_mut().map(|flows| flows.lift(handle));
         self.remove(handle);
         let mut at = self.jobs.position(successor);
-        self.unlink(successor, at);
+        self.unlink(successor, &at);
         at.status.place = Place::Scheduled;
         self.jobs.set_status(successor, at.status);
         self.jobs.index_successor(successor);
@@ -66,6 +66,6 @@ impl Queue {
         }
         let group = self.jobs.job(successor).group();
         self.begin_turn(group, Place::Scheduled, None);
-        self.link(successor, at, None);
+        self.link(successor, &at, None);
     }
 }

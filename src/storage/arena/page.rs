@@ -87,7 +87,8 @@ impl Page {
     }
 
     pub fn has_room(&self) -> bool {
-        self.first_free() < most_slots(self.size())
+        let free = self.first_free();
+        free < self.slots() || free < most_slots(self.size())
     }
 
     /// Grows by about a quarter or by `more` slots, and by what the allocator rounds up to.

@@ -364,7 +364,7 @@ impl Queue {
             at.status.place == Place::Blocked,
             "a job that is not blocked",
         );
-        self.unlink(handle, at);
+        self.unlink(handle, &at);
         (at.status.place, at.status.due) = (Place::Scheduled, due);
         self.move_to(handle, at);
     }
@@ -372,7 +372,7 @@ impl Queue {
     /// Blocks a job. It keeps its due time.
     pub(super) fn block(&mut self, handle: Handle) {
         let mut at = self.jobs.position(handle);
-        self.unlink(handle, at);
+        self.unlink(handle, &at);
         at.status.place = Place::Blocked;
         self.move_to(handle, at);
     }
@@ -382,7 +382,7 @@ impl Queue {
         self.note_moment(moment);
         self.count_death();
         let mut at = self.jobs.position(handle);
-        self.unlink(handle, at);
+        self.unlink(handle, &at);
         let status = &mut at.status;
         (status.place, status.due) = (Place::Dead, due);
         (status.life.at, status.life.death) = (moment.ms, self.jobs.numbers.deaths);
@@ -397,7 +397,7 @@ impl Queue {
 
     fn move_to(&mut self, handle: Handle, at: Position) {
         self.jobs.set_status(handle, at.status);
-        self.link(handle, at, None);
+        self.link(handle, &at, None);
     }
 }
 

@@ -68,7 +68,7 @@ impl Jobs {
     pub fn link_place(
         &mut self,
         handle: Handle,
-        at: Position,
+        at: &Position,
         is_grouped: bool,
         hint: Option<&InsertHint<u64>>,
     ) {
@@ -104,7 +104,7 @@ impl Jobs {
 
     /// Takes a job out of its lists, except those of TTLs.
     #[inline]
-    pub fn unlink_place(&mut self, handle: Handle, at: Position, is_grouped: bool) {
+    pub fn unlink_place(&mut self, handle: Handle, at: &Position, is_grouped: bool) {
         let store = &self.store;
         let seq = |handle| store.job(handle).seq();
         let Status { place, life, .. } = at.status;

@@ -23,10 +23,10 @@ impl Store {
     /// Costs nothing if NEXT is not used.
     #[inline]
     pub fn successor(&self, handle: Handle) -> Option<Handle> {
-        if self.cold.successors.is_empty() {
-            return None;
+        match self.successors_len() {
+            0 => None,
+            _ => self.successor_there(handle),
         }
-        self.successor_there(handle)
     }
 
     #[inline(never)]
@@ -60,8 +60,9 @@ impl Store {
         Some(successor)
     }
 
+    #[inline]
     pub fn successors_len(&self) -> usize {
-        self.cold.successors.len()
+        self.cold.if_made().map_or(0, |it| it.successors.len())
     }
 
     /// (job, its successor)
