@@ -21,7 +21,7 @@ bench-quick bench-core bench-scale: ## the main figures; our goals, against a so
 	$(BENCH) -- $(if $(filter %-quick,$@)$(if $(filter %-scale,$@),$(QUICK)),--quick) $(if $(filter %-scale,$@),--large) $(ONLY)
 
 # Built as the tests are: what it counts is the server's.
-bench-count: ## instructions and cache misses per command against benches/counts.txt; RECORD=1 writes it, PGO=1: of such a build
+bench-count: ## instructions and cache misses per command against benches/counts.txt, and the files that a plain job runs through; RECORD=1 writes it, PGO=1: of such a build
 	$(call module,server valgrind)
 	$(FLOOR)
 	$(subst $(TARGET)/harness,$(TARGET),$(BENCH)) --profile test -- --count $(if $(RECORD),--record)

@@ -392,7 +392,7 @@ pub fn find(ticket: Ticket) -> Option<(c_int, Name)> {
     })
 }
 
-/// A queue with a job that became due since its figures were entered.
+/// A queue in which a job became due since its figures were entered, or that is marked.
 pub fn outdated(now_ms: u64) -> Option<(c_int, Name)> {
     DEADLINES.with_borrow_mut(|d| {
         let mut databases = d.databases.iter_mut();

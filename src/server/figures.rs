@@ -1,5 +1,5 @@
-//! The figures over all queues, as of now. Queues in which a job became due since their figures
-//! were entered are updated first; commands keep the figures of other queues up to date.
+//! The figures over all queues, as of now. Those of queues in which a job became due, or that commands
+//! have changed, since their figures were entered, are updated first.
 
 use super::api::{Ctx, OwnString};
 use super::key::OpenKey;
