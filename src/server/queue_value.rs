@@ -50,9 +50,6 @@ pub struct Value {
     pub announced_ms: u64,
     /// The account that has the queue's figures.
     pub ticket: Ticket,
-    /// What [`agenda::closed`] was when the account was marked as outdated: until that changes, or figures are entered,
-    /// it still is. u64::MAX if it was not.
-    marked: u64,
 }
 
 enum Form {
@@ -66,6 +63,7 @@ impl Form {
             queue,
             is_used: true,
             enlisted: Ticket::default(),
+            marked: u64::MAX,
         }]))
     }
 }
@@ -77,6 +75,9 @@ struct Awake {
     is_used: bool,
     /// The ticket by which [`super::sleep`] will visit it again.
     enlisted: Ticket,
+    /// What [`agenda::closed`] was when the account was marked as outdated: until that changes, or figures are entered,
+    /// it still is. u64::MAX if it was not.
+    marked: u64,
 }
 
 /// The result of a visit of [`super::sleep`].
@@ -97,7 +98,6 @@ impl Value {
             armed_for: u64::MAX,
             announced_ms: clock::now().ms(),
             ticket: Ticket::default(),
-            marked: u64::MAX,
         }
     }
 
@@ -154,7 +154,7 @@ impl Value {
             return Visited::Again;
         }
         awake.enlisted = Ticket::default();
-        self.marked = u64::MAX;
+        awake.marked = u64::MAX;
         self.sleep()
     }
 
@@ -233,34 +233,35 @@ impl Value {
     pub fn account_as(&mut self, db: c_int, name: &[u8]) {
         let (figures, until) = self.figures(clock::now());
         agenda::account_anew(db, name, &mut self.ticket, figures, until);
-        self.accounted();
+        self.accounted(u64::MAX);
     }
 
     /// Whether the queue's figures will be entered before they are read.
     #[inline]
     pub fn is_marked(&self) -> bool {
-        self.marked == agenda::closed()
+        matches!(&self.form, Form::Awake(awake) if awake[0].marked == agenda::closed())
     }
 
     /// Has figures told as they are now: entered at once, or by whoever reads them.
     #[inline(never)]
     pub fn account(&mut self, db: c_int, name: &[u8], now: Now, at_once: bool) {
         if !at_once && agenda::mark(db, self.ticket) {
-            self.marked = agenda::closed();
-            return self.enlist();
+            return self.accounted(agenda::closed());
         }
         let (figures, until) = self.figures(now);
         if !agenda::account(db, name, &mut self.ticket, figures, until) {
             agenda::arm(0);
         }
-        self.accounted();
+        self.accounted(u64::MAX);
         if replicate::subscribed_since().is_some() {
             agenda::arm(until);
         }
     }
 
-    fn accounted(&mut self) {
-        self.marked = u64::MAX;
+    fn accounted(&mut self, marked: u64) {
+        if let Some(awake) = self.awake() {
+            awake.marked = marked;
+        }
         self.enlist();
     }
 
