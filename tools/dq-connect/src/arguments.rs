@@ -98,7 +98,7 @@ impl ServerArgs {
     pub fn target(&self, password: Option<String>) -> Result<Target, String> {
         let url = self.url.as_deref().unwrap_or("redis://127.0.0.1:6379");
         let info = url.into_connection_info();
-        let info = info.map_err(|error| format!("-u: {error}: redis://host:port is one"))?;
+        let info = info.map_err(|_| "-u: not redis://host:port, rediss://... or unix:///path")?;
         let (address, tls) = self.address(&info);
         let said = |flag, said: &Option<String>| {
             let read = said.as_deref().map(|it| secret::read(it, secret::variable));
