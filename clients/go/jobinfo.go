@@ -40,6 +40,8 @@ type JobInfo struct {
 	Reason string
 	// When that was.
 	Failed time.Time
+	// Its last attempts that failed, as many as the queue's `HISTORY` keeps.
+	History []FailedAttempt
 	// The group that it is in.
 	Group string
 	// The payload of the job that takes its place when its run is over.
@@ -93,6 +95,7 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
 	info.Token = resp.Text(fields["token"])
 	info.Reason = resp.Text(fields["reason"])
 	info.Failed = resp.Time(fields["failed"])
+	info.History = historyOf(fields["history"])
 	info.Group = resp.Text(fields["group"])
 	info.Next = resp.Value(fields["next"])
 	info.Rule = ruleOf(fields)

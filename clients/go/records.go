@@ -27,6 +27,27 @@ type Reserved struct {
 	Steps   map[string][]byte
 }
 
+// FailedAttempt is an attempt of a job that failed.
+type FailedAttempt struct {
+	Attempts       int // deliveries by then, with this one
+	Started, Ended time.Time
+	How            string // "nacked", "fatal" or "timeout"
+	Reason         string // "" without one
+}
+
+func historyOf(value any) []FailedAttempt {
+	rows := resp.List(value)
+	history := make([]FailedAttempt, len(rows))
+	for at, row := range rows {
+		if r := resp.List(row); len(r) == 5 {
+			history[at] = FailedAttempt{
+				Attempts: int(resp.Int(r[0])), Started: resp.Time(r[1]), Ended: resp.Time(r[2]), How: resp.Text(r[3]), Reason: resp.Text(r[4]),
+			}
+		}
+	}
+	return history
+}
+
 func (q *Queue) reservedOf(key string, rows []any) []Reserved {
 	var found []Reserved
 	for _, row := range rowsOf(rows) {

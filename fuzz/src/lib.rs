@@ -8,6 +8,8 @@ mod audit;
 mod compare;
 #[path = "../../tests/simulation/ends.rs"]
 mod ends;
+#[path = "../../tests/simulation/explain.rs"]
+mod explain;
 #[path = "../../tests/simulation/follow.rs"]
 mod follow;
 #[path = "../../tests/simulation/generate.rs"]

@@ -1,6 +1,6 @@
 //! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ... | BACKOFF DEFAULT] [MAXLEN n] [MAXBYTES n] [DEADLEN n]
 //! [DEDUPE ms] [MAXRESERVED n] [RATE n ms] [GROUPMAX n] [GROUPRATE n ms] [GROUPFIFO 0|1]
-//! [DONELEN n] [DONETTL ms] [DONEBYTES n], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
+//! [DONELEN n] [DONETTL ms] [DONEBYTES n] [HISTORY n], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
 
 use super::fields::Fields;
 use super::parse::{
@@ -18,7 +18,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-options! { CFGSET: TTR ATTEMPTS BACKOFF MAXLEN MAXBYTES DEADLEN DEDUPE MAXRESERVED RATE GROUPMAX GROUPRATE GROUPFIFO DONELEN DONETTL DONEBYTES }
+options! { CFGSET: TTR ATTEMPTS BACKOFF MAXLEN MAXBYTES DEADLEN DEDUPE MAXRESERVED RATE GROUPMAX GROUPRATE GROUPFIFO DONELEN DONETTL DONEBYTES HISTORY }
 
 pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
@@ -41,6 +41,7 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::DONELEN => new.done_len = Some(natural(options.value()?)?),
             Word::DONETTL => new.done_ttl_ms = Some(millis(options.value()?)?),
             Word::DONEBYTES => new.done_bytes = Some(natural(options.value()?)?),
+            Word::HISTORY => new.history = Some(natural(options.value()?)?),
             Word::RATE => new.rate = Some(rate(&mut options)?),
             Word::GROUPRATE => new.group_rate = Some(rate(&mut options)?),
         }
@@ -115,6 +116,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
         fields.integer("donelen", done.len as i64);
         fields.integer("donettl", done.ttl_ms as i64);
         fields.integer("donebytes", done.bytes as i64);
+        fields.integer("history", settings.history as i64);
         fields.integer("paused", queue.paused(now));
     });
 }

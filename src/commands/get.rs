@@ -5,6 +5,7 @@ use super::parse::{at_least, prefix, Options};
 use super::syntax::options;
 use super::{cut, query_job, reply_results, reply_steps, reply_token};
 use crate::queue::attr::{Attr, Attrs, Home, Kind};
+use crate::queue::history::History;
 use crate::queue::job::{JobView, State};
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::server::api::{Args, Ctx, Refusal};
@@ -41,8 +42,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>, most: usize) {
         rule(fields, job);
         fields.bytes_or_null("progress", job.notes.progress());
         said(fields, &job.terms.rest);
-        let waits = job.state == State::Delayed;
-        fields.bytes_or_null("awaits", job.notes.awaits().filter(|_| waits));
+        fields.bytes_or_null("awaits", job.awaits());
         fields.with("steps", |ctx| match job.notes.steps().next() {
             Some(_) => reply_steps(ctx, job.notes, most),
             None => ctx.reply_null(),
@@ -74,6 +74,23 @@ fn terms(fields: &Fields<'_>, job: &JobView<'_>) {
     let reason = job.failure.and_then(|failure| failure.reason);
     fields.bytes_or_null("reason", reason);
     fields.integer_or_null("failed", job.failure.map(|failure| failure.at));
+    fields.with("history", |ctx| reply_history(ctx, job.notes.history()));
+}
+
+/// Replies `[attempts, started, ended, how, reason]` for each attempt.
+fn reply_history(ctx: Ctx<'_>, history: History<'_>) {
+    ctx.reply_array(history.iter().count());
+    for attempt in history.iter() {
+        ctx.reply_array(5);
+        ctx.reply_integer(attempt.attempts.into());
+        ctx.reply_integer(attempt.started() as i64);
+        ctx.reply_integer(attempt.ended as i64);
+        ctx.reply_bytes(attempt.how.name().as_bytes());
+        match attempt.reason {
+            Some(reason) => ctx.reply_bytes(reason),
+            None => ctx.reply_null(),
+        }
+    }
 }
 
 /// What was said of the job when it was added, and stands nowhere else.

@@ -13,6 +13,7 @@ pub mod btouch;
 pub mod configure;
 pub mod del;
 mod deliveries;
+pub mod explain;
 mod fields;
 pub mod forecast;
 pub mod get;
@@ -175,6 +176,30 @@ fn query_jobs(
     ids: &[&[u8]],
     show: impl FnOnce(Option<&Queue>, At),
 ) -> Result<(), Refusal> {
+    look_closely(
+        ctx,
+        args,
+        |queue, now, effects| {
+            queue.expire_overdue(now, EXPIRE_BUDGET, effects);
+            if ids.is_empty() {
+                queue.expire_odd(now, effects);
+            }
+            for id in ids {
+                queue.expire_job(id, now, effects);
+            }
+        },
+        |queue, at| show(queue.map(|queue| &*queue), at),
+    )
+}
+
+/// As [`look`]: `expire` says which overdue expirations are processed first. `show` may bring up to date what is not data.
+#[inline(always)]
+fn look_closely(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    expire: impl FnOnce(&mut Queue, Now, &mut Effects),
+    show: impl FnOnce(Option<&mut Queue>, At),
+) -> Result<(), Refusal> {
     let mut open = open(ctx, args)?;
     let now = clock::now();
     let next_event = open.queue().and_then(|queue| queue.next_event());
@@ -185,24 +210,17 @@ fn query_jobs(
         false => At::as_shown(now),
     };
     if !is_past || !is_master || ctx.is_paused() {
-        show(open.queue().map(|queue| &*queue), at);
+        show(open.queue(), at);
         return Ok(());
     }
     with_command_effects(ctx, |effects| {
         open.change(now, effects, |value, effects| {
             let mut queue = value.map(Value::queue);
             if let Some(queue) = &mut queue {
-                queue.expire_overdue(now, EXPIRE_BUDGET, effects);
-                if ids.is_empty() {
-                    queue.expire_odd(now, effects);
-                }
-                for id in ids {
-                    queue.expire_job(id, now, effects);
-                }
+                expire(queue, now, effects);
                 queue.follow_up(now, effects);
             }
-            let left = queue.filter(|queue| !queue.is_disposable());
-            show(left.map(|queue| &*queue), at);
+            show(queue.filter(|queue| !queue.is_disposable()), at);
         });
     });
     Ok(())

@@ -468,6 +468,8 @@ pub const SCAN: &[Arg] = &[
         .optional(),
     Arg::pattern(c"label-pattern").after(c"LABEL").optional(),
     Arg::word(c"recurring", c"RECURRING").optional(),
+    Arg::pattern(c"awaits-pattern").after(c"AWAITS").optional(),
+    Arg::pattern(c"reason-pattern").after(c"REASON").optional(),
     COUNT.optional(),
 ];
 pub const GROUPS: &[Arg] = &[
@@ -524,4 +526,5 @@ pub const CFGSET: &[Arg] = &[
     number(c"donelen", c"DONELEN", c"count"),
     number(c"donettl", c"DONETTL", c"ms"),
     number(c"donebytes", c"DONEBYTES", c"bytes"),
+    number(c"history", c"HISTORY", c"count"),
 ];

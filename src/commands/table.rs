@@ -9,16 +9,16 @@
 use super::syntax::ID;
 use super::syntax::{self, AT, COUNT, COUNTED_IDS, DELAY, JOBS, KEY, PRIORITY, STATES};
 use super::{
-    ack, add, apply, awaits, bpop, btouch, configure, del, forecast, get, groups, kick, len, madd,
-    nack, next, peek, pop, purge, reschedule, scan, signal, stats, step, test_clock, touch,
-    unblock,
+    ack, add, apply, awaits, bpop, btouch, configure, del, explain, forecast, get, groups, kick,
+    len, madd, nack, next, peek, pop, purge, reschedule, scan, signal, stats, step, test_clock,
+    touch, unblock,
 };
 use crate::server::api::command_info::{About, Access, Arg};
 use crate::server::api::entry;
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-static COMMANDS: [About; 29] = [
+static COMMANDS: [About; 30] = [
     About {
         name: c"dq.add",
         run: entry!(add::run),
@@ -254,6 +254,18 @@ static COMMANDS: [About; 29] = [
         key: Some(Access::Read),
         categories: c"read fast",
         args: syntax::GET,
+    },
+    About {
+        name: c"dq.explain",
+        run: entry!(explain::run),
+        flags: c"readonly",
+        summary: c"Shows why a queue delivers nothing, or why it does not deliver a job.",
+        complexity: c"O(log N) with N jobs in the queue, and the deliveries in the window of a rate; with groups, also those of groups that GROUPRATE holds back",
+        tips: TIME_MATTERS,
+        arity: -2,
+        key: Some(Access::Read),
+        categories: c"read slow",
+        args: &[KEY, Arg::string(c"id").optional()],
     },
     About {
         name: c"dq.next",

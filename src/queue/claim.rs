@@ -7,6 +7,7 @@ use super::effect::Change;
 use super::effects::Effects;
 use super::end::Cause;
 use super::error::QueueError;
+use super::history::{Attempt, Failing, PAST_REASON_MAX};
 use super::instant::spread;
 use super::job::{Failure, Handle, Place, State, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX};
 use super::note::{check_step_name, Note};
@@ -219,6 +220,9 @@ impl Queue {
             Some(_) => Some(asked.unwrap_or(INSTANT_MAX)),
             None => asked.filter(|_| nack.awaits.is_none()),
         };
+        if self.settings().history != 0 && nack.kind != NackKind::Silent {
+            self.keep_nacked(handle, nack, now, out);
+        }
         let job = self.jobs().job(handle);
         let (terms, failure) = (job.terms(), nack.failure(now));
         let priority = nack.priority.unwrap_or(terms.priority);
@@ -244,6 +248,39 @@ impl Queue {
         }
         self.trim_dead_after(now.ms(), 1, now, out);
         Some(state)
+    }
+
+    #[cold]
+    fn keep_nacked(&mut self, handle: Handle, nack: &Nack<'_>, now: Now, out: &mut Effects) {
+        let kept = |reason: &'_ [u8]| reason.len().min(PAST_REASON_MAX);
+        let how = match nack.kind {
+            NackKind::Fatal => Failing::Fatal,
+            NackKind::Fail | NackKind::Silent => Failing::Nacked,
+        };
+        let reason = nack.reason.map(|reason| &reason[..kept(reason)]);
+        self.keep_attempt(handle, (now.ms(), how), reason, out);
+    }
+
+    /// Has the job keep the attempt that failed. Its delivery is current.
+    pub(super) fn keep_attempt(
+        &mut self,
+        handle: Handle,
+        (ended, how): (u64, Failing),
+        reason: Option<&[u8]>,
+        out: &mut Effects,
+    ) {
+        if !self.jobs().has_room_for_note() {
+            return;
+        }
+        let life = self.jobs().job(handle).life();
+        let attempt = Attempt {
+            token: life.token,
+            attempts: life.attempts,
+            ended,
+            how,
+            reason,
+        };
+        self.commit_failed(handle, attempt, out);
     }
 
     /// The step that the job is to wait for, if that is not set already.

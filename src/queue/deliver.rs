@@ -89,12 +89,18 @@ impl Queue {
         out: &mut Effects,
         mut deliver: impl FnMut(Delivery<'_>),
     ) -> u64 {
+        self.expire_for_pop(pop, now, out);
+        let mut budget = OUT_OF_TURN;
+        self.take(pop, now, mint, out, &mut budget, &mut deliver)
+    }
+
+    /// Expires first what a POP must not miss, and what it must not deliver.
+    #[inline(always)]
+    pub fn expire_for_pop(&mut self, pop: &Pop<'_>, now: Now, out: &mut Effects) {
         self.expire_for(self.most_deliverable(pop, now), Place::Scheduled, now, out);
         if let Some(id) = pop.id {
             self.expire_job(id, now, out);
         }
-        let mut budget = OUT_OF_TURN;
-        self.take(pop, now, mint, out, &mut budget, &mut deliver)
     }
 
     /// The most jobs that can be delivered now, whatever expires first.
@@ -126,26 +132,14 @@ impl Queue {
         deliver: &mut impl FnMut(Delivery<'_>),
     ) -> u64 {
         let (mut delivered, mut bytes) = (0, 0);
-        while delivered < pop.count && *budget > 0 && bytes < DELIVERED_BYTES {
+        while delivered < pop.count && bytes < DELIVERED_BYTES {
             self.update_groups_before(pop.id, pop.noack, now);
-            let handle = match self.next_deliverable(pop, now) {
-                None if self.find_open_group(pop, now) => self.next_deliverable(pop, now),
-                found => found,
-            };
-            let Some(handle) = handle else {
+            if self.is_held(pop.noack, now) {
+                break;
+            }
+            let Some((handle, true)) = self.next_to_go(pop, now, Some(out), budget) else {
                 break;
             };
-            if self.remove_if_expired(handle, now, out) {
-                *budget -= 1;
-                continue;
-            }
-            if !self.fits_rates(handle, now) {
-                if pop.id.is_some() || !self.pass_over(handle, now) {
-                    break;
-                }
-                *budget = budget.saturating_sub(STEPS_OF_GROUP);
-                continue;
-            }
             bytes += self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
             self.jobs().prefetch_following();
@@ -153,14 +147,53 @@ impl Queue {
         delivered
     }
 
-    /// While a pass has not updated all groups: searches the first ready jobs for one whose group may be served.
-    fn find_open_group(&mut self, pop: &Pop<'_>, now: Now) -> bool {
-        let unknown = self.is_passing() && pop.id.is_none() && !self.is_held(pop, now);
-        unknown && self.search_ready(pop.noack, now)
+    /// The job that is delivered next if the queue itself holds nothing back, and whether its weight fits RATE. To be called
+    /// after [`Queue::update_groups_before`]. Jobs whose TTL is overdue are removed first, if there is an `out`; each takes one of
+    /// the budget, and at 0 this finds none.
+    #[inline(always)]
+    pub(super) fn next_to_go(
+        &mut self,
+        pop: &Pop<'_>,
+        now: Now,
+        mut out: Option<&mut Effects>,
+        budget: &mut usize,
+    ) -> Option<(Handle, bool)> {
+        while *budget > 0 {
+            let handle = match self.next_by_group(pop, now) {
+                // While a pass has not updated all groups, the first ready jobs may tell of one that may be served.
+                None if self.is_passing() && pop.id.is_none() => {
+                    self.search_ready(pop.noack, now);
+                    self.next_by_group(pop, now)
+                }
+                found => found,
+            }?;
+            let expired = match &mut out {
+                Some(out) => self.remove_if_expired(handle, now, out),
+                None => false,
+            };
+            if expired {
+                *budget -= 1;
+            } else if self.fits_rates(handle, now) {
+                return Some((handle, true));
+            } else if pop.id.is_some() || !self.pass_over(handle, now) {
+                return Some((handle, false));
+            } else {
+                *budget = budget.saturating_sub(STEPS_OF_GROUP);
+            }
+            self.update_groups_before(pop.id, pop.noack, now);
+        }
+        None
     }
 
-    fn is_held(&self, pop: &Pop<'_>, now: Now) -> bool {
-        self.is_shut(now) || (!pop.noack && self.reserved_is_full())
+    /// Whether a POP that names this ready job would deliver it.
+    pub(super) fn goes_by_id(&self, handle: Handle, now: Now) -> bool {
+        !self.is_held(false, now)
+            && self.may_be_served(handle, now, false)
+            && self.fits_rates(handle, now)
+    }
+
+    fn is_held(&self, noack: bool, now: Now) -> bool {
+        self.is_shut(now) || (!noack && self.reserved_is_full())
     }
 
     /// Whether the queue delivers nothing, whatever expires.
@@ -168,10 +201,7 @@ impl Queue {
         self.is_paused(now) || self.rate_opens_ms(1, now) > 0
     }
 
-    fn next_deliverable(&self, pop: &Pop<'_>, now: Now) -> Option<Handle> {
-        if self.is_held(pop, now) {
-            return None;
-        }
+    fn next_by_group(&self, pop: &Pop<'_>, now: Now) -> Option<Handle> {
         match pop.id {
             Some(id) => self.jobs().find(self.jobs().hashed(id)).filter(|&job| {
                 self.jobs().is_ready(job, now) && self.may_be_served(job, now, pop.noack)

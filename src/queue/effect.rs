@@ -11,6 +11,7 @@ mod ended;
 
 use super::after::{After, Link, Moment, OnDead, Outcome};
 use super::event::Event;
+use super::history::Attempt;
 use super::job::{Failure, State, Terms};
 use super::note::Note;
 use super::recurring::rule::Next;
@@ -144,6 +145,14 @@ pub enum Effect<'a> {
         latest: Moment,
         #[serde(borrow)]
         links: Vec<Link<'a>>,
+    },
+    /// An attempt of a job failed, of which the job keeps the last `kept`.
+    Failed {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(borrow)]
+        attempt: Attempt<'a>,
+        kept: u64,
     },
 }
 

@@ -8,6 +8,7 @@ use super::clock::Now;
 use super::effect::{Change, Effect, Forgotten, Purge};
 use super::effects::Effects;
 use super::end::Cause;
+use super::history::Failing;
 use super::job::{Handle, Place};
 use super::state::flows::Flows;
 use super::state::jobs::Jobs;
@@ -257,10 +258,13 @@ impl Queue {
     }
 
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) -> Option<Place> {
-        let job = self.jobs().job(handle);
-        let life = job.life();
+        let life = self.jobs().job(handle).life();
         // Decided by the instant at which the lease ended, however late that is noticed.
         let is_expired = life.expires != 0 && life.expires <= life.at;
+        if self.settings().history != 0 && !is_expired {
+            self.keep_attempt(handle, (life.at, Failing::Timeout), None, out);
+        }
+        let job = self.jobs().job(handle);
         let place = if is_expired {
             self.end(handle, Cause::TimedOutExpired, life.at, now, out)
         } else if job.terms().exhausted_by(life.attempts) {

@@ -1,9 +1,19 @@
-//! The last instant that can be represented, and how instants are spread.
+//! The last instant that can be represented, how instants are spread, and those in tokens.
 
 /// The last instant, unix-ms: the year 2109.
 pub const INSTANT_MAX: u64 = (1 << 42) - 1;
 /// Later than any instant.
 pub const NEVER: u64 = u64::MAX;
+
+/// A token contains the clock's milliseconds, shifted by this many bits.
+pub const TOKEN_MS_SHIFT: u32 = 20;
+/// The largest token. Clocks up to [`INSTANT_MAX`] draw tokens up to half of it, which leaves room to count on.
+pub const TOKEN_MAX: u64 = 1 << 63;
+
+/// When the delivery with this token began.
+pub(super) fn started_at(token: u64) -> u64 {
+    (token >> TOKEN_MS_SHIFT).min(INSTANT_MAX)
+}
 
 /// 0 to `most`: a number that looks random, but is the same for an id and a number wherever it is computed.
 pub fn spread(id: &[u8], number: u64, most: u64) -> u64 {

@@ -23,7 +23,7 @@ use super::after::Waits;
 pub use super::after::GROUP_MAX;
 use super::attr::Attrs;
 pub use super::attr::LADDER_MAX;
-pub use super::instant::INSTANT_MAX;
+pub use super::instant::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
 use super::note::Notes;
 pub use super::note::{PROGRESS_MAX, STEP_NAME_MAX};
 use super::recurring::rule::{Occurrence, Rule};
@@ -33,13 +33,9 @@ use serde::{Deserialize, Serialize};
 pub const ID_MAX: usize = 1024;
 /// What a RATE or a GROUPRATE may allow in its window, at most.
 pub const RATE_MAX: u64 = u32::MAX as u64;
-/// A token contains the clock's milliseconds, shifted by this many bits.
-pub const TOKEN_MS_SHIFT: u32 = 20;
 /// A token also contains the microseconds within the millisecond, shifted by this many bits: the bits below number
 /// the tokens of one microsecond.
 pub const TOKEN_US_SHIFT: u32 = 10;
-/// The largest token. Clocks up to [`INSTANT_MAX`] draw tokens up to half of it, which leaves room to count on.
-pub const TOKEN_MAX: u64 = 1 << 63;
 /// The largest number in the orders of adding and of dying; a queue that reaches it numbers its jobs anew.
 pub const SEQ_MAX: u64 = (1 << 47) - 1;
 
@@ -259,7 +255,13 @@ pub struct CompletionView<'a> {
     pub finished: u64,
 }
 
-impl JobView<'_> {
+impl<'a> JobView<'a> {
+    /// The step that it waits for.
+    pub fn awaits(&self) -> Option<&'a [u8]> {
+        let waits = self.state == State::Delayed;
+        self.notes.awaits().filter(|_| waits)
+    }
+
     /// The instant by which the job's state is ordered: due, deadline or time of death.
     pub fn at(&self) -> u64 {
         match self.state {

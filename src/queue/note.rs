@@ -2,12 +2,13 @@
 //! [`super::tagged`]; steps alone have a tag in common.
 //!
 //! ```text
-//!   notes of a job:   Progress?   Awaits?   Step, Step, ... in the order of first writing   (others by their tags)
+//!   notes of a job:   Progress?   Awaits?   Step, Step, ... in the order of first writing   History?   (others by their tags)
 //!   a step's value:   name   value, each behind its length
 //! ```
 
 use super::bytes::{append, take};
 use super::error::QueueError;
+use super::history::History;
 use super::tagged::{check, parts, push, Lasting, Part, IN_DONE};
 use crate::storage::arena::Arena;
 use serde::de::Error;
@@ -40,6 +41,8 @@ pub enum Note<'a> {
     Awaits { name: &'a [u8] },
     /// A step that was done, or a signal. At most one with each name.
     Step { name: &'a [u8], value: &'a [u8] },
+    /// Its last attempts that failed.
+    Past { history: History<'a> },
     /// Of a newer version.
     Unknown { tag: u32, value: &'a [u8] },
 }
@@ -47,6 +50,7 @@ pub enum Note<'a> {
 const PROGRESS: u32 = 0x01 | IN_DONE;
 const AWAITS: u32 = 0x10;
 pub(super) const STEP: u32 = 0x22;
+const HISTORY: u32 = 0x32 | IN_DONE;
 /// Of a newer version, as far as tests are concerned.
 #[cfg(feature = "breakable")]
 pub const CANARY: u32 = 0x7f2 | IN_DONE;
@@ -61,6 +65,9 @@ impl<'a> Note<'a> {
         Some(match tag {
             PROGRESS => Note::Progress { text: value },
             AWAITS => Note::Awaits { name: value },
+            HISTORY => Note::Past {
+                history: History(value),
+            },
             STEP => {
                 let (name, value): (&Bytes, &Bytes) = take(&mut rest)?;
                 return rest.is_empty().then_some(Note::Step { name, value });
@@ -75,6 +82,7 @@ impl<'a> Note<'a> {
             Note::Progress { .. } => PROGRESS,
             Note::Awaits { .. } => AWAITS,
             Note::Step { .. } => STEP,
+            Note::Past { .. } => HISTORY,
             Note::Unknown { tag, .. } => tag,
         }
     }
@@ -83,7 +91,10 @@ impl<'a> Note<'a> {
     pub fn counted(&self) -> u64 {
         match self {
             Note::Step { name, value } => (name.len() + value.len()) as u64,
-            Note::Progress { .. } | Note::Awaits { .. } | Note::Unknown { .. } => 0,
+            Note::Progress { .. }
+            | Note::Awaits { .. }
+            | Note::Past { .. }
+            | Note::Unknown { .. } => 0,
         }
     }
 
@@ -92,6 +103,7 @@ impl<'a> Note<'a> {
         match self {
             Note::Progress { text: value } | Note::Awaits { name: value } => value.len(),
             Note::Step { name, value } => name.len() + value.len(),
+            Note::Past { history } => history.0.len(),
             Note::Unknown { value, .. } => value.len(),
         }
     }
@@ -110,6 +122,7 @@ impl Serialize for Note<'_> {
         let value = match *self {
             Note::Progress { text } => text,
             Note::Awaits { name } => name,
+            Note::Past { history } => history.0,
             Note::Unknown { value, .. } => value,
             Note::Step { name, value } => {
                 let len = len_behind_its_length(name) + len_behind_its_length(value);
@@ -224,6 +237,11 @@ impl<'a> Notes<'a> {
         self.get(PROGRESS)
     }
 
+    /// Its last attempts that failed.
+    pub fn history(self) -> History<'a> {
+        History(self.get(HISTORY).unwrap_or_default())
+    }
+
     /// As the tests' own note is shown.
     #[cfg(feature = "breakable")]
     pub fn canary(self) -> Option<&'a [u8]> {
@@ -262,7 +280,7 @@ impl<'a> Notes<'a> {
 
     /// What DONEBYTES counts of a done job's.
     pub fn counted_when_done(self) -> usize {
-        self.progress().map_or(0, <[u8]>::len)
+        self.progress().map_or(0, <[u8]>::len) + self.history().reasons_len()
     }
 
     /// The steps alone, all in one string.
@@ -287,6 +305,7 @@ impl<'a> Notes<'a> {
     pub(super) fn check_done(self) -> Result<(), QueueError> {
         check(self.small, |part| match part.tag {
             PROGRESS => check_progress(part.value).map(|()| true),
+            HISTORY => History(part.value).check().map(|()| true),
             tag if tag & IN_DONE == 0 || Lasting::of(tag) == Lasting::Terms => {
                 Err(QueueError::Malformed("a done job with another one's note"))
             }

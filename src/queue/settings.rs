@@ -3,6 +3,7 @@
 use super::attr::{Attr, Attrs};
 use super::bytes::{append, take};
 use super::error::QueueError;
+use super::history::HISTORY_MAX;
 use super::job::{Terms, INSTANT_MAX};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -33,6 +34,8 @@ pub struct Settings {
     pub group_limits: GroupLimits,
     /// Which done jobs are kept.
     pub done_limits: DoneLimits,
+    /// Attempts that failed, of which each job keeps so many.
+    pub history: u64,
     /// Settings of a newer version, encoded: they are carried on.
     pub unknown: Vec<u8>,
 }
@@ -84,7 +87,7 @@ macro_rules! tagged {
 }
 
 /// From here on the tags are unknown.
-const NEW: u64 = 31;
+const NEW: u64 = 33;
 
 fn owned(value: &mut &[u8]) -> Option<Attrs<'static>> {
     take(value).map(Attrs::into_owned)
@@ -106,6 +109,7 @@ tagged! {
     26_u64 done_limits.len take,
     28_u64 done_limits.ttl_ms take,
     30_u64 done_limits.bytes take,
+    32_u64 history take,
 }
 
 impl Serialize for Settings {
@@ -215,6 +219,7 @@ pub struct SettingsChange {
     pub done_len: Option<u64>,
     pub done_ttl_ms: Option<u64>,
     pub done_bytes: Option<u64>,
+    pub history: Option<u64>,
 }
 
 impl SettingsChange {
@@ -245,6 +250,7 @@ impl SettingsChange {
                 ttl_ms: new.done_ttl_ms.unwrap_or(old.done_limits.ttl_ms),
                 bytes: new.done_bytes.unwrap_or(old.done_limits.bytes),
             },
+            history: new.history.unwrap_or(old.history),
             unknown: old.unknown.clone(),
         }
     }
@@ -276,7 +282,7 @@ impl Settings {
         self.group_limits.check()?;
         self.done_limits.check()?;
         let rate_fits = self.rate.is_none_or(|rate| rate.fits());
-        if !rate_fits || self.dedupe_ms > INSTANT_MAX {
+        if !rate_fits || self.dedupe_ms > INSTANT_MAX || self.history > HISTORY_MAX {
             return Err(QueueError::OutOfRange);
         }
         Ok(())

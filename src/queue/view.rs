@@ -2,10 +2,10 @@
 
 use super::budget::DELIVERED_BYTES;
 use super::clock::Now;
+use super::instant::started_at;
 use super::job::{CompletionView, Handle, JobView, Life, Place, State};
 use super::note::Notes;
 use super::overdue::At;
-use super::state::done::apply::started_at;
 use super::state::done::Done;
 use super::state::jobs::Jobs;
 use super::state::schedule::merge;

@@ -33,7 +33,7 @@ fn a_done_job_is_shown_with_its_result() {
     p.says3(
         "DQ.GET q a",
         "{ 'id' 'a' 'payload' 'load' 'state' 'done' 'priority' -2 'due' ? 'deadline' nil 'ttr' 60000 'attempts' 1 \
-         'max-attempts' 3 'backoff' [ 5 ] 'expires' nil 'token' nil 'reason' nil 'failed' nil 'group' 'g' ...",
+         'max-attempts' 3 'backoff' [ 5 ] 'expires' nil 'token' nil 'reason' nil 'failed' nil 'history' [ ] 'group' 'g' ...",
     );
     assert_eq!(p.field_int("DQ.GET q a", "started"), started);
     assert!(p.field_int("DQ.GET q a", "finished") >= started);

@@ -6,7 +6,7 @@ use crate::support::Server;
 const WRONGTYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Every command, as it may be written.
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "DQ.ADD q a x",
     "DQ.DEL q a",
     "DQ.POP q",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 23] = [
     "DQ.LEN q",
     "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
     "DQ.STATS q",
+    "DQ.EXPLAIN q",
     "DQ.CFGSET q TTR 5",
     "DQ.CFGGET q",
     "DQ.PAUSE q",
@@ -33,7 +34,7 @@ const COMMANDS: [&str; 23] = [
 ];
 
 /// The fewest and the most words of each command (0: any number).
-const ARITY: [(&str, usize, usize); 24] = [
+const ARITY: [(&str, usize, usize); 25] = [
     ("DQ.ADD", 4, 0),
     ("DQ.DEL", 3, 0),
     ("DQ.POP", 2, 0),
@@ -52,6 +53,7 @@ const ARITY: [(&str, usize, usize); 24] = [
     ("DQ.LEN", 2, 3),
     ("DQ.FORECAST", 8, 0),
     ("DQ.STATS", 2, 2),
+    ("DQ.EXPLAIN", 2, 3),
     ("DQ.CFGSET", 2, 0),
     ("DQ.CFGGET", 2, 2),
     ("DQ.PAUSE", 2, 3),
@@ -158,6 +160,7 @@ fn empty_and_not_there_are_never_errors() {
         DQ.KICK q COUNT 1 -> 0
         DQ.KICK q IDS 1 a -> 0
         DQ.GET q a -> nil$
+        DQ.EXPLAIN q a -> nil$
         DQ.PEEK q READY -> [ ]
         DQ.SCAN q 0 -> [ '0' [ ] ]
         DQ.LEN q -> 0
@@ -168,7 +171,7 @@ fn empty_and_not_there_are_never_errors() {
         DQ.ADD q a x XX -> nil$";
     let mut p = Probe::start();
     p.all_unseen(lines);
-    p.all_unseen("DQ.STATS q -> nil$\nDQ.CFGGET q -> nil$\nEXISTS q -> 0");
+    p.all_unseen("DQ.STATS q -> nil$\nDQ.CFGGET q -> nil$\nDQ.EXPLAIN q -> nil$\nEXISTS q -> 0");
     // The same on an empty queue that is kept.
     p.run("DQ.CFGSET q");
     p.all_unseen(lines);
@@ -212,7 +215,7 @@ fn readonly() {
         crate::probe::show(&raw.call(&words))
     };
     let looking = [
-        "GET", "PEEK", "SCAN", "GROUPS", "LEN", "FORECAST", "STATS", "CFGGET", "AWAIT",
+        "GET", "PEEK", "SCAN", "GROUPS", "LEN", "FORECAST", "STATS", "EXPLAIN", "CFGGET", "AWAIT",
     ];
     for line in COMMANDS {
         let looks = looking
@@ -329,11 +332,11 @@ fn syntax_errors_say_what_was_expected() {
     for (line, what) in [
         (
             "DQ.SCAN q 0 TYPE x",
-            "expected STATE, MATCH, GROUP, PAYLOAD, LABEL, RECURRING or COUNT, not 'TYPE'",
+            "expected STATE, MATCH, GROUP, PAYLOAD, LABEL, RECURRING, AWAITS, REASON or COUNT, not 'TYPE'",
         ),
         (
             "DQ.SCAN q 0 \\x0d\\x0a",
-            "expected STATE, MATCH, GROUP, PAYLOAD, LABEL, RECURRING or COUNT, not '\\r\\n'",
+            "expected STATE, MATCH, GROUP, PAYLOAD, LABEL, RECURRING, AWAITS, REASON or COUNT, not '\\r\\n'",
         ),
         ("DQ.NEXT q a 5", "expected COUNT, not '5'"),
         ("DQ.POP q Count 1 count 2", "COUNT is given twice"),

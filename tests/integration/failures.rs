@@ -1,6 +1,8 @@
 //! Why a job failed: REASON, what the end of a lease records, and how long it stays.
 
-use crate::probe::Probe;
+use crate::probe::{show, Probe};
+use crate::support::Server;
+use crate::turned::builder;
 
 fn failure(p: &mut Probe) -> (String, String) {
     let reason = p.field_text("DQ.GET q a", "reason");
@@ -107,4 +109,192 @@ fn only_the_first_kilobyte_is_kept_and_only_failed_jobs_pay() {
     );
     p.unseen("DQ.NACK q 60 REASON", "-ERR syntax error, ...");
     p.unseen("DQ.NACK q 60 REASON a REASON b", "-ERR syntax error, ...");
+}
+
+/// A queue `q` with HISTORY 3 and without waits, at the instant 4000000000000 of the clock for tests.
+fn with_history() -> Probe {
+    let mut p = Probe::of(builder());
+    p.run("DQ.CLOCK SET 4000000000000");
+    p.run("DQ.CFGSET q HISTORY 3 BACKOFF 0 TTR 1000");
+    p
+}
+
+fn history(p: &mut Probe, id: &str) -> String {
+    show(&p.field(&format!("DQ.GET q {id}"), "history"))
+}
+
+/// Sends the lines, and expects that none is an error.
+fn all(p: &mut Probe, lines: &str) {
+    for line in lines.lines().map(str::trim) {
+        let reply = show(&p.run(line));
+        assert!(!reply.starts_with('-'), "{line}: {reply}");
+    }
+}
+
+#[test]
+fn history_is_set_within_its_bounds() {
+    let mut p = Probe::start();
+    p.all_unseen(
+        "DQ.CFGSET q HISTORY 101 -> -ERR value is not an integer or out of range
+        DQ.CFGSET q HISTORY -1 -> -ERR value is not an integer or out of range
+        DQ.CFGSET q HISTORY -> -ERR syntax error, ...
+        DQ.CFGSET q HISTORY 1 HISTORY 1 -> -ERR syntax error, ...",
+    );
+    p.seen("DQ.CFGSET q history 100", "+OK");
+    assert_eq!(p.field_int("DQ.CFGGET q", "history"), 100);
+    p.unseen("DQ.CFGSET q HISTORY 100", "+OK");
+    p.run("DQ.ADD q a x");
+    assert_eq!(history(&mut p, "a"), "[ ]");
+    p.seen("DQ.CFGSET q HISTORY 0", "+OK");
+    p.run("DQ.POP q");
+    p.run("DQ.NACK q a REASON why");
+    assert_eq!(history(&mut p, "a"), "[ ]");
+}
+
+#[test]
+fn history_has_the_last_attempts_that_failed() {
+    let mut p = with_history();
+    let long = "r".repeat(300);
+    all(
+        &mut p,
+        &format!(
+            "DQ.ADD q a x
+            DQ.POP q
+            DQ.CLOCK ADVANCE 7
+            DQ.NACK q a REASON {long}
+            DQ.POP q
+            DQ.NACK q a SILENT REASON none
+            DQ.POP q
+            DQ.CLOCK ADVANCE 1000"
+        ),
+    );
+    let first = format!(
+        "[ 1 4000000000000 4000000000007 'nacked' '{}' ]",
+        &long[..256]
+    );
+    let timeout = "[ 2 4000000000007 4000000001007 'timeout' nil ]";
+    assert_eq!(history(&mut p, "a"), format!("[ {first} {timeout} ]"));
+    // It takes the place of what the end of its lease left.
+    all(
+        &mut p,
+        "DQ.CLOCK ADVANCE 5
+        DQ.NACK q a REASON \"\"",
+    );
+    let late = "[ 2 4000000000007 4000000001012 'nacked' '' ]";
+    assert_eq!(history(&mut p, "a"), format!("[ {first} {late} ]"));
+    all(
+        &mut p,
+        "DQ.POP q
+        DQ.NACK q a
+        DQ.POP q
+        DQ.NACK q a FATAL",
+    );
+    let third = "[ 3 4000000001012 4000000001012 'nacked' nil ]";
+    let fatal = "[ 4 4000000001012 4000000001012 'fatal' nil ]";
+    let last = format!("[ {late} {third} {fatal} ]");
+    assert_eq!(history(&mut p, "a"), last);
+    // A smaller one trims at the next failure; 0 keeps what is there.
+    all(
+        &mut p,
+        "DQ.CFGSET q HISTORY 2
+        DQ.KICK q COUNT 1",
+    );
+    assert_eq!(history(&mut p, "a"), last);
+    all(
+        &mut p,
+        "DQ.POP q
+        DQ.NACK q a REASON again",
+    );
+    let again = "[ 1 4000000001012 4000000001012 'nacked' 'again' ]";
+    assert_eq!(history(&mut p, "a"), format!("[ {fatal} {again} ]"));
+    all(
+        &mut p,
+        "DQ.CFGSET q HISTORY 0
+        DQ.POP q
+        DQ.NACK q a",
+    );
+    assert_eq!(history(&mut p, "a"), format!("[ {fatal} {again} ]"));
+    p.run("DQ.ADD q a x REPLACE");
+    assert_eq!(history(&mut p, "a"), "[ ]");
+}
+
+#[test]
+fn history_is_data_and_counts_for_donebytes_alone() {
+    let mut p = with_history();
+    all(
+        &mut p,
+        "DQ.CFGSET q DONELEN 5 MAXBYTES 8
+        DQ.ADD q a x
+        DQ.POP q
+        DQ.NACK q a REASON four",
+    );
+    assert_eq!(p.field_int("DQ.STATS q", "bytes"), 2);
+    let before = history(&mut p, "a");
+    let digest = p.server.digest();
+    p.run("DEBUG RELOAD");
+    assert_eq!((p.server.digest(), history(&mut p, "a")), (digest, before));
+    let replica = Server::start();
+    replica.replica_of(&p.server);
+    all(
+        &mut p,
+        "DQ.POP q
+        DQ.NACK q a REASON fives
+        COPY q r
+        DQ.POP q
+        DQ.ACK q a",
+    );
+    let both = "[ [ 1 4000000000000 4000000000000 'nacked' 'four' ] \
+        [ 2 4000000000000 4000000000000 'nacked' 'fives' ] ]";
+    assert_eq!(history(&mut p, "a"), both);
+    assert_eq!(show(&p.field("DQ.GET r a", "history")), both);
+    assert_eq!(p.field_int("DQ.STATS q", "done-bytes"), 2 + 4 + 5);
+    replica.wait_for_offset_of(&p.server);
+    replica.assert_same_data_as(&p.server);
+    p.run("DQ.KICK q IDS 1 a");
+    assert_eq!(history(&mut p, "a"), both);
+    // One that is too large for DONEBYTES by it is not kept.
+    all(
+        &mut p,
+        "DQ.CFGSET q DONEBYTES 10
+        DQ.POP q
+        DQ.ACK q a",
+    );
+    p.says("DQ.GET q a", "nil$");
+}
+
+#[test]
+fn history_ends_with_the_occurrence() {
+    let mut p = with_history();
+    all(
+        &mut p,
+        "DQ.ADD q run x EVERY 1000 AT 4000000000000 ATTEMPTS 2
+        DQ.POP q
+        DQ.NACK q run REASON one
+        DQ.ADD q run y REPLACE EVERY 1000 ATTEMPTS 2",
+    );
+    let one = "[ 1 4000000000000 4000000000000 'nacked' 'one' ]";
+    assert_eq!(history(&mut p, "run"), format!("[ {one} ]"));
+    all(
+        &mut p,
+        "DQ.POP q
+        DQ.NACK q run REASON two",
+    );
+    let two = "[ 2 4000000000000 4000000000000 'nacked' 'two' ]";
+    assert_eq!(history(&mut p, "run"), "[ ]");
+    assert_eq!(
+        history(&mut p, "run@4000000000000"),
+        format!("[ {one} {two} ]")
+    );
+    all(
+        &mut p,
+        "DQ.CFGSET q DONELEN 5
+        DQ.CLOCK ADVANCE 1000
+        DQ.POP q
+        DQ.NACK q run REASON three
+        DQ.POP q
+        DQ.ACK q run",
+    );
+    assert_eq!(history(&mut p, "run"), "[ ]");
+    let three = "[ 1 4000000001000 4000000001000 'nacked' 'three' ]";
+    assert_eq!(history(&mut p, "run@4000000001000"), format!("[ {three} ]"));
 }

@@ -31,6 +31,7 @@ mod encodings;
 mod ending;
 mod errors;
 mod events;
+mod explain;
 mod failures;
 mod forecast;
 mod forged;

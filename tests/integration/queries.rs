@@ -767,3 +767,48 @@ fn labels() {
     p.run("DQ.ADD q run x REPLACE EVERY 3600000");
     assert_eq!(label(&mut p, "run"), "nil");
 }
+
+/// Jobs that wait for a signal, by its name, and jobs that failed, by their reasons.
+#[test]
+fn scans_by_signals_and_reasons() {
+    let mut p = Probe::start();
+    p.all_unseen(
+        "DQ.SCAN q 0 AWAITS -> -ERR syntax error, ...
+        DQ.SCAN q 0 REASON -> -ERR syntax error, ...
+        DQ.SCAN q 0 AWAITS a AWAITS b -> -ERR syntax error, ...
+        DQ.SCAN q 0 REASON a REASON b -> -ERR syntax error, ...",
+    );
+    p.run("DQ.CFGSET q DONELEN 10 BACKOFF 0");
+    p.run("DQ.MADD q 7 never x paid x late x signalled x lost x died x done x");
+    p.run("DQ.POP q COUNT 7");
+    for line in [
+        "DQ.NACK q paid SILENT AWAIT paid:17 REASON wait",
+        "DQ.NACK q late SILENT AWAIT paid:18 DELAY 0",
+        "DQ.NACK q signalled SILENT AWAIT paid:19",
+        "DQ.SIGNAL q signalled paid:19",
+        "DQ.NACK q lost REASON \"\"",
+        "DQ.NACK q died FATAL REASON gone:\\xff",
+        "DQ.NACK q done REASON gone",
+        "DQ.POP q ID done",
+        "DQ.ACK q done",
+        "DQ.NACK q never",
+    ] {
+        p.run(line);
+    }
+    p.talk(
+        "> DQ.SCAN q 0 AWAITS paid:* COUNT 100
+        [ '0' [ 'paid' ] ]
+        > DQ.SCAN q 0 awaits other* COUNT 100
+        [ '0' [ ] ]
+        > DQ.SCAN q 0 REASON gone* COUNT 100
+        [ '0' [ 'died' ] ]
+        > DQ.SCAN q 0 reason wai? AWAITS * COUNT 100
+        [ '0' [ 'paid' ] ]
+        > DQ.SCAN q 0 REASON * COUNT 100 MATCH lost
+        [ '0' [ 'lost' ] ]
+        > DQ.SCAN q 0 REASON * COUNT 100 MATCH never
+        [ '0' [ ] ]
+        > DQ.SCAN q 0 REASON * COUNT 100 MATCH done
+        [ '0' [ ] ]",
+    );
+}

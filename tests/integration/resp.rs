@@ -27,12 +27,12 @@ const SHAPES: &str = "
     DQ.CFGSET q BACKOFF 2 5 6 RATE 7 8 | +OK | +OK
     DQ.CFGGET empty | nil$ | nil
     DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
-        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
-        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 }
+        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' 0 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
+        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' 0 }
     DQ.PAUSE q | +OK | +OK
     DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
-        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' -1 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
-        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' -1 }
+        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' -1 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
+        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' -1 }
     DQ.RESUME q | +OK | +OK
     DQ.PURGE q DEAD | 0 | 0
     DQ.RESCHEDULE q DELAY 0 z | 0 | 0

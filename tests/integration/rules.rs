@@ -50,11 +50,12 @@ fn acl_sees_every_key() {
     assert_eq!(server.blocked(), 0);
 }
 
-const READS: [&str; 8] = [
+const READS: [&str; 9] = [
     "DQ.GET q a",
     "DQ.LEN q",
     "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
     "DQ.STATS q",
+    "DQ.EXPLAIN q",
     "DQ.PEEK q READY",
     "DQ.SCAN q 0",
     "DQ.GROUPS q 0",

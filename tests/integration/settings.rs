@@ -5,7 +5,7 @@ use crate::support::{wait_until, Reply, PATIENCE};
 
 const DEFAULTS: &str =
     "[ 'ttr' 60000 'attempts' 0 'backoff' [ ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
-    'rate' [ 0 0 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 ]";
+    'rate' [ 0 0 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' 0 ]";
 
 #[test]
 fn names_and_defaults() {
@@ -20,7 +20,7 @@ fn names_and_defaults() {
         > DQ.CFGGET q
         {DEFAULTS}
         3> DQ.CFGGET q
-        {{ 'ttr' 60000 'attempts' 0 'backoff' [ ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 'rate' [ 0 0 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 }}
+        {{ 'ttr' 60000 'attempts' 0 'backoff' [ ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 'rate' [ 0 0 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' 0 }}
         > DQ.CFGGET q q
         -ERR wrong number of arguments for 'dq.cfgget' command"
     ));
@@ -35,12 +35,12 @@ fn every_setting_in_any_order_and_case() {
         +OK
         > DQ.CFGGET q
         [ 'ttr' 4398046511103 'attempts' 4294967295 'backoff' [ 5 4398046511103 ] 'maxlen' 2 'maxbytes' 7 'deadlen' 3 \
-         'dedupe' 4398046511103 'maxreserved' 4 'rate' [ 100000 4398046511103 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 ]
+         'dedupe' 4398046511103 'maxreserved' 4 'rate' [ 100000 4398046511103 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' 0 ]
         > DQ.CFGSET q TTR 1
         +OK
         > DQ.CFGGET q
         [ 'ttr' 1 'attempts' 4294967295 'backoff' [ 5 4398046511103 ] 'maxlen' 2 'maxbytes' 7 'deadlen' 3 \
-         'dedupe' 4398046511103 'maxreserved' 4 'rate' [ 100000 4398046511103 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 ]
+         'dedupe' 4398046511103 'maxreserved' 4 'rate' [ 100000 4398046511103 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'history' 0 'paused' 0 ]
         > DQ.CFGSET q TTR 60000 ATTEMPTS 0 BACKOFF DEFAULT MAXLEN 0 MAXBYTES 0 DEADLEN 0 DEDUPE 0 MAXRESERVED 0 RATE 0 0
         +OK",
     );

@@ -229,7 +229,7 @@ impl Traffic {
             35 => format!("DQ.PAUSE {key} {}", 1 + ms / 4),
             36 => format!("DQ.RESUME {key}"),
             37 => {
-                let look = self.dice.pick(&["LEN", "STATS", "CFGGET"]);
+                let look = self.dice.pick(&["LEN", "STATS", "CFGGET", "EXPLAIN"]);
                 format!("DQ.{look} {key}")
             }
             38 if ms < 20 => {
@@ -238,6 +238,7 @@ impl Traffic {
             }
             38 if ms < 40 => format!("DQ.SCAN {key} 0"),
             38 => format!("DQ.GROUPS {key} 0"),
+            39 if ms < 20 => format!("DQ.EXPLAIN {key} {id}"),
             39 => format!("DQ.GET {key} {id}"),
             40 => format!("RENAME {key} {}", self.dice.pick(&KEYS)),
             41 => {
@@ -325,9 +326,9 @@ impl Traffic {
             "",
             " DONELEN 5",
             " DONETTL 30",
-            " DONEBYTES 90",
+            " DONEBYTES 90 HISTORY 3",
             " DONELEN 9 DONETTL 60 DONEBYTES 0",
-            " DONELEN 0 DONETTL 0 DONEBYTES 0",
+            " DONELEN 0 DONETTL 0 DONEBYTES 0 HISTORY 1",
         ]);
         format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}{groups}{done}")
     }

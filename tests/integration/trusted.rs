@@ -9,6 +9,7 @@ use dq::queue::effect::{
     Arrival, Came, Change, Completion, DeathCause, Effect, How, OfDone, Purge, RemovalCause,
     FOREVER,
 };
+use dq::queue::history::{Attempt, Failing};
 use dq::queue::job::{Failure, State, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Next, Pattern, Rule};
@@ -148,6 +149,18 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
         11..=13 => Effect::Noted {
             id,
             note: some_note(dice),
+        },
+        20 => Effect::Failed {
+            id,
+            attempt: Attempt {
+                token,
+                attempts: due as u32,
+                ended: at,
+                how: [Failing::Fatal, Failing::Timeout][dice.below(2) as usize],
+                reason: [None, Some(&[b'r'; 257][..256]), Some(&[b'r'; 257])]
+                    [dice.below(3) as usize],
+            },
+            kept: [0, 1, 100, 101][dice.below(4) as usize],
         },
         14..=17 => Effect::Done(some_of_done(id, (due, at, token), dice)),
         _ => Effect::Job {

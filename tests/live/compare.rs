@@ -147,6 +147,7 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
         ("token", or_nil(job.token)),
         ("reason", or_nil_text(reason)),
         ("failed", or_nil(failure.map(|(at, _)| *at))),
+        ("history", history_of(job)),
         ("group", or_nil_text(job.group.as_deref())),
         (
             "next",
@@ -180,6 +181,17 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
     });
     let all = fields.into_iter().chain(said);
     all.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn history_of(job: &Job) -> String {
+    let attempts = job.notes.history.iter().map(|past| {
+        let reason = past.reason.as_deref().map_or("nil".to_owned(), text);
+        let instants = [past.started(), past.ended].map(|at| at.to_string());
+        let [started, ended] = instants;
+        let fields = vec![past.attempts.to_string(), started, ended];
+        format!("{:?}", [fields, vec![past.how.to_owned(), reason]].concat())
+    });
+    format!("{:?}", attempts.collect::<Vec<_>>())
 }
 
 fn steps_of(job: &Job) -> String {

@@ -161,6 +161,7 @@ fn set_limits(seed: u64, client: &mut Raw, model: &mut Model, now_ms: u64) {
         done_len: Some(6),
         done_ttl_ms: Some(700),
         done_bytes: Some(90),
+        history: Some(2),
         ..SettingsChange::default()
     };
     let group: &[&[u8]] = match seed % 3 {
@@ -169,7 +170,8 @@ fn set_limits(seed: u64, client: &mut Raw, model: &mut Model, now_ms: u64) {
         _ => &[b"GROUPFIFO", b"1"],
     };
     let done: &[&[u8]] = &[b"DONELEN", b"6", b"DONETTL", b"700", b"DONEBYTES", b"90"];
-    let words = [&[&b"DQ.CFGSET"[..], b"q"], done, group].concat();
+    let history: &[&[u8]] = &[b"HISTORY", b"2"];
+    let words = [&[&b"DQ.CFGSET"[..], b"q"], done, history, group].concat();
     let answer = client.call(&words);
     assert_eq!(answer, Wire::Simple("OK".into()));
     execute(model, &Op::Configure(change), &Reply::Nil, now_ms);

@@ -631,6 +631,7 @@ impl Generator {
             9 => change.done_len = Some(self.limit(5)),
             10 => change.done_ttl_ms = Some(self.span().min(LAST) * self.rng.below(4).min(1)),
             11 => change.done_bytes = Some(self.limit(most * 6)),
+            12 => change.history = Some(self.limit(4)),
             13..15 => change.group_max = Some(self.limit(2)),
             15..17 => change.group_rate = Some(self.rate()),
             17..19 => change.group_fifo = Some(self.rng.one_in(2)),

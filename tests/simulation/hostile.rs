@@ -429,7 +429,7 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
 /// What each letter does: a: ready, d: delayed, g: of a group, v: of a group and delayed, m: GROUPMAX, f: GROUPFIFO, n:
 /// follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits, z:
 /// purged, h: with KEEP, s: signalled, u: with progress, w: waits for another signal. E: done with a result, C: done
-/// ones are kept, c: of a group and with a cost, o: touched with a cost. B: after two others, G: after a group, Y:
+/// ones are kept, and attempts, c: of a group and with a cost, o: touched with a cost. B: after two others, G: after a group, Y:
 /// given back to be after another, M: three at once, D: deleted.
 const FURNITURE: [&[u8]; 20] = [
     b"",
@@ -469,6 +469,7 @@ fn furnish_ends(byte: u8, number: usize, queue: &Queue, now: Now) -> Option<Op> 
     let reserved = || tokens(queue, now).into_iter().next();
     Some(match byte {
         b'C' => Op::Configure(SettingsChange {
+            history: Some(3),
             done_len: Some(6),
             done_ttl_ms: Some(90),
             ..SettingsChange::default()

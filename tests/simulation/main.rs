@@ -15,6 +15,7 @@ mod corners;
 mod corpus;
 mod ends;
 mod exhaustive;
+mod explain;
 mod follow;
 mod generate;
 mod hostile;

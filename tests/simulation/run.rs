@@ -3,6 +3,7 @@
 use crate::audit::{Audit, Dues, LongScan};
 use crate::compare::{compare, equal, Before};
 use crate::ends::Ends;
+use crate::explain;
 use crate::follow::{digest, new_queue, same, snapshot, Follower, Log};
 use crate::generate::{Generator, Shape};
 use crate::master::{zone_of, Call};
@@ -378,7 +379,12 @@ impl Run {
         if self.wild {
             return Ok(());
         }
-        compare(&self.queue, &self.model, now, &mut self.generator.rng)
+        let rng = &mut self.generator.rng;
+        compare(&self.queue, &self.model, now, rng)?;
+        if self.queue.next_event().is_none_or(|at| at > now.ms()) {
+            explain::compare(&mut self.queue, &mut self.model, now)?;
+        }
+        Ok(())
     }
 
     fn scan_on(&mut self, now: Now) -> Result<(), String> {

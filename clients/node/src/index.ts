@@ -36,6 +36,7 @@ export type {
 export type { AddAndWaitOptions, WaitOptions } from './outcomes';
 export { Queue, type Results, type ScanOptions, type Tokens } from './queue';
 export type { JobInfo, State } from './jobinfo';
+export type { FailedAttempt } from './reading';
 export type { Group, Peeked, ReservedJob, Stats } from './records';
 export type { Rule } from './rule';
 export type { JobResult } from './results';

@@ -1,7 +1,7 @@
 // Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 
 import type { Codec } from './codec';
-import { maybeId, maybeNumber, maybeText, stepsOf } from './reading';
+import { type FailedAttempt, historyOf, maybeId, maybeNumber, maybeText, stepsOf } from './reading';
 import { endedOf, type JobResult, results } from './results';
 import { type Rule, rule } from './rule';
 import { toText } from './text';
@@ -41,6 +41,8 @@ export interface JobInfo {
   reason: string | null;
   /** When that was. */
   failed: Date | null;
+  /** Its last attempts that failed, as many as the queue's `HISTORY` keeps. */
+  history: FailedAttempt[];
   /** The group that it is in. */
   group: string | null;
   /** The payload of the job that takes its place when its run is over. */
@@ -96,6 +98,7 @@ export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobI
     token: maybeId(get('token')),
     reason: maybeText(get('reason')),
     failed: maybeFromMs(get('failed')),
+    history: historyOf(get('history')),
     group: maybeId(get('group')),
     next: get('next') ?? null,
     rule: rule(fields),

@@ -9,5 +9,24 @@ export const maybeText = (raw: unknown): string | null => (isNothing(raw) ? null
 export const maybeId = (raw: unknown): string | null => (isNothing(raw) ? null : toText(raw as Buffer));
 export const maybeNumber = (raw: unknown): number | null => (isNothing(raw) ? null : Number(raw));
 
+/** An attempt of a job that failed. */
+export interface FailedAttempt {
+  /** Deliveries by then, with this one. */
+  attempts: number;
+  started: Date;
+  ended: Date;
+  how: 'nacked' | 'fatal' | 'timeout';
+  reason: string | null;
+}
+
+export const historyOf = (reply: unknown): FailedAttempt[] =>
+  ((reply ?? []) as unknown[][]).map(([attempts, started, ended, how, reason]) => ({
+    attempts: Number(attempts),
+    started: new Date(Number(started)),
+    ended: new Date(Number(ended)),
+    how: String(how) as FailedAttempt['how'],
+    reason: maybeText(reason),
+  }));
+
 export const stepsOf = (reply: unknown): ReadonlyMap<string, Buffer> =>
   (asMap(reply) ?? new Map()) as ReadonlyMap<string, Buffer>;

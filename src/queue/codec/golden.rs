@@ -8,6 +8,7 @@ use crate::queue::effect::{
     Arrival, Came, Change, Completion, DeathCause, DoneJob, EndCause, Forgotten, How,
     OccurrenceCause, OfDone, Purge, RemovalCause,
 };
+use crate::queue::history::{Attempt, Failing, History};
 use crate::queue::job::{Failure, Life, Place, State, Terms};
 use crate::queue::note::Note;
 use crate::queue::recurring::rule::{Next, Occurrence, Pattern, Rule};
@@ -92,6 +93,13 @@ const FAILURE: Failure<'static> = Failure {
     at: 305,
     reason: Some(b"why"),
 };
+const ATTEMPT: Attempt<'static> = Attempt {
+    token: 426,
+    attempts: 427,
+    ended: 428,
+    how: Failing::Fatal,
+    reason: Some(b"why"),
+};
 const NEXT: Next = Next {
     occurrence: 306,
     due: 307,
@@ -145,7 +153,8 @@ fn settings() -> Settings {
         max_bytes: 336,
         group_limits: LIMITS,
         done_limits: DONE_LIMITS,
-        unknown: bytes_of("20020102").to_vec(),
+        history: 337,
+        unknown: bytes_of("22020102").to_vec(),
     }
 }
 
@@ -215,6 +224,12 @@ fn notes_are_what_they_were() {
         (Note::Progress { text }, "05046c6f6164"),
         (Note::Awaits { name }, "10026964"),
         (Note::Step { name, value }, "2208026964046c6f6164"),
+        (
+            Note::Past {
+                history: History(b"any"),
+            },
+            "3603616e79",
+        ),
         (Note::Unknown { tag: 0x7f6, value }, "f60f046c6f6164"),
     ])
     .unwrap();
@@ -231,6 +246,12 @@ fn causes_are_what_they_were() {
             },
             "01b30900",
         ),
+    ])
+    .unwrap();
+    variants_are_kept(&[
+        (Failing::Nacked, "00"),
+        (Failing::Fatal, "01"),
+        (Failing::Timeout, "02"),
     ])
     .unwrap();
     variants_are_kept(&[
@@ -298,7 +319,7 @@ fn what_jobs_and_queues_are_made_of_is_what_it_was() {
     are_kept(&[(NEXT, "b202b302b402e904")]).unwrap();
     are_kept(&[(OCCURRENCE, "c202c302018705")]).unwrap();
     are_kept(&[(RATE, "c602c702")]).unwrap();
-    are_kept(&[(settings(), "4b020301c8020402c9020607062704ca02cb020802cc020a02cd020c02ce020e02cf02100501c602c7021202d0021402c502160501c602c7021801011a02d4021c02d5021e02d60220020102")]).unwrap();
+    are_kept(&[(settings(), "4f020301c8020402c9020607062704ca02cb020802cc020a02cd020c02ce020e02cf02100501c602c7021202d0021402c502160501c602c7021801011a02d4021c02d5021e02d6022002d10222020102")]).unwrap();
     are_kept(&[
         (FAILURE, "b1020103776879"),
         (

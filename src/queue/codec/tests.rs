@@ -1,9 +1,9 @@
 //! The bounds of numbers, lengths and variants: every value on either side of each, not some at random.
 
 use super::*;
-use crate::queue::after::{Moment, OnDead};
 use crate::queue::attr::Attrs;
 use crate::queue::effect::{Came, Change, Forgotten, How, Purge};
+use crate::queue::history::{Attempt, Failing};
 use crate::queue::job::{Terms, ID_MAX, LADDER_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -202,13 +202,16 @@ fn versions_and_variants_that_nobody_writes_are_refused() {
         };
         assert_eq!(first(&[version]), refused, "{version}");
     }
-    let last = encoded(&Effect::Links {
+    let last = encoded(&Effect::Failed {
         id: b"",
-        on_dead: OnDead::Wait,
-        is_timed: false,
-        of_group: false,
-        latest: Moment::default(),
-        links: Vec::new(),
+        attempt: Attempt {
+            token: 0,
+            attempts: 0,
+            ended: 0,
+            how: Failing::Nacked,
+            reason: None,
+        },
+        kept: 0,
     })[0];
     for variant in 0..=u64::from(u16::MAX) {
         let zeros = [&[EFFECTS_VERSION][..], &encoded(&variant), &[0; 32]].concat();

@@ -39,6 +39,7 @@ impl Queue {
             } => self.apply_came_together(group, (due, expires), terms, jobs),
             Effect::Rows { rows } => self.apply_rows(rows),
             Effect::Noted { id, note } => self.apply_noted(id, note),
+            Effect::Failed { id, attempt, kept } => self.apply_failed(id, attempt, kept),
             Effect::Done(ref of_done) => self.apply_done(of_done),
             Effect::Job { id, change } => {
                 let handle = self.expect(id)?;

@@ -30,6 +30,7 @@ mod served;
 mod turns;
 
 pub use linked::{check_turns, TurnsSeen};
+pub use served::HeldByGroup;
 
 use super::jobs::Jobs;
 use super::store::{allocated, Store};

@@ -14,11 +14,12 @@
 mod beside;
 mod table;
 
-use super::bounds::check_id;
+use super::bounds::{check_id, malformed};
 use super::Queue;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
+use crate::queue::history::{Attempt, History, HISTORY_MAX};
 use crate::queue::job::Handle;
 use crate::queue::note::Note;
 use crate::storage::broken::must;
@@ -54,6 +55,45 @@ impl Queue {
         self.jobs.check_note(handle, note, replaced.is_none())?;
         self.jobs.note(handle, note, replaced);
         Ok(())
+    }
+
+    /// Records an attempt of a job that failed.
+    #[cold]
+    pub(in crate::queue) fn commit_failed(
+        &mut self,
+        handle: Handle,
+        attempt: Attempt<'_>,
+        out: &mut Effects,
+    ) {
+        let (id, kept) = (self.jobs.job(handle).id(), self.settings.history);
+        out.push(&Effect::Failed { id, attempt, kept });
+        self.keep_failed(handle, &attempt, kept);
+        out.complete();
+    }
+
+    pub(super) fn apply_failed(
+        &mut self,
+        id: &[u8],
+        attempt: Attempt<'_>,
+        kept: u64,
+    ) -> Result<(), QueueError> {
+        check_id(id)?;
+        attempt.check()?;
+        let handle = self.expect(id)?;
+        if !(1..=HISTORY_MAX).contains(&kept) {
+            return Err(malformed("more attempts than any job keeps, or none"));
+        }
+        if !self.jobs.has_room_for_note() {
+            return Err(QueueError::TooManyJobs);
+        }
+        self.keep_failed(handle, &attempt, kept);
+        Ok(())
+    }
+
+    fn keep_failed(&mut self, handle: Handle, attempt: &Attempt<'_>, kept: u64) {
+        let all = self.jobs.notes(handle).history().and(attempt, kept);
+        let history = History(&all);
+        self.jobs.note(handle, Note::Past { history }, None);
     }
 
     /// Shows all notes of all jobs, as effects.

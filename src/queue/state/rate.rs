@@ -177,9 +177,8 @@ impl Deliveries {
         next.map(|us| leaves_ms(rate, us.min(now.us())))
     }
 
-    /// What the deliveries in the window count together.
-    fn used(&self, rate: Rate, now: Now) -> u64 {
-        let is_past = |us: u64| us.saturating_add(rate.window_us()) <= now.us();
+    /// What the deliveries count together that are not past. Past ones come before the others.
+    fn used(&self, is_past: impl Fn(u64) -> bool) -> u64 {
         match self {
             Deliveries::Plain(recent) => {
                 (recent.len() - recent.partition_point(|&us| is_past(us))) as u64
@@ -224,7 +223,8 @@ impl RateWindow {
 
     /// What the deliveries in the window count.
     pub fn used(&self, rate: Rate, now: Now) -> u64 {
-        self.deliveries.used(rate, now)
+        let is_past = |us: u64| us.saturating_add(rate.window_us()) <= now.us();
+        self.deliveries.used(is_past)
     }
 
     /// When a delivery may be allowed that is not now, or earlier. `is_plain`: each counts 1.

@@ -175,6 +175,12 @@ impl Schedule {
         self.all().map(|lists| lists.len_up_to(now_ms, true)).sum()
     }
 
+    /// How many of the ready jobs have a group.
+    pub fn grouped_ready_len(&self, now_ms: u64) -> usize {
+        let grouped = self.grouped.as_ref();
+        grouped.map_or(0, |lists| lists.len_up_to(now_ms, true))
+    }
+
     /// How many jobs are due before this instant.
     pub fn len_before(&self, instant: u64) -> usize {
         self.all()

@@ -1,6 +1,7 @@
 //! Which job is delivered next, and what a delivery leaves behind: the turns of groups, and the windows of RATE and
 //! GROUPRATE.
 
+use super::groups::HeldByGroup;
 use super::rate::{Delivered, RateWindow};
 use super::Queue;
 use crate::queue::clock::Now;
@@ -35,6 +36,40 @@ impl Queue {
         self.groups
             .as_ref()
             .is_none_or(|it| it.may_be_served(handle, (now, noack), &self.jobs, rates))
+    }
+
+    /// What of its group holds back a ready job, whose group is up to date.
+    pub(in crate::queue) fn held_by_group(&self, handle: Handle, now: Now) -> HeldByGroup {
+        let rates = self.group_rates.as_deref();
+        let groups = self.groups.as_ref();
+        groups.map_or(HeldByGroup::default(), |it| {
+            it.held(handle, now, &self.jobs, rates)
+        })
+    }
+
+    /// How many ready jobs of its group, or of those without a group, come before a ready job, counted up to `most`. 0 for a
+    /// job of a group under GROUPFIFO.
+    pub(in crate::queue) fn ready_before(&self, handle: Handle, now: Now, most: usize) -> usize {
+        let groups = self.groups.as_ref();
+        let of_group = groups.and_then(|it| it.ready_before(handle, (now, most), &self.jobs));
+        let own = || self.jobs.schedule().own();
+        of_group.unwrap_or_else(|| own().ready_before(handle, now.ms(), most))
+    }
+
+    /// What the deliveries in the window of the job's group count.
+    pub(in crate::queue) fn group_rate_used(&self, handle: Handle, now: Now) -> u64 {
+        let group = self.jobs.job(handle).group();
+        let name = (self.groups.as_ref().zip(group)).map(|(groups, number)| groups.name(number));
+        let rates = self.group_rates.as_ref();
+        rates
+            .zip(name)
+            .map_or(0, |(rates, name)| rates.used(name, now))
+    }
+
+    /// If no group lets any of its ready jobs go: the first instant at which GROUPRATE alone lets one go.
+    pub(in crate::queue) fn window_opens(&mut self, now: Now) -> Option<u64> {
+        let (groups, rates) = (self.groups.as_mut()?, self.group_rates.as_ref()?);
+        groups.window_opens(now, &self.jobs, rates)
     }
 
     /// Before a delivery: if the clock was set back, no group waits longer than a window from now on. And while a pass

@@ -3,6 +3,7 @@
 use dq::queue::attr::{Attr, Attrs, Kind};
 use dq::queue::codec::encode;
 use dq::queue::effect::{Change, DoneJob, Effect, Forgotten, OfDone, Purge, FOREVER};
+use dq::queue::history::History;
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Occurrence, Pattern, Rule};
@@ -178,6 +179,7 @@ impl Forger {
                 ttl_ms: self.number(0, &[HOURS, INSTANT_MAX, INSTANT_MAX + 1]),
                 bytes: self.number(0, &ends),
             },
+            history: self.number(3, &[0, 100, 101, u64::MAX]),
             unknown: [&[][..], &[40, 1, 7], &[41, 1, 7], &[40, 2, 7], &[200, 4, 0]]
                 [self.number(0, &[1, 2, 3, 4]) as usize]
                 .to_vec(),
@@ -393,6 +395,9 @@ impl Forger {
             note: match self.dice.below(5) {
                 0 => Note::Progress { text },
                 1 => Note::Awaits { name },
+                2 if self.dice.below(2) == 0 => Note::Past {
+                    history: History(self.attempts()),
+                },
                 2 => Note::Unknown {
                     tag: self.number(0x102, &[0x100, 0x106, 0x103, 0x10a, u64::from(u32::MAX)])
                         as u32,
@@ -401,6 +406,19 @@ impl Forger {
                 _ => Note::Step { name, value: text },
             },
         }
+    }
+
+    /// Attempts as they are written, or nearly.
+    fn attempts(&mut self) -> &'static [u8] {
+        // Token, attempts, end, how, and a reason.
+        const ATTEMPT: [u8; 7] = [7, 1, 9, 1, 1, 1, b'r'];
+        let mut all = ATTEMPT.repeat(self.number(2, &[0, 1, 100, 101]) as usize);
+        if let Some(byte) = all.last_mut() {
+            *byte = self.number(u64::from(b'r'), &[0, 0xff]) as u8;
+        }
+        let cut = self.number(0, &[0, 1, 3]) as usize;
+        all.truncate(all.len().saturating_sub(cut));
+        all.leak()
     }
 
     /// An effect that changes queues, but is never part of a snapshot.

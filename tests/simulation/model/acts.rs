@@ -576,6 +576,13 @@ impl Model {
 
     fn give_back(&mut self, index: usize, nack: &NackOp, asked: Option<u64>, now: u64) -> State {
         let fault = self.fault;
+        if nack.kind != NackKind::Silent || fault == Fault::SilentFails {
+            let how = match nack.kind {
+                NackKind::Fatal => "fatal",
+                NackKind::Fail | NackKind::Silent => "nacked",
+            };
+            self.keep_attempt(index, (now / 1000, how), nack.reason.as_deref());
+        }
         let job = &mut self.jobs[index];
         job.priority = nack.priority.unwrap_or(job.priority);
         if nack.kind != NackKind::Silent || nack.reason.is_some() {
@@ -732,6 +739,9 @@ impl Model {
         if self.fault != Fault::ProgressOutlivesKick {
             job.notes.progress = None;
         }
+        if self.fault == Fault::HistoryEndsWithKick {
+            job.notes.history.clear();
+        }
         1
     }
 
@@ -845,6 +855,7 @@ impl Model {
         done.len = change.done_len.unwrap_or(done.len);
         done.ttl_ms = change.done_ttl_ms.unwrap_or(done.ttl_ms);
         done.bytes = change.done_bytes.unwrap_or(done.bytes);
+        settings.history = change.history.unwrap_or(settings.history);
         settings.max_bytes = change.max_bytes.unwrap_or(settings.max_bytes);
         self.kept = true;
         if self.settings.dedupe_ms == 0 && !self.has(Fault::DedupeOutlivesSetting) {

@@ -24,7 +24,9 @@ impl Job {
     fn done_bytes(&self) -> u64 {
         let result = self.result().map_or(0, Vec::len);
         let progress = self.notes.progress.as_ref().map_or(0, Vec::len);
-        (self.id.len() + self.payload.len() + result + progress) as u64
+        let reasons = self.notes.history.iter().flat_map(|past| &past.reason);
+        let reasons: usize = reasons.map(Vec::len).sum();
+        (self.id.len() + self.payload.len() + result + progress + reasons) as u64
     }
 }
 
@@ -104,6 +106,7 @@ impl Model {
             },
             notes: Notes {
                 progress: job.notes.progress.clone(),
+                history: job.notes.history.clone(),
                 said: job.notes.said.clone(),
                 ..Notes::default()
             },

@@ -14,7 +14,7 @@ impl Job {
 }
 
 impl Model {
-    fn live_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = &'a Job> {
+    pub(super) fn live_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = &'a Job> {
         let of_it = move |job: &&Job| job.is_live() && job.group == *group;
         self.jobs.iter().filter(of_it)
     }
@@ -70,7 +70,7 @@ impl Model {
     }
 
     /// Whether the group's limits, except GROUPRATE, allow delivering a ready job.
-    fn may_go(&self, job: &Job, noack: bool) -> bool {
+    pub(super) fn may_go(&self, job: &Job, noack: bool) -> bool {
         if job.group.is_none() {
             return true;
         }
@@ -83,7 +83,7 @@ impl Model {
     }
 
     /// "strictly in the order of adding within a group, the next only when the one before is gone or dead"
-    fn is_next_in_group(&self, job: &Job) -> bool {
+    pub(super) fn is_next_in_group(&self, job: &Job) -> bool {
         if !self.settings.group_limits.is_fifo {
             return true;
         }

@@ -5,6 +5,7 @@
 
 mod acts;
 mod done;
+pub mod explain;
 mod fault;
 mod flows;
 mod groups;
@@ -356,6 +357,10 @@ impl Model {
         if !silent {
             job.failure = Some((at, Some(b"lease ended".to_vec())));
         }
+        if !self.has(Fault::TimeoutsLeaveNoHistory) {
+            self.keep_attempt(index, (at, "timeout"), None);
+        }
+        let job = &mut self.jobs[index];
         let used_up = job.max_attempts != 0 && job.attempts >= job.max_attempts;
         if self.fault == Fault::StepsLostWithLease {
             job.notes.steps.clear();

@@ -1,7 +1,8 @@
 //! Properties that only some jobs have: progress, steps, the signal that a job waits for, and what was said of it.
 
-use super::{Fault, Job, Model, Phase};
+use super::{Fault, Job, Model, Phase, LAST};
 use crate::op::{Id, Pairs, Reply, Said, StepOp};
+use dq::queue::history::Attempt;
 use dq::queue::job::JobView;
 use dq::queue::job::State;
 
@@ -12,8 +13,33 @@ pub struct Notes {
     pub steps: Pairs,
     /// The step (signal) that it waits for.
     pub awaits: Option<Vec<u8>>,
+    /// Its last attempts that failed.
+    pub history: Vec<Past>,
     /// What else was said when it was added.
     pub said: Said,
+}
+
+/// "`[attempts, started, ended, how, reason]`", and the token by which a NACK finds its `timeout`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    pub token: Option<u64>,
+    pub attempts: u32,
+    pub ended: u64,
+    pub how: &'static str,
+    pub reason: Option<Vec<u8>>,
+}
+
+impl Past {
+    pub fn started(&self) -> u64 {
+        self.token.map_or(0, |token| (token >> 20).min(LAST))
+    }
+
+    fn is_shown(&self, attempt: &Attempt<'_>) -> bool {
+        let shown = (attempt.attempts, attempt.started(), attempt.ended);
+        shown == (self.attempts, self.started(), self.ended)
+            && attempt.how.name() == self.how
+            && attempt.reason == self.reason.as_deref()
+    }
 }
 
 impl Notes {
@@ -52,6 +78,9 @@ impl Notes {
         let steps = view.notes.steps();
         view.notes.progress() == self.progress.as_deref()
             && self.said.is_said_by(&view.terms.rest)
+            && view.notes.history().iter().count() == self.history.len()
+            && (self.history.iter().zip(view.notes.history().iter()))
+                .all(|(past, shown)| past.is_shown(&shown))
             && steps.eq(self.steps.iter().map(|(name, value)| (&**name, &**value)))
             && (!waits || view.notes.awaits() == self.awaits.as_deref())
     }
@@ -65,6 +94,32 @@ fn check_name(name: &[u8]) -> Result<(), Reply> {
 }
 
 impl Model {
+    /// "each job keeps its last n attempts that failed since"; "a smaller one trims the job then, 0 adds nothing and keeps
+    /// what is there"; "A NACK after the lease's end takes the place of its `timeout`."
+    pub(super) fn keep_attempt(
+        &mut self,
+        index: usize,
+        (ended, how): (u64, &'static str),
+        reason: Option<&[u8]>,
+    ) {
+        let kept = self.settings.history as usize;
+        if kept == 0 {
+            return;
+        }
+        let stands_twice = self.has(Fault::TimeoutStandsBesideNack);
+        let job = &mut self.jobs[index];
+        let all = &mut job.notes.history;
+        all.retain(|past| past.token != job.token || stands_twice);
+        all.push(Past {
+            token: job.token,
+            attempts: job.attempts,
+            ended,
+            how,
+            reason: reason.map(|reason| reason[..reason.len().min(256)].to_vec()),
+        });
+        all.drain(..all.len().saturating_sub(kept));
+    }
+
     /// "1, or nil unless that token is current and the lease not over"
     pub(super) fn step(&mut self, step: &StepOp) -> Reply {
         let names = step.pairs.iter().map(|(name, _)| check_name(name));

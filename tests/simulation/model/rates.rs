@@ -14,7 +14,7 @@ pub struct Counted {
     pub token: Option<u64>,
 }
 
-fn window_us(rate: Rate) -> u64 {
+pub(super) fn window_us(rate: Rate) -> u64 {
     rate.window_ms.saturating_mul(1000)
 }
 
@@ -123,7 +123,7 @@ impl Model {
     }
 
     /// "as RATE": what seems to lie ahead, because the clock stepped back, was at the latest now.
-    pub(super) fn follow_clock_back(&mut self, now_us: u64) {
+    pub fn follow_clock_back(&mut self, now_us: u64) {
         for (_, it) in &mut self.group_deliveries {
             it.at = now_us.min(it.at);
         }

@@ -28,7 +28,7 @@ type Kind = (&'static str, &'static str);
 
 /// The type of each kind in Python, Node.js, Go, Java, Rust.
 #[rustfmt::skip]
-const KINDS: [(&str, [Kind; 5]); 19] = [
+const KINDS: [(&str, [Kind; 5]); 20] = [
     ("id", [("str", "id_from(fields[{}])"), ("string", "toText(get({}))"), ("string", "resp.Text(fields[{}])"),
         ("String", "Reply.text(fields.get({}))"), ("String", "it.text({}).unwrap_or_default()")]),
     ("id?", [("Optional[str]", "maybe_id(fields.get({}))"), ("string | null", "maybeId(get({}))"), ("string", "resp.Text(fields[{}])"),
@@ -69,6 +69,9 @@ const KINDS: [(&str, [Kind; 5]); 19] = [
     ("steps", [("Mapping[str, bytes]", "steps_of(fields.get({}))"), ("ReadonlyMap<string, Buffer>", "stepsOf(get({}))"),
         ("map[string][]byte", "stepsOf(fields[{}])"), ("Map<String, byte[]>", "Reply.steps(fields.get({}))"),
         ("BTreeMap<String, Vec<u8>>", "it.steps({})")]),
+    ("history", [("list[FailedAttempt]", "history_of(fields.get({}))"), ("FailedAttempt[]", "historyOf(get({}))"),
+        ("[]FailedAttempt", "historyOf(fields[{}])"), ("List<FailedAttempt>", "FailedAttempt.all(fields.get({}))"),
+        ("Vec<FailedAttempt>", "it.history({})")]),
     ("results", [("list[tuple[str, Optional[str], Optional[bytes]]]", "results_of(fields.get({}))"),
         ("JobResult[]", "results(endedOf(get({}) ?? []), codec)"), ("[]JobResult", "resultsOf(endingsOf(fields[{}]), codec)"),
         ("List<JobResult>", "JobResult.all(fields.get({}), codec)"), ("Vec<Before>", "it.results({})")]),
@@ -164,7 +167,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Optional
 
-from ._reading import durations, ids_of, maybe_id, prose, results_of, steps_of
+from ._reading import FailedAttempt, durations, history_of, ids_of, maybe_id, prose, results_of, steps_of
 from ._rule import Rule
 from .codec import id_from
 from .times import maybe_duration, maybe_from_ms
@@ -197,7 +200,7 @@ fn node(page: &str) -> String {
         "// {by}
 
 import type {{ Codec }} from './codec';
-import {{ maybeId, maybeNumber, maybeText, stepsOf }} from './reading';
+import {{ type FailedAttempt, historyOf, maybeId, maybeNumber, maybeText, stepsOf }} from './reading';
 import {{ endedOf, type JobResult, results }} from './results';
 import {{ type Rule, rule }} from './rule';
 import {{ toText }} from './text';
@@ -290,7 +293,7 @@ fn rust(page: &str) -> String {
         "//! {by}
 
 use super::reading::Fields;
-use super::records::State;
+use super::records::{{FailedAttempt, State}};
 use super::rule::RecurrenceRule;
 use crate::error::Outcome;
 use crate::result::Before;

@@ -1,6 +1,7 @@
 """Workers and producers for dq, the delay queue of Redis and Valkey."""
 
 from ._job_info import JobInfo
+from ._reading import FailedAttempt
 from ._rule import Rule
 from .codec import BytesCodec, Codec, JsonCodec
 from .consumer import Consumer
@@ -35,6 +36,7 @@ __all__ = [
     "ConfigurationError",
     "Consumer",
     "DqError",
+    "FailedAttempt",
     "GiveUp",
     "Group",
     "Handler",

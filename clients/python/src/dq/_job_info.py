@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Optional
 
-from ._reading import durations, ids_of, maybe_id, prose, results_of, steps_of
+from ._reading import FailedAttempt, durations, history_of, ids_of, maybe_id, prose, results_of, steps_of
 from ._rule import Rule
 from .codec import id_from
 from .times import maybe_duration, maybe_from_ms
@@ -50,6 +50,8 @@ class JobInfo:
     """Why it failed last."""
     failed: Optional[datetime]
     """When that was."""
+    history: list[FailedAttempt]
+    """Its last attempts that failed, as many as the queue's `HISTORY` keeps."""
     group: Optional[str]
     """The group that it is in."""
     next: Optional[bytes]
@@ -106,6 +108,7 @@ class JobInfo:
             token=maybe_id(fields.get("token")),
             reason=prose(fields.get("reason")),
             failed=maybe_from_ms(fields.get("failed")),
+            history=history_of(fields.get("history")),
             group=maybe_id(fields.get("group")),
             next=fields.get("next"),
             rule=Rule.read(fields),

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Optional
 
 from ._delivery import as_map
 from .codec import id_from
+from .times import from_ms
+
+
+@dataclass(frozen=True)
+class FailedAttempt:
+    """An attempt of a job that failed."""
+
+    attempts: int
+    """Deliveries by then, with this one."""
+    started: datetime
+    ended: datetime
+    how: str
+    """``nacked``, ``fatal`` or ``timeout``."""
+    reason: Optional[str]
 
 
 def prose(raw: Optional[bytes]) -> Optional[str]:
@@ -25,6 +40,13 @@ def ids_of(reply: Optional[Iterable[bytes]]) -> list[str]:
 
 def durations(reply: Iterable[int]) -> list[timedelta]:
     return [timedelta(milliseconds=ms) for ms in reply]
+
+
+def history_of(reply: Optional[Iterable[Any]]) -> list[FailedAttempt]:
+    return [
+        FailedAttempt(attempts, from_ms(started), from_ms(ended), how.decode(), prose(reason))
+        for attempts, started, ended, how, reason in reply or ()
+    ]
 
 
 def steps_of(reply: Any) -> Mapping[str, bytes]:

@@ -1,7 +1,7 @@
 //! Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 
 use super::reading::Fields;
-use super::records::State;
+use super::records::{FailedAttempt, State};
 use super::rule::RecurrenceRule;
 use crate::error::Outcome;
 use crate::result::Before;
@@ -44,6 +44,8 @@ pub struct JobInfo {
     pub reason: Option<String>,
     /// When that was.
     pub failed: Option<SystemTime>,
+    /// Its last attempts that failed, as many as the queue's `HISTORY` keeps.
+    pub history: Vec<FailedAttempt>,
     /// The group that it is in.
     pub group: Option<String>,
     /// The payload of the job that takes its place when its run is over.
@@ -100,6 +102,7 @@ impl JobInfo {
             token: it.text("token"),
             reason: it.text("reason"),
             failed: it.instant("failed"),
+            history: it.history("history"),
             group: it.text("group"),
             next: it.bytes("next"),
             rule: RecurrenceRule::of(&it),

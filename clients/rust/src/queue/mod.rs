@@ -21,7 +21,7 @@ pub use job_info::JobInfo;
 pub use look::{Peek, Scan};
 pub use new_job::{IfExists, NewJob};
 pub use options::{Nack, NackMode, Pop, Reschedule};
-pub use records::{Group, Peeked, Reserved, State};
+pub use records::{FailedAttempt, Group, Peeked, Reserved, State};
 pub use rule::RecurrenceRule;
 pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};

@@ -1,6 +1,6 @@
 //! The fields of a reply, typed.
 
-use super::records::State;
+use super::records::{FailedAttempt, State};
 use crate::core::before;
 use crate::result::Before;
 use crate::values;
@@ -69,6 +69,10 @@ impl Fields {
         steps
             .map(|(name, value)| (values::lossy(name), value))
             .collect()
+    }
+
+    pub(super) fn history(&self, name: &str) -> Vec<FailedAttempt> {
+        self.list(name).filter_map(FailedAttempt::of).collect()
     }
 
     pub(super) fn results(&self, name: &str) -> Vec<Before> {

@@ -7,6 +7,35 @@ use redis::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+/// An attempt of a job that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailedAttempt {
+    /// Deliveries by then, with this one.
+    pub attempts: u32,
+    /// When its delivery began.
+    pub started: SystemTime,
+    /// When it was given back, or its lease ended.
+    pub ended: SystemTime,
+    /// `nacked`, `fatal` or `timeout`.
+    pub how: String,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl FailedAttempt {
+    pub(super) fn of(row: Value) -> Option<Self> {
+        let [attempts, started, ended, how, reason] = values::list(row).try_into().ok()?;
+        Some(FailedAttempt {
+            attempts: values::int(&attempts) as u32,
+            started: values::instant(&started)?,
+            ended: values::instant(&ended)?,
+            how: values::text(how)?,
+            reason: values::text(reason),
+        })
+    }
+}
+
 /// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -7,7 +7,8 @@ use super::super::{Cold, Queue};
 use super::{Done, DoneView};
 use crate::queue::effect::{Change, Completion, DoneJob, OccurrenceCause, OfDone};
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Place, GROUP_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
+use crate::queue::instant::started_at;
+use crate::queue::job::{Handle, Place, GROUP_MAX, SEQ_MAX};
 use crate::queue::note::Notes;
 use crate::queue::outcome::Outcome;
 use crate::queue::recurring::rule::Next;
@@ -16,11 +17,6 @@ use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
 
 const UNFIT: &str = "an effect that the job's state does not allow";
-
-/// When the delivery with this token began.
-pub(in crate::queue) fn started_at(token: u64) -> u64 {
-    (token >> TOKEN_MS_SHIFT).min(INSTANT_MAX)
-}
 
 impl Queue {
     pub(in crate::queue) fn done(&self) -> &Done {

@@ -309,6 +309,18 @@ impl Line {
         }
     }
 
+    /// How many ready jobs come before this one, counted up to `most`.
+    pub fn ready_before(&self, handle: Handle, now_ms: u64, most: usize) -> usize {
+        match self {
+            Line::Empty | Line::One(_) => 0,
+            Line::Few(few) => {
+                let before = few.iter().take_while(|it| it.job.handle != handle);
+                before.filter(|it| it.job.due <= now_ms).take(most).count()
+            }
+            Line::Many(many) => many.ranked.ready_before(handle, now_ms, most),
+        }
+    }
+
     /// Frees about `count` entries of a line that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
         match self {

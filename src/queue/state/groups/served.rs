@@ -1,7 +1,7 @@
 //! Whose turn it is.
 
 use super::turns::{tie, AT_MAX};
-use super::{Groups, NOWHERE, ROUND_BITS};
+use super::{Group, Groups, NOWHERE, ROUND_BITS};
 use crate::queue::clock::Now;
 use crate::queue::job::GroupNumber;
 use crate::queue::job::Handle;
@@ -10,6 +10,17 @@ use crate::queue::state::rate::group::GroupRates;
 use crate::queue::state::store::Store;
 use crate::storage::broken::must;
 use crate::storage::skiplist::TurnKey;
+
+/// What of its group holds back a ready job.
+#[derive(Clone, Copy, Default)]
+pub struct HeldByGroup {
+    /// At GROUPMAX: how many of its group are reserved.
+    pub max: Option<u32>,
+    /// The first millisecond in which the window of GROUPRATE allows it, which it does not now.
+    pub until: Option<u64>,
+    /// GROUPFIFO.
+    pub fifo: bool,
+}
 
 impl Groups {
     pub(super) fn next_turn(&mut self) -> u64 {
@@ -123,7 +134,28 @@ impl Groups {
         own.into_iter().chain(open).chain(full).min()
     }
 
-    /// Whether a ready job may be delivered out of turn, if its group's window allows it.
+    /// What of its group holds back a ready job.
+    pub fn held(
+        &self,
+        handle: Handle,
+        now: Now,
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) -> HeldByGroup {
+        let Some(number) = jobs.job(handle).group() else {
+            return HeldByGroup::default();
+        };
+        let Group { reserved, line, .. } = self.get(number);
+        let is_first = || line.head(jobs).is_some_and(|head| head.handle == handle);
+        let opens = self.opens_ms(handle, jobs.weight_of(handle), now, jobs, rates);
+        HeldByGroup {
+            max: self.is_full(number).then_some(*reserved),
+            until: Some(opens).filter(|&opens| opens > now.ms()),
+            fifo: self.is_fifo && (*reserved > 0 || !is_first()),
+        }
+    }
+
+    /// Whether a ready job may be delivered out of turn.
     pub fn may_be_served(
         &self,
         handle: Handle,
@@ -131,17 +163,73 @@ impl Groups {
         jobs: &Jobs,
         rates: Option<&GroupRates>,
     ) -> bool {
-        let Some(number) = jobs.job(handle).group() else {
-            return true;
+        let held = self.held(handle, now, jobs, rates);
+        (noack || held.max.is_none()) && held.until.is_none() && !held.fifo
+    }
+
+    /// How many ready jobs of a group come before this one, counted up to `most`; 0 under GROUPFIFO.
+    pub fn ready_before(
+        &self,
+        handle: Handle,
+        (now, most): (Now, usize),
+        jobs: &Store,
+    ) -> Option<usize> {
+        let line = &self.get(jobs.job(handle).group()?).line;
+        Some(match self.is_fifo {
+            true => 0,
+            false => line.ready_before(handle, now.ms(), most),
+        })
+    }
+
+    /// The first instant at which a window lets a ready job go that nothing else of its group holds back. None may go now.
+    pub fn window_opens(&mut self, now: Now, jobs: &Jobs, rates: &GroupRates) -> Option<u64> {
+        let least = self.turns.open.least_due().filter(|_| self.pass.is_none());
+        let first = least.and_then(|at| self.turns.open.iter_due(at).next());
+        let ready = || jobs.schedule().grouped_ready(now.ms());
+        let known = first.and_then(|(_, number)| self.window_of_first(number, now, jobs, rates));
+        if known.is_some() {
+            return known;
+        }
+        // Some group that has no ready job comes before. So all are looked at that may be meant, by what there is least of.
+        let lens = [
+            match self.pass {
+                None => self.turns.open.len(),
+                Some(_) => usize::MAX,
+            },
+            rates.len(),
+            jobs.schedule().grouped_ready_len(now.ms()),
+        ];
+        let numbers: Vec<GroupNumber> = match lens.iter().min() {
+            least if least == lens.first() => {
+                self.turns.open.iter().map(|(_, number)| number).collect()
+            }
+            least if least == lens.last() => {
+                ready().filter_map(|it| jobs.job(it).group()).collect()
+            }
+            _ => rates
+                .names()
+                .filter_map(|it| self.named(it, jobs))
+                .collect(),
         };
-        let at = self.standing(number, jobs, rates);
-        let is_first = || {
-            let head = self.get(number).line.head(jobs);
-            head.is_some_and(|head| head.handle == handle)
-        };
-        let full = self.is_full(number);
-        let opens = self.opens_ms(handle, jobs.weight_of(handle), now, jobs, rates);
-        at != NOWHERE && (noack || !full) && opens <= now.ms() && (!self.is_fifo || is_first())
+        let opens = numbers.into_iter().filter_map(|number| {
+            self.refresh(number, jobs, Some(rates));
+            self.window_of_first(number, now, jobs, rates)
+        });
+        opens.min()
+    }
+
+    /// When its window lets the first ready job of a group go, if nothing else of the group holds that back.
+    fn window_of_first(
+        &self,
+        number: GroupNumber,
+        now: Now,
+        jobs: &Store,
+        rates: &GroupRates,
+    ) -> Option<u64> {
+        let line = &self.get(number).line;
+        let first = line.first_ready(now.ms(), self.is_fifo, jobs)?;
+        let held = self.held(first, now, jobs, Some(rates));
+        held.until.filter(|_| held.max.is_none() && !held.fifo)
     }
 
     /// The first millisecond in which the window of a job's group allows a delivery of this weight; in the past if it

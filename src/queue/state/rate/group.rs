@@ -84,6 +84,21 @@ impl GroupRates {
         window.map_or(0, |window| opens_us(window).div_ceil(1000))
     }
 
+    /// What the deliveries in a group's window count: each until the millisecond in which it no longer does.
+    pub fn used(&self, name: &[u8], now: Now) -> u64 {
+        let window = self.find(name).and_then(|number| self.windows.get(number));
+        window.map_or(0, |window| {
+            let is_past = |us| self.leaves_ms(us) <= now.ms();
+            window.deliveries.used(is_past)
+        })
+    }
+
+    /// The names of all groups that have a window.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let windows = self.names.handles();
+        windows.filter_map(|number| Some(&*self.windows.get(number)?.name))
+    }
+
     /// The first instant after now at which a delivery leaves a window.
     pub fn next_opens_ms(&self, now: Now) -> Option<u64> {
         let passed = self

@@ -167,6 +167,12 @@ impl Lists {
         }
     }
 
+    /// How many ready jobs come before this one, counted up to `most`.
+    pub fn ready_before(&self, handle: Handle, now_ms: u64, most: usize) -> usize {
+        let ready = self.by_rank(0..=now_ms).map(|(_, it)| it);
+        ready.take_while(|&it| it != handle).take(most).count()
+    }
+
     /// The earliest due time of all.
     pub fn least_due(&self) -> Option<u64> {
         let ranked = self.ranked.as_ref().and_then(|r| r.by_due.first());

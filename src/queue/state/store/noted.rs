@@ -86,6 +86,7 @@ impl Store {
         }
         match note {
             Note::Progress { text } => check_progress(text),
+            Note::Past { history } => history.check(),
             Note::Step { name, .. } => {
                 check_name(name)?;
                 if is_new && self.notes(handle).steps_len() >= STEPS_MAX {

@@ -25,6 +25,7 @@ import java.util.Map;
  * @param token The current one.
  * @param reason Why it failed last.
  * @param failed When that was.
+ * @param history Its last attempts that failed, as many as the queue's {@code HISTORY} keeps.
  * @param group The group that it is in.
  * @param next The payload of the job that takes its place when its run is over.
  * @param recurrence How a recurring job comes again.
@@ -59,6 +60,7 @@ public record JobInfo(
         String token,
         String reason,
         Instant failed,
+        List<FailedAttempt> history,
         String group,
         byte[] next,
         Recurrence recurrence,
@@ -96,6 +98,7 @@ public record JobInfo(
                 Reply.text(fields.get("token")),
                 Reply.prose(fields.get("reason")),
                 Reply.instant(fields.get("failed")),
+                FailedAttempt.all(fields.get("history")),
                 Reply.text(fields.get("group")),
                 (byte[]) fields.get("next"),
                 Recurrence.of(fields),

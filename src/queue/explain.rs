@@ -1,0 +1,215 @@
+//! Why nothing is delivered, or why this job is not: DQ.EXPLAIN. What holds a job back is asked of the same functions as
+//! in [`super::deliver`].
+
+use super::budget::OUT_OF_TURN;
+use super::clock::Now;
+use super::deliver::Pop;
+use super::effect::FOREVER;
+use super::job::{Handle, State, INSTANT_MAX};
+use super::overdue::At;
+use super::Queue;
+
+/// Ready jobs before a job that are counted, at most.
+const BEFORE_MAX: usize = 1000;
+
+/// What may hold back jobs, or one job.
+#[allow(missing_docs, reason = "called as DQ.EXPLAIN calls them")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    Paused,
+    MaxReserved,
+    Delayed,
+    Blocked,
+    Reserved,
+    Empty,
+    Groups,
+    Rate,
+    Idle,
+    Done,
+    Dead,
+    Signal,
+    GroupMax,
+    GroupRate,
+    GroupFifo,
+    Behind,
+}
+
+impl Code {
+    /// As on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::Paused => "paused",
+            Code::MaxReserved => "maxreserved",
+            Code::Delayed => "delayed",
+            Code::Blocked => "blocked",
+            Code::Reserved => "reserved",
+            Code::Empty => "empty",
+            Code::Groups => "groups",
+            Code::Rate => "rate",
+            Code::Idle => "idle",
+            Code::Done => "done",
+            Code::Dead => "dead",
+            Code::Signal => "signal",
+            Code::GroupMax => "group-max",
+            Code::GroupRate => "group-rate",
+            Code::GroupFifo => "group-fifo",
+            Code::Behind => "behind",
+        }
+    }
+}
+
+/// One thing that holds.
+#[allow(missing_docs, reason = "what they mean depends on the code")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    pub code: Code,
+    pub number: Option<u64>,
+    /// An instant.
+    pub until: Option<u64>,
+}
+
+impl Code {
+    fn alone(self) -> Reason {
+        Reason {
+            code: self,
+            number: None,
+            until: None,
+        }
+    }
+
+    fn of(self, number: usize) -> Reason {
+        Reason {
+            number: Some(number as u64),
+            ..self.alone()
+        }
+    }
+
+    fn until(self, instant: u64) -> Reason {
+        self.alone().until(Some(instant))
+    }
+}
+
+impl Reason {
+    fn until(self, instant: Option<u64>) -> Self {
+        Reason {
+            until: instant,
+            ..self
+        }
+    }
+}
+
+impl Queue {
+    /// All that holds the queue's jobs back, in the order of the contract. [`Code::Idle`] comes last, exactly if a POP
+    /// would deliver one.
+    pub fn explain(&mut self, at: At) -> Vec<Reason> {
+        let mut all = self.explain_limits(at);
+        let summary = self.summary(at);
+        if summary.ready == 0 {
+            let count = |code: Code, count: usize| (count > 0).then(|| code.of(count));
+            let delayed = count(Code::Delayed, summary.delayed);
+            let first_lease = self.jobs().leases_from(at.ended_ms + 1).next();
+            let reserved = count(Code::Reserved, summary.reserved);
+            let coming = [
+                delayed.map(|it| it.until(summary.next_due)),
+                count(Code::Blocked, summary.blocked),
+                reserved.map(|it| it.until(first_lease.map(|(lease, _)| lease))),
+            ];
+            all.extend(coming.into_iter().flatten());
+            if coming.iter().all(Option::is_none) {
+                all.push(Code::Empty.alone());
+            }
+            return all;
+        }
+        match self.whose_turn(at.now) {
+            Some(turn) => all.extend(self.explain_rate(turn, at.now)),
+            None => {
+                let opens = self.window_opens(at.now);
+                all.push(Code::Groups.of(summary.ready).until(opens));
+            }
+        }
+        if all.is_empty() {
+            all.push(Code::Idle.of(summary.ready));
+        }
+        all
+    }
+
+    /// All that holds this job back; `None` if there is no such job. [`Code::Idle`] comes last, exactly if a POP that names
+    /// it would deliver it.
+    pub fn explain_job(&mut self, id: &[u8], at: At) -> Option<Vec<Reason>> {
+        let hashed = self.jobs().hashed(id);
+        let Some(handle) = self.jobs().find(hashed) else {
+            return self.find_done(hashed).map(|_| vec![Code::Done.alone()]);
+        };
+        let state = self.jobs().seen_state(handle, at)?;
+        let job = self.jobs().job(handle);
+        let (due, life) = (job.due(), job.life());
+        Some(vec![match state {
+            State::Ready => return Some(self.explain_ready(handle, id, at)),
+            State::Done => Code::Done.alone(),
+            State::Dead => Code::Dead.alone(),
+            State::Reserved => Code::Reserved.until(life.at),
+            State::Blocked => {
+                let waits = self.waits_of(handle);
+                Code::Blocked.of(waits.map_or(0, |it| it.after.len().max(1)))
+            }
+            State::Delayed if self.jobs().notes(handle).awaits().is_some() => {
+                // At the bound of instants nothing happens.
+                let due = Some(due).filter(|&due| due < INSTANT_MAX);
+                Code::Signal.alone().until(due)
+            }
+            State::Delayed => Code::Delayed.until(due),
+        }])
+    }
+
+    fn explain_ready(&mut self, handle: Handle, id: &[u8], at: At) -> Vec<Reason> {
+        let now = at.now;
+        self.update_groups_before(Some(id), false, now);
+        let held = self.held_by_group(handle, now);
+        let max = held
+            .max
+            .map(|reserved| Code::GroupMax.of(reserved as usize));
+        let rate = held.until.map(|opens| {
+            let used = self.group_rate_used(handle, now);
+            Code::GroupRate.of(used as usize).until(Some(opens))
+        });
+        let fifo = held.fifo.then(|| Code::GroupFifo.alone());
+        let before = self.ready_before(handle, now, BEFORE_MAX);
+        let behind = (before > 0).then(|| Code::Behind.of(before));
+        let mut all: Vec<Reason> = [max, rate, fifo, behind].into_iter().flatten().collect();
+        all.extend(self.explain_limits(at));
+        let turn = self.whose_turn(now);
+        all.extend(turn.and_then(|turn| self.explain_rate(turn, now)));
+        if self.goes_by_id(handle, now) {
+            all.push(Code::Idle.of(self.summary(at).ready));
+        }
+        all
+    }
+
+    /// What holds all jobs.
+    fn explain_limits(&self, at: At) -> Vec<Reason> {
+        let mut all = Vec::new();
+        if self.is_paused(at.now) {
+            let until = Some(self.paused_until()).filter(|&at| at != FOREVER);
+            all.push(Code::Paused.alone().until(until));
+        }
+        if self.reserved_is_full() {
+            all.push(Code::MaxReserved.of(self.jobs().reserved().len()));
+        }
+        all
+    }
+
+    /// Whether RATE holds back the job whose turn it is.
+    fn explain_rate(&self, turn: Handle, now: Now) -> Option<Reason> {
+        let opens = self.rate_opens_ms(self.jobs().weight_of(turn), now);
+        let used = self.rate_used(now) as usize;
+        (opens > 0).then(|| Code::Rate.of(used).until(Some(opens)))
+    }
+
+    /// The job that the next delivery would give if the queue itself held nothing back.
+    fn whose_turn(&mut self, now: Now) -> Option<Handle> {
+        let mut budget = OUT_OF_TURN;
+        self.update_groups_before(None, false, now);
+        let next = self.next_to_go(&Pop::default(), now, None, &mut budget);
+        next.map(|(handle, _)| handle)
+    }
+}
