@@ -1,7 +1,7 @@
 //! DQ.EXPLAIN key [id]
 
-use super::look_closely;
 use super::parse::{at_least, wrong_arity};
+use super::query_with;
 use crate::queue::deliver::Pop;
 use crate::queue::explain::{Code, Reason};
 use crate::server::api::{Args, Ctx, Refusal};
@@ -19,7 +19,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         ..Pop::default()
     };
     let waits = blocked::any(ctx.selected_db(), args.get(1).unwrap_or_default());
-    look_closely(
+    query_with(
         ctx,
         args,
         |queue, now, effects| queue.expire_for_pop(&pop, now, effects),

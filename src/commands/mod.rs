@@ -176,7 +176,7 @@ fn query_jobs(
     ids: &[&[u8]],
     show: impl FnOnce(Option<&Queue>, At),
 ) -> Result<(), Refusal> {
-    look_closely(
+    query_with(
         ctx,
         args,
         |queue, now, effects| {
@@ -192,9 +192,9 @@ fn query_jobs(
     )
 }
 
-/// As [`look`]: `expire` says which overdue expirations are processed first. `show` may bring up to date what is not data.
+/// As [`query`]: `expire` says which overdue expirations are processed first. `show` may bring up to date what is not data.
 #[inline(always)]
-fn look_closely(
+fn query_with(
     ctx: Ctx<'_>,
     args: Args<'_>,
     expire: impl FnOnce(&mut Queue, Now, &mut Effects),
