@@ -284,8 +284,7 @@ def test_one_whose_workers_were_lost_is_handed_out_when_nothing_else_is_in_hand(
             (beside,) = second.fetch()
             (good,) = first.fetch(5)
             assert good.id == "good"
-            until(lambda: queue.get("other").state == "ready", "the return of the other one")
-            assert queue.get("killer").state == "reserved"
+            assert queue.len("ready") == 2, "both went back: here they could be lost along with the good one"
             first.ack(good)
             assert first.fetch(5, wait=0.1) == [], "the other consumer has one"
             assert second.fetch(5, wait=0.1) == [], "no more is fetched"

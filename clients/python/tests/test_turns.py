@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from dq._turns import HOLD_S, TURN_S, Turns, hold_s
+from dq._turns import HOLD_S, TURN_S, Isolation, Turns, hold_s
 
 TICK_S = 0.001
 
@@ -72,3 +72,16 @@ def test_who_found_something_need_not_wait():
     turns.end("b", 2 * HOLD_S, True)
     turns.want("b", 2 * HOLD_S)
     assert turns.look_at("b", 2 * HOLD_S) == 2 * HOLD_S + TURN_S
+
+
+def test_it_is_isolated_for_some_time_and_then_for_as_long_not():
+    isolation = Isolation(25.0)
+    assert not isolation.is_on(0.0)
+    assert isolation.want(100.0) == isolation.want(124.0) == 0.0
+    assert isolation.is_on(124.0) and not isolation.is_on(125.0)
+    assert isolation.want(126.0) == 24.0
+    assert isolation.want(150.0) == 0.0
+    assert isolation.is_on(150.0)
+    isolation.end()
+    assert not isolation.is_on(150.0)
+    assert isolation.want(160.0) == 0.0, "it begins anew"

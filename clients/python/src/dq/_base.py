@@ -57,6 +57,8 @@ class BaseConsumer(Generic[Q]):
         self._given_back: list[str] = []
         self._killer: Optional[Delivery] = None
         """A job that may have ended its worker. It will run with nothing else in hand."""
+        self._returning: list[Delivery] = []
+        """Such jobs that were given back, until the server has confirmed it."""
         self._without: set[str] = set()
         """The features that the server does not permit."""
 
@@ -112,8 +114,8 @@ class BaseConsumer(Generic[Q]):
         id = outcome.delivery.job.id
         self._log.say(logging.ERROR, "job %r: the server refused %s (%s): sent without it", id, words or "its end", why)
 
-    def _told_all(self) -> None:
-        """Called when the server has confirmed all ends of a link, while a job waits to run alone."""
+    def _told(self) -> None:
+        """Called when the server has confirmed an end, while jobs wait for that: one to run alone, or others for it."""
 
     def _off(self, feature: str, why: Any) -> None:
         """Logs, once, that the server does not permit what a feature needs. Everything else goes on."""

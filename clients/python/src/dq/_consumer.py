@@ -27,7 +27,7 @@ _MODES = {"fail": b"", "silent": b"SILENT", "fatal": b"FATAL"}
 
 
 ALONE_EVERY_S = 0.05
-"""How often a consumer looks whether a job may run alone, or has."""
+"""How often a consumer looks whether it may fetch again, and whether a job has been given back."""
 
 
 @near_misses("Consumer")
@@ -46,7 +46,8 @@ class JobConsumer(BaseConsumer[Q]):
     company: the ``Company`` of the other consumers whose jobs run in this process.
 
     A job that was delivered more often than it may be is not handed out: it is dead. One whose worker was lost before
-    its last delivery is handed out when no other job is in hand: it may end this process, too.
+    its last delivery is handed out when no other job is in hand: it may end this process, too. Until then it waits in
+    the server, and for up to 25 s nothing else is handed out.
     """
 
     _link: BaseLink
@@ -103,12 +104,20 @@ class JobConsumer(BaseConsumer[Q]):
             return False
         if delivery.reason != _ends.LEASE_ENDED:
             return True
-        if self._company.claim(delivery):
-            text = "job %r may have ended its workers: its last attempt runs alone"
-            self._log.say(logging.WARNING, text, delivery.job.id)
-        else:  # it would be lost along with the other one
-            self._settle(delivery.job, _ends.returned(delivery))
+        wait_s = self._company.claim(delivery)
+        when = "runs alone" if wait_s is None else "waits until it can run alone"
+        text = "job %r may have ended its workers: its last attempt %s"
+        self._log.say(logging.WARNING, text, delivery.job.id, when)
+        if wait_s is None:
+            return True
+        self._settle(delivery.job, _ends.returned(delivery, wait_s))
+        self._returning.append(delivery)
         return False
+
+    def _is_returning(self) -> bool:
+        """Whether others must wait, as they could take along a job that is to run alone."""
+        self._returning = [each for each in self._returning if self._link.is_telling(each)]
+        return bool(self._returning) and not self.draining
 
     # --- How jobs end
 

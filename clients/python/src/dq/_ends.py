@@ -230,9 +230,9 @@ def failure(delivery: Delivery, reason: Optional[bytes], wait_ms: Optional[int] 
     return Back(delivery, b"", to_ms(max(wait_s, SHORTEST_DELAY_S)), reason, is_said=False)
 
 
-def returned(delivery: Delivery) -> Outcome:
-    """Given back, as if it had not been delivered."""
-    return Back(delivery, b"SILENT").outcome()
+def returned(delivery: Delivery, wait_s: float = 0.0) -> Outcome:
+    """Given back, as if it had not been delivered; at once it keeps its place."""
+    return Back(delivery, b"SILENT", to_ms(wait_s) if wait_s else None, is_said=False).outcome()
 
 
 def unknown(delivery: Delivery, kind: str) -> Outcome:
@@ -253,7 +253,7 @@ def used_up(delivery: Delivery) -> Outcome:
 
 def later(delivery: Delivery) -> Outcome:
     """Given back, as its handler still runs here for an older delivery."""
-    return Back(delivery, b"SILENT", to_ms(STILL_RUNS_DELAY_S), is_said=False).outcome()
+    return returned(delivery, STILL_RUNS_DELAY_S)
 
 
 def ended(delivery: Delivery, verdict: Verdict) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 import weakref
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,7 +14,7 @@ from . import _ends
 from ._base import BaseConsumer
 from ._core import Handlers
 from ._delivery import Delivery
-from ._turns import Turns
+from ._turns import NEVER, Isolation, Turns
 
 Q = TypeVar("Q")
 
@@ -46,6 +47,7 @@ class Intake(BaseConsumer[Q]):
     """What is in a worker's hands."""
 
     _handlers: Handlers
+    _isolation: Isolation
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -103,8 +105,10 @@ class Intake(BaseConsumer[Q]):
                 return True
         return False
 
-    def _accept(self, found: Iterable[Delivery]) -> None:
+    def _accept(self, found: Sequence[Delivery]) -> None:
         """Puts deliveries into the backlog, or gives them back if the worker stops."""
+        if self._isolation.until > NEVER and found and not self._in_hand:
+            self._isolation.end()
         for delivery in found:
             if self.draining:
                 self._put_back(delivery)
@@ -122,26 +126,34 @@ class Intake(BaseConsumer[Q]):
             return
         if not is_killer:
             self._backlog.append(delivery)
-            return
-        if self._killer is None and self._alone is None:
+        elif self._in_hand == 1 and not self._claimed:
             text = "job %r may have ended its workers: its last attempt runs alone"
             self._log.say(logging.WARNING, text, delivery.job.id)
             self._killer = delivery
-            return
-        self._in_hand -= 1  # it would be lost along with the other one
+        else:
+            self._isolate(delivery)
+
+    def _isolate(self, delivery: Delivery) -> None:
+        """Gives back a job that is to run alone, until nothing else is in hand."""
+        now = time.monotonic()
+        if not self._isolation.is_on(now):
+            text = "job %r may have ended its workers: its last attempt waits until it can run alone"
+            self._log.say(logging.WARNING, text, delivery.job.id)
+        self._in_hand -= 1
         self._forget(delivery)
-        delivery.owner.settle(delivery, _ends.returned)
+        delivery.owner.settle(delivery, _ends.returned, self._isolation.want(now))
+        self._returning.append(delivery)
         delivery.owner.told_soon()
 
     def _has_next(self) -> bool:
-        """Whether ``_take`` has a job to begin with."""
+        """Whether ``_take`` has a job to begin with. None begins that could take along one that is to run alone."""
+        if self._returning:
+            self._returning = [each for each in self._returning if each.owner.is_telling(each)]
+        if self._suspects or self._returning:
+            return False
         if self._backlog:
             return True
-        if self._killer is None or self._busy:
-            return False
-        for link in self._links:
-            link.recall()
-        return not (self._claimed or self._suspects or any(link.is_telling for link in self._links))
+        return self._killer is not None and not any(link.is_telling() for link in self._links)
 
     def _finished(self, batch: Sequence[Delivery]) -> None:
         self._busy -= bool(batch)

@@ -38,12 +38,13 @@ class Base(Protocol):
     wait_s: float
     draining: bool
     _killer: Optional[Delivery]
+    _returning: list[Delivery]
 
     def _lost(self, delivery: Delivery) -> None: ...
     def _left(self, deliveries: Iterable[Delivery]) -> None: ...
     def _refused(self, outcome: Outcome, why: str) -> None: ...
     def _off(self, feature: str, why: Any) -> None: ...
-    def _told_all(self) -> None: ...
+    def _told(self) -> None: ...
     def _carried(self) -> None: ...
     def _trouble(self, error: Exception) -> None: ...
     def _rest(self, duration_s: float) -> Any: ...
@@ -122,14 +123,13 @@ class BaseLink:
             self._late_ears.add(line)
             self._wake_courier()
 
-    @property
-    def is_telling(self) -> bool:
-        """The server has not confirmed yet how all deliveries ended."""
-        return bool(self._leases.unanswered)
+    def is_telling(self, of: Optional[Delivery] = None) -> bool:
+        """The server has not confirmed yet how all deliveries ended, or this one."""
+        return bool(self._leases.unanswered) if of is None else of in self._leases.unanswered
 
-    def has_besides(self, delivery: Delivery) -> bool:
+    def has_besides(self, delivery: Optional[Delivery]) -> bool:
         """Whether other deliveries are in hand, or have ended and the server has not confirmed it yet."""
-        return self.is_telling or len(self._leases.held) > self.holds(delivery)
+        return self.is_telling() or len(self._leases.held) > (delivery in self._leases.held)
 
     @property
     def _is_unblocking(self) -> bool:
@@ -197,8 +197,8 @@ class BaseLink:
             self._outcomes.append(outcome)
             return None
         self._leases.unanswered.pop(outcome.delivery, None)
-        if self._base._killer is not None and not self._leases.unanswered:
-            self._base._told_all()
+        if self._base._killer is not None or self._base._returning:
+            self._base._told()
         if outcome.verdict in ("lost", "refused"):
             self._base._lost(outcome.delivery)
         return None

@@ -16,6 +16,7 @@ from ._leases import Choice
 from ._links import Members
 from ._options import near_misses
 from ._texts import NOTHING, Said, name, show, traced
+from ._turns import NEVER, Isolation
 from .errors import ConfigurationError, TimedOut
 from .handler import Errors, Handler, handler, whole
 from .hooks import Hooks
@@ -66,6 +67,7 @@ class BaseWorker(Intake[Q]):
         self.concurrency = whole(concurrency, "concurrency", 1)
         self.prefetch = whole(prefetch, "prefetch")
         self.drain_s = seconds(drain, "drain")
+        self._isolation = Isolation(self.drain_s)
         self._weights = weights
         self._handlers = Handlers(map(self._made, handlers))
         self._around = tuple(around)
@@ -148,6 +150,8 @@ class BaseWorker(Intake[Q]):
         """How many more jobs may be in hand: those that can begin, and those that are fetched ahead."""
         if self._suspects or self._killer or self._alone:
             return 0
+        if self._isolation.until > NEVER and self._isolation.is_on(time.monotonic()):
+            return int(not self._in_hand and not self._claimed)
         used = self._busy + len(self._backlog) if self._handlers.mixed else self._in_hand
         return self._capacity() - used - self._claimed
 
@@ -164,7 +168,7 @@ class BaseWorker(Intake[Q]):
             late = turns.recall(now)
             if late is not None:
                 late.recall()
-        return 0, turns.look_at(link, now)
+        return 0, min(turns.look_at(link, now), self._isolation.look_at(now))
 
     def _ours(self, batch: list[Delivery], now: float) -> list[Delivery]:
         """Deliveries that may begin: a lease may have expired while its job waited for a handler."""

@@ -1,4 +1,4 @@
-"""Which link fetches next, if several share the places for jobs, without I/O, threads or a clock.
+"""Which link fetches next, if several share the places for jobs, and when none does, without I/O, threads or a clock.
 
 A fetch that waits holds places that ready jobs of another link may need, so it can be recalled.
 """
@@ -15,6 +15,10 @@ cannot be recalled."""
 HOLD_S = 0.025
 """How long a fetch may wait before it can be recalled. With many links it is less, so that a link with jobs has half of
 the time."""
+
+SHORTEST_ISOLATION_S = 1.0
+LONGEST_ISOLATION_S = 86_400.0
+NEVER = -math.inf
 
 
 def hold_s(links: int) -> float:
@@ -70,3 +74,35 @@ class Turns:
         """When a fetch may be recalled. One at a time: a link that was recalled has time to return."""
         waiting = min(self._out.values(), default=math.inf)
         return max([waiting, *(self._out[link] for link in self._recalled)]) + self._hold_s
+
+
+class Isolation:
+    """When nothing is fetched until nothing is in hand, and then one job, as one may have ended its workers.
+
+    In hand, that job would lose its last attempt with the next one that ends the worker. So it waits in the server,
+    where an idle worker finds it at once. No worker holds it, so no two can wait for each other.
+
+    It lasts for ``patience_s`` at most, for a handler that takes longer must not keep all the others idle. For as long
+    other jobs are fetched then, and that one is delayed: it has the next try.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = min(max(patience_s, SHORTEST_ISOLATION_S), LONGEST_ISOLATION_S)
+        self.until = NEVER
+        """When it ends, or ended."""
+
+    def want(self, now: float) -> float:
+        """A job that is to run alone is given back, as others are in hand. Returns by how much it is delayed."""
+        if now >= self.until + self._patience_s:
+            self.until = now + self._patience_s
+        return 0.0 if self.is_on(now) else self.until + self._patience_s - now
+
+    def is_on(self, now: float) -> bool:
+        return now < self.until
+
+    def look_at(self, now: float) -> float:
+        """When it ends, if it is on."""
+        return self.until if self.is_on(now) else math.inf
+
+    def end(self) -> None:
+        self.until = NEVER

@@ -39,14 +39,18 @@ class Consumer(JobConsumer[Queue]):
             self._link.courier.start()
             self._watch.start()
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
-        if not self._company.enter():
-            return self._alone(wait_s)
+        count = self._company.enter(count)
+        if not count:
+            return self._wait(wait_s)
+        found: list[Delivery] = []
         try:
             found = self._link.fetch(count, max(wait_s, _core.NO_WAIT_S))
             self._ask(self._doubtful(found))
             jobs = self._handed_out(found)
+            while self._is_returning():
+                self._rest(ALONE_EVERY_S)
         finally:
-            self._company.leave()
+            self._company.leave(bool(found))
         self._link.rest()
         if not found:
             self._check()
@@ -66,14 +70,12 @@ class Consumer(JobConsumer[Queue]):
             while not answered.acquire(timeout=ALONE_EVERY_S) and not self.draining:
                 pass
 
-    def _alone(self, wait_s: float) -> list[Job]:
-        """The job that is to run alone, as soon as it may."""
+    def _wait(self, wait_s: float) -> list[Job]:
+        """Waits until a job may be fetched again, as one is to run alone."""
         finish_by = time.monotonic() + wait_s
-        while (killer := self._company.take(self._link)) is None:
-            if self.draining or time.monotonic() >= finish_by or not self._company.is_closed():
-                return []
+        while not (self.draining or time.monotonic() >= finish_by or self._company.may_enter()):
             self._rest(ALONE_EVERY_S)
-        return [killer.job]
+        return []
 
     def close(self, patience: Duration = _core.TELLING_S) -> None:
         """Tells the server how jobs ended, for up to ``patience``, and gives back all jobs that are still in hand."""

@@ -194,7 +194,7 @@ class Worker(BaseWorker[Queue]):
             if finished and not lone:
                 self._room.notify_all()
             while not self.draining:
-                if self._backlog or (self._killer is not None and self._has_next()):
+                if self._has_next():
                     batch = self._take()
                     self._busy += 1
                     self._wake_another()
@@ -205,7 +205,7 @@ class Worker(BaseWorker[Queue]):
                     continue
                 self._tell_soon()
                 self._idle += 1
-                self._ready.wait()
+                self._ready.wait(wait_s(self._isolation.look_at(time.monotonic())))
                 self._idle -= 1
                 self._waking = False
             self._tell_soon()
@@ -222,16 +222,13 @@ class Worker(BaseWorker[Queue]):
             self._waking = True
             self._ready.notify()
 
-    def _has_next(self) -> bool:
-        return super()._has_next() and (bool(self._backlog) or not self._leading)
-
     def _looked_up(self, delivery: Delivery, is_killer: bool) -> None:
         with self._lock:
             super()._looked_up(delivery, is_killer)
             self._ready.notify_all()
             self._room.notify_all()
 
-    def _told_all(self) -> None:
+    def _told(self) -> None:
         with self._lock:
             self._ready.notify_all()
 

@@ -58,14 +58,18 @@ class Consumer(JobConsumer[Queue]):
         return found
 
     async def _fetch(self, count: int, wait_s: float) -> list[Job]:
-        if not self._company.enter():
-            return await self._alone(wait_s)
+        count = self._company.enter(count)
+        if not count:
+            return await self._wait(wait_s)
+        found: list[Delivery] = []
         try:
             found = await self._link.fetch(count, wait_s)
             await self._ask(self._doubtful(found))
             jobs = self._handed_out(found)
+            while self._is_returning():
+                await self._rest(ALONE_EVERY_S)
         finally:
-            self._company.leave()
+            self._company.leave(bool(found))
         await self._link.rest()
         return jobs
 
@@ -82,14 +86,12 @@ class Consumer(JobConsumer[Queue]):
         for _ in doubtful:
             await answered.acquire()
 
-    async def _alone(self, wait_s: float) -> list[Job]:
-        """The job that is to run alone, as soon as it may."""
+    async def _wait(self, wait_s: float) -> list[Job]:
+        """Waits until a job may be fetched again, as one is to run alone."""
         finish_by = time.monotonic() + wait_s
-        while (killer := self._company.take(self._link)) is None:
-            if self.draining or time.monotonic() >= finish_by or not self._company.is_closed():
-                return []
+        while not (self.draining or time.monotonic() >= finish_by or self._company.may_enter()):
             await self._rest(ALONE_EVERY_S)
-        return [killer.job]
+        return []
 
     async def _leave(self, fetching: asyncio.Task[list[Job]]) -> None:
         await self._link.withdraw()

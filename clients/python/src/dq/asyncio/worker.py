@@ -222,7 +222,7 @@ class Worker(BaseWorker[Queue]):
         super()._looked_up(delivery, is_killer)
         self._take_on(0, [])
 
-    def _told_all(self) -> None:
+    def _told(self) -> None:
         self._take_on(0, [])
 
     def _ended(self, task: asyncio.Task[None]) -> None:
