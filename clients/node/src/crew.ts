@@ -11,7 +11,7 @@ import { jobOf } from './job';
 import type { Boss, Link } from './link';
 import { ALONE_AGAIN_MS } from './limits';
 import { textOf } from './shown';
-import { Turns } from './turns';
+import { Isolation, Turns } from './turns';
 import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
 
@@ -36,6 +36,9 @@ export class Crew implements Boss {
   /** A job that may have ended its workers, and will run alone; one that does. */
   private killer: Turn | null = null;
   private alone: Turn | null = null;
+  /** Such jobs that were given back, until the server has confirmed it. */
+  private returning: Turn[] = [];
+  private readonly isolation: Isolation;
   private again: NodeJS.Timeout | undefined;
   private readonly saidOff = new Set<string>();
   private troubleSaid = '';
@@ -47,7 +50,9 @@ export class Crew implements Boss {
     /** How many links share the places for jobs. */
     private readonly links: () => readonly Link[],
     private readonly onFailure: () => void,
-  ) {}
+  ) {
+    this.isolation = new Isolation(settings.drainMs);
+  }
 
   get waitMs(): number {
     return this.settings.waitMs;
@@ -78,6 +83,7 @@ export class Crew implements Boss {
     const waiting = [...this.backlog.splice(0), ...this.suspects, ...(this.killer ? [this.killer] : [])];
     this.suspects.clear();
     this.killer = null;
+    this.returning = [];
     clearTimeout(this.again);
     for (const turn of waiting) this.giveBack(turn.link, turn.delivery);
     this.makeRoom();
@@ -115,7 +121,7 @@ export class Crew implements Boss {
       this.turns.begin(link, now);
       this.admit(link, Math.max(1, Math.floor(free / this.links().length)));
     }
-    const lookAt = this.claims.size > 0 ? this.turns.lookAt(now) : Infinity;
+    const lookAt = this.claims.size > 0 ? Math.min(this.turns.lookAt(now), this.isolation.lookAt(now)) : Infinity;
     if (lookAt < Infinity) this.timer = setTimeout(() => this.makeRoom(), Math.max(1, lookAt - now));
   }
 
@@ -129,12 +135,19 @@ export class Crew implements Boss {
   /** How many more jobs may be fetched. */
   private get free(): number {
     if (this.suspects.size > 0 || this.killer || this.alone) return 0;
+    if (this.isolation.isOn(nowMs())) return this.isEmpty && this.claimed === 0 ? 1 : 0;
     const handlers = this.settings.concurrency - this.running.size;
     return handlers * this.handlers.room + this.settings.prefetch - this.backlog.length - this.claimed;
   }
 
+  /** Whether nothing is in hand, a job that is to run alone aside. */
+  private get isEmpty(): boolean {
+    return this.running.size === 0 && this.backlog.length === 0 && this.suspects.size === 0;
+  }
+
   takeOn(link: Link, claim: number, found: Delivery[]): void {
     this.claimed -= claim;
+    if (found.length > 0 && this.isEmpty) this.isolation.end();
     this.turns.end(link, nowMs(), found.length === 0);
     for (const delivery of found) this.accept(link, delivery);
     this.startMore();
@@ -161,7 +174,7 @@ export class Crew implements Boss {
   }
 
   startMore(): void {
-    while (!this.alone && this.running.size < this.settings.concurrency) {
+    while (!this.alone && !this.isHeld() && this.running.size < this.settings.concurrency) {
       // A doubtful delivery waits until a heartbeat tells whether it is still ours.
       const at = this.backlog.findIndex(({ delivery }) => !delivery.isDoubtful);
       if (at < 0) break;
@@ -174,33 +187,53 @@ export class Crew implements Boss {
 
   // --- Jobs that may have ended their workers run their last attempt with nothing else in hand
 
+  /** Whether no job may begin, as it could take along one that is to run alone. */
+  private isHeld(): boolean {
+    this.returning = this.returning.filter(({ link, delivery }) => link.isTelling(delivery));
+    if (this.returning.length > 0) this.startLater();
+    return this.suspects.size > 0 || this.returning.length > 0;
+  }
+
+  private startLater(): void {
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.startMore(), ALONE_AGAIN_MS);
+  }
+
   private suspect(turn: Turn): void {
     this.suspects.add(turn);
     void turn.link.wasCutShort(turn.delivery).then((isKiller) => {
       if (!this.suspects.delete(turn)) return; // given back meanwhile
       if (!isKiller) {
         this.backlog.push(turn);
-      } else if (!this.killer && !this.alone) {
+      } else if (this.isEmpty && this.claimed === 0) {
         this.guard.log.warn(`dq: job ${turn.delivery.name} may have ended its workers: its last attempt runs alone`);
         this.killer = turn;
       } else {
-        turn.link.settle(turn.delivery, core.returned(turn.delivery)); // it would be lost along with the other one
+        this.isolate(turn);
       }
       this.startMore();
     });
   }
 
-  /** Runs such a job once nothing else is in hand, and the server knows of the ends of all others. */
+  /** Gives back a job that is to run alone, until nothing else is in hand. */
+  private isolate(turn: Turn): void {
+    const { link, delivery } = turn;
+    const now = nowMs();
+    if (!this.isolation.isOn(now)) {
+      this.guard.log.warn(
+        `dq: job ${delivery.name} may have ended its workers: its last attempt waits until it can run alone`,
+      );
+    }
+    const delayMs = Math.ceil(this.isolation.want(now));
+    link.settle(delivery, core.returned(delivery, ...(delayMs > 0 ? ['DELAY', delayMs] : [])));
+    this.returning.push(turn);
+  }
+
+  /** Runs such a job once the server knows of the ends of all others. */
   private runAlone(): void {
     const { killer } = this;
-    if (!killer || this.backlog.length > 0 || this.running.size > 0) return;
-    for (const link of this.links()) link.recall();
-    const isBusy = this.claimed > 0 || this.suspects.size > 0 || killer.delivery.isDoubtful;
-    if (isBusy || this.links().some((link) => link.isTelling)) {
-      clearTimeout(this.again);
-      this.again = setTimeout(() => this.startMore(), ALONE_AGAIN_MS);
-      return;
-    }
+    if (!killer) return;
+    if (killer.delivery.isDoubtful || this.links().some((link) => link.isTelling())) return this.startLater();
     this.killer = null;
     if (!killer.link.begin(killer.delivery)) return;
     this.alone = killer;

@@ -51,8 +51,8 @@ export class Leases {
     this.unanswered.delete(delivery);
   }
 
-  get isTelling(): boolean {
-    return this.unanswered.size > 0;
+  isTelling(of?: Delivery): boolean {
+    return of ? this.unanswered.has(of) : this.unanswered.size > 0;
   }
 
   /** False if the delivery was lost or settled already. */

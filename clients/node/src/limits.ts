@@ -30,6 +30,9 @@ export const UNKNOWN_KIND_LONGEST_MS = 3_600_000;
 export const UNKNOWN_KIND_ATTEMPTS = 14;
 /** When to look again whether a job can run alone. */
 export const ALONE_AGAIN_MS = 20;
+/** How long nothing is fetched for that, whatever the drain: at least, and at most. */
+export const SHORTEST_ISOLATION_MS = 1000;
+export const LONGEST_ISOLATION_MS = 86_400_000;
 /** The longest result that a server can take. */
 export const RESULT_BYTES = 512 * 1024 * 1024;
 /** A longer command may be why the server cut the connection. */

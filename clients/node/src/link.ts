@@ -282,9 +282,9 @@ export class Link implements Desk {
     this.courier.carry();
   }
 
-  /** The server has not confirmed yet how all deliveries ended. */
-  get isTelling(): boolean {
-    return this.leases.isTelling;
+  /** The server has not confirmed yet how all deliveries ended, or this one. */
+  isTelling(of?: Delivery): boolean {
+    return this.leases.isTelling(of);
   }
 
   get isCarrying(): boolean {

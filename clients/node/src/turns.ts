@@ -1,6 +1,8 @@
-// Which link fetches next, if several share the places for jobs, without I/O, timers or a clock.
+// Which link fetches next, if several share the places for jobs, and when none does, without I/O, timers or a clock.
 //
 // A fetch that waits holds places that ready jobs of another link may need, so it can be recalled.
+
+import { LONGEST_ISOLATION_MS, SHORTEST_ISOLATION_MS } from './limits';
 
 /**
  * How long a link waits for its next turn if its fetch was recalled and found nothing. Also how long a fetch waits that cannot
@@ -62,6 +64,43 @@ export class Turns<Link> {
   private recallAt(): number {
     const waiting = least(this.out)?.[1] ?? Infinity;
     return Math.max(waiting, ...[...this.recalled].map((link) => this.out.get(link)!)) + holdMs(this.links());
+  }
+}
+
+/**
+ * When nothing is fetched until nothing is in hand, and then one job, as one may have ended its workers.
+ *
+ * In hand, that job would lose its last attempt with the next one that ends the worker. So it waits in the server, where an
+ * idle worker finds it at once. No worker holds it, so no two can wait for each other.
+ *
+ * It lasts for `patienceMs` at most, for a handler that takes longer must not keep all the others idle. For as long other
+ * jobs are fetched then, and that one is delayed: it has the next try.
+ */
+export class Isolation {
+  private readonly patienceMs: number;
+  private until = -Infinity;
+
+  constructor(patienceMs: number) {
+    this.patienceMs = Math.min(Math.max(patienceMs, SHORTEST_ISOLATION_MS), LONGEST_ISOLATION_MS);
+  }
+
+  /** A job that is to run alone is given back, as others are in hand. Returns by how much it is delayed. */
+  want(nowMs: number): number {
+    if (nowMs >= this.until + this.patienceMs) this.until = nowMs + this.patienceMs;
+    return this.isOn(nowMs) ? 0 : this.until + this.patienceMs - nowMs;
+  }
+
+  isOn(nowMs: number): boolean {
+    return nowMs < this.until;
+  }
+
+  /** When it ends, if it is on. */
+  lookAt(nowMs: number): number {
+    return this.isOn(nowMs) ? this.until : Infinity;
+  }
+
+  end(): void {
+    this.until = -Infinity;
   }
 }
 
