@@ -245,6 +245,14 @@ func (l *link) isTelling() bool {
 	return len(l.unanswered) > 0
 }
 
+// isTellingOf says whether the server has not confirmed yet how this delivery ended.
+func (l *link) isTellingOf(d *delivery) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, is := l.unanswered[d]
+	return is
+}
+
 func (l *link) heardOf(o *outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

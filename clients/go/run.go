@@ -116,13 +116,13 @@ func (w *Worker) next(batch []*delivery) []*delivery {
 	if w.alone != nil && slices.Contains(batch, w.alone) {
 		w.alone = nil
 	}
-	if len(w.backlog) > 0 && !w.isDraining() {
+	if len(w.backlog) > 0 && !w.isHeld() && !w.isDraining() {
 		following = w.take()
 	} else {
 		w.running--
 		w.startMore()
 	}
-	takenAlong := w.isHungry && !w.isDraining()
+	takenAlong := w.isHungry && w.free() > 0 && !w.isDraining()
 	w.room.Broadcast()
 	w.mu.Unlock()
 	if !takenAlong {

@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
@@ -56,7 +57,7 @@ func (w *Worker) claim(l *link) int {
 			w.links[late].recall()
 		}
 		w.isHungry = len(w.links) == 1
-		w.waitForRoom(again)
+		w.waitForRoom(w.isolation.lookAt(time.Now(), again))
 		w.isHungry = false
 	}
 	return 0
@@ -77,8 +78,14 @@ func (w *Worker) waitForRoom(until time.Time) {
 
 // free returns how many jobs can start, whatever their kinds, plus how many may be fetched ahead.
 func (w *Worker) free() int {
-	if w.isReserved() {
+	switch {
+	case w.isReserved():
 		return 0
+	case !w.isolation.isOn(time.Now()):
+	case w.inHand > 0 || w.claimed > 0:
+		return 0
+	default:
+		return 1
 	}
 	return (w.concurrency-w.running)*w.handlers.size + w.prefetch - len(w.backlog) - w.claimed
 }
@@ -89,6 +96,9 @@ func (w *Worker) accept(l *link, found []*delivery, claim int) {
 	w.mu.Lock()
 	w.claimed -= claim
 	w.turns.end(l.number, len(found) == 0, time.Now())
+	if len(found) > 0 && w.inHand == 0 {
+		w.isolation.end()
+	}
 	for _, d := range found {
 		switch {
 		case w.isDraining() || d.handler == nil || d.isUsedUp():
@@ -143,11 +153,11 @@ func (w *Worker) refuse(d *delivery) {
 
 // startMore starts handlers for jobs that wait. It is called with mu.
 func (w *Worker) startMore() {
-	for w.alone == nil && w.running < w.concurrency && len(w.backlog) > 0 {
+	for w.alone == nil && w.running < w.concurrency && len(w.backlog) > 0 && !w.isHeld() {
 		w.running++
 		go w.work(w.take())
 	}
-	if w.killer != nil && w.running == 0 && len(w.backlog) == 0 && !w.isDraining() {
+	if w.killer != nil && !w.isDraining() {
 		w.runAlone()
 	}
 }
@@ -181,35 +191,55 @@ func (w *Worker) lookUp(d *delivery) {
 	switch {
 	case !isKiller:
 		w.backlog = append(w.backlog, d)
-	case w.killer == nil && w.alone == nil:
+	case w.inHand == 1 && w.claimed == 0:
 		w.killer = d
 		go w.warn("dq: a job may have ended its workers: its last attempt runs alone", "job", d.id, "queue", d.queue)
-	default: // it would be lost along with the other one
-		go func() {
-			d.link.giveBack(d, returned(d))
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.putDown(1)
-		}()
+	default:
+		w.isolate(d)
 	}
 	w.startMore()
 	w.room.Broadcast()
 }
 
-// runAlone begins the killer once nothing else is in hand, and the server knows the ends of all others. It is called
-// with mu.
-func (w *Worker) runAlone() {
-	isBusy := w.claimed > 0 || w.inHand > 1
-	for _, l := range w.links {
-		l.recall()
-		isBusy = isBusy || l.isTelling()
+// isolate gives back a job that is to run alone, until nothing else is in hand. It is called with mu.
+func (w *Worker) isolate(d *delivery) {
+	now := time.Now()
+	if !w.isolation.isOn(now) {
+		go w.warn("dq: a job may have ended its workers: its last attempt waits until it can run alone", "job", d.id, "queue", d.queue)
 	}
-	if !isBusy {
-		w.alone, w.killer = w.killer, nil
-		w.running++
-		go w.work([]*delivery{w.alone})
+	made := returned(d)
+	if delay := w.isolation.want(now); delay > 0 {
+		made = returnedFor(d, delay)
+	}
+	d.link.giveBack(d, made)
+	w.returning = append(w.returning, d)
+	w.inHand--
+}
+
+// isHeld says whether no job may begin, as it could take along one that is to run alone. It is called with mu.
+func (w *Worker) isHeld() bool {
+	w.returning = slices.DeleteFunc(w.returning, func(d *delivery) bool {
+		return !slices.ContainsFunc(w.links, func(l *link) bool { return l.isTellingOf(d) })
+	})
+	if len(w.returning) > 0 {
+		w.startLater()
+	}
+	return len(w.suspects) > 0 || len(w.returning) > 0
+}
+
+// runAlone begins the killer once the server knows the ends of all others. It is called with mu.
+func (w *Worker) runAlone() {
+	if slices.ContainsFunc(w.links, (*link).isTelling) {
+		w.startLater()
 		return
 	}
+	w.alone, w.killer = w.killer, nil
+	w.running++
+	go w.work([]*delivery{w.alone})
+}
+
+// startLater is called with mu.
+func (w *Worker) startLater() {
 	if !w.isWaiting {
 		w.isWaiting = true
 		time.AfterFunc(aloneAgain, func() {

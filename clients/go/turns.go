@@ -93,3 +93,44 @@ func (t turns) end(number int, isEmpty bool, now time.Time) {
 	}
 	mine.isOut, mine.isRecalled = false, false
 }
+
+const (
+	shortestIsolation = time.Second // whatever the drain
+	longestIsolation  = 24 * time.Hour
+)
+
+// isolation decides when nothing is fetched until nothing is in hand, and then one job, as one may have ended its
+// workers.
+//
+// In hand, that job would lose its last attempt with the next one that ends the worker. So it waits in the server, where
+// an idle worker finds it at once. No worker holds it, so no two can wait for each other.
+//
+// It lasts as long as patience at most, for a handler that takes longer must not keep all the others idle. For as long
+// other jobs are fetched then, and that one is delayed: it has the next try.
+type isolation struct {
+	patience time.Duration
+	until    time.Time
+}
+
+// want gives back a job that is to run alone, as others are in hand. It returns by how much that job is delayed.
+func (i *isolation) want(now time.Time) time.Duration {
+	if !now.Before(i.until.Add(i.patience)) {
+		i.until = now.Add(i.patience)
+	}
+	if i.isOn(now) {
+		return 0
+	}
+	return i.until.Add(i.patience).Sub(now)
+}
+
+func (i *isolation) isOn(now time.Time) bool { return now.Before(i.until) }
+
+// lookAt returns when it ends, or the other time if that is earlier, or if it is not on (zero: none).
+func (i *isolation) lookAt(now, other time.Time) time.Time {
+	if i.isOn(now) && (other.IsZero() || i.until.Before(other)) {
+		return i.until
+	}
+	return other
+}
+
+func (i *isolation) end() { i.until = time.Time{} }

@@ -75,7 +75,9 @@ type Worker struct {
 	suspects  map[*delivery]struct{} // at their last attempt: the server is asked how the one before ended
 	killer    *delivery              // may have ended its workers, and will run alone
 	alone     *delivery              // such a job that runs
-	isWaiting bool                   // a timer looks whether the killer can run
+	returning []*delivery            // such jobs that were given back, until the server has confirmed it
+	isolation isolation              // for such jobs
+	isWaiting bool                   // a timer looks whether jobs that wait for ends can begin
 	claimed   int                    // places that fetches under way have claimed
 	suppliers int
 }
@@ -123,6 +125,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	if w.logger == nil {
 		w.logger = slog.Default()
 	}
+	w.isolation.patience = min(max(w.drain, shortestIsolation), longestIsolation)
 	w.room = sync.NewCond(&w.mu)
 	w.capacity = w.concurrency*made.size + config.Prefetch
 	w.links = w.makeLinks(config)
