@@ -1,5 +1,6 @@
 package io.github.redisdq;
 
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -26,8 +27,11 @@ final class Crew {
     private final Turns<Link> turns;
     private final Deque<Link> unconnected = new ArrayDeque<>(); // links that are not connected, and that no thread connects
     private Deque<Job> backlog = new ArrayDeque<>();
-    private Job alone; // it waits until nothing else is in hand, or runs: nothing is fetched; or null
+    private int suspects; // fetches with jobs at their last attempt, of which the server is asked how the one before ended
+    private Job alone; // it waits until all ends are told, or runs: nothing is fetched; or null
     private boolean isAloneRunning;
+    private final List<Job> returning = new ArrayList<>(); // such jobs that were given back, until the server has confirmed it
+    private final Isolation isolation;
     private int running;
     private int inHand;
     private int claimed;
@@ -36,13 +40,14 @@ final class Crew {
     private Thread lookout; // the resting thread that wakes by itself, for all of them; or null
     private long looksAt;
 
-    Crew(Watch watch, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch) {
+    Crew(Watch watch, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch, Isolation isolation) {
         this.watch = watch;
         this.handlers = handlers;
         this.handling = handling;
         this.links = links;
         this.concurrency = concurrency;
         this.prefetch = prefetch;
+        this.isolation = isolation;
         turns = new Turns<>(links.size());
         unconnected.addAll(links);
     }
@@ -92,7 +97,7 @@ final class Crew {
                     alone = null;
                     isAloneRunning = false;
                 }
-                boolean fetchFollows = links.size() == 1 && turns.first(now) != null && !watch.isDraining();
+                boolean fetchFollows = links.size() == 1 && free(now) > 0 && turns.first(now) != null && !watch.isDraining();
                 if (!fetchFollows) {
                     ended.forEach(job -> Link.of(job).ring());
                 }
@@ -116,8 +121,7 @@ final class Crew {
 
     /** Waits until there may be something to do. For what comes with time, it is enough that one thread looks out. */
     private void rest(long now) {
-        if (alone != null && !isAloneRunning) {
-            links.forEach(Link::recall);
+        if (alone != null && !isAloneRunning || isHeld() && suspects == 0) {
             restFor(AGAIN_NS);
             return;
         }
@@ -145,7 +149,7 @@ final class Crew {
 
     private void lookOut(long now) {
         lookout = Thread.currentThread();
-        looksAt = turns.lookAt(now, now + FOR_EVER_NS);
+        looksAt = lookAt(now, now + FOR_EVER_NS);
         try {
             news.awaitNanos(looksAt - now);
         } catch (InterruptedException error) {
@@ -156,30 +160,46 @@ final class Crew {
         }
     }
 
-    /** Whether no resting thread wakes in time. Never true with one link. */
+    /** Whether no resting thread wakes in time. Never true with one link, unless a job is to run alone. */
     private boolean lacksLookout(long now) {
         long covered = lookout == null ? now + FOR_EVER_NS : looksAt;
-        return turns.lookAt(now, covered) != covered;
+        return lookAt(now, covered) != covered;
+    }
+
+    private long lookAt(long now, long otherwise) {
+        return turns.lookAt(now, isolation.lookAt(now, otherwise));
     }
 
     private boolean mayHandle() {
-        return !backlog.isEmpty() && running < concurrency || mayHandleAlone();
+        return !isHeld() && (!backlog.isEmpty() && running < concurrency || mayHandleAlone());
     }
 
-    /** Whether nothing but the job that runs alone is in hand, on its way, or without an answer to its end. */
+    /** Whether no job may begin, as it could take along one that is to run alone. */
+    private boolean isHeld() {
+        returning.removeIf(job -> !Link.of(job).isTellingOf(job));
+        return suspects > 0 || !returning.isEmpty();
+    }
+
+    /** Whether the server knows the ends of all jobs but the one that runs alone. */
     private boolean mayHandleAlone() {
-        return alone != null && inHand == 1 && claimed == 0 && running == 0 && links.stream().allMatch(Link::hasToldAll);
+        return alone != null && running == 0 && links.stream().allMatch(Link::hasToldAll);
     }
 
     private boolean mayFetch(long now) {
-        return !unconnected.isEmpty() || alone == null && free() > 0 && turns.first(now) != null;
+        return !unconnected.isEmpty() || free(now) > 0 && turns.first(now) != null;
     }
 
     /**
      * How many jobs may be fetched. If some kind is handled one job at a time, each job may need a handler of its own,
      * so running handlers are counted. Else each handler takes a batch, and jobs in hand are counted.
      */
-    private int free() {
+    private int free(long now) {
+        if (alone != null || suspects > 0) {
+            return 0;
+        }
+        if (isolation.isOn(now)) {
+            return inHand == 0 && claimed == 0 ? 1 : 0;
+        }
         int there = handlers.size() == 1 ? running + backlog.size() : inHand;
         return capacity() - there - claimed;
     }
@@ -192,7 +212,7 @@ final class Crew {
         if (!unconnected.isEmpty()) {
             return new Turn(List.of(), unconnected.removeFirst(), 0);
         }
-        int claim = Math.max(1, free() / links.size());
+        int claim = Math.max(1, free(now) / links.size());
         claimed += claim;
         Link link = turns.first(now);
         turns.begin(link, now);
@@ -209,17 +229,29 @@ final class Crew {
 
     private void attend(Turn turn) {
         List<Job> found = new ArrayList<>();
+        boolean areSuspect = false;
         try {
             Guard.call(turn.claim == 0 ? turn.link::connect : () -> fetch(turn, found)); // errors have been logged
+            areSuspect = found.stream().anyMatch(job -> 1 < job.attempt() && job.attempt() == job.maxAttempts());
+            if (areSuspect) {
+                lookUp(turn.link, found);
+            }
+            Guard.call(() -> turn.link.correct(found));
         } finally {
-            accept(found, turn);
+            accept(found, turn, areSuspect);
         }
     }
 
     private void fetch(Turn turn, List<Job> found) {
         turn.link.fetch(turn.claim).stream().filter(this::isToBeHandled).forEach(found::add);
-        found.forEach(job -> job.mayKill = turn.link.mayKill(job));
-        turn.link.correct(found);
+    }
+
+    /** Asks which of the jobs may have killed their workers. Until they are accepted, no job begins. */
+    private void lookUp(Link link, List<Job> found) {
+        lock.lock();
+        suspects++;
+        lock.unlock();
+        found.forEach(job -> job.mayKill = link.mayKill(job));
     }
 
     /** Whether the job has a handler, and does not run in this process. */
@@ -238,20 +270,26 @@ final class Crew {
     }
 
     /** Puts jobs into the backlog, or gives them back; then the link may fetch again. */
-    private void accept(List<Job> found, Turn turn) {
+    private void accept(List<Job> found, Turn turn, boolean areSuspect) {
         lock.lock();
         try {
             long now = System.nanoTime();
             claimed -= turn.claim;
+            suspects -= areSuspect ? 1 : 0;
+            if (!found.isEmpty() && inHand == 0) {
+                isolation.end();
+            }
+            inHand += found.size();
             for (Job job : found) {
-                if (watch.isDraining() || job.mayKill && alone != null) { // another worker may run it meanwhile
+                if (watch.isDraining()) {
+                    inHand--;
                     Link.of(job).giveBack(job, Outcome::returned);
-                } else if (job.mayKill) {
-                    alone = job;
-                    inHand++;
-                } else {
+                } else if (!job.mayKill) {
                     backlog.addLast(job);
-                    inHand++;
+                } else if (inHand == 1 && claimed == 0) {
+                    alone = job;
+                } else {
+                    isolate(job, now);
                 }
             }
             turns.end(turn.link, now, found.isEmpty());
@@ -263,6 +301,14 @@ final class Crew {
         } finally {
             lock.unlock();
         }
+    }
+
+    /** Gives back a job that is to run alone, until nothing else is in hand. */
+    private void isolate(Job job, long now) {
+        Duration wait = isolation.want(now);
+        inHand--;
+        Link.of(job).giveBack(job, each -> Outcome.returned(each, wait));
+        returning.add(job);
     }
 
     /** Takes one job off the backlog, or as many as its handler takes at a time. */

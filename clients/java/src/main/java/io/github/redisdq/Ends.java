@@ -27,6 +27,10 @@ class Ends {
         return new ArrayList<>(unanswered);
     }
 
+    synchronized boolean isUnanswered(Job job) {
+        return unanswered.contains(job);
+    }
+
     synchronized Deque<Outcome> take(int count) {
         Deque<Outcome> taken = outcomes;
         if (taken.size() <= count) {

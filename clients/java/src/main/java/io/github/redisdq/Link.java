@@ -112,6 +112,11 @@ final class Link implements Job.Context, Watch.Timed {
         return ends.unanswered().isEmpty();
     }
 
+    /** Whether the server has not confirmed yet how this job's delivery ended. */
+    boolean isTellingOf(Job job) {
+        return ends.isUnanswered(job);
+    }
+
     void giveBack(Job job, Function<Job, Outcome> how) {
         settle(job, how);
         ring();

@@ -58,7 +58,7 @@ final class Outcome {
 
     /** Gives the job back, as if it had not been delivered. */
     static Outcome returned(Job job) {
-        return new Outcome(job, Mode.SILENT, null, null);
+        return returned(job, null);
     }
 
     /** Fails the job, for a worker that has a handler for its kind: one may come with the next deploy. */
@@ -81,7 +81,12 @@ final class Outcome {
 
     /** Gives the job back, as an older delivery of it still runs in this process. */
     static Outcome running(Job job) {
-        return new Outcome(job, Mode.SILENT, RUNNING_DELAY, null);
+        return returned(job, RUNNING_DELAY);
+    }
+
+    /** Gives the job back, to be delivered after a wait; null: it keeps its place. */
+    static Outcome returned(Job job, Duration wait) {
+        return new Outcome(job, Mode.SILENT, wait, null);
     }
 
     /** Suspends the job, as its own handler asked. */

@@ -49,7 +49,7 @@ public final class Worker implements AutoCloseable {
         handling = new Handling(from.hooks, from.around);
         makeLinks(from, leases);
         health = from.health == null ? null : new Health(this::trouble, from.health);
-        crew = new Crew(watch, handlers, handling, links, from.concurrency, from.prefetch);
+        crew = new Crew(watch, handlers, handling, links, from.concurrency, from.prefetch, new Isolation(drain));
     }
 
     /** A worker of these queues, in strict order unless {@link WorkerBuilder#weights} says otherwise. */
