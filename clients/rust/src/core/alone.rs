@@ -1,7 +1,9 @@
 //! A job at its last allowed attempt whose last lease ended without an answer may have killed its worker. It runs with
 //! nothing else in hand, so that it takes no other job along.
 
+use super::held::Held;
 use super::link::{Asked, Link};
+use super::outcome::Outcome;
 use super::settings::Shape;
 use super::state::Core;
 use super::{Action, Delivered, Line, Said, Serial};
@@ -51,7 +53,7 @@ impl Core {
         }
     }
 
-    pub(super) fn reason_heard(&mut self, serial: Serial, reply: Value) {
+    pub(super) fn reason_heard(&mut self, serial: Serial, reply: Value, now: Instant) {
         self.suspects -= 1;
         let may_kill = match reply {
             Value::ServerError(error) if error.code() == "NOPERM" => {
@@ -72,16 +74,43 @@ impl Core {
         if !self.held.get(&serial).is_some_and(|held| held.is_open) {
             return;
         }
-        if !self.is_working() || may_kill && self.alone.is_some() {
-            self.give_back(serial); // another worker may run it meanwhile
-        } else if may_kill {
+        if !self.is_working() {
+            self.give_back(serial);
+        } else if !may_kill {
+            self.backlog.push_back(serial);
+        } else if self.in_hand() == 1 && self.claimed == 0 {
             self.alone = Some(serial);
         } else {
-            self.backlog.push_back(serial);
+            self.isolate(serial, now);
         }
     }
 
-    /// Starts the job that runs alone, as soon as nothing else is in hand or on its way.
+    /// How many jobs would be lost if the worker ended now.
+    pub(super) fn in_hand(&self) -> usize {
+        let is_in_hand = |held: &&Held| held.is_open || held.is_running;
+        self.held.values().filter(is_in_hand).count()
+    }
+
+    /// Gives back a job that is to run alone, until nothing else is in hand.
+    fn isolate(&mut self, serial: Serial, now: Instant) {
+        match self.isolation.want(now) {
+            Some(wait) => {
+                let outcome = Outcome::returned(serial, &self.held[&serial].of, wait);
+                self.close_with(serial, outcome, now);
+            }
+            None => self.give_back(serial),
+        }
+        self.returning.push(serial);
+    }
+
+    /// Whether no job may begin, as it could take along one that is to run alone.
+    pub(super) fn is_held(&mut self) -> bool {
+        let held = &self.held;
+        self.returning.retain(|serial| held.contains_key(serial));
+        self.suspects > 0 || !self.returning.is_empty()
+    }
+
+    /// Starts the job that runs alone, as soon as the server has been told all ends.
     pub(super) fn start_alone(&mut self, now: Instant) {
         let Some(serial) = self.alone else { return };
         let (is_open, is_running) = match self.held.get(&serial) {
@@ -89,8 +118,7 @@ impl Core {
             None => (false, false),
         };
         // A delivery that went back at once is not held, but reserved until the server has answered that.
-        let has_others = self.held.len() > 1 || self.claimed > 0 || !self.has_told_all();
-        if is_running || is_open && has_others {
+        if is_running || is_open && !self.has_told_all() {
             return;
         }
         let handler = self.held.get(&serial).and_then(|held| held.handler);
@@ -123,10 +151,9 @@ impl Core {
             || link.ears.iter().any(|ear| is_due(ear.unblocks_at))
     }
 
-    /// Whether the fetch that waits is to be ended, for it would take jobs: now, or again.
+    /// Whether the fetch that waits is to be ended, as the worker stops: now, or again.
     fn withdraws(&self, link: &Link, now: Instant) -> bool {
-        let is_wanted = !self.is_working() || self.alone.is_some() && link.is_recallable;
-        is_wanted && link.unblocks_at.is_none_or(|at| at <= now)
+        !self.is_working() && link.unblocks_at.is_none_or(|at| at <= now)
     }
 
     pub(super) fn unblock(&mut self, link: usize, now: Instant, into: &mut Vec<Cmd>) {

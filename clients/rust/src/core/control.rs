@@ -298,7 +298,8 @@ impl Core {
             .flat_map(|link| self.link_wakes_at(link, now))
             .collect();
         let turn = self.turns.look_at(now, |link| self.may_fetch(link, now));
-        all.extend([self.next_limit, self.phase_wakes_at(), turn]);
+        let isolated = self.isolation.look_at(now);
+        all.extend([self.next_limit, self.phase_wakes_at(), turn, isolated]);
         all.into_iter().flatten().min()
     }
 
@@ -313,9 +314,8 @@ impl Core {
             let ready =
                 |outcome: &Outcome| outcome.not_before.max(link.gathers_until).unwrap_or(now);
             let outcome = link.outcomes.iter().map(ready).min();
-            let withdraws = !self.is_working() || self.alone.is_some() && link.is_recallable;
-            let is_fetching = link.waiting.is_fetching();
-            let unblock = link.unblocks_at.filter(|_| withdraws && is_fetching);
+            let withdraws = !self.is_working() && link.waiting.is_fetching();
+            let unblock = link.unblocks_at.filter(|_| withdraws);
             let ears = link.ears.iter().filter_map(|ear| ear.unblocks_at).min();
             let has_more =
                 !(link.relets.is_empty() && link.returns.is_empty() && link.suspects.is_empty());

@@ -33,22 +33,25 @@ impl Core {
     // --- Fetching
 
     /// How many jobs can start, whatever their kinds, plus how many may be fetched ahead.
-    fn free(&self) -> usize {
-        if self.alone.is_some() {
+    fn free(&mut self, now: Instant) -> usize {
+        if self.alone.is_some() || self.is_held() {
             return 0;
+        }
+        if self.isolation.is_on(now) {
+            return (self.in_hand() == 0 && self.claimed == 0).into();
         }
         let doubtful: usize = self.links.iter().map(|link| link.doubtful.len()).sum();
         let idle = self.settings.concurrency - self.at_work;
         let room = idle
             .saturating_mul(self.size)
             .saturating_add(self.settings.prefetch);
-        room.saturating_sub(self.backlog.len() + doubtful + self.suspects + self.claimed)
+        room.saturating_sub(self.backlog.len() + doubtful + self.claimed)
             .min(AT_ONCE)
     }
 
     fn fetch(&mut self, now: Instant) {
         while let Some(link) = self.turns.first(now, |link| self.may_fetch(link, now)) {
-            let free = self.free();
+            let free = self.free(now);
             if free == 0 {
                 if let Some(late) = self.turns.recall(now) {
                     self.links[late].is_recalled = self.links[late].is_recallable;
@@ -150,6 +153,9 @@ impl Core {
         else {
             return;
         };
+        if self.isolation.until.is_some() && !rows.is_empty() && self.in_hand() == 0 {
+            self.isolation.end();
+        }
         for row in rows {
             if let Some(delivered) = Delivered::read(&key, row) {
                 self.receive(line.link, Arc::new(delivered), now);
@@ -269,6 +275,9 @@ impl Core {
             self.backlog.retain(|serial| self.held.contains_key(serial));
         }
         self.start_alone(now);
+        if self.is_held() {
+            return;
+        }
         while self.is_working() && self.at_work < self.settings.concurrency {
             let Some(handler) = self
                 .backlog

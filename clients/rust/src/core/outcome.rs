@@ -73,10 +73,15 @@ impl Outcome {
 
     /// Gives a job back whose earlier delivery still runs in this process.
     pub fn still_running(of: &Arc<Delivered>) -> Self {
+        Outcome::returned(0, of, IN_HAND_DELAY)
+    }
+
+    /// Gives a job back, to be delivered after a wait.
+    pub fn returned(serial: Serial, of: &Arc<Delivered>, wait: Duration) -> Self {
         Outcome::new(
-            0,
+            serial,
             of,
-            [Way::Other(nack(of, "SILENT", Some(IN_HAND_DELAY), None))],
+            [Way::Other(nack(of, "SILENT", Some(wait), None))],
         )
     }
 

@@ -52,7 +52,7 @@ impl Core {
         match asked {
             Asked::Part => self.part_answered(&value),
             Asked::Opening => {}
-            Asked::Reason(serial) => self.reason_heard(serial, value),
+            Asked::Reason(serial) => self.reason_heard(serial, value, now),
             Asked::Outcome(outcome) => self.answered(line, outcome, &value, now),
             Asked::Fetch { claim } => self.fetched(line, claim, value, now),
             Asked::Touch { all, sent, length } => self.touched(line, all, value, sent, length, now),

@@ -5,7 +5,7 @@ use super::fetch::{Fetches, Lease, Member, Rng};
 use super::held::{BySerial, Held, Running};
 use super::link::Link;
 use super::settings::{Settings, Shape};
-use super::turns::Turns;
+use super::turns::{Isolation, Turns};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,8 +55,11 @@ pub(crate) struct Core {
     pub(super) said_once: Vec<std::mem::Discriminant<Said>>,
     /// How many deliveries wait for the reason of the last one's end.
     pub(super) suspects: usize,
-    /// The job that waits until nothing else is in hand, or that runs alone: nothing is fetched.
+    /// The job that waits until all ends are told, or that runs alone: nothing is fetched.
     pub(super) alone: Option<Serial>,
+    /// Jobs that are to run alone and were given back, until the server has confirmed it.
+    pub(super) returning: Vec<Serial>,
+    pub(super) isolation: Isolation,
     /// When this program was last known to run: later replies arrived after that.
     pub(super) awake: Instant,
     /// When a fetch or a heartbeat was last answered.
@@ -94,7 +97,6 @@ impl Core {
             size,
             turns: Turns::new(links.len(), now),
             links,
-            settings,
             held: BySerial::default(),
             last: 0,
             backlog: VecDeque::new(),
@@ -108,6 +110,9 @@ impl Core {
             said_once: Vec::new(),
             suspects: 0,
             alone: None,
+            returning: Vec::new(),
+            isolation: Isolation::new(settings.drain),
+            settings,
             awake: now,
             heard: None,
             next_limit: None,

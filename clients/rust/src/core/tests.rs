@@ -641,65 +641,92 @@ fn a_delivery_over_the_limit_does_not_run() {
     }
 }
 
-#[test]
-fn what_may_have_killed_its_worker_runs_alone() {
-    let lease_ended = Value::Array(vec![bulk("reason"), bulk("lease ended")]);
-    let mut world = World::usual();
-    world.opened("here");
-    world.reply(
-        Name::Waiting,
-        vec![found(vec![attempt("k", 3, 3), row("a", 60_000, 0, None)])],
-    );
-    assert_eq!(world.started, [2], "k waits for its reason");
-    assert_eq!(world.take(Name::Control), [GET]);
-    world.ends(2, End::Done(None));
-    world.take(Name::Waiting);
-    world.reply(Name::Control, vec![lease_ended]);
-    assert_eq!(world.started, [2], "a fetch waits, and would bring others");
-    let asked = world.take(Name::Control);
-    assert!(asked.contains(&"DQ.UNBLOCK 7".to_owned()), "{asked:?}");
-    world.reply(Name::Control, vec![Value::Int(1)]);
-    world.reply(
-        Name::Waiting,
-        vec![Value::Array(vec![Value::Int(1)]), Value::Nil],
-    );
-    world.advance(SECOND);
-    assert_eq!(world.started, [2, 1]);
-    assert!(
-        world.take(Name::Waiting).is_empty(),
-        "nothing is fetched meanwhile"
-    );
-    world.ends(1, End::Done(None));
-    let fetch = world.take(Name::Waiting);
-    assert_eq!(fetch.len(), 2, "its end, and the next fetch: {fetch:?}");
+fn lease_ended() -> Value {
+    Value::Array(vec![bulk("reason"), bulk("lease ended")])
+}
+
+fn given_back(id: &str) -> [String; 1] {
+    [format!("DQ.NACK q IDS 1 {id} 77 SILENT")]
+}
+
+fn ready() -> Vec<Value> {
+    vec![Value::Array(vec![bulk("ready")])]
 }
 
 #[test]
-fn what_came_again_is_back_before_a_job_runs_alone() {
-    let lease_ended = || Value::Array(vec![bulk("reason"), bulk("lease ended")]);
-    let four = Settings {
-        concurrency: 4,
-        ..settings(Shape::default())
-    };
-    let mut world = World::new(four);
+fn what_may_have_killed_its_worker_runs_alone() {
+    let mut world = World::usual();
+    world.opened("here");
+    let rows = vec![attempt("k", 3, 3), row("a", 60_000, 0, None)];
+    world.reply(Name::Waiting, vec![found(rows)]);
+    world.take(Name::Waiting);
+    assert_eq!(world.take(Name::Control), [GET]);
+    world.reply(Name::Control, vec![lease_ended()]);
+    assert_eq!(world.take(Name::Control), given_back("k"));
+    assert!(world.started.is_empty(), "a could take k along");
+    world.reply(Name::Control, ready());
+    assert_eq!(world.started, [2]);
+    assert!(world.take(Name::Waiting).is_empty(), "nothing beside it");
+    world.ends(2, End::Done(None));
+    let fetch = world.take(Name::Waiting);
+    assert!(fetch[1].contains(" COUNT 1 "), "{fetch:?}");
+    world.reply(
+        Name::Waiting,
+        vec![
+            Value::Array(vec![Value::Int(1)]),
+            found(vec![attempt("k", 3, 3)]),
+        ],
+    );
+    assert_eq!(world.take(Name::Control), [GET]);
+    world.reply(Name::Control, vec![lease_ended()]);
+    assert_eq!(world.started, [2, 3]);
+    assert!(world.take(Name::Waiting).is_empty(), "nothing beside it");
+    world.ends(3, End::Done(None));
+    let fetch = world.take(Name::Waiting);
+    assert!(fetch[1].contains(" COUNT 2 "), "{fetch:?}");
+}
+
+#[test]
+fn of_two_one_is_back_before_the_other_runs_alone() {
+    let mut world = World::usual();
     world.opened("here");
     let rows = vec![attempt("k", 3, 3), attempt("b", 3, 3)];
     world.reply(Name::Waiting, vec![found(rows)]);
     world.take(Name::Control);
     world.reply(Name::Control, vec![lease_ended(), lease_ended()]);
-    let asked = world.take(Name::Control);
-    assert_eq!(asked, ["DQ.UNBLOCK 7", "DQ.NACK q IDS 1 b 77 SILENT"]);
-    // The fetch that waits has taken it before it was ended.
-    world.reply(Name::Waiting, vec![found(vec![attempt("b", 3, 3)])]);
-    world.reply(
-        Name::Control,
-        vec![Value::Int(0), Value::Array(vec![bulk("ready")])],
-    );
-    world.advance(Duration::from_millis(1));
-    let asked = world.take(Name::Control);
-    assert_eq!(asked, ["DQ.NACK q b TOKEN 77 SILENT DELAY 1000"]);
-    assert!(world.started.is_empty(), "it would be lost along with k");
-    world.reply(Name::Control, vec![bulk("delayed")]);
+    assert_eq!(world.take(Name::Control), given_back("k"));
+    assert!(world.started.is_empty(), "k would be lost along with b");
+    world.reply(Name::Control, ready());
+    assert_eq!(world.started, [2]);
+}
+
+#[test]
+fn a_handler_that_takes_long_does_not_keep_others_idle() {
+    let mut world = World::usual();
+    world.opened("here");
+    let drain = world.core.settings.drain;
+    world.reply(Name::Waiting, vec![found(vec![row("a", 60_000, 0, None)])]);
+    world.take(Name::Waiting);
+    for wait in [None, Some(())] {
+        world.reply(Name::Waiting, vec![found(vec![attempt("k", 3, 3)])]);
+        world.take(Name::Control);
+        world.reply(Name::Control, vec![lease_ended()]);
+        if wait.is_some() {
+            world.advance(Duration::from_millis(1));
+            let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
+            let delayed = "DQ.NACK q k TOKEN 77 SILENT DELAY ";
+            assert!(
+                asked.iter().any(|each| each.starts_with(delayed)),
+                "{asked:?}"
+            );
+            continue;
+        }
+        assert_eq!(world.take(Name::Control), given_back("k"));
+        world.reply(Name::Control, ready());
+        assert!(world.take(Name::Waiting).is_empty(), "nothing is fetched");
+        world.advance(drain);
+        assert_eq!(world.take(Name::Waiting).len(), 1);
+    }
     assert_eq!(world.started, [1]);
 }
 

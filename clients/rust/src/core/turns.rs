@@ -1,4 +1,4 @@
-//! Which link fetches next, if several share a worker's places.
+//! Which link fetches next, if several share a worker's places, and when none does.
 //!
 //! A fetch that waits holds places that ready jobs of another link may need, so it can be recalled.
 
@@ -102,6 +102,56 @@ impl Turns {
     }
 }
 
+const SHORTEST_ISOLATION: Duration = Duration::from_secs(1);
+const LONGEST_ISOLATION: Duration = Duration::from_secs(24 * 3600);
+
+/// When nothing is fetched until nothing is in hand, and then one job, as one may have ended its workers.
+///
+/// In hand, that job would lose its last attempt with the next one that ends the worker. So it waits in the server, where
+/// an idle worker finds it at once. No worker holds it, so no two can wait for each other.
+///
+/// It lasts as long as `patience` at most, for a handler that takes longer must not keep all the others idle. For as
+/// long other jobs are fetched then, and that one is delayed: it has the next try.
+#[derive(Debug)]
+pub(super) struct Isolation {
+    patience: Duration,
+    /// When it ends, or ended.
+    pub until: Option<Instant>,
+}
+
+impl Isolation {
+    pub fn new(patience: Duration) -> Self {
+        Isolation {
+            patience: patience.clamp(SHORTEST_ISOLATION, LONGEST_ISOLATION),
+            until: None,
+        }
+    }
+
+    /// A job that is to run alone is given back, as others are in hand. Returns by how much it is delayed.
+    pub fn want(&mut self, now: Instant) -> Option<Duration> {
+        match self.until.map(|until| until + self.patience) {
+            Some(next) if now < next => (!self.is_on(now)).then(|| next - now),
+            _ => {
+                self.until = Some(now + self.patience);
+                None
+            }
+        }
+    }
+
+    pub fn is_on(&self, now: Instant) -> bool {
+        self.look_at(now).is_some()
+    }
+
+    /// When it ends, if it is on.
+    pub fn look_at(&self, now: Instant) -> Option<Instant> {
+        self.until.filter(|until| now < *until)
+    }
+
+    pub fn end(&mut self) {
+        self.until = None;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,5 +224,23 @@ mod tests {
         turns.end(0, now + HOLD, false);
         turns.begin(1, now + HOLD);
         assert_eq!(turns.first(now + HOLD, |_| true), Some(0));
+    }
+
+    #[test]
+    fn it_is_isolated_for_some_time_and_then_for_as_long_not() {
+        let (now, drain) = (Instant::now(), Duration::from_secs(25));
+        let second = Duration::from_secs(1);
+        let mut isolation = Isolation::new(drain);
+        assert!(!isolation.is_on(now));
+        assert_eq!(isolation.want(now), None);
+        assert_eq!(isolation.want(now + drain - second), None);
+        assert!(isolation.is_on(now + drain - second));
+        assert!(!isolation.is_on(now + drain));
+        assert_eq!(isolation.want(now + drain + second), Some(drain - second));
+        assert_eq!(isolation.want(now + 2 * drain), None);
+        assert!(isolation.is_on(now + 2 * drain));
+        isolation.end();
+        assert!(!isolation.is_on(now + 2 * drain));
+        assert_eq!(isolation.want(now + 3 * drain), None, "it begins anew");
     }
 }
