@@ -2,6 +2,7 @@
 
 from conftest import EACH, scenario
 from proxy import Instead, swallow, without
+from world import KEY
 
 
 def rule(change):
@@ -148,3 +149,42 @@ def a_killer_takes_nobody_along(world):
     assert world.len("DEAD") == 1, world.len("DEAD")
     probe.finish()
     assert not probe.events("error"), probe.events("error")
+
+
+@scenario(24, counted, gate=True)
+def several_killers_take_nobody_along(world):
+    """A job that waits for a run of its own is not in hand, where the next killer would take its last attempt."""
+    jobs = [f"j{n}" for n in range(60)]
+    killers = jobs[6::12]
+    for id in jobs:
+        world.add(id, {"do": "exit"} if id in killers else {"do": "sleep", "ms": 100}, "ATTEMPTS", 3)
+    while world.len():
+        probe = world.worker(concurrency=4, handlers=[{"lease_ms": 1000}])
+        is_over = lambda probe=probe: probe.process.poll() is not None or world.len() == 0  # noqa: E731
+        world.until(is_over, "it is killed, or all jobs have ended")
+    dead = [id for id in jobs if world.get(id)]
+    assert dead == killers, dead
+
+
+@scenario(24, counted, gate=EACH)
+def what_waits_for_a_run_of_its_own_holds_nothing_up(world):
+    """It waits in the server, so its attempt is not lost with the worker. A handler that goes on stops no fetches."""
+    world.add("suspect", {}, "ATTEMPTS", 2)
+    world.db.execute_command("DQ.POP", KEY, "ID", "suspect", "TTR", 1)
+    delay = lambda ms: world.db.execute_command("DQ.RESCHEDULE", KEY, "DELAY", ms, "suspect")  # noqa: E731
+    world.until(lambda: delay(3_600_000), "its lease has ended")
+    world.add("long", {"do": "sleep", "ms": 3_600_000})
+    probe = world.worker(drain_ms=1000)
+    probe.wait("started", job="long")
+    for n in range(3):
+        world.until(lambda: delay(0), "it is in the server")
+        world.add(f"good{n}", {})
+        world.gone(f"good{n}")
+    world.until(lambda: delay(3_600_000), "it was given back")
+    assert not probe.events("started", job="suspect")
+    probe.kill()
+    world.until(lambda: world.waiting() == 0, "its fetch has ended, too")
+    world.db.execute_command("DQ.DEL", KEY, "long")
+    delay(0)
+    world.worker()
+    world.gone("suspect")
