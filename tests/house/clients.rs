@@ -93,9 +93,9 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
         &[
             "Outcome.java",
             "Ends.java",
-            "EarPlan.java",
             "Fetches.java",
             "Leases.java",
+            "Listening.java",
             "Steps.java",
             "Trouble.java",
         ],

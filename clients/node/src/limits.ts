@@ -20,7 +20,7 @@ export const STILL_MS = 500;
 export const NO_WAIT_MS = 1;
 export const FLUSH_AFTER_MS = 1;
 export const FLUSH_COUNT = 100;
-/** How many outcomes the courier sends at a time: a heartbeat may be due afterwards. */
+/** How many outcomes the batcher sends at a time: a heartbeat may be due afterwards. */
 export const TELL_AT_ONCE = 500;
 /** The shortest delay after which a handler can have its job back. */
 export const SHORTEST_DELAY_MS = 100;
@@ -56,7 +56,7 @@ export const LAST_BYTES = 1024 * 1024;
 /** How long a job must have been in hand before a connection waits to hear of its cancellation. */
 export const HEAR_AFTER_MS = 20;
 /** The most connections of a link that hear of cancellations, one for each queue. With more queues there are none. */
-export const MOST_EARS = 8;
+export const MOST_LISTENERS = 8;
 /** The most jobs and bytes in one DQ.MADD. */
 export const MADD_JOBS = 1000;
 export const MADD_BYTES = 1_000_000;

@@ -1,13 +1,13 @@
 // The queues that one pair of connections serves: one connection waits for jobs, the other does the rest.
 //
-// `supply` fetches, with the acknowledgements of finished jobs in the same write. The courier does the rest.
+// `supply` fetches, with the acknowledgements of finished jobs in the same write. The batcher does the rest.
 
 import { Channel } from './channel';
 import * as core from './core';
 import type { Fetches, Outcome } from './core';
-import { Courier } from './courier';
+import { Batcher } from './batcher';
 import { Delivery, type Desk, type Part, type Row } from './delivery';
-import { Ears } from './ears';
+import { Listeners } from './listeners';
 import { Ends } from './ends';
 import { fatal, mayNot } from './fatal';
 import { Leases } from './leases';
@@ -48,11 +48,11 @@ export interface Boss {
 
 export class Link implements Desk {
   private readonly waiting: Channel;
-  private readonly courier: Courier;
+  private readonly batcher: Batcher;
   private readonly queues: Map<string, Queue>;
   private readonly leases: Leases;
   private readonly ends: Ends;
-  private readonly ears: Ears;
+  private readonly listeners: Listeners;
   private readonly running: Running;
   private readonly bell = new Bell();
   private isFetching = false;
@@ -83,11 +83,11 @@ export class Link implements Desk {
     const { queue, key } = members[0]!;
     const driver = () => queue.driver();
     const lose = (delivery: Delivery) => this.lose(delivery);
-    this.waiting = new Channel(driver, key, () => this.courier.beatSoon());
+    this.waiting = new Channel(driver, key, () => this.batcher.beatSoon());
     this.queues = new Map(members.map((member) => [member.key.toString('latin1'), member.queue]));
     this.leases = new Leases(
       (delivery) => this.boss.lost(delivery),
-      () => this.courier.isCarrying,
+      () => this.batcher.isCarrying,
     );
     const { leases, bell } = this;
     this.ends = new Ends(bell, {
@@ -96,7 +96,7 @@ export class Link implements Desk {
       refused: (delivery, error, then) => this.boss.refused(delivery, error, then),
       uncounted: (error) => this.boss.off('DQ.STEP', 'jobs of unknown kinds use up attempts of handlers', error),
     });
-    this.courier = new Courier({
+    this.batcher = new Batcher({
       driver,
       key,
       bell,
@@ -106,13 +106,13 @@ export class Link implements Desk {
       beaten: () => this.beaten(),
       trouble: (error) => this.ill(error),
     });
-    this.ears = new Ears(members.length, {
+    this.listeners = new Listeners(members.length, {
       driver,
       lose,
       isHeld: (delivery) => leases.isHeld(delivery),
       beatMs: () => leases.beatMs,
       unblock: (waiting) => this.unblock(waiting),
-      deaf: (error) => this.boss.off('DQ.BTOUCH', 'jobs that are cancelled are told at the next heartbeat', error),
+      off: (error) => this.boss.off('DQ.BTOUCH', 'jobs that are cancelled are told at the next heartbeat', error),
     });
     this.running = new Running(place, lose);
   }
@@ -144,7 +144,7 @@ export class Link implements Desk {
     if (!this.isFetching || this.isRecalling || !this.mayUnblock) return;
     this.isRecalling = true;
     this.unblock(this.waiting)
-      .catch(() => {}) // the courier meets the same trouble
+      .catch(() => {}) // the batcher meets the same trouble
       .finally(() => (this.isRecalling = false));
   }
 
@@ -158,7 +158,7 @@ export class Link implements Desk {
       const told = this.ends.take();
       const commands = told.flatMap((outcome) => outcome.commands);
       const replies = line.ask([...commands, this.fetches.command(count, waitMs)]);
-      const heard = this.ends.hear(told, replies, this.courier.answerMs, () => this.waiting.close());
+      const heard = this.ends.hear(told, replies, this.batcher.answerMs, () => this.waiting.close());
       const last = replies[commands.length]!;
       const reply = await within(last, waitMs + limits.SLACK_MS, 'a fetch', () => this.waiting.close());
       const found = this.found(reply); // whatever the other replies say, these jobs are ours now
@@ -209,11 +209,11 @@ export class Link implements Desk {
     delivery.leaseMs = this.fetches.leaseMs(delivery.ttrMs);
     const stillMs = Math.max(this.stillMs, this.boss.lateMs());
     delivery.isDoubtful = stillMs >= Math.max(delivery.leaseMs / 3, limits.STILL_MS);
-    if (delivery.isDoubtful) this.courier.beatSoon();
+    if (delivery.isDoubtful) this.batcher.beatSoon();
     this.leases.take(delivery);
-    if (this.leases.beatAt < this.courier.wakesAt) this.bell.ring();
+    if (this.leases.beatAt < this.batcher.wakesAt) this.bell.ring();
     if (this.running.enter(delivery)) {
-      if (this.courier.isCarrying) this.ears.add(delivery);
+      if (this.batcher.isCarrying) this.listeners.add(delivery);
       return true;
     }
     this.settle(delivery, core.stillRunning(delivery));
@@ -232,7 +232,7 @@ export class Link implements Desk {
 
   /** Gives a delivery a lease of another length. */
   relet(delivery: Delivery, leaseMs: number): void {
-    this.courier.relet(delivery, leaseMs);
+    this.batcher.relet(delivery, leaseMs);
   }
 
   lose(delivery: Delivery): void {
@@ -260,7 +260,7 @@ export class Link implements Desk {
   }
 
   flush(): Promise<void> {
-    return this.courier.flush();
+    return this.batcher.flush();
   }
 
   private beaten(): void {
@@ -279,7 +279,7 @@ export class Link implements Desk {
   }
 
   carry(): void {
-    this.courier.carry();
+    this.batcher.carry();
   }
 
   /** The server has not confirmed yet how all deliveries ended, or this one. */
@@ -288,14 +288,14 @@ export class Link implements Desk {
   }
 
   get isCarrying(): boolean {
-    return this.courier.isCarrying;
+    return this.batcher.isCarrying;
   }
 
   /** Whether the job's last delivery ended without an answer: its handler may have ended its worker. */
   async wasCutShort(delivery: Delivery): Promise<boolean> {
     const { key, id } = delivery;
     try {
-      const [reply] = await this.courier.askFor(delivery, [['DQ.GET', key, id, 'PREFIX', 0]]);
+      const [reply] = await this.batcher.askFor(delivery, [['DQ.GET', key, id, 'PREFIX', 0]]);
       return String(asMap(reply)?.get('reason') ?? '') === 'lease ended';
     } catch (error) {
       if (mayNot(error)) this.boss.off('DQ.GET', 'jobs that may end their workers are not run alone', error);
@@ -306,11 +306,11 @@ export class Link implements Desk {
   // --- Requests of handlers
 
   ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
-    return this.courier.askFor(delivery, commands);
+    return this.batcher.askFor(delivery, commands);
   }
 
   report(delivery: Delivery): void {
-    this.courier.report(delivery);
+    this.batcher.report(delivery);
   }
 
   idLike({ key }: Delivery, id: string): Buffer {
@@ -326,7 +326,7 @@ export class Link implements Desk {
   private async unblock(channel: Channel): Promise<boolean | null> {
     if (!this.mayUnblock) return null;
     try {
-      return await this.courier.unblock(channel);
+      return await this.batcher.unblock(channel);
     } catch (error) {
       if (!mayNot(error)) throw error;
       this.mayUnblock = false;
@@ -356,17 +356,17 @@ export class Link implements Desk {
 
   /** Sends all outcomes that are left, and gives back all jobs that are left, until it is closed. */
   async finish(): Promise<void> {
-    await this.courier.finish(limits.FINISH_MS / 4);
+    await this.batcher.finish(limits.FINISH_MS / 4);
     const left = this.leases.clear();
     this.returns = core.giveBack(left).map(([command]) => command);
     for (let troubles = 0; (this.returns.length > 0 || this.ends.size > 0) && !this.isClosed;) {
       try {
-        await this.courier.ask(this.returns);
+        await this.batcher.ask(this.returns);
         this.returns = [];
         this.returned = left.length;
-        await this.courier.flush();
+        await this.batcher.flush();
       } catch (error) {
-        this.courier.drop();
+        this.batcher.drop();
         if (fatal(error)) break;
         await this.pause.wait(core.troubleMs(++troubles));
       }
@@ -386,14 +386,14 @@ export class Link implements Desk {
     this.isClosed = true;
     this.pause.ring();
     const last = [...this.returns, ...this.ends.last()];
-    if (last.length > 0) this.courier.last(last);
+    if (last.length > 0) this.batcher.last(last);
     this.release();
   }
 
   /** Closes the connections of a worker that only drains, in tests. */
   release(): void {
-    this.ears.close();
+    this.listeners.close();
     this.waiting.close();
-    this.courier.close();
+    this.batcher.close();
   }
 }

@@ -7,7 +7,7 @@ import type { Logger } from './hooks';
 import { ANSWER_MS, WAIT_MS } from './limits';
 import { type Ended, endedOf } from './results';
 import { textOf } from './shown';
-import { Standing, type Subject, type Unblock } from './standing';
+import { LongPoll, type Subject, type Unblock } from './long-poll';
 import { toText } from './text';
 import { LONGEST_TIMER_MS, within } from './waiting';
 import { type Command, type Driver, isServerError } from './wire';
@@ -20,7 +20,7 @@ interface Waiter {
 /** The waits for jobs of one key. */
 export class Waits implements Subject {
   private readonly waiters = new Map<string, { id: Buffer; all: Set<Waiter> }>();
-  private readonly standing: Standing;
+  private readonly poll: LongPoll;
   /** For ending waits: it is not the client's, which may speak to another server. */
   private readonly ending: Channel;
   private mayUnblock = true;
@@ -31,7 +31,7 @@ export class Waits implements Subject {
     private readonly log: Logger,
   ) {
     this.ending = new Channel(driver, key, () => {});
-    this.standing = new Standing(new Channel(driver, key, () => {}), this, this.unblock);
+    this.poll = new LongPoll(new Channel(driver, key, () => {}), this, this.unblock);
   }
 
   /** Waits for a job, and returns how it ended. Rejects with a TimeoutError, or with the signal's reason. */
@@ -62,7 +62,7 @@ export class Waits implements Subject {
       known.all.add(waiter);
     } else {
       this.waiters.set(name, { id, all: new Set([waiter]) });
-      this.standing.anew();
+      this.poll.anew();
     }
   }
 
@@ -71,7 +71,7 @@ export class Waits implements Subject {
     if (!known?.all.delete(waiter) || known.all.size > 0) return;
     this.waiters.delete(name);
     // Ends the command, so that the connection is idle and does not keep the process alive.
-    if (this.waiters.size === 0) this.standing.anew();
+    if (this.waiters.size === 0) this.poll.anew();
   }
 
   next() {
@@ -120,7 +120,7 @@ export class Waits implements Subject {
 
   close(): void {
     this.reject(new DqError('the queue was closed'));
-    this.standing.close();
+    this.poll.close();
     this.ending.close();
   }
 }

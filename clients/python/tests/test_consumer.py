@@ -88,7 +88,7 @@ def test_a_job_is_held_until_its_lease_is_over_whoever_has_looked(queue, consume
     queue.add("first")
     (job,) = consumer.fetch()
     assert consumer.holds(job)
-    # The state after the process was blocked, before its courier has looked.
+    # The state after the process was blocked, before its batcher has looked.
     job._delivery.lease_until = time.monotonic()
     assert not consumer.holds(job)
     assert job.lost
@@ -109,7 +109,7 @@ def test_an_end_that_a_fetch_takes_along_is_not_lost_by_closing(queue):
     link, taken = consumer._link, threading.Event()
     send, gather = link._waiting.send, link._let_gather
 
-    # On a busy machine the courier may be between two steps, and a fetch in flight, when the consumer is closed.
+    # On a busy machine the batcher may be between two steps, and a fetch in flight, when the consumer is closed.
     def late_gather():
         assert taken.wait(PATIENCE_S)
         gather()
@@ -145,7 +145,7 @@ def test_an_end_is_not_lost_by_a_fetch_that_begins_while_the_consumer_is_closed(
         consumer.fetch()
         met.set()
 
-    # A fetch begins between two steps of the courier's last work. It keeps its outcomes until the courier has ended.
+    # A fetch begins between two steps of the batcher's last work. It keeps its outcomes until the batcher has ended.
     def end_fetch_and_fetch():
         end_fetch()
         consumer.ack(job)
@@ -154,9 +154,9 @@ def test_an_end_is_not_lost_by_a_fetch_that_begins_while_the_consumer_is_closed(
 
     def take_and_keep(*count):
         taken = take(*count)
-        if threading.current_thread() is not link.courier:
+        if threading.current_thread() is not link.batcher:
             met.set()
-            link.courier.join(PATIENCE_S)
+            link.batcher.join(PATIENCE_S)
         return taken
 
     link._end_fetch, link._take_outcomes = end_fetch_and_fetch, take_and_keep

@@ -103,7 +103,7 @@ def test_who_still_runs_is_told_when_its_job_comes_again(dq_url, size):
     assert made._begun == {}
 
 
-def test_the_courier_has_its_line_before_a_handler_asks(dq_url, monkeypatch):
+def test_the_batcher_has_its_line_before_a_handler_asks(dq_url, monkeypatch):
     started, start = [], threading.Thread.start
 
     def noted(thread):
@@ -113,4 +113,4 @@ def test_the_courier_has_its_line_before_a_handler_asks(dq_url, monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", noted)
     with dq.Queue(dq_url, "q") as queue, dq.Worker(queue, print, concurrency=2):
         pass
-    assert started.index("dq-courier") < started.index("dq-handler-0")
+    assert started.index("dq-batcher") < started.index("dq-handler-0")

@@ -10,7 +10,7 @@ import dq
 import dq.asyncio
 from dq import _ends
 from dq._delivery import Delivery
-from dq._ear import COVER_AFTER_S, Ear
+from dq._listening import COVER_AFTER_S, Listening
 from dq._many import MOST_JOBS, Added, Grouped
 from dq._notes import Notes
 from dq.testing import AsyncInlineQueue, InlineQueue
@@ -161,13 +161,13 @@ def test_progress_is_written_once_a_second_and_before_the_end():
 
 
 def test_an_ear_waits_for_jobs_that_last():
-    ear, old, young = Ear(b"q"), delivery(since=1.0), delivery(b"k", since=1.01)
-    assert ear.begin([old, young], 1.0 + COVER_AFTER_S) == (b"DQ.BTOUCH", b"q", "10.000", b"IDS", 1, b"j", b"7")
-    assert ear.lacks_at([old, young, delivery(key=b"other")]) == pytest.approx(1.03)
-    assert ear.heard([None], 1.0) == [old] and not ear.covered
+    listening, old, young = Listening(b"q"), delivery(since=1.0), delivery(b"k", since=1.01)
+    assert listening.begin([old, young], 1.0 + COVER_AFTER_S) == (b"DQ.BTOUCH", b"q", "10.000", b"IDS", 1, b"j", b"7")
+    assert listening.lacks_at([old, young, delivery(key=b"other")]) == pytest.approx(1.03)
+    assert listening.heard([None], 1.0) == [old] and not listening.covered
     with pytest.raises(ResponseError):
-        ear.heard(ResponseError("NOPERM no"), 1.0)
-    assert ear.is_off and ear.begin([old], 9.0) is None
+        listening.heard(ResponseError("NOPERM no"), 1.0)
+    assert listening.is_off and listening.begin([old], 9.0) is None
 
 
 def test_a_sleep_is_one_command_that_does_all_or_fails():

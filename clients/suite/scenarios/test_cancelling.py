@@ -12,10 +12,10 @@ HAVE = {
 
 LEASE_MS = 30_000
 BEAT_S = LEASE_MS / 3 / 1000
-no_ear = breaks(swallow(b"DQ.BTOUCH", b"-ERR unknown command 'DQ.BTOUCH'\r\n"))
+no_listener = breaks(swallow(b"DQ.BTOUCH", b"-ERR unknown command 'DQ.BTOUCH'\r\n"))
 
 
-@scenario(17, no_ear, gate=EACH, only=HAVE["cancel"])
+@scenario(17, no_listener, gate=EACH, only=HAVE["cancel"])
 def a_cancel_is_heard(world):
     """At once, and not only at the next heartbeat. No command about the job is sent afterwards."""
     asking = world.producer()
@@ -25,7 +25,7 @@ def a_cancel_is_heard(world):
         world.add(f"j{n}", {"do": "sleep", "ms": 600_000})
         probe.wait("started", job=f"j{n}")
         world.ear_is_open(n + 1)
-        world.until(lambda: in_the_ear(world, f"j{n}"), "it is waited for")  # noqa: B023 # called at once
+        world.until(lambda: is_listened_for(world, f"j{n}"), "it is waited for")  # noqa: B023 # called at once
         begin = time.monotonic()
         if n == 0:
             assert asking.call("q", "cancel", id="j0") is True
@@ -43,7 +43,7 @@ def a_cancel_is_heard(world):
 
 
 def deaf_worker(world):
-    no_ear(world)
+    no_listener(world)
     world.settings["place"] = {"url": world.url}
 
 
@@ -67,7 +67,7 @@ def blocked(world, name):
     return [each for each in world.db.client_list() if each["cmd"] == name and "b" in each["flags"]]
 
 
-def in_the_ear(world, id):
+def is_listened_for(world, id):
     """Whether a BTOUCH for this job is waiting at the server."""
     commands = [each for each in world.proxy.commands(b"DQ.BTOUCH") if id.encode() in each]
     return commands and blocked(world, "dq.btouch")
@@ -91,7 +91,7 @@ def a_cancel_of_a_job_that_came_later_is_heard(world):
     for id in ("first", "later"):
         world.add(id, {"do": "sleep", "ms": 600_000})
         probe.wait("started", job=id)
-        world.until(lambda id=id: in_the_ear(world, id), f"{id} is waited for")
+        world.until(lambda id=id: is_listened_for(world, id), f"{id} is waited for")
     begin = time.monotonic()
     world.db.execute_command("DQ.DEL", "q", "later")
     told = probe.wait("told", job="later", patience_s=world.patience_s)

@@ -124,7 +124,7 @@ class BaseConsumer(Generic[Q]):
             self._log.say(logging.WARNING, "%s (%s)", feature, why)
 
     def _carried(self) -> None:
-        """Called when a courier has sent its last."""
+        """Called when a batcher has sent its last."""
 
     def _left(self, deliveries: Iterable[Delivery]) -> None:
         """Notes jobs that are given back because the worker or consumer stops."""

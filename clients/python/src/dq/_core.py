@@ -41,7 +41,7 @@ NO_WAIT_S = 0.001
 FLUSH_AFTER_S = 0.001
 FLUSH_COUNT = 100
 TELL_AT_ONCE = 500
-"""How many outcomes the courier sends at a time: a heartbeat may be due afterwards."""
+"""How many outcomes the batcher sends at a time: a heartbeat may be due afterwards."""
 
 LAST_BYTES = 1 << 20
 LAST_S = 0.2

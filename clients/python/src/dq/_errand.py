@@ -17,7 +17,7 @@ from .errors import Cancelled
 
 
 class Errand:
-    """Commands for the courier: those of a handler that waits, or (with ``done``) some that may be repeated."""
+    """Commands for the batcher: those of a handler that waits, or (with ``done``) some that may be repeated."""
 
     def __init__(self, commands: Sequence[Command], done: Optional[Callable[[], Any]] = None) -> None:
         self.commands = commands

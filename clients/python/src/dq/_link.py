@@ -1,7 +1,7 @@
 """The queues that one pair of connections serves, for programs without asyncio.
 
-Each link has a thread, the *courier*: it sends what no fetch takes along within a millisecond, renews leases, asks what
-handlers want to know, and withdraws the waiting fetch when its worker or consumer stops.
+Each link has a thread, the *ack batcher*: it sends what no fetch takes along within a millisecond, renews leases, asks
+what handlers want to know, and withdraws the waiting fetch when its worker or consumer stops.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from redis.exceptions import ResponseError
 
 from . import _core, _trouble
 from ._delivery import Command, Delivery
-from ._ear import Ear
 from ._ends import Outcome
 from ._errand import Errand, packed, wait_s
 from ._line import Line
 from ._links import Base, BaseLink, Members
 from ._listener import Listener
+from ._listening import Listening
 
 
 class Link(BaseLink):
@@ -41,8 +41,8 @@ class Link(BaseLink):
         self._patience = 0.0
         """When the waiting fetch of a worker that stops is cut, if nothing is heard of the server until then."""
         self.watch: Optional[Watch] = None
-        self._listeners: dict[Ear, Listener] = {}
-        self.courier = threading.Thread(target=self._carry, name="dq-courier", daemon=True)
+        self._listeners: dict[Listening, Listener] = {}
+        self.batcher = threading.Thread(target=self._carry, name="dq-batcher", daemon=True)
 
     # --- Fetching, in a handler's thread or one of its own
 
@@ -141,7 +141,7 @@ class Link(BaseLink):
         if self.watch is not None:
             self.watch.bell.set()
 
-    # --- The courier
+    # --- The batcher
 
     def _carry(self) -> None:
         troubles, withdraw_at = 0, math.inf
@@ -227,7 +227,7 @@ class Link(BaseLink):
 
     def ask(self, delivery: Delivery, commands: list[Command]) -> list[Any]:
         """Sends a handler's commands and returns the replies. Called in the handler's thread."""
-        if self.courier.ident is None:  # in tests
+        if self.batcher.ident is None:  # in tests
             errand = Errand(commands)
             self._done(errand, self._control.ask(commands))
             return errand.answers()
@@ -243,16 +243,16 @@ class Link(BaseLink):
 
     # --- Hearing of cancellations
 
-    def _cover(self, ear: Ear) -> None:
+    def _cover(self, listening: Listening) -> None:
         if self._finish_by < math.inf:
             return
-        listener = self._listeners.get(ear)
+        listener = self._listeners.get(listening)
         if listener is None:
-            queue, key = self._queues[ear.key], ear.key
-            listener = self._listeners[ear] = Listener(self, ear, Line(queue.client, key, _core.ANSWER_S))
+            queue, key = self._queues[listening.key], listening.key
+            listener = self._listeners[listening] = Listener(self, listening, Line(queue.client, key, _core.ANSWER_S))
             listener.start()
         listener.wanted.set()
-        if ear.covered:
+        if listening.covered:
             self._wake_ear(listener.line)
 
     def _withdraw(self) -> float:
@@ -347,15 +347,15 @@ class Link(BaseLink):
             self._control.wake()
 
     def end(self, wait_s: float = _core.LAST_S) -> None:
-        if self.courier.is_alive():
-            self.courier.join(wait_s)
+        if self.batcher.is_alive():
+            self.batcher.join(wait_s)
         if self._returns or self._outcomes or self._leases.held:
             self._control.last(self._last_words())
-        for line, is_free in (self._waiting, not self._fetching), (self._control, not self.courier.is_alive()):
+        for line, is_free in (self._waiting, not self._fetching), (self._control, not self.batcher.is_alive()):
             line.close() if is_free else line.cut()
 
     def flush(self) -> None:
-        """For tests, without a courier."""
+        """For tests, without a batcher."""
         while self._outcomes:
             self._tell_some()
 

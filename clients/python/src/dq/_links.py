@@ -14,10 +14,10 @@ from redis.exceptions import ResponseError
 from . import _trouble
 from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
 from ._delivery import Command, Delivery, as_map
-from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
 from ._ends import MOST_CUTS, Outcome, suspended
 from ._errand import Errand, last_unblock, packed, reach
 from ._leases import Choice, Leases, give_back
+from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
 from ._notes import Notes
 from ._turns import TURN_S
 
@@ -65,7 +65,7 @@ class BaseLink:
         self._queues = {key: each for each, key, _ in members}
         self._leases = Leases()
         self._notes = Notes()
-        self._ears = [Ear(key) for key in self._queues] if len(self._queues) <= MOST_KEYS else []
+        self._all_listening = [Listening(key) for key in self._queues] if len(self._queues) <= MOST_KEYS else []
         self._listen_at = math.inf
         """When the next job may need a listener, which hears of its loss."""
         self._errands: deque[Errand] = deque()
@@ -105,8 +105,8 @@ class BaseLink:
         """Called when ``_listen_at`` became earlier."""
         raise NotImplementedError
 
-    def _cover(self, ear: Ear) -> None:
-        """Begins or renews the wait of an ear."""
+    def _cover(self, listening: Listening) -> None:
+        """Begins or renews the wait of a listener."""
         raise NotImplementedError
 
     # --- Fetches give way to those of other links
@@ -228,7 +228,7 @@ class BaseLink:
         if self.is_kept:
             if self._leases.taken(found, since, shortest_s):
                 self._wake()
-            if self._listen_at == math.inf and self._ears and found:
+            if self._listen_at == math.inf and self._all_listening and found:
                 self._listen_at = since + COVER_AFTER_S
                 self._wake_ears()
         else:
@@ -294,26 +294,26 @@ class BaseLink:
     # --- Hearing of cancellations
 
     def _listen(self, now: float) -> None:
-        """Has ears cover the jobs that have been in hand for some time."""
+        """Has listeners cover the jobs that have been in hand for some time."""
         if now < self._listen_at:
             return
         self._listen_at, held = math.inf, list(self._leases.held)
-        for ear in self._ears:
-            at = ear.lacks_at(held)
+        for listening in self._all_listening:
+            at = listening.lacks_at(held)
             if at <= now:
-                self._cover(ear)
+                self._cover(listening)
                 at = now + COVER_AFTER_S
             self._listen_at = min(self._listen_at, at)
 
-    def _begin_to_hear(self, ear: Ear) -> Optional[Command]:
-        return ear.begin(list(self._leases.held), time.monotonic())
+    def _begin_to_hear(self, listening: Listening) -> Optional[Command]:
+        return listening.begin(list(self._leases.held), time.monotonic())
 
-    def _heard(self, ear: Ear, reply: Any, sent: float) -> None:
-        self.lose(ear.heard(reply, sent))
+    def _heard(self, listening: Listening, reply: Any, sent: float) -> None:
+        self.lose(listening.heard(reply, sent))
 
-    def _deaf(self, ear: Ear, error: Exception) -> None:
-        ear.stumbled()
-        if ear.is_off:
+    def _listening_failed(self, listening: Listening, error: Exception) -> None:
+        listening.stumbled()
+        if listening.is_off:
             self._base._off("the server refuses DQ.BTOUCH: a cancel is heard at the next heartbeat", error)
 
     # --- Progress, and what handlers ask
@@ -332,7 +332,7 @@ class BaseLink:
             self.lose([delivery])
 
     def look_up(self, delivery: Delivery, then: Callable[[Delivery, bytes], None]) -> None:
-        """Asks why the job's last attempt failed. The reason is told to ``then``, by the courier."""
+        """Asks why the job's last attempt failed. The reason is told to ``then``, by the batcher."""
 
         def answered() -> None:
             (reply,) = errand.replies or (None,)

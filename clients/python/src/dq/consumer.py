@@ -35,8 +35,8 @@ class Consumer(JobConsumer[Queue]):
         Returns an empty list if there are none or the server is away. Raises ConfigurationError where waiting would not
         help.
         """
-        if self._link.courier.ident is None:
-            self._link.courier.start()
+        if self._link.batcher.ident is None:
+            self._link.batcher.start()
             self._watch.start()
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
         count = self._company.enter(count)
@@ -84,8 +84,8 @@ class Consumer(JobConsumer[Queue]):
         self._resting.set()
         self._link.stop()
         self._link.finish(finish_by)
-        if self._link.courier.ident is not None:
-            self._link.courier.join(max(0.0, finish_by - time.monotonic()) + _core.SHORTEST_ANSWER_S)
+        if self._link.batcher.ident is not None:
+            self._link.batcher.join(max(0.0, finish_by - time.monotonic()) + _core.SHORTEST_ANSWER_S)
         self._link.hurry()
         self._link.end()
         self._watch.end()

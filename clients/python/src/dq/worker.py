@@ -4,7 +4,7 @@ Handler threads also fetch. An idle one *leads*: it waits at the server, with th
 the same write, takes the first job itself and leaves the others to the rest. So a job goes to its handler without a
 change of threads.
 
-The *courier* of each link sends what no fetch takes along within a millisecond, renews leases, and withdraws the
+The *ack batcher* of each link sends what no fetch takes along within a millisecond, renews leases, and withdraws the
 waiting fetch when the worker stops. The *watch* tells handlers that their lease or their time is over.
 
 The thread that called ``run`` only waits, so that it stops the worker in time whatever hangs.
@@ -80,8 +80,8 @@ class Worker(BaseWorker[Queue]):
         threads = [threading.Thread(target=self._work, name=f"dq-handler-{n}") for n in range(self.concurrency)]
         if len(self._links) > 1:
             threads += [threading.Thread(target=self._supply, args=(link,), name="dq-fetch") for link in self._links]
-        # Couriers first: without one, a handler would use the connection that the courier uses a moment later.
-        for thread in [*(link.courier for link in self._links), self._watch, *threads]:
+        # Batchers first: without one, a handler would use the connection that the batcher uses a moment later.
+        for thread in [*(link.batcher for link in self._links), self._watch, *threads]:
             thread.daemon = True  # a handler that hangs must not keep the process
             thread.start()
 

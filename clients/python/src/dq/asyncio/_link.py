@@ -1,7 +1,7 @@
 """The queues that one pair of connections serves, for programs with asyncio.
 
-Each link has a task, the *courier*: it sends what no fetch takes along within a millisecond, renews leases, and asks
-what handlers want to know.
+Each link has a task, the *ack batcher*: it sends what no fetch takes along within a millisecond, renews leases, and
+asks what handlers want to know.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from redis.exceptions import ResponseError
 from .. import _core, _trouble
 from .._core import Fetches
 from .._delivery import Command, Delivery
-from .._ear import Ear
 from .._ends import Outcome
 from .._errand import Errand, packed, wait_s
 from .._links import Base, BaseLink, Members
+from .._listening import Listening
 from ._line import Line
 from ._within import within
 
@@ -39,7 +39,7 @@ class Link(BaseLink):
         self._armed = False
         self._timer: Optional[asyncio.TimerHandle] = None
         self._ear_timer: Optional[asyncio.TimerHandle] = None
-        self._listeners: dict[Ear, Listener] = {}
+        self._listeners: dict[Listening, Listener] = {}
 
     async def open(self) -> bool:
         """Connects if necessary. Called before places are claimed, so that a server that is away holds none of them."""
@@ -124,7 +124,7 @@ class Link(BaseLink):
             self._wake_ears()
 
     def _look_later(self) -> None:
-        """Sets a timer for the next expiry, so that handlers are told whatever the courier waits for."""
+        """Sets a timer for the next expiry, so that handlers are told whatever the batcher waits for."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -158,7 +158,7 @@ class Link(BaseLink):
         self._bell.set()
 
     def _ring(self) -> None:
-        """Wakes the courier: at once if there are many outcomes, else in a millisecond, for a fetch to take along."""
+        """Wakes the batcher: at once if there are many outcomes, else in a millisecond, for a fetch to take along."""
         if not self._armed:
             self._armed = True
             asyncio.get_running_loop().call_later(_core.FLUSH_AFTER_S, self._bell.set)
@@ -166,7 +166,7 @@ class Link(BaseLink):
             self._bell.set()
 
     async def carry(self) -> None:
-        """The courier."""
+        """The batcher."""
         self.is_kept = True
         troubles = 0
         while True:
@@ -267,13 +267,13 @@ class Link(BaseLink):
 
     # --- Hearing of cancellations
 
-    def _cover(self, ear: Ear) -> None:
-        listener = self._listeners.get(ear)
+    def _cover(self, listening: Listening) -> None:
+        listener = self._listeners.get(listening)
         if listener is None:
-            queue, key = self._queues[ear.key], ear.key
-            listener = self._listeners[ear] = Listener(self, ear, Line(queue.client, key, _core.ANSWER_S))
+            queue, key = self._queues[listening.key], listening.key
+            listener = self._listeners[listening] = Listener(self, listening, Line(queue.client, key, _core.ANSWER_S))
         listener.wanted.set()
-        if ear.covered:
+        if listening.covered:
             self._wake_ear(listener.line)
 
     async def withdraw(self) -> None:
@@ -342,29 +342,29 @@ class Link(BaseLink):
 class Listener:
     """Waits at the server, on its own connection, for the loss of jobs of one queue."""
 
-    def __init__(self, link: Link, ear: Ear, line: Line) -> None:
+    def __init__(self, link: Link, listening: Listening, line: Line) -> None:
         self.line = line
         self.wanted = asyncio.Event()
         self._link = link
-        self._ear = ear
+        self._listening = listening
         self.task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
         troubles = 0
-        while not self._ear.is_off:
+        while not self._listening.is_off:
             self.wanted.clear()
-            command = self._link._begin_to_hear(self._ear)
+            command = self._link._begin_to_hear(self._listening)
             if command is None:
                 await self.wanted.wait()
                 continue
             try:
                 sent = time.monotonic()
-                (reply,) = await within(self.line.ask([command]), self._ear.wait_s + _core.SLACK_S)
-                self._link._heard(self._ear, reply, sent)
+                (reply,) = await within(self.line.ask([command]), self._listening.wait_s + _core.SLACK_S)
+                self._link._heard(self._listening, reply, sent)
                 troubles = 0
             except Exception as error:
                 await self.line.close()
-                self._link._deaf(self._ear, error)
+                self._link._listening_failed(self._listening, error)
                 troubles += 1
                 await asyncio.sleep(_trouble.trouble_s(troubles))
         await self.line.close()

@@ -107,12 +107,12 @@ class Consumer(JobConsumer[Queue]):
             await within(self._end(self._courier), seconds(patience, "patience"))
         await self._link.close()
 
-    async def _end(self, courier: asyncio.Task[None]) -> None:
+    async def _end(self, batcher: asyncio.Task[None]) -> None:
         if self._leaving:
             await asyncio.wait(set(self._leaving))
         await self._link.withdraw()
-        courier.cancel()
-        await asyncio.wait([courier])
+        batcher.cancel()
+        await asyncio.wait([batcher])
         await self._link.finish()
 
     def _later(self, hooks: Hooks, name: str, result: Any) -> None:

@@ -1,7 +1,8 @@
 """The worker for programs with asyncio: handlers are tasks.
 
-Each link has two tasks. One fetches, with the acknowledgements of finished jobs in the same write. The *courier* sends
-what no fetch takes along within a millisecond, renews leases, and withdraws the waiting fetch when the worker stops.
+Each link has two tasks. One fetches, with the acknowledgements of finished jobs in the same write. The *ack batcher*
+sends what no fetch takes along within a millisecond, renews leases, and withdraws the waiting fetch when the
+worker stops.
 """
 
 from __future__ import annotations

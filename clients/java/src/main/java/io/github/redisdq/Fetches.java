@@ -25,56 +25,6 @@ final class Fetches {
         this.wait = wait;
     }
 
-    /** The connection that fetches: whether a fetch waits on it, and how that is ended. */
-    static final class Waiting {
-        final Wire wire;
-        private volatile boolean isFetching;
-        private volatile boolean isRecalled;
-
-        Waiting(Wire wire) {
-            this.wire = wire;
-        }
-
-        void begin() {
-            isFetching = true;
-            isRecalled = false; // a recall was of the fetch before
-        }
-
-        void end() {
-            isFetching = false;
-        }
-
-        boolean isFetching() {
-            return isFetching;
-        }
-
-        /** Has the fetch ended that waits. False if none does. */
-        boolean recall() {
-            isRecalled |= isFetching;
-            return isFetching;
-        }
-
-        /** Ends the fetch if it was recalled. */
-        void endRecalled(Wire control) {
-            if (isRecalled) {
-                isRecalled = false;
-                if (isFetching) {
-                    wire.unblock(control);
-                }
-            }
-        }
-
-        List<byte[][]> unblocking(Wire control) {
-            return isFetching ? wire.unblocking(control) : List.of();
-        }
-
-        void cut() {
-            if (isFetching) {
-                wire.cut();
-            }
-        }
-    }
-
     List<Member> members() {
         return members;
     }

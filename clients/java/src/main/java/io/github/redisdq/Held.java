@@ -14,7 +14,7 @@ final class Held {
     private static final long SHORTEST_BEAT_NS = 5_000_000;
 
     /** Whether the server answers. */
-    final Pulse pulse = new Pulse();
+    final Liveness liveness = new Liveness();
     /** Called with jobs that another worker may have. */
     final Consumer<Job> lost;
     private final Leases leases;
@@ -116,7 +116,7 @@ final class Held {
 
     /** {@code asked}: the lease that the jobs are to have; 0: the one that they have. */
     void renewed(List<Job> jobs, Object deadlines, long sent, long asked) {
-        pulse.heard(System.nanoTime());
+        liveness.heard(System.nanoTime());
         List<Object> all = Reply.list(deadlines);
         for (int at = 0; at < all.size(); at++) {
             Job job = jobs.get(at);

@@ -12,22 +12,22 @@ import java.util.function.Function;
 
 /**
  * The queues that one pair of connections reaches. On the first, the supplier waits for jobs, with the acknowledgements
- * of finished ones in the same write; the second is its {@link Courier}'s. Each queue's {@link Ear} has another one.
+ * of finished ones in the same write; the second is its {@link Batcher}'s. Each queue's {@link Listener} has another one.
  */
 final class Link implements Job.Context, Watch.Timed {
     private static final Duration SLACK = Duration.ofSeconds(5); // how much longer than its wait a BPOP may take
-    private static final int MOST_EARS = 8;
+    private static final int MOST_LISTENERS = 8;
     private static final String LEASE_ENDED = "lease ended"; // as the server says
 
     private final Watch watch;
     private final Fetches fetches;
     private final Object place;
     private final Map<String, DqQueue> queues = new LinkedHashMap<>();
-    private final Fetches.Waiting waiting;
+    private final Batcher.Waiting waiting;
     private final Held held;
     private final Ends ends;
     private final boolean isOneOfSeveral;
-    private final Courier courier;
+    private final Batcher batcher;
     private int troubles; // of the supplier
 
     /** {@code lost}: called with jobs that another worker may have. */
@@ -39,15 +39,15 @@ final class Link implements Job.Context, Watch.Timed {
         this.ends = ends;
         this.isOneOfSeveral = isOneOfSeveral;
         this.place = connector.place(first.key());
-        this.waiting = new Fetches.Waiting(new Wire(connector, first.key(), fetches.longest().plus(SLACK), this::beatNow));
+        this.waiting = new Batcher.Waiting(new Wire(connector, first.key(), fetches.longest().plus(SLACK), this::beatNow));
         this.held = new Held(fetches.leases(), lost);
         fetches.members().forEach(each -> queues.put(Bytes.text(each.key()), each.queue()));
-        List<Ear> ears = new ArrayList<>();
-        for (Fetches.Member each : queues.size() > MOST_EARS ? List.<Fetches.Member>of() : fetches.members()) {
-            ears.add(new Ear(held, connector, each.key()));
+        List<Listener> listeners = new ArrayList<>();
+        for (Fetches.Member each : queues.size() > MOST_LISTENERS ? List.<Fetches.Member>of() : fetches.members()) {
+            listeners.add(new Listener(held, connector, each.key()));
         }
         Wire control = new Wire(connector, first.key(), fetches.leases().answer(), this::beatNow);
-        this.courier = new Courier(watch, waiting, held, ends, control, ears);
+        this.batcher = new Batcher(watch, waiting, held, ends, control, listeners);
     }
 
     /** The link that a worker's job came by. */
@@ -55,8 +55,8 @@ final class Link implements Job.Context, Watch.Timed {
         return (Link) job.context;
     }
 
-    Courier courier() {
-        return courier;
+    Batcher batcher() {
+        return batcher;
     }
 
     /** Equal for links that reach the same queues. */
@@ -65,17 +65,17 @@ final class Link implements Job.Context, Watch.Timed {
     }
 
     void ring() {
-        courier.ring();
+        batcher.ring();
     }
 
     private void beatNow() {
-        courier.beatNow();
+        batcher.beatNow();
     }
 
     /** Why the link is not healthy; null: it is. */
     String trouble() {
         long most = Math.max(fetches.longest().toNanos(), held.longestPauseNs()) + SLACK.toNanos();
-        return held.pulse.trouble(System.nanoTime(), most);
+        return held.liveness.trouble(System.nanoTime(), most);
     }
 
     // --- What becomes of jobs
@@ -193,7 +193,7 @@ final class Link implements Job.Context, Watch.Timed {
 
     @Override
     public void report(Job job) {
-        courier.report(job);
+        batcher.report(job);
     }
 
     @Override
@@ -229,7 +229,7 @@ final class Link implements Job.Context, Watch.Timed {
 
     private void stumbled(Throwable error) {
         Guard.call(waiting.wire::close);
-        held.pulse.failed(Guard.text(error));
+        held.liveness.failed(Guard.text(error));
         watch.failed(error);
         troubles++;
     }
@@ -240,7 +240,7 @@ final class Link implements Job.Context, Watch.Timed {
 
     /** Sends the outcomes, and waits for jobs. Throws what went wrong; then the link is to be connected again. */
     List<Job> fetch(int count, Duration wait) {
-        waiting.begin(); // before it takes the outcomes: as long as it has any, the courier does not finish
+        waiting.begin(); // before it takes the outcomes: as long as it has any, the batcher does not finish
         Deque<Outcome> told = ends.take(Integer.MAX_VALUE);
         try {
             if (watch.isDraining()) {
@@ -276,7 +276,7 @@ final class Link implements Job.Context, Watch.Timed {
         if (reply instanceof ServerException said) {
             throw said;
         }
-        held.pulse.heard(System.nanoTime());
+        held.liveness.heard(System.nanoTime());
         List<Job> found = jobs(reply);
         if (found.isEmpty() && trouble != null) {
             throw trouble; // jobs that were found are ours, whatever became of the rest
@@ -286,7 +286,7 @@ final class Link implements Job.Context, Watch.Timed {
 
     /** A fetch that cannot be recalled must not hold for long what other links may need. */
     Duration limited(Duration wait) {
-        boolean isRecallable = waiting.wire.clientId > 0 && !courier.isUnblockRefused();
+        boolean isRecallable = waiting.wire.clientId > 0 && !batcher.isUnblockRefused();
         return isOneOfSeveral && !isRecallable ? Times.min(wait, Turns.TURN) : wait;
     }
 
@@ -304,7 +304,7 @@ final class Link implements Job.Context, Watch.Timed {
         if (held.take(found, System.nanoTime())) {
             ring();
         }
-        courier.delivered();
+        batcher.delivered();
         found.forEach(job -> watch.endsAt(job.leaseEnd));
         return found;
     }
@@ -315,7 +315,7 @@ final class Link implements Job.Context, Watch.Timed {
             return found;
         }
         try {
-            courier.beat(waiting.wire, found);
+            batcher.beat(waiting.wire, found);
         } catch (RuntimeException error) {
             found.forEach(job -> giveBack(job, Outcome::returned));
             throw error;
@@ -325,9 +325,9 @@ final class Link implements Job.Context, Watch.Timed {
 
     // --- Orders of the worker
 
-    /** Asks the courier to end the fetch that waits, as another link needs its places. */
+    /** Asks the batcher to end the fetch that waits, as another link needs its places. */
     void recall() {
-        if (!courier.isUnblockRefused() && waiting.recall()) {
+        if (!batcher.isUnblockRefused() && waiting.recall()) {
             ring();
         }
     }
@@ -342,7 +342,7 @@ final class Link implements Job.Context, Watch.Timed {
     }
 
     void end() {
-        courier.end();
+        batcher.end();
         waiting.wire.cut();
     }
 }

@@ -130,7 +130,7 @@ public final class Worker implements AutoCloseable {
         }
         hasStarted = true;
         watch.begin();
-        links.forEach(link -> link.courier().start());
+        links.forEach(link -> link.batcher().start());
         for (int n = 0; n < crew.size(); n++) {
             Throwable error = Guard.call(() -> executor.execute(crew::work));
             if (error != null) {
@@ -242,8 +242,8 @@ public final class Worker implements AutoCloseable {
 
     /** Closes the links by that time, and soon after a second stop. */
     private void finish(long by) {
-        links.forEach(link -> link.courier().finishAt(by));
-        while (!links.stream().allMatch(link -> link.courier().hasFinished())) {
+        links.forEach(link -> link.batcher().finishAt(by));
+        while (!links.stream().allMatch(link -> link.batcher().hasFinished())) {
             Object order = watch.order(by);
             if (order == Watch.STOP) {
                 long soon = System.nanoTime() + TELLING_NS / 2;
@@ -306,7 +306,7 @@ public final class Worker implements AutoCloseable {
         List<Job> found = link.fetch(crew.capacity(), NO_WAIT);
         while (!found.isEmpty()) {
             handled += crew.handleAll(found);
-            link.courier().tellOutcomes();
+            link.batcher().tellOutcomes();
             found = link.fetch(crew.capacity(), NO_WAIT);
         }
         return handled;

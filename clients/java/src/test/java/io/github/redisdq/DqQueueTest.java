@@ -212,7 +212,7 @@ class DqQueueTest {
         job.handler = handler;
         job.tell(CancelReason.STOPPING);
         new Handling(List.of(), List.of()).handle(List.of(job));
-        link.courier().tellOutcomes();
+        link.batcher().tellOutcomes();
         assertEquals(List.of(State.READY, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
     }
 

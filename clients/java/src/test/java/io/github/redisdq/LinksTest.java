@@ -156,7 +156,7 @@ class LinksTest {
         withoutTheRight("dq.unblock", worker -> {
             Set<Link> known = new HashSet<>();
             while (known.size() < 2) { // each learns it by its first fetch, whichever has the place first
-                Predicate<Link> learns = link -> !known.contains(link) && link.courier().isUnblockRefused();
+                Predicate<Link> learns = link -> !known.contains(link) && link.batcher().isUnblockRefused();
                 until(() -> worker.links.stream().anyMatch(learns));
                 Link link = worker.links.stream().filter(learns).findFirst().orElseThrow();
                 known.add(link);

@@ -65,7 +65,7 @@ class PlansTest {
 
     @Test
     void theEarIsAskedForJobsThatAreOldEnough() {
-        EarPlan plan = new EarPlan();
+        Listening plan = new Listening();
         Job first = taken(0);
         Job young = taken(15 * MS);
         assertEquals(20 * MS, plan.dueAt(List.of(first, young), Long.MAX_VALUE));
@@ -89,15 +89,15 @@ class PlansTest {
 
     @Test
     void aPulse() {
-        Pulse pulse = new Pulse();
-        assertNotNull(pulse.trouble(5, 10), "not before the first answer");
-        pulse.heard(5);
-        assertNull(pulse.trouble(15, 10));
-        assertNotNull(pulse.trouble(16, 10));
-        pulse.failed("connection refused");
-        assertEquals("connection refused", pulse.trouble(15, 10));
-        pulse.heard(16);
-        assertNull(pulse.trouble(16, 10));
+        Liveness liveness = new Liveness();
+        assertNotNull(liveness.trouble(5, 10), "not before the first answer");
+        liveness.heard(5);
+        assertNull(liveness.trouble(15, 10));
+        assertNotNull(liveness.trouble(16, 10));
+        liveness.failed("connection refused");
+        assertEquals("connection refused", liveness.trouble(15, 10));
+        liveness.heard(16);
+        assertNull(liveness.trouble(16, 10));
     }
 
     @Test

@@ -66,7 +66,7 @@ class WorkerTest {
     }
 
     /**
-     * The fetch has taken an acknowledgement along, and hangs: the courier must not finish before that has been sent.
+     * The fetch has taken an acknowledgement along, and hangs: the batcher must not finish before that has been sent.
      */
     @Test
     void anAcknowledgementThatAFetchTookIsToldWhileTheWorkerStops() throws Exception {
@@ -88,13 +88,13 @@ class WorkerTest {
         queue.add(1);
         worker.start();
         taken.await();
-        Thread courier = Thread.getAllStackTraces().keySet().stream()
-                .filter(each -> each.getName().equals("dq-courier") && each.isAlive())
+        Thread batcher = Thread.getAllStackTraces().keySet().stream()
+                .filter(each -> each.getName().equals("dq-batcher") && each.isAlive())
                 .findFirst()
                 .orElseThrow();
         worker.stop();
-        until(() -> !courier.isAlive()
-                || Arrays.stream(courier.getStackTrace()).anyMatch(each -> each.getMethodName().equals("finish")));
+        until(() -> !batcher.isAlive()
+                || Arrays.stream(batcher.getStackTrace()).anyMatch(each -> each.getMethodName().equals("finish")));
         goesOn.countDown();
         worker.join();
         assertEquals(0, queue.size(), "the acknowledgement was lost");

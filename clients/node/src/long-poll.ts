@@ -19,7 +19,7 @@ export interface Subject {
   failed(error: unknown): boolean;
 }
 
-export class Standing {
+export class LongPoll {
   private isLive = false;
   /** What it waits for may have changed since the command was made. */
   private isStale = false;

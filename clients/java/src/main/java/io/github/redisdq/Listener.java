@@ -10,19 +10,19 @@ import java.util.concurrent.TimeUnit;
  * own. That is opened for the first job that has been in hand for a while. Heartbeats go on beside it, and are enough
  * if the server refuses DQ.BTOUCH.
  */
-final class Ear {
+final class Listener {
     private static final Duration LONGEST_WAIT = Duration.ofSeconds(30);
     private static final Duration SLACK = Duration.ofSeconds(5);
 
     private final Held held;
     private final byte[] key;
     private final Wire wire;
-    private final EarPlan plan = new EarPlan();
+    private final Listening plan = new Listening();
     private final Semaphore bell = new Semaphore(0);
-    private final Thread thread = new Thread(this::listen, "dq-ear");
+    private final Thread thread = new Thread(this::listen, "dq-listener");
     private volatile boolean isOver;
 
-    Ear(Held held, Connector connector, byte[] key) {
+    Listener(Held held, Connector connector, byte[] key) {
         this.held = held;
         this.key = key;
         this.wire = new Wire(connector, key, LONGEST_WAIT.plus(SLACK), () -> {});

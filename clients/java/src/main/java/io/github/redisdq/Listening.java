@@ -5,10 +5,10 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Which jobs of a queue the ear waits for, and when it is to ask again: for jobs that have been in hand for a while, so
+ * Which jobs of a queue the listener waits for, and when it is to ask again: for jobs that have been in hand for a while, so
  * that short ones cost nothing, and not too often. Instants are by System.nanoTime, and given as arguments.
  */
-final class EarPlan {
+final class Listening {
     static final long YOUNG_NS = 20_000_000;
 
     private Set<Job> covered = Set.of();
@@ -40,7 +40,7 @@ final class EarPlan {
         return isWorth ? inHand : List.of();
     }
 
-    /** Records that the ear is about to ask, or rests until then. */
+    /** Records that the listener is about to ask, or rests until then. */
     synchronized void holdOff(long until) {
         hasAsked = true;
         askedAt = until;

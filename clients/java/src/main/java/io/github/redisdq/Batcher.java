@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
  * Sends outcomes that no fetch took along within a millisecond, renews leases, sends progress, and ends the waiting
  * fetch when the worker stops: in a thread and on a connection of its own.
  */
-final class Courier {
+final class Batcher {
     private static final int GATHER_UP_TO = 100;
     private static final int TELL_AT_ONCE = 500; // outcomes in one write, after which a heartbeat may be due
     private static final long AGAIN_NS = 50_000_000;
@@ -21,14 +21,14 @@ final class Courier {
     private static final int TICKS = 50; // without a new job, after which it sleeps until there is one
 
     private final Watch watch;
-    private final Fetches.Waiting waiting;
+    private final Waiting waiting;
     private final Held held;
     private final Ends ends;
     private final Wire control;
-    private final List<Ear> ears;
+    private final List<Listener> listeners;
     private final Set<Job> reporting = ConcurrentHashMap.newKeySet();
     private final Semaphore bell = new Semaphore(0);
-    private final Thread thread = new Thread(this::carry, "dq-courier");
+    private final Thread thread = new Thread(this::carry, "dq-batcher");
     private volatile boolean isNew; // a connection was opened again: the server may have forgotten leases
     private volatile boolean isAsleep;
     private volatile int deliveries;
@@ -37,13 +37,63 @@ final class Courier {
     private volatile boolean hasFinished;
     private volatile long finishBy; // by System.nanoTime; 0: not yet
 
-    Courier(Watch watch, Fetches.Waiting waiting, Held held, Ends ends, Wire control, List<Ear> ears) {
+    /** The connection that fetches: whether a fetch waits on it, and how that is ended. */
+    static final class Waiting {
+        final Wire wire;
+        private volatile boolean isFetching;
+        private volatile boolean isRecalled;
+
+        Waiting(Wire wire) {
+            this.wire = wire;
+        }
+
+        void begin() {
+            isFetching = true;
+            isRecalled = false; // a recall was of the fetch before
+        }
+
+        void end() {
+            isFetching = false;
+        }
+
+        boolean isFetching() {
+            return isFetching;
+        }
+
+        /** Has the fetch ended that waits. False if none does. */
+        boolean recall() {
+            isRecalled |= isFetching;
+            return isFetching;
+        }
+
+        /** Ends the fetch if it was recalled. */
+        void endRecalled(Wire control) {
+            if (isRecalled) {
+                isRecalled = false;
+                if (isFetching) {
+                    wire.unblock(control);
+                }
+            }
+        }
+
+        List<byte[][]> unblocking(Wire control) {
+            return isFetching ? wire.unblocking(control) : List.of();
+        }
+
+        void cut() {
+            if (isFetching) {
+                wire.cut();
+            }
+        }
+    }
+
+    Batcher(Watch watch, Waiting waiting, Held held, Ends ends, Wire control, List<Listener> listeners) {
         this.watch = watch;
         this.waiting = waiting;
         this.held = held;
         this.ends = ends;
         this.control = control;
-        this.ears = ears;
+        this.listeners = listeners;
         thread.setDaemon(true);
     }
 
@@ -70,7 +120,7 @@ final class Courier {
     /** Records a delivery. Called by the one thread that fetches. */
     void delivered() {
         deliveries++;
-        if (isAsleep && !ears.isEmpty()) {
+        if (isAsleep && !listeners.isEmpty()) {
             ring();
         }
     }
@@ -101,7 +151,7 @@ final class Courier {
                     control.part(ends.unsent(PARTING_BYTES));
                 }
                 Guard.call(control::close);
-                held.pulse.failed(Guard.text(error));
+                held.liveness.failed(Guard.text(error));
                 watch.failed(error);
                 pause(Math.min(Trouble.pause(++failures).toNanos(), held.longestPauseNs()));
                 ring();
@@ -119,19 +169,19 @@ final class Courier {
         for (Job job : reporting) {
             until = job.progress.dueAt(until);
         }
-        for (Ear ear : ears) {
-            until = ear.dueAt(until);
+        for (Listener listener : listeners) {
+            until = listener.dueAt(until);
         }
         if (deliveries != seen) {
             seen = deliveries;
             ticks = 0;
         }
-        if (!ears.isEmpty() && ticks++ < TICKS) {
-            until = Math.min(until - now, EarPlan.YOUNG_NS) + now;
+        if (!listeners.isEmpty() && ticks++ < TICKS) {
+            until = Math.min(until - now, Listening.YOUNG_NS) + now;
         } else {
             isAsleep = true;
         }
-        boolean isAwaited = !isAsleep || ears.isEmpty() || deliveries == seen;
+        boolean isAwaited = !isAsleep || listeners.isEmpty() || deliveries == seen;
         if (isAwaited && bell.tryAcquire(Math.max(0, until - now), TimeUnit.NANOSECONDS)) {
             bell.drainPermits();
         }
@@ -182,9 +232,9 @@ final class Courier {
 
     private void listen() {
         long now = System.nanoTime();
-        for (Ear ear : ears) {
-            if (ear.dueAt(now + 1) - now <= 0) {
-                ear.begin(control);
+        for (Listener listener : listeners) {
+            if (listener.dueAt(now + 1) - now <= 0) {
+                listener.begin(control);
             }
         }
     }
@@ -332,7 +382,7 @@ final class Courier {
 
     /** Closes the connections; what is not sent yet is written before, for a server that stands still and goes on later. */
     void end() {
-        ears.forEach(Ear::end);
+        listeners.forEach(Listener::end);
         if (!hasFinished && control.isWhole()) {
             List<byte[][]> commands = new ArrayList<>(waiting.unblocking(control));
             commands.addAll(givingBack());

@@ -14,7 +14,7 @@ import { reportAt } from './progress';
 import { Bell, LONGEST_TIMER_MS, nowMs, settled, sleep, within } from './waiting';
 import { type Command, type Driver, isServerError } from './wire';
 
-/** What a courier needs of its link. */
+/** What a batcher needs of its link. */
 export interface Round {
   driver(): Promise<Driver>;
   key: Buffer;
@@ -27,7 +27,7 @@ export interface Round {
   trouble(error: unknown): void;
 }
 
-export class Courier {
+export class Batcher {
   private readonly control: Channel;
   /** New lengths of leases. */
   private readonly lengths = new Map<Delivery, number>();

@@ -1,7 +1,7 @@
 package io.github.redisdq;
 
 /** Whether the server has answered lately. Instants are by System.nanoTime, and given as arguments. */
-final class Pulse {
+final class Liveness {
     private boolean wasHeard;
     private boolean isTroubled;
     private long heardAt;

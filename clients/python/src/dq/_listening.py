@@ -19,7 +19,7 @@ MOST_KEYS = 8
 """With more queues on one link, only heartbeats notice that a job was cancelled."""
 
 
-class Ear:
+class Listening:
     """One DQ.BTOUCH at a time, for the jobs of one queue that have been in hand for some time."""
 
     def __init__(self, key: bytes) -> None:

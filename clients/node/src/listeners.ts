@@ -4,13 +4,13 @@ import { Channel } from './channel';
 import * as core from './core';
 import type { Delivery } from './delivery';
 import { fatal, isRefusal } from './fatal';
-import { HEAR_AFTER_MS, MOST_EARS } from './limits';
-import { Standing, type Unblock } from './standing';
+import { HEAR_AFTER_MS, MOST_LISTENERS } from './limits';
+import { LongPoll, type Unblock } from './long-poll';
 import { nowMs } from './waiting';
 import { type Driver, isServerError } from './wire';
 
-/** What ears need of their link. */
-export interface Listener {
+/** What listeners need of their link. */
+export interface OfLink {
   driver(): Promise<Driver>;
   isHeld(delivery: Delivery): boolean;
   lose(delivery: Delivery): void;
@@ -18,26 +18,26 @@ export interface Listener {
   beatMs(): number;
   unblock: Unblock;
   /** The server refuses DQ.BTOUCH: only heartbeats notice cancellations. */
-  deaf(error: Error): void;
+  off(error: Error): void;
 }
 
 /** Hears of the jobs of one queue. */
-class Ear {
+class Listener {
   private young: { delivery: Delivery; sinceMs: number }[] = [];
   private covered: Delivery[] = [];
   private timer: NodeJS.Timeout | null = null;
-  private readonly standing: Standing;
+  private readonly poll: LongPoll;
 
   constructor(
     private readonly key: Buffer,
-    private readonly listener: Listener,
+    private readonly link: OfLink,
   ) {
     const channel = new Channel(
-      () => listener.driver(),
+      () => link.driver(),
       key,
       () => {},
     );
-    this.standing = new Standing(channel, this, (waiting) => listener.unblock(waiting));
+    this.poll = new LongPoll(channel, this, (waiting) => link.unblock(waiting));
   }
 
   add(delivery: Delivery): void {
@@ -53,18 +53,18 @@ class Ear {
   private look(): void {
     this.timer = null;
     const since = nowMs() - HEAR_AFTER_MS;
-    const held = this.young.filter(({ delivery }) => this.listener.isHeld(delivery));
+    const held = this.young.filter(({ delivery }) => this.link.isHeld(delivery));
     this.young = held.filter(({ sinceMs }) => sinceMs > since);
     const old = held.filter(({ sinceMs }) => sinceMs <= since);
     this.covered.push(...old.map(({ delivery }) => delivery));
-    if (old.length > 0) this.standing.anew();
+    if (old.length > 0) this.poll.anew();
     if (this.young.length > 0) this.arm();
   }
 
   next() {
-    this.covered = this.covered.filter((delivery) => this.listener.isHeld(delivery));
+    this.covered = this.covered.filter((delivery) => this.link.isHeld(delivery));
     if (this.covered.length === 0) return null;
-    const waitMs = this.listener.beatMs();
+    const waitMs = this.link.beatMs();
     this.asked = this.covered;
     return { command: core.heard(this.key, this.asked, waitMs), waitMs };
   }
@@ -73,51 +73,51 @@ class Ear {
 
   heard(reply: unknown): void {
     for (const [n, deadline] of (reply as unknown[]).entries()) {
-      if (deadline === null) this.listener.lose(this.asked[n]!);
+      if (deadline === null) this.link.lose(this.asked[n]!);
     }
   }
 
   failed(error: unknown): boolean {
     if (!isServerError(error) || !(fatal(error) || isRefusal(error))) return true;
-    this.listener.deaf(error);
+    this.link.off(error);
     return false;
   }
 
   close(): void {
     if (this.timer) clearTimeout(this.timer);
-    this.standing.close();
+    this.poll.close();
   }
 }
 
-export class Ears {
-  private ears: Map<string, Ear> | null;
+export class Listeners {
+  private listeners: Map<string, Listener> | null;
 
-  /** Covers at most `MOST_EARS` queues. With more of them, only heartbeats notice cancellations. */
+  /** Covers at most `MOST_LISTENERS` queues. With more of them, only heartbeats notice cancellations. */
   constructor(
     queues: number,
-    private readonly listener: Listener,
+    private readonly link: OfLink,
   ) {
-    this.ears = queues <= MOST_EARS ? new Map() : null;
+    this.listeners = queues <= MOST_LISTENERS ? new Map() : null;
   }
 
   add(delivery: Delivery): void {
-    if (!this.ears) return;
+    if (!this.listeners) return;
     const name = delivery.key.toString('latin1');
-    let ear = this.ears.get(name);
-    if (!ear) {
-      const deaf = (error: Error) => {
-        if (this.ears) this.listener.deaf(error);
+    let listener = this.listeners.get(name);
+    if (!listener) {
+      const off = (error: Error) => {
+        if (this.listeners) this.link.off(error);
         this.close();
       };
-      ear = new Ear(delivery.key, { ...this.listener, deaf });
-      this.ears.set(name, ear);
+      listener = new Listener(delivery.key, { ...this.link, off });
+      this.listeners.set(name, listener);
     }
-    ear.add(delivery);
+    listener.add(delivery);
   }
 
   close(): void {
-    const ears = [...(this.ears?.values() ?? [])];
-    this.ears = null;
-    for (const ear of ears) ear.close();
+    const listeners = [...(this.listeners?.values() ?? [])];
+    this.listeners = null;
+    for (const listener of listeners) listener.close();
   }
 }
