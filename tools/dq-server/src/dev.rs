@@ -144,19 +144,24 @@ struct Board {
     link: String,
 }
 
-/// The board as a program of its own: what befalls it is none of the server's business, nor what is printed here.
+/// The board as a program of its own: what befalls it is none of the server's business, nor what is printed here. At its
+/// own port, or at any other if that is taken.
 fn board(port: u16) -> Option<Board> {
-    let program = env::current_exe().ok()?;
-    let listen = free_port(BOARD_PORT)?;
-    let mut command = Command::new(program);
+    let first = board_at(BOARD_PORT, port, Stdio::null());
+    first.or_else(|| board_at(0, port, Stdio::inherit()))
+}
+
+fn board_at(listen: u16, port: u16, errors: Stdio) -> Option<Board> {
+    let mut command = Command::new(env::current_exe().ok()?);
     command.args(["board", "-p", &port.to_string(), "--allow-actions"]);
     command.args(["--listen", &format!("127.0.0.1:{listen}")]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(errors);
     let mut child = ending_with_this(&mut command, None).spawn().ok()?;
-    let first = child
-        .stdout
-        .take()
-        .and_then(|out| lines(BufReader::new(out)).next());
+    let out = child.stdout.take();
+    let first = out.and_then(|out| lines(BufReader::new(out)).next());
     let link = first
         .as_deref()
         .and_then(|line| line.split(' ').find(|word| word.starts_with("http://")));
@@ -165,7 +170,6 @@ fn board(port: u16) -> Option<Board> {
             link: link.to_owned(),
             child,
         }),
-        // It has said why.
         None => {
             end(child);
             None
