@@ -261,6 +261,15 @@ fn causes_are_what_they_were() {
         (EndCause::Nacked, "03"),
     ])
     .unwrap();
+    variants_are_kept(&[
+        (Forgotten::Id(ID), "00026964"),
+        (Forgotten::Until(405), "019503"),
+    ])
+    .unwrap();
+}
+
+#[test]
+fn causes_of_a_removal_are_what_they_were() {
     let (cut, count) = (606, 607);
     variants_are_kept(&[
         (
@@ -272,11 +281,6 @@ fn causes_are_what_they_were() {
         ),
         (Purge::Overdue { dead: true, cut }, "0101de04"),
         (Purge::Trim { count }, "02df04"),
-    ])
-    .unwrap();
-    variants_are_kept(&[
-        (Forgotten::Id(ID), "00026964"),
-        (Forgotten::Until(405), "019503"),
     ])
     .unwrap();
     variants_are_kept(&[

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use dq::queue::codec::decode;
-use dq::queue::effect::Effect;
-use dq::slots::slot_of;
+use redis_dq::queue::codec::decode;
+use redis_dq::queue::effect::Effect;
+use redis_dq::slots::slot_of;
 
 use crate::judge::Judge;
 use crate::overwrite::overwritten;

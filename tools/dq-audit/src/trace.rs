@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use dq::queue::effect::{Came, Change, DeathCause, Effect, How, OfDone, RemovalCause};
+use redis_dq::queue::effect::{Came, Change, DeathCause, Effect, How, OfDone, RemovalCause};
 
 use crate::judge::Judge;
 use crate::queue::job::Job;

@@ -50,7 +50,7 @@ impl Running {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = ending_with_this(command, Some(lock)).spawn();
         let child = child.map_err(|error| format!("{}: {error}", program.display()))?;
-        let pid = pid(&child);
+        let pid = Pid::from_child(&child);
         let (sender, events) = mpsc::channel();
         let log = sender.clone();
         thread::spawn(move || follow(child, &log));
@@ -127,10 +127,6 @@ impl Running {
     }
 }
 
-fn pid(child: &Child) -> Pid {
-    Pid::from_child(child)
-}
-
 /// Passes on what a child says, and its end.
 fn follow(mut child: Child, to: &Sender<Event>) {
     let log = child.stdout.take();
@@ -169,6 +165,7 @@ fn message(line: &str) -> &str {
 /// this program alone. `kept` stays open in it.
 pub fn ending_with_this<'a>(command: &'a mut Command, kept: Option<&File>) -> &'a mut Command {
     let kept = kept.map(std::os::fd::AsRawFd::as_raw_fd);
+    #[cfg(target_os = "linux")]
     let parent = rustix::process::getpid();
     command.process_group(0);
     // SAFETY: between fork and exec nothing but system calls.

@@ -1,9 +1,9 @@
 //! `dq server`: a server for a small machine, under systemd or in a terminal.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::os::linux::net::SocketAddrExt;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,14 +113,18 @@ fn notify(what: &str) {
     let Some(path) = env::var_os("NOTIFY_SOCKET") else {
         return;
     };
-    let path = path.as_encoded_bytes();
-    let address = match path.strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(String::from_utf8_lossy(path).as_ref()),
-    };
-    let told = address
-        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(what.as_bytes(), &address));
+    let told = socket(&path)
+        .and_then(|socket| UnixDatagram::unbound()?.send_to_addr(what.as_bytes(), &socket));
     if let Err(error) = told {
         eprintln!("warning: NOTIFY_SOCKET: {error}");
     }
+}
+
+fn socket(path: &OsStr) -> io::Result<SocketAddr> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = path.as_encoded_bytes().strip_prefix(b"@") {
+        use std::os::linux::net::SocketAddrExt;
+        return SocketAddr::from_abstract_name(name);
+    }
+    SocketAddr::from_pathname(path)
 }

@@ -1,7 +1,7 @@
 //! Judges what happens to one job.
 
-use dq::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
-use dq::queue::job::Place;
+use redis_dq::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
+use redis_dq::queue::job::Place;
 
 use super::check::{
     begun, check_acked, check_current, check_death, check_expired, check_over,

@@ -1,6 +1,6 @@
 //! Judges one job by itself.
 
-use dq::queue::job::{Place, INSTANT_MAX, TOKEN_MS_SHIFT};
+use redis_dq::queue::job::{Place, INSTANT_MAX, TOKEN_MS_SHIFT};
 
 use super::job::Job;
 use crate::judge::Judge;

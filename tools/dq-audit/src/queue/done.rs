@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dq::queue::effect::{Completion, DoneJob, OccurrenceCause, OfDone};
-use dq::queue::job::Place;
-use dq::queue::settings::DoneLimits;
+use redis_dq::queue::effect::{Completion, DoneJob, OccurrenceCause, OfDone};
+use redis_dq::queue::job::Place;
+use redis_dq::queue::settings::DoneLimits;
 
 use super::check::{check_acked, check_over};
 use super::job::Job;

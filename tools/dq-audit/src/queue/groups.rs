@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use dq::queue::job::Place;
+use redis_dq::queue::job::Place;
 
 use super::job::Job;
 

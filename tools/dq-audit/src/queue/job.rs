@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use dq::queue::job::{Place, Terms};
-use dq::queue::recurring::rule::{Next, Occurrence, Rule};
-use dq::queue::state::NewJob;
+use redis_dq::queue::job::{Place, Terms};
+use redis_dq::queue::recurring::rule::{Next, Occurrence, Rule};
+use redis_dq::queue::state::NewJob;
 
 #[derive(Clone, Debug)]
 pub struct Job {

@@ -1,6 +1,6 @@
 //! One queue, built from its effects, each of which is judged.
 //!
-//! It is not the module's own [`dq::queue::Queue`], which carries out any effect: here each one is checked against
+//! It is not the module's own [`redis_dq::queue::Queue`], which carries out any effect: here each one is checked against
 //! those before it.
 
 mod change;
@@ -13,10 +13,10 @@ mod recur;
 
 use std::collections::{BTreeMap, HashMap};
 
-use dq::queue::effect::{Came, Change, Effect, How, Purge};
-use dq::queue::job::{Place, State};
-use dq::queue::settings::GroupLimits;
-use dq::queue::state::{each_job, NewJob};
+use redis_dq::queue::effect::{Came, Change, Effect, How, Purge};
+use redis_dq::queue::job::{Place, State};
+use redis_dq::queue::settings::GroupLimits;
+use redis_dq::queue::state::{each_job, NewJob};
 
 use crate::judge::Judge;
 use crate::rule::Rule;

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use dq::queue::settings::Rate;
+use redis_dq::queue::settings::Rate;
 
 use super::check::Begun;
 use super::job::Job;

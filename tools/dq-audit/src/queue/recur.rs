@@ -1,8 +1,8 @@
 //! Occurrences of a rule.
 
-use dq::queue::effect::OccurrenceCause;
-use dq::queue::job::{Place, Terms, INSTANT_MAX};
-use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
+use redis_dq::queue::effect::OccurrenceCause;
+use redis_dq::queue::job::{Place, Terms, INSTANT_MAX};
+use redis_dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 
 use super::check::{
     check_acked, check_current, check_death, check_expired, check_over, check_timed_out_expired,

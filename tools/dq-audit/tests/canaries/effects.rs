@@ -2,13 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use dq::queue::attr::{Attr, Attrs};
-use dq::queue::effect::{
+use redis_dq::queue::attr::{Attr, Attrs};
+use redis_dq::queue::effect::{
     Came, Change, Completion, DeathCause, Effect, How, OccurrenceCause, OfDone, RemovalCause,
 };
-use dq::queue::job::Terms;
-use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
-use dq::queue::settings::{Rate, Settings};
+use redis_dq::queue::job::Terms;
+use redis_dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
+use redis_dq::queue::settings::{Rate, Settings};
 
 /// The instant at which all histories begin.
 pub const T: u64 = 1_700_000_000_000;

@@ -1,10 +1,10 @@
 //! A sound history, and histories that break a rule in one place.
 
-use dq::queue::effect::{
+use dq_audit::rule::Rule;
+use redis_dq::queue::effect::{
     Change, DeathCause, Effect, How, OccurrenceCause, OfDone, Purge, RemovalCause,
 };
-use dq::queue::job::Failure;
-use dq_audit::rule::Rule;
+use redis_dq::queue::job::Failure;
 
 use crate::effects::*;
 

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process;
 
-use dq::queue::codec::{begin, encode};
-use dq::queue::effect::Effect;
 use dq_audit::audit::Audit;
 use dq_audit::parts;
 use dq_audit::rule::Rule;
 use effects::*;
 use histories::{later, planted, sound};
+use redis_dq::queue::codec::{begin, encode};
+use redis_dq::queue::effect::Effect;
 
 fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();

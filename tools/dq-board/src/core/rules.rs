@@ -1,7 +1,7 @@
 //! The next runs of a rule.
 
-use dq::queue::recurring::cron::Cron;
-use dq::zones::Zones;
+use redis_dq::queue::recurring::cron::Cron;
+use redis_dq::zones::Zones;
 
 const EVERY_MIN: u64 = 1000;
 
