@@ -4,7 +4,7 @@
 use super::agenda::{self, Ticket};
 use super::api::api;
 use super::timer;
-use crate::queue::state::garbage::Garbage;
+use crate::queue::state::parts::Garbage;
 use crate::queue::Queue;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

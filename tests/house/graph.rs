@@ -57,6 +57,24 @@ impl House {
         lines
     }
 
+    /// How many methods a type has, by file.
+    pub fn methods_of(&self, name: &str) -> BTreeMap<&str, usize> {
+        let (of_one, of_any) = (format!("impl {name} {{"), format!("> {name} {{"));
+        let begins =
+            |line: &&str| line.starts_with("impl") && (**line == of_one || line.ends_with(&of_any));
+        let mut methods = BTreeMap::new();
+        for (module, source) in &self.sources {
+            let mut lines = source.lines();
+            while lines.by_ref().find(begins).is_some() {
+                let block = lines.by_ref().take_while(|line| *line != "}");
+                let heads =
+                    block.filter(|line| words(line).contains(&"fn") && !line.starts_with("     "));
+                *methods.entry(&**module).or_default() += heads.count();
+            }
+        }
+        methods
+    }
+
     /// Between rooms.
     pub fn arrows(&self) -> Arrows {
         let mut arrows = Arrows::new();

@@ -19,6 +19,9 @@ const FLOORS: [&str; 7] = [
     "storage", "slots", "queue", "zones", "server", "commands", "",
 ];
 
+/// All functions in `impl Queue`, the rules' and the state's, private ones too; only ever fewer.
+const METHODS: usize = 390;
+
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
@@ -76,6 +79,26 @@ fn no_arrow_leads_upwards_and_none_in_a_circle() {
     assert_eq!(upward(&arrows), Vec::<String>::new());
     assert_eq!(circles(&arrows), []);
     assert_eq!(state_uses_rules(&arrows), Vec::<&str>::new());
+}
+
+/// A queue is to be read part by part: what concerns one part alone is a method of that part.
+#[test]
+fn no_more_methods_are_on_queue() {
+    let house = house();
+    let methods = house.methods_of("Queue");
+    let count: usize = methods.values().sum();
+    println!(
+        "{count} methods of Queue in {} files: {methods:?}",
+        methods.len()
+    );
+    assert!(
+        count <= METHODS,
+        "{count} methods of Queue, at most {METHODS}"
+    );
+    assert!(METHODS - count < 5, "only {count}: lower METHODS to that");
+    let more = "impl<'a> Queue {\n    pub fn f() {\n        g(|_: fn()| 1);\n    }\n    fn g() {}\n}\nfn h() {}";
+    let made_up = House::of([("queue/made.rs".into(), more.into())]);
+    assert_eq!(made_up.methods_of("Queue"), [("queue/made", 2)].into());
 }
 
 #[test]

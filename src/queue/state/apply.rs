@@ -20,7 +20,7 @@ impl Queue {
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         self.end_restoring(effect)?;
         let applied = self.apply_alone(effect);
-        if let Some(flows) = self.flows.as_mut().filter(|flows| flows.has_line()) {
+        if let Some(flows) = self.parts.flows.as_mut().filter(|flows| flows.has_line()) {
             flows.shorten_line(&self.jobs);
             self.drop_flows();
         }
@@ -107,7 +107,7 @@ impl Queue {
             }
             self.index()?;
         }
-        if let Some(flows) = self.flows.as_mut().filter(|_| !effect.is_kept_flow()) {
+        if let Some(flows) = self.parts.flows.as_mut().filter(|_| !effect.is_kept_flow()) {
             flows.end_restoring();
             // A master reports each job that it unblocks for this reason.
             let unblocks = matches!(
@@ -200,7 +200,7 @@ impl Queue {
     }
 
     fn forget(&mut self, what: Forgotten<'_>) {
-        let (jobs, dedupe) = (&self.jobs, self.dedupe.made());
+        let (jobs, dedupe) = (&self.jobs, self.parts.dedupe.made());
         match (what, dedupe) {
             (Forgotten::Id(id), Some(dedupe)) => {
                 dedupe.forget(jobs.hashed(id), &**jobs.hasher());
@@ -214,11 +214,12 @@ impl Queue {
     }
 
     fn remember(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
-        if !self.dedupe.has_room() {
+        if !self.parts.dedupe.has_room() {
             return Err(QueueError::TooManyJobs);
         }
         let id = self.jobs.hashed(id);
-        self.dedupe
+        self.parts
+            .dedupe
             .make()
             .remember(id, until, &**self.jobs.hasher());
         Ok(())
@@ -226,14 +227,14 @@ impl Queue {
 
     fn configure(&mut self, settings: Settings) {
         self.kept = true;
-        if settings.dedupe_ms == 0 && self.dedupe.len() > 0 {
+        if settings.dedupe_ms == 0 && self.parts.dedupe.len() > 0 {
             self.set_dedupe_aside();
         }
         if settings.rate != self.settings.rate {
             let window = settings
                 .rate
                 .map(|_| Box::new(RateWindow::new(self.jobs.numbers.token)));
-            self.cold.make().rate = window;
+            self.parts.cold.make().rate = window;
         }
         let limits = settings.group_limits;
         let settings = match settings == *Settings::unconfigured() {

@@ -1,6 +1,7 @@
 //! What a queue sets aside, to be freed in small steps.
 
-use super::garbage::Garbage;
+use super::jobs::Jobs;
+use super::parts::{Garbage, Parts};
 use super::purged::MANY;
 use super::rate::group::GroupRates;
 use super::Queue;
@@ -8,19 +9,10 @@ use super::Queue;
 impl From<Queue> for Garbage {
     fn from(queue: Queue) -> Self {
         let mut queue = queue;
-        let older = queue
-            .cold
-            .made()
-            .map(|cold| std::mem::take(&mut cold.garbage));
-        let older = older.unwrap_or_default();
+        let older = queue.parts.take_garbage();
         Garbage {
-            jobs: queue.jobs,
-            dedupe: queue.dedupe,
-            done: queue.done,
-            groups: queue.groups,
-            group_rates: queue.group_rates,
-            flows: queue.flows,
             older,
+            ..Garbage::of(queue.jobs, queue.parts)
         }
     }
 }
@@ -29,42 +21,49 @@ impl Queue {
     /// Whether anything may have been set aside, or departures are noted.
     #[inline]
     pub fn has_set_aside(&self) -> bool {
-        self.cold.is_made()
+        self.parts.cold.is_made()
     }
 
     /// What was set aside since the last call, to be freed in steps.
     pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
-        let garbage = &mut self.cold.made()?.garbage;
-        (!garbage.is_empty()).then(|| std::mem::take(garbage))
+        let garbage = self.parts.take_garbage();
+        (!garbage.is_empty()).then_some(garbage)
     }
 
     /// Little garbage is freed at once: to keep it would cost more.
     fn set_aside(&mut self, garbage: Garbage) {
         if garbage.left() > MANY {
-            self.cold.make().garbage.push(garbage);
+            self.parts.cold.make().garbage.push(garbage);
         }
+    }
+
+    fn set_parts_aside(&mut self, parts: Parts) {
+        let jobs = Jobs::new(self.jobs.hasher().clone());
+        self.set_aside(Garbage::of(jobs, parts));
     }
 
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
-        let hasher = self.jobs.hasher().clone();
-        let garbage = Garbage {
-            jobs: self.jobs.take(),
-            groups: self.groups.take(),
-            flows: self.flows.take(),
-            ..Garbage::none(hasher)
+        let parts = Parts {
+            groups: self.parts.groups.take(),
+            flows: self.parts.flows.take(),
+            ..Parts::default()
         };
+        let garbage = Garbage::of(self.jobs.take(), parts);
         self.set_aside(garbage);
     }
 
     /// Sets aside what blocked jobs wait for: all of them are about to be purged.
     pub(super) fn set_waits_aside(&mut self) {
-        let flows = self.flows.as_mut().map(|flows| flows.end_all().into());
-        let garbage = Garbage {
+        let flows = self
+            .parts
+            .flows
+            .as_mut()
+            .map(|flows| flows.end_all().into());
+        self.set_parts_aside(Parts {
             flows,
-            ..Garbage::none(self.jobs.hasher().clone())
-        };
-        self.set_aside(garbage);
+            ..Parts::default()
+        });
     }
 
     /// Begins the windows of GROUPRATE anew.
@@ -72,36 +71,34 @@ impl Queue {
         let rate = self.settings.group_limits.rate;
         let new = |rate| GroupRates::new(rate, self.jobs.numbers.token, self.jobs.hasher().clone());
         let new = rate.map(|rate| Box::new(new(rate)));
-        let old = std::mem::replace(&mut self.group_rates, new);
+        let old = std::mem::replace(&mut self.parts.group_rates, new);
         if old.is_none() {
             return;
         }
-        let garbage = Garbage {
+        self.set_parts_aside(Parts {
             group_rates: old,
-            ..Garbage::none(self.jobs.hasher().clone())
-        };
-        self.set_aside(garbage);
+            ..Parts::default()
+        });
     }
 
     /// Forgets all ids that DEDUPE remembers.
     pub(super) fn set_dedupe_aside(&mut self) {
-        let hasher = self.jobs.hasher().clone();
-        let garbage = Garbage {
-            dedupe: std::mem::take(&mut self.dedupe),
-            ..Garbage::none(hasher)
-        };
-        self.set_aside(garbage);
+        let dedupe = std::mem::take(&mut self.parts.dedupe);
+        self.set_parts_aside(Parts {
+            dedupe,
+            ..Parts::default()
+        });
     }
 
     /// Forgets all done jobs.
     pub(super) fn set_done_aside(&mut self) {
-        let garbage = Garbage {
-            done: std::mem::take(&mut self.done),
-            ..Garbage::none(self.jobs.hasher().clone())
-        };
-        self.set_aside(garbage);
+        let done = std::mem::take(&mut self.parts.done);
+        self.set_parts_aside(Parts {
+            done,
+            ..Parts::default()
+        });
         // Stays made once there were any: what follows asks how many there are.
-        self.done.make();
+        self.parts.done.make();
     }
 }
 
@@ -118,16 +115,16 @@ mod tests {
 
     #[test]
     fn all_is_freed_and_little_at_a_time() {
-        let mut parts = Garbage::from(queue());
-        let jobs = &parts.jobs;
+        let mut all = Garbage::from(queue());
+        let jobs = &all.jobs;
         let lens = [
             2 * jobs.len() // and their index
                 + jobs.schedule().len() + jobs.reserved().len() + jobs.expiring().len(),
-            parts.dedupe.len(),
+            all.parts.dedupe.len(),
         ];
         let counts = [
-            steps(|count| parts.jobs.free_some(count)),
-            steps(|count| parts.dedupe.make().free_some(count)),
+            steps(|count| all.jobs.free_some(count)),
+            steps(|count| all.parts.dedupe.make().free_some(count)),
         ];
         for (len, count) in lens.into_iter().zip(counts) {
             let expected = len.div_ceil(STEP);

@@ -44,17 +44,17 @@ impl Queue {
 
     /// Rules would be compiled anew, windows of rates are in no snapshot, and each group has many parts.
     fn may_sleep(&self) -> bool {
-        self.jobs.len() + self.done.len() <= JOBS_MAX
+        self.jobs.len() + self.parts.done.len() <= JOBS_MAX
             && self.jobs.recurring_len() == 0
-            && self.dedupe.len() == 0
-            && self.groups.is_none()
-            && self.flows.is_none()
-            && self.group_rates.is_none()
-            && self.cold.rate.is_none()
-            && self.cold.garbage.is_empty()
+            && self.parts.dedupe.len() == 0
+            && self.parts.groups.is_none()
+            && self.parts.flows.is_none()
+            && self.parts.group_rates.is_none()
+            && self.parts.cold.rate.is_none()
+            && self.parts.cold.garbage.is_empty()
             && !self.has_leftovers()
             && self.jobs.order_floor() <= SEQ_MAX / 2
-            && self.jobs.memory_bytes() + self.done.bytes() as usize <= BYTES_MAX
+            && self.jobs.memory_bytes() + self.parts.done.bytes() as usize <= BYTES_MAX
             // What is written can be read.
             && own_version() <= EFFECTS_VERSION
     }

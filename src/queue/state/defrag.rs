@@ -2,8 +2,7 @@
 //! server empties pages that are nearly empty.
 //!
 //! ```text
-//!   cursor = number << 6 | part       part: the jobs' (see [`Jobs::relocate`]), the dedupe window's, groups', done
-//!                                     jobs', flows', and the histogram
+//!   cursor = number << 6 | part       part: the jobs' (see [`Jobs::relocate`]), those of [`Parts`], and the histogram
 //! ```
 //!
 //! A cursor only says how far this has come: whatever happens to the queue meanwhile, every number is safe. Something
@@ -12,11 +11,13 @@
 //! freed.
 
 use super::jobs::Jobs;
+use super::parts::Parts;
 use super::Queue;
-use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
 
-const PARTS: u64 = 52;
+const JOBS: u64 = Jobs::PARTS;
+const AFTER_JOBS: u64 = JOBS + Parts::RELOCATED;
+const PARTS: u64 = AFTER_JOBS + 1;
 /// The bits of a cursor that hold its part.
 const PART_BITS: u32 = 6;
 
@@ -39,37 +40,15 @@ impl Queue {
 
     /// Moves up to [`crate::storage::relocate::STEP`] numbers of a part; returns the next one, none at its end.
     fn relocate_some(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
-        const JOBS: u64 = Jobs::PARTS;
         match part {
             ..JOBS => self.jobs.relocate(part, from, mover),
-            30 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
-                it.relocate(0, from, mover)
-            }),
-            31 | 32 => self.dedupe.made()?.relocate(part - 30, from, mover),
-            33 => relocate(&mut self.cold, from, mover, |_, _, _| None),
-            34..=37 => self.groups.as_mut()?.relocate(part - 34, from, mover),
-            38 => relocate(&mut self.done, from, mover, |_, _, _| None),
-            39..=43 => self.done.made()?.relocate(part - 39, from, mover),
-            44..=50 => self.flows.as_mut()?.relocate(part - 44, from, mover),
+            JOBS..AFTER_JOBS => self.parts.relocate(part - JOBS, from, mover),
             _ => {
                 self.totals.lateness.relocate(mover);
                 None
             }
         }
     }
-}
-
-/// Relocates a part that may not have been made: first itself, then what it owns.
-fn relocate<T, M: Mover>(
-    part: &mut Lazy<T>,
-    from: u32,
-    mover: &mut M,
-    visit: impl FnOnce(&mut T, u32, &mut M) -> Option<u32>,
-) -> Option<u32> {
-    if from == 0 {
-        part.relocate(mover);
-    }
-    visit(part.made()?, from, mover)
 }
 
 #[cfg(test)]

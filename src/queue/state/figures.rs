@@ -85,8 +85,8 @@ impl Queue {
             bytes: self.bytes(),
             recurring: self.jobs.recurring_len() as u64,
             groups: self.groups().map_or(0, |it| it.len(&self.jobs)) as u64,
-            done: self.done.len() as u64,
-            done_bytes: self.done.bytes(),
+            done: self.parts.done.len() as u64,
+            done_bytes: self.parts.done.bytes(),
             first_due: self.jobs.schedule().least_due(),
         };
         (figures, until)

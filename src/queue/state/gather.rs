@@ -17,7 +17,7 @@ impl Queue {
             let at = self.jobs.position(old);
             self.unlink(old, &at);
             let new = self.jobs.move_misplaced(old);
-            if let Some(flows) = &mut self.flows {
+            if let Some(flows) = &mut self.parts.flows {
                 flows.rename(old, new, &self.jobs);
             }
             self.link(new, &at, None);

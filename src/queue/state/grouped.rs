@@ -10,19 +10,19 @@ impl Queue {
     /// Its groups, to be read, if any job has one.
     #[inline]
     pub fn groups(&self) -> Option<&Groups> {
-        self.groups.as_deref()
+        self.parts.groups.as_deref()
     }
 
     /// The name of a job's group.
     pub(in crate::queue) fn group_of(&self, handle: Handle) -> Option<&[u8]> {
-        let groups = self.groups.as_ref()?;
+        let groups = self.parts.groups.as_ref()?;
         let number = self.jobs.job(handle).group()?;
         Some(groups.name(number))
     }
 
     /// As [`Groups::growth`].
     pub(in crate::queue) fn group_growth(&self, name: Option<&[u8]>, going: &[Handle]) -> i64 {
-        let Some(groups) = &self.groups else {
+        let Some(groups) = &self.parts.groups else {
             return name.map_or(0, |name| name.len() as i64);
         };
         let is_awaited = |number| self.flows().is_some_and(|it| it.awaits_group(number));
@@ -39,7 +39,7 @@ impl Queue {
     /// The group of a new job, with one user more.
     pub(super) fn acquire_group(&mut self, name: &[u8]) -> GroupNumber {
         let (others, limits) = (self.jobs.live_len() > 0, self.settings.group_limits);
-        let groups = self.groups.get_or_insert_with(|| {
+        let groups = self.parts.groups.get_or_insert_with(|| {
             let mut groups = Box::new(Groups::new(limits));
             if others {
                 groups.serve_own();
@@ -57,9 +57,10 @@ impl Queue {
         place: Place,
         known: Option<u64>,
     ) {
-        if self.groups.is_some() || known.is_some() {
+        if self.parts.groups.is_some() || known.is_some() {
             let limits = self.settings.group_limits;
             let groups = self
+                .parts
                 .groups
                 .get_or_insert_with(|| Groups::new(limits).into());
             groups.begin_turn(group, place, known, &self.jobs);
@@ -83,15 +84,15 @@ impl Queue {
 
     /// Takes one user off a group. The structure is dropped with the last group.
     pub(super) fn release_group(&mut self, number: GroupNumber) {
-        if let Some(groups) = &mut self.groups {
+        if let Some(groups) = &mut self.parts.groups {
             groups.release(number, &**self.jobs.hasher());
         }
-        self.groups.take_if(|groups| groups.is_none());
+        self.parts.groups.take_if(|groups| groups.is_none());
     }
 
     pub(super) fn refresh_group(&mut self, number: GroupNumber) {
-        if let Some(groups) = &mut self.groups {
-            groups.refresh(number, &self.jobs, self.group_rates.as_deref());
+        if let Some(groups) = &mut self.parts.groups {
+            groups.refresh(number, &self.jobs, self.parts.group_rates.as_deref());
         }
     }
 
@@ -105,8 +106,8 @@ impl Queue {
 
     /// Updates up to `budget` groups; returns the unused budget. Not an effect: no command shows a difference.
     pub(super) fn update_groups(&mut self, budget: usize) -> usize {
-        let rates = self.group_rates.as_deref();
-        let groups = self.groups.as_mut();
+        let rates = self.parts.group_rates.as_deref();
+        let groups = self.parts.groups.as_mut();
         groups.map_or(budget, |it| it.update_some(budget, &self.jobs, rates))
     }
 
@@ -118,8 +119,8 @@ impl Queue {
 
     /// Carries out new settings of the groups.
     pub(super) fn regroup(&mut self) {
-        if let Some(groups) = &mut self.groups {
-            let rates = self.group_rates.as_deref();
+        if let Some(groups) = &mut self.parts.groups {
+            let rates = self.parts.group_rates.as_deref();
             groups.configure(self.settings.group_limits, &self.jobs, rates);
         }
     }

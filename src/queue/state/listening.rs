@@ -1,29 +1,20 @@
 //! Noting departures while clients wait for them, and what else is known of an end.
 
 use super::departures::{Departures, Listened};
-use super::{Cold, Queue};
+use super::Queue;
 use crate::queue::job::Place;
 use crate::queue::outcome::{Departure, JobEnd, Known, Outcome};
-use crate::storage::lazy::Lazy;
-
-impl Cold {
-    /// What notes departures, if a client waits for any.
-    #[inline]
-    pub(super) fn departures(cold: &mut Lazy<Cold>) -> Option<&mut Departures> {
-        cold.made()?.departures.as_deref_mut()
-    }
-}
 
 impl Queue {
     /// Notes departures from now on, until they are taken.
     pub fn listen(&mut self, listened: Listened) {
-        self.cold.make().departures = Some(Box::new(Departures::new(listened)));
+        self.parts.cold.make().departures = Some(Box::new(Departures::new(listened)));
     }
 
     /// Takes what was noted, and ends noting.
     #[inline]
     pub fn take_departures(&mut self) -> Option<Box<Departures>> {
-        self.cold.made()?.departures.take()
+        self.parts.cold.made()?.departures.take()
     }
 
     /// What a master or its replica knows of this job.
@@ -46,7 +37,7 @@ impl Queue {
         let Some(handle) = self.find_done(id) else {
             return Known::Nothing;
         };
-        let job = self.done.get(handle);
+        let job = self.parts.done.get(handle);
         Known::Ended(JobEnd {
             outcome: Outcome::Done,
             value: job.result.map(<[u8]>::to_vec),
@@ -78,15 +69,15 @@ impl Queue {
 
     #[inline]
     fn last_departure(&mut self) -> Option<&mut Departure> {
-        Cold::departures(&mut self.cold)?.last()
+        self.parts.departures()?.last()
     }
 
     /// Removes many jobs at once, by `remove`. Those that clients wait for are looked up before and after.
     pub(super) fn noting_removed(&mut self, remove: impl FnOnce(&mut Self)) {
-        let departures = self.cold.departures.as_ref();
+        let departures = self.parts.cold.departures.as_ref();
         let going = departures.map(|it| it.about_to_go(&self.jobs));
         remove(self);
-        if let Some((departures, going)) = Cold::departures(&mut self.cold).zip(going) {
+        if let Some((departures, going)) = self.parts.departures().zip(going) {
             departures.gone(going, &self.jobs);
         }
     }

@@ -15,7 +15,6 @@ pub mod figures;
 mod fits;
 pub(in crate::queue) mod flows;
 mod followed;
-pub mod garbage;
 mod gather;
 mod grouped;
 pub(in crate::queue) mod groups;
@@ -24,6 +23,7 @@ mod listening;
 mod moves;
 pub(in crate::queue) mod notes;
 mod numbers;
+pub mod parts;
 pub(in crate::queue) mod position;
 mod purge;
 pub(in crate::queue) mod purged;
@@ -45,16 +45,10 @@ use crate::queue::clock::Now;
 use crate::queue::job::Handle;
 use crate::queue::settings::Settings;
 use crate::queue::stats::Totals;
-use crate::storage::lazy::{Lazy, Unused};
 use ahash::RandomState;
 use dedupe::DedupeWindow;
-use departures::Departures;
-use done::Done;
-use flows::Flows;
-use garbage::Garbage;
-use groups::Groups;
 use jobs::Jobs;
-use rate::group::GroupRates;
+use parts::Parts;
 use rate::RateWindow;
 use std::sync::Arc;
 
@@ -77,15 +71,8 @@ impl HashSeed {
 /// All that one key holds.
 pub struct Queue {
     jobs: Jobs,
-    dedupe: Lazy<DedupeWindow>,
-    cold: Lazy<Cold>,
-    done: Lazy<Done>,
+    parts: Parts,
     settings: Arc<Settings>,
-    /// Only if a job has a group.
-    groups: Option<Box<Groups>>,
-    group_rates: Option<Box<GroupRates>>,
-    /// Only if a job is after others, or was.
-    flows: Option<Box<Flows>>,
     /// When a pause ends: 0, an instant, or FOREVER.
     paused_until: u64,
     /// The key stays without jobs.
@@ -95,36 +82,13 @@ pub struct Queue {
     totals: Totals,
 }
 
-/// What few queues have.
-#[derive(Default)]
-struct Cold {
-    rate: Option<Box<RateWindow>>,
-    /// Set aside, to be freed by the owner of the queue.
-    garbage: Vec<Garbage>,
-    /// Made while the queue is changed, if a client waits for jobs to end.
-    departures: Option<Box<Departures>>,
-}
-
-impl Unused for Cold {
-    const UNUSED: &'static Self = &Cold {
-        rate: None,
-        garbage: Vec::new(),
-        departures: None,
-    };
-}
-
 impl Queue {
     /// Without jobs, settings or totals.
     pub fn new(seed: &HashSeed) -> Self {
         Queue {
             jobs: Jobs::new(seed.0.clone()),
-            dedupe: Lazy::new(),
-            cold: Lazy::new(),
-            done: Lazy::new(),
+            parts: Parts::default(),
             settings: Settings::unconfigured(),
-            groups: None,
-            group_rates: None,
-            flows: None,
             paused_until: 0,
             kept: false,
             keeps_done: false,
@@ -141,31 +105,30 @@ impl Queue {
     pub fn copied(&self) -> Self {
         let mut copy = Queue {
             jobs: Jobs::new(self.jobs.hasher().clone()),
-            dedupe: self.dedupe.clone(),
-            cold: Lazy::new(),
-            done: self.done.clone(),
+            parts: Parts {
+                dedupe: self.parts.dedupe.clone(),
+                done: self.parts.done.clone(),
+                ..Parts::default()
+            },
             settings: Arc::clone(&self.settings),
-            groups: None,
-            group_rates: None,
-            flows: None,
             paused_until: self.paused_until,
             kept: self.kept,
             keeps_done: self.keeps_done,
             totals: Totals::default(),
         };
         if self.settings.rate.is_some() {
-            copy.cold.make().rate = Some(Box::new(RateWindow::new(self.jobs.numbers.token)));
+            copy.parts.cold.make().rate = Some(Box::new(RateWindow::new(self.jobs.numbers.token)));
         }
         if self.jobs.has_purged() {
             copy.adopt_jobs(self);
         } else {
             copy.jobs = self.jobs.copied();
-            copy.groups = self.groups.clone();
-            copy.flows = self.flows.clone();
+            copy.parts.groups = self.parts.groups.clone();
+            copy.parts.flows = self.parts.flows.clone();
         }
         copy.jobs.numbers = self.jobs.numbers;
         copy.set_group_rates_aside();
-        if self.group_rates.is_some() {
+        if self.parts.group_rates.is_some() {
             copy.regroup();
         }
         copy
@@ -180,7 +143,7 @@ impl Queue {
                 self.jobs.set_successor(copied, successor);
             }
         }
-        if let (Some(groups), Some(others)) = (&mut self.groups, &other.groups) {
+        if let (Some(groups), Some(others)) = (&mut self.parts.groups, &other.parts.groups) {
             groups.adopt_turns(&self.jobs, others, &other.jobs);
         }
         self.adopt_flows(other);
@@ -200,12 +163,12 @@ impl Queue {
     }
 
     pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {
-        &self.dedupe
+        &self.parts.dedupe
     }
 
     /// The instant until which NX refuses the id. Hashes it only if the dedupe window has any id.
     pub(in crate::queue) fn remembered_until(&self, id: &[u8]) -> Option<u64> {
-        (self.dedupe.len() > 0).then(|| self.dedupe.until(self.jobs.hashed(id)))?
+        (self.parts.dedupe.len() > 0).then(|| self.parts.dedupe.until(self.jobs.hashed(id)))?
     }
 
     /// For rules that change the queue while they read its settings: cheap, but not free.
@@ -244,13 +207,17 @@ impl Queue {
     }
 
     fn is_drained(&self) -> bool {
-        self.jobs.listed_len() == 0 && self.done.len() == 0
+        self.jobs.listed_len() == 0 && self.parts.done.len() == 0
     }
 
     /// Bytes of all ids, payloads and steps, of dead jobs and successors too: what MAXBYTES limits. After a purge of
     /// very many jobs, some of them count until they are freed.
     pub fn bytes(&self) -> u64 {
-        let values = self.flows.as_ref().map_or(0, |flows| flows.value_bytes());
+        let values = self
+            .parts
+            .flows
+            .as_ref()
+            .map_or(0, |flows| flows.value_bytes());
         self.jobs.bytes() + self.groups().map_or(0, |it| it.name_bytes()) + values
     }
 
@@ -272,29 +239,16 @@ impl Queue {
 
     /// How many jobs and ids there are to free.
     pub fn free_effort(&self) -> usize {
-        self.jobs.len() + self.dedupe.len() + self.done.len()
+        self.jobs.len() + self.parts.dedupe.len() + self.parts.done.len()
     }
 
     /// Heap bytes and those of the structure itself.
     pub fn memory_bytes(&self) -> usize {
-        let rate = self
-            .cold
-            .rate
-            .as_ref()
-            .map_or(0, |w| w.memory_bytes() + size_of::<RateWindow>());
         size_of::<Self>()
             + self.totals.lateness.memory_bytes()
             + self.jobs.memory_bytes()
-            + self.dedupe.memory_bytes()
-            + DedupeWindow::memory_bytes(&self.dedupe)
-            + self.done.memory_bytes()
-            + Done::memory_bytes(&self.done)
-            + self.cold.memory_bytes()
+            + self.parts.memory_bytes()
             + self.settings.memory_bytes()
-            + rate
-            + self.groups.as_ref().map_or(0, |it| it.memory_bytes())
-            + self.group_rates.as_ref().map_or(0, |it| it.memory_bytes())
-            + self.flows.as_ref().map_or(0, |it| it.memory_bytes())
     }
 
     /// For tests: breaks what must hold.

@@ -16,7 +16,7 @@ use super::position::Position;
 use super::purged::FREED_WITH_EACH;
 use super::schedule::OrderKey;
 use super::store::{Id, NewJob, Status};
-use super::{Cold, Queue};
+use super::Queue;
 use crate::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
 use crate::queue::job::{Failure, GroupNumber, Handle, Place, SEQ_MAX};
 use crate::storage::skiplist::InsertHint;
@@ -39,14 +39,14 @@ impl Queue {
         id: Id<'_>,
         hint: Option<&InsertHint<u64>>,
     ) -> Handle {
-        let flows = self.flows.as_mut().zip(old);
+        let flows = self.parts.flows.as_mut().zip(old);
         let awaited = flows.map(|(flows, old)| flows.lift(old));
         if let Some(old) = old {
             self.make_way(old);
         }
         job.seq = self.next_seq();
         let handle = self.insert(job, id, hint);
-        if let Some((flows, awaited)) = self.flows.as_mut().zip(awaited) {
+        if let Some((flows, awaited)) = self.parts.flows.as_mut().zip(awaited) {
             flows.give(awaited, handle);
         }
         handle
@@ -68,7 +68,7 @@ impl Queue {
         job.seq = self.next_seq();
         let (handle, at) = self.store(job, id);
         // Groups ask the schedule whether it holds other jobs.
-        if at.may_end() || self.groups.is_some() || self.jobs.has_purged() {
+        if at.may_end() || self.parts.groups.is_some() || self.jobs.has_purged() {
             self.link(handle, &at, None);
         } else {
             unlinked.at = at.order_key();
@@ -97,7 +97,7 @@ impl Queue {
 
     #[inline(never)]
     fn make_way(&mut self, old: Handle) {
-        if let Some(departures) = Cold::departures(&mut self.cold) {
+        if let Some(departures) = self.parts.departures() {
             departures.lost(old, &self.jobs);
         }
         self.remove(old);
@@ -142,7 +142,7 @@ impl Queue {
 
     #[inline]
     pub(super) fn change(&mut self, handle: Handle, change: Change<'_>) {
-        if let Some(departures) = Cold::departures(&mut self.cold) {
+        if let Some(departures) = self.parts.departures() {
             departures.changed(handle, change, &self.jobs);
         }
         if let Change::Removed { remember, cause } = change {
@@ -241,14 +241,14 @@ impl Queue {
     fn placed(&mut self, handle: Handle, at: &Position, group: Option<GroupNumber>) {
         let place = at.status.place;
         if place == Place::Blocked {
-            let flows = self.flows.get_or_insert_default();
+            let flows = self.parts.flows.get_or_insert_default();
             flows.blocked(handle, group, &self.jobs);
         }
-        if let Some((groups, number)) = self.groups.as_mut().zip(group) {
-            let rates = self.group_rates.as_deref();
+        if let Some((groups, number)) = self.parts.groups.as_mut().zip(group) {
+            let rates = self.parts.group_rates.as_deref();
             groups.placed(number, (handle, *at), &self.jobs, rates);
         }
-        if let Some((flows, number)) = self.flows.as_mut().zip(group) {
+        if let Some((flows, number)) = self.parts.flows.as_mut().zip(group) {
             flows.note_member(number, place);
         }
     }
@@ -276,11 +276,11 @@ impl Queue {
     /// is put where it belongs in the lists of turns.
     #[inline(never)]
     pub(super) fn left(&mut self, handle: Handle, at: Position, number: GroupNumber) {
-        let Some(groups) = &mut self.groups else {
+        let Some(groups) = &mut self.parts.groups else {
             return;
         };
         groups.left(number, handle, at, &self.jobs);
-        if let Some(flows) = &mut self.flows {
+        if let Some(flows) = &mut self.parts.flows {
             if at.status.place == Place::Blocked {
                 flows.unblocked(handle, number, &self.jobs);
             }
@@ -293,7 +293,7 @@ impl Queue {
     /// Frees the memory of a job that stands on no list any more.
     #[inline]
     pub(super) fn drop_job(&mut self, handle: Handle) {
-        if self.flows.is_some() {
+        if self.parts.flows.is_some() {
             self.leave_flows(handle);
         }
         let group = self.group_number(handle);
@@ -308,7 +308,7 @@ impl Queue {
 
     #[inline]
     fn group_number(&self, handle: Handle) -> Option<GroupNumber> {
-        self.groups.as_ref()?;
+        self.parts.groups.as_ref()?;
         self.jobs.job(handle).group()
     }
 }

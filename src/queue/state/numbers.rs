@@ -29,13 +29,13 @@ impl Queue {
     #[cold]
     pub(super) fn number_anew(&mut self) {
         self.update_groups(usize::MAX);
-        if self.flows.is_some() {
+        if self.parts.flows.is_some() {
             self.free_purged(usize::MAX);
         }
         let mut seqs: Vec<u64> = self.jobs.handles().map(|it| self.jobs.seq(it)).collect();
         let deaths = self.jobs.handles().map(|it| self.jobs.job(it).life().death);
         let mut deaths: Vec<u64> = deaths.collect();
-        seqs.extend(self.done.iter().map(|it| self.done.get(it).seq));
+        seqs.extend(self.parts.done.iter().map(|it| self.parts.done.get(it).seq));
         for numbers in [&mut seqs, &mut deaths] {
             numbers.sort_unstable();
             numbers.dedup();
@@ -43,10 +43,10 @@ impl Queue {
         let rank = |of: &[u64], number: u64| of.partition_point(|&other| other < number) as u64 + 1;
         let seq = |seq| rank(&seqs, seq);
         self.jobs.number_anew(seq, |death| rank(&deaths, death));
-        if let Some(done) = self.done.made() {
+        if let Some(done) = self.parts.done.made() {
             done.number_anew(seq, self.jobs.hasher());
         }
-        if let Some(groups) = &mut self.groups {
+        if let Some(groups) = &mut self.parts.groups {
             groups.number_anew(&self.jobs);
         }
         (self.jobs.numbers.seq, self.jobs.numbers.deaths) =

@@ -107,11 +107,11 @@ impl Queue {
 
     /// Detaches the jobs that `purged` names, `count` of them.
     fn detach(&mut self, purged: Purged, count: usize) {
-        if self.flows.is_some() && count <= SUMMED {
+        if self.parts.flows.is_some() && count <= SUMMED {
             let going = self.jobs.named_by(&purged, count);
             going.into_iter().for_each(|it| self.drop_record(it));
         }
-        let groups = self.groups.as_mut();
+        let groups = self.parts.groups.as_mut();
         let leaves_now =
             |it: &mut Box<Groups>| count <= AT_ONCE || !it.purge_later(&purged, count, &self.jobs);
         if groups.is_some_and(leaves_now) {

@@ -4,7 +4,7 @@
 use super::bounds::{check_instant, check_next, malformed};
 use super::notes::OwnNotes;
 use super::store::{NewJob, Status, NO_RULE};
-use super::{Cold, Queue};
+use super::Queue;
 use crate::queue::effect::{Came, OccurrenceCause};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
@@ -126,7 +126,7 @@ impl Queue {
         next: Option<Next>,
         failure: Option<Failure<'_>>,
     ) {
-        if let Some(departures) = Cold::departures(&mut self.cold) {
+        if let Some(departures) = self.parts.departures() {
             departures.occurred(handle, ended, failure, &self.jobs);
         }
         if ended == OccurrenceCause::Popped {

@@ -64,7 +64,7 @@ impl Queue {
             }
         }
         if has_blocked {
-            let flows = self.flows.as_mut();
+            let flows = self.parts.flows.as_mut();
             flows.into_iter().for_each(|it| it.check_later());
         }
         Ok(())

@@ -12,10 +12,10 @@ impl Queue {
     /// The job that is delivered next at this instant, if the queue delivers at all.
     #[inline]
     pub(in crate::queue) fn first_in_turn(&self, now: Now, noack: bool) -> Option<Handle> {
-        match &self.groups {
+        match &self.parts.groups {
             None => self.jobs.schedule().own().first_ready(now.ms()),
             Some(groups) => {
-                groups.first_in_turn((now, noack), &self.jobs, self.group_rates.as_deref())
+                groups.first_in_turn((now, noack), &self.jobs, self.parts.group_rates.as_deref())
             }
         }
     }
@@ -24,7 +24,7 @@ impl Queue {
     /// now, or is not known yet.
     #[inline]
     pub(super) fn next_turn_at(&self, noack: bool) -> Option<u64> {
-        match &self.groups {
+        match &self.parts.groups {
             None => self.jobs.schedule().own().least_due(),
             Some(groups) => groups.next_turn_at(noack, &self.jobs),
         }
@@ -32,16 +32,17 @@ impl Queue {
 
     /// Whether a ready job may be delivered out of turn.
     pub(in crate::queue) fn may_be_served(&self, handle: Handle, now: Now, noack: bool) -> bool {
-        let rates = self.group_rates.as_deref();
-        self.groups
+        let rates = self.parts.group_rates.as_deref();
+        self.parts
+            .groups
             .as_ref()
             .is_none_or(|it| it.may_be_served(handle, (now, noack), &self.jobs, rates))
     }
 
     /// What of its group holds back a ready job, whose group is up to date.
     pub(in crate::queue) fn held_by_group(&self, handle: Handle, now: Now) -> HeldByGroup {
-        let rates = self.group_rates.as_deref();
-        let groups = self.groups.as_ref();
+        let rates = self.parts.group_rates.as_deref();
+        let groups = self.parts.groups.as_ref();
         groups.map_or(HeldByGroup::default(), |it| {
             it.held(handle, now, &self.jobs, rates)
         })
@@ -50,7 +51,7 @@ impl Queue {
     /// How many ready jobs of its group, or of those without a group, come before a ready job, counted up to `most`. 0 for a
     /// job of a group under GROUPFIFO.
     pub(in crate::queue) fn ready_before(&self, handle: Handle, now: Now, most: usize) -> usize {
-        let groups = self.groups.as_ref();
+        let groups = self.parts.groups.as_ref();
         let of_group = groups.and_then(|it| it.ready_before(handle, (now, most), &self.jobs));
         let own = || self.jobs.schedule().own();
         of_group.unwrap_or_else(|| own().ready_before(handle, now.ms(), most))
@@ -59,8 +60,9 @@ impl Queue {
     /// What the deliveries in the window of the job's group count.
     pub(in crate::queue) fn group_rate_used(&self, handle: Handle, now: Now) -> u64 {
         let group = self.jobs.job(handle).group();
-        let name = (self.groups.as_ref().zip(group)).map(|(groups, number)| groups.name(number));
-        let rates = self.group_rates.as_ref();
+        let name =
+            (self.parts.groups.as_ref().zip(group)).map(|(groups, number)| groups.name(number));
+        let rates = self.parts.group_rates.as_ref();
         rates
             .zip(name)
             .map_or(0, |(rates, name)| rates.used(name, now))
@@ -68,7 +70,10 @@ impl Queue {
 
     /// If no group lets any of its ready jobs go: the first instant at which GROUPRATE alone lets one go.
     pub(in crate::queue) fn window_opens(&mut self, now: Now) -> Option<u64> {
-        let (groups, rates) = (self.groups.as_mut()?, self.group_rates.as_ref()?);
+        let (groups, rates) = (
+            self.parts.groups.as_mut()?,
+            self.parts.group_rates.as_ref()?,
+        );
         groups.window_opens(now, &self.jobs, rates)
     }
 
@@ -81,20 +86,26 @@ impl Queue {
         noack: bool,
         now: Now,
     ) {
-        if self.group_rates.as_ref().is_some_and(|it| it.is_ahead(now)) {
+        if self
+            .parts
+            .group_rates
+            .as_ref()
+            .is_some_and(|it| it.is_ahead(now))
+        {
             self.follow_clock_back(now);
         }
-        if let Some(groups) = self.groups.as_mut().filter(|it| it.is_passing()) {
+        if let Some(groups) = self.parts.groups.as_mut().filter(|it| it.is_passing()) {
             let named = id.and_then(|id| self.jobs.find(self.jobs.hashed(id)));
             let named = named.and_then(|handle| self.jobs.job(handle).group());
-            let rates = self.group_rates.as_deref();
+            let rates = self.parts.group_rates.as_deref();
             groups.update_groups_before(named, (now, noack), &self.jobs, rates);
         }
     }
 
     #[cold]
     fn follow_clock_back(&mut self, now: Now) {
-        let (Some(rates), Some(groups)) = (&mut self.group_rates, &mut self.groups) else {
+        let (Some(rates), Some(groups)) = (&mut self.parts.group_rates, &mut self.parts.groups)
+        else {
             return;
         };
         for name in rates.step_back(now) {
@@ -107,8 +118,8 @@ impl Queue {
     /// If no job is known that may be delivered: searches the first ready jobs for one.
     #[cold]
     pub(in crate::queue) fn search_ready(&mut self, noack: bool, now: Now) -> bool {
-        let rates = self.group_rates.as_deref();
-        let groups = self.groups.as_mut();
+        let rates = self.parts.group_rates.as_deref();
+        let groups = self.parts.groups.as_mut();
         groups.is_some_and(|it| it.search_ready((now, noack), &self.jobs, rates))
     }
 
@@ -125,23 +136,23 @@ impl Queue {
     }
 
     fn group_opens_ms(&self, handle: Handle, weight: u32, now: Now) -> u64 {
-        let rates = self.group_rates.as_deref();
-        let groups = self.groups.as_ref();
+        let rates = self.parts.group_rates.as_deref();
+        let groups = self.parts.groups.as_ref();
         groups.map_or(0, |it| it.opens_ms(handle, weight, now, &self.jobs, rates))
     }
 
     /// Passes over the group whose first job is `handle`, until its window allows this job, or another may be first.
     /// False if the window allows it now.
     pub(in crate::queue) fn pass_over(&mut self, handle: Handle, now: Now) -> bool {
-        let rates = self.group_rates.as_deref();
-        let groups = self.groups.as_mut();
+        let rates = self.parts.group_rates.as_deref();
+        let groups = self.parts.groups.as_mut();
         groups.is_some_and(|it| it.pass_over(handle, now, &self.jobs, rates))
     }
 
     /// Notes a delivery: the job's group, or the jobs without a group, take the last turn.
     #[inline]
     pub(super) fn note_served(&mut self, handle: Handle) {
-        if let Some(groups) = &mut self.groups {
+        if let Some(groups) = &mut self.parts.groups {
             groups.delivered(self.jobs.job(handle).group(), &self.jobs);
         }
     }
@@ -149,13 +160,13 @@ impl Queue {
     /// Whether deliveries are recorded.
     #[inline]
     fn has_rates(&self) -> bool {
-        self.cold.rate.is_some() || self.group_rates.is_some()
+        self.parts.cold.rate.is_some() || self.parts.group_rates.is_some()
     }
 
     /// The window of RATE, and its limit.
     #[inline]
     fn rate(&self) -> Option<(&RateWindow, Rate)> {
-        self.cold.rate.as_deref().zip(self.settings.rate)
+        self.parts.cold.rate.as_deref().zip(self.settings.rate)
     }
 
     /// The first millisecond in which RATE allows a delivery of this weight; 0 if it does now.
@@ -186,7 +197,7 @@ impl Queue {
         if opens == 0 || self.group_opens_ms(first, weight, now) > now.ms() {
             return None;
         }
-        let rates = self.group_rates.as_ref();
+        let rates = self.parts.group_rates.as_ref();
         let of_group = rates.and_then(|rates| rates.next_opens_ms(now));
         let due = self.jobs.schedule().next_due(now.ms());
         due.into_iter().chain(of_group).chain([opens]).min()
@@ -204,13 +215,13 @@ impl Queue {
     fn record_in_rates(&mut self, handle: Handle, token: u64, now: Now) {
         let weight = self.jobs.weight_of(handle);
         let new = Delivered { token, weight };
-        let window = self.cold.made().and_then(|cold| cold.rate.as_mut());
+        let window = self.parts.rate();
         if let Some((window, rate)) = window.zip(self.settings.rate) {
             window.record(rate, new, now);
         }
         let number = self.jobs.job(handle).group();
         if let (Some(rates), Some(groups), Some(number)) =
-            (&mut self.group_rates, &self.groups, number)
+            (&mut self.parts.group_rates, &self.parts.groups, number)
         {
             rates.record(groups.name(number), new, now);
         }
@@ -220,11 +231,11 @@ impl Queue {
     pub(in crate::queue) fn reweigh(&mut self, handle: Handle, weight: u32, now: Now) {
         let job = self.jobs.job(handle);
         let (token, number) = (job.life().token, job.group());
-        if let Some(window) = self.cold.made().and_then(|cold| cold.rate.as_mut()) {
+        if let Some(window) = self.parts.rate() {
             window.reweigh(token, weight);
         }
         if let (Some(rates), Some(groups), Some(number)) =
-            (&mut self.group_rates, &mut self.groups, number)
+            (&mut self.parts.group_rates, &mut self.parts.groups, number)
         {
             if rates.reweigh(groups.name(number), token, weight, now) {
                 groups.reconsider(number, &self.jobs, Some(rates));

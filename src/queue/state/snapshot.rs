@@ -119,7 +119,7 @@ impl Queue {
         self.check_told_turns(only_rows)?;
         let is_stuck = self.check_told_flows().is_err();
         if is_stuck {
-            let flows = self.flows.as_mut();
+            let flows = self.parts.flows.as_mut();
             flows.into_iter().for_each(|it| it.check_later());
         }
         self.leave_room();
@@ -141,7 +141,7 @@ impl Queue {
         if !self.jobs.index() {
             return Err(QueueError::Malformed(CONTRADICTION));
         }
-        self.done.check_apart(&self.jobs)
+        self.parts.done.check_apart(&self.jobs)
     }
 
     /// Hands the queue to `write`, chunk by chunk; at least one.
@@ -171,14 +171,15 @@ impl Queue {
         self.snapshot_jobs(&batch, &mut seen, &mut chunks);
         chunks.end_rows();
         self.each_note(&mut |noted| chunks.push(noted));
-        self.done
+        self.parts
+            .done
             .effects(|seq| seq)
             .for_each(|job| chunks.push(&job));
         if let Some(flows) = self.flows() {
             let name_of = |it| self.name_of(it);
             flows.snapshot(&self.jobs, name_of, &mut |effect| chunks.push(effect));
         }
-        for (id, until) in self.dedupe.iter() {
+        for (id, until) in self.parts.dedupe.iter() {
             chunks.push(&Effect::Remembered { id, until });
         }
         chunks.flush();
@@ -187,7 +188,7 @@ impl Queue {
     /// About how long a snapshot is, without what few queues and jobs have.
     pub(super) fn snapshot_len(&self) -> usize {
         let jobs = self.jobs.len() * ROW_BYTES + self.jobs.content_bytes() as usize;
-        HEAD_BYTES + jobs + self.done.len() * ROW_BYTES + self.done.bytes() as usize
+        HEAD_BYTES + jobs + self.parts.done.len() * ROW_BYTES + self.parts.done.bytes() as usize
     }
 
     /// Prefetches all jobs of a batch before it writes the first: they lie anywhere, and so their memory is fetched at
@@ -231,7 +232,7 @@ impl Queue {
             let successor = self.jobs.successor(handle);
             successor.into_iter().chain([handle])
         });
-        let of_done = self.done.iter().map(|it| self.done.get(it).seq);
+        let of_done = self.parts.done.iter().map(|it| self.parts.done.get(it).seq);
         of_job
             .map(|handle| self.jobs.job(handle).seq())
             .chain(of_done)
@@ -261,7 +262,7 @@ impl Queue {
         for (turn, (_, name)) in (1..).zip(in_turn.unwrap_or_default()) {
             tell(&Told::Turn { name, turn });
         }
-        let mut memory: Vec<_> = self.dedupe.iter().collect();
+        let mut memory: Vec<_> = self.parts.dedupe.iter().collect();
         memory.sort_unstable();
         for (id, until) in memory {
             tell(&Told::Effect(&Effect::Remembered { id, until }));
@@ -285,7 +286,8 @@ impl Queue {
             self.jobs
                 .each_note_of(handle, &mut |noted| tell(&Told::Effect(noted)));
         }
-        self.done
+        self.parts
+            .done
             .effects(rank)
             .for_each(|job| tell(&Told::Effect(&job)));
     }

@@ -54,14 +54,14 @@ impl Queue {
     pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
         self.remember_job(handle, remember);
         let successor = there(self.jobs.take_successor(handle), "nobody to succeed a job");
-        let awaited = self.flows.as_mut().map(|flows| flows.lift(handle));
+        let awaited = self.parts.flows.as_mut().map(|flows| flows.lift(handle));
         self.remove(handle);
         let mut at = self.jobs.position(successor);
         self.unlink(successor, &at);
         at.status.place = Place::Scheduled;
         self.jobs.set_status(successor, at.status);
         self.jobs.index_successor(successor);
-        if let Some((flows, awaited)) = self.flows.as_mut().zip(awaited) {
+        if let Some((flows, awaited)) = self.parts.flows.as_mut().zip(awaited) {
             flows.give(awaited, successor);
         }
         let group = self.jobs.job(successor).group();

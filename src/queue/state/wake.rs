@@ -35,12 +35,12 @@ impl Queue {
     #[inline(always)]
     fn comes_at(&self, what: Comes) -> u64 {
         match what {
-            Comes::Done => self.done.if_made().map_or(NEVER, |it| it.wakes),
+            Comes::Done => self.parts.done.if_made().map_or(NEVER, |it| it.wakes),
             Comes::Trim if self.surplus_dead() > 0 => 0,
             Comes::Lease => self.jobs.reserved().first_at(),
             Comes::Ttl => self.jobs.expiring().first_at(),
             Comes::Forget => {
-                let next = self.dedupe.if_made().and_then(|it| it.next());
+                let next = self.parts.dedupe.if_made().and_then(|it| it.next());
                 next.unwrap_or(NEVER)
             }
             Comes::Flow if self.has_flow_work() => 0,
@@ -122,7 +122,7 @@ impl Queue {
     pub fn next_instant(&self, now: Now) -> Option<u64> {
         let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
         let rate = self.next_rate_instant(now);
-        let of_group = self.group_rates.as_ref();
+        let of_group = self.parts.group_rates.as_ref();
         let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
         let instants = [
             self.next_event(),

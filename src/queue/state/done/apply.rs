@@ -3,7 +3,7 @@
 use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
 use super::super::recurring::id_of_occurrence;
 use super::super::store::{Id, NewJob, Status};
-use super::super::{Cold, Queue};
+use super::super::Queue;
 use super::{Done, DoneView};
 use crate::queue::effect::{Change, Completion, DoneJob, OccurrenceCause, OfDone};
 use crate::queue::error::QueueError;
@@ -20,13 +20,13 @@ const UNFIT: &str = "an effect that the job's state does not allow";
 
 impl Queue {
     pub(in crate::queue) fn done(&self) -> &Done {
-        &self.done
+        &self.parts.done
     }
 
     /// Whether there is anything to look for among done jobs.
     #[inline]
     pub fn has_done(&self) -> bool {
-        self.done.is_made()
+        self.parts.done.is_made()
     }
 
     pub(in crate::queue::state) fn apply_done(
@@ -43,10 +43,10 @@ impl Queue {
             }
             OfDone::Trimmed { count } => {
                 let count = usize::try_from(count).ok();
-                let count = count.filter(|&count| count <= self.done.len());
+                let count = count.filter(|&count| count <= self.parts.done.len());
                 let count = count.ok_or(malformed("more done jobs than there are"))?;
                 for _ in 0..count {
-                    let first = there(self.done.first(), "fewer done jobs than there are");
+                    let first = there(self.parts.done.first(), "fewer done jobs than there are");
                     self.remove_done(first);
                 }
             }
@@ -60,7 +60,7 @@ impl Queue {
     pub(in crate::queue::state) fn note_done(&mut self) {
         let limits = self.settings.done_limits;
         self.keeps_done = limits.any();
-        if let Some(done) = self.done.made() {
+        if let Some(done) = self.parts.done.made() {
             done.wakes = done.wakes_at(limits);
         }
     }
@@ -68,7 +68,7 @@ impl Queue {
     /// The id of a job that is to be removed though no limit and no time removes it, if one is found within `looks`
     /// jobs. And how many were looked at.
     pub(in crate::queue) fn next_unkept_done(&mut self, looks: usize) -> (Option<Vec<u8>>, usize) {
-        let Some(done) = self.done.made() else {
+        let Some(done) = self.parts.done.made() else {
             return (None, 1);
         };
         let (found, looked_at) = done.next_unkept(looks);
@@ -82,7 +82,7 @@ impl Queue {
     }
 
     pub(in crate::queue) fn find_done(&self, id: Id<'_>) -> Option<u32> {
-        self.has_done().then(|| self.done.find(id))?
+        self.has_done().then(|| self.parts.done.find(id))?
     }
 
     fn expect_done(&self, id: &[u8]) -> Result<u32, QueueError> {
@@ -91,14 +91,14 @@ impl Queue {
     }
 
     fn remove_done(&mut self, handle: u32) {
-        self.done.make().remove(handle, self.jobs.hasher());
+        self.parts.done.make().remove(handle, self.jobs.hasher());
     }
 
     /// Removes a done job whose id a new job gets.
     #[cold]
     #[inline(never)]
     pub(in crate::queue::state) fn drop_done(&mut self, id: Id<'_>) {
-        if let Some(handle) = self.done.find(id) {
+        if let Some(handle) = self.parts.done.find(id) {
             self.remove_done(handle);
             self.note_done();
         }
@@ -110,7 +110,7 @@ impl Queue {
         remember: u64,
         end: Completion<'_>,
     ) -> Result<(), QueueError> {
-        self.done.check_end(&end)?;
+        self.parts.done.check_end(&end)?;
         check_instant(remember)?;
         let handle = self.expect(id)?;
         let job = self.jobs.job(handle);
@@ -119,7 +119,7 @@ impl Queue {
         }
         let seq = job.seq();
         self.keep_done(handle, id, seq, end);
-        if let Some(departures) = Cold::departures(&mut self.cold) {
+        if let Some(departures) = self.parts.departures() {
             let how = (Outcome::Done, end.result);
             departures.ended(handle, how, (Some(end.finished), false), &self.jobs);
         }
@@ -134,7 +134,7 @@ impl Queue {
         next: Option<Next>,
         end: Completion<'_>,
     ) -> Result<(), QueueError> {
-        self.done.check_end(&end)?;
+        self.parts.done.check_end(&end)?;
         let handle = self.expect(id)?;
         self.check_recurred(handle, OccurrenceCause::Acked, next)?;
         if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
@@ -171,7 +171,7 @@ impl Queue {
             until: end.until,
         };
         let id = self.jobs.hashed(id);
-        self.done.make().insert(&done, id, self.jobs.hasher());
+        self.parts.done.make().insert(&done, id, self.jobs.hasher());
     }
 
     fn apply_done_stored(&mut self, job: &DoneJob<'_>) -> Result<(), QueueError> {
@@ -190,14 +190,14 @@ impl Queue {
         }
         let id = self.jobs.hashed(job.id);
         let is_known = !self.jobs.is_unindexed() && self.jobs.find(id).is_some();
-        if is_known || self.done.find(id).is_some() {
+        if is_known || self.parts.done.find(id).is_some() {
             return Err(malformed(CONTRADICTION));
         }
-        if !self.done.has_room() {
+        if !self.parts.done.has_room() {
             return Err(QueueError::TooManyJobs);
         }
         self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
-        self.done.make().insert(job, id, self.jobs.hasher());
+        self.parts.done.make().insert(job, id, self.jobs.hasher());
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Queue {
         if !self.jobs.has_room() || !self.jobs.has_room_for_note() {
             return Err(QueueError::TooManyJobs);
         }
-        let done = std::mem::take(&mut self.done);
+        let done = std::mem::take(&mut self.parts.done);
         let DoneView {
             payload,
             shared,
@@ -224,7 +224,7 @@ impl Queue {
         let kicked = self.insert(&job, self.jobs.hashed(id), None);
         let stays = |tag| !Change::Kicked { due }.ends(Lasting::of(tag));
         self.jobs.copy_notes(kicked, Notes::of(notes), stays);
-        self.done = done;
+        self.parts.done = done;
         self.remove_done(handle);
         Ok(())
     }

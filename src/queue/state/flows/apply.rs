@@ -73,7 +73,7 @@ impl Queue {
             at,
             value: value.map(|value| Told::of(id, value, &**self.jobs.hasher())),
         };
-        if let Some(flows) = &mut self.flows {
+        if let Some(flows) = &mut self.parts.flows {
             flows.end_job(handle, end);
         }
         Ok(())
@@ -171,12 +171,12 @@ impl Queue {
 
     /// Acquires the numbers of what the job is to be after, before any other job is added or removed.
     fn pin(&mut self, plan: Plan) -> Pinned {
-        let flows = self.flows.get_or_insert_default();
+        let flows = self.parts.flows.get_or_insert_default();
         match plan {
             Plan::Group(None) => Pinned::Nothing,
             Plan::Group(Some(group)) => {
                 let (number, is_new) = flows.link_to_group(group);
-                if let Some(groups) = self.groups.as_mut().filter(|_| is_new) {
+                if let Some(groups) = self.parts.groups.as_mut().filter(|_| is_new) {
                     groups.add_user(group);
                 }
                 Pinned::Links {
@@ -193,7 +193,7 @@ impl Queue {
                 dies_of,
             } => {
                 let dies_of = dies_of.map(|job| reason_of(self.jobs.job(job).id(), "dead"));
-                let (store, done) = (&self.jobs, &self.done);
+                let (store, done) = (&self.jobs, &self.parts.done);
                 let numbers = jobs.map(|&job| {
                     // To its end, if it is done, or dead and that counts; to an end without an outcome, if the waiting
                     // job dies at once.
@@ -220,16 +220,16 @@ impl Queue {
 
     /// By how many bytes of results the queue grows with a job of this plan in the place of `old`.
     pub(in crate::queue) fn results_growth(&self, old: Option<Handle>, plan: Option<&Plan>) -> i64 {
-        if self.flows.is_none() && plan.is_none() {
+        if self.parts.flows.is_none() && plan.is_none() {
             return 0;
         }
         let (none, mut released) = (Flows::default(), Released::default());
-        let flows = self.flows.as_deref().unwrap_or(&none);
+        let flows = self.parts.flows.as_deref().unwrap_or(&none);
         let freed = old.map_or(0, |old| flows.values_freed(old, &mut released));
         let Some(Plan::Jobs { jobs, on_dead, .. }) = plan else {
             return -(freed as i64);
         };
-        let end = |&job| end_of(&self.jobs, &self.done, job, *on_dead);
+        let end = |&job| end_of(&self.jobs, &self.parts.done, job, *on_dead);
         let ends = jobs.get().iter().filter_map(end);
         flows.values_coming(ends, &released) as i64 - freed as i64
     }
@@ -251,7 +251,7 @@ impl Queue {
             return;
         };
         let jobs = &self.jobs;
-        let flows = self.flows.get_or_insert_default();
+        let flows = self.parts.flows.get_or_insert_default();
         let waits = dies_of.is_none() && open > 0;
         if waits {
             for &number in numbers.get() {
@@ -286,12 +286,12 @@ impl Queue {
         at: Moment,
     ) -> Result<(), QueueError> {
         check_instant(at.ms)?;
-        let found = self.groups.as_ref().and_then(|groups| {
+        let found = self.parts.groups.as_ref().and_then(|groups| {
             let (number, held) = groups.held_by(name, &self.jobs)?;
             (held == 0).then_some(number)
         });
         let number = found.ok_or(malformed("a group that is not empty"))?;
-        let awaited = self.flows.as_mut().and_then(|flows| {
+        let awaited = self.parts.flows.as_mut().and_then(|flows| {
             flows.emptied.remove(&number);
             flows.of_group.remove(&number).zip(Some(flows))
         });
@@ -311,7 +311,11 @@ impl Queue {
 
     /// Unblocks a job by KICK, whatever it waits for.
     pub(in crate::queue::state) fn set_free(&mut self, handle: Handle, due: u64) {
-        let record = self.flows.as_ref().and_then(|flows| flows.record(handle));
+        let record = self
+            .parts
+            .flows
+            .as_ref()
+            .and_then(|flows| flows.record(handle));
         match record.is_some_and(|record| record.is_of_group()) {
             true => self.drop_record(handle),
             false => self.close_links(handle),
@@ -320,16 +324,16 @@ impl Queue {
     }
     /// Ends the wait of a job, and forgets what it was after.
     pub(in crate::queue::state) fn drop_record(&mut self, waiter: Handle) {
-        let flows = self.flows.as_mut();
+        let flows = self.parts.flows.as_mut();
         let group = flows.and_then(|flows| flows.drop_record(waiter, &self.jobs));
         group.into_iter().for_each(|it| self.release_group(it));
     }
 
     /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome.
     pub(super) fn close_links(&mut self, waiter: Handle) {
-        let (jobs, groups) = (&self.jobs, self.groups.as_deref());
+        let (jobs, groups) = (&self.jobs, self.parts.groups.as_deref());
         let name_of = |group| groups.map_or(&[][..], |groups| groups.name(group));
-        let flows = self.flows.as_mut();
+        let flows = self.parts.flows.as_mut();
         let group = flows.and_then(|flows| flows.close_links(waiter, jobs, name_of));
         group.into_iter().for_each(|it| self.release_group(it));
     }
@@ -337,7 +341,7 @@ impl Queue {
     /// Forgets what a job was after that is about to be removed.
     #[inline(never)]
     pub(in crate::queue::state) fn leave_flows(&mut self, job: Handle) {
-        if let Some(flows) = &mut self.flows {
+        if let Some(flows) = &mut self.parts.flows {
             let group = flows.gone(job, &self.jobs);
             group.into_iter().for_each(|it| self.release_group(it));
             self.drop_flows();
@@ -346,13 +350,13 @@ impl Queue {
 
     /// Drops the flows if they hold nothing.
     pub(in crate::queue::state) fn drop_flows(&mut self) {
-        self.flows.take_if(|flows| flows.is_bare(&self.jobs));
+        self.parts.flows.take_if(|flows| flows.is_bare(&self.jobs));
     }
 
     /// Says when the jobs that a rule is about to end ended.
     #[inline]
     pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
-        if let Some(flows) = &mut self.flows {
+        if let Some(flows) = &mut self.parts.flows {
             flows.moment = at;
         }
     }

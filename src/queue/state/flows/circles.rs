@@ -86,7 +86,7 @@ impl Queue {
     ) -> Result<Plan, QueueError> {
         Names {
             jobs: &self.jobs,
-            done: self.done.if_made(),
+            done: self.parts.done.if_made(),
             groups: self.groups(),
             flows: self.flows(),
         }

@@ -18,12 +18,12 @@ impl Queue {
     /// Whether ends are still to be carried out, or groups or blocked jobs to be checked.
     #[inline]
     pub fn has_flow_work(&self) -> bool {
-        (self.flows.as_ref()).is_some_and(|flows| flows.is_pending())
+        (self.parts.flows.as_ref()).is_some_and(|flows| flows.is_pending())
     }
 
     #[inline]
     pub(in crate::queue) fn flows(&self) -> Option<&Flows> {
-        self.flows.as_deref()
+        self.parts.flows.as_deref()
     }
 
     pub(in crate::queue::state) fn name_of(&self, group: GroupNumber) -> &[u8] {
@@ -103,7 +103,7 @@ impl Queue {
         value: Option<&[u8]>,
         out: &mut Effects,
     ) {
-        let Some(flows) = &self.flows else {
+        let Some(flows) = &self.parts.flows else {
             return;
         };
         let means = |on_dead: &OnDead| on_dead.verdict(outcome) != Verdict::Stays;
@@ -143,7 +143,7 @@ impl Queue {
 
     /// Checks the groups that may be empty, and records those that are; returns how many were checked.
     pub(in crate::queue) fn commit_emptied(&mut self, now: Now, out: &mut Effects) -> usize {
-        let Some(flows) = &mut self.flows else {
+        let Some(flows) = &mut self.parts.flows else {
             return 0;
         };
         let emptied = mem::take(&mut flows.emptied);
@@ -177,7 +177,12 @@ impl Queue {
     /// Unblocks jobs that a file or a master has brought and that would stay blocked for ever; returns the work that
     /// this took.
     pub(in crate::queue) fn commit_stuck(&mut self, now: Now, out: &mut Effects) -> usize {
-        if !self.flows.as_deref().is_some_and(|it| it.is_unchecked) {
+        if !self
+            .parts
+            .flows
+            .as_deref()
+            .is_some_and(|it| it.is_unchecked)
+        {
             return 0;
         }
         let stuck = self.take_stuck();
@@ -236,7 +241,7 @@ impl Queue {
     /// Records the ends of jobs that a purge or a trim is about to take: in the order of adding, or for a trim of
     /// dying.
     pub(in crate::queue) fn commit_over_of(&mut self, purge: Purge, now: Now, out: &mut Effects) {
-        let Some(flows) = &self.flows else {
+        let Some(flows) = &self.parts.flows else {
             return;
         };
         let job_of = |number| match flows.awaited(number).what {

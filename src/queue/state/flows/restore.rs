@@ -21,7 +21,7 @@ impl Queue {
         check_id(id)?;
         check_instant(at.ms)?;
         let value = value.map(|value| Told::of(id, value, &**self.jobs.hasher()));
-        self.flows.get_or_insert_default().restore_end(EndOf {
+        self.parts.flows.get_or_insert_default().restore_end(EndOf {
             id,
             outcome,
             at,
@@ -54,7 +54,7 @@ impl Queue {
         });
         let restored: Vec<_> = restored.collect();
         let flags = if is_timed { TIMED } else { 0 } | if of_group { OF_GROUP } else { 0 };
-        self.flows.get_or_insert_default().restore_record(
+        self.parts.flows.get_or_insert_default().restore_record(
             waiter,
             (on_dead, flags, latest),
             restored.into_iter(),
@@ -121,14 +121,14 @@ impl Queue {
 
     /// The number of a link that was checked, with one user more.
     fn restore_link(&mut self, link: &Link<'_>, on_dead: OnDead) -> Number {
-        let flows = self.flows.get_or_insert_default();
+        let flows = self.parts.flows.get_or_insert_default();
         match *link {
             Link::Held(id) => {
                 let handle = there(self.jobs.find(self.jobs.hashed(id)), CONTRADICTION);
                 flows.link_to_job(handle, on_dead)
             }
             Link::Group(name) => {
-                let groups = there(self.groups.as_mut(), CONTRADICTION);
+                let groups = there(self.parts.groups.as_mut(), CONTRADICTION);
                 let group = there(groups.named(name, &self.jobs), CONTRADICTION);
                 let (number, is_new) = flows.link_to_group(group);
                 if is_new {
@@ -166,7 +166,7 @@ impl Queue {
     }
 
     pub(super) fn take_stuck(&mut self) -> Vec<Handle> {
-        let flows = self.flows.as_mut();
+        let flows = self.parts.flows.as_mut();
         let stuck = flows.map(|flows| flows.take_stuck(&self.jobs));
         self.drop_flows();
         stuck.unwrap_or_default()
@@ -188,7 +188,7 @@ impl Queue {
             },
         );
         must(result.is_ok(), CONTRADICTION);
-        if let Some(own) = &mut self.flows {
+        if let Some(own) = &mut self.parts.flows {
             own.end_restoring();
             own.is_unchecked = flows.is_unchecked;
         }

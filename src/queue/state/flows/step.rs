@@ -6,7 +6,7 @@ use super::{Flows, Number, Pending, NONE, NO_RECORD};
 use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
 use crate::queue::job::{Handle, REASON_MAX};
 use crate::queue::state::store::Store;
-use crate::queue::state::{Cold, Queue};
+use crate::queue::state::Queue;
 use crate::storage::broken::there;
 
 /// The work of one step, in units of one expired lease: several lists change, all over the memory.
@@ -132,7 +132,7 @@ impl Queue {
     pub(super) fn step_flows(&mut self, most: u64, work: usize) -> Stepped {
         let mut stepped = Stepped::default();
         while stepped.count < most && stepped.work < work {
-            let flows = self.flows.as_mut();
+            let flows = self.parts.flows.as_mut();
             let step = flows.and_then(|flows| flows.step(&self.jobs, &mut stepped));
             match step {
                 None => break,
@@ -170,11 +170,11 @@ impl Queue {
         };
         let reason = &reason[..reason.len().min(REASON_MAX)];
         self.close_links(waiter);
-        if let Some(departures) = Cold::departures(&mut self.cold) {
+        if let Some(departures) = self.parts.departures() {
             let how = (Outcome::Dead, Some(reason));
             departures.ended(waiter, how, (Some(at.ms), false), &self.jobs);
         }
-        if let Some(flows) = &mut self.flows {
+        if let Some(flows) = &mut self.parts.flows {
             let id = self.jobs.job(waiter).id();
             let end = EndOf {
                 id,

@@ -145,7 +145,7 @@ fn a_chain_and_a_join() {
     assert_eq!(scene.pop().as_deref(), Some("c"));
     scene.ack("c");
     scene.del("b");
-    assert!(scene.queue.flows.is_none());
+    assert!(scene.queue.parts.flows.is_none());
 }
 
 #[test]

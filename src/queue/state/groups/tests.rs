@@ -109,7 +109,7 @@ impl Stage {
         });
         if was_passing {
             self.in_doubt += 1;
-        } else if self.late.group_rates.is_none() {
+        } else if self.late.parts.group_rates.is_none() {
             // A replica has no windows.
             assert_eq!(ids.first(), expected.as_ref());
             self.right += 1;

@@ -311,7 +311,7 @@ fn scattered_notes_are_gathered_and_all_are_freed() {
         gathered * 3 < scattered * 2,
         "{full}, {scattered}, {gathered}"
     );
-    let mut garbage = crate::queue::state::garbage::Garbage::from(queue);
+    let mut garbage = crate::queue::state::parts::Garbage::from(queue);
     let steps = (0..10_000).take_while(|_| garbage.free_some(10)).count();
     assert!((50..10_000).contains(&steps), "{steps}");
 }

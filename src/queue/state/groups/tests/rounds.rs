@@ -45,7 +45,7 @@ impl Stage {
 
     /// Groups that have been updated in this round.
     fn looked_at(&self) -> usize {
-        let groups = self.late.groups.as_ref().unwrap();
+        let groups = self.late.parts.groups.as_ref().unwrap();
         let known = groups.numbers();
         known
             .filter(|&it| groups.get(it).round() == groups.round)
@@ -147,7 +147,7 @@ fn leases_that_are_over_outlive_a_purge_in_their_groups() {
     assert_eq!(purge(&mut stage), 600);
     assert!(stage.late.is_passing(), "all groups looked at at once");
     stage.check();
-    let reserved = stage.late.groups.as_ref().unwrap().reserved;
+    let reserved = stage.late.parts.groups.as_ref().unwrap().reserved;
     assert_eq!(reserved, 1600);
     // Touched, purged again, and ended, in the middle of it.
     stage.add();
@@ -161,7 +161,7 @@ fn leases_that_are_over_outlive_a_purge_in_their_groups() {
         });
         stage.check();
     }
-    assert_eq!(stage.late.groups.as_ref().unwrap().reserved, 0);
+    assert_eq!(stage.late.parts.groups.as_ref().unwrap().reserved, 0);
     stage.late.work_off(usize::MAX);
     stage.check();
 }

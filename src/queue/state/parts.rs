@@ -1,0 +1,216 @@
+//! What few queues have beside their jobs. Each part gets the jobs as an argument, and knows no other part.
+//!
+//! ```text
+//!   dedupe        ids that NX refuses                          dedupe.rs
+//!   done          jobs that are done and kept                  done/
+//!   groups        their turns, lines and limits                groups.rs
+//!   group_rates   the windows of GROUPRATE                     rate/group.rs
+//!   flows         blocked jobs, and what they are after        flows.rs
+//!   rate          the window of RATE                           rate.rs
+//!   departures    what clients that wait for ends are told     departures.rs
+//! ```
+//!
+//! What becomes of all of them at once is here, in this order: a new part is a field and a line in each function.
+
+use super::dedupe::DedupeWindow;
+use super::departures::Departures;
+use super::done::Done;
+use super::flows::Flows;
+use super::groups::Groups;
+use super::jobs::Jobs;
+use super::purged::LISTED_BYTES;
+use super::rate::group::GroupRates;
+use super::rate::RateWindow;
+use crate::storage::lazy::{Lazy, Unused};
+use crate::storage::relocate::Mover;
+
+/// See the picture above.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub(super) dedupe: Lazy<DedupeWindow>,
+    pub(super) done: Lazy<Done>,
+    /// Only if a job has a group.
+    pub(super) groups: Option<Box<Groups>>,
+    pub(super) group_rates: Option<Box<GroupRates>>,
+    /// Only if a job is after others, or was.
+    pub(super) flows: Option<Box<Flows>>,
+    pub(super) cold: Lazy<Cold>,
+}
+
+/// What still fewer have.
+#[derive(Default)]
+pub(super) struct Cold {
+    pub(super) rate: Option<Box<RateWindow>>,
+    /// Made while the queue is changed, if a client waits for jobs to end.
+    pub(super) departures: Option<Box<Departures>>,
+    /// Set aside, to be freed by the owner of the queue.
+    pub(super) garbage: Vec<Garbage>,
+}
+
+impl Unused for Cold {
+    const UNUSED: &'static Self = &Cold {
+        rate: None,
+        departures: None,
+        garbage: Vec::new(),
+    };
+}
+
+impl Parts {
+    /// What notes departures, if a client waits for any.
+    #[inline]
+    pub(super) fn departures(&mut self) -> Option<&mut Departures> {
+        self.cold.made()?.departures.as_deref_mut()
+    }
+
+    /// The window of RATE, to be changed.
+    pub(super) fn rate(&mut self) -> Option<&mut RateWindow> {
+        self.cold.made()?.rate.as_deref_mut()
+    }
+
+    /// What was set aside since the last call.
+    pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
+        let cold = self.cold.made();
+        cold.map_or(Vec::new(), |cold| std::mem::take(&mut cold.garbage))
+    }
+
+    /// How many ids, windows and jobs are left to be freed.
+    pub(super) fn left(&self) -> usize {
+        self.dedupe.len()
+            + self.done.len()
+            + self.group_rates.as_ref().map_or(0, |it| it.len())
+            + self.flows.as_ref().map_or(0, |it| it.left())
+    }
+
+    /// About the heap bytes that are left to be freed, but for what [`Parts::left`] counts.
+    pub(super) fn left_bytes(&self) -> usize {
+        self.dedupe.heap_bytes()
+            + self.done.heap_bytes()
+            + self.groups.as_ref().map_or(0, |it| it.heap_bytes())
+            + self.group_rates.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.flows.as_ref().map_or(0, |it| it.heap_bytes())
+    }
+
+    /// Frees about `count` things of parts that are not used any more; false once nothing is left.
+    pub(super) fn free_some(&mut self, count: usize) -> bool {
+        self.dedupe.made().is_some_and(|it| it.free_some(count))
+            || self.done.made().is_some_and(|it| it.free_some(count))
+            || self.groups.as_mut().is_some_and(|it| it.free_some(count))
+            || (self.group_rates.as_mut()).is_some_and(|it| it.free_some(count))
+            || self.flows.as_mut().is_some_and(|it| it.free_some(count))
+    }
+
+    pub(super) const RELOCATED: u64 = 21;
+
+    /// Moves some of what one of [`Parts::RELOCATED`] pieces has allocated: see [`crate::storage::relocate`].
+    pub(super) fn relocate(
+        &mut self,
+        piece: u64,
+        from: u32,
+        mover: &mut impl Mover,
+    ) -> Option<u32> {
+        match piece {
+            0 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
+                it.relocate(0, from, mover)
+            }),
+            1 | 2 => self.dedupe.made()?.relocate(piece, from, mover),
+            3..=6 => self.groups.as_mut()?.relocate(piece - 3, from, mover),
+            7 => relocate(&mut self.done, from, mover, |_, _, _| None),
+            8..=12 => self.done.made()?.relocate(piece - 8, from, mover),
+            13..=19 => self.flows.as_mut()?.relocate(piece - 13, from, mover),
+            _ => relocate(&mut self.cold, from, mover, |_, _, _| None),
+        }
+    }
+
+    /// Heap bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let of_rate = |it: &RateWindow| it.memory_bytes() + size_of::<RateWindow>();
+        self.dedupe.memory_bytes()
+            + DedupeWindow::memory_bytes(&self.dedupe)
+            + self.done.memory_bytes()
+            + Done::memory_bytes(&self.done)
+            + self.groups.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.group_rates.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.flows.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.cold.memory_bytes()
+            + self.cold.rate.as_deref().map_or(0, of_rate)
+    }
+
+    /// For tests: that each part agrees with the jobs.
+    pub(super) fn check(&self, jobs: &Jobs) -> Result<(), String> {
+        self.dedupe.check_invariants(&**jobs.hasher())?;
+        let awaited = self.flows.iter().flat_map(|flows| flows.group_users());
+        let mut handles = jobs.handles();
+        match &self.groups {
+            Some(groups) => groups.check(jobs, self.group_rates.as_deref(), awaited)?,
+            None if handles.any(|it| jobs.job(it).group().is_some()) => {
+                return Err("a job with a group, and no groups".into());
+            }
+            None => {}
+        }
+        self.done.check_invariants(jobs.hasher())?;
+        let apart = self.done.check_apart(jobs);
+        apart.map_err(|_| "an id that a done job and another one have")?;
+        match &self.flows {
+            Some(flows) => flows.check(jobs),
+            None if jobs.blocked_len() > 0 => Err("a blocked job, and no flows".into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Relocates a part that may not have been made: first itself, then what it owns.
+fn relocate<T, M: Mover>(
+    part: &mut Lazy<T>,
+    from: u32,
+    mover: &mut M,
+    visit: impl FnOnce(&mut T, u32, &mut M) -> Option<u32>,
+) -> Option<u32> {
+    if from == 0 {
+        part.relocate(mover);
+    }
+    visit(part.made()?, from, mover)
+}
+
+/// What is left of a removed queue, or of the part of a queue that was purged. Nothing refers to it any more, and it is freed
+/// in small steps, because a million jobs at once would hold up the server for a tenth of a second.
+pub struct Garbage {
+    pub(super) jobs: Jobs,
+    pub(super) parts: Parts,
+    /// Garbage that the queue had set aside itself.
+    pub(super) older: Vec<Garbage>,
+}
+
+impl Garbage {
+    pub(super) fn of(jobs: Jobs, parts: Parts) -> Self {
+        Garbage {
+            jobs,
+            parts,
+            older: Vec::new(),
+        }
+    }
+
+    /// How many jobs and ids are left.
+    pub fn left(&self) -> usize {
+        let older: usize = self.older.iter().map(Garbage::left).sum();
+        self.jobs.left() + self.parts.left() + older
+    }
+
+    /// About the heap bytes that are left. Asked for with each step, so lists are not looked at, only their lengths.
+    pub fn heap_bytes(&self) -> usize {
+        self.jobs.left_bytes()
+            + (self.left() - self.jobs.left()) * LISTED_BYTES
+            + self.parts.left_bytes()
+            + self.older.iter().map(Garbage::heap_bytes).sum::<usize>()
+    }
+
+    /// Frees about `count` things; false once nothing is left.
+    pub fn free_some(&mut self, count: usize) -> bool {
+        if let Some(older) = self.older.last_mut() {
+            if !older.free_some(count) {
+                self.older.pop();
+            }
+            return true;
+        }
+        self.jobs.free_some(count) || self.parts.free_some(count)
+    }
+}
