@@ -59,21 +59,27 @@ func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]
 	return found, err
 }
 
-// ScanOptions are the options of [Queue.Scan], [Queue.IDs] and [Queue.Groups].
+// ScanOptions are the options of [Queue.Scan], [Queue.IDs] and [Queue.Groups]. Groups takes Shard, Match and Count only.
 type ScanOptions struct {
 	Shard int
-	State State // not for Groups
-	Match string
-	Group string // not for Groups
-	// Payload is a pattern for payloads, as Match is for ids. Not for Groups.
-	Payload string
-	Count   int
+	State State
+	Match string // a pattern for ids, as of KEYS
+	Group string
+	// Payload, Label, Awaits and Reason are patterns, as Match is: for payloads, labels, names of the signals that jobs
+	// wait for, and why jobs failed last.
+	Payload, Label, Awaits, Reason string
+	Recurring                      bool // only jobs with a rule
+	Count                          int
 }
 
-func (o *ScanOptions) words() words {
-	return words{}.value("STATE", string(o.State), o.State != "").
-		value("GROUP", o.Group, o.Group != "").value("PAYLOAD", o.Payload, o.Payload != "").
-		value("MATCH", o.Match, o.Match != "").value("COUNT", o.Count, o.Count != 0)
+func (o *ScanOptions) words() (out words) {
+	for _, each := range [][2]string{
+		{"STATE", string(o.State)}, {"GROUP", o.Group}, {"PAYLOAD", o.Payload}, {"LABEL", o.Label}, {"AWAITS", o.Awaits},
+		{"REASON", o.Reason}, {"MATCH", o.Match},
+	} {
+		out = out.value(each[0], each[1], each[1] != "")
+	}
+	return out.flag("RECURRING", o.Recurring).value("COUNT", o.Count, o.Count != 0)
 }
 
 // Scan makes one step through the ids: it returns the next cursor ("0" at the end) and some ids. Begin with "0".
@@ -159,6 +165,25 @@ func (q *Queue) Stats(ctx context.Context) (*Stats, error) {
 		return nil, ErrNotFound
 	}
 	return addUp(shards), nil
+}
+
+// Explain says why the queue delivers nothing: all that holds, in the server's order; of a sharded queue, the numbers of
+// its shards added up. The error is [ErrNotFound] if the queue does not exist.
+func (q *Queue) Explain(ctx context.Context) ([]Explanation, error) {
+	replies, err := q.each(ctx, "DQ.EXPLAIN")
+	if err != nil {
+		return nil, err
+	}
+	return explanations(replies)
+}
+
+// ExplainJob says why the queue does not deliver a job. The error is [ErrNotFound] if the job does not exist.
+func (q *Queue) ExplainJob(ctx context.Context, id string) ([]Explanation, error) {
+	reply, err := q.do(ctx, words{"DQ.EXPLAIN", q.key(id), id})
+	if err != nil {
+		return nil, err
+	}
+	return explanations([]any{reply})
 }
 
 // Next returns the next count due times of a recurring job; none for a job that does not recur. The error is

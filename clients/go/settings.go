@@ -17,27 +17,30 @@ type Rate struct {
 // Settings are a queue's settings. For [Queue.Configure], a nil field stays as it is, and 0 turns a limit off.
 // [Queue.Settings] returns all of them.
 type Settings struct {
-	TTR         *time.Duration
-	Attempts    *int
-	Backoff     []time.Duration // empty but not nil: no backoff
-	MaxLen      *int
-	MaxBytes    *int
-	DeadLen     *int
-	Dedupe      *time.Duration
-	MaxReserved *int
-	Rate        *Rate
-	GroupMax    *int
-	GroupRate   *Rate
-	GroupFIFO   *bool
+	TTR      *time.Duration
+	Attempts *int
+	Backoff  []time.Duration // empty but not nil: no backoff
+	// BackoffDefault takes the queue's own backoff away, so that the server's holds.
+	BackoffDefault bool
+	MaxLen         *int
+	MaxBytes       *int
+	DeadLen        *int
+	Dedupe         *time.Duration
+	MaxReserved    *int
+	Rate           *Rate
+	GroupMax       *int
+	GroupRate      *Rate
+	GroupFIFO      *bool
 	// DoneLen, DoneTTL and DoneBytes limit which done jobs are kept, with their results.
 	DoneLen   *int
 	DoneTTL   *time.Duration
 	DoneBytes *int
+	History   *int // how many failed attempts each job keeps, at most 100
 }
 
 // Configure sets the settings that are not nil, on each shard. It creates the queue if it does not exist.
 func (q *Queue) Configure(ctx context.Context, s Settings) error {
-	out := words{}.ladder(s.Backoff)
+	out := words{}.ladder(s.Backoff).value("BACKOFF", "DEFAULT", s.BackoffDefault)
 	for _, each := range []struct {
 		name  string
 		value *time.Duration
@@ -49,12 +52,15 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 	for _, each := range []struct {
 		name  string
 		value *int
+		most  int64
 	}{
-		{"ATTEMPTS", s.Attempts}, {"MAXLEN", s.MaxLen}, {"MAXBYTES", s.MaxBytes}, {"DEADLEN", s.DeadLen},
-		{"MAXRESERVED", s.MaxReserved}, {"GROUPMAX", s.GroupMax}, {"DONELEN", s.DoneLen}, {"DONEBYTES", s.DoneBytes},
+		{"ATTEMPTS", s.Attempts, math.MaxUint32}, {"MAXLEN", s.MaxLen, math.MaxInt64}, {"MAXBYTES", s.MaxBytes, math.MaxInt64},
+		{"DEADLEN", s.DeadLen, math.MaxInt64}, {"MAXRESERVED", s.MaxReserved, math.MaxInt64},
+		{"GROUPMAX", s.GroupMax, math.MaxInt64}, {"DONELEN", s.DoneLen, math.MaxInt64},
+		{"DONEBYTES", s.DoneBytes, math.MaxInt64}, {"HISTORY", s.History, 100},
 	} {
 		if each.value != nil {
-			out = out.add(each.name, between(each.name, int64(*each.value), "", 0, math.MaxInt64))
+			out = out.add(each.name, between(each.name, int64(*each.value), "", 0, each.most))
 		}
 	}
 	for _, each := range []struct {
@@ -89,11 +95,19 @@ func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
 		return &Rate{}
 	}
 	isFIFO := resp.Int(fields["groupfifo"]) == 1
+	backoff := resp.Durations(fields["backoff"])
+	isDefault := len(backoff) == 0
+	if isDefault {
+		backoff = nil
+	} else if backoff[0] == 0 { // so BACKOFF 0 is shown
+		backoff = []time.Duration{}
+	}
 	return &Settings{
-		TTR: duration("ttr"), Attempts: number("attempts"), Backoff: resp.Durations(fields["backoff"]), MaxLen: number("maxlen"),
+		TTR: duration("ttr"), Attempts: number("attempts"), Backoff: backoff, BackoffDefault: isDefault, MaxLen: number("maxlen"),
 		MaxBytes: number("maxbytes"), DeadLen: number("deadlen"), Dedupe: duration("dedupe"),
 		MaxReserved: number("maxreserved"), Rate: rate("rate"), GroupMax: number("groupmax"), GroupRate: rate("grouprate"),
 		GroupFIFO: &isFIFO, DoneLen: number("donelen"), DoneTTL: duration("donettl"), DoneBytes: number("donebytes"),
+		History: number("history"),
 	}, nil
 }
 

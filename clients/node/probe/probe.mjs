@@ -76,9 +76,11 @@ const METHODS = {
   forecast: (queue, { since, until, buckets }) => queue.forecast(since, until, buckets),
   len: (queue, args) => queue.len(args),
   stats: (queue) => queue.stats(),
+  explain: (queue, { id }) => queue.explain(id),
   next: (queue, { id, count }) => queue.next(id, count),
   groups: (queue, { cursor, ...rest }) => queue.groups(cursor, rest),
-  cfgset: (queue, args) => queue.cfgset(args),
+  cfgset: (queue, { backoff_default: isDefault, ...args }) =>
+    queue.cfgset(isDefault ? { ...args, backoff: 'default' } : args),
   cfgget: (queue) => queue.cfgget(),
   pause: (queue, { duration }) => queue.pause(duration),
   resume: (queue) => queue.resume(),

@@ -30,16 +30,18 @@ export type {
   NackOptions,
   OnDead,
   RuleOptions,
+  ScanOptions,
   Settings,
   TouchOptions,
 } from './options';
 export type { AddAndWaitOptions, WaitOptions } from './outcomes';
-export { Queue, type Results, type ScanOptions, type Tokens } from './queue';
+export { Queue, type Results, type Tokens } from './queue';
 export type { JobInfo, State } from './jobinfo';
 export type { FailedAttempt } from './reading';
 export type { Group, Peeked, ReservedJob, Stats } from './records';
 export type { Rule } from './rule';
 export type { JobResult } from './results';
 export type { Duration } from './times';
+export type { Explanation } from './explanation';
 export { Worker } from './worker';
 export type { WorkerOptions } from './worker-options';

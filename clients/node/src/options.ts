@@ -1,11 +1,12 @@
 // Options of a queue's methods, and the words of commands that they become.
 
 import { CORRECTED, type Corrected, SAID, said, type Said } from './joboptions';
+import type { State } from './jobinfo';
 import { bytesOf, shown } from './shown';
 import { type Bytes, toBytes } from './text';
 import { between, type Duration, toMs } from './times';
 import type { Word } from './wire';
-import { amount, instant, isGiven, type Maybe, ms, named, number, value } from './words';
+import { amount, flag, instant, isGiven, type Maybe, ms, named, number, value } from './words';
 
 export * from './words';
 
@@ -78,7 +79,8 @@ export interface NackOptions extends AfterOptions {
 export interface Settings {
   ttr?: Duration;
   attempts?: number;
-  backoff?: readonly Duration[];
+  /** `default` takes the queue's own away, so that the server's holds; `[]` is no wait. */
+  backoff?: readonly Duration[] | 'default';
   maxlen?: number;
   maxbytes?: number;
   deadlen?: number;
@@ -92,6 +94,25 @@ export interface Settings {
   donelen?: number;
   donettl?: Duration;
   donebytes?: number;
+  /** How many failed attempts each job keeps, at most 100. */
+  history?: number;
+}
+
+/** Which ids to return. All but `state`, `recurring` and `count` are patterns, as of KEYS; `group` is a name. */
+export interface ScanOptions {
+  state?: State;
+  match?: Bytes;
+  group?: Bytes;
+  payload?: Bytes;
+  label?: Bytes;
+  /** The name of the signal that the job waits for. */
+  awaits?: Bytes;
+  /** Why the job failed last. */
+  reason?: Bytes;
+  /** Only jobs with a rule. */
+  recurring?: boolean;
+  /** How many jobs one step looks at. */
+  count?: number;
 }
 
 /** Options of `touch`: a new length of the lease, progress, and what is known of the delivery only now. */
@@ -140,6 +161,18 @@ export const SETTINGS: Record<keyof Settings, 1> = {
   donelen: 1,
   donettl: 1,
   donebytes: 1,
+  history: 1,
+};
+export const SCAN: Record<keyof ScanOptions, 1> = {
+  state: 1,
+  match: 1,
+  group: 1,
+  payload: 1,
+  label: 1,
+  awaits: 1,
+  reason: 1,
+  recurring: 1,
+  count: 1,
 };
 
 /** The id of a job to be added. */
@@ -217,9 +250,18 @@ export function ofNack({ delay, priority, mode = 'fail', reason, awaits, ...afte
   ];
 }
 
-export function ofSettings(settings: Settings): Word[] {
+export function ofScan({ count, recurring, ...filters }: ScanOptions): Word[] {
+  const patterns = Object.entries(filters).flatMap(([name, given]) =>
+    isGiven(given) ? [name.toUpperCase(), toBytes(given)] : [],
+  );
+  return [...patterns, ...flag('RECURRING', recurring), ...value('COUNT', count)];
+}
+
+export function ofSettings({ backoff, ...settings }: Settings): Word[] {
+  const isDefault = backoff === 'default';
   return [
-    ...said({ ttr: settings.ttr, attempts: settings.attempts, backoff: settings.backoff }),
+    ...said({ ttr: settings.ttr, attempts: settings.attempts, backoff: isDefault ? undefined : backoff }),
+    ...(isDefault ? ['BACKOFF', 'DEFAULT'] : []),
     ...amount('MAXLEN', settings.maxlen),
     ...amount('MAXBYTES', settings.maxbytes),
     ...amount('DEADLEN', settings.deadlen),
@@ -232,5 +274,6 @@ export function ofSettings(settings: Settings): Word[] {
     ...amount('DONELEN', settings.donelen),
     ...ms('DONETTL', settings.donettl),
     ...amount('DONEBYTES', settings.donebytes),
+    ...number('HISTORY', settings.history, 0, 100),
   ];
 }

@@ -8,31 +8,20 @@ import { sum } from './keys';
 import { CONNECT_MS, SLACK_MS } from './limits';
 import { takes } from './mistakes';
 import * as words from './options';
-import type { NackOptions, Settings, TouchOptions } from './options';
+import type { NackOptions, ScanOptions, Settings, TouchOptions } from './options';
 import { Outcomes } from './outcomes';
 import { maybeText } from './reading';
 import { addUp, type Group, group, type Peeked, peeked, type ReservedJob, reserved, type Stats } from './records';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
 import { within } from './waiting';
+import { reasons, type Explanation } from './explanation';
 import { asMap, type Command, type Word } from './wire';
 
 /** Tokens by id. */
 export type Tokens = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
 /** Results by id. */
 export type Results = ReadonlyMap<string, unknown> | Readonly<Record<string, unknown>>;
-
-/** Which ids to return; `match` and `payload` are patterns. */
-export interface ScanOptions {
-  state?: State;
-  match?: string;
-  group?: string;
-  payload?: string;
-  /** How many jobs one step looks at. */
-  count?: number;
-}
-
-const SCAN: Record<keyof ScanOptions, 1> = { state: 1, match: 1, group: 1, payload: 1, count: 1 };
 
 /** What a delivery includes. */
 const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS'];
@@ -253,21 +242,16 @@ export class Queue<T = any> extends Outcomes<T> {
 
   /** One step through the ids: the next cursor (`'0'` at the end) and some ids. `ids` takes all steps. */
   async scan(cursor = '0', options: ScanOptions & { shard?: number } = {}): Promise<[cursor: string, ids: string[]]> {
-    const { shard = 0, state, match } = takes('scan', options, { shard: 1, ...SCAN });
-    const rest = [
-      ...words.value('STATE', state),
-      ...words.value('MATCH', match),
-      ...words.value('GROUP', options.group),
-      ...words.value('PAYLOAD', options.payload),
-      ...words.value('COUNT', options.count),
+    const { shard = 0, ...rest } = takes('scan', options, { shard: 1, ...words.SCAN });
+    const [reply] = (await this.run([['DQ.SCAN', this.keys[shard]!, cursor, ...words.ofScan(rest)]])) as [
+      [Buffer, Buffer[]],
     ];
-    const [reply] = (await this.run([['DQ.SCAN', this.keys[shard]!, cursor, ...rest]])) as [[Buffer, Buffer[]]];
     return [String(reply[0]), reply[1].map(toText)];
   }
 
   /** Iterates over all ids, step by step. */
   async *ids(options: ScanOptions = {}): AsyncGenerator<string, void, void> {
-    takes('ids', options, SCAN);
+    takes('ids', options, words.SCAN);
     for (let shard = 0; shard < this.keys.length; shard++) {
       let cursor = '0';
       do {
@@ -294,6 +278,14 @@ export class Queue<T = any> extends Outcomes<T> {
   /** The queue's figures, added up over its shards; null if the queue does not exist. */
   async stats(): Promise<Stats | null> {
     return addUp((await this.each('DQ.STATS')).map(asMap));
+  }
+
+  /**
+   * Why the queue delivers nothing, or why it does not deliver this job: all that holds, in the server's order; null if
+   * there is no such queue or job. Of a sharded queue, the numbers of its shards added up.
+   */
+  async explain(id?: Bytes): Promise<Explanation[] | null> {
+    return reasons(id === undefined ? await this.each('DQ.EXPLAIN') : [await this.one(id, 'DQ.EXPLAIN')]);
   }
 
   /** When a recurring job will be due next; empty for another job, null if there is no such job. */

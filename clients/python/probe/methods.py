@@ -61,6 +61,8 @@ def method_call(queue, order):
         return getattr(queue, method)(*first, **args)
     if "payload" in args:
         args["data"] = args.pop("payload")
+    if args.pop("backoff_default", False):
+        args["backoff"] = "default"
     if method == "add" and "repeat" in args:
         count, id = args.pop("repeat"), args.pop("id")
         return queue.add_many([{**args, "id": f"{id}:{n}"} for n in range(count)])

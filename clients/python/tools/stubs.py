@@ -20,7 +20,7 @@ def methods(path: Path, name: str) -> list:
 
 
 #: What makes up the queue: file and class, in the order of the stub.
-PARTS = [("_adds.py", "Adds"), ("_outcomes.py", "Outcomes"), ("_commands.py", "Commands")]
+PARTS = [("_adds.py", "Adds"), ("_outcomes.py", "Outcomes"), ("_queries.py", "Queries"), ("_commands.py", "Commands")]
 FACE = SOURCE / "asyncio" / "queue.py"
 INTERNAL = ("_add", "_ready", "_run", "_pipelined")
 

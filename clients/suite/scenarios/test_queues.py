@@ -360,6 +360,71 @@ def every_command_is_a_method(world):
     assert call("len") == 300
 
 
+def without_history(world):
+    world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.CFGSET", b"HISTORY")))
+
+
+@scenario(30, without_history, gate=EACH)
+def a_queue_explains_itself(world):
+    probe = world.producer()
+    call = lambda method, **args: probe.call("q", method, **args)  # noqa: E731
+
+    def codes(**args):
+        return [each["code"] for each in call("explain", **args)]
+
+    assert call("explain") is None and call("explain", id="j") is None
+    call("cfgset", history=2, backoff=[30_000])
+    call("add", id="j", data={}, label="mail", group="eve")
+    assert call("explain") == [{"code": "idle", "number": 1, "until": None}]
+    call("pause", duration=60_000)
+    (paused,) = call("explain")
+    assert paused["code"] == "paused" and 0 < paused["until"] - world.now_ms() <= 60_001, paused
+    assert codes(id="j") == ["paused"]
+    call("resume")
+
+    def fails(id, reason, wait_ms):
+        (popped,) = call("pop", id=id)
+        (explained,) = call("explain", id=id)
+        assert explained == {"code": "reserved", "number": None, "until": popped["deadline"]}
+        assert call("nack", id=id, token=popped["token"], reason=reason) == "delayed"
+        (explained,), history = call("explain", id=id), call("get", id=id)["history"]
+        assert history, "the attempt that failed"
+        failed = history[-1]
+        assert explained["code"] == "delayed", explained
+        assert wait_ms <= explained["until"] - failed["ended"] <= 1.1 * wait_ms + 2, (explained, failed)
+        assert failed["started"] <= failed["ended"] <= world.now_ms(), failed
+        assert call("reschedule", ids=[id], delay=0) == 1
+
+    for n in range(3):
+        fails("j", f"full [{n}]", 30_000)
+    history = [(each["attempts"], each["how"], each["reason"]) for each in call("get", id="j")["history"]]
+    assert history == [(2, "nacked", "full [1]"), (3, "nacked", "full [2]")], history
+    call("cfgset", backoff_default=True)
+    call("add", id="k", data={})
+    fails("k", "by the server's ladder", 1000)
+    scans = [
+        {"reason": r"full \[2\]"},
+        {"reason": r"full \[1\]"},
+        {"label": "m*"},
+        {"label": "s*"},
+        {"group": "eve"},
+        {"awaits": "*"},
+        {"recurring": True},
+    ]
+    assert [call("scan", cursor="0", count=100, **each)[1] for each in scans] == [["j"], [], ["j"], [], ["j"], [], []]
+    call("every", id="daily", interval=86_400_000, data={})
+    assert call("scan", cursor="0", count=100, recurring=True)[1] == ["daily"]
+    probe.ask("queue", "made", queue="s", name="s", url=world.url, shards=3)
+    call = lambda method, **args: probe.call("s", method, **args)  # noqa: E731
+    assert call("explain") is None
+    for n in range(20):
+        call("add", id=f"j{n}", data={})
+    assert call("explain") == [{"code": "idle", "number": 20, "until": None}]
+    call("pop", count=20, ttr=60_000)
+    (reserved,) = call("explain")
+    assert reserved["code"] == "reserved" and reserved["number"] == 20, reserved
+
+
 @scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH)
 def handlers_run_without_a_server(world):
     probe = world.probe()

@@ -1,5 +1,6 @@
 """Workers and producers for dq, the delay queue of Redis and Valkey."""
 
+from ._explanation import Explanation
 from ._job_info import JobInfo
 from ._reading import FailedAttempt
 from ._rule import Rule
@@ -36,6 +37,7 @@ __all__ = [
     "ConfigurationError",
     "Consumer",
     "DqError",
+    "Explanation",
     "FailedAttempt",
     "GiveUp",
     "Group",

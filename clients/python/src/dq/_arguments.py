@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Optional, Union
+from typing import Any, Optional, TypedDict, Union
 
 from redis.exceptions import ResponseError
 
 from ._delivery import Command
+from ._options import unknown
 from .codec import id_from, id_to
 from .times import LARGEST_BYTES, Duration, between, from_ms, instant_to_ms, to_ms, waits
 
@@ -17,6 +18,36 @@ Bytes = Union[str, bytes]
 PRIORITIES = (-(1 << 31), (1 << 31) - 1)
 RATE_MOST = (1 << 32) - 1
 MOST = (1 << 63) - 1
+DEFAULT = "default"
+
+
+class Filters(TypedDict, total=False):
+    """Which ids a scan shows."""
+
+    state: str
+    match: Bytes
+    group: Bytes
+    payload: Bytes
+    label: Bytes
+    awaits: Bytes
+    reason: Bytes
+    recurring: bool
+
+
+_FILTERS = ("state", "match", "group", "payload", "label", "awaits", "reason", "recurring")
+
+
+def filters(given: Mapping[str, Any]) -> list[Any]:
+    """The words of a scan's filters."""
+    options: list[Any] = []
+    for name, said in given.items():
+        if name not in _FILTERS:
+            raise unknown("Queue.scan", name, ("shard", "count", *_FILTERS))
+        if name == "recurring":
+            options += flag("RECURRING", said)
+        elif said is not None:
+            options += [name.upper(), bytes_of(said)]
+    return options
 
 
 def bytes_of(text: Bytes) -> bytes:
@@ -72,11 +103,12 @@ def due(delay: Optional[Duration], at: Optional[datetime]) -> list[Any]:
     return ms("DELAY", delay) + instant("AT", at)
 
 
-def ladder(backoff: Optional[Ladder]) -> list[Any]:
+def ladder(backoff: Union[Ladder, str, None]) -> list[Any]:
     if backoff is None:
         return []
-    between("backoff", len(waits(backoff)), 0, 1024, " steps")
-    return ["BACKOFF", len(backoff), *(to_ms(step, "a step of backoff", 1) for step in backoff)]
+    steps = waits(backoff)
+    between("backoff", len(steps), 0, 1024, " steps")
+    return ["BACKOFF", len(steps), *(to_ms(step, "a step of backoff", 1) for step in steps)]
 
 
 def rate(name: str, rate: Optional[tuple[int, Duration]]) -> list[Any]:

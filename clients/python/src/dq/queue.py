@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._adds import AddOptions
+    from ._arguments import Filters
 
 T = TypeVar("T")
 
@@ -130,12 +131,12 @@ class Queue(Commands):
             raise ValueError(f"the job {options.get('id')!r} is there already: wait for it with Queue.wait")
         return self.wait(id, None if end_by is None else max(0.0, end_by - time.monotonic()))
 
-    def ids(self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000) -> Iterator[str]:
-        """Iterates over all ids, step by step, as ``scan_iter`` does."""
+    def ids(self, *, count: int = 1000, **filters: Unpack[Filters]) -> Iterator[str]:
+        """Iterates over all ids, step by step, as ``scan_iter`` does. The filters are those of ``scan``."""
         for shard in range(len(self.keys)):
             cursor = "0"
             while True:
-                cursor, ids = self.scan(cursor, shard=shard, state=state, match=match, count=count)
+                cursor, ids = self.scan(cursor, shard=shard, count=count, **filters)
                 yield from ids
                 if cursor == "0":
                     break

@@ -54,7 +54,7 @@ def to_ms(duration: Duration, name: str = "a duration", least: int = 0) -> int:
     return between(name, ms, least, LAST_MS, " ms") if ms < least else ms
 
 
-def waits(backoff: Sequence[Duration]) -> Sequence[Duration]:
+def waits(backoff: Any) -> Sequence[Duration]:
     """Checks that a backoff is a list, even for one wait that repeats."""
     if isinstance(backoff, Sequence) and not isinstance(backoff, (str, bytes)):
         return backoff

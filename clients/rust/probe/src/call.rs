@@ -220,6 +220,9 @@ async fn by_hand(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Val
                 ttr: a.length("ttr"),
                 donelen: a.number("donelen"),
                 donettl: a.length("donettl"),
+                history: a.number("history"),
+                backoff_default: a.is("backoff_default"),
+                backoff: a.lengths("backoff"),
                 rate,
                 ..QueueSettings::default()
             };
@@ -235,7 +238,35 @@ fn shown(job: &JobInfo) -> Value {
         "due": ms(job.due), "deadline": ms(job.deadline), "ttr": job.ttr.as_millis() as u64, "attempts": job.attempts,
         "max_attempts": job.max_attempts, "token": job.token, "reason": job.reason, "progress": job.progress,
         "group": job.group, "payload_bytes": job.payload_bytes,
+        "history": job.history.iter().map(attempt).collect::<Vec<_>>(),
     })
+}
+
+fn attempt(attempt: &dq_redis::FailedAttempt) -> Value {
+    json!({
+        "attempts": attempt.attempts, "started": ms(Some(attempt.started)), "ended": ms(Some(attempt.ended)),
+        "how": attempt.how, "reason": attempt.reason,
+    })
+}
+
+fn scan(a: &Args<'_>) -> Scan {
+    type Filter = fn(Scan, &str) -> Scan;
+    let filters: [(&str, Filter); 5] = [
+        ("match", |scan, pattern| scan.matching(pattern)),
+        ("group", |scan, name| scan.group(name)),
+        ("label", |scan, pattern| scan.label(pattern)),
+        ("awaits", |scan, pattern| scan.awaits(pattern)),
+        ("reason", |scan, pattern| scan.reason(pattern)),
+    ];
+    let given = filters.iter().filter(|(name, _)| a.get(name).is_some());
+    let scan = given.fold(Scan::new(), |scan, (name, filter)| {
+        filter(scan, a.text(name))
+    });
+    if a.is("recurring") {
+        scan.recurring()
+    } else {
+        scan
+    }
 }
 
 async fn look(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>, Error> {
@@ -273,7 +304,7 @@ async fn look(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>
             } else {
                 "0"
             };
-            let (next, ids) = queue.scan(cursor, &Scan::new()).await?;
+            let (next, ids) = queue.scan(cursor, &scan(a)).await?;
             json!([
                 next,
                 ids.iter()
@@ -299,6 +330,14 @@ async fn look(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>
                 },
             }),
         },
+        "explain" => {
+            let found = match a.get("id") {
+                Some(_) => queue.explain_job(a.text("id")).await?,
+                None => queue.explain().await?,
+            };
+            let row = |each: &dq_redis::Explanation| json!({"code": each.code, "number": each.number, "until": ms(each.until)});
+            json!(found.map(|all| all.iter().map(row).collect::<Vec<_>>()))
+        }
         "next" => match queue
             .next(a.text("id"), a.number("count").unwrap_or(1) as usize)
             .await?

@@ -3,11 +3,12 @@
 mod adding;
 mod bpop;
 mod by_hand;
+mod explanation;
 mod flows;
 mod job_info;
-mod look;
 mod new_job;
 mod options;
+mod queries;
 mod reading;
 mod records;
 mod rule;
@@ -17,10 +18,11 @@ mod stats;
 mod waits;
 
 pub use adding::Adding;
+pub use explanation::Explanation;
 pub use job_info::JobInfo;
-pub use look::{Peek, Scan};
 pub use new_job::{IfExists, NewJob};
 pub use options::{Nack, NackMode, Pop, Reschedule};
+pub use queries::{Peek, Scan};
 pub use records::{FailedAttempt, Group, Peeked, Reserved, State};
 pub use rule::RecurrenceRule;
 pub use settings::{QueueSettings, Rate};

@@ -24,7 +24,10 @@ pub struct Rate {
 pub struct QueueSettings {
     pub ttr: Option<Duration>,
     pub attempts: Option<u32>,
+    /// Empty: no wait.
     pub backoff: Option<Vec<Duration>>,
+    /// Takes the queue's own backoff away, so that the server's holds.
+    pub backoff_default: bool,
     pub maxlen: Option<u64>,
     pub maxbytes: Option<u64>,
     pub deadlen: Option<u64>,
@@ -37,6 +40,8 @@ pub struct QueueSettings {
     pub donelen: Option<u64>,
     pub donettl: Option<Duration>,
     pub donebytes: Option<u64>,
+    /// How many failed attempts each job keeps, at most 100.
+    pub history: Option<u64>,
 }
 
 impl QueueSettings {
@@ -48,6 +53,7 @@ impl QueueSettings {
             ("rate", self.rate.map(|rate| rate.window), 0),
             ("grouprate", self.grouprate.map(|rate| rate.window), 0),
         ])?;
+        bounds::number("history", self.history, 0, 100)?;
         bounds::backoff(self.backoff.as_ref())
     }
 
@@ -65,6 +71,7 @@ impl QueueSettings {
             ("GROUPFIFO", self.groupfifo.map(u64::from)),
             ("DONELEN", self.donelen),
             ("DONEBYTES", self.donebytes),
+            ("HISTORY", self.history),
         ];
         for (name, value) in numbers {
             if let Some(value) = value {
@@ -75,6 +82,9 @@ impl QueueSettings {
             if let Some(rate) = rate {
                 to.arg(name).arg(rate.jobs).arg(values::ms(rate.window));
             }
+        }
+        if self.backoff_default {
+            to.arg("BACKOFF").arg("DEFAULT");
         }
         if let Some(steps) = &self.backoff {
             to.arg("BACKOFF").arg(steps.len());
@@ -98,10 +108,16 @@ impl QueueSettings {
             }),
             _ => Some(Rate::default()),
         };
+        let steps = list("backoff").unwrap_or_default();
+        let steps = steps.iter().map(values::duration);
+        // `BACKOFF 0` is shown as a step of 0.
+        let backoff: Vec<Duration> = steps.clone().filter(|step| !step.is_zero()).collect();
+        let backoff_default = steps.len() == 0;
         QueueSettings {
             ttr: length("ttr"),
             attempts: number("attempts").map(|attempts| attempts as u32),
-            backoff: list("backoff").map(|steps| steps.iter().map(values::duration).collect()),
+            backoff: (!backoff_default).then_some(backoff),
+            backoff_default,
             maxlen: number("maxlen"),
             maxbytes: number("maxbytes"),
             deadlen: number("deadlen"),
@@ -114,6 +130,7 @@ impl QueueSettings {
             donelen: number("donelen"),
             donettl: length("donettl"),
             donebytes: number("donebytes"),
+            history: number("history"),
         }
     }
 }

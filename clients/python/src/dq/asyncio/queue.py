@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._adds import AddOptions
+    from .._arguments import Filters
 
 
 @near_misses("Queue")
@@ -145,14 +146,12 @@ class Queue(Commands):
             raise ValueError(f"the job {options.get('id')!r} is there already: wait for it with Queue.wait")
         return await self.wait(id, None if end_by is None else max(0.0, end_by - time.monotonic()))
 
-    async def ids(
-        self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000
-    ) -> AsyncIterator[str]:
-        """Iterates over all ids, step by step, as ``scan_iter`` does."""
+    async def ids(self, *, count: int = 1000, **filters: Unpack[Filters]) -> AsyncIterator[str]:
+        """Iterates over all ids, step by step, as ``scan_iter`` does. The filters are those of ``scan``."""
         for shard in range(len(self.keys)):
             cursor = "0"
             while True:
-                cursor, ids = await self.scan(cursor, shard=shard, state=state, match=match, count=count)
+                cursor, ids = await self.scan(cursor, shard=shard, count=count, **filters)
                 for id in ids:
                     yield id
                 if cursor == "0":

@@ -23,6 +23,18 @@ public final class Settings {
         return this;
     }
 
+    /** Takes the queue's own backoff away, so that the server's holds. */
+    public Settings backoffDefault() {
+        words.add("BACKOFF").add("DEFAULT");
+        return this;
+    }
+
+    /** How many failed attempts each job keeps, at most 100. */
+    public Settings history(int attempts) {
+        words.value("HISTORY", attempts);
+        return this;
+    }
+
     public Settings maxLen(long jobs) {
         words.value("MAXLEN", jobs);
         return this;

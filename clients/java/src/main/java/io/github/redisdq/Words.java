@@ -16,6 +16,7 @@ final class Words {
     private static final Map<String, long[]> BOUNDS = Map.of(
             "LEASE", new long[] {1, LATEST},
             "EVERY", new long[] {1, LATEST},
+            "HISTORY", new long[] {0, 100},
             "COUNT", new long[] {1, Long.MAX_VALUE},
             "TIMES", new long[] {1, Long.MAX_VALUE});
 

@@ -2,6 +2,8 @@ package io.github.redisdq.probe;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.github.redisdq.DqQueue;
+import io.github.redisdq.Explanation;
+import io.github.redisdq.FailedAttempt;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.JobOptions.IfExists;
@@ -9,6 +11,7 @@ import io.github.redisdq.NackOptions;
 import io.github.redisdq.Page;
 import io.github.redisdq.Reserved;
 import io.github.redisdq.Rule;
+import io.github.redisdq.ScanOptions;
 import io.github.redisdq.Settings;
 import io.github.redisdq.State;
 import io.github.redisdq.Stats;
@@ -215,12 +218,14 @@ final class Calls {
                         .map(job -> Map.of("id", job.id(), "payload_bytes", job.payloadBytes()))
                         .toList();
             case "scan":
-                Page<String> page = queue.scan(args.path("cursor").asText("0"), 0, state(args), null, count);
+                Page<String> page = queue.scan(args.path("cursor").asText("0"), 0, scanned(args, count));
                 return Arrays.asList(page.cursor(), page.found());
             case "len":
                 return state(args) == null ? queue.size() : queue.size(state(args));
             case "stats":
                 return stats(queue.stats());
+            case "explain":
+                return explained(args.hasNonNull("id") ? queue.explain(args.get("id").asText()) : queue.explain());
             case "next":
                 return queue.next(args.get("id").asText(), count == null ? 1 : count).stream().map(Calls::ms).toList();
             case "cfgset":
@@ -242,8 +247,45 @@ final class Calls {
         }
     }
 
+    private static ScanOptions scanned(JsonNode args, Integer count) {
+        ScanOptions options = new ScanOptions().state(state(args)).count(count);
+        options.match(args.path("match").asText(null)).group(args.path("group").asText(null));
+        options.label(args.path("label").asText(null)).awaits(args.path("awaits").asText(null));
+        options.reason(args.path("reason").asText(null));
+        return args.path("recurring").asBoolean() ? options.recurring() : options;
+    }
+
+    private static Object explained(List<Explanation> all) {
+        return all == null ? null : all.stream().map(each -> {
+            Map<String, Object> out = new LinkedHashMap<>();
+            out.put("code", each.code());
+            out.put("number", each.number());
+            out.put("until", ms(each.until()));
+            return out;
+        }).toList();
+    }
+
+    private static Object attempt(FailedAttempt attempt) {
+        Map<String, Object> out = new LinkedHashMap<>();
+        out.put("attempts", attempt.attempts());
+        out.put("started", ms(attempt.started()));
+        out.put("ended", ms(attempt.ended()));
+        out.put("how", attempt.how());
+        out.put("reason", attempt.reason());
+        return out;
+    }
+
     private static Settings settings(JsonNode args) {
         Settings settings = new Settings();
+        if (args.hasNonNull("history")) {
+            settings.history(args.get("history").asInt());
+        }
+        if (args.hasNonNull("backoff")) {
+            settings.backoff(durations(args.get("backoff")));
+        }
+        if (args.path("backoff_default").asBoolean()) {
+            settings.backoffDefault();
+        }
         if (args.hasNonNull("maxlen")) {
             settings.maxLen(args.get("maxlen").asLong());
         }
@@ -269,6 +311,7 @@ final class Calls {
         out.put("reason", job.reason());
         out.put("payload", Base64.getEncoder().encodeToString(job.payload()));
         out.put("payload_bytes", job.payloadBytes());
+        out.put("history", job.history().stream().map(Calls::attempt).toList());
         return out;
     }
 

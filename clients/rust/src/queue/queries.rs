@@ -1,5 +1,6 @@
 //! Read-only commands.
 
+use super::explanation::Explanation;
 use super::job_info::JobInfo;
 use super::records::{Group, Peeked, State};
 use super::stats::Stats;
@@ -58,7 +59,9 @@ impl Peek {
 pub struct Scan {
     shard: usize,
     state: Option<State>,
-    matching: Option<String>,
+    /// Words of its command, and what follows them.
+    filters: Vec<(&'static str, Vec<u8>)>,
+    recurring: bool,
     count: Option<usize>,
 }
 
@@ -81,8 +84,44 @@ impl Scan {
     }
 
     /// That match a pattern, as of `KEYS`.
-    pub fn matching(mut self, pattern: &str) -> Self {
-        self.matching = Some(pattern.to_owned());
+    pub fn matching(self, pattern: impl AsRef<[u8]>) -> Self {
+        self.filter("MATCH", pattern.as_ref())
+    }
+
+    /// Of this group; not for groups.
+    pub fn group(self, name: impl AsRef<[u8]>) -> Self {
+        self.filter("GROUP", name.as_ref())
+    }
+
+    /// Whose payload matches a pattern; not for groups.
+    pub fn payload(self, pattern: impl AsRef<[u8]>) -> Self {
+        self.filter("PAYLOAD", pattern.as_ref())
+    }
+
+    /// Whose label matches a pattern; not for groups.
+    pub fn label(self, pattern: impl AsRef<[u8]>) -> Self {
+        self.filter("LABEL", pattern.as_ref())
+    }
+
+    /// That wait for a signal whose name matches a pattern; not for groups.
+    pub fn awaits(self, pattern: impl AsRef<[u8]>) -> Self {
+        self.filter("AWAITS", pattern.as_ref())
+    }
+
+    /// Whose last failure has a reason that matches a pattern; not for groups.
+    pub fn reason(self, pattern: impl AsRef<[u8]>) -> Self {
+        self.filter("REASON", pattern.as_ref())
+    }
+
+    /// That have a rule; not for groups.
+    pub fn recurring(mut self) -> Self {
+        self.recurring = true;
+        self
+    }
+
+    fn filter(mut self, word: &'static str, value: &[u8]) -> Self {
+        self.filters.retain(|(known, _)| *known != word);
+        self.filters.push((word, value.to_vec()));
         self
     }
 
@@ -96,8 +135,11 @@ impl Scan {
         if let Some(state) = self.state {
             to.arg("STATE").arg(state.word());
         }
-        if let Some(pattern) = &self.matching {
-            to.arg("MATCH").arg(pattern);
+        for (word, value) in &self.filters {
+            to.arg(*word).arg(value);
+        }
+        if self.recurring {
+            to.arg("RECURRING");
         }
         if let Some(count) = self.count {
             to.arg("COUNT").arg(count);
@@ -280,6 +322,25 @@ impl Queue {
             .map(values::map)
             .collect();
         Ok((!shards.is_empty()).then(|| Stats::of(shards)))
+    }
+
+    /// Why the queue delivers nothing: all that holds, in the server's order; of a sharded queue, the numbers of its
+    /// shards added up. `None` if the queue does not exist.
+    pub async fn explain(&self) -> Result<Option<Vec<Explanation>>, Error> {
+        Ok(Explanation::of_shards(
+            self.each("DQ.EXPLAIN", |_| {}).await?,
+        ))
+    }
+
+    /// Why the queue does not deliver a job; `None` if the job does not exist.
+    pub async fn explain_job(
+        &self,
+        id: impl AsRef<[u8]>,
+    ) -> Result<Option<Vec<Explanation>>, Error> {
+        let id = id.as_ref();
+        let mut explain = cmd("DQ.EXPLAIN");
+        explain.arg(&**self.key(id)).arg(id);
+        Ok(Explanation::of_shards(vec![self.ask(id, &explain).await?]))
     }
 
     /// The next due times of a recurring job: none for a job that does not recur; `None` if the job does not exist.
