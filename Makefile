@@ -92,10 +92,21 @@ board: ## dq board, a monitor in the browser, for the server at HOST and PORT; B
 	$(program)
 	@exec '$(PROGRAM)' board --listen '$(BOARD)' $(AT)
 
-dq: ## the program: a board, a monitor, calls jobs by HTTP, imports queues, judges an AOF's history; prints where it is
-	$(call need,cargo cc)
+ONE = $(TARGET)/dq
+ifeq ($(shell uname),Linux)
+# Valkey, and the module, behind the program; without symbols, which make it ten times as large.
+packed = @arch=$$(uname -m) && tools/servers/servers.sh packed-$$arch >/dev/null && mkdir -p '$(TARGET)/plain' && \
+	strip -o '$(TARGET)/plain/libdq.so' '$(MODULE)' && strip -o '$(TARGET)/plain/dq' '$(PROGRAM)' && \
+	tools/release/pack.sh '$(TARGET)/plain/dq' '$(ONE)' valkey-server=target/servers/packed-$$arch/server libdq.so='$(TARGET)/plain/libdq.so'
+else
+packed = @cp '$(PROGRAM)' '$(ONE)'
+endif
+
+dq: ## the program, target/dq: on Linux with Valkey and the module in it, so that `target/dq dev` needs nothing else
+	$(call module,python)
 	$(program)
-	@echo '$(PROGRAM)'
+	$(packed)
+	@echo '$(ONE)'
 
 build: ## the module, target/release/libdq.so
 	$(call need,cargo cc libclang)

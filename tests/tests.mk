@@ -112,9 +112,11 @@ test-recipes: ## docs/recipes.md, `make install` and `make run`, against DQ_SERV
 		$(ON) "$$python" -m unittest discover -s tests/$$tests || failed=yes; \
 	done && [ -z "$$failed" ]
 
-test-release-gate: ## the .deb and .rpm of this machine's build: what they put where, and that a server loads it
-	$(call module,server python $(if $(CI),packers))
-	@python=$$(tools/install/python.sh) && $(ON) "$$python" -m unittest discover -s tests/release -p test_packages.py
+test-release-gate: ## the .deb, .rpm, wheel and npm tarball of this machine's build: what they put where, and that it works
+	$(call module,server python $(if $(CI),packers node20))
+	$(program)
+	$(packed)
+	@python=$$(tools/install/python.sh) && DQ_ONE='$(ONE)' $(ON) "$$python" -m unittest discover -s tests/release -p test_packages.py
 
 test-release: ## all that `make release` has made, on glibc, musl and an emulated ARM; prints what was tried where
 	$(call need,cargo source python packers profdata emulator)

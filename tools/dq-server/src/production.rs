@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::child::{Over, Running};
-use crate::find::{self, Found};
+use crate::find::{self, First, Found};
 use crate::folder::Folder;
 use crate::settings::warnings;
 
@@ -23,6 +23,10 @@ appendonly yes
 appendfsync everysec
 maxmemory-policy noeviction
 ";
+
+const OF_PACKED: &str = "the server in this program is for small machines: without TLS, and with the C library's malloc \
+     (activedefrag does nothing). Known of Valkey 9.1.2: CVE-2026-130822, unless maxmemory-clients stays 0, as it is by \
+     default. A server of the system is preferred, as its updates come by themselves";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -38,17 +42,14 @@ pub struct Args {
 
 /// Runs until the server ends, which a signal makes it do once it has saved.
 pub fn run(args: &Args) -> Result<(), String> {
-    let found = args.found.find()?;
+    let found = args.found.find(First::System)?;
     let mut folder = Folder::take(&args.dir)?;
     let config = folder.path.join(CONFIG);
     write_once(&config)?;
-    eprintln!(
-        "{} ({}) with dq ({}), configured by {}",
-        found.version,
-        found.server.display(),
-        found.module.display(),
-        config.display()
-    );
+    eprintln!("{found}, configured by {}", config.display());
+    if found.is_packed {
+        eprintln!("note: {OF_PACKED}");
+    }
     let server = Running::start(&mut command(args, &found, &folder, &config), &folder.lock)?;
     folder.name(server.id());
     match server.until_ready(show) {

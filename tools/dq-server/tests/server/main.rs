@@ -1,115 +1,22 @@
 //! `dq dev` and `dq server` with real servers: DQ_SERVER and DQ_MODULE as in the module's own tests.
 
+mod packed;
+mod run;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, FromRedisValue};
+use run::{program, Run};
 use tempfile::{tempdir, TempDir};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A run of the program, which ends with this.
-struct Run {
-    child: Child,
-    lines: Box<dyn Iterator<Item = String>>,
-    said: Vec<String>,
-}
-
-impl Run {
-    /// In this folder, with these words.
-    fn start(folder: &Path, words: &[&str]) -> Run {
-        Run::spawn(program(folder).args(words))
-    }
-
-    fn spawn(command: &mut Command) -> Run {
-        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let out = BufReader::new(child.stdout.take().unwrap()).lines();
-        Run {
-            child,
-            lines: Box::new(out.map_while(Result::ok)),
-            said: Vec::new(),
-        }
-    }
-
-    /// Reads on until a line contains this; what follows it there.
-    #[track_caller]
-    fn says(&mut self, what: &str) -> String {
-        for line in &mut self.lines {
-            self.said.push(line);
-            let line = self.said.last().unwrap();
-            if let Some((_, after)) = line.split_once(what) {
-                return after.trim().to_owned();
-            }
-        }
-        let mut errors = String::new();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut errors)
-            .unwrap();
-        panic!("no {what:?} in {:#?}\n{errors}", self.said)
-    }
-
-    /// Where the server is that `dq dev` has started.
-    fn server(&mut self) -> Connection {
-        let url = self.says("server   ");
-        Client::open(url).unwrap().get_connection().unwrap()
-    }
-
-    fn signal(&self, signal: i32) {
-        // SAFETY: a child that was not waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
-    }
-
-    #[track_caller]
-    fn ends(&mut self) -> (ExitStatus, String) {
-        self.said.extend(&mut self.lines);
-        let mut errors = String::new();
-        if let Some(mut from) = self.child.stderr.take() {
-            from.read_to_string(&mut errors).unwrap();
-        }
-        (self.child.wait().unwrap(), errors)
-    }
-
-    /// Ends as with Ctrl-C.
-    #[track_caller]
-    fn interrupt(mut self) {
-        self.signal(libc::SIGINT);
-        let (status, errors) = self.ends();
-        assert!(status.success(), "{status}: {errors}");
-    }
-
-    /// One sentence of an error.
-    #[track_caller]
-    fn fails(mut self, says: &str) {
-        let (status, errors) = self.ends();
-        assert_eq!(status.code(), Some(1), "{errors}");
-        let last = errors.lines().last().unwrap_or_default();
-        assert!(last.contains(says), "{errors}");
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn program(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dq"));
-    command.current_dir(folder).env_remove("NOTIFY_SOCKET");
-    command
-}
 
 fn command<T: FromRedisValue>(connection: &mut Connection, line: &str) -> T {
     let mut words = line.split(' ');
