@@ -1,6 +1,7 @@
 //! The program beside a server with dq. Each command is a crate; here is which there are, and how they end.
 
 mod add;
+mod licenses;
 
 use std::env;
 use std::io::{self, Write};
@@ -58,6 +59,13 @@ enum Command {
     /// Reads an AOF and checks the history of the delay queues in it
     #[command(after_help = "Exit status: 0 no faults, 1 faults, 2 the file cannot be read.")]
     Audit(dq_audit::Args),
+    /// Says how to start a worker, which is a library's
+    Worker {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<String>,
+    },
+    /// Prints the licences of all that is in this program
+    Licenses,
     /// Prints what makes a shell complete commands and options
     Completions { shell: Shell },
     /// Writes a man page for each command
@@ -110,6 +118,8 @@ fn run(command: &Command) -> ExitCode {
         Command::Http(args) => ("http", dq_push::run(args).map(|()| true), 1),
         Command::Import(args) => ("import", dq_import::run(args), 2),
         Command::Audit(args) => ("audit", dq_audit::run(args), 2),
+        Command::Worker { words } => ("worker", Err(worker(words)), 2),
+        Command::Licenses => ("licenses", licenses::run().map(|()| true), 1),
         Command::Completions { shell } => ("completions", completions(*shell).map(|()| true), 1),
         Command::Man { folder } => ("man", man(folder).map(|()| true), 1),
     };
@@ -121,6 +131,11 @@ fn run(command: &Command) -> ExitCode {
             failure.into()
         }
     }
+}
+
+fn worker(words: &[String]) -> String {
+    let words = words.join(" ");
+    format!("a worker runs your code, by the library of its language: python -m dq worker {words}, or npx dq-worker {words}")
 }
 
 fn completions(shell: Shell) -> Result<(), String> {
