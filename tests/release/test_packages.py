@@ -1,12 +1,17 @@
-"""tools/release/deb.sh and rpm.sh, with the module of this machine: what they put where, and that a server loads it."""
+"""tools/release/deb.sh, rpm.sh and registries.py, with what was built for this machine: what they put where, and that it works.
 
-import gzip, os, shutil, subprocess, tempfile, unittest
+DQ_ONE is the program that carries a server and the module.
+"""
+
+import gzip, os, shutil, subprocess, sys, tempfile, unittest
 
 import elf, trial
 
 from support import MODULE
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
+CLIENTS = os.path.join(TOOLS, "../clients")
+ONE = os.environ["DQ_ONE"]
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -22,16 +27,25 @@ class Packages(unittest.TestCase):
         call(os.path.join(TOOLS, "install/install.sh"), MODULE, "/built", self.root)
         self.module, self.arch = f"{self.root}/built/libdq.so", elf.machine(MODULE)
 
-    def pack(self, kind, arch, into, **environment):
-        return call(os.path.join(TOOLS, f"release/{kind}.sh"), self.module, arch, f"{self.root}/{into}", **environment).strip()
+    def pack(self, kind, arch, into, program=ONE, **environment):
+        return call(os.path.join(TOOLS, f"release/{kind}.sh"), self.module, arch, f"{self.root}/{into}", program, **environment).strip()
 
-    def holds(self, root, modules, other):
+    def small(self):
+        """A stand-in for the program, as compressing that takes its time."""
+        with open(f"{self.root}/small", "w") as file:
+            file.write("#!/bin/sh")
+        return file.name
+
+    def holds(self, root, modules, other, program=ONE):
         """Where servers of both families look for modules."""
         with open(self.module, "rb") as built, open(f"{root}{modules}/libdq.so", "rb") as installed:
             self.assertEqual(installed.read(), built.read())
         self.assertTrue(os.access(f"{root}{modules}/libdq.so", os.X_OK), "servers refuse one that cannot be executed")
         self.assertTrue(os.path.samefile(f"{root}{modules}/libdq.so", f"{root}{other}/libdq.so"))
         trial.run(self, f"{root}{other}/libdq.so")
+        with open(program, "rb") as built, open(f"{root}/usr/bin/dq", "rb") as installed:
+            self.assertEqual(installed.read(), built.read())
+        self.assertTrue({"dq.1.gz", "dq-dev.1.gz"} <= set(os.listdir(f"{root}/usr/share/man/man1")))
 
     @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg")
     def test_debian(self):
@@ -54,7 +68,7 @@ class Packages(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg")
     def test_debian_changelog(self):
-        package, root = self.pack("deb", DEBIAN[self.arch], "deb", SOURCE_DATE_EPOCH="1700000000"), f"{self.root}/unpacked"
+        package, root = self.pack("deb", DEBIAN[self.arch], "deb", "", SOURCE_DATE_EPOCH="1700000000"), f"{self.root}/unpacked"
         call("dpkg-deb", "-x", package, root)
         with gzip.open(f"{root}/usr/share/doc/redis-dq/changelog.Debian.gz", "rt") as file:
             first, *_, last = file.read().splitlines()
@@ -72,31 +86,78 @@ class Packages(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("rpmbuild"), "needs rpmbuild")
     def test_fedora(self):
-        package, root = self.pack("rpm", self.arch, "rpm"), f"{self.root}/fedora"
+        package, root = self.pack("rpm", self.arch, "rpm", self.small(), HELPER=ONE), f"{self.root}/fedora"
         if os.geteuid() == 0:
             call("rpm", "--root", root, "--dbpath", "/rpmdb", "--nodeps", "--noscripts", "--ignoreos", "--ignorearch", "-i", package)
         else:
             os.mkdir(root)
             call("sh", "-c", 'rpm2cpio "$1" | cpio -idmu --quiet -D "$2"', "sh", package, root)
         self.assertIn("\n    loadmodule /usr/lib64/redis/modules/libdq.so\n", call("rpm", "-qp", "--scripts", package))
-        self.holds(root, "/usr/lib64/redis/modules", "/usr/lib64/valkey/modules")
+        self.holds(root, "/usr/lib64/redis/modules", "/usr/lib64/valkey/modules", self.small())
         self.assertNotIn("libdq", call("rpm", "-qp", "--provides", package), "it is no library for others")
 
     def test_packed_twice_the_bytes_are_the_same(self):
+        made = {"program": self.small(), "HELPER": ONE}
         kinds = [("deb", DEBIAN[self.arch], "dpkg-deb"), ("rpm", self.arch, "rpmbuild")]
         for kind, arch, program in kinds:
             if not shutil.which(program):
                 continue
             with self.subTest(kind):
-                first, second = (self.bytes_of(self.pack(kind, arch, into, TZ=zone, SOURCE_DATE_EPOCH=time)) for into, zone, time in
+                first, second = (self.bytes_of(self.pack(kind, arch, into, **made, TZ=zone, SOURCE_DATE_EPOCH=time)) for into, zone, time in
                                  [("one", "UTC", "1700000000"), ("other", "Asia/Tokyo", "1700000000")])
                 self.assertEqual(first, second)
-                later = self.bytes_of(self.pack(kind, arch, "later", SOURCE_DATE_EPOCH="1700000001"))
+                later = self.bytes_of(self.pack(kind, arch, "later", **made, SOURCE_DATE_EPOCH="1700000001"))
                 self.assertNotEqual(first, later, "this would be noticed")
 
     def bytes_of(self, path):
         with open(path, "rb") as file:
             return file.read()
+
+
+class Registries(unittest.TestCase):
+    """From one file to the first job that was delayed, with nothing set: no DQ_SERVER, no DQ_MODULE, no server in the PATH."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="dq-registries-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.root = folder.name
+        made = call(sys.executable, os.path.join(TOOLS, "release/registries.py"), ONE, "0.1.0", elf.machine(ONE), cls.root)
+        cls.wheel, cls.tarball = (f"{cls.root}/{name}" for name in made.split())
+
+    def runs(self, *command, path):
+        """With nothing of this environment but a home."""
+        environment = {"HOME": self.root, "TMPDIR": self.root, "PATH": path}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=self.root)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_wheel(self):
+        wanted = f"{self.root}/wanted"
+        with open(wanted, "w") as file:
+            file.write(f"{self.wheel}\nredis[hiredis]\n")
+        python = call(os.path.join(TOOLS, "install/venv.sh"), f"{self.root}/venv", wanted).strip()
+        server, module = self.runs(f"{os.path.dirname(python)}/dq", "dev", "--which", path="").split()
+        self.assertTrue(server.startswith(f"{self.root}/.cache/dq/") and module.startswith(f"{self.root}/.cache/dq/"))
+        program = f"import sys; sys.path.insert(0, {CLIENTS + '/python/src'!r})\n" + """
+import dq, dq.testing
+with dq.testing.TestServer() as server:
+    queue = dq.Queue(server.url, "mails")
+    queue.add("hello", delay=3600)
+    assert server.client.execute_command("DQ.POP", "mails") is None
+    server.clock.advance(hours=1)
+    print(server.client.execute_command("DQ.POP", "mails")[1].decode())
+"""
+        self.assertEqual(self.runs(python, "-c", program, path="").strip(), '"hello"')
+
+    @unittest.skipUnless(shutil.which("npm"), "needs npm")
+    def test_tarball(self):
+        folder = f"{self.root}/node"
+        os.mkdir(folder)
+        call("npm", "install", "--prefix", folder, "--offline", "--no-audit", "--no-fund", "--loglevel=error", self.tarball)
+        path = os.path.dirname(shutil.which("node"))
+        said = self.runs(f"{folder}/node_modules/.bin/dq", "dev", "--which", path=path)
+        self.assertIn("/.cache/dq/", said)
 
 
 if __name__ == "__main__":

@@ -35,11 +35,22 @@ wants() { # library: whether the module is linked with it
     LC_ALL=C readelf -d "$module" | grep -q "(NEEDED).*\[$1\]"
 }
 
-put_files() { # root, folder of modules, another one that has a link to it, folder of documents
+put_files() { # root, folder of modules, another one that has a link to it, folder of documents; $program, if it is set, too
     mkdir -p "$1$2" "$1$3" "$1$4"
     install -m 755 "$module" "$1$2/libdq.so"
     ln -s "../../${2#/usr/lib*/}/libdq.so" "$1$3/libdq.so"
     install -m 644 LICENSE "$1$4/copyright"
     gzip -9n <CHANGELOG.md >"$1$4/changelog.gz"
     chmod 644 "$1$4/changelog.gz"
+    [ -z "$program" ] || put_program "$1"
+}
+
+put_program() { # root
+    mkdir -p "$1/usr/bin" "$1/usr/share/man/man1" "$1/usr/share/bash-completion/completions"
+    install -m 755 "$program" "$1/usr/bin/dq"
+    # One that runs here may be for another processor.
+    "${HELPER:-$program}" man "$1/usr/share/man/man1"
+    gzip -9n "$1"/usr/share/man/man1/*
+    chmod 644 "$1"/usr/share/man/man1/*
+    "${HELPER:-$program}" completions bash >"$1/usr/share/bash-completion/completions/dq"
 }

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Packs a module for Debian and Ubuntu. Prints the package's path.
-#   tools/release/deb.sh libdq.so architecture output-folder      as Debian calls it: amd64, arm64
+# Packs a module, and the program, for Debian and Ubuntu. Prints the package's path.
+#   tools/release/deb.sh libdq.so architecture output-folder [program]      as Debian calls it: amd64, arm64
 #
 # The module is below /usr/lib, as the units of redis-server and valkey-server allow executing nothing elsewhere.
 set -eu
 cd "$(dirname "$0")/../.."
-module=$1 arch=$2 output=$3
+module=$1 arch=$2 output=$3 program=${4:-}
 . tools/release/common.sh
 
 root=$(mktemp -d)
@@ -21,6 +21,11 @@ redis-dq ($version-1) unstable; urgency=medium
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
 chmod 644 "$root/usr/share/doc/redis-dq/changelog.Debian.gz"
+# It carries a server for machines without one, and needs no library of the system's.
+if [ -n "$program" ]; then
+    mkdir -p "$root/usr/share/lintian/overrides"
+    printf 'redis-dq: %s [usr/bin/dq]\n' statically-linked-binary binary-without-manpage >"$root/usr/share/lintian/overrides/redis-dq"
+fi
 mkdir "$root/DEBIAN"
 size=$(du -sk --apparent-size "$root/usr" | cut -f 1)
 cat >"$root/DEBIAN/control" <<END

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 target=$1 && shift
 [ $# -gt 0 ] || set -- x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 . tools/release/common.sh
+HELPER=
 files=$target/release-files work=$target/release-build
 profile=$work/x86_64-unknown-linux-gnu.profdata
 mkdir -p "$work"
@@ -35,17 +36,26 @@ for triple; do
     cp LICENSE CHANGELOG.md "$staged/"
     archive "dq-$version-$arch-linux-$libc" "$staged" libdq.so LICENSE CHANGELOG.md
     archive "dq-$version-$arch-linux-$libc-debug" "$staged" libdq.so.debug
-    if [ "$libc" = gnu ]; then
-        case $arch in x86_64) debian=amd64 ;; aarch64) debian=arm64 ;; esac
-        for package in "$(tools/release/deb.sh "$staged/libdq.so" $debian "$files")" \
-            "$(tools/release/rpm.sh "$staged/libdq.so" "$arch" "$files")"; do
-            echo "${package##*/}"
-        done
-    else # which needs no library of any system
-        echo "The program for $arch ..."
-        tools/release/build.sh program "$triple" "$work" "$staged"
-        archive "dq-program-$version-$arch-linux" "$staged" dq LICENSE
-    fi
+    [ "$libc" = musl ] || continue
+    # The program needs no library of any system.
+    echo "The program for $arch ..."
+    tools/release/build.sh program "$triple" "$work" "$staged"
+    archive "dq-program-$version-$arch-linux" "$staged" dq LICENSE
+    of_glibc=$work/staged/$arch-unknown-linux-gnu/libdq.so
+    [ -e "$of_glibc" ] || continue
+    one=$files/dq-$version-$arch-linux
+    tools/servers/servers.sh "packed-$arch" >/dev/null
+    tools/release/pack.sh "$staged/dq" "$one" "valkey-server=target/servers/packed-$arch/server" \
+        "libdq.so=$of_glibc" "libdq-musl.so=$staged/libdq.so"
+    echo "${one##*/}"
+    python3 tools/release/registries.py "$one" "$version" "$arch" "$files"
+    case $arch in x86_64) debian=amd64 ;; aarch64) debian=arm64 ;; esac
+    [ "$arch" != "$(uname -m)" ] || HELPER=$one
+    export HELPER
+    for package in "$(tools/release/deb.sh "$of_glibc" $debian "$files" "$one")" \
+        "$(tools/release/rpm.sh "$of_glibc" "$arch" "$files" "$one")"; do
+        echo "${package##*/}"
+    done
 done
 # What `make bench-page` has put there: every round, and the plots.
 figures=$target/bench/figures

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Packs a module for Fedora, RHEL and their derivatives. Prints the package's path.
-#   tools/release/rpm.sh libdq.so architecture output-folder      as they call it: x86_64, aarch64
+# Packs a module, and the program, for Fedora, RHEL and their derivatives. Prints the package's path.
+#   tools/release/rpm.sh libdq.so architecture output-folder [program]      as they call it: x86_64, aarch64
 set -eu
 cd "$(dirname "$0")/../.."
-module=$1 arch=$2 output=$3
+module=$1 arch=$2 output=$3 program=${4:-}
 . tools/release/common.sh
 
 work=$(mktemp -d)
@@ -40,6 +40,9 @@ $(say "$folder")
 $folder/libdq.so
 /usr/lib64/valkey/modules/libdq.so
 /usr/share/doc/redis-dq
+${program:+/usr/bin/dq
+/usr/share/man/man1/*
+/usr/share/bash-completion/completions/dq}
 END
 find "$work/files" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 # Nothing depends on this machine or the date; not stripped again; compressed so that rpm 4.14 (RHEL 8) can read it.
