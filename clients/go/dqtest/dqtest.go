@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,8 @@ type Server struct {
 }
 
 // Start starts a server with the module. The program is the one that the environment variable DQ_SERVER names, else
-// valkey-server or redis-server; DQ_MODULE names the module.
+// valkey-server or redis-server; DQ_MODULE names the module. Without that, the program dq says both: that of the variable
+// DQ_PROGRAM, or of the PATH.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "dq-test-") // its path is short, as a socket's must be
@@ -42,8 +44,9 @@ func Start(t testing.TB) *Server {
 	socket := filepath.Join(folder, "socket")
 	log, err := os.Create(filepath.Join(folder, "log"))
 	must(t, err)
-	process := exec.Command(program(t), "--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "",
-		"--loadmodule", module(t), "test-clock", "yes")
+	program, module := files(t)
+	process := exec.Command(program, "--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "",
+		"--loadmodule", module, "test-clock", "yes")
 	process.Stdout, process.Stderr = log, log
 	must(t, process.Start())
 	ended := make(chan struct{})
@@ -92,28 +95,46 @@ func (s *Server) Run(t testing.TB, config dq.WorkerConfig) *dq.Worker {
 	return worker
 }
 
-func program(t testing.TB) string {
+// files returns the server program and the module.
+func files(t testing.TB) (program, module string) {
 	t.Helper()
-	if named := os.Getenv("DQ_SERVER"); named != "" {
-		return named
-	}
-	for _, name := range []string{"valkey-server", "redis-server"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
+	program, module = os.Getenv("DQ_SERVER"), os.Getenv("DQ_MODULE")
+	if module == "" {
+		server, packed := packedFiles(t)
+		module = packed
+		if program == "" {
+			program = server
 		}
 	}
-	t.Fatal("dqtest: no valkey-server or redis-server in the PATH: set DQ_SERVER")
-	return ""
-}
-
-func module(t testing.TB) string {
-	t.Helper()
-	path, err := filepath.Abs(os.Getenv("DQ_MODULE"))
+	for _, name := range []string{"valkey-server", "redis-server"} {
+		if path, err := exec.LookPath(name); err == nil && program == "" {
+			program = path
+		}
+	}
+	if program == "" {
+		t.Fatal("dqtest: no valkey-server or redis-server in the PATH: set DQ_SERVER")
+	}
+	module, err := filepath.Abs(module)
 	must(t, err)
-	if found, err := os.Stat(path); err != nil || found.IsDir() {
+	if found, err := os.Stat(module); err != nil || found.IsDir() {
 		t.Fatal("dqtest: set DQ_MODULE to the path of libdq.so")
 	}
-	return path
+	return program, module
+}
+
+// packedFiles returns those in the program dq.
+func packedFiles(t testing.TB) (server, module string) {
+	t.Helper()
+	program := os.Getenv("DQ_PROGRAM")
+	if program == "" {
+		program = "dq"
+	}
+	said, err := exec.Command(program, "dev", "--which").Output()
+	if lines := strings.Split(string(said), "\n"); err == nil && len(lines) > 1 {
+		return lines[0], lines[1]
+	}
+	t.Fatalf("dqtest: set DQ_MODULE to the path of libdq.so, or have the program dq in the PATH (%v)", err)
+	return "", ""
 }
 
 func must(t testing.TB, err error) {

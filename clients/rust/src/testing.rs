@@ -18,7 +18,7 @@ use crate::queue::Queue;
 use crate::server::Server;
 use crate::values::{instant, instant_ms, ms};
 use redis::{cmd, Cmd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -38,19 +38,15 @@ pub struct TestServer {
 
 impl TestServer {
     /// Starts a server with the module. The program is the one that the environment variable `DQ_SERVER` names, else
-    /// valkey-server or redis-server; `DQ_MODULE` names the module.
+    /// valkey-server or redis-server; `DQ_MODULE` names the module. Without that, the program dq says both: that of the
+    /// variable `DQ_PROGRAM`, or of the `PATH`.
     pub async fn start() -> Result<Self, Error> {
         TestServer::start_with(&["test-clock", "yes"]).await
     }
 
     /// Starts a server with other arguments of the module; without `test-clock yes`, its clock runs.
     pub async fn start_with(arguments: &[&str]) -> Result<Self, Error> {
-        let module = std::env::var_os("DQ_MODULE")
-            .map(PathBuf::from)
-            .and_then(|path| path.canonicalize().ok());
-        let Some(module) = module.filter(|path| path.is_file()) else {
-            return Err(Error::usage("set DQ_MODULE to the path of libdq.so"));
-        };
+        let (program, module) = files()?;
         // A short path, as a socket needs one.
         let folder = std::env::temp_dir().join(format!(
             "dq-{}-{}",
@@ -60,7 +56,7 @@ impl TestServer {
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let socket = folder.join("socket");
         let log = std::fs::File::create(folder.join("log")).map_err(failed)?;
-        let mut command = Command::new(program()?);
+        let mut command = Command::new(program);
         command
             .arg("--port")
             .arg("0")
@@ -135,19 +131,48 @@ fn failed(error: std::io::Error) -> Error {
     Error::Connection(format!("the server for the test: {error}"))
 }
 
-fn program() -> Result<PathBuf, Error> {
-    if let Some(named) = std::env::var_os("DQ_SERVER").filter(|named| !named.is_empty()) {
-        return Ok(named.into());
-    }
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+/// The server program, and the module.
+fn files() -> Result<(PathBuf, PathBuf), Error> {
+    let (program, module) = match variable("DQ_MODULE") {
+        Some(module) => (None, module),
+        None => packed().map(|(program, module)| (Some(program), module))?,
+    };
+    let module = module.canonicalize().ok().filter(|path| path.is_file());
+    let module = module.ok_or_else(|| Error::usage("set DQ_MODULE to the path of libdq.so"))?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let found = ["valkey-server", "redis-server"].iter().find_map(|name| {
-        let places = folders
-            .iter()
-            .map(|folder: &PathBuf| Path::join(folder, name));
-        places.into_iter().find(|place| place.is_file())
-    });
-    found.ok_or_else(|| Error::usage("no valkey-server or redis-server in the PATH: set DQ_SERVER"))
+    let on_path = |name: &str| {
+        std::env::split_paths(&path)
+            .map(|it| it.join(name))
+            .find(|it| it.is_file())
+    };
+    let program = variable("DQ_SERVER").or(program);
+    let program = program
+        .or_else(|| on_path("valkey-server"))
+        .or_else(|| on_path("redis-server"));
+    let none = || Error::usage("no valkey-server or redis-server in the PATH: set DQ_SERVER");
+    Ok((program.ok_or_else(none)?, module))
+}
+
+/// The files in the program dq.
+fn packed() -> Result<(PathBuf, PathBuf), Error> {
+    let program = variable("DQ_PROGRAM").unwrap_or_else(|| "dq".into());
+    let said = std::process::Command::new(program)
+        .args(["dev", "--which"])
+        .output();
+    let said = said
+        .map(|said| String::from_utf8_lossy(&said.stdout).into_owned())
+        .unwrap_or_default();
+    let mut lines = said.lines().map(PathBuf::from);
+    let files = lines.next().zip(lines.next());
+    files.ok_or_else(|| {
+        Error::usage("set DQ_MODULE to the path of libdq.so, or have the program dq in the PATH")
+    })
 }
 
 /// The server's clock. It stands still, begins at the real time, and never goes back. When a method returns,

@@ -1,6 +1,6 @@
 // A server for tests, whose clock stands still until the test moves it.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -43,7 +43,10 @@ export class Clock {
 export interface TestServerOptions {
   /** By default the variable DQ_SERVER, or valkey-server or redis-server of the PATH. */
   program?: string;
-  /** By default the file that the variable DQ_MODULE names. */
+  /**
+   * By default the file that the variable DQ_MODULE names. Without that, the program dq says both: that of the variable
+   * DQ_PROGRAM, of the package dq-server, or of the PATH.
+   */
   module?: string;
 }
 
@@ -61,10 +64,12 @@ export class TestServer {
   }
 
   static async start(options: TestServerOptions = {}): Promise<TestServer> {
-    const program = options.program ?? process.env.DQ_SERVER ?? findProgram();
-    const module = options.module ?? process.env.DQ_MODULE ?? '';
+    const named = options.module ?? process.env.DQ_MODULE;
+    const packed = named ? null : packedFiles();
+    const program = options.program ?? process.env.DQ_SERVER ?? packed?.server ?? findProgram();
+    const module = named || (packed?.module ?? '');
     if (!existsSync(module)) {
-      throw new Error(`the dq module, ${module || 'DQ_MODULE'}: set DQ_MODULE to the path of libdq.so`);
+      throw new Error(`the dq module, ${module}: set DQ_MODULE to the path of libdq.so`);
     }
     const folder = mkdtempSync(join(tmpdir(), 'dq-test-'));
     const log = openSync(join(folder, 'log'), 'a');
@@ -147,6 +152,26 @@ export function withServer(suite: Suite, options: TestServerOptions = {}): Pick<
       return started().clock;
     },
   };
+}
+
+/** The server and the module in the program dq. */
+function packedFiles(): { server: string; module: string } {
+  const said = spawnSync(packedProgram(), ['dev', '--which'], { encoding: 'utf8' });
+  const [server, module] = said.error ? [] : said.stdout.split('\n');
+  if (!server || !module) {
+    const why = said.stderr?.trim() || 'set DQ_MODULE to the path of libdq.so, or install the package dq-server';
+    throw new Error(`the dq module: ${why}`);
+  }
+  return { server, module };
+}
+
+function packedProgram(): string {
+  if (process.env.DQ_PROGRAM) return process.env.DQ_PROGRAM;
+  try {
+    return join(require.resolve('dq-server/package.json', { paths: [process.cwd(), __dirname] }), '../bin/dq');
+  } catch {
+    return 'dq';
+  }
 }
 
 function findProgram(): string {

@@ -9,7 +9,7 @@ import tempfile
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Tuple
 
 import redis
 
@@ -46,19 +46,23 @@ class Clock:
 class TestServer:
     """Redis or Valkey with the module and its test clock, on a socket in a folder of its own.
 
-    program: by default the variable DQ_SERVER, or redis-server or valkey-server of the PATH.
-    module: by default the file that the variable DQ_MODULE names.
+    program: by default the variable DQ_SERVER, or valkey-server or redis-server of the PATH.
+    module: by default the file that the variable DQ_MODULE names. Without that, the program dq says both: that of the
+        package dq-server, of the variable DQ_PROGRAM, or of the PATH.
     """
 
     __test__ = False  # not a test, whatever its name says
 
     def __init__(self, program: Optional[str] = None, module: Optional[str] = None) -> None:
-        self.program = program or os.environ.get("DQ_SERVER") or _find_program()
-        self.module = module or os.environ.get("DQ_MODULE") or ""
+        module = module or os.environ.get("DQ_MODULE")
+        program = program or os.environ.get("DQ_SERVER")
+        if not module:
+            packed, module = _packed()
+            program = program or packed
+        self.program = program or _find_program()
+        self.module = module
         if not Path(self.module).is_file():
-            raise FileNotFoundError(
-                f"the dq module, {self.module or 'DQ_MODULE'}: set DQ_MODULE to the path of libdq.so"
-            )
+            raise FileNotFoundError(f"the dq module, {self.module}: set DQ_MODULE to the path of libdq.so")
         self.folder = Path(tempfile.mkdtemp(prefix="dq-test-"))
         self.url = f"unix://{self.folder}/socket"
         self._process = self._start()
@@ -98,6 +102,26 @@ class TestServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _packed() -> Tuple[str, str]:
+    """The server and the module in the program dq."""
+    said = "set DQ_MODULE to the path of libdq.so, or install the package dq-server"
+    program = os.environ.get("DQ_PROGRAM")
+    try:
+        from dq_server import program as of_package  # type: ignore[import-not-found,unused-ignore]
+
+        program = program or of_package()
+    except ImportError:
+        pass
+    try:
+        paths = subprocess.run([program or "dq", "dev", "--which"], capture_output=True, text=True)
+    except OSError as error:
+        raise FileNotFoundError(f"the dq module: {said}") from error
+    lines = paths.stdout.splitlines()
+    if paths.returncode or len(lines) != 2:
+        raise FileNotFoundError(f"the dq module: {paths.stderr.strip() or said}")
+    return lines[0], lines[1]
 
 
 def _find_program() -> str:

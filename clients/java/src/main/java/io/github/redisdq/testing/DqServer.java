@@ -15,7 +15,8 @@ import redis.clients.jedis.exceptions.JedisException;
 
 /**
  * A server of a test's own, with the module. Its clock stands still until the test moves it. The program is the one
- * that the environment variable DQ_SERVER names, else valkey-server or redis-server; DQ_MODULE names the module.
+ * that the environment variable DQ_SERVER names, else valkey-server or redis-server; DQ_MODULE names the module. Without
+ * that, the program dq says both: that of the variable DQ_PROGRAM, or of the PATH.
  */
 public final class DqServer implements AutoCloseable {
     private static final int PATIENCE_S = 30;
@@ -55,9 +56,10 @@ public final class DqServer implements AutoCloseable {
             port = free.getLocalPort();
         }
         Path log = folder.resolve("log");
+        String[] files = files();
         List<String> command = List.of(
-                program(), "--port", String.valueOf(port), "--bind", "127.0.0.1", "--dir", folder.toString(), "--save", "",
-                "--loadmodule", module(), "test-clock", "yes");
+                files[0], "--port", String.valueOf(port), "--bind", "127.0.0.1", "--dir", folder.toString(), "--save", "",
+                "--loadmodule", files[1], "test-clock", "yes");
         process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile()).start();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
         while (!isThere()) {
@@ -89,11 +91,18 @@ public final class DqServer implements AutoCloseable {
         return false;
     }
 
-    private static String program() throws IOException {
-        String named = System.getenv("DQ_SERVER");
-        if (named != null && !named.isEmpty()) {
-            return named;
+    private static String[] files() throws IOException {
+        String module = variable("DQ_MODULE");
+        String[] packed = module == null ? packed() : new String[] {null, module};
+        String named = variable("DQ_SERVER");
+        String server = named != null ? named : packed[0] != null ? packed[0] : installed();
+        if (!Files.isRegularFile(Path.of(packed[1]))) {
+            throw new IOException("set DQ_MODULE to the path of libdq.so");
         }
+        return new String[] {server, Path.of(packed[1]).toAbsolutePath().toString()};
+    }
+
+    private static String installed() throws IOException {
         for (String name : List.of("valkey-server", "redis-server")) {
             for (String folder : System.getenv().getOrDefault("PATH", "").split(":")) {
                 if (Files.isExecutable(Path.of(folder, name))) {
@@ -104,12 +113,27 @@ public final class DqServer implements AutoCloseable {
         throw new IOException("no valkey-server or redis-server in the PATH: set DQ_SERVER");
     }
 
-    private static String module() throws IOException {
-        String named = System.getenv("DQ_MODULE");
-        if (named == null || !Files.isRegularFile(Path.of(named))) {
-            throw new IOException("set DQ_MODULE to the path of libdq.so");
+    /** The server and the module in the program dq. */
+    private static String[] packed() throws IOException {
+        String program = variable("DQ_PROGRAM");
+        String[] lines = {};
+        try {
+            Process asked = new ProcessBuilder(program == null ? "dq" : program, "dev", "--which")
+                    .redirectError(ProcessBuilder.Redirect.DISCARD)
+                    .start();
+            lines = new String(asked.getInputStream().readAllBytes()).split("\n");
+        } catch (IOException error) {
+            // There is none: said below.
         }
-        return Path.of(named).toAbsolutePath().toString();
+        if (lines.length != 2) {
+            throw new IOException("set DQ_MODULE to the path of libdq.so, or have the program dq in the PATH");
+        }
+        return lines;
+    }
+
+    private static String variable(String name) {
+        String value = System.getenv(name);
+        return value == null || value.isEmpty() ? null : value;
     }
 
     public String url() {
