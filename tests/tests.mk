@@ -135,12 +135,14 @@ REAL = @tools/dq-import/tests/real/prepare.sh '$(TARGET)/import/real'
 test-import: ## dq import, on what BullMQ, Redisson and beanstalkd themselves made
 	$(call module,server $(if $(CI),java node beanstalkd))
 	$(REAL)
+	@[ "$$(uname)" != Linux ] || tools/servers/servers.sh packed-$$(uname -m)
 	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' $(call PROGRAMS,test) -p dq --test import
 	$(call own,dq-import)
 
 test-programs: ## what the program dq and its commands test by themselves, on one build
 	$(call module,server $(if $(CI),java node beanstalkd))
 	$(REAL)
+	@[ "$$(uname)" != Linux ] || tools/servers/servers.sh packed-$$(uname -m)
 	@DQ_SERVER=$$(tools/servers/server.sh) DQ_IMPORT_REAL='$(TARGET)/import/real' $(TOOLS) \
 	tools/testing/test.sh $(CARGO) test $(OF_TOOLS) --workspace --no-fail-fast
 
