@@ -60,6 +60,8 @@ type JobInfo struct {
 	Steps map[string][]byte
 	// The latest delivery, of a reserved or done job.
 	Started time.Time
+	// Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it.
+	Client string
 	// When a done job was acknowledged.
 	Finished time.Time
 	// What the handler of a done job returned, as the codec encoded it.
@@ -105,6 +107,7 @@ func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
 	info.Awaits = resp.Text(fields["awaits"])
 	info.Steps = stepsOf(fields["steps"])
 	info.Started = resp.Time(fields["started"])
+	info.Client = resp.Text(fields["client"])
 	info.Finished = resp.Time(fields["finished"])
 	info.Result = resp.Value(fields["result"])
 	info.After = resp.Texts(fields["after"])

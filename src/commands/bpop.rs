@@ -34,7 +34,7 @@ struct Layout {
 }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    let layout = layout(args)?;
+    let layout = layout(ctx, args)?;
     check_keys(ctx, args, &layout)?;
     let until = end_of_wait(args.get(layout.timeout).unwrap_or_default(), real())?;
     let may_block = !ctx.flags().denies_blocking();
@@ -130,7 +130,7 @@ fn option_before(args: Args<'_>, end: usize) -> Option<&'static OptionWord> {
 }
 
 /// Reads from the end: options while there are any, then the timeout; all before it are keys.
-fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
+fn layout(ctx: Ctx<'_>, args: Args<'_>) -> Result<Layout, Refusal> {
     if args.len() < 3 {
         return Err(wrong_arity(args));
     }
@@ -155,15 +155,15 @@ fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
     Ok(Layout {
         keys: 1..end - 1,
         timeout: end - 1,
-        request: request(args, end)?,
+        request: request(ctx, args, end)?,
     })
 }
 
 /// The options, which begin at `first`.
-fn request(args: Args<'_>, first: usize) -> Result<PopRequest, Refusal> {
+fn request(ctx: Ctx<'_>, args: Args<'_>, first: usize) -> Result<PopRequest, Refusal> {
     let mut request = PopRequest {
         reply: Some(reply),
-        ..PopRequest::default()
+        ..PopRequest::of(ctx)
     };
     let mut options = Options::new(args, first);
     while let Some(word) = options.word()? {

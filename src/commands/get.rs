@@ -32,6 +32,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 /// Payloads, results and values of steps are cut to `most` bytes.
 fn reply(ctx: Ctx<'_>, job: &JobView<'_>, most: usize) {
+    let client = job.client.and_then(|id| ctx.client_named(id));
     Fields::reply(ctx, |fields| {
         fields.bytes_or_null("id", Some(job.id));
         fields.bytes_or_null("payload", Some(cut(job.payload, most)));
@@ -48,6 +49,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>, most: usize) {
             None => ctx.reply_null(),
         });
         fields.integer_or_null("started", job.started);
+        fields.bytes_or_null("client", client.as_deref());
         fields.integer_or_null("finished", job.done.map(|finish| finish.finished));
         let result = job.done.and_then(|finish| finish.result);
         fields.bytes_or_null("result", result.map(|result| cut(result, most)));

@@ -13,7 +13,7 @@ options! { POP: COUNT ID TTR LEASE NOACK WITHDUE WITHRESULTS WITHSTEPS WITHTERMS
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
-    let (mut request, mut id) = (PopRequest::default(), None);
+    let (mut request, mut id) = (PopRequest::of(ctx), None);
     let mut options = Options::new(args, 2);
     while let Some(word) = options.word()? {
         match word {

@@ -23,6 +23,8 @@ pub struct Pop<'a> {
     pub noack: bool,
     /// What each delivery carries beside the job.
     pub with: Wanted,
+    /// The client that gets them; 0 if it has no number.
+    pub client: u64,
 }
 
 /// How long the lease of a delivery is.
@@ -237,6 +239,7 @@ impl Queue {
                 deadline,
                 lease_ms,
             };
+            self.deliver_to(pop.client);
             self.commit_job(handle, change, now, out);
             return len;
         }

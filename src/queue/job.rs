@@ -245,6 +245,8 @@ pub struct JobView<'a> {
     pub started: Option<u64>,
     /// How a done job ended.
     pub done: Option<CompletionView<'a>>,
+    /// The client to which a reserved job was delivered, if that is known here. Only if a single job is asked for.
+    pub client: Option<u64>,
 }
 
 /// How a done job ended.

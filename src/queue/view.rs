@@ -113,6 +113,7 @@ impl Done {
                 result: job.result,
                 finished: job.finished,
             }),
+            client: None,
         }
     }
 
@@ -130,6 +131,7 @@ impl Queue {
         match self.jobs().find(id) {
             Some(handle) => Some(JobView {
                 waits: self.waits_of(handle),
+                client: self.jobs().client_of(handle),
                 ..self.view(handle, now)
             }),
             None => self.find_done(id).map(|handle| self.done().view(handle)),
@@ -172,6 +174,7 @@ impl Queue {
             done: None,
             has_due: self.has_due(handle),
             waits: None,
+            client: None,
         }
     }
 

@@ -24,11 +24,22 @@ pub struct PopRequest {
     pub noack: bool,
     pub with_due: bool,
     pub with: Wanted,
+    /// The client's id.
+    pub client: u64,
     /// For BPOP: writes the reply after a wait.
     pub reply: Option<ReplyJobs>,
 }
 
 impl PopRequest {
+    /// The plainest request of the client that runs the command.
+    #[inline(always)]
+    pub fn of(ctx: Ctx<'_>) -> Self {
+        PopRequest {
+            client: ctx.client_id(),
+            ..PopRequest::default()
+        }
+    }
+
     /// What to ask of the queue now: the server's default TTR may change while a client waits.
     #[inline(always)]
     pub fn pop(self) -> Pop<'static> {
@@ -45,6 +56,7 @@ impl PopRequest {
             },
             noack: self.noack,
             with: self.with,
+            client: self.client,
         }
     }
 }

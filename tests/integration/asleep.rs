@@ -172,6 +172,30 @@ fn they_wake_in_time() {
     wait_for_sleep(&mut client, &["waited", "leased", "expiring", "counted"]);
 }
 
+/// Who works on its jobs is no data, and yet known when it wakes.
+#[test]
+fn they_know_who_works() {
+    let server = Server::start();
+    let (mut client, mut worker) = (server.raw(), server.raw());
+    worker.says("CLIENT SETNAME worker", "+OK");
+    for id in 0..4 {
+        client.run(&format!("DQ.ADD q {id} x"));
+        let popper = if id % 2 == 0 {
+            &mut worker
+        } else {
+            &mut client
+        };
+        popper.run("DQ.POP q TTR 900000");
+    }
+    client.says("CLIENT SETNAME client", "+OK");
+    wait_for_sleep(&mut client, &["q"]);
+    for id in 0..4 {
+        let fields = client.words(&format!("DQ.GET q {id}"));
+        let name = if id % 2 == 0 { "worker" } else { "client" };
+        assert!(fields.contains(&name.to_owned()), "{id}: {fields:?}");
+    }
+}
+
 /// A sleeping queue stays asleep wherever it is moved.
 #[test]
 fn they_sleep_under_other_names() {

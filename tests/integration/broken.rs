@@ -1,7 +1,7 @@
 //! Broken invariants, which a module built for tests can have. They stop the one command that meets them, loudly, but
 //! neither the server nor the timer, and no command on other jobs.
 
-use crate::probe::show;
+use crate::probe::{data, show};
 use crate::scene::{Lines, Scene};
 use crate::support::{wait_until, Builder, Raw, Server, PATIENCE};
 
@@ -108,7 +108,7 @@ fn what_was_done_before_is_replicated() {
     client.says("DQ.BREAK q b", "+OK");
     assert!(show(&client.run("DQ.POP q COUNT 3 TTR 600000")).contains(BUG));
     replica.wait_for_offset_of(&master);
-    let shown = |server: &Server| show(&server.raw().run("DQ.GET q a"));
+    let shown = |server: &Server| data(&server.raw().run("DQ.GET q a"));
     assert!(shown(&master).contains("'reserved'"));
     assert_eq!(shown(&master), shown(&replica));
     assert!(show(&replica.raw().run("DQ.GET q b")).contains("'ready'"));

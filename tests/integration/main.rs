@@ -21,6 +21,7 @@ mod bpop_keys;
 #[cfg(target_os = "linux")]
 mod broken;
 mod btouch;
+mod clients;
 mod clock_steps;
 mod costs;
 mod databases;

@@ -481,6 +481,18 @@ fn escaped(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string().replace(' ', "\\x20")
 }
 
+/// What DQ.GET shows, as text, but who works on the job: that is no data.
+pub fn data(reply: &Reply) -> String {
+    let shown = show(reply);
+    match shown.split_once("'client' ") {
+        Some((before, after)) => {
+            let (_, after) = after.split_once(' ').expect("more fields");
+            format!("{before}{after}")
+        }
+        None => shown,
+    }
+}
+
 /// A string or a number without its marks.
 pub fn plain(reply: &Reply) -> String {
     match reply {

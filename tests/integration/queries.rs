@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::probe::{plain, show, Probe};
+use crate::probe::{data, plain, show, Probe};
 use crate::support::{Reply, Server};
 
 /// Reserved `v`, dead `x`, ready `r`, delayed `d`.
@@ -712,7 +712,7 @@ fn a_replica_shows_the_same() {
         "DQ.CFGGET q",
     ] {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        assert_eq!(raw.call(&words), p.run(line), "{line}");
+        assert_eq!(data(&raw.call(&words)), data(&p.run(line)), "{line}");
     }
 }
 

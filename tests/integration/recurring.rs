@@ -1,7 +1,7 @@
 //! Recurring jobs: EVERY and CRON of DQ.ADD, DQ.NEXT, and what happens to occurrences. Where time matters, on a clock
 //! that the tests control.
 
-use crate::probe::Probe;
+use crate::probe::{data, Probe};
 use crate::scene::Lines;
 use crate::support::{wait_until, Raw, Reply, PATIENCE};
 use crate::turned::{builder, clock, start};
@@ -357,8 +357,9 @@ fn rules_are_data_wherever_a_queue_goes() {
     let mut client = server.raw();
     fill(&mut client);
     let digest = server.digest();
-    let about =
-        |client: &mut Raw| ["a", "b", "c", "d"].map(|id| client.words(&format!("DQ.GET q {id}")));
+    let about = |client: &mut Raw| {
+        ["a", "b", "c", "d"].map(|id| data(&client.run(&format!("DQ.GET q {id}"))))
+    };
     let before = about(&mut client);
     client.says("DEBUG RELOAD", "+OK");
     assert_eq!(

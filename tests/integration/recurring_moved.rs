@@ -1,5 +1,6 @@
 //! Recurring jobs whose queue goes to another server.
 
+use crate::probe::data;
 use crate::scene::{Lines, Scene};
 use crate::support::Server;
 
@@ -13,7 +14,7 @@ fn shown(client: &mut crate::support::Raw) -> Vec<String> {
         "DQ.LEN q",
         "DEBUG DIGEST-VALUE q",
     ];
-    lines.map(|line| client.ask(line)).to_vec()
+    lines.map(|line| data(&client.run(line))).to_vec()
 }
 
 #[test]

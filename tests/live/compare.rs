@@ -54,7 +54,11 @@ fn get(client: &mut Raw, id: &[u8]) -> Result<Fields, String> {
     match client.call(&[b"DQ.GET", b"q", id]) {
         Reply::Array(items) => {
             let pairs = items.chunks(2);
-            Ok(pairs.map(|pair| (show(&pair[0]), show(&pair[1]))).collect())
+            let mut fields: Fields = pairs.map(|pair| (show(&pair[0]), show(&pair[1]))).collect();
+            // No data: the model knows no connections.
+            let client = fields.remove("client");
+            client.ok_or_else(|| "GET without `client`".to_owned())?;
+            Ok(fields)
         }
         other => Err(format!("GET {}: {other:?}", text(id))),
     }

@@ -173,7 +173,14 @@ impl Comparison<'_> {
             ));
         }
         let got = self.queue.get(view.id, self.now);
-        let plain = got.clone().map(|got| JobView { waits: None, ..got });
+        let plain = got.clone().map(|got| JobView {
+            waits: None,
+            client: None,
+            ..got
+        });
+        if state != State::Reserved && got.as_ref().is_some_and(|got| got.client.is_some()) {
+            return Err(format!("a client of a job that nobody has\n  {got:?}"));
+        }
         if !same_waits(got.as_ref().and_then(|got| got.waits.as_ref()), job) {
             return Err(format!("what it is after\n  {got:?}\n  {job:?}"));
         }

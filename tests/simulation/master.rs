@@ -226,6 +226,7 @@ fn execute_pop(
             steps: pop.with_steps,
             results: true,
         },
+        client: now.us(),
     };
     let mut jobs = Vec::new();
     let delivered = queue.pop(&pop, now, mint, out, |job| {

@@ -61,6 +61,8 @@ export interface JobInfo {
   steps: ReadonlyMap<string, Buffer>;
   /** The latest delivery, of a reserved or done job. */
   started: Date | null;
+  /** Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it. */
+  client: string | null;
   /** When a done job was acknowledged. */
   finished: Date | null;
   /** What the handler of a done job returned, as the codec encoded it. */
@@ -108,6 +110,7 @@ export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobI
     awaits: maybeId(get('awaits')),
     steps: stepsOf(get('steps')),
     started: maybeFromMs(get('started')),
+    client: maybeText(get('client')),
     finished: maybeFromMs(get('finished')),
     result: get('result') ?? null,
     after: (get('after') ?? []).map(toText),

@@ -1,8 +1,10 @@
 //! A small idle queue, as bytes. Many use a queue per user or per order, and most of these are idle.
 //!
 //! ```text
-//!   Totals   Lateness?   chunk 0   chunk 1   ...      each chunk of its snapshot behind its length
+//!   Totals   Lateness?   Clients   chunk 0   chunk 1   ...      each chunk of its snapshot behind its length
 //! ```
+//!
+//! Clients: to which each lease was delivered, by its token, as far as that is known here.
 //!
 //! Nothing is decided here: a caller that needs more than figures wakes the queue, and gets it as it was. The bytes
 //! never leave the process, so they need no version of their own.
@@ -13,7 +15,7 @@ use super::Queue;
 use crate::queue::clock::Now;
 use crate::queue::codec::{append, decode, own_version, take, EFFECTS_VERSION};
 use crate::queue::effect::Effect;
-use crate::queue::job::{Place, SEQ_MAX};
+use crate::queue::job::{Handle, Place, SEQ_MAX};
 use crate::queue::stats::{Lateness, Totals};
 use crate::queue::HashSeed;
 use crate::storage::allocated::allocated;
@@ -23,6 +25,9 @@ use crate::storage::relocate::{move_boxed, Mover};
 const JOBS_MAX: usize = 64;
 /// Bytes that its jobs may take while it is awake: ids, payloads, ladders, reasons and all.
 const BYTES_MAX: usize = 24 * 1024;
+
+/// (token, client)
+type Clients = Vec<(u64, u64)>;
 
 /// See the picture above; by default no queue.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +43,31 @@ impl Queue {
         append(&self.totals.named().map(|(_, count)| count), &mut bytes);
         let lateness = (self.totals.lateness.count > 0).then_some(*self.totals.lateness);
         append(&lateness, &mut bytes);
+        append(&self.clients(), &mut bytes);
         self.snapshot(&mut |chunk| append(&serde_bytes::Bytes::new(chunk), &mut bytes));
         Some(Asleep(bytes.into_boxed_slice()))
+    }
+
+    /// The leases whose clients are known, by their tokens.
+    fn clients(&self) -> Clients {
+        let leases = self.jobs.leases_from(0);
+        let known =
+            leases.filter_map(|(_, it)| Some((self.token_of(it), self.jobs.client_of(it)?)));
+        known.collect()
+    }
+
+    fn set_clients(&mut self, clients: &Clients) {
+        let leases: Vec<Handle> = self.jobs.leases_from(0).map(|(_, it)| it).collect();
+        for lease in leases {
+            let token = self.token_of(lease);
+            if let Some(&(_, client)) = clients.iter().find(|&&(of, _)| of == token) {
+                self.jobs.set_client(lease, client);
+            }
+        }
+    }
+
+    fn token_of(&self, lease: Handle) -> u64 {
+        self.jobs.job(lease).life().token
     }
 
     /// Rules would be compiled anew, windows of rates are in no snapshot, and each group has many parts.
@@ -66,10 +94,14 @@ impl Asleep {
         let mut queue = Queue::new(seed);
         let rest = &mut &*self.0;
         queue.totals = totals(rest)?;
+        let clients = clients(rest)?;
         while let Some(chunk) = next_chunk(rest) {
             decode(chunk)
                 .try_for_each(|effect| queue.apply(&effect?))
                 .ok()?;
+        }
+        if !clients.is_empty() {
+            queue.set_clients(&clients);
         }
         Some(queue)
     }
@@ -79,6 +111,7 @@ impl Asleep {
         let (mut figures, mut until) = (Figures::default(), u64::MAX);
         let rest = &mut &*self.0;
         totals(rest);
+        clients(rest);
         while let Some(chunk) = next_chunk(rest) {
             for effect in decode(chunk).flatten() {
                 match effect {
@@ -101,6 +134,7 @@ impl Asleep {
     pub fn snapshot(&self, write: &mut dyn FnMut(&[u8])) {
         let rest = &mut &*self.0;
         totals(rest);
+        clients(rest);
         while let Some(chunk) = next_chunk(rest) {
             write(chunk);
         }
@@ -161,6 +195,10 @@ fn totals(bytes: &mut &[u8]) -> Option<Totals> {
         *totals.lateness.make() = lateness;
     }
     Some(totals)
+}
+
+fn clients(bytes: &mut &[u8]) -> Option<Clients> {
+    take(bytes)
 }
 
 fn next_chunk<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {

@@ -30,6 +30,12 @@ impl Queue {
         }
     }
 
+    /// Names the client of the delivery that follows.
+    #[inline]
+    pub(in crate::queue) fn deliver_to(&mut self, client: u64) {
+        self.jobs.deliver_to(client);
+    }
+
     /// Whether a ready job may be delivered out of turn.
     pub(in crate::queue) fn may_be_served(&self, handle: Handle, now: Now, noack: bool) -> bool {
         let rates = self.parts.group_rates.as_deref();

@@ -56,8 +56,73 @@ const OUT_OF_BOUNDS: &str = "a number that leaves its bits";
 #[derive(Clone, Debug)]
 struct Rare {
     due: u64,
-    life: Life,
+    // The fields of `Life`: as a whole it would take 8 bytes more beside the rest.
+    expires: u64,
+    token: u64,
+    at: u64,
+    lease_ms: u64,
+    death: u64,
+    attempts: u32,
+    #[expect(dead_code, reason = "only its other values are looked at")]
+    full: Full,
+    /// The client that the job was delivered to last; 0 if that is not known here. Only this server knows it, so it is
+    /// no part of the data.
+    client: u64,
     extra: Option<Box<Extra>>,
+}
+
+/// Has one value: by the others the slab tells which of its entries are vacant, without a word of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+enum Full {
+    Full,
+}
+
+impl Rare {
+    fn new(due: u64, life: Life, client: u64, extra: Option<Box<Extra>>) -> Self {
+        let Life {
+            expires,
+            token,
+            at,
+            lease_ms,
+            death,
+            attempts,
+        } = life;
+        Rare {
+            due,
+            expires,
+            token,
+            at,
+            lease_ms,
+            death,
+            attempts,
+            full: Full::Full,
+            client,
+            extra,
+        }
+    }
+
+    #[inline(always)]
+    fn life(&self) -> Life {
+        Life {
+            expires: self.expires,
+            token: self.token,
+            at: self.at,
+            lease_ms: self.lease_ms,
+            death: self.death,
+            attempts: self.attempts,
+        }
+    }
+
+    #[inline(always)]
+    fn set_life(&mut self, life: Life) {
+        self.expires = life.expires;
+        self.token = life.token;
+        self.at = life.at;
+        self.lease_ms = life.lease_ms;
+        self.death = life.death;
+        self.attempts = life.attempts;
+    }
 }
 
 #[derive(Clone)]
@@ -69,6 +134,8 @@ pub struct Store {
     near: Cell<u32>,
     /// While there is no index yet: its future entries.
     unindexed: Option<Box<Entries>>,
+    /// The client to which a job is about to be delivered; 0 if none is, and by other servers.
+    client: u64,
     terms: TermsPool,
     hasher: Arc<RandomState>,
     /// Bytes that the allocator gives for the `extra` of rare parts.
@@ -102,6 +169,7 @@ impl Store {
             table: IdTable::new(),
             near: Cell::new(0),
             unindexed: None,
+            client: 0,
             terms: TermsPool::new(),
             hasher,
             extra_bytes: 0,
@@ -180,11 +248,7 @@ impl Store {
                 recurring,
             });
             self.extra_bytes += extra.as_ref().map_or(0, |extra| extra.heap_bytes());
-            let rare = self.rares.insert(Rare {
-                due: job.due,
-                life: job.life,
-                extra,
-            });
+            let rare = self.rares.insert(Rare::new(job.due, job.life, 0, extra));
             word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE;
         }
         if group.is_some() {
@@ -297,6 +361,13 @@ impl Store {
             bytes: self.bytes(handle),
             store: self,
         }
+    }
+
+    /// The client to which this reserved job was delivered, if that is known here.
+    pub fn client_of(&self, handle: Handle) -> Option<u64> {
+        let job = self.job(handle);
+        let rare = self.rare(job.word0())?;
+        (job.place() == Place::Reserved && rare.client != 0).then_some(rare.client)
     }
 
     fn rare(&self, word0: u64) -> Option<&Rare> {

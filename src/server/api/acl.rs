@@ -102,22 +102,12 @@ pub struct Caller(Option<Vec<u8>>);
 
 impl Caller {
     pub fn of(ctx: Ctx<'_>) -> Self {
-        Caller(current_user(ctx).map(|name| own(ctx, name)))
+        Caller(current_user(ctx).map(|name| ctx.own(name)))
     }
 
     pub fn is_user_of(&self, ctx: Ctx<'_>, client: u64) -> bool {
-        let user = user_of_client(ctx, client).map(|name| own(ctx, name));
+        let user = user_of_client(ctx, client).map(|name| ctx.own(name));
         self.0.is_none() || self.0 == user
-    }
-}
-
-/// The text of a string that was made for us, which is freed.
-fn own(ctx: Ctx<'_>, text: RawString) -> Vec<u8> {
-    // SAFETY: a live string, read before it is freed, once.
-    unsafe {
-        let bytes = bytes_of(text).to_vec();
-        api!(RedisModule_FreeString, ctx.raw(), text);
-        bytes
     }
 }
 

@@ -1,7 +1,7 @@
 //! The context of a callback, the server's log, and what keeps a panic from ending the server.
 
-use super::function::{api, OK};
-use super::strings::KeyName;
+use super::function::{api, RawString, OK};
+use super::strings::{bytes_of, KeyName};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr};
 use std::marker::PhantomData;
@@ -159,6 +159,48 @@ impl<'a> Ctx<'a> {
     pub fn client_id(self) -> u64 {
         // SAFETY: live context.
         unsafe { api!(RedisModule_GetClientId, self.raw) }
+    }
+
+    /// The name that a connection has now, or else its address; `None` if it is closed, or the client was never a
+    /// connection, as that of a script.
+    pub fn client_named(self, id: u64) -> Option<Vec<u8>> {
+        let mut info = raw::RedisModuleClientInfo {
+            version: raw::REDISMODULE_CLIENTINFO_VERSION.into(),
+            flags: 0,
+            id: 0,
+            addr: [0; 46],
+            port: 0,
+            db: 0,
+        };
+        // SAFETY: a live structure of the version that it says.
+        if unsafe { api!(RedisModule_GetClientInfoById, (&raw mut info).cast(), id) } != OK {
+            return None;
+        }
+        // SAFETY: the load filled the table of functions, and nothing changes it. Redis 7.0.3 is the first to have this one.
+        let name_of = unsafe { raw::RedisModule_GetClientNameById };
+        // SAFETY: live context; the server looks the client up.
+        let name = name_of.map(|name_of| unsafe { name_of(self.raw, id) });
+        if let Some(name) = name.filter(|name| !name.is_null()) {
+            return Some(self.own(name));
+        }
+        let address = info.addr.iter().map(|&byte| byte as u8);
+        let address: Vec<u8> = address.take_while(|&byte| byte != 0).collect();
+        let address = String::from_utf8_lossy(&address);
+        let text = match address.contains(':') {
+            true => format!("[{address}]:{}", info.port),
+            false => format!("{address}:{}", info.port),
+        };
+        Some(text.into_bytes())
+    }
+
+    /// The text of a string that was made for us, which is freed.
+    pub fn own(self, text: RawString) -> Vec<u8> {
+        // SAFETY: a live string, read before it is freed, once.
+        unsafe {
+            let bytes = bytes_of(text).to_vec();
+            api!(RedisModule_FreeString, self.raw, text);
+            bytes
+        }
     }
 
     /// Selects the database; false if it does not exist.

@@ -70,6 +70,8 @@ class JobInfo:
     """What its handler has kept, by name."""
     started: Optional[datetime]
     """The latest delivery, of a reserved or done job."""
+    client: Optional[str]
+    """Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it."""
     finished: Optional[datetime]
     """When a done job was acknowledged."""
     result: Optional[bytes]
@@ -118,6 +120,7 @@ class JobInfo:
             awaits=maybe_id(fields.get("awaits")),
             steps=steps_of(fields.get("steps")),
             started=maybe_from_ms(fields.get("started")),
+            client=prose(fields.get("client")),
             finished=maybe_from_ms(fields.get("finished")),
             result=fields.get("result"),
             after=ids_of(fields.get("after")),

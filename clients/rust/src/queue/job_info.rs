@@ -64,6 +64,8 @@ pub struct JobInfo {
     pub steps: BTreeMap<String, Vec<u8>>,
     /// The latest delivery, of a reserved or done job.
     pub started: Option<SystemTime>,
+    /// Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it.
+    pub client: Option<String>,
     /// When a done job was acknowledged.
     pub finished: Option<SystemTime>,
     /// What the handler of a done job returned, as the codec encoded it.
@@ -112,6 +114,7 @@ impl JobInfo {
             awaits: it.text("awaits"),
             steps: it.steps("steps"),
             started: it.instant("started"),
+            client: it.text("client"),
             finished: it.instant("finished"),
             result: it.bytes("result"),
             after: it.texts("after"),

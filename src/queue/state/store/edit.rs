@@ -7,7 +7,7 @@ use super::head::{
 };
 use super::stored::Status;
 use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
-use crate::queue::job::{Failure, Handle, Life, Terms, INSTANT_MAX};
+use crate::queue::job::{Failure, Handle, Life, Place, Terms, INSTANT_MAX};
 use crate::queue::recurring::rule::Occurrence;
 use crate::storage::broken::{must, there};
 use crate::storage::slab::Slab;
@@ -34,14 +34,33 @@ impl Store {
                 word0 & !(DUE_BITS | HAS_RARE) | due
             }
             (_, Some(part)) => {
-                (part.due, part.life) = (due, life);
+                part.due = due;
+                part.set_life(life);
+                if place == Place::Reserved && word0 & PLACE_BITS != bits_of(place) {
+                    part.client = std::mem::take(&mut self.client);
+                }
                 word0
             }
-            _ if life != Life::default() => with_rare(&mut self.rares, word0, due, life),
+            _ if life != Life::default() => {
+                let client = std::mem::take(&mut self.client);
+                with_rare(&mut self.rares, word0, Rare::new(due, life, client, None))
+            }
             _ => word0 & !DUE_BITS | due,
         };
         let changed = changed & !PLACE_BITS | bits_of(place);
         bytes[..8].copy_from_slice(&changed.to_le_bytes());
+    }
+
+    /// Names the client of the next job that becomes reserved.
+    #[inline]
+    pub fn deliver_to(&mut self, client: u64) {
+        self.client = client;
+    }
+
+    /// Names the client to which this reserved job was delivered.
+    pub fn set_client(&mut self, handle: Handle, client: u64) {
+        let word0 = word(self.bytes(handle), 0);
+        there(self.rare_mut(word0), NO_RARE).client = client;
     }
 
     pub fn set_seq(&mut self, handle: Handle, seq: u64) {
@@ -102,7 +121,8 @@ impl Store {
     fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {
         let mut word0 = word(self.bytes(handle), 0);
         if word0 & HAS_RARE == 0 {
-            word0 = with_rare(&mut self.rares, word0, word0 & DUE_BITS, Life::default());
+            let rare = Rare::new(word0 & DUE_BITS, Life::default(), 0, None);
+            word0 = with_rare(&mut self.rares, word0, rare);
             self.edit(handle, 0, |_| word0);
         }
         let rare = there(self.rare_mut(word0), NO_RARE);
@@ -123,11 +143,7 @@ impl Store {
 }
 
 /// The first word of a job that gets a rare part.
-fn with_rare(rares: &mut Slab<Rare>, word0: u64, due: u64, life: Life) -> u64 {
-    let rare = rares.insert(Rare {
-        due,
-        life,
-        extra: None,
-    });
+fn with_rare(rares: &mut Slab<Rare>, word0: u64, rare: Rare) -> u64 {
+    let rare = rares.insert(rare);
     word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
 }

@@ -163,7 +163,7 @@ impl<'a> Job<'a> {
     pub fn status(self) -> Status {
         let word0 = self.word0();
         let (due, life) = match self.store.rare(word0) {
-            Some(rare) => (rare.due, rare.life),
+            Some(rare) => (rare.due, rare.life()),
             None => (word0 & DUE_BITS, Life::default()),
         };
         Status {

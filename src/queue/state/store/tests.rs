@@ -102,6 +102,50 @@ fn every_field_keeps_to_itself() {
 }
 
 #[test]
+fn a_client_is_known_until_the_lease_ends_and_is_no_data() {
+    let mut store = store();
+    let job = add(&mut store, b"a", b"x", 1, &terms(0));
+    let leased = Life {
+        token: 1,
+        at: 2,
+        ..Life::default()
+    };
+    let touched = Life { at: 3, ..leased };
+    let dead = Life {
+        death: 4,
+        ..touched
+    };
+    let placed = |store: &mut Store, place, life| {
+        let status = Status {
+            place,
+            due: 5,
+            life,
+        };
+        store.set_status(job, status);
+        assert_eq!(store.job(job).status(), status);
+        store.client_of(job)
+    };
+    for gone in [(Place::Dead, dead), (Place::Scheduled, leased)] {
+        assert_eq!(placed(&mut store, Place::Reserved, leased), None);
+        store.set_client(job, u64::MAX - 1);
+        assert_eq!(store.client_of(job), Some(u64::MAX - 1));
+        assert_eq!(placed(&mut store, Place::Scheduled, leased), None);
+        store.deliver_to(u64::MAX);
+        placed(&mut store, Place::Reserved, leased);
+        assert_eq!(store.client_of(job), Some(u64::MAX));
+        assert_eq!(store.job(job).life(), leased);
+        assert_eq!(store.as_new(job).life, leased);
+        let kept = placed(&mut store, Place::Reserved, touched);
+        assert_eq!(kept, Some(u64::MAX));
+        assert_eq!(placed(&mut store, gone.0, gone.1), None);
+    }
+    assert_eq!(placed(&mut store, Place::Reserved, leased), None);
+    // It is what the words that tell which entries are vacant would take.
+    assert_eq!(size_of::<Option<Rare>>(), size_of::<Rare>());
+    assert_eq!(size_of::<Rare>(), 72);
+}
+
+#[test]
 fn more_distinct_terms_than_the_pool_keeps() {
     let mut store = store();
     let jobs: Vec<Handle> = (0..10_000)

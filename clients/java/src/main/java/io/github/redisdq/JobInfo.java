@@ -35,6 +35,7 @@ import java.util.Map;
  * @param awaits The signal that it waits for.
  * @param steps What its handler has kept, by name.
  * @param started The latest delivery, of a reserved or done job.
+ * @param client Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it.
  * @param finished When a done job was acknowledged.
  * @param result What the handler of a done job returned, as the codec encoded it.
  * @param after The jobs that a blocked job still waits for.
@@ -70,6 +71,7 @@ public record JobInfo(
         String awaits,
         Map<String, byte[]> steps,
         Instant started,
+        String client,
         Instant finished,
         byte[] result,
         List<String> after,
@@ -108,6 +110,7 @@ public record JobInfo(
                 Reply.text(fields.get("awaits")),
                 Reply.steps(fields.get("steps")),
                 Reply.instant(fields.get("started")),
+                Reply.prose(fields.get("client")),
                 Reply.instant(fields.get("finished")),
                 (byte[]) fields.get("result"),
                 Reply.list(fields.get("after")).stream().map(Reply::text).toList(),
