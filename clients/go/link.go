@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis-dq/redis-dq/clients/go/internal/idle"
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 	"github.com/redis-dq/redis-dq/clients/go/internal/trouble"
 )
@@ -36,6 +37,7 @@ type link struct {
 
 	packed   []byte // of the supplier
 	troubles int    // of the supplier
+	idle     idle.Idle
 
 	mu         sync.Mutex
 	inFlight   map[jobKey]*delivery   // from delivery until the handler ended
@@ -83,6 +85,7 @@ func newLink(worker owner, settings linkSettings, members []member) *link {
 	made.listeners, made.isWithoutListeners = map[string]*listener{}, len(members) > mostListeners
 	for _, each := range members {
 		made.queues[each.key] = each.queue
+		made.idle.Keys = append(made.idle.Keys, each.key)
 	}
 	return made
 }
@@ -327,39 +330,6 @@ func (l *link) stumbled(err error) {
 	l.beatAtOnce()
 	l.troubles++
 	l.worker.trouble(err)
-}
-
-func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*delivery, []*outcome, error) {
-	packed := l.packed[:0]
-	for _, each := range told {
-		packed = each.pack(packed)
-	}
-	packed = resp.Append(packed, l.fetches.command(count, wait))
-	l.packed = packed
-	sent := time.Now()
-	if err := l.waiting.send(packed); err != nil {
-		return nil, told, err
-	}
-	untold, trouble := l.hear(l.waiting, told)
-	if len(untold) > 0 {
-		return nil, untold, trouble
-	}
-	if l.pending() > 0 {
-		l.wake()
-	}
-	reply, err := l.waiting.read()
-	if err != nil {
-		return nil, nil, err
-	}
-	if said, isError := reply.(resp.Error); isError {
-		return nil, nil, said
-	}
-	found := l.deliveriesOf(reply)
-	if len(found) == 0 {
-		return nil, nil, trouble
-	}
-	mine, err := l.receive(found, sent)
-	return mine, nil, err
 }
 
 const mostListeners = 8 // of one link: each is a connection

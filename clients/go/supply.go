@@ -41,6 +41,63 @@ func (w *Worker) supplySome(l *link) error {
 	return err
 }
 
+func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*delivery, []*outcome, error) {
+	packed := l.packed[:0]
+	for _, each := range told {
+		packed = each.pack(packed)
+	}
+	asked := l.idle.Asks()
+	for _, key := range asked {
+		packed = resp.Append(packed, []string{"DQ.EXPLAIN", key})
+	}
+	packed = resp.Append(packed, l.fetches.command(count, wait))
+	l.packed = packed
+	sent := time.Now()
+	if err := l.waiting.send(packed); err != nil {
+		return nil, told, err
+	}
+	untold, trouble := l.hear(l.waiting, told)
+	if len(untold) > 0 {
+		return nil, untold, trouble
+	}
+	if l.pending() > 0 {
+		l.wake()
+	}
+	for _, key := range asked {
+		reply, err := l.waiting.read()
+		if err != nil {
+			return nil, nil, err
+		}
+		l.explained(key, reply)
+	}
+	reply, err := l.waiting.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	if said, isError := reply.(resp.Error); isError {
+		return nil, nil, said
+	}
+	found := l.deliveriesOf(reply)
+	l.idle.Fetched(len(found) > 0, time.Since(sent))
+	if len(found) == 0 {
+		return nil, nil, trouble
+	}
+	mine, err := l.receive(found, sent)
+	return mine, nil, err
+}
+
+// explained says why jobs that are ready do not come.
+func (l *link) explained(key string, reply any) {
+	if said, isError := reply.(resp.Error); isError {
+		if trouble.IsForbidden(said) {
+			l.idle.Keys = nil
+			l.worker.off("DQ.EXPLAIN", "an idle worker cannot say why it gets no jobs", said)
+		}
+	} else if why := l.idle.Heard(reply); why != "" {
+		l.worker.warn("dq: no job for a minute, although some are ready", "queue", key, "why", why)
+	}
+}
+
 // claim waits for the link's turn and for free places, and returns how many it may fetch; 0 when the worker stops.
 func (w *Worker) claim(l *link) int {
 	w.mu.Lock()

@@ -5,6 +5,7 @@ import { JobFailed, Queue, Worker } from 'dq-redis';
 import { InlineQueue } from 'dq-redis/testing';
 import * as ioredis from 'ioredis';
 import * as nodeRedis from 'redis';
+import { IDLE } from '../dist/limits.js';
 import { emit, given, handlers, hostile, reporting, reports } from './handlers.mjs';
 import { raise } from './hostile.mjs';
 
@@ -127,6 +128,7 @@ const ORDERS = {
     emit('made');
   },
   worker(order) {
+    if (order.idle_ms) IDLE.afterMs = order.idle_ms;
     worker = new Worker(
       order.queues.map((name) => queues.get(name)),
       handlers(order),

@@ -281,6 +281,10 @@ export class Crew implements Boss {
     this.guard.log.warn(`dq: the server refuses ${command}: ${then} (${textOf(error)})`);
   }
 
+  held(queue: string, why: string): void {
+    this.guard.log.warn(`dq: queue ${queue}: no job for a minute, although some are ready: ${why}`);
+  }
+
   complain = (error: unknown): void => this.guard.complain(error);
 
   // --- Trouble

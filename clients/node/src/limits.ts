@@ -5,6 +5,8 @@ export const DRAIN_MS = 25_000;
 export const WAIT_MS = 5000;
 /** How much longer than its wait a BPOP may take on a slow network. */
 export const SLACK_MS = 5000;
+/** How long a link gets nothing before it asks why. Tests change it. */
+export const IDLE = { afterMs: 60_000 };
 /** How long all other replies may take. */
 export const ANSWER_MS = 5000;
 export const SHORTEST_ANSWER_MS = 1000;

@@ -1,6 +1,5 @@
-// The queues that one pair of connections serves: one connection waits for jobs, the other does the rest.
-//
-// `supply` fetches, with the acknowledgements of finished jobs in the same write. The batcher does the rest.
+// The queues that one pair of connections serves: one waits for jobs, with the acknowledgements of finished ones in the
+// same write; the other is the batcher's, which does the rest.
 
 import { Channel } from './channel';
 import * as core from './core';
@@ -10,9 +9,11 @@ import { Delivery, type Desk, type Part, type Row } from './delivery';
 import { Listeners } from './listeners';
 import { Ends } from './ends';
 import { fatal, mayNot } from './fatal';
+import { Idle } from './idle';
 import { Leases } from './leases';
 import * as limits from './limits';
 import type { Queue } from './queue';
+import { stepsOf } from './reading';
 import { Running } from './running';
 import { textOf } from './shown';
 import { TURN_MS } from './turns';
@@ -39,6 +40,8 @@ export interface Boss {
   refused(delivery: Delivery, error: Error, then: string): void;
   /** The server refuses a command that a worker can do without. */
   off(command: string, then: string, error: unknown): void;
+  /** Jobs of a queue are ready, and come to nobody. */
+  held(queue: string, why: string): void;
   /** Reports an error in a listener of a job's signal. */
   complain(error: unknown): void;
   trouble(error: unknown): void;
@@ -54,10 +57,10 @@ export class Link implements Desk {
   private readonly ends: Ends;
   private readonly listeners: Listeners;
   private readonly running: Running;
+  private readonly idle: Idle;
   private readonly bell = new Bell();
   private isFetching = false;
-  /** After trouble, in `finish`. */
-  private readonly pause = new Bell();
+  private readonly pause = new Bell(); // after trouble, in `finish`
   private closing: NodeJS.Timeout | undefined;
   private isClosed = false;
   /** What gives back the jobs that are left in hand. */
@@ -65,14 +68,11 @@ export class Link implements Desk {
   private isRecalling = false;
   private mayUnblock = true;
   private troubles = 0;
-  /** For how long the event loop was blocked during this fetch. */
-  private stillMs = 0;
-  /** The error of the last fetch. */
-  trouble: unknown = null;
+  private stillMs = 0; // for how long the event loop was blocked during this fetch
+  trouble: unknown = null; // the error of the last fetch
   /** Why the server may not be there; null if it answered the last time, in time. */
   illness: string | null = 'the server has not answered yet';
-  /** How many jobs the stop gave back. */
-  returned = 0;
+  returned = 0; // how many jobs the stop gave back
 
   constructor(
     private readonly boss: Boss,
@@ -115,6 +115,7 @@ export class Link implements Desk {
       off: (error) => this.boss.off('DQ.BTOUCH', 'jobs that are cancelled are told at the next heartbeat', error),
     });
     this.running = new Running(place, lose);
+    this.idle = new Idle(members, boss);
   }
 
   // --- Fetching
@@ -157,11 +158,14 @@ export class Link implements Desk {
       if (this.boss.isDraining) return [];
       const told = this.ends.take();
       const commands = told.flatMap((outcome) => outcome.commands);
-      const replies = line.ask([...commands, this.fetches.command(count, waitMs)]);
+      const asked = this.idle.asks();
+      const replies = line.ask([...commands, ...asked, this.fetches.command(count, waitMs)]);
       const heard = this.ends.hear(told, replies, this.batcher.answerMs, () => this.waiting.close());
-      const last = replies[commands.length]!;
+      this.idle.hear(asked, replies.slice(commands.length));
+      const last = replies.at(-1)!;
       const reply = await within(last, waitMs + limits.SLACK_MS, 'a fetch', () => this.waiting.close());
       const found = this.found(reply); // whatever the other replies say, these jobs are ours now
+      this.idle.fetched(found.length > 0);
       const trouble = await heard;
       if (trouble && found.length === 0) throw trouble;
       this.illness = null;
@@ -197,10 +201,7 @@ export class Link implements Desk {
     if (reply === null) return [];
     const [key, rows] = reply as [Buffer, Row[]];
     const { codec } = this.queueOf(key);
-    const found = rows.map((row) => {
-      const steps = (asMap(row[7]) ?? new Map()) as Map<string, Buffer>;
-      return new Delivery(key, row, steps, codec, this, this.boss.complain);
-    });
+    const found = rows.map((row) => new Delivery(key, row, stepsOf(row[7]), codec, this, this.boss.complain));
     return found.filter((delivery) => this.accept(delivery));
   }
 
@@ -230,7 +231,6 @@ export class Link implements Desk {
     return isOurs;
   }
 
-  /** Gives a delivery a lease of another length. */
   relet(delivery: Delivery, leaseMs: number): void {
     this.batcher.relet(delivery, leaseMs);
   }

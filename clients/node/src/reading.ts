@@ -28,5 +28,4 @@ export const historyOf = (reply: unknown): FailedAttempt[] =>
     reason: maybeText(reason),
   }));
 
-export const stepsOf = (reply: unknown): ReadonlyMap<string, Buffer> =>
-  (asMap(reply) ?? new Map()) as ReadonlyMap<string, Buffer>;
+export const stepsOf = (reply: unknown): Map<string, Buffer> => (asMap(reply) ?? new Map()) as Map<string, Buffer>;

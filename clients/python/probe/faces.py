@@ -73,6 +73,7 @@ def handlers(order, one, many):
 
 
 def options(order, around, hostile):
+    dq._idle.IDLE_S = order.get("idle_ms", 60_000) / 1000
     given = {name: order[name] for name in ("concurrency", "prefetch", "weights") if order.get(name) is not None}
     for name in ("drain", "wait", "lease"):
         if order.get(f"{name}_ms") is not None:

@@ -1,7 +1,9 @@
 //! The lines of a worker's log.
 
-use crate::core::{Delivered, Said};
+use crate::core::{Delivered, Reason, Said};
 use crate::guard::log;
+use crate::values::{at_ms, ms};
+use std::time::SystemTime;
 
 pub(crate) fn say(said: &Said) {
     match said {
@@ -63,6 +65,21 @@ pub(crate) fn say(said: &Said) {
             error,
             "DQ.STEP is refused: jobs of unknown kinds use up attempts of handlers"
         ),
+        Said::Idle { queue, why } => {
+            let why: Vec<String> = why.iter().map(reason).collect();
+            let why = why.join(", ");
+            log!(
+                warn,
+                queue,
+                why,
+                "no job for a minute, although some are ready: {why}"
+            );
+        }
+        Said::Unexplained(error) => log!(
+            warn,
+            error,
+            "DQ.EXPLAIN is refused: an idle worker cannot say why it gets no jobs"
+        ),
         Said::Deaf(error) => log!(
             info,
             error,
@@ -71,6 +88,20 @@ pub(crate) fn say(said: &Said) {
         Said::Stopping { jobs } => log!(info, jobs, "stopping, waiting for handlers"),
         Said::Stopped { gave_back } => log!(debug, gave_back, "stopped"),
     }
+}
+
+fn reason(of: &Reason) -> String {
+    let mut text = of.code.clone();
+    if let Some(number) = of.number {
+        text += &format!(" {number}");
+    }
+    if let Some(until) = of.until_ms {
+        let left = at_ms(until)
+            .duration_since(SystemTime::now())
+            .unwrap_or_default();
+        text += &format!(" for {} s", ms(left).div_ceil(1000));
+    }
+    text
 }
 
 fn named(job: &Delivered) -> (String, String) {

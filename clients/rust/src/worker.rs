@@ -1,6 +1,6 @@
 //! Runs handlers on the jobs of one or several queues.
 
-use crate::core::{Member, Settings};
+use crate::core::{Member, Settings, IDLE_AFTER};
 use crate::error::{BoxError, Error};
 use crate::handler::Handler;
 use crate::health::{Health, Probe};
@@ -102,6 +102,7 @@ impl Worker {
             lease: None,
             drain: DRAIN,
             wait: WAIT,
+            idle: IDLE_AFTER,
             is_drained: false,
         };
         Worker {
@@ -186,6 +187,13 @@ impl Worker {
     /// How long one fetch waits at the server before it is sent again (default 5 s).
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = wait.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How long a worker gets nothing before it asks why, for tests of this library.
+    #[doc(hidden)]
+    pub fn idle_after(mut self, idle: Duration) -> Self {
+        self.settings.idle = idle;
         self
     }
 

@@ -115,3 +115,45 @@ def a_worker_says_whether_it_is_healthy(world):
     world.add("j", {"do": "sleep", "ms": 600_000})
     probe.wait("started", job="j")
     assert is_healthy(), "a worker whose handlers are all busy"
+
+
+# --- 30
+
+
+def lines_of(world, word):
+    return [line for line in world.log_text().splitlines() if word in line]
+
+
+@scenario(30, breaks(swallow(b"DQ.EXPLAIN", b"*0\r\n")), gate=EACH)
+def an_idle_worker_says_once_why_it_gets_nothing(world):
+    asked = lambda: len(world.proxy.commands(b"DQ.EXPLAIN"))  # noqa: E731
+    world.db.execute_command("DQ.CFGSET", "q", "GROUPMAX", 1)
+    for id in ("mine", "held"):
+        world.add(id, {}, "GROUP", "g")
+    token = world.db.execute_command("DQ.POP", "q", "TTR", 600_000)[2]
+    probe = world.worker(wait_ms=100, idle_ms=300)
+    world.until(lambda: lines_of(world, "although some are ready"), "it says why")
+    (said,) = lines_of(world, "although some are ready")
+    assert "groups 1" in said and "q" in said, said
+    first = asked()
+    world.never(lambda: asked() > first, "it asks again for what it said")
+    world.db.execute_command("DQ.ACK", "q", "WITHTOKENS", "mine", token)
+    world.gone("held")
+    world.until(lambda: asked() > first + 1, "it asks again after jobs, and again while none is ready")
+    assert lines_of(world, "although some are ready") == [said]
+    probe.finish()
+
+
+@scenario(30, breaks(swallow(b"DQ.EXPLAIN", b"*0\r\n")), gate=EACH)
+def an_idle_worker_that_may_not_ask_says_so_once(world):
+    rights = ["on", ">pw", "~*", "&*", "+@all", "-dq.explain"]
+    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
+    place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
+    probe = world.worker(place=place, wait_ms=100, idle_ms=300)
+    world.until(lambda: lines_of(world, "DQ.EXPLAIN"), "it says that it may not ask")
+    asked = len(world.proxy.commands(b"DQ.EXPLAIN"))
+    world.add("j", {})
+    world.gone("j")
+    world.never(lambda: len(world.proxy.commands(b"DQ.EXPLAIN")) > asked, "it asks again")
+    assert len(lines_of(world, "DQ.EXPLAIN")) == 1, world.log_text()
+    probe.finish()

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	dq "github.com/redis-dq/redis-dq/clients/go"
+	"github.com/redis-dq/redis-dq/clients/go/internal/idle"
 )
 
 type handlerOrder struct {
@@ -60,6 +61,7 @@ type order struct {
 	DrainMs     *int64 `json:"drain_ms"`
 	WaitMs      int64  `json:"wait_ms"`
 	LeaseMs     int64  `json:"lease_ms"`
+	IdleMs      int64  `json:"idle_ms"`
 	Hooks       any
 	Around      any
 	Tag         string
@@ -125,6 +127,9 @@ func (p *probe) queue(o order) error {
 }
 
 func (p *probe) start(ctx context.Context, o order) error {
+	if o.IdleMs > 0 {
+		idle.After = duration(o.IdleMs)
+	}
 	config := dq.WorkerConfig{
 		Weights: o.Weights, Handlers: handlers(o.Handlers), Concurrency: o.Concurrency, Prefetch: o.Prefetch,
 		Wait: duration(o.WaitMs), Lease: duration(o.LeaseMs),

@@ -83,9 +83,12 @@ class Link(BaseLink):
             if self._worker.draining:  # a stop does not wait for every fetch: it sends the outcomes itself
                 return []
             told = self._take_outcomes()
-            self._waiting.send(packed(told) + self._fetches.packed(count, wait_s))
+            ahead = packed(told) + _core.pack(self._idle.asks())
+            self._waiting.send(ahead + self._fetches.packed(count, wait_s))
             answer_by = time.monotonic() + wait_s
             trouble = self._hear(self._waiting, told)
+            while self._idle.asked:
+                self._idle.heard(self._waiting.read(), self._base)
             reply = self._waiting.read()
             # Whatever the other replies say, these jobs are ours now: at the latest since the reply was due.
             found = self._found(reply, min(time.monotonic(), answer_by + _core.LATE_S))
@@ -93,6 +96,7 @@ class Link(BaseLink):
                 raise trouble
             self._troubles = 0
             self._is_heard = True
+            self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
             return found
         except Exception as error:
             self._failed(error)

@@ -16,13 +16,13 @@ from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pa
 from ._delivery import Command, Delivery, as_map
 from ._ends import MOST_CUTS, Outcome, suspended
 from ._errand import Errand, last_unblock, packed, reach
+from ._idle import Idle
 from ._leases import Choice, Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
 from ._notes import Notes
 from ._turns import TURN_S
 
-MOST_LENGTHS = 1000
-"""How many lengths of leases are cached, by TTR."""
+MOST_LENGTHS = 1000  # of leases, cached by TTR
 
 Members = list[tuple[Any, bytes, float]]
 """Queue, key and weight."""
@@ -65,6 +65,7 @@ class BaseLink:
         self._queues = {key: each for each, key, _ in members}
         self._leases = Leases()
         self._notes = Notes()
+        self._idle = Idle([*self._queues])
         self._all_listening = [Listening(key) for key in self._queues] if len(self._queues) <= MOST_KEYS else []
         self._listen_at = math.inf
         """When the next job may need a listener, which hears of its loss."""

@@ -47,6 +47,7 @@ struct Order {
     drain_ms: Option<u64>,
     wait_ms: Option<u64>,
     lease_ms: Option<u64>,
+    idle_ms: Option<u64>,
     hooks: Value,
     around: Value,
     handlers: Vec<handlers::Given>,
@@ -112,6 +113,9 @@ impl Probe {
         }
         if let Some(lease) = order.lease_ms {
             worker = worker.lease(ms(lease));
+        }
+        if let Some(idle) = order.idle_ms {
+            worker = worker.idle_after(ms(idle));
         }
         match &order.hooks {
             Value::Bool(true) => worker = worker.hooks(reports()),

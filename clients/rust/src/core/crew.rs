@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const NO_WAIT: Duration = Duration::from_millis(1);
 /// The most jobs of one fetch.
 const AT_ONCE: usize = 100_000;
+/// The most keys of which a fetch asks why.
+const MOST_EXPLAINED: usize = 100;
 
 impl Core {
     /// Does everything that is due now.
@@ -92,6 +94,7 @@ impl Core {
         for outcome in outcomes {
             self.ask_outcome(link, Name::Waiting, outcome, &mut commands);
         }
+        self.ask_why(link, now, &mut commands);
         self.claimed += claim;
         self.links[link].unblocks_at = None; // that was for the fetch before
         let fetch = self.links[link]
@@ -112,6 +115,21 @@ impl Core {
             last: Some(fetch),
             within: wait + SLACK,
         });
+    }
+
+    /// Asks why the link gets no jobs, if it has got none for a while.
+    fn ask_why(&mut self, link: usize, now: Instant, into: &mut Vec<redis::Cmd>) {
+        let link = &mut self.links[link];
+        if !link.idle.asks(self.settings.idle, now) {
+            return;
+        }
+        for member in link.fetches.members.iter().take(MOST_EXPLAINED) {
+            let mut explain = redis::cmd("DQ.EXPLAIN");
+            explain.arg(&*member.key);
+            into.push(explain);
+            let asked = Asked::Explained(member.key.clone());
+            link.waiting.asked.push_back(asked);
+        }
     }
 
     pub(super) fn ask_outcome(
@@ -143,6 +161,7 @@ impl Core {
         };
         self.heard = Some(now);
         self.links[line.link].is_empty = rows.is_empty();
+        self.links[line.link].idle.fetched(!rows.is_empty(), now);
         self.fetch_over(line.link, rows.is_empty(), now);
         let members = &self.links[line.link].fetches.members;
         let Some(key) = members

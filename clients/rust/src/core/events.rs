@@ -130,6 +130,14 @@ pub(crate) enum Action {
     Finish(Result<(), Error>),
 }
 
+/// What `DQ.EXPLAIN` says.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Reason {
+    pub code: String,
+    pub number: Option<i64>,
+    pub until_ms: Option<i64>,
+}
+
 /// What to log.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Said {
@@ -146,6 +154,12 @@ pub(crate) enum Said {
     NoUnblock(String),
     NoReasons(String),
     Uncounted(String),
+    /// Jobs of a queue are ready, and come to nobody.
+    Idle {
+        queue: String,
+        why: Vec<Reason>,
+    },
+    Unexplained(String),
     Stopping {
         jobs: usize,
     },

@@ -4,6 +4,7 @@ use super::delivery::JobKey;
 use super::events::{Name, Serial, Turn};
 use super::fetch::{Fetches, SERVER_TTR};
 use super::held::Place;
+use super::idle::Idle;
 use super::outcome::Outcome;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(super) enum Asked {
     Progress(Serial),
     /// Why the last delivery ended.
     Reason(Serial),
+    /// Why jobs of this key do not come.
+    Explained(Arc<[u8]>),
     Unblock,
     /// Nothing: the connection is only opened.
     Opening,
@@ -94,6 +97,7 @@ pub(super) struct Link {
     pub is_recallable: bool,
     /// When `DQ.UNBLOCK` may be sent for the fetch again.
     pub unblocks_at: Option<Instant>,
+    pub idle: Idle,
     /// The last fetch returned nothing; for a drained worker.
     pub is_empty: bool,
     pub has_finished: bool,
@@ -119,6 +123,7 @@ impl Link {
             is_recalled: false,
             is_recallable: true,
             unblocks_at: None,
+            idle: Idle::default(),
             is_empty: false,
             has_finished: false,
         }

@@ -11,6 +11,7 @@ mod events;
 mod fatalities;
 mod fetch;
 mod held;
+mod idle;
 mod leases;
 mod link;
 mod outcome;
@@ -27,10 +28,11 @@ pub(crate) use alone::limit;
 pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
 pub use events::Why;
 pub(crate) use events::{
-    Action, End, Event, Line, Name, Owner, Said, Sent, Serial, Suspension, Turn,
+    Action, End, Event, Line, Name, Owner, Reason, Said, Sent, Serial, Suspension, Turn,
 };
 pub(crate) use fetch::{Member, SERVER_TTR};
 pub(crate) use held::{BySerial, Running};
+pub(crate) use idle::IDLE_AFTER;
 pub(crate) use outcome::step;
 pub(crate) use settings::{Settings, Shape};
 pub(crate) use state::Core;

@@ -1,12 +1,13 @@
 //! What replies mean, and the ends of connections.
 
 use super::control;
+use super::idle::held_back;
 use super::link::Asked;
 use super::outcome::Outcome;
 use super::state::{Core, Phase};
 use super::trouble::{fatal, is_elsewhere, trouble_wait};
 use super::{Action, Delivered, Event, Line, Name, Said, Sent, Serial};
-use crate::values::server_error;
+use crate::values::{lossy, server_error};
 use redis::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ impl Core {
             Asked::Part => self.part_answered(&value),
             Asked::Opening => {}
             Asked::Reason(serial) => self.reason_heard(serial, value, now),
+            Asked::Explained(key) => self.explained(line.link, &key, value),
             Asked::Outcome(outcome) => self.answered(line, outcome, &value, now),
             Asked::Fetch { claim } => self.fetched(line, claim, value, now),
             Asked::Touch { all, sent, length } => self.touched(line, all, value, sent, length, now),
@@ -64,6 +66,24 @@ impl Core {
         let state = self.links[line.link].state(line.name);
         if state.asked.is_empty() && state.rests_until.is_none() {
             state.troubles = 0;
+        }
+    }
+
+    /// Says why jobs that are ready do not come.
+    fn explained(&mut self, link: usize, key: &[u8], reply: Value) {
+        if let Value::ServerError(error) = &reply {
+            if error.code() == "NOPERM" {
+                self.links[link].idle.is_forbidden = true;
+                self.say_once(Said::Unexplained(server_error(error)));
+            }
+            return;
+        }
+        let why = held_back(reply);
+        if !why.is_empty() {
+            self.links[link].idle.is_said = true;
+            let queue = lossy(key.to_vec());
+            self.actions
+                .push_back(Action::Say(Said::Idle { queue, why }));
         }
     }
 
@@ -211,7 +231,7 @@ impl Core {
                 Asked::GiveBack(all) => self.links[line.link].returns.extend(all),
                 Asked::Progress(serial) => self.progress_again(serial, now),
                 Asked::Reason(serial) => self.links[line.link].suspects.push(serial),
-                Asked::Part | Asked::Unblock | Asked::Opening => {}
+                Asked::Part | Asked::Unblock | Asked::Opening | Asked::Explained(_) => {}
             }
         }
         // A heartbeat at once: the server then says which jobs are still ours.

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub drain: Duration,
     /// How long a fetch waits at the server.
     pub wait: Duration,
+    /// How long a link gets nothing before it asks why.
+    pub idle: Duration,
     /// For tests: handle all jobs that are ready, one after the other, then end.
     pub is_drained: bool,
 }

@@ -77,6 +77,7 @@ fn settings(shape: Shape) -> Settings {
         lease: None,
         drain: 10 * SECOND,
         wait: 5 * SECOND,
+        idle: 60 * SECOND,
         is_drained: false,
     }
 }

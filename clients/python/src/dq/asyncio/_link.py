@@ -70,7 +70,7 @@ class Link(BaseLink):
         self._fetched_at = time.monotonic()
         self._fetching = True
         try:
-            words = packed(told) + self._fetches.packed(count, wait_s)
+            words = packed(told) + _core.pack(self._idle.asks()) + self._fetches.packed(count, wait_s)
             answer_by = time.monotonic() + wait_s
             try:
                 found, trouble = await within(self._exchange(told, words, answer_by), wait_s + _core.SLACK_S)
@@ -80,6 +80,7 @@ class Link(BaseLink):
                 raise trouble
             self._troubles = 0
             self._is_heard = True
+            self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
             return found
         except Exception as error:
             await self._failed(error)
@@ -98,6 +99,8 @@ class Link(BaseLink):
 
     async def _answers(self, told: deque[Outcome], answer_by: float) -> tuple[list[Delivery], Optional[ResponseError]]:
         trouble = await self._hear(self._waiting, told)
+        while self._idle.asked:
+            self._idle.heard(await self._waiting.read(), self._base)
         reply = await self._waiting.read()
         # The jobs are ours at the latest since the reply was due: the event loop may have been blocked since.
         return self._found(reply, min(time.monotonic(), answer_by + _core.LATE_S)), trouble

@@ -28,6 +28,7 @@ final class Link implements Job.Context, Watch.Timed {
     private final Ends ends;
     private final boolean isOneOfSeveral;
     private final Batcher batcher;
+    private final Idle idle;
     private int troubles; // of the supplier
 
     /** {@code lost}: called with jobs that another worker may have. */
@@ -48,6 +49,7 @@ final class Link implements Job.Context, Watch.Timed {
         }
         Wire control = new Wire(connector, first.key(), fetches.leases().answer(), this::beatNow);
         this.batcher = new Batcher(watch, waiting, held, ends, control, listeners);
+        this.idle = new Idle(watch, fetches.members().stream().map(Fetches.Member::key).toList());
     }
 
     /** The link that a worker's job came by. */
@@ -265,6 +267,8 @@ final class Link implements Job.Context, Watch.Timed {
     private List<Job> exchange(Deque<Outcome> told, int count, Duration wait) {
         waiting.wire.open();
         List<byte[][]> commands = Ends.commands(told);
+        List<byte[]> asked = idle.asks();
+        asked.forEach(key -> commands.add(Idle.command(key)));
         commands.add(fetches.command(count, limited(wait)));
         long sent = System.nanoTime();
         waiting.wire.send(commands);
@@ -272,12 +276,14 @@ final class Link implements Job.Context, Watch.Timed {
         if (ends.pending() > 0) {
             ring();
         }
+        asked.forEach(key -> idle.heard(key, waiting.wire.read()));
         Object reply = waiting.wire.read();
         if (reply instanceof ServerException said) {
             throw said;
         }
         held.liveness.heard(System.nanoTime());
         List<Job> found = jobs(reply);
+        idle.fetched(!found.isEmpty(), System.nanoTime() - sent);
         if (found.isEmpty() && trouble != null) {
             throw trouble; // jobs that were found are ours, whatever became of the rest
         }
