@@ -113,27 +113,35 @@ func (q *Queue) Cron(ctx context.Context, expression string, data any, options *
 }
 
 func (q *Queue) rule(ctx context.Context, data any, options *RuleOptions, rule words) (string, error) {
-	if options == nil || options.ID == "" {
-		return "", &ConfigurationError{What: `a recurring job needs an id: &RuleOptions{JobOptions: JobOptions{ID: "report"}}`}
-	}
-	if err := checkID(options.ID); err != nil {
-		return "", err
-	}
-	if options.Delay != 0 || !options.At.IsZero() || options.IfExists != Refuse {
-		return "", &ConfigurationError{
-			What: "a recurring job takes neither Delay nor At nor IfExists: its rule says when it is due (First, for Every)",
-		}
-	}
-	rule = rule.instant("UNTIL", options.Until).value("TIMES", between("times", int64(options.Times), "", 1, math.MaxInt64), options.Times != 0)
-	rule = rule.ms("GRACE", options.Grace).ms("JITTER", options.Jitter)
-	job := options.JobOptions
-	job.IfExists, job.Delay, job.At = Replace, 0, options.First
-	call, err := q.adding(ctx, data, &job, rule)
+	call, err := q.ruleCall(ctx, data, options, rule)
 	if err != nil {
 		return "", err
 	}
 	reply, err := q.do(ctx, call)
 	return resp.Text(reply), err
+}
+
+// limits appends what limits a rule.
+func (o *RuleOptions) limits(rule words) words {
+	rule = rule.instant("UNTIL", o.Until).value("TIMES", between("times", int64(o.Times), "", 1, math.MaxInt64), o.Times != 0)
+	return rule.ms("GRACE", o.Grace).ms("JITTER", o.Jitter)
+}
+
+func (q *Queue) ruleCall(ctx context.Context, data any, options *RuleOptions, rule words) (words, error) {
+	if options == nil || options.ID == "" {
+		return nil, &ConfigurationError{What: `a recurring job needs an id: &RuleOptions{JobOptions: JobOptions{ID: "report"}}`}
+	}
+	if err := checkID(options.ID); err != nil {
+		return nil, err
+	}
+	if options.Delay != 0 || !options.At.IsZero() || options.IfExists != Refuse {
+		return nil, &ConfigurationError{
+			What: "a recurring job takes neither Delay nor At nor IfExists: its rule says when it is due (First, for Every)",
+		}
+	}
+	job := options.JobOptions
+	job.IfExists, job.Delay, job.At = Replace, 0, options.First
+	return q.adding(ctx, data, &job, options.limits(rule))
 }
 
 func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule words) (words, error) {

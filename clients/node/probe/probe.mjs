@@ -58,6 +58,8 @@ const METHODS = {
   wait: (queue, { id, timeout }) => queue.wait(id, timeout),
   cancel: (queue, { id }) => queue.cancel(id),
   signal: (queue, { id, name, value }) => queue.signal(id, name, value),
+  rules: (queue, { program, rules, allow_empty: allowEmpty, dry_run: dryRun, prune }) =>
+    queue.rules(Buffer.from(program.base64, 'base64'), rules, { prune, allowEmpty, dryRun }),
   every: (queue, { interval, data, ...rest }) => queue.every(interval, data, rest),
   cron: (queue, { expression, data, ...rest }) => queue.cron(expression, data, rest),
   delete: (queue, { ids, ...rest }) => queue.delete(ids, rest),

@@ -211,13 +211,15 @@ export class Adding<T = any> extends Keys {
   }
 
   private async addRule(data: T, options: EveryOptions | CronOptions, rule: Word[]): Promise<string | null> {
+    const [reply] = await this.run([await this.ruleCommand(data, options, rule)]);
+    return reply === null ? null : toText(reply as Buffer);
+  }
+
+  protected async ruleCommand(data: T, options: EveryOptions | CronOptions, rule: Word[]): Promise<Command> {
     const headers = this.hooks.length > 0 ? await this.headers(options) : options.headers;
     const payload = this.payload(data, options.kind ?? null, headers);
     const rest = [...rule, ...words.saidOf(options), 'REPLACE'];
-    const [reply] = await this.run([
-      command({ key: this.key(options.id), id: words.newId(options.id), payload, rest }),
-    ]);
-    return reply === null ? null : toText(reply as Buffer);
+    return command({ key: this.key(options.id), id: words.newId(options.id), payload, rest });
   }
 }
 

@@ -40,6 +40,7 @@ export type { JobInfo, State } from './jobinfo';
 export type { FailedAttempt } from './reading';
 export type { Group, Peeked, ReservedJob, Stats } from './records';
 export type { Rule } from './rule';
+export type { NamedRule, RuleChanges, RulesOptions } from './rules';
 export type { JobResult } from './results';
 export type { Duration } from './times';
 export type { Explanation } from './explanation';

@@ -9,9 +9,9 @@ import { CONNECT_MS, SLACK_MS } from './limits';
 import { takes } from './mistakes';
 import * as words from './options';
 import type { NackOptions, ScanOptions, Settings, TouchOptions } from './options';
-import { Outcomes } from './outcomes';
 import { maybeText } from './reading';
 import { addUp, type Group, group, type Peeked, peeked, type ReservedJob, reserved, type Stats } from './records';
+import { Rules } from './rules';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
 import { within } from './waiting';
@@ -27,7 +27,7 @@ export type Results = ReadonlyMap<string, unknown> | Readonly<Record<string, unk
 const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS'];
 
 /** A queue. Durations are milliseconds, instants are Dates. */
-export class Queue<T = any> extends Outcomes<T> {
+export class Queue<T = any> extends Rules<T> {
   // --- Deliveries: a Worker sends these commands by itself
 
   /** Deletes jobs in any state; with `unreserved`, only those that no worker holds. Returns how many. */

@@ -8,7 +8,7 @@ from acting import MS
 from dq.times import instant_to_ms, to_ms
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-DURATIONS = {"delay", "ttr", "ttl", "keep", "dedupe", "duration", "interval", "grace", "jitter", "timeout"}
+DURATIONS = {"delay", "ttr", "ttl", "keep", "dedupe", "duration", "interval", "grace", "jitter", "timeout", "every"}
 INSTANTS = {"at", "since", "until", "first"}
 
 
@@ -59,6 +59,9 @@ def method_call(queue, order):
     if method in ("result", "wait", "add_and_wait", "cancel", "signal", "chain", "add_many"):
         first = [args.pop(name) for name in ("jobs", "data") if name in args]
         return getattr(queue, method)(*first, **args)
+    if method == "rules":
+        rules = {name: job_from_json(rule) for name, rule in args.pop("rules").items()}
+        return queue.rules(base64.b64decode(args.pop("program")["base64"]), rules, **args)
     if "payload" in args:
         args["data"] = args.pop("payload")
     if args.pop("backoff_default", False):

@@ -20,9 +20,15 @@ def methods(path: Path, name: str) -> list:
 
 
 #: What makes up the queue: file and class, in the order of the stub.
-PARTS = [("_adds.py", "Adds"), ("_outcomes.py", "Outcomes"), ("_queries.py", "Queries"), ("_commands.py", "Commands")]
+PARTS = [
+    ("_adds.py", "Adds"),
+    ("_outcomes.py", "Outcomes"),
+    ("_rules.py", "Rules"),
+    ("_queries.py", "Queries"),
+    ("_commands.py", "Commands"),
+]
 FACE = SOURCE / "asyncio" / "queue.py"
-INTERNAL = ("_add", "_ready", "_run", "_pipelined")
+INTERNAL = ("_add", "_phases", "_ready", "_run", "_pipelined")
 
 
 def imports() -> list:

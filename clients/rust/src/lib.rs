@@ -48,7 +48,7 @@ pub use middleware::{Call, Next, Returned};
 pub use queue::{
     Adding, Explanation, FailedAttempt, Group, IfExists, JobInfo, LatenessBucket, Nack, NackMode,
     NewJob, Peek, Peeked, Pop, Queue, QueueSettings, Rate, RecurrenceRule, Reschedule, Reserved,
-    Scan, State, Stats, Totals,
+    RuleChanges, Rules, Scan, State, Stats, Totals,
 };
 pub use redis;
 pub use result::Before;

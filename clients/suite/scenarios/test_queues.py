@@ -1,5 +1,6 @@
 """9, 10, 12, 15: several queues, shards, kinds, hooks, methods."""
 
+import base64
 import json
 import zlib
 
@@ -423,6 +424,93 @@ def a_queue_explains_itself(world):
     call("pop", count=20, ttr=60_000)
     (reserved,) = call("explain")
     assert reserved["code"] == "reserved" and reserved["number"] == 20, reserved
+
+
+PROGRAM = b"bill*[a]?\\^:x\xff"
+RULES = {
+    "nightly": {"cron": "0 3 * * *", "tz": "Europe/Berlin", "kind": "report", "data": {"n": 1}, "attempts": 3},
+    "hourly": {"every": 3_600_000, "data": [1], "headers": {"a": "b"}},
+}
+
+
+def said_long_ago(world, id):
+    """As if the program had said this rule eleven minutes ago, and the checksum of it."""
+    job = dict(world.db.execute_command("DQ.GET", "q", id))
+    envelope = json.loads(job[b"payload"])
+    at, _, crc = envelope["headers"]["dq:said"].partition(" ")
+    envelope["headers"]["dq:said"] = f"{int(at) - 660_000} {crc}"
+    rule = ["EVERY", job[b"every"]] if job[b"every"] else ["CRON", job[b"cron"], "TZ", job[b"tz"]]
+    world.db.execute_command("DQ.ADD", "q", id, json.dumps(envelope), *rule, "REPLACE")
+
+
+@scenario(30, breaks(without(b"DQ.SCAN", b"RECURRING", 0)), gate=EACH)
+def rules_over_a_deploy(world):
+    probe = world.producer()
+    program = {"base64": base64.b64encode(PROGRAM).decode()}
+
+    def rules(*names, **args):
+        chosen = {name: RULES[name] for name in names} if names else {}
+        return probe.call("q", "rules", program=program, rules={**chosen, **args.pop("others", {})}, **args)
+
+    def changes(**names):
+        return {name: names.get(name, []) for name in ("added", "changed", "kept", "removed", "unknown")}
+
+    def of(name):
+        reply = world.db.execute_command("DQ.GET", "q", PROGRAM + b":" + name.encode())
+        return reply and dict(reply)
+
+    assert rules(*RULES, dry_run=True) == changes(added=["hourly", "nightly"])
+    assert world.len() == 0
+    assert rules(*RULES) == changes(added=["hourly", "nightly"])
+    job = of("nightly")
+    assert (job[b"cron"], job[b"tz"], job[b"label"]) == (b"0 3 * * *", b"Europe/Berlin", b"report"), job
+    assert of("hourly")[b"every"] == 3_600_000
+    assert rules(*RULES, prune=True) == changes(kept=["hourly", "nightly"])
+    others = [PROGRAM + b":deeper:hourly", PROGRAM.replace(b"*", b"anything") + b":hourly", PROGRAM + b":hand"]
+    for id in others:
+        world.add(id, {}, "EVERY", 3_600_000)
+    others.append(PROGRAM + b":once")
+    world.add(others[-1], {}, "DELAY", 3_600_000)
+
+    # A new version, while workers of the old one have just said what they know.
+    newer = {"nightly": {**RULES["nightly"], "data": {"n": 2}}}
+    expected = changes(changed=["nightly"], unknown=["hand", "hourly"])
+    assert rules(others=newer, prune=True, dry_run=True) == expected
+    assert json.loads(of("nightly")[b"payload"])["data"] == {"n": 1}
+    assert rules(others=newer, prune=True) == expected
+    after = of("nightly")
+    assert json.loads(after[b"payload"])["data"] == {"n": 2}
+    assert (after[b"due"], after[b"max-attempts"], after[b"label"]) == (job[b"due"], 3, b"report"), after
+
+    # Ten minutes later: not while it runs, not where nothing is said, not by a worker's start.
+    id = PROGRAM + b":hourly"
+    said_long_ago(world, id)
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, id)
+    token = world.db.execute_command("DQ.POP", "q", "ID", id)[2]
+    kept = changes(kept=["nightly"], unknown=["hand", "hourly"])
+    assert rules(others=newer, prune=True) == kept
+    world.db.execute_command("DQ.ACK", "q", "WITHTOKENS", id, token)
+    assert rules(prune=True) == changes(unknown=["hand", "hourly", "nightly"])
+    assert rules(others=newer) == kept
+    gone = changes(kept=["nightly"], removed=["hourly"], unknown=["hand"])
+    assert rules(others=newer, prune=True, dry_run=True) == gone
+    assert of("hourly")
+    assert rules(others=newer, prune=True) == gone
+    assert of("hourly") is None
+    said_long_ago(world, PROGRAM + b":nightly")
+    assert rules(prune=True, allow_empty=True) == changes(removed=["nightly"], unknown=["hand"])
+    assert all(world.db.execute_command("DQ.GET", "q", id) for id in others)
+    assert "not in this set" in world.log_text()
+    for name in ("", "a:b"):
+        assert probe.ask(
+            "call", "refused", queue="q", method="rules", args={"program": program, "rules": {name: RULES["hourly"]}}
+        )
+
+    # Over the shards of a queue.
+    probe.ask("queue", "made", queue="s", name="s", url=world.url, shards=3)
+    many = {f"r{n}": RULES["hourly"] for n in range(7)}
+    for outcome in ("added", "kept"):
+        assert probe.call("s", "rules", program=program, rules=many) == changes(**{outcome: sorted(many)})
 
 
 @scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH)

@@ -63,6 +63,13 @@ type args struct {
 	Name           string
 	Value          any
 	Jobs           []json.RawMessage
+	Program        struct{ Base64 []byte }
+	Rules          map[string]json.RawMessage
+	Every          int64
+	Cron           string
+	Prune          bool
+	AllowEmpty     bool `json:"allow_empty"`
+	DryRun         bool `json:"dry_run"`
 
 	said saidArgs
 }

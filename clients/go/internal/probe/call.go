@@ -32,6 +32,8 @@ func call(ctx context.Context, q *dq.Queue, method string, raw json.RawMessage) 
 		}
 		options := a.job()
 		return orNull(q.Add(ctx, a.data(), &options))
+	case "rules":
+		return rules(ctx, q, a)
 	case "every":
 		return orNull(q.Every(ctx, duration(a.Interval), a.data(), a.rule()))
 	case "cron":
@@ -72,6 +74,27 @@ func call(ctx context.Context, q *dq.Queue, method string, raw json.RawMessage) 
 		return value, err
 	}
 	return query(ctx, q, method, a)
+}
+
+func rules(ctx context.Context, q *dq.Queue, a args) (any, error) {
+	made := map[string]dq.NewRule{}
+	for name, raw := range a.Rules {
+		each, err := read(raw)
+		if err != nil {
+			return nil, err
+		}
+		made[name] = dq.NewRule{Every: duration(each.Every), Cron: each.Cron, Data: each.Data, RuleOptions: *each.rule()}
+	}
+	options := dq.RulesOptions{Prune: a.Prune, AllowEmpty: a.AllowEmpty, DryRun: a.DryRun}
+	found, err := q.Rules(ctx, string(a.Program.Base64), made, &options)
+	if err != nil {
+		return nil, err
+	}
+	names := func(some []string) []string { return append([]string{}, some...) }
+	return fields{
+		"added": names(found.Added), "changed": names(found.Changed), "kept": names(found.Kept),
+		"removed": names(found.Removed), "unknown": names(found.Unknown),
+	}, nil
 }
 
 // flow handles the methods for results and for jobs that depend on each other.

@@ -3,7 +3,7 @@
 from ._explanation import Explanation
 from ._job_info import JobInfo
 from ._reading import FailedAttempt
-from ._rule import Rule
+from ._rule import Rule, RuleChanges
 from .codec import BytesCodec, Codec, JsonCodec
 from .consumer import Consumer
 from .errors import (
@@ -55,6 +55,7 @@ __all__ = [
     "Result",
     "Retry",
     "Rule",
+    "RuleChanges",
     "Snooze",
     "Stats",
     "Suspended",

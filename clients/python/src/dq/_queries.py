@@ -20,7 +20,7 @@ from ._explanation import Explanation, reasons
 from ._job_info import JobInfo
 from ._many import Grouped
 from ._options import near_misses
-from ._outcomes import Outcomes
+from ._rules import Rules
 from .codec import Codec, JsonCodec, id_from, id_to
 from .hooks import Hooks
 from .records import Group, Peeked, Stats, add_up
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @near_misses("Queue")
-class Queries(Outcomes):
+class Queries(Rules):
     name: str
     shards: int
     codec: Codec

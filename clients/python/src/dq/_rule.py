@@ -43,3 +43,15 @@ class Rule:
             occurrence=maybe_from_ms(fields.get("occurrence")),
             runs=fields.get("runs") or 0,
         )
+
+
+@dataclass(frozen=True)
+class RuleChanges:
+    """What ``Queue.rules`` did, or would do: names of rules, in order."""
+
+    added: list[str]
+    changed: list[str]
+    kept: list[str]
+    removed: list[str]
+    unknown: list[str]
+    """Rules of the program that the set does not have, and that stay."""

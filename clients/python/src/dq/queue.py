@@ -83,6 +83,15 @@ class Queue(Commands):
                 time.sleep(free_after(looks))
                 looks += 1
 
+    def _phases(self, steps: Any) -> Any:
+        replies: Any = None
+        while True:
+            try:
+                calls = steps.send(replies)
+            except StopIteration as stop:
+                return stop.value
+            replies = self._run(calls, list) if calls else []
+
     def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
         """The exception for a server's error; if AFTER names what is not there, with the ids of that."""
         named = words.after_unknown(error, commands)

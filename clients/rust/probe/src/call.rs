@@ -76,6 +76,7 @@ async fn add(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>,
         }
         "chain" => json!(queue.chain(each("jobs").iter().map(NewJob::new)).await?),
         "add_and_wait" => json!(adding(queue, a).and_wait::<Value>(timeout).await?),
+        "rules" => rules(queue, a).await?,
         "every" => {
             let rule = queue.every(a.length("interval").unwrap_or_default(), a.data());
             let rule = say!(rule, a);
@@ -105,6 +106,39 @@ async fn add(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>,
                 .await?
         ),
         _ => return Ok(None),
+    }))
+}
+
+async fn rules(queue: &Queue, a: &Args<'_>) -> Result<Value, Error> {
+    let program = a.get("program").and_then(|it| it["base64"].as_str());
+    let program = STANDARD.decode(program.unwrap_or_default());
+    let mut rules = queue.rules(program.unwrap_or_default());
+    let given = a.get("rules").and_then(Value::as_object);
+    for (name, said) in given.into_iter().flatten() {
+        let said = &Args(said);
+        let job = match said.get("cron") {
+            Some(_) => NewJob::cron(said.text("cron"), said.data()),
+            None => NewJob::every(said.length("every").unwrap_or_default(), said.data()),
+        };
+        let job = match said.get("tz") {
+            Some(_) => job.tz(said.text("tz")),
+            None => job,
+        };
+        rules = rules.rule(name, say!(job, said));
+    }
+    if a.is("prune") {
+        rules = rules.prune();
+    }
+    if a.is("allow_empty") {
+        rules = rules.allow_empty();
+    }
+    if a.is("dry_run") {
+        rules = rules.dry_run();
+    }
+    let changes = rules.await?;
+    Ok(json!({
+        "added": changes.added, "changed": changes.changed, "kept": changes.kept, "removed": changes.removed,
+        "unknown": changes.unknown,
     }))
 }
 

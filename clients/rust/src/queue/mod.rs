@@ -12,6 +12,7 @@ mod queries;
 mod reading;
 mod records;
 mod rule;
+mod rules;
 pub(crate) mod said;
 mod settings;
 mod stats;
@@ -25,6 +26,7 @@ pub use options::{Nack, NackMode, Pop, Reschedule};
 pub use queries::{Peek, Scan};
 pub use records::{FailedAttempt, Group, Peeked, Reserved, State};
 pub use rule::RecurrenceRule;
+pub use rules::{RuleChanges, Rules};
 pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};
 
@@ -37,7 +39,6 @@ use crate::keys::{new_id, Shards};
 use crate::server::{answer, Server};
 use crate::source::Source;
 use crate::values;
-use new_job::Rule;
 use redis::{cmd, Cmd, Value};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -169,18 +170,13 @@ impl Queue {
     /// Adds a job that recurs at an interval; it first comes after one interval. It needs an id, and takes neither
     /// `delay` nor `at`. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
     pub fn every<T: Serialize + ?Sized>(&self, interval: Duration, data: &T) -> Adding<'_> {
-        self.rule(Rule::Every(interval), data)
+        let job = NewJob::every(interval, data);
+        Adding { queue: self, job }
     }
 
     /// Adds a job that recurs by a cron expression, in the zone of [`Adding::tz`]. See [`Queue::every`].
     pub fn cron<T: Serialize + ?Sized>(&self, expression: &str, data: &T) -> Adding<'_> {
-        self.rule(Rule::Cron(expression.to_owned()), data)
-    }
-
-    fn rule<T: Serialize + ?Sized>(&self, rule: Rule, data: &T) -> Adding<'_> {
-        let mut job = NewJob::new(data);
-        job.options.rule = Some(rule);
-        job.options.if_exists = IfExists::Replace;
+        let job = NewJob::cron(expression, data);
         Adding { queue: self, job }
     }
 

@@ -180,6 +180,22 @@ impl NewJob {
         }
     }
 
+    /// A job that recurs at an interval, for [`Queue::rules`](crate::Queue::rules); the data become JSON.
+    pub fn every<T: Serialize + ?Sized>(interval: Duration, data: &T) -> Self {
+        NewJob::new(data).by(Rule::Every(interval))
+    }
+
+    /// A job that recurs by a cron expression, in the zone of [`NewJob::tz`].
+    pub fn cron<T: Serialize + ?Sized>(expression: &str, data: &T) -> Self {
+        NewJob::new(data).by(Rule::Cron(expression.to_owned()))
+    }
+
+    fn by(mut self, rule: Rule) -> Self {
+        self.options.rule = Some(rule);
+        self.options.if_exists = IfExists::Replace;
+        self
+    }
+
     pub(super) fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(&mut self.options);
         self

@@ -98,6 +98,15 @@ class Queue(Commands):
                 await asyncio.sleep(free_after(looks))
                 looks += 1
 
+    async def _phases(self, steps: Any) -> Any:
+        replies: Any = None
+        while True:
+            try:
+                calls = steps.send(replies)
+            except StopIteration as stop:
+                return stop.value
+            replies = await self._run(calls, list) if calls else []
+
     async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
         """The exception for a server's error; if AFTER names what is not there, with the ids of that."""
         named = words.after_unknown(error, commands)

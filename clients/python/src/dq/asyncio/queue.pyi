@@ -27,14 +27,20 @@ from .._waits import End
 from ..codec import Codec
 from ..times import Duration, seconds
 import logging
+import re
 import zlib
+from .._adds import _labelled
+from .._outcomes import Outcomes
+from .._rule import RuleChanges
+from ..codec import Envelope, id_from
+from ..times import between, to_ms
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from .._delivery import Command, as_map
 from .._explanation import Explanation, reasons
 from .._job_info import JobInfo
 from .._many import Grouped
-from .._outcomes import Outcomes
+from .._rules import Rules
 from ..codec import Codec, JsonCodec, id_from, id_to
 from ..records import Group, Peeked, Stats, add_up
 from ..times import from_ms, instant_to_ms
@@ -106,6 +112,8 @@ class Queue:
     async def cancel(self, id: Bytes) -> bool:
         ...
     async def signal(self, id: Bytes, name: str, value: Any=None) -> Optional[bool]:
+        ...
+    async def rules(self, program: Bytes, rules: Mapping[str, Mapping[str, Any]], *, prune: bool=False, allow_empty: bool=False, dry_run: bool=False) -> RuleChanges:
         ...
     async def get(self, id: Bytes, *, prefix: Optional[int]=None) -> Optional[JobInfo]:
         ...

@@ -3,6 +3,7 @@ package io.github.redisdq;
 import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -142,6 +143,19 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         }
         Adding adding = new Adding(adds, data, options.copy().ifExists(JobOptions.IfExists.REPLACE));
         return adding.answered(shards.one(adding.words().add(rule.words())));
+    }
+
+    /**
+     * Says all recurring jobs of a program, by names, which have no colon: adds those that are new, and changes those
+     * that differ. The id of each is {@code program:name}. For each start of a worker, which logs which others there are.
+     */
+    public RuleChanges rules(String program, Map<String, NewRule> rules) {
+        return rules(program, rules, new RulesOptions());
+    }
+
+    /** As {@link #rules(String, Map)}; a deploy prunes the other rules. */
+    public RuleChanges rules(String program, Map<String, NewRule> rules, RulesOptions options) {
+        return new RuleSet(this, adds, program).say(rules, options);
     }
 
     // --- Results

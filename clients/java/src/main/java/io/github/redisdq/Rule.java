@@ -61,6 +61,10 @@ public final class Rule {
         return this;
     }
 
+    boolean hasFirst() {
+        return first != null;
+    }
+
     Words words() {
         Words words = new Words().add(rule).value("UNTIL", until).value("TIMES", times);
         return words.value("GRACE", grace).value("JITTER", jitter).value("AT", first);

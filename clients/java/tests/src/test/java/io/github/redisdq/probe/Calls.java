@@ -4,13 +4,16 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.github.redisdq.DqQueue;
 import io.github.redisdq.Explanation;
 import io.github.redisdq.FailedAttempt;
+import io.github.redisdq.Inside;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.JobOptions.IfExists;
 import io.github.redisdq.NackOptions;
+import io.github.redisdq.NewRule;
 import io.github.redisdq.Page;
 import io.github.redisdq.Reserved;
 import io.github.redisdq.Rule;
+import io.github.redisdq.RulesOptions;
 import io.github.redisdq.ScanOptions;
 import io.github.redisdq.Settings;
 import io.github.redisdq.State;
@@ -79,6 +82,32 @@ final class Calls {
         });
     }
 
+    private static Object rules(DqQueue queue, JsonNode args) {
+        Map<String, NewRule> rules = new LinkedHashMap<>();
+        args.get("rules").fields().forEachRemaining(each -> {
+            JsonNode said = each.getValue();
+            Rule rule = said.hasNonNull("cron")
+                    ? Rule.cron(said.get("cron").asText(), said.path("tz").asText(null))
+                    : Rule.every(duration(said, "every"));
+            rules.put(each.getKey(), new NewRule(rule, data(said), options(said).ifExists(IfExists.REFUSE)));
+        });
+        RulesOptions options = new RulesOptions();
+        if (args.path("prune").asBoolean()) {
+            options.prune();
+        }
+        if (args.path("allow_empty").asBoolean()) {
+            options.allowEmpty();
+        }
+        if (args.path("dry_run").asBoolean()) {
+            options.dryRun();
+        }
+        try {
+            return queue.rules(Inside.text(args.get("program").get("base64").binaryValue()), rules, options);
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     private static Object rule(DqQueue queue, Rule rule, JsonNode args) {
         rule.first(instant(args, "first")).until(instant(args, "until"));
         if (args.hasNonNull("times")) {
@@ -144,6 +173,7 @@ final class Calls {
         Duration ttr = duration(args, "ttr");
         return switch (order.get("method").asText()) {
             case "add" -> add(queue, args);
+            case "rules" -> rules(queue, args);
             case "every" -> rule(queue, Rule.every(duration(args, "interval")), args);
             case "cron" -> rule(queue, Rule.cron(args.get("expression").asText(), args.path("tz").asText(null)), args);
             case "delete" -> args.path("unreserved").asBoolean() ? queue.deleteUnreserved(ids(args)) : queue.delete(ids(args));

@@ -6,7 +6,7 @@ import io.github.redisdq.Around;
 import io.github.redisdq.DqQueue;
 import io.github.redisdq.Handler;
 import io.github.redisdq.Hooks;
-import io.github.redisdq.IdleAfter;
+import io.github.redisdq.Inside;
 import io.github.redisdq.InlineQueue;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobFailedException;
@@ -117,7 +117,7 @@ public final class Probe {
         List<DqQueue> all = new ArrayList<>();
         order.get("queues").forEach(name -> all.add(queues.get(name.asText())));
         if (order.hasNonNull("idle_ms")) {
-            IdleAfter.set(Duration.ofMillis(order.get("idle_ms").asLong()));
+            Inside.idleAfter(Duration.ofMillis(order.get("idle_ms").asLong()));
         }
         WorkerBuilder builder = Worker.on(all.toArray(DqQueue[]::new));
         handlers(order).forEach(builder::handler);
