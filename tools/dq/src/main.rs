@@ -1,6 +1,7 @@
 //! The program beside a server with dq. Each command is a crate; here is which there are, and how they end.
 
 mod add;
+mod cli;
 mod licenses;
 
 use std::env;
@@ -43,6 +44,11 @@ enum Command {
         after_help = "Exit status: 0 added, 1 a job of this id is there already, 2 any error."
     )]
     Add(add::Args),
+    /// Commands by hand, as in redis-cli, with completion and help
+    ///
+    /// Tab completes names and options, `help DQ.ADD` explains a command, `exit` ends.
+    #[command(after_help = "Exit status: 0 no command failed, 1 one did, 2 no connection.")]
+    Cli(cli::Args),
     /// A monitor in the browser
     ///
     /// SIGHUP reads the files again that the arguments name; without any, it ends the program as SIGTERM does.
@@ -113,6 +119,7 @@ fn run(command: &Command) -> ExitCode {
         Command::Dev(args) => ("dev", dq_server::dev(args).map(|()| true), 1),
         Command::Server(args) => ("server", dq_server::server(args).map(|()| true), 1),
         Command::Add(args) => ("add", add::run(args), 2),
+        Command::Cli(args) => ("cli", cli::run(args), 2),
         Command::Board(args) => ("board", dq_board::run(args).map(|()| true), 1),
         Command::Top(args) => ("top", dq_top::run(args).map(|()| true), 1),
         Command::Http(args) => ("http", dq_push::run(args).map(|()| true), 1),

@@ -4,15 +4,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{self, Command};
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 13] = [
     "dev",
     "server",
     "add",
+    "cli",
     "board",
     "top",
     "http",
     "import",
     "audit",
+    "worker",
+    "licenses",
     "completions",
     "man",
 ];

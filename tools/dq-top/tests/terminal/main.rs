@@ -1,6 +1,7 @@
-//! dq top in a terminal, against real servers. `DQ_SERVER` and `DQ_MODULE` as in the module's own tests.
+//! dq top and dq cli in a terminal, against real servers. `DQ_SERVER` and `DQ_MODULE` as in the module's own tests.
 
 mod acts;
+mod cli;
 mod cluster;
 mod ended;
 mod looking;

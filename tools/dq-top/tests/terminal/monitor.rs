@@ -11,7 +11,7 @@ use vt100::Parser;
 
 use crate::support::{poll, Server, PATIENCE};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_dq");
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_dq");
 
 /// Short, so that the tests are fast.
 const INTERVAL: [&str; 2] = ["--interval", "0.2"];
@@ -49,11 +49,15 @@ impl Monitor {
     }
 
     pub fn start(arguments: &[String], environment: &[(&str, &str)]) -> Monitor {
+        let often = INTERVAL.map(str::to_owned);
+        Monitor::command("top", &[&often[..], arguments].concat(), environment)
+    }
+
+    pub fn command(name: &str, arguments: &[String], environment: &[(&str, &str)]) -> Monitor {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(24, 80)).expect("a size");
         let command = PtyCommand::new(PROGRAM)
-            .arg("top")
-            .args(INTERVAL)
+            .arg(name)
             .args(arguments)
             .env("TERM", "xterm-256color")
             .env_remove("NO_COLOR")
