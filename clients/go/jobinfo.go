@@ -60,7 +60,7 @@ type JobInfo struct {
 	Steps map[string][]byte
 	// The latest delivery, of a reserved or done job.
 	Started time.Time
-	// Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it.
+	// Who works on it: the name or the address of the connection that it was delivered to, if the server knows it.
 	Client string
 	// When a done job was acknowledged.
 	Finished time.Time

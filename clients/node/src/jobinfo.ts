@@ -61,7 +61,7 @@ export interface JobInfo {
   steps: ReadonlyMap<string, Buffer>;
   /** The latest delivery, of a reserved or done job. */
   started: Date | null;
-  /** Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it. */
+  /** Who works on it: the name or the address of the connection that it was delivered to, if the server knows it. */
   client: string | null;
   /** When a done job was acknowledged. */
   finished: Date | null;

@@ -1,7 +1,7 @@
 //! Data in other forms than JSON.
 
 use crate::error::{BoxError, Error};
-use crate::guard::{door, text_of, Kept};
+use crate::guard::{catch, text_of, Kept};
 use crate::json;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -59,7 +59,7 @@ pub(crate) fn encoded<T: Serialize + ?Sized>(
     codec: &impl Codec,
     data: &T,
 ) -> Result<Vec<u8>, String> {
-    match door(|| codec.encode(data)) {
+    match catch(|| codec.encode(data)) {
         Ok(Ok(payload)) => Ok(payload),
         Ok(Err(error)) => Err(said(error)),
         Err(panicked) => Err(panicked.to_string()),
@@ -67,7 +67,7 @@ pub(crate) fn encoded<T: Serialize + ?Sized>(
 }
 
 pub(crate) fn decoded<T: DeserializeOwned>(codec: &impl Codec, payload: &[u8]) -> Result<T, Error> {
-    match door(|| codec.decode(payload)) {
+    match catch(|| codec.decode(payload)) {
         Ok(read) => read.map_err(|error| Error::Payload(said(error))),
         Err(panicked) => Err(Error::Payload(panicked.to_string())),
     }

@@ -19,7 +19,7 @@ pub(crate) const LONGEST_REASON: usize = 1024;
 #[error("panic: {0}")]
 pub(crate) struct Panicked(pub String);
 
-pub(crate) fn door<T>(f: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub(crate) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(f)).map_err(said)
 }
 
@@ -53,18 +53,18 @@ impl<T> Kept<T> {
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         let value = self.0.take();
-        _ = door(move || drop(value));
+        _ = catch(move || drop(value));
     }
 }
 
 /// The output of a user's future, which may panic when it is made, polled or dropped, also unfinished.
 pub(crate) async fn guarded<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, Panicked> {
-    let mut future: Kept<Pin<Box<F>>> = Kept::new(Box::pin(door(make)?));
+    let mut future: Kept<Pin<Box<F>>> = Kept::new(Box::pin(catch(make)?));
     poll_fn(|context| {
         let Some(future) = &mut future.0 else {
             return Poll::Pending; // the future is there until this one is dropped
         };
-        match door(|| future.as_mut().poll(context)) {
+        match catch(|| future.as_mut().poll(context)) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
             Err(panicked) => Poll::Ready(Err(panicked)),
@@ -76,7 +76,7 @@ pub(crate) async fn guarded<F: Future>(make: impl FnOnce() -> F) -> Result<F::Ou
 /// As `tracing`'s macros, with a subscriber that may panic.
 macro_rules! log {
     ($level:ident, $($said:tt)+) => {
-        _ = $crate::guard::door(|| tracing::$level!($($said)+))
+        _ = $crate::guard::catch(|| tracing::$level!($($said)+))
     };
 }
 pub(crate) use log;
@@ -89,7 +89,7 @@ pub(crate) fn text_of(error: &(dyn Error + 'static)) -> String {
 /// The formatted text, as far as it can be made and fits.
 pub(crate) fn shown(text: fmt::Arguments<'_>) -> String {
     let mut page = Page(String::new());
-    match door(|| fmt::write(&mut page, text)) {
+    match catch(|| fmt::write(&mut page, text)) {
         Ok(_) => page.0, // a text that is too long, or breaks off, is an error here
         Err(panicked) => format!("no text: {panicked}"),
     }
@@ -127,7 +127,7 @@ pub(crate) fn sources(error: &BoxError) -> Vec<&(dyn Error + 'static)> {
     let mut all: Vec<&(dyn Error + 'static)> = vec![error.as_ref()];
     while all.len() < MOST_SOURCES {
         let last = all[all.len() - 1];
-        match door(|| last.source()) {
+        match catch(|| last.source()) {
             Ok(Some(next)) => all.push(next),
             _ => break,
         }

@@ -1,7 +1,7 @@
 //! Hooks for logging, metrics and tracing.
 
 use crate::envelope::Headers;
-use crate::guard::{door, guarded, log};
+use crate::guard::{catch, guarded, log};
 use crate::job::Job;
 use std::fmt;
 use std::future::Future;
@@ -100,7 +100,7 @@ impl Hooks {
     pub(crate) fn adding(&self, queue: &str, headers: &mut Headers) {
         let Some(hook) = &self.adding else { return };
         let mut changed = headers.clone();
-        match door(|| hook(queue, &mut changed)) {
+        match catch(|| hook(queue, &mut changed)) {
             Ok(()) => *headers = changed,
             Err(panicked) => {
                 log!(error, hook = "adding", queue, error = %panicked, "a hook failed, adding the job as it was")

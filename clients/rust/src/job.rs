@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub attempt: Mutex<Attempt>,
     told: Mutex<Option<Why>>,
     /// Created when somebody first waits to be told.
-    ear: OnceLock<watch::Sender<Option<Why>>>,
+    listener: OnceLock<watch::Sender<Option<Why>>>,
     /// The handler's task. `None`: `abort` came first, and a task that begins later is aborted.
     task: OnceLock<Option<AbortHandle>>,
     /// What `succeed` or `fail` said of this job of a batch.
@@ -96,7 +96,7 @@ impl Inner {
             desk,
             attempt,
             told: Mutex::default(),
-            ear: OnceLock::new(),
+            listener: OnceLock::new(),
             task: OnceLock::new(),
             said: Mutex::default(),
         })
@@ -106,8 +106,8 @@ impl Inner {
         let mut told = lock(&self.told);
         if told.is_none() {
             *told = Some(why);
-            if let Some(ear) = self.ear.get() {
-                ear.send_replace(*told);
+            if let Some(listener) = self.listener.get() {
+                listener.send_replace(*told);
             }
         }
     }
@@ -117,9 +117,9 @@ impl Inner {
     }
 
     fn listen(&self) -> watch::Receiver<Option<Why>> {
-        let told = lock(&self.told); // the ear hears whatever is told from here on
-        let ear = self.ear.get_or_init(|| watch::Sender::new(*told));
-        ear.subscribe()
+        let told = lock(&self.told); // the listener hears whatever is told from here on
+        let listener = self.listener.get_or_init(|| watch::Sender::new(*told));
+        listener.subscribe()
     }
 
     pub fn runs_in(&self, task: AbortHandle) {

@@ -1,7 +1,7 @@
 //! Results of jobs, and values of steps.
 
 use crate::error::{Error, Outcome};
-use crate::guard::door;
+use crate::guard::catch;
 use crate::json;
 use crate::values::lossy;
 use serde::de::DeserializeOwned;
@@ -35,7 +35,7 @@ impl Before {
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Error> {
-    let read = door(|| serde_json::from_slice(value));
+    let read = catch(|| serde_json::from_slice(value));
     match read {
         Ok(read) => read.map_err(|error| Error::Decode(error.to_string())),
         Err(panicked) => Err(Error::Decode(panicked.to_string())),
@@ -44,7 +44,7 @@ pub(crate) fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Error> {
 
 /// As JSON; `None` for `()` and `None`.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Option<Vec<u8>>, Error> {
-    let written = door(|| json::to_vec(value));
+    let written = catch(|| json::to_vec(value));
     match written {
         Ok(Ok(json)) => Ok((json != b"null").then_some(json)),
         Ok(Err(error)) => Err(Error::Encode(error.to_string())),

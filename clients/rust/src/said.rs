@@ -80,7 +80,7 @@ pub(crate) fn say(said: &Said) {
             error,
             "DQ.EXPLAIN is refused: an idle worker cannot say why it gets no jobs"
         ),
-        Said::Deaf(error) => log!(
+        Said::Unheard(error) => log!(
             info,
             error,
             "cancelled jobs are noticed by heartbeats alone: DQ.BTOUCH is refused"

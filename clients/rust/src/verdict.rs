@@ -2,7 +2,7 @@
 
 use crate::core::{End, Why};
 use crate::error::{BoxError, Error, Suspended};
-use crate::guard::{clean, door, name_of, shown, sources, text_of, Panicked, LONGEST_REASON};
+use crate::guard::{catch, clean, name_of, shown, sources, text_of, Panicked, LONGEST_REASON};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -169,7 +169,7 @@ impl Sorts {
         let any = |sorts: &[Sort]| {
             let fits = |sort: &Sort| {
                 all.iter()
-                    .any(|error| door(|| sort(*error)).unwrap_or(false))
+                    .any(|error| catch(|| sort(*error)).unwrap_or(false))
             };
             sorts.iter().any(fits)
         };

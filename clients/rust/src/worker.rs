@@ -5,9 +5,9 @@ use crate::error::{BoxError, Error};
 use crate::handler::Handler;
 use crate::health::{Health, Probe};
 use crate::hooks::Hooks;
+use crate::io::{sources, Io, Place, Plan};
 use crate::middleware::{Call, Next, Returned};
 use crate::queue::Queue;
-use crate::rim::{sources, Place, Plan, Rim};
 use crate::run::Work;
 use std::fmt;
 use std::future::Future;
@@ -305,8 +305,8 @@ impl Worker {
             probe: self.probe.clone(),
             handlers: tokio::runtime::Handle::current(),
         };
-        let (rim, running) = Rim::start(plan)?;
-        self.stopper.connect(rim.events());
+        let (io, running) = Io::start(plan)?;
+        self.stopper.connect(io.events());
         let _stop = OnDrop(self.stopper.clone());
         running.await
     }
@@ -389,7 +389,7 @@ pub async fn shutdown() {
             next().await;
             tokio::spawn(async move {
                 next().await;
-                crate::rim::stop_all();
+                crate::io::stop_all();
             });
             return;
         }

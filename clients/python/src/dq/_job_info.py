@@ -71,7 +71,7 @@ class JobInfo:
     started: Optional[datetime]
     """The latest delivery, of a reserved or done job."""
     client: Optional[str]
-    """Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it."""
+    """Who works on it: the name or the address of the connection that it was delivered to, if the server knows it."""
     finished: Optional[datetime]
     """When a done job was acknowledged."""
     result: Optional[bytes]

@@ -148,7 +148,10 @@ impl Core {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let link = &self.links[link];
         link.waiting.is_fetching() && (link.is_recalled || self.withdraws(link, now))
-            || link.ears.iter().any(|ear| is_due(ear.unblocks_at))
+            || link
+                .listeners
+                .iter()
+                .any(|listener| is_due(listener.unblocks_at))
     }
 
     /// Whether the fetch that waits is to be ended, as the worker stops: now, or again.
@@ -171,13 +174,13 @@ impl Core {
                 into,
             );
         }
-        for at in 0..self.links[link].ears.len() {
+        for at in 0..self.links[link].listeners.len() {
             let of = &mut self.links[link];
-            if of.ears[at].takes_unblock(now) && of.is_recallable {
+            if of.listeners[at].takes_unblock(now) && of.is_recallable {
                 self.end_wait(
                     Line {
                         link,
-                        name: super::Name::Ear(at),
+                        name: super::Name::Listener(at),
                     },
                     now,
                     into,

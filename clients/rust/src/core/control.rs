@@ -316,7 +316,11 @@ impl Core {
             let outcome = link.outcomes.iter().map(ready).min();
             let withdraws = !self.is_working() && link.waiting.is_fetching();
             let unblock = link.unblocks_at.filter(|_| withdraws);
-            let ears = link.ears.iter().filter_map(|ear| ear.unblocks_at).min();
+            let listeners = link
+                .listeners
+                .iter()
+                .filter_map(|listener| listener.unblocks_at)
+                .min();
             let has_more =
                 !(link.relets.is_empty() && link.returns.is_empty() && link.suspects.is_empty());
             let opens = link.control.server.is_none() && self.keeps_open();
@@ -325,7 +329,7 @@ impl Core {
                 beat,
                 outcome,
                 unblock,
-                ears,
+                listeners,
                 at_once,
                 link.schedule.progress,
             ]

@@ -20,7 +20,7 @@ pub(crate) enum Name {
     /// Sends acknowledgements that no fetch takes along, heartbeats and `DQ.UNBLOCK`.
     Control,
     /// Waits in `DQ.BTOUCH`, to notice lost jobs of one key.
-    Ear(usize),
+    Listener(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,7 +150,7 @@ pub(crate) enum Said {
     UnknownKind(Arc<Delivered>),
     RunsHere(Arc<Delivered>),
     UsedUp(Arc<Delivered>),
-    Deaf(String),
+    Unheard(String),
     NoUnblock(String),
     NoReasons(String),
     Uncounted(String),

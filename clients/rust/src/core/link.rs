@@ -77,10 +77,10 @@ pub(super) struct Link {
     pub place: Place,
     pub fetches: Fetches,
     /// The jobs in hand: a second delivery of them does not begin.
-    pub hands: HashMap<JobKey, Serial>,
+    pub in_hand: HashMap<JobKey, Serial>,
     pub waiting: State,
     pub control: State,
-    pub ears: Vec<Ear>,
+    pub listeners: Vec<Listener>,
     pub outcomes: VecDeque<Outcome>,
     /// Until when outcomes wait for a fetch to take them along.
     pub gathers_until: Option<Instant>,
@@ -105,14 +105,14 @@ pub(super) struct Link {
 
 impl Link {
     pub fn new(place: Place, fetches: Fetches) -> Self {
-        let ears = Ear::of(fetches.members.len());
+        let listeners = Listener::of(fetches.members.len());
         Link {
             place,
             fetches,
-            hands: HashMap::new(),
+            in_hand: HashMap::new(),
             waiting: State::default(),
             control: State::default(),
-            ears,
+            listeners,
             outcomes: VecDeque::new(),
             gathers_until: None,
             schedule: Schedule::default(),
@@ -133,7 +133,7 @@ impl Link {
         match name {
             Name::Waiting => &mut self.waiting,
             Name::Control => &mut self.control,
-            Name::Ear(at) => &mut self.ears[at].state,
+            Name::Listener(at) => &mut self.listeners[at].state,
         }
     }
 
@@ -146,24 +146,24 @@ impl Link {
     }
 }
 
-/// A link of more keys has no ears.
-const MOST_EARS: usize = 8;
+/// A link of more keys has no listeners.
+const MOST_LISTENERS: usize = 8;
 
 #[derive(Debug, Default)]
-pub(super) struct Ear {
+pub(super) struct Listener {
     pub state: State,
     /// The server does not have the command, or forbids it: only heartbeats remain.
-    pub is_deaf: bool,
+    pub is_off: bool,
     /// When to end the running `DQ.BTOUCH`, which lacks jobs.
     pub unblocks_at: Option<Instant>,
     pub last: Option<Instant>,
 }
 
-impl Ear {
-    /// A link of many keys has no ears: only heartbeats.
-    pub fn of(keys: usize) -> Vec<Ear> {
-        let count = if keys > MOST_EARS { 0 } else { keys };
-        (0..count).map(|_| Ear::default()).collect()
+impl Listener {
+    /// A link of many keys has no listeners: only heartbeats.
+    pub fn of(keys: usize) -> Vec<Listener> {
+        let count = if keys > MOST_LISTENERS { 0 } else { keys };
+        (0..count).map(|_| Listener::default()).collect()
     }
 
     pub fn takes_unblock(&mut self, now: Instant) -> bool {
@@ -186,8 +186,8 @@ pub(super) struct Schedule {
     pub is_asked: bool,
     /// No lease expires before this.
     pub ends: Option<Instant>,
-    /// When the ears are to be checked.
-    pub ear: Option<Instant>,
+    /// When the listeners are to be checked.
+    pub listener: Option<Instant>,
     /// When progress is to be sent.
     pub progress: Option<Instant>,
 }

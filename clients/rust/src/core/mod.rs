@@ -1,11 +1,9 @@
 //! What a worker decides, without I/O, threads or a clock. Replies, ticks and the ends of handlers go in; commands,
-//! handlers to start and jobs to tell come out. `rim.rs` executes them.
+//! handlers to start and jobs to tell come out. `io.rs` executes them.
 
 mod alone;
 mod control;
-mod crew;
 mod delivery;
-mod ear;
 mod ends;
 mod events;
 mod fatalities;
@@ -14,7 +12,9 @@ mod held;
 mod idle;
 mod leases;
 mod link;
+mod listener;
 mod outcome;
+mod pool;
 mod replies;
 mod settings;
 mod state;

@@ -236,7 +236,7 @@ impl Core {
         }
         // A heartbeat at once: the server then says which jobs are still ours.
         self.links[line.link].schedule.is_asked = true;
-        if !matches!(line.name, Name::Ear(_)) {
+        if !matches!(line.name, Name::Listener(_)) {
             self.trouble(text, now);
         }
     }

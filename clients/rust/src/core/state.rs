@@ -174,13 +174,13 @@ impl Core {
         self.held.remove(&serial);
     }
 
-    /// Takes a delivery out of its link's hands: the job may begin again.
+    /// Takes a delivery out of those in hand: the job may begin again.
     pub(super) fn leave(&mut self, serial: Serial) {
         let Some(held) = self.held.get_mut(&serial) else {
             return;
         };
         if std::mem::take(&mut held.is_in_hand) {
-            self.links[held.link].hands.remove(&held.of.job);
+            self.links[held.link].in_hand.remove(&held.of.job);
         }
     }
 }

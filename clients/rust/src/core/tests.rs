@@ -451,10 +451,10 @@ fn the_ear_listens_for_what_is_old() {
     let mut world = World::usual();
     world.deliver(&["a", "b"]);
     world.ends(1, End::Done(None));
-    world.advance(super::ear::OLD);
-    let heard = world.take(Name::Ear(0));
+    world.advance(super::listener::OLD);
+    let heard = world.take(Name::Listener(0));
     assert_eq!(heard, ["DQ.BTOUCH q 20 IDS 1 b 77"]);
-    world.reply(Name::Ear(0), vec![Value::Array(vec![Value::Nil])]);
+    world.reply(Name::Listener(0), vec![Value::Array(vec![Value::Nil])]);
     assert_eq!(world.told, [(2, Why::Lost)]);
 }
 

@@ -64,7 +64,7 @@ pub struct JobInfo {
     pub steps: BTreeMap<String, Vec<u8>>,
     /// The latest delivery, of a reserved or done job.
     pub started: Option<SystemTime>,
-    /// Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it.
+    /// Who works on it: the name or the address of the connection that it was delivered to, if the server knows it.
     pub client: Option<String>,
     /// When a done job was acknowledged.
     pub finished: Option<SystemTime>,

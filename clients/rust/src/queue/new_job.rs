@@ -152,7 +152,7 @@ pub(super) use options;
 impl NewJob {
     /// A job with data that serde can serialize, as JSON.
     pub fn new<T: Serialize + ?Sized>(data: &T) -> Self {
-        let written = crate::guard::door(|| crate::json::to_raw(data));
+        let written = crate::guard::catch(|| crate::json::to_raw(data));
         let data = match written {
             Ok(Ok(json)) => Data::Json(json),
             Ok(Err(error)) => Data::Unfit(error.to_string()),

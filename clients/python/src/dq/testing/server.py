@@ -9,7 +9,7 @@ import tempfile
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Optional, Tuple
+from typing import Optional
 
 import redis
 
@@ -104,7 +104,7 @@ class TestServer:
         self.close()
 
 
-def _packed() -> Tuple[str, str]:
+def _packed() -> tuple[str, str]:
     """The server and the module in the program dq."""
     said = "set DQ_MODULE to the path of libdq.so, or install the package dq-server"
     program = os.environ.get("DQ_PROGRAM")

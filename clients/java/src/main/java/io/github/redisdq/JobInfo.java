@@ -35,7 +35,7 @@ import java.util.Map;
  * @param awaits The signal that it waits for.
  * @param steps What its handler has kept, by name.
  * @param started The latest delivery, of a reserved or done job.
- * @param client Who works on it: the name of the connection to which it was delivered, or else its address, where the server knows it.
+ * @param client Who works on it: the name or the address of the connection that it was delivered to, if the server knows it.
  * @param finished When a done job was acknowledged.
  * @param result What the handler of a done job returned, as the codec encoded it.
  * @param after The jobs that a blocked job still waits for.

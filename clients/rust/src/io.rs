@@ -5,7 +5,7 @@ use crate::core::{
     Settings,
 };
 use crate::error::Error;
-use crate::guard::{door, log};
+use crate::guard::{catch, log};
 use crate::health::{Health, Probe};
 use crate::hooks::{call, Moment};
 use crate::job::{Desk, Inner};
@@ -76,7 +76,7 @@ pub(crate) struct Plan {
     pub handlers: Handle,
 }
 
-pub(crate) struct Rim {
+pub(crate) struct Io {
     number: u64,
     core: Core,
     plan: Plan,
@@ -91,7 +91,7 @@ pub(crate) struct Rim {
     handled: usize,
 }
 
-/// A handle to a rim that runs.
+/// A handle to a running worker.
 pub(crate) struct Started(UnboundedSender<Event>);
 
 impl Started {
@@ -100,8 +100,8 @@ impl Started {
     }
 }
 
-impl Rim {
-    /// Starts the rim. The future ends with it, and returns how many jobs were handled.
+impl Io {
+    /// Starts it. The future ends with it, and returns how many jobs were handled.
     pub fn start(
         plan: Plan,
     ) -> Result<(Started, impl Future<Output = Result<usize, Error>>), Error> {
@@ -115,9 +115,9 @@ impl Rim {
             .build()
             .map_err(failed)?;
         let work = move || {
-            let mut rim = Rim::new(plan, sender);
-            let result = runtime.block_on(rim.run(events));
-            _ = door(move || drop(rim)); // it holds handlers and middleware, which are the user's
+            let mut io = Io::new(plan, sender);
+            let result = runtime.block_on(io.run(events));
+            _ = catch(move || drop(io)); // it holds handlers and middleware, which are the user's
             runtime.shutdown_background();
             _ = ended.send(result);
         };
@@ -148,7 +148,7 @@ impl Rim {
             RUNNING.clone(),
             Instant::now(),
         );
-        Rim {
+        Io {
             number,
             core,
             plan,
@@ -346,7 +346,7 @@ impl Rim {
         self.lines.entry(line).or_insert_with(|| {
             let (server, _, members) = &self.plan.places[line.link];
             let key = match line.name {
-                Name::Ear(at) => &members[at].key,
+                Name::Listener(at) => &members[at].key,
                 _ => &members[0].key,
             };
             let (orders, receiver) = unbounded_channel();

@@ -216,7 +216,7 @@ impl Core {
             is_heard_of: false,
             progress: Progress::default(),
         };
-        self.links[link].hands.insert(of.job.clone(), serial);
+        self.links[link].in_hand.insert(of.job.clone(), serial);
         self.held.insert(serial, held);
         self.lasts(serial, self.awake);
         let Some(handler) = handler else {
@@ -243,7 +243,9 @@ impl Core {
         if wanted != lease && !self.settings.is_drained {
             link.relets.push((serial, wanted));
         }
-        link.schedule.ear.get_or_insert(now + super::ear::OLD);
+        link.schedule
+            .listener
+            .get_or_insert(now + super::listener::OLD);
         if 1 < limit && limit == of.attempt && !self.settings.is_drained {
             self.suspect(serial);
         } else if self.is_over(serial, now) {
@@ -258,9 +260,9 @@ impl Core {
 
     /// Whether an older delivery of the job still runs in this process; that delivery is then lost.
     fn runs_here(&mut self, link: usize, job: &JobKey) -> bool {
-        if let Some(older) = self.links[link].hands.get(job).copied() {
+        if let Some(older) = self.links[link].in_hand.get(job).copied() {
             self.lose(older);
-            return self.links[link].hands.contains_key(job);
+            return self.links[link].in_hand.contains_key(job);
         }
         let Some(owner) = self.running.other(self.links[link].place, job) else {
             return false;

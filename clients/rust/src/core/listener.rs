@@ -1,4 +1,4 @@
-//! The ears of a link: for each key, a `DQ.BTOUCH` on a connection of its own, which notices lost jobs at once. It
+//! The listeners of a link: for each key, a `DQ.BTOUCH` on a connection of its own, which notices lost jobs at once. It
 //! covers jobs that have been in hand for a while, so short jobs cost nothing.
 
 use super::link::Asked;
@@ -9,22 +9,23 @@ use crate::values::{seconds, server_error};
 use redis::{cmd, Value};
 use std::time::{Duration, Instant};
 
-/// The age from which an ear covers a job.
+/// The age from which a listener covers a job.
 pub(super) const OLD: Duration = Duration::from_millis(20);
 impl Core {
     pub(super) fn listen(&mut self, link: usize, now: Instant) {
-        if self.settings.is_drained || self.links[link].schedule.ear.is_none_or(|at| now < at) {
+        if self.settings.is_drained || self.links[link].schedule.listener.is_none_or(|at| now < at)
+        {
             return;
         }
-        self.links[link].schedule.ear = None;
-        for at in 0..self.links[link].ears.len() {
+        self.links[link].schedule.listener = None;
+        for at in 0..self.links[link].listeners.len() {
             self.listen_by(link, at, now);
         }
     }
 
     fn listen_by(&mut self, link: usize, at: usize, now: Instant) {
         let key = self.links[link].fetches.members[at].key.clone();
-        if self.links[link].ears[at].is_deaf {
+        if self.links[link].listeners[at].is_off {
             return;
         }
         let all = self.chosen(|held| held.link == link && held.is_open && held.of.job.key == key);
@@ -36,19 +37,19 @@ impl Core {
             .map(|serial| self.held[serial].since + OLD)
             .min()
         {
-            self.look_at_ears(link, next);
+            self.check_listeners_at(link, next);
         }
         if old.iter().all(|serial| self.held[serial].is_heard_of) {
             return;
         }
-        let ear = &mut self.links[link].ears[at];
-        if !ear.state.asked.is_empty() {
-            let again = ear.last.map_or(now, |last| last + OLD);
-            ear.unblocks_at.get_or_insert(again.max(now));
-        } else if ear.state.is_free(now) {
+        let listener = &mut self.links[link].listeners[at];
+        if !listener.state.asked.is_empty() {
+            let again = listener.last.map_or(now, |last| last + OLD);
+            listener.unblocks_at.get_or_insert(again.max(now));
+        } else if listener.state.is_free(now) {
             self.ask_ear(link, at, old, now);
-        } else if let Some(until) = ear.state.rests_until {
-            self.look_at_ears(link, until);
+        } else if let Some(until) = listener.state.rests_until {
+            self.check_listeners_at(link, until);
         }
     }
 
@@ -68,16 +69,19 @@ impl Core {
                 .entry(*serial)
                 .and_modify(|held| held.is_heard_of = true);
         }
-        let ear = &mut self.links[link].ears[at];
-        ear.state.asked.push_back(Asked::Listen { all, sent: now });
-        ear.state.rests_until = None;
-        ear.unblocks_at = None;
+        let listener = &mut self.links[link].listeners[at];
+        listener
+            .state
+            .asked
+            .push_back(Asked::Listen { all, sent: now });
+        listener.state.rests_until = None;
+        listener.unblocks_at = None;
         let (line, turn) = (
             Line {
                 link,
-                name: Name::Ear(at),
+                name: Name::Listener(at),
             },
-            ear.state.turn,
+            listener.state.turn,
         );
         let within = wait + SLACK;
         self.actions.push_back(Action::Send {
@@ -89,9 +93,9 @@ impl Core {
         });
     }
 
-    fn look_at_ears(&mut self, link: usize, at: Instant) {
-        let ear = &mut self.links[link].schedule.ear;
-        *ear = Some(ear.map_or(at, |known| known.min(at)));
+    fn check_listeners_at(&mut self, link: usize, at: Instant) {
+        let listener = &mut self.links[link].schedule.listener;
+        *listener = Some(listener.map_or(at, |known| known.min(at)));
     }
 
     pub(super) fn listened(
@@ -103,19 +107,19 @@ impl Core {
         now: Instant,
     ) {
         self.stop_listening(&all);
-        self.look_at_ears(line.link, now);
+        self.check_listeners_at(line.link, now);
         let answers = match reply {
             Value::Array(answers) => answers,
             Value::ServerError(error) => {
                 let text = server_error(&error);
                 if !text.starts_with("UNBLOCKED") {
-                    if let (Name::Ear(at), true) = (
+                    if let (Name::Listener(at), true) = (
                         line.name,
                         text.starts_with("NOPERM") || text.starts_with("ERR "),
                     ) {
-                        self.links[line.link].ears[at].is_deaf = true;
+                        self.links[line.link].listeners[at].is_off = true;
                         self.actions
-                            .push_back(Action::Say(Said::Deaf(text.clone())));
+                            .push_back(Action::Say(Said::Unheard(text.clone())));
                     }
                     self.close(line, &text, now);
                 }
@@ -142,7 +146,7 @@ impl Core {
     pub(super) fn ears_wake_at(&self, link: usize) -> Option<Instant> {
         let link = &self.links[link];
         link.schedule
-            .ear
-            .filter(|_| !self.settings.is_drained && !link.ears.is_empty())
+            .listener
+            .filter(|_| !self.settings.is_drained && !link.listeners.is_empty())
     }
 }
