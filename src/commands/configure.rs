@@ -1,11 +1,12 @@
 //! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ... | BACKOFF DEFAULT] [MAXLEN n] [MAXBYTES n] [DEADLEN n]
 //! [DEDUPE ms] [MAXRESERVED n] [RATE n ms] [GROUPMAX n] [GROUPRATE n ms] [GROUPFIFO 0|1]
-//! [DONELEN n] [DONETTL ms] [DONEBYTES n] [HISTORY n], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
+//! [DONELEN n] [DONETTL ms] [DONEBYTES n] [HISTORY n], DQ.CFGGET key, DQ.PAUSE key [ms] [GROUP name],
+//! DQ.RESUME key [GROUP name]
 
 use super::fields::Fields;
 use super::parse::{
-    at_least, exactly, millis, natural, number_of, out_of_range, positive_millis, wrong_arity,
-    Options,
+    at_least, exactly, millis, natural, number_of, out_of_range, positive_millis, syntax_error,
+    wrong_arity, Options, Words,
 };
 use super::syntax::options;
 use super::{change, change_or_create, open, query};
@@ -55,7 +56,7 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// At `maxmemory` no queue is created, but settings that free memory can still be changed.
-fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
+pub(super) fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
     // The server's own error.
     const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
     let mut open = open(ctx, args)?;
@@ -66,7 +67,7 @@ fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refus
 }
 
 /// Reads a rate. Either both parts are 0, which turns it off, or neither is.
-fn rate(options: &mut Options<'_, Word>) -> Result<Option<Rate>, Refusal> {
+pub(super) fn rate<W: Words>(options: &mut Options<'_, W>) -> Result<Option<Rate>, Refusal> {
     let (count, window_ms) = (options.value()?, options.value()?);
     match (natural(count)?, millis(window_ms)?) {
         (0, 0) => Ok(None),
@@ -77,6 +78,11 @@ fn rate(options: &mut Options<'_, Word>) -> Result<Option<Rate>, Refusal> {
             window_ms,
         })),
     }
+}
+
+/// A rate as replies show it.
+pub(super) fn of_rate(rate: Option<Rate>) -> [u64; 2] {
+    rate.map_or([0, 0], |it| [it.count.into(), it.window_ms])
 }
 
 fn switch(digit: &[u8]) -> Result<bool, Refusal> {
@@ -99,7 +105,6 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
     let settings = queue.settings();
     let (limits, done) = (settings.group_limits, settings.done_limits);
     let ttr_ms = settings.ttr_ms.unwrap_or(config::default_ttr_ms());
-    let of_rate = |rate: Option<Rate>| rate.map_or([0, 0], |it| [it.count.into(), it.window_ms]);
     Fields::reply(ctx, |fields| {
         fields.integer("ttr", ttr_ms as i64);
         fields.integer("attempts", settings.max_attempts.into());
@@ -123,21 +128,42 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
 
 pub fn pause(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
-    if args.len() > 3 {
-        return Err(wrong_arity(args));
-    }
-    let ms = args.get(2).map(positive_millis).transpose()?;
+    let (ms, group) = match (args.len(), is_group(args.get(2))) {
+        (2, _) => (None, None),
+        (_, true) => (None, group_from(args, 2)?),
+        (_, false) => (args.get(2), group_from(args, 3)?),
+    };
+    let ms = ms.map(positive_millis).transpose()?;
     let open = open_with_room(ctx, args)?;
-    change_or_create(ctx, open, |queue, now, effects| {
-        queue.pause(ms, now, effects)
+    change_or_create(ctx, open, |queue, now, effects| match group {
+        Some(name) => queue.pause_group(name, ms, now, effects),
+        None => queue.pause(ms, now, effects),
     })??;
     ctx.reply_simple(c"OK");
     Ok(())
 }
 
+fn is_group(word: Option<&[u8]>) -> bool {
+    word.is_some_and(|word| word.eq_ignore_ascii_case(b"GROUP"))
+}
+
+/// The name behind the word GROUP, if there is anything at this index.
+fn group_from(args: Args<'_>, at: usize) -> Result<Option<&[u8]>, Refusal> {
+    match (args.get(at), args.get(at + 1)) {
+        (None, _) => Ok(None),
+        (word, _) if !is_group(word) || args.len() > at + 2 => Err(wrong_arity(args)),
+        (_, None) => Err(syntax_error("a value is missing after GROUP")),
+        (_, name) => Ok(name),
+    }
+}
+
 pub fn resume(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    exactly(args, 2)?;
-    change(ctx, args, |queue, now, effects| queue.resume(now, effects))?;
+    at_least(args, 2)?;
+    let group = group_from(args, 2)?;
+    change(ctx, args, |queue, now, effects| match group {
+        Some(name) => queue.resume_group(name, now, effects),
+        None => queue.resume(now, effects),
+    })?;
     ctx.reply_simple(c"OK");
     Ok(())
 }

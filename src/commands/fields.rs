@@ -52,9 +52,11 @@ impl<'a> Fields<'a> {
     }
 
     pub fn integers(&self, name: &str, values: impl Iterator<Item = u64> + Clone) {
-        self.with(name, |ctx| {
-            ctx.reply_array(values.clone().count());
-            values.for_each(|value| ctx.reply_integer(value as i64));
-        });
+        self.with(name, |ctx| reply_integers(ctx, values));
     }
+}
+
+pub fn reply_integers(ctx: Ctx<'_>, values: impl Iterator<Item = u64> + Clone) {
+    ctx.reply_array(values.clone().count());
+    values.for_each(|value| ctx.reply_integer(value as i64));
 }

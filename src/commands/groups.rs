@@ -1,4 +1,4 @@
-//! DQ.GROUPS key cursor [MATCH pattern] [COUNT n]
+//! DQ.GROUPS key cursor [MATCH pattern] [COUNT n] [SET]
 
 use super::parse::{at_least, positive, Options};
 use super::query;
@@ -7,7 +7,7 @@ use super::syntax::options;
 use crate::queue::glob::matches;
 use crate::server::api::{Args, Ctx, Refusal};
 
-options! { GROUPS: MATCH COUNT }
+options! { GROUPS: MATCH COUNT SET }
 
 /// For each group asked for, a call visits at most so many: groups with dead jobs only are passed over.
 const PASSED_OVER: u64 = 10;
@@ -15,12 +15,13 @@ const PASSED_OVER: u64 = 10;
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let mut cursor = cursor(args.get(2).unwrap_or_default())?;
-    let (mut pattern, mut count) = (None, COUNT_DEFAULT);
+    let (mut pattern, mut count, mut set) = (None, COUNT_DEFAULT, false);
     let mut options = Options::new(args, 3);
     while let Some(word) = options.word()? {
         match word {
             Word::MATCH => pattern = Some(options.value()?),
             Word::COUNT => count = positive(options.value()?)?,
+            Word::SET => set = true,
         }
     }
     query(ctx, args, |queue, at| {
@@ -28,7 +29,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         let (mut looked_at, mut steps) = (0, 0);
         let all = queue.map(|queue| queue.groups_at(at));
         while let Some(all) = &all {
-            cursor = all.scan(cursor, |group| {
+            cursor = all.scan(cursor, set, |group| {
                 looked_at += 1;
                 if pattern.is_none_or(|pattern| matches(pattern, group.name)) {
                     groups.push((group.name.to_vec(), group.waiting, group.reserved));

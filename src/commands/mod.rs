@@ -17,6 +17,7 @@ pub mod explain;
 mod fields;
 pub mod forecast;
 pub mod get;
+mod group;
 mod groups;
 pub mod kick;
 pub mod len;

@@ -462,7 +462,7 @@ pub const SCAN: &[Arg] = &[
     Arg::integer(c"cursor"),
     STATE.after(c"STATE").optional(),
     Arg::pattern(c"pattern").after(c"MATCH").optional(),
-    Arg::string(c"group").after(c"GROUP").optional(),
+    GROUP,
     Arg::pattern(c"payload-pattern")
         .after(c"PAYLOAD")
         .optional(),
@@ -472,11 +472,13 @@ pub const SCAN: &[Arg] = &[
     Arg::pattern(c"reason-pattern").after(c"REASON").optional(),
     COUNT.optional(),
 ];
+pub const GROUP: Arg = Arg::string(c"group").after(c"GROUP").optional();
 pub const GROUPS: &[Arg] = &[
     KEY,
     Arg::integer(c"cursor"),
     Arg::pattern(c"pattern").after(c"MATCH").optional(),
     COUNT.optional(),
+    Arg::word(c"set", c"SET").optional(),
 ];
 pub const LEN: &[Arg] = &[
     KEY,
@@ -498,6 +500,15 @@ pub const LEN: &[Arg] = &[
 const WINDOW: &[Arg] = &[
     Arg::integer(c"deliveries").shown(c"count"),
     Arg::integer(c"window").shown(c"ms"),
+];
+pub const GROUPSET: &[Arg] = &[
+    KEY,
+    Arg::string(c"group"),
+    number(c"weight", c"WEIGHT", c"deliveries"),
+    number(c"max", c"MAX", c"count"),
+    Arg::block(c"rate", WINDOW).after(c"RATE").optional(),
+    number(c"maxlen", c"MAXLEN", c"count"),
+    Arg::word(c"clear", c"CLEAR").optional(),
 ];
 pub const CFGSET: &[Arg] = &[
     KEY,

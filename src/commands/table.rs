@@ -7,18 +7,18 @@
 
 #[cfg(feature = "breakable")]
 use super::syntax::ID;
-use super::syntax::{self, AT, COUNT, COUNTED_IDS, DELAY, JOBS, KEY, PRIORITY, STATES};
+use super::syntax::{self, AT, COUNT, COUNTED_IDS, DELAY, GROUP, JOBS, KEY, PRIORITY, STATES};
 use super::{
-    ack, add, apply, awaits, bpop, btouch, configure, del, explain, forecast, get, groups, kick,
-    len, madd, nack, next, peek, pop, purge, reschedule, scan, signal, stats, step, test_clock,
-    touch, unblock,
+    ack, add, apply, awaits, bpop, btouch, configure, del, explain, forecast, get, group, groups,
+    kick, len, madd, nack, next, peek, pop, purge, reschedule, scan, signal, stats, step,
+    test_clock, touch, unblock,
 };
 use crate::server::api::command_info::{About, Access, Arg};
 use crate::server::api::entry;
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-static COMMANDS: [About; 30] = [
+static COMMANDS: [About; 32] = [
     About {
         name: c"dq.add",
         run: entry!(add::run),
@@ -340,6 +340,30 @@ static COMMANDS: [About; 30] = [
         args: syntax::GROUPS,
     },
     About {
+        name: c"dq.groupset",
+        run: entry!(group::set),
+        flags: c"write fast",
+        summary: c"Changes settings of one group, or clears them. Creates the queue if it does not exist.",
+        complexity: c"O(log G) with G groups in the queue",
+        tips: c"",
+        arity: -4,
+        key: Some(Access::Update),
+        categories: c"write fast",
+        args: syntax::GROUPSET,
+    },
+    About {
+        name: c"dq.groupget",
+        run: entry!(group::get),
+        flags: c"readonly fast",
+        summary: c"Returns the settings of a group, and its figures.",
+        complexity: c"O(1)",
+        tips: TIME_MATTERS,
+        arity: 3,
+        key: Some(Access::Read),
+        categories: c"read fast",
+        args: &[KEY, Arg::string(c"group")],
+    },
+    About {
         name: c"dq.stats",
         run: entry!(stats::run),
         flags: c"readonly fast",
@@ -379,25 +403,25 @@ static COMMANDS: [About; 30] = [
         name: c"dq.pause",
         run: entry!(configure::pause),
         flags: c"write fast",
-        summary: c"Stops deliveries from a queue. Creates the queue if it does not exist.",
+        summary: c"Stops deliveries from a queue, or from one group of it. Creates the queue if it does not exist.",
         complexity: c"O(1)",
         tips: c"",
         arity: -2,
         key: Some(Access::Update),
         categories: c"write fast",
-        args: &[KEY, Arg::integer(c"ms").optional()],
+        args: &[KEY, Arg::integer(c"ms").optional(), GROUP],
     },
     About {
         name: c"dq.resume",
         run: entry!(configure::resume),
         flags: c"write fast",
-        summary: c"Ends the pause of a queue.",
+        summary: c"Ends the pause of a queue, or of one group of it.",
         complexity: c"O(1)",
         tips: c"",
-        arity: 2,
+        arity: -2,
         key: Some(Access::Update),
         categories: c"write fast",
-        args: &[KEY],
+        args: &[KEY, GROUP],
     },
     About {
         name: c"dq.apply",

@@ -85,7 +85,7 @@ impl Queue {
         let Some(way) = way else {
             return Ok(None);
         };
-        self.check_counts(&way)?;
+        self.check_counts(&way, add.group)?;
         let name = self.name(add, &way, now, mint, out)?;
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
         if self.flows().is_some() {
@@ -203,6 +203,9 @@ impl Queue {
             self.expire_for_room(is_full, now, out);
         }
         self.expire_for_turns(now, out);
+        if self.room_in(add.group) == Some(0) {
+            self.expire_for_room(|it| it.room_in(add.group) == Some(0), now, out);
+        }
         if add.after.is_some() {
             self.expire_some(EXPIRE_BUDGET, now, out);
         }
@@ -225,9 +228,9 @@ impl Queue {
         }
     }
 
-    /// An error if the job would exceed MAXLEN, or the number of jobs that a queue can hold.
+    /// An error if the job would exceed MAXLEN, or that of its group, or the number of jobs that a queue can hold.
     #[inline]
-    fn check_counts(&self, way: &Way) -> Result<(), QueueError> {
+    fn check_counts(&self, way: &Way, group: Option<&[u8]>) -> Result<(), QueueError> {
         let replaced = way.replaced();
         let is_one_more = replaced.is_none() && !matches!(way, Way::Behind(_));
         let is_dead = |old| self.jobs().job(old).place() == Place::Dead;
@@ -237,6 +240,12 @@ impl Queue {
             && self.jobs().live_len() as u64 >= limit
         {
             return Err(QueueError::Full);
+        }
+        if group.is_some() && self.room_in(group) == Some(0) {
+            let is_of_it = |old| !is_dead(old) && self.group_of(old) == group;
+            if is_one_more || replaced.is_some_and(|old| !is_of_it(old)) {
+                return Err(QueueError::GroupFull);
+            }
         }
         if replaced.is_none() && !self.jobs().has_room() {
             return Err(QueueError::TooManyJobs);

@@ -98,6 +98,15 @@ impl Queue {
             }
         }
         self.expire_for_turns(now, out);
+        let is_full = |it: &Self| {
+            it.room_in(add.group)
+                .is_some_and(|room| room < jobs.len() as u64)
+        };
+        for _ in 0..=jobs.len() / EXPIRE_BUDGET {
+            if is_full(self) {
+                self.expire_for_room(is_full, now, out);
+            }
+        }
         if has_come(self) || self.jobs().successors_len() > 0 {
             for id in jobs.iter().filter_map(|job| job.id) {
                 self.expire_job(id, now, out);
@@ -117,7 +126,9 @@ impl Queue {
             return Err(QueueError::TooManyJobs);
         }
         let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);
-        let fits = (max_len == 0 || (self.jobs().live_len() + jobs.len()) as u64 <= max_len)
+        let has_room = (self.room_in(add.group)).is_none_or(|room| jobs.len() as u64 <= room);
+        let fits = has_room
+            && (max_len == 0 || (self.jobs().live_len() + jobs.len()) as u64 <= max_len)
             && (max_bytes == 0 || self.bytes().saturating_add(most_bytes(add, jobs)) <= max_bytes);
         if fits {
             return Ok(());
@@ -172,6 +183,8 @@ struct Rehearsal<'q, 'a> {
     now: Now,
     mint: Mint,
     len: u64,
+    /// How many more jobs the group's MAXLEN lets in.
+    room: Option<u64>,
     bytes: i64,
     /// Jobs of the command that have come so far, with the length of their payloads.
     come: HashMap<Vec<u8>, usize>,
@@ -187,13 +200,14 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
     fn new(queue: &'q Queue, add: &'q Add<'a>, now: Now, mint: Mint) -> Self {
         let own_group = add
             .group
-            .and_then(|name| queue.groups()?.named(name, queue.jobs()));
+            .and_then(|name| queue.groups()?.used(name, queue.jobs()));
         Rehearsal {
             queue,
             add,
             now,
             mint,
             len: queue.jobs().live_len() as u64,
+            room: queue.room_in(add.group),
             bytes: queue.bytes() as i64,
             come: HashMap::new(),
             left: HashMap::new(),
@@ -232,6 +246,13 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
             return Err(QueueError::Full);
         }
         self.len += u64::from(grows);
+        let of_group = |old| self.queue.group_of(old) == self.add.group;
+        if grows || old.is_some_and(|old| !of_group(old)) {
+            self.room = match self.room {
+                Some(0) => return Err(QueueError::GroupFull),
+                room => room.map(|room| room - 1),
+            };
+        }
         let replaced = come.map_or(0, |payload| id.len() + payload) as i64;
         let grown = (id.len() + job.payload.len()) as i64 - replaced + self.grown_by_replacing(old);
         let grown = grown - self.results_freed(old) as i64;

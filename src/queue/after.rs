@@ -90,11 +90,17 @@ impl For<'_> {
     /// An error if it names a group by what no group can be called: known before any job is looked at.
     pub fn check_name(&self) -> Result<(), QueueError> {
         match self {
-            For::Group(name) if !(1..=GROUP_MAX).contains(&name.len()) => {
-                Err(QueueError::GroupLength)
-            }
-            _ => Ok(()),
+            For::Group(name) => check_group_name(name),
+            For::Jobs(..) => Ok(()),
         }
+    }
+}
+
+/// An error if no group can have this name.
+pub fn check_group_name(name: &[u8]) -> Result<(), QueueError> {
+    match (1..=GROUP_MAX).contains(&name.len()) {
+        true => Ok(()),
+        false => Err(QueueError::GroupLength),
     }
 }
 

@@ -5,7 +5,8 @@ use super::clock::Now;
 use super::effect::{Effect, FOREVER};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::settings::SettingsChange;
+use super::job::check_group_name;
+use super::settings::{GroupSettings, SettingsChange};
 use super::Queue;
 
 /// Dead jobs beyond a new DEADLEN that are removed at once, at most; the timer removes the rest.
@@ -31,6 +32,60 @@ impl Queue {
         Ok(())
     }
 
+    /// Changes what a group has of its own. The queue stays until DEL from now on.
+    pub fn set_group(
+        &mut self,
+        name: &[u8],
+        change: GroupSettings,
+        out: &mut Effects,
+    ) -> Result<(), QueueError> {
+        check_group_name(name)?;
+        let before = self.group_settings(name);
+        let own = before.changed_by(change);
+        own.check()?;
+        if own != before {
+            self.commit(&Effect::Group { name, own }, out);
+        }
+        Ok(())
+    }
+
+    /// Takes away all that a group has of its own.
+    pub fn clear_group(&mut self, name: &[u8], out: &mut Effects) {
+        if self.group_settings(name).any() {
+            let own = GroupSettings::default();
+            self.commit(&Effect::Group { name, own }, out);
+        }
+    }
+
+    /// Pauses one group for `ms`, or until it is resumed. The queue stays until DEL from now on.
+    pub fn pause_group(
+        &mut self,
+        name: &[u8],
+        ms: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<(), QueueError> {
+        check_group_name(name)?;
+        let before = self.group_settings(name);
+        let own = GroupSettings {
+            paused_until: end_of_pause(ms, now)?,
+            ..before
+        };
+        if own != before {
+            self.commit(&Effect::Group { name, own }, out);
+        }
+        Ok(())
+    }
+
+    /// Ends the pause of a group, if there is one.
+    pub fn resume_group(&mut self, name: &[u8], now: Now, out: &mut Effects) {
+        let before = self.group_settings(name);
+        if before.paused_until > now.ms() {
+            let own = before.at(FOREVER);
+            self.commit(&Effect::Group { name, own }, out);
+        }
+    }
+
     /// Pauses the queue for `ms`, or until it is resumed.
     pub fn pause(
         &mut self,
@@ -38,10 +93,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Result<(), QueueError> {
-        let until = match ms {
-            Some(ms) => now.after(ms).ok_or(QueueError::OutOfRange)?,
-            None => FOREVER,
-        };
+        let until = end_of_pause(ms, now)?;
         if !self.is_kept() || self.paused_until() != until {
             self.commit(&Effect::Paused { until }, out);
         }
@@ -55,12 +107,24 @@ impl Queue {
         }
     }
 
-    /// 0 if it is not paused, -1 if it is until resumed, otherwise the instant at which the pause ends.
+    /// As [`paused_shown`], of the queue.
     pub fn paused(&self, now: Now) -> i64 {
-        match self.paused_until() {
-            FOREVER => -1,
-            _ if !self.is_paused(now) => 0,
-            until => until as i64,
-        }
+        paused_shown(self.paused_until(), now)
+    }
+}
+
+fn end_of_pause(ms: Option<u64>, now: Now) -> Result<u64, QueueError> {
+    match ms {
+        Some(ms) => now.after(ms).ok_or(QueueError::OutOfRange),
+        None => Ok(FOREVER),
+    }
+}
+
+/// 0 if there is no pause, -1 if there is one until resumed, otherwise the instant at which it ends.
+pub fn paused_shown(until: u64, now: Now) -> i64 {
+    match until {
+        FOREVER => -1,
+        _ if until <= now.ms() => 0,
+        until => until as i64,
     }
 }

@@ -142,6 +142,9 @@ impl Queue {
             let Some((handle, true)) = self.next_to_go(pop, now, Some(out), budget) else {
                 break;
             };
+            if pop.id.is_none() {
+                self.note_in_turn(handle);
+            }
             bytes += self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
             self.jobs().prefetch_following();

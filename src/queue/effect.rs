@@ -15,7 +15,7 @@ use super::history::Attempt;
 use super::job::{Failure, State, Terms};
 use super::note::Note;
 use super::recurring::rule::Next;
-use super::settings::Settings;
+use super::settings::{GroupSettings, Settings};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -67,7 +67,7 @@ pub enum Effect<'a> {
         id: &'a [u8],
         until: u64,
     },
-    /// NX accepts ids again that it was to refuse.
+    /// NX accepts ids again that it was to refuse, or a group's pause has ended.
     Forgot(#[serde(borrow)] Forgotten<'a>),
     /// Numbers from which counting continues: order of adding, order of dying, tokens.
     Floors { seq: u64, death: u64, token: u64 },
@@ -154,15 +154,24 @@ pub enum Effect<'a> {
         attempt: Attempt<'a>,
         kept: u64,
     },
+    /// All that a group has of its own, and the queue stays until DEL from then on, also without jobs. Nothing: what it
+    /// had was taken away.
+    Group {
+        #[serde(with = "serde_bytes")]
+        name: &'a [u8],
+        own: GroupSettings,
+    },
 }
 
-/// Which ids NX accepts again.
+/// Which ids NX accepts again, or what else time has ended that WATCH does not hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Forgotten<'a> {
     /// This one, before its time in the dedupe window is over.
     Id(#[serde(with = "serde_bytes")] &'a [u8]),
     /// All that were to be refused until that instant or an earlier one.
     Until(u64),
+    /// The pause of the group with this name.
+    Pause(#[serde(with = "serde_bytes")] &'a [u8]),
 }
 
 /// Which jobs were removed at once.
@@ -218,6 +227,7 @@ impl Effect<'_> {
             Effect::Rows { .. }
                 | Effect::Floors { .. }
                 | Effect::Configured(_)
+                | Effect::Group { .. }
                 | Effect::Paused { .. }
                 | Effect::Remembered { .. }
                 | Effect::Minted { .. }
@@ -234,7 +244,7 @@ impl Effect<'_> {
         matches!(self, Effect::End { .. } | Effect::Links { .. })
     }
 
-    /// Whether it touches a WATCH of the key. That an id leaves the dedupe window does not.
+    /// Whether it touches a WATCH of the key. That an id leaves the dedupe window, or a pause ends, does not.
     pub fn touches(&self) -> bool {
         !matches!(self, Effect::Forgot(_))
     }

@@ -9,6 +9,8 @@ pub enum QueueError {
     OutOfRange,
     /// The queue holds MAXLEN jobs.
     Full,
+    /// The group holds as many jobs as its MAXLEN allows.
+    GroupFull,
     /// The queue holds as many bytes as MAXBYTES allows.
     FullOfBytes,
     /// An id is empty or too long.
@@ -51,6 +53,7 @@ impl QueueError {
         match self {
             QueueError::OutOfRange => "ERR value is not an integer or out of range",
             QueueError::Full => "MAXLEN queue is full",
+            QueueError::GroupFull => "MAXLEN group is full",
             QueueError::FullOfBytes => "MAXBYTES queue is full",
             QueueError::IdLength => "ERR id must be 1 to 1024 bytes long",
             QueueError::GroupLength => "ERR GROUP must be 1 to 256 bytes long",

@@ -104,6 +104,7 @@ impl Queue {
             Some(Comes::Done) => return self.expire_done(now, budget, out),
             Some(Comes::Trim) => return self.trim_dead(now, budget, out),
             Some(Comes::Forget) => return self.forget_next(now, budget, out),
+            Some(Comes::Resume) => self.resume_first(now, out),
             Some(Comes::Lease) => {
                 if let Some(handle) = first(self.jobs().first_lease()) {
                     let steps = self.jobs().steps_of(handle);
@@ -121,6 +122,14 @@ impl Queue {
             Some(Comes::Flow) | None => {}
         }
         1
+    }
+
+    /// Takes away the first pause of a group that has ended.
+    fn resume_first(&mut self, now: Now, out: &mut Effects) {
+        let first = self.groups().and_then(|it| it.first_resumed(now.ms()));
+        if let Some(name) = first.map(<[u8]>::to_vec) {
+            self.commit_forgetting(&Effect::Forgot(Forgotten::Pause(&name)), out);
+        }
     }
 
     /// Forgets about `budget` ids of the dedupe window; returns how many. If very many expire at one instant, they are

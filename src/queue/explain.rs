@@ -28,6 +28,7 @@ pub enum Code {
     Done,
     Dead,
     Signal,
+    GroupPaused,
     GroupMax,
     GroupRate,
     GroupFifo,
@@ -50,6 +51,7 @@ impl Code {
             Code::Done => "done",
             Code::Dead => "dead",
             Code::Signal => "signal",
+            Code::GroupPaused => "group-paused",
             Code::GroupMax => "group-max",
             Code::GroupRate => "group-rate",
             Code::GroupFifo => "group-fifo",
@@ -123,7 +125,7 @@ impl Queue {
         match self.whose_turn(at.now) {
             Some(turn) => all.extend(self.explain_rate(turn, at.now)),
             None => {
-                let opens = self.window_opens(at.now);
+                let opens = self.groups_open(at.now);
                 all.push(Code::Groups.of(summary.ready).until(opens));
             }
         }
@@ -165,6 +167,9 @@ impl Queue {
         let now = at.now;
         self.update_groups_before(Some(id), false, now);
         let held = self.held_by_group(handle, now);
+        let until_end = |end: u64| Some(end).filter(|&at| at != FOREVER);
+        let paused = held.paused;
+        let paused = paused.map(|end| Code::GroupPaused.alone().until(until_end(end)));
         let max = held
             .max
             .map(|reserved| Code::GroupMax.of(reserved as usize));
@@ -175,7 +180,10 @@ impl Queue {
         let fifo = held.fifo.then(|| Code::GroupFifo.alone());
         let before = self.ready_before(handle, now, BEFORE_MAX);
         let behind = (before > 0).then(|| Code::Behind.of(before));
-        let mut all: Vec<Reason> = [max, rate, fifo, behind].into_iter().flatten().collect();
+        let mut all: Vec<Reason> = [paused, max, rate, fifo, behind]
+            .into_iter()
+            .flatten()
+            .collect();
         all.extend(self.explain_limits(at));
         let turn = self.whose_turn(now);
         all.extend(turn.and_then(|turn| self.explain_rate(turn, now)));

@@ -20,7 +20,7 @@
 //! from `due <= now` and is never stored.
 
 use super::after::Waits;
-pub use super::after::GROUP_MAX;
+pub use super::after::{check_group_name, GROUP_MAX};
 use super::attr::Attrs;
 pub use super::attr::LADDER_MAX;
 pub use super::instant::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};

@@ -13,6 +13,8 @@ use std::ops::RangeInclusive;
 
 mod groups;
 
+pub use groups::GroupSeen;
+
 /// Jobs that a query goes through one by one, at most: a few milliseconds, and only after a standstill.
 const LOOKED_AT: usize = 10_000;
 

@@ -4,6 +4,7 @@ use super::attr::{Attr, Attrs};
 use super::bytes::{append, take};
 use super::error::QueueError;
 use super::history::HISTORY_MAX;
+use super::instant::NEVER;
 use super::job::{Terms, INSTANT_MAX};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -169,6 +170,64 @@ impl GroupLimits {
             return Err(QueueError::OutOfRange);
         }
         Ok(())
+    }
+}
+
+/// What a group has of its own; of what is `None`, it has the queue's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupSettings {
+    /// WEIGHT: how many deliveries its turn lasts.
+    pub weight: Option<u32>,
+    /// MAX; 0 is no limit.
+    pub max_reserved: Option<u64>,
+    /// RATE; `Some(None)`: none.
+    pub rate: Option<Option<Rate>>,
+    /// MAXLEN; 0 is no limit.
+    pub max_len: Option<u64>,
+    /// When its pause ends: 0, an instant, or [`NEVER`].
+    pub paused_until: u64,
+}
+
+/// The largest WEIGHT.
+pub const WEIGHT_MAX: u32 = 1000;
+
+impl GroupSettings {
+    /// These settings, changed by those that `new` names; the pause stays.
+    pub fn changed_by(self, new: GroupSettings) -> Self {
+        GroupSettings {
+            weight: new.weight.or(self.weight),
+            max_reserved: new.max_reserved.or(self.max_reserved),
+            rate: new.rate.or(self.rate),
+            max_len: new.max_len.or(self.max_len),
+            paused_until: self.paused_until,
+        }
+    }
+
+    /// What of them holds at an instant: a pause that has ended is none.
+    pub fn at(self, now_ms: u64) -> Self {
+        let is_paused = self.paused_until > now_ms;
+        GroupSettings {
+            paused_until: if is_paused { self.paused_until } else { 0 },
+            ..self
+        }
+    }
+
+    /// Whether the group has anything of its own.
+    pub fn any(&self) -> bool {
+        *self != GroupSettings::default()
+    }
+
+    /// Checks the bounds, which hold wherever the settings came from.
+    pub fn check(&self) -> Result<(), QueueError> {
+        let is_limit = |limit: Option<u64>| limit.is_none_or(|it| i64::try_from(it).is_ok());
+        let rate_fits = self.rate.flatten().is_none_or(|rate| rate.fits());
+        let weight_fits = self.weight.is_none_or(|it| (1..=WEIGHT_MAX).contains(&it));
+        let pause_fits = self.paused_until <= INSTANT_MAX || self.paused_until == NEVER;
+        let limits_fit = is_limit(self.max_reserved) && is_limit(self.max_len);
+        match rate_fits && weight_fits && pause_fits && limits_fit {
+            true => Ok(()),
+            false => Err(QueueError::OutOfRange),
+        }
     }
 }
 

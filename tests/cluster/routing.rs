@@ -31,6 +31,8 @@ fn by_key() {
         "DQ.PEEK q READY",
         "DQ.SCAN q 0",
         "DQ.GROUPS q 0",
+        "DQ.GROUPSET q g MAX 1",
+        "DQ.GROUPGET q g",
         "DQ.LEN q",
         "DQ.STATS q",
         "DQ.CFGSET q TTR 1000",

@@ -6,7 +6,7 @@ use crate::support::Server;
 const WRONGTYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Every command, as it may be written.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 26] = [
     "DQ.ADD q a x",
     "DQ.DEL q a",
     "DQ.POP q",
@@ -22,6 +22,8 @@ const COMMANDS: [&str; 24] = [
     "DQ.PEEK q READY",
     "DQ.SCAN q 0",
     "DQ.GROUPS q 0",
+    "DQ.GROUPSET q g MAX 1",
+    "DQ.GROUPGET q g",
     "DQ.LEN q",
     "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
     "DQ.STATS q",
@@ -34,7 +36,7 @@ const COMMANDS: [&str; 24] = [
 ];
 
 /// The fewest and the most words of each command (0: any number).
-const ARITY: [(&str, usize, usize); 25] = [
+const ARITY: [(&str, usize, usize); 27] = [
     ("DQ.ADD", 4, 0),
     ("DQ.DEL", 3, 0),
     ("DQ.POP", 2, 0),
@@ -50,14 +52,16 @@ const ARITY: [(&str, usize, usize); 25] = [
     ("DQ.PEEK", 3, 0),
     ("DQ.SCAN", 3, 0),
     ("DQ.GROUPS", 3, 0),
+    ("DQ.GROUPSET", 4, 0),
+    ("DQ.GROUPGET", 3, 3),
     ("DQ.LEN", 2, 3),
     ("DQ.FORECAST", 8, 0),
     ("DQ.STATS", 2, 2),
     ("DQ.EXPLAIN", 2, 3),
     ("DQ.CFGSET", 2, 0),
     ("DQ.CFGGET", 2, 2),
-    ("DQ.PAUSE", 2, 3),
-    ("DQ.RESUME", 2, 2),
+    ("DQ.PAUSE", 2, 5),
+    ("DQ.RESUME", 2, 4),
     ("DQ.PURGE", 3, 3),
     ("DQ.UNBLOCK", 2, 0),
 ];
@@ -215,12 +219,13 @@ fn readonly() {
         crate::probe::show(&raw.call(&words))
     };
     let looking = [
-        "GET", "PEEK", "SCAN", "GROUPS", "LEN", "FORECAST", "STATS", "EXPLAIN", "CFGGET", "AWAIT",
+        "GET", "PEEK", "SCAN", "GROUPS", "GROUPGET", "LEN", "FORECAST", "STATS", "EXPLAIN",
+        "CFGGET", "AWAIT",
     ];
     for line in COMMANDS {
         let looks = looking
             .iter()
-            .any(|name| line.starts_with(&format!("DQ.{name}")));
+            .any(|name| line.split(' ').next() == Some(&format!("DQ.{name}")));
         let reply = ask(line);
         assert_eq!(!reply.starts_with("-READONLY "), looks, "{line} -> {reply}");
     }

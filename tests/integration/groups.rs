@@ -6,7 +6,7 @@ use crate::support::{Raw, Reply, Server};
 use crate::turned::{builder, clock, start};
 
 /// Adds `<id>:<group>` each, without a group where there is none.
-fn add(client: &mut Raw, jobs: &str) {
+pub fn add(client: &mut Raw, jobs: &str) {
     for job in jobs.split(' ') {
         let line = match job.split_once(':') {
             Some((id, group)) => format!("DQ.ADD q {id} x GROUP {group}"),
@@ -18,7 +18,7 @@ fn add(client: &mut Raw, jobs: &str) {
 }
 
 /// The ids of deliveries one by one, until there are none.
-fn pop_all(client: &mut Raw, options: &str) -> String {
+pub fn pop_all(client: &mut Raw, options: &str) -> String {
     let mut ids = Vec::new();
     loop {
         let words = client.words(&format!("DQ.POP q {options}"));

@@ -77,6 +77,7 @@ mod rules;
 mod safety;
 mod scene;
 mod served;
+mod shares;
 mod standstill;
 mod steps;
 mod sums;

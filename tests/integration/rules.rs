@@ -50,7 +50,7 @@ fn acl_sees_every_key() {
     assert_eq!(server.blocked(), 0);
 }
 
-const READS: [&str; 9] = [
+const READS: [&str; 10] = [
     "DQ.GET q a",
     "DQ.LEN q",
     "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
@@ -59,9 +59,10 @@ const READS: [&str; 9] = [
     "DQ.PEEK q READY",
     "DQ.SCAN q 0",
     "DQ.GROUPS q 0",
+    "DQ.GROUPGET q g",
     "DQ.CFGGET q",
 ];
-const WRITES: [&str; 8] = [
+const WRITES: [&str; 9] = [
     "DQ.POP q",
     "DQ.ADD q b x",
     "DQ.BPOP q 0.01",
@@ -69,6 +70,7 @@ const WRITES: [&str; 8] = [
     "DQ.ACK q a",
     "DQ.PAUSE q",
     "DQ.CFGSET q",
+    "DQ.GROUPSET q g MAX 1",
     "DQ.PURGE q ALL",
 ];
 

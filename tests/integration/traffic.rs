@@ -225,8 +225,22 @@ impl Traffic {
                 format!("DQ.PURGE {key} {state}")
             }
             33 => self.configure(key),
+            34 if ms < 30 => {
+                let settings = [
+                    "MAX 1",
+                    "MAX 0 MAXLEN 3",
+                    "RATE 2 20",
+                    "RATE 0 0",
+                    "WEIGHT 3",
+                    "CLEAR",
+                ];
+                let group = self.dice.pick(&["g", "g", "h", "i"]);
+                format!("DQ.GROUPSET {key} {group} {}", self.dice.pick(&settings))
+            }
             34 => format!("DQ.CFGSET {key} DEDUPE 0 MAXRESERVED 0 DEADLEN 0 GROUPFIFO 0"),
+            35 if ms < 15 => format!("DQ.PAUSE {key} {} GROUP g", 1 + ms),
             35 => format!("DQ.PAUSE {key} {}", 1 + ms / 4),
+            36 if ms < 30 => format!("DQ.RESUME {key} GROUP g"),
             36 => format!("DQ.RESUME {key}"),
             37 => {
                 let look = self.dice.pick(&["LEN", "STATS", "CFGGET", "EXPLAIN"]);
@@ -237,7 +251,8 @@ impl Traffic {
                 format!("DQ.FORECAST {key} FROM {from} TO 4398046511103 BUCKETS {parts}")
             }
             38 if ms < 40 => format!("DQ.SCAN {key} 0"),
-            38 => format!("DQ.GROUPS {key} 0"),
+            38 if ms < 45 => format!("DQ.GROUPGET {key} g"),
+            38 => format!("DQ.GROUPS {key} 0{}", self.dice.pick(&["", " SET"])),
             39 if ms < 20 => format!("DQ.EXPLAIN {key} {id}"),
             39 => format!("DQ.GET {key} {id}"),
             40 => format!("RENAME {key} {}", self.dice.pick(&KEYS)),

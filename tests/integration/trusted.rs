@@ -13,7 +13,7 @@ use dq::queue::history::{Attempt, Failing};
 use dq::queue::job::{Failure, State, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Next, Pattern, Rule};
-use dq::queue::settings::{DoneLimits, Rate, Settings};
+use dq::queue::settings::{DoneLimits, GroupSettings, Rate, Settings};
 
 use crate::payloads::{encoded, forged, is_well, restore, TERMS};
 use crate::persistence::last_aof;
@@ -87,7 +87,7 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
         _ => ends[dice.below(8) as usize],
     };
     let (due, at, token) = (number(), number(), number());
-    match dice.below(22) {
+    match dice.below(23) {
         21 => Effect::CameTogether {
             group: (at > 5).then_some(b"g"),
             due,
@@ -161,6 +161,19 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
                     [dice.below(3) as usize],
             },
             kept: [0, 1, 100, 101][dice.below(4) as usize],
+        },
+        22 => Effect::Group {
+            name: [&b"g"[..], b"", &[b'g'; 257]][dice.below(3) as usize],
+            own: GroupSettings {
+                max_reserved: (due > 3).then_some(due),
+                rate: (at > 5).then_some((at > 9).then_some(Rate {
+                    count: due as u32,
+                    window_ms: at,
+                })),
+                max_len: (token > 3).then_some(token),
+                weight: (due > 1).then_some(due as u32),
+                paused_until: at,
+            },
         },
         14..=17 => Effect::Done(some_of_done(id, (due, at, token), dice)),
         _ => Effect::Job {

@@ -101,7 +101,8 @@ pub fn is_plain(op: &Op) -> bool {
         Op::Step(step) => step.pairs.iter().all(|(name, _)| step_named(name)),
         Op::Signal { name, .. } => step_named(name),
         Op::Reschedule { when, .. } => instant(*when),
-        Op::Expire(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => false,
+        Op::Expire(_) | Op::Pause(_) | Op::Resume => false,
+        Op::Configure(_) | Op::Group(..) | Op::PauseGroup(..) | Op::ResumeGroup(_) => false,
         _ => true,
     }
 }
@@ -161,7 +162,13 @@ pub fn words(op: &Op, many: bool) -> Words {
             words.id(id, many)
         }
         Op::Purge(state) => Words::of("DQ.PURGE").word(state.map_or("ALL", State::name)),
-        Op::Expire(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => {
+        Op::Expire(_)
+        | Op::Pause(_)
+        | Op::Resume
+        | Op::Configure(_)
+        | Op::Group(..)
+        | Op::PauseGroup(..)
+        | Op::ResumeGroup(_) => {
             unreachable!("{op:?} is not plain")
         }
     }

@@ -9,7 +9,7 @@ use dq::queue::effects::Effects;
 use dq::queue::job::{
     Failure, Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
 };
-use dq::queue::settings::{Rate, Settings};
+use dq::queue::settings::{GroupSettings, Rate, Settings};
 use dq::queue::state::{NewJob, Rows};
 use dq::queue::Queue;
 use std::collections::HashSet;
@@ -378,6 +378,12 @@ fn the_digest_sees_the_order_of_adding_across_lists_and_not_the_numbers() {
     assert_eq!(digests.len(), 8);
 }
 
+fn own(set: impl FnOnce(&mut GroupSettings)) -> Effect<'static> {
+    let mut own = GroupSettings::default();
+    set(&mut own);
+    Effect::Group { name: b"g", own }
+}
+
 #[test]
 fn floors_pauses_and_memories_end_where_there_is_room_to_go_on() {
     let floors = |seq, death, token| Effect::Floors { seq, death, token };
@@ -386,6 +392,24 @@ fn floors_pauses_and_memories_end_where_there_is_room_to_go_on() {
     is_bounded_by(TOKEN_MAX, |n| floors(0, 0, n));
     is_bounded_by(INSTANT_MAX, |until| Effect::Paused { until });
     assert!(takes(&Effect::Paused { until: FOREVER }));
+    is_bounded_by(i64::MAX as u64, |n| own(|own| own.max_reserved = Some(n)));
+    is_bounded_by(i64::MAX as u64, |n| own(|own| own.max_len = Some(n)));
+    is_bounded_by(INSTANT_MAX, |window_ms| {
+        own(|own| {
+            own.rate = Some(Some(Rate {
+                count: 1,
+                window_ms,
+            }))
+        })
+    });
+    is_bounded_by(1000, |n| own(|own| own.weight = Some(n as u32)));
+    assert!(!takes(&own(|own| own.weight = Some(0))));
+    is_bounded_by(INSTANT_MAX, |n| own(|own| own.paused_until = n));
+    assert!(takes(&own(|own| own.paused_until = FOREVER)));
+    for name in [&b""[..], &[b'g'; 257]] {
+        let own = GroupSettings::default();
+        assert!(!takes(&Effect::Group { name, own }));
+    }
     is_bounded_by(INSTANT_MAX, |until| Effect::Remembered { id: b"i", until });
     is_bounded_by(INSTANT_MAX, |cut| {
         Effect::Purged(Purge::State { state: None, cut })

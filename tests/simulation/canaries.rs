@@ -28,7 +28,7 @@ fn noticed(sabotage: Sabotage) -> Option<String> {
     let lengths = [1_500, 20_000].into_iter();
     let seeds = lengths.flat_map(|steps| (1..4).map(move |seed| (steps, seed)));
     let of_all_kinds = seeds.flat_map(|(steps, seed)| SHAPES.map(|shape| (steps, seed, shape)));
-    let first = late(sabotage).map(|shape| (20_000, 1, shape));
+    let first = late(sabotage).map(|shape| (60_000, 1, shape));
     let mut runs = first.into_iter().chain(of_all_kinds);
     runs.find_map(|(steps, seed, shape)| Run::new(seed, shape, sabotage).steps(steps).err())
 }

@@ -37,6 +37,11 @@ pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<
     // The rate window of a copy is empty.
     let rate_used = model.rate_used(now.us());
     equal("rate-used", queue.rate_used(now), rate_used)?;
+    for name in model.own.keys() {
+        let used = model.group_used(&Some(name.clone()), now.us());
+        let seen = queue.group_seen(name, now).map(|seen| seen.rate_used);
+        equal("rate-used of a group", seen, Some(used))?;
+    }
     let mut totals = queue.totals().clone();
     if queue.next_event().is_none_or(|at| at > now.ms()) {
         let comparison = Comparison {
@@ -114,20 +119,35 @@ impl Comparison<'_> {
     fn groups(&self) -> Result<(), String> {
         let (mut cursor, mut shown) = (0, Vec::new());
         let groups = self.queue.groups_at(self.now);
+        let mut set = Vec::new();
         loop {
-            cursor = groups.scan(cursor, |group| {
+            cursor = groups.scan(cursor, false, |group| {
                 shown.push((group.name.to_vec(), group.waiting, group.reserved));
             });
             if cursor == 0 {
                 break;
             }
         }
+        loop {
+            cursor = groups.scan(cursor, true, |group| set.push(group.name.to_vec()));
+            if cursor == 0 {
+                break;
+            }
+        }
+        set.sort_unstable();
+        equal("GROUPS SET", set.iter().eq(self.model.own.keys()), true)?;
         shown.sort_unstable();
         let expected = self.model.groups();
         equal("STATS: groups", groups.len(), expected.len())?;
         for (name, waiting, reserved) in &expected {
             let of_it = self.queue.group_len(name, self.now);
             equal("LEN GROUP", of_it, waiting + reserved)?;
+        }
+        for name in expected.iter().map(|it| &it.0).chain(&set) {
+            let group = Some(name.clone());
+            let own = self.model.own_of(&group);
+            let seen = self.queue.group_seen(name, self.now);
+            equal("GROUPGET", seen.map(|seen| seen.own), Some(own))?;
         }
         equal("GROUPS", shown, expected)
     }
@@ -327,7 +347,8 @@ impl Comparison<'_> {
         let effort = self.model.jobs.len()
             + self.model.done.len()
             + successors.count()
-            + self.model.memory.len();
+            + self.model.memory.len()
+            + self.model.own.len();
         let purged = self.queue.free_effort().checked_sub(effort);
         let accounted = purged.is_some_and(|purged| purged == 0 || self.queue.jobs().has_purged());
         equal("the effort of freeing is accounted for", accounted, true)

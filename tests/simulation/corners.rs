@@ -147,6 +147,7 @@ fn names_and_errors_are_those_of_the_contract() {
     assert_eq!(names, all);
     let texts = [
         (QueueError::Full, "MAXLEN queue is full"),
+        (QueueError::GroupFull, "MAXLEN group is full"),
         (QueueError::FullOfBytes, "MAXBYTES queue is full"),
         (QueueError::AfterItself, "ERR AFTER would wait for itself"),
         (QueueError::AfterTooMuch, "ERR AFTER has too much before it"),

@@ -207,7 +207,10 @@ fn the_corpus_notices() {
     let of_costs = first_error(&operations_of_costs(100), 0, |bytes| {
         operations(bytes, Sabotage::Model(crate::model::Fault::CostsIgnored))
     });
-    noticed(of_costs, "the reply|a delivery succeeds now|rate-used");
+    noticed(
+        of_costs,
+        "the reply|a delivery succeeds now|rate-used|EXPLAIN",
+    );
     for fault in [
         crate::model::Fault::OnDeadIgnored,
         crate::model::Fault::KeepForgotten,

@@ -11,7 +11,7 @@ use dq::queue::after::OnDead;
 use dq::queue::attr::{Attr, Kind};
 use dq::queue::claim::NackKind;
 use dq::queue::job::State;
-use dq::queue::settings::{Rate, SettingsChange};
+use dq::queue::settings::{GroupSettings, Rate, SettingsChange};
 use dq::queue::when::When;
 
 #[derive(Clone, Copy, Debug)]
@@ -624,6 +624,9 @@ impl Generator {
             2..5 => return Op::Resume,
             _ => {}
         }
+        if self.shape.groups > 0 && self.rng.one_in(4) {
+            return self.group_settings();
+        }
         let mut change = SettingsChange::default();
         let most = if self.shape.ids > 100 { 20_000 } else { 8 };
         let kinds = if self.shape.groups > 0 { 19 } else { 13 };
@@ -648,6 +651,24 @@ impl Generator {
             _ => {}
         }
         Op::Configure(change)
+    }
+
+    fn group_settings(&mut self) -> Op {
+        let name = self.group().unwrap_or_else(|| b"empty".to_vec());
+        let mut change = GroupSettings::default();
+        match self.rng.below(17) {
+            0 => return Op::Group(name, None),
+            8 => {
+                return Op::PauseGroup(name, self.rng.maybe(4, |_| ()).map(|()| self.span().max(1)))
+            }
+            9..11 => return Op::PauseGroup(name, Some(self.span().max(1))),
+            11..14 => return Op::ResumeGroup(name),
+            14..17 => change.weight = Some(self.rng.within(1, 5) as u32),
+            1..4 => change.max_reserved = Some(self.limit(2)),
+            4..6 => change.rate = Some(self.rate()),
+            _ => change.max_len = Some(self.limit(4)),
+        }
+        Op::Group(name, Some(change))
     }
 
     fn limit(&mut self, most: u64) -> u64 {

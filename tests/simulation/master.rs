@@ -78,6 +78,16 @@ impl Call<'_> {
                 queue.resume(now, out);
                 Reply::Ok
             }
+            Op::Group(name, None) => {
+                queue.clear_group(name, out);
+                Reply::Ok
+            }
+            Op::Group(name, Some(change)) => done(queue.set_group(name, *change, out)),
+            Op::PauseGroup(name, ms) => done(queue.pause_group(name, *ms, now, out)),
+            Op::ResumeGroup(name) => {
+                queue.resume_group(name, now, out);
+                Reply::Ok
+            }
             Op::Configure(change) => done(queue.configure_with(change, now, out)),
             Op::Expire(budget) => {
                 queue.work_off(*budget);

@@ -5,7 +5,7 @@ use dq::queue::after::{OnDead, Outcome};
 use dq::queue::attr::{Attr, Attrs, Home, Kind, Unsaid};
 use dq::queue::claim::{NackKind, Touch};
 use dq::queue::job::State;
-use dq::queue::settings::SettingsChange;
+use dq::queue::settings::{GroupSettings, SettingsChange};
 use dq::queue::when::When;
 
 pub type Id = Vec<u8>;
@@ -46,6 +46,10 @@ pub enum Op {
     Pause(Option<u64>),
     Resume,
     Configure(SettingsChange),
+    /// What a group has of its own; None: CLEAR.
+    Group(Vec<u8>, Option<GroupSettings>),
+    PauseGroup(Vec<u8>, Option<u64>),
+    ResumeGroup(Vec<u8>),
     /// The timer, with a budget of so many jobs.
     Expire(usize),
 }

@@ -5,7 +5,7 @@ use crate::queue::attr::Attrs;
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Terms, GROUP_MAX, ID_MAX};
+use crate::queue::job::{check_group_name, Terms, ID_MAX};
 use crate::queue::recurring::rule::Next;
 use crate::queue::settings::{Settings, TTR_DEFAULT_MS};
 use crate::queue::when::{Recur, When};
@@ -73,9 +73,7 @@ impl<'a> Add<'a> {
         if self.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
             return Err(QueueError::IdLength);
         }
-        if (self.group).is_some_and(|name| !(1..=GROUP_MAX).contains(&name.len())) {
-            return Err(QueueError::GroupLength);
-        }
+        self.group.map_or(Ok(()), check_group_name)?;
         self.after.as_ref().map_or(Ok(()), For::check_name)
     }
 }

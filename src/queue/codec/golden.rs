@@ -12,7 +12,7 @@ use crate::queue::history::{Attempt, Failing, History};
 use crate::queue::job::{Failure, Life, Place, State, Terms};
 use crate::queue::note::Note;
 use crate::queue::recurring::rule::{Next, Occurrence, Pattern, Rule};
-use crate::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
+use crate::queue::settings::{DoneLimits, GroupLimits, GroupSettings, Rate, Settings};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -132,6 +132,13 @@ const LIMITS: GroupLimits = GroupLimits {
     max_reserved: 325,
     rate: Some(RATE),
     is_fifo: true,
+};
+const OWN: GroupSettings = GroupSettings {
+    weight: Some(432),
+    max_reserved: Some(430),
+    rate: Some(Some(RATE)),
+    max_len: Some(431),
+    paused_until: 433,
 };
 const RATE: Rate = Rate {
     count: 326,
@@ -264,6 +271,7 @@ fn causes_are_what_they_were() {
     variants_are_kept(&[
         (Forgotten::Id(ID), "00026964"),
         (Forgotten::Until(405), "019503"),
+        (Forgotten::Pause(ID), "02026964"),
     ])
     .unwrap();
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::queue::attr::Attrs;
 use crate::queue::effect::{Came, Change, Forgotten, How, Purge};
-use crate::queue::history::{Attempt, Failing};
 use crate::queue::job::{Terms, ID_MAX, LADDER_MAX};
+use crate::queue::settings::GroupSettings;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -202,16 +202,9 @@ fn versions_and_variants_that_nobody_writes_are_refused() {
         };
         assert_eq!(first(&[version]), refused, "{version}");
     }
-    let last = encoded(&Effect::Failed {
-        id: b"",
-        attempt: Attempt {
-            token: 0,
-            attempts: 0,
-            ended: 0,
-            how: Failing::Nacked,
-            reason: None,
-        },
-        kept: 0,
+    let last = encoded(&Effect::Group {
+        name: b"",
+        own: GroupSettings::default(),
     })[0];
     for variant in 0..=u64::from(u16::MAX) {
         let zeros = [&[EFFECTS_VERSION][..], &encoded(&variant), &[0; 32]].concat();

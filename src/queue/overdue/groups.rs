@@ -2,8 +2,8 @@
 //! each overdue job, as long as there are any.
 
 use super::At;
-use crate::queue::job::GroupNumber;
-use crate::queue::job::Handle;
+use crate::queue::job::{GroupNumber, Handle};
+use crate::queue::settings::GroupSettings;
 use crate::queue::state::groups::GroupView;
 use crate::queue::state::jobs::Jobs;
 use crate::queue::state::position::{Expiry, Fate};
@@ -61,22 +61,38 @@ impl Shift {
     }
 }
 
+/// A group as DQ.GROUPGET shows it.
+#[allow(missing_docs, reason = "named as in the reply")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSeen {
+    pub own: GroupSettings,
+    pub waiting: usize,
+    pub reserved: usize,
+    pub rate_used: u64,
+}
+
 /// The groups of a queue as they are at an instant.
 pub struct GroupsAt<'a> {
     queue: &'a Queue,
+    now_ms: u64,
     shifts: HashMap<GroupNumber, Shift>,
 }
 
 impl GroupsAt<'_> {
-    /// One step of a scan over the groups that hold jobs, as [`Queue::scan`].
-    pub fn scan(&self, cursor: u64, mut show: impl FnMut(GroupView<'_>)) -> u64 {
+    /// One step of a scan over the groups that hold jobs, or over those that are `set`, as [`Queue::scan`].
+    pub fn scan(&self, cursor: u64, set: bool, mut show: impl FnMut(GroupView<'_>)) -> u64 {
         let Some(groups) = self.queue.groups() else {
             return 0;
         };
-        groups.scan(cursor, |number, group| {
+        groups.scan(cursor, set, |number, group| {
             let shift = self.shifts.get(&number).copied().unwrap_or_default();
             let group = shift.apply(group);
-            if group.holds_any() {
+            let is_set = || {
+                groups
+                    .own(number)
+                    .is_some_and(|own| own.at(self.now_ms).any())
+            };
+            if group.holds_any() && !set || set && is_set() {
                 show(group);
             }
         })
@@ -100,33 +116,44 @@ impl Queue {
     /// What DQ.GROUPS shows.
     pub fn groups_at(&self, at: impl Into<At>) -> GroupsAt<'_> {
         let mut shifts: HashMap<GroupNumber, Shift> = HashMap::new();
-        self.each_shift(at.into(), |number, shift| {
+        let at = at.into();
+        self.each_shift(at, |number, shift| {
             *shifts.entry(number).or_default() += shift;
         });
         GroupsAt {
             queue: self,
+            now_ms: at.now.ms(),
             shifts,
         }
     }
 
     /// How many jobs the group with this name holds.
     pub fn group_len(&self, name: &[u8], at: impl Into<At>) -> usize {
-        let groups = self.groups();
-        let found = groups.and_then(|it| Some((it, it.named(name, self.jobs())?)));
-        let Some((groups, number)) = found else {
-            return 0;
-        };
-        let group = groups.view(number);
+        self.group_seen(name, at)
+            .map_or(0, |it| it.waiting + it.reserved)
+    }
+
+    /// The group with this name, if it holds jobs or has settings.
+    pub fn group_seen(&self, name: &[u8], at: impl Into<At>) -> Option<GroupSeen> {
+        let groups = self.groups()?;
+        let number = groups.named(name, self.jobs())?;
+        let (at, group) = (at.into(), groups.view(number));
         let mut all = Shift::default();
         if group.holds_any() {
-            self.each_shift(at.into(), |of, shift| {
+            self.each_shift(at, |of, shift| {
                 if of == number {
                     all += shift;
                 }
             });
         }
         let group = all.apply(group);
-        group.waiting + group.reserved
+        let own = groups.own(number).unwrap_or_default().at(at.now.ms());
+        (group.holds_any() || own.any()).then(|| GroupSeen {
+            own,
+            waiting: group.waiting,
+            reserved: group.reserved,
+            rate_used: self.window_used(number, at.now),
+        })
     }
 
     fn each_shift(&self, at: At, mut each: impl FnMut(GroupNumber, Shift)) {

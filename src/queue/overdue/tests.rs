@@ -187,7 +187,7 @@ fn shown(queue: &Queue, state: State, now: Now) -> [Vec<Vec<u8>>; 2] {
 fn groups(queue: &Queue, at: At) -> Vec<(Vec<u8>, usize, usize)> {
     let (groups, mut all, mut cursor) = (queue.groups_at(at), Vec::new(), 0);
     loop {
-        cursor = groups.scan(cursor, |it| {
+        cursor = groups.scan(cursor, false, |it| {
             all.push((it.name.to_vec(), it.waiting, it.reserved));
         });
         if cursor == 0 {

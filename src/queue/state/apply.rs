@@ -10,8 +10,9 @@ use super::store::NewJob;
 use super::Queue;
 use crate::queue::effect::{Came, Change, Effect, Forgotten, How, FOREVER};
 use crate::queue::error::QueueError;
+use crate::queue::instant::NEVER;
 use crate::queue::job::{Handle, SEQ_MAX, TOKEN_MAX};
-use crate::queue::settings::{check_terms, Settings};
+use crate::queue::settings::{check_terms, GroupSettings, Settings};
 use crate::storage::broken::must;
 use std::sync::Arc;
 
@@ -86,6 +87,7 @@ impl Queue {
                 ref links,
             } => self.restore_links(id, on_dead, (is_timed, of_group, latest), links),
             Effect::Configured(ref settings) => self.apply_configured(settings),
+            Effect::Group { name, own } => self.apply_group(name, own),
             Effect::Paused { until } => self.apply_paused(until),
             Effect::Remembered { id, until } => self.apply_remembered(id, until),
             Effect::Forgot(what) => {
@@ -149,6 +151,14 @@ impl Queue {
         Ok(())
     }
 
+    fn apply_group(&mut self, name: &[u8], own: GroupSettings) -> Result<(), QueueError> {
+        check_group(name)?;
+        own.check()?;
+        self.kept |= own.any();
+        self.set_own(name, own);
+        Ok(())
+    }
+
     fn apply_paused(&mut self, until: u64) -> Result<(), QueueError> {
         if until != FOREVER {
             check_instant(until)?;
@@ -200,6 +210,10 @@ impl Queue {
     }
 
     fn forget(&mut self, what: Forgotten<'_>) {
+        if let Forgotten::Pause(name) = what {
+            let own = self.group_settings(name);
+            return self.set_own(name, own.at(NEVER));
+        }
         let (jobs, dedupe) = (&self.jobs, self.parts.dedupe.made());
         match (what, dedupe) {
             (Forgotten::Id(id), Some(dedupe)) => {
@@ -209,7 +223,7 @@ impl Queue {
                 dedupe.forget_until(until, &**jobs.hasher());
             }
             // None are remembered.
-            (Forgotten::Id(_) | Forgotten::Until(_), None) => {}
+            (Forgotten::Id(_) | Forgotten::Until(_) | Forgotten::Pause(_), _) => {}
         }
     }
 

@@ -69,16 +69,28 @@ impl Queue {
     /// Begins the windows of GROUPRATE anew.
     pub(super) fn set_group_rates_aside(&mut self) {
         let rate = self.settings.group_limits.rate;
-        let new = |rate| GroupRates::new(rate, self.jobs.numbers.token, self.jobs.hasher().clone());
-        let new = rate.map(|rate| Box::new(new(rate)));
-        let old = std::mem::replace(&mut self.parts.group_rates, new);
-        if old.is_none() {
-            return;
+        if let Some(rates) = &mut self.parts.group_rates {
+            let group_rates = Some(rates.renew(rate).into());
+            self.set_parts_aside(Parts {
+                group_rates,
+                ..Parts::default()
+            });
         }
-        self.set_parts_aside(Parts {
-            group_rates: old,
-            ..Parts::default()
-        });
+        self.fit_group_rates();
+    }
+
+    /// Makes what holds windows if there may be any, and drops it if there are none.
+    pub(super) fn fit_group_rates(&mut self) {
+        let rate = self.settings.group_limits.rate;
+        let has_rated = self.groups().is_some_and(|it| it.has_rated());
+        let rates = &mut self.parts.group_rates;
+        if rate.is_some() || has_rated {
+            let hasher = self.jobs.hasher();
+            let new = || Box::new(GroupRates::new(rate, hasher.clone()));
+            rates.get_or_insert_with(new);
+        } else {
+            rates.take_if(|rates| rates.len() == 0);
+        }
     }
 
     /// Forgets all ids that DEDUPE remembers.

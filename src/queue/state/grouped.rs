@@ -5,6 +5,7 @@ use super::store::NewJob;
 use super::Queue;
 use crate::queue::job::GroupNumber;
 use crate::queue::job::{Handle, Place};
+use crate::queue::settings::GroupSettings;
 
 impl Queue {
     /// Its groups, to be read, if any job has one.
@@ -36,17 +37,63 @@ impl Queue {
         self.groups().map_or((0, 0), jobs)
     }
 
-    /// The group of a new job, with one user more.
-    pub(super) fn acquire_group(&mut self, name: &[u8]) -> GroupNumber {
+    /// What the group of this name has of its own.
+    pub fn group_settings(&self, name: &[u8]) -> GroupSettings {
+        let groups = self.groups();
+        let found = groups.and_then(|it| it.own(it.named(name, &self.jobs)?));
+        found.unwrap_or_default()
+    }
+
+    /// Whether any group has settings.
+    pub(super) fn has_own(&self) -> bool {
+        self.groups().is_some_and(|groups| groups.own_len() > 0)
+    }
+
+    /// How many more jobs the MAXLEN of this group lets in; none if it has none.
+    pub(in crate::queue) fn room_in(&self, group: Option<&[u8]>) -> Option<u64> {
+        let groups = self.groups().filter(|it| it.own_len() > 0)?;
+        let (number, held) = groups.held_by(group?, &self.jobs)?;
+        let most = groups.own(number)?.max_len.filter(|&most| most != 0)?;
+        Some(most.saturating_sub(held as u64))
+    }
+
+    /// Gives a group other settings.
+    pub(super) fn set_own(&mut self, name: &[u8], settings: GroupSettings) {
+        let before = self.group_settings(name).rate;
+        if settings.any() {
+            self.made_groups();
+        }
+        let rates = self.parts.group_rates.as_mut();
+        if let Some(rates) = rates.filter(|_| before != settings.rate) {
+            rates.forget(name);
+        }
+        if let Some(groups) = &mut self.parts.groups {
+            groups.set_own(
+                name,
+                settings,
+                &self.jobs,
+                self.parts.group_rates.as_deref(),
+            );
+        }
+        self.fit_group_rates();
+        self.parts.groups.take_if(|groups| groups.is_none());
+    }
+
+    fn made_groups(&mut self) -> &mut Groups {
         let (others, limits) = (self.jobs.live_len() > 0, self.settings.group_limits);
-        let groups = self.parts.groups.get_or_insert_with(|| {
+        self.parts.groups.get_or_insert_with(|| {
             let mut groups = Box::new(Groups::new(limits));
             if others {
                 groups.serve_own();
             }
             groups
-        });
-        groups.acquire(name, self.jobs.hasher().hash_one(name))
+        })
+    }
+
+    /// The group of a new job, with one user more.
+    pub(super) fn acquire_group(&mut self, name: &[u8]) -> GroupNumber {
+        let hash = self.jobs.hasher().hash_one(name);
+        self.made_groups().acquire(name, hash)
     }
 
     /// As [`Groups::begin_turn`].

@@ -19,11 +19,13 @@
 //! schedule, too, beside those without: see [`super::schedule`]. In a queue where no job has a group, none of this
 //! exists.
 //!
-//! A group exists as long as any job has it, even a dead one; it *holds* those that are not dead.
+//! A group exists as long as any job has it, even a dead one, or as long as it has settings of its own ([`own`]); it
+//! *holds* the jobs that are not dead.
 
 mod check;
 mod line;
 mod linked;
+mod own;
 mod pass;
 mod passed_over;
 mod served;
@@ -41,6 +43,7 @@ use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
 use line::Line;
+use own::{Owns, HAS_OWN};
 use pass::Pass;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -63,7 +66,8 @@ struct Group {
     turn: u64,
     /// Its place in the lists of turns, and the round of these lists.
     at: u64,
-    /// Its jobs in any state, and successors; one more while jobs wait for the group.
+    /// Its jobs in any state, and successors; one more while jobs wait for the group. [`HAS_OWN`] is a bit of it: a group
+    /// with settings stays without jobs.
     users: u32,
     reserved: u32,
 }
@@ -115,7 +119,7 @@ impl GroupView<'_> {
 pub struct Groups {
     all: Slab<Group>,
     names: IdTable,
-    /// Bytes of all names.
+    /// Bytes of the names of all groups that have users.
     name_bytes: u64,
     /// Bytes that the allocator gives for the names.
     name_memory: usize,
@@ -136,6 +140,9 @@ pub struct Groups {
     blocked: BTreeMap<GroupNumber, u32>,
     max_reserved: u64,
     is_fifo: bool,
+    owns: Owns,
+    /// The group whose turn it is, and how many jobs it has given in it. Not data.
+    giving: Option<(GroupNumber, u32)>,
     /// Groups whose first job weighs more than their window allows, with the instant from which another job may be
     /// first, or this one may go.
     passed_over: BTreeMap<GroupNumber, u64>,
@@ -161,6 +168,8 @@ impl Groups {
             blocked: BTreeMap::new(),
             max_reserved: limits.max_reserved,
             is_fifo: limits.is_fifo,
+            owns: Owns::new(),
+            giving: None,
             passed_over: BTreeMap::new(),
             freed_lines: 0,
         }
@@ -184,18 +193,21 @@ impl Groups {
 
     /// The group of this name, with one user more.
     pub fn acquire(&mut self, name: &[u8], hash: u64) -> GroupNumber {
-        if let Some(number) = self.find(name, hash) {
-            self.get_mut(number).users += 1;
-            return number;
-        }
-        self.name_bytes += name.len() as u64;
+        let number = self.find(name, hash);
+        let number = number.unwrap_or_else(|| self.begin(name, hash));
+        self.add_user(number);
+        number
+    }
+
+    /// A group of this name, without users.
+    fn begin(&mut self, name: &[u8], hash: u64) -> GroupNumber {
         self.name_memory += allocated(name.len());
         let mut group = Group {
             name: name.into(),
             line: Line::Empty,
             turn: 0,
             at: NOWHERE,
-            users: 1,
+            users: 0,
             reserved: 0,
         };
         group.stand_nowhere(self.round);
@@ -204,14 +216,24 @@ impl Groups {
         number
     }
 
-    /// Takes one user off a group, which is removed with its last one.
+    /// Takes one user off a group, which is removed with its last one unless it has settings.
     pub fn release(&mut self, number: GroupNumber, hasher: &impl BuildHasher) {
         let group = self.get_mut(number);
-        must(group.users > 0, NO_GROUP);
+        must(group.users & !HAS_OWN > 0, NO_GROUP);
         group.users -= 1;
-        if group.users > 0 {
+        if group.users & !HAS_OWN > 0 {
             return;
         }
+        let (name_len, stays) = (group.name.len() as u64, group.users > 0);
+        self.name_bytes -= name_len;
+        if !stays {
+            self.end(number, hasher);
+        }
+    }
+
+    fn end(&mut self, number: GroupNumber, hasher: &impl BuildHasher) {
+        self.giving.take_if(|giving| giving.0 == number);
+        let group = self.get(number);
         must(
             group.live() == 0 && group.stands_nowhere(),
             "a group that goes and holds jobs",
@@ -220,7 +242,6 @@ impl Groups {
         let group = there(self.all.remove(number), NO_GROUP);
         let known = self.names.remove(hasher.hash_one(&*group.name), number);
         must(known, "a group whose name is not known");
-        self.name_bytes -= group.name.len() as u64;
         self.name_memory -= allocated(group.name.len());
     }
 
@@ -252,6 +273,7 @@ impl Groups {
         });
         older
             || self.turns.free_some(count)
+            || self.owns.free_some(count)
             || self.names.free_some(count)
             || self.all.free_some(count)
     }
@@ -262,6 +284,7 @@ impl Groups {
             0 => self.names.relocate(from, mover),
             1 => self.turns.open.relocate(from, mover),
             2 => self.turns.full.relocate(from, mover),
+            3..=5 => self.owns.relocate(part - 3, from, mover),
             _ => self.all.relocate(from, mover, |group, mover| {
                 move_boxed(&mut group.name, mover);
                 group.line.relocate(mover);
@@ -271,7 +294,7 @@ impl Groups {
 
     /// Without lines and turns.
     pub fn heap_bytes(&self) -> usize {
-        let groups = self.all.memory_bytes() + self.names.memory_bytes();
+        let groups = self.all.memory_bytes() + self.names.memory_bytes() + self.owns.memory_bytes();
         size_of::<Self>() + groups + self.name_memory
     }
 
@@ -306,18 +329,26 @@ impl Groups {
         }
     }
 
-    /// The group of this name, if some job has it.
+    /// The group of this name, if some job has it, or if it has settings.
     pub fn named(&self, name: &[u8], jobs: &Store) -> Option<GroupNumber> {
         self.find(name, jobs.hasher().hash_one(name))
     }
 
-    /// One step of a scan over all groups.
-    pub fn scan(&self, cursor: u64, mut show: impl FnMut(GroupNumber, GroupView<'_>)) -> u64 {
-        self.names
-            .scan(cursor, |number| show(number, self.view(number)))
+    /// One step of a scan over all groups, or over those that are `set`: that have settings.
+    pub fn scan(
+        &self,
+        cursor: u64,
+        set: bool,
+        mut show: impl FnMut(GroupNumber, GroupView<'_>),
+    ) -> u64 {
+        let see = |number| show(number, self.view(number));
+        match set {
+            true => self.scan_own(cursor, see),
+            false => self.names.scan(cursor, see),
+        }
     }
 
-    /// Bytes of group names, which MAXBYTES counts.
+    /// Bytes of the names of groups that any job has, which MAXBYTES counts.
     pub fn name_bytes(&self) -> u64 {
         self.name_bytes
     }
@@ -331,7 +362,7 @@ impl Groups {
         jobs: &Store,
         is_awaited: impl Fn(GroupNumber) -> bool,
     ) -> i64 {
-        let new = name.map(|name| self.named(name, jobs));
+        let new = name.map(|name| self.used(name, jobs));
         let grown = match (name, new) {
             (Some(name), Some(None)) => name.len() as i64,
             _ => 0,
@@ -343,7 +374,7 @@ impl Groups {
         let is_freed = |&number: &GroupNumber| {
             let users = numbers().filter(|&it| it == number).count();
             let waiting = usize::from(is_awaited(number));
-            self.get(number).users as usize == users + waiting && new != Some(Some(number))
+            self.users(number) as usize == users + waiting && new != Some(Some(number))
         };
         let freed = freed.into_iter().filter(is_freed);
         let freed = freed.map(|number| self.name(number).len() as i64);
@@ -352,7 +383,13 @@ impl Groups {
 
     /// How many jobs have this group, and one more if jobs wait for it.
     pub fn users(&self, number: GroupNumber) -> u32 {
-        self.get(number).users
+        self.get(number).users & !HAS_OWN
+    }
+
+    /// The group of this name, if some job has it.
+    pub fn used(&self, name: &[u8], jobs: &Store) -> Option<GroupNumber> {
+        let number = self.named(name, jobs);
+        number.filter(|&number| self.users(number) > 0)
     }
 
     /// Updates the lines after jobs got new numbers in the order of adding. No group may be of an older round.
@@ -385,7 +422,12 @@ impl Groups {
     }
 
     pub fn add_user(&mut self, number: GroupNumber) {
-        self.get_mut(number).users += 1;
+        let group = self.get_mut(number);
+        group.users += 1;
+        let is_first = group.users & !HAS_OWN == 1;
+        if is_first {
+            self.name_bytes += self.get(number).name.len() as u64;
+        }
     }
 
     pub fn view(&self, number: GroupNumber) -> GroupView<'_> {

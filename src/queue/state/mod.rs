@@ -124,6 +124,7 @@ impl Queue {
         } else {
             copy.jobs = self.jobs.copied();
             copy.parts.groups = self.parts.groups.clone();
+            copy.parts.groups.iter_mut().for_each(|it| it.end_turn());
             copy.parts.flows = self.parts.flows.clone();
         }
         copy.jobs.numbers = self.jobs.numbers;
@@ -136,6 +137,8 @@ impl Queue {
 
     /// One by one, as purged jobs lie between them.
     fn adopt_jobs(&mut self, other: &Queue) {
+        let owned = other.groups().into_iter().flat_map(|it| it.owned());
+        owned.for_each(|(name, settings)| self.set_own(name, settings));
         for handle in other.jobs.in_order() {
             let copied = self.adopt_job(other, handle);
             if let Some(successor) = other.jobs.successor(handle) {
@@ -239,7 +242,8 @@ impl Queue {
 
     /// How many jobs and ids there are to free.
     pub fn free_effort(&self) -> usize {
-        self.jobs.len() + self.parts.dedupe.len() + self.parts.done.len()
+        let groups = self.groups().map_or(0, |groups| groups.own_len());
+        self.jobs.len() + self.parts.dedupe.len() + self.parts.done.len() + groups
     }
 
     /// Heap bytes and those of the structure itself.

@@ -4,7 +4,7 @@
 //!   dedupe        ids that NX refuses                          dedupe.rs
 //!   done          jobs that are done and kept                  done/
 //!   groups        their turns, lines and limits                groups.rs
-//!   group_rates   the windows of GROUPRATE                     rate/group.rs
+//!   group_rates   the windows of GROUPRATE, and of groups      rate/group.rs
 //!   flows         blocked jobs, and what they are after        flows.rs
 //!   rate          the window of RATE                           rate.rs
 //!   departures    what clients that wait for ends are told     departures.rs
@@ -29,7 +29,7 @@ use crate::storage::relocate::Mover;
 pub(super) struct Parts {
     pub(super) dedupe: Lazy<DedupeWindow>,
     pub(super) done: Lazy<Done>,
-    /// Only if a job has a group.
+    /// Only if a job has a group, or a group has settings.
     pub(super) groups: Option<Box<Groups>>,
     pub(super) group_rates: Option<Box<GroupRates>>,
     /// Only if a job is after others, or was.
@@ -77,6 +77,7 @@ impl Parts {
     pub(super) fn left(&self) -> usize {
         self.dedupe.len()
             + self.done.len()
+            + self.groups.as_ref().map_or(0, |it| it.own_len())
             + self.group_rates.as_ref().map_or(0, |it| it.len())
             + self.flows.as_ref().map_or(0, |it| it.left())
     }
@@ -99,7 +100,7 @@ impl Parts {
             || self.flows.as_mut().is_some_and(|it| it.free_some(count))
     }
 
-    pub(super) const RELOCATED: u64 = 21;
+    pub(super) const RELOCATED: u64 = 24;
 
     /// Moves some of what one of [`Parts::RELOCATED`] pieces has allocated: see [`crate::storage::relocate`].
     pub(super) fn relocate(
@@ -113,10 +114,10 @@ impl Parts {
                 it.relocate(0, from, mover)
             }),
             1 | 2 => self.dedupe.made()?.relocate(piece, from, mover),
-            3..=6 => self.groups.as_mut()?.relocate(piece - 3, from, mover),
-            7 => relocate(&mut self.done, from, mover, |_, _, _| None),
-            8..=12 => self.done.made()?.relocate(piece - 8, from, mover),
-            13..=19 => self.flows.as_mut()?.relocate(piece - 13, from, mover),
+            3..=9 => self.groups.as_mut()?.relocate(piece - 3, from, mover),
+            10 => relocate(&mut self.done, from, mover, |_, _, _| None),
+            11..=15 => self.done.made()?.relocate(piece - 11, from, mover),
+            16..=22 => self.flows.as_mut()?.relocate(piece - 16, from, mover),
             _ => relocate(&mut self.cold, from, mover, |_, _, _| None),
         }
     }

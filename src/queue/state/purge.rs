@@ -40,7 +40,7 @@ impl Queue {
     fn purge_state(&mut self, state: Option<State>, cut: u64) {
         let count = self.jobs.taken_by(state, cut);
         match state {
-            None => self.noting_removed(Self::set_jobs_aside),
+            None => self.purge_all(),
             Some(State::Delayed) => self.let_go(Purged::Dues(cut + 1..=u64::MAX), count),
             Some(State::Ready) => self.let_go(Purged::Dues(0..=cut), count),
             Some(State::Reserved) => self.let_go(Purged::Leases(cut + 1..=u64::MAX), count),
@@ -50,6 +50,23 @@ impl Queue {
             }
             Some(State::Dead) => self.let_go(Purged::DeadBefore((u64::MAX, u64::MAX)), count),
             Some(State::Blocked) => self.let_go(Purged::Blocked, count),
+        }
+    }
+
+    /// Groups that have settings stay: then one state goes after the other, those first that wait for others.
+    fn purge_all(&mut self) {
+        if !self.has_own() {
+            return self.noting_removed(Self::set_jobs_aside);
+        }
+        let jobs = &self.jobs;
+        let all = [
+            (Purged::Blocked, jobs.blocked_len()),
+            (Purged::Dues(0..=u64::MAX), jobs.schedule().len()),
+            (Purged::Leases(0..=u64::MAX), jobs.reserved().len()),
+            (Purged::DeadBefore((u64::MAX, u64::MAX)), jobs.dead().len()),
+        ];
+        for (purged, count) in all {
+            self.let_go(purged, count);
         }
     }
 
@@ -94,7 +111,7 @@ impl Queue {
     /// Removes the jobs that `purged` names, `count` of them: few at once; many are detached, and freed later.
     fn let_go(&mut self, purged: Purged, count: usize) {
         self.noting_removed(|queue| {
-            if count == queue.jobs.listed_len() {
+            if count == queue.jobs.listed_len() && !queue.has_own() {
                 queue.set_jobs_aside();
             } else if count <= MANY {
                 let handles = queue.jobs.named_by(&purged, count);

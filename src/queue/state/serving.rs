@@ -5,7 +5,7 @@ use super::groups::HeldByGroup;
 use super::rate::{Delivered, RateWindow};
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::job::Handle;
+use crate::queue::job::{GroupNumber, Handle};
 use crate::queue::settings::Rate;
 
 impl Queue {
@@ -66,21 +66,28 @@ impl Queue {
     /// What the deliveries in the window of the job's group count.
     pub(in crate::queue) fn group_rate_used(&self, handle: Handle, now: Now) -> u64 {
         let group = self.jobs.job(handle).group();
-        let name =
-            (self.parts.groups.as_ref().zip(group)).map(|(groups, number)| groups.name(number));
-        let rates = self.parts.group_rates.as_ref();
-        rates
-            .zip(name)
-            .map_or(0, |(rates, name)| rates.used(name, now))
+        group.map_or(0, |number| self.window_used(number, now))
     }
 
-    /// If no group lets any of its ready jobs go: the first instant at which GROUPRATE alone lets one go.
-    pub(in crate::queue) fn window_opens(&mut self, now: Now) -> Option<u64> {
-        let (groups, rates) = (
-            self.parts.groups.as_mut()?,
-            self.parts.group_rates.as_ref()?,
-        );
-        groups.window_opens(now, &self.jobs, rates)
+    /// What the deliveries in the window of a group count; 0 without one.
+    pub(in crate::queue) fn window_used(&self, group: GroupNumber, now: Now) -> u64 {
+        let both = self.groups().zip(self.parts.group_rates.as_ref());
+        both.map_or(0, |(groups, rates)| rates.used(groups.rated(group), now))
+    }
+
+    /// If no group lets any of its ready jobs go: the first instant at which time alone lets one go.
+    pub(in crate::queue) fn groups_open(&mut self, now: Now) -> Option<u64> {
+        let rates = self.parts.group_rates.as_deref();
+        let groups = self.parts.groups.as_mut()?;
+        groups.opens(now, &self.jobs, rates)
+    }
+
+    /// Notes that a job is delivered in turn.
+    #[inline]
+    pub(in crate::queue) fn note_in_turn(&mut self, handle: Handle) {
+        if let Some(groups) = &mut self.parts.groups {
+            groups.gives(self.jobs.job(handle).group());
+        }
     }
 
     /// Before a delivery: if the clock was set back, no group waits longer than a window from now on. And while a pass
@@ -203,8 +210,10 @@ impl Queue {
         if opens == 0 || self.group_opens_ms(first, weight, now) > now.ms() {
             return None;
         }
-        let rates = self.parts.group_rates.as_ref();
-        let of_group = rates.and_then(|rates| rates.next_opens_ms(now));
+        let of_group = self.groups().and_then(|groups| {
+            let rates = self.parts.group_rates.as_deref();
+            groups.next_before(first, (now, noack), &self.jobs, rates)
+        });
         let due = self.jobs.schedule().next_due(now.ms());
         due.into_iter().chain(of_group).chain([opens]).min()
     }
@@ -229,7 +238,8 @@ impl Queue {
         if let (Some(rates), Some(groups), Some(number)) =
             (&mut self.parts.group_rates, &self.parts.groups, number)
         {
-            rates.record(groups.name(number), new, now);
+            let since = self.jobs.numbers.token;
+            rates.record(groups.rated(number), new, since, now);
         }
     }
 
@@ -243,7 +253,7 @@ impl Queue {
         if let (Some(rates), Some(groups), Some(number)) =
             (&mut self.parts.group_rates, &mut self.parts.groups, number)
         {
-            if rates.reweigh(groups.name(number), token, weight, now) {
+            if rates.reweigh(groups.rated(number), token, weight, now) {
                 groups.reconsider(number, &self.jobs, Some(rates));
             }
         }

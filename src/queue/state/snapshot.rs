@@ -1,7 +1,7 @@
 //! A queue as a sequence of effects: what RDB, DUMP and a rewritten AOF hold.
 //!
 //! ```text
-//!   chunk 0: version, Floors, Configured, Paused, Rows
+//!   chunk 0: version, Floors, Configured, Paused, Group, ..., Rows
 //!   chunk 1: version, Rows
 //!   chunk 2: version, Rows, Noted, ...
 //!   chunk 3: version, Noted, End, Links, Remembered, ...
@@ -225,6 +225,8 @@ impl Queue {
                 until: self.paused_until,
             });
         }
+        let owned = self.groups().into_iter().flat_map(Groups::owned);
+        owned.for_each(|(name, own)| chunks.push(&Effect::Group { name, own }));
     }
 
     pub(super) fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
@@ -252,6 +254,11 @@ impl Queue {
         effect(&Effect::Paused {
             until: self.paused_until,
         });
+        let mut owned: Vec<_> = self.groups().into_iter().flat_map(Groups::owned).collect();
+        owned.sort_unstable_by_key(|&(name, _)| name);
+        owned
+            .into_iter()
+            .for_each(|(name, own)| effect(&Effect::Group { name, own }));
         tell(&Told::Kept(self.kept));
         self.digest_jobs(&mut tell);
         if let Some(flows) = self.flows() {

@@ -1,6 +1,7 @@
 //! What time, or a limit, brings about though no command names the queue: one table, by which the timer is armed, and by
 //! which what is overdue is carried out in its order.
 
+use super::groups::Groups;
 use super::Queue;
 use crate::queue::clock::Now;
 use crate::queue::effect::FOREVER;
@@ -20,13 +21,15 @@ pub(in crate::queue) enum Comes {
     Ttl,
     /// An id leaves the dedupe window.
     Forget,
+    /// The pause of a group ends.
+    Resume,
     /// Ends are to be carried out for jobs that are after them. See [`Queue::next_in_time`].
     Flow,
 }
 
 impl Comes {
     /// In the order of time.
-    const TIMED: [Comes; 3] = [Comes::Lease, Comes::Ttl, Comes::Forget];
+    const TIMED: [Comes; 4] = [Comes::Lease, Comes::Ttl, Comes::Forget, Comes::Resume];
 }
 
 impl Queue {
@@ -43,6 +46,7 @@ impl Queue {
                 let next = self.parts.dedupe.if_made().and_then(|it| it.next());
                 next.unwrap_or(NEVER)
             }
+            Comes::Resume => self.groups().map_or(NEVER, Groups::first_pause_end),
             Comes::Flow if self.has_flow_work() => 0,
             Comes::Trim | Comes::Flow => NEVER,
         }
@@ -58,6 +62,7 @@ impl Queue {
             .min(at(Comes::Lease))
             .min(at(Comes::Ttl))
             .min(at(Comes::Forget))
+            .min(at(Comes::Resume))
     }
 
     /// What is overdue and to be carried out first. `None` exactly if [`Queue::next_in_time`] is later than now.

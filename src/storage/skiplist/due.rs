@@ -1,7 +1,7 @@
 //! Finds due entries in a list that is sorted by something else.
 
 use super::node::Node;
-use super::{Key, Link, Skiplist, MAX_UPPERS};
+use super::{rank, Key, Link, Skiplist, MAX_UPPERS};
 use std::array;
 use std::iter;
 
@@ -20,6 +20,23 @@ impl<K: Key<Floor = u64>> Skiplist<K> {
                 .get(self.bottom.first)
                 .map(Node::<K, u32>::floor),
         }
+    }
+
+    /// The earliest due time of the entries whose key is below the bound.
+    pub fn least_due_below(&self, bound: K) -> Option<u64> {
+        let (mut least, mut node) = (None, self.top());
+        let mut take = |floor: u64| least = Some(least.map_or(floor, |it: u64| it.min(floor)));
+        for level in self.levels().iter().rev() {
+            let at = rank(&level[node].keys()[1..], |k| *k < bound);
+            let links = level[node].values();
+            links[..at].iter().for_each(|link| take(link.floor));
+            node = links[at].child;
+        }
+        let leaf = self.bottom.get(node);
+        let items = leaf.into_iter().flat_map(Node::items);
+        let below = items.take_while(|(key, _)| *key < bound);
+        below.for_each(|(key, _)| take(key.floor()));
+        least
     }
 
     /// All due entries, in the order of the list; subtrees without any are skipped.

@@ -49,7 +49,13 @@ impl Model {
                 }
                 Reply::Ok
             }
+            Op::PauseGroup(name, ms) => self.pause_group(name, *ms, now),
+            Op::ResumeGroup(name) => {
+                self.resume_group(name);
+                Reply::Ok
+            }
             Op::Configure(change) => self.configure(change),
+            Op::Group(name, change) => self.set_group(name, *change),
             Op::Expire(_) => Reply::Ok,
         }
     }
@@ -97,6 +103,9 @@ impl Model {
             return Reply::Error("MAXLEN queue is full");
         }
         let follows = there.filter(|&at| self.is_followed_by(at, add));
+        if follows.is_none() && self.group_is_full(add, there.filter(|_| live)) {
+            return Reply::Error("MAXLEN group is full");
+        }
         let renews = self.renews(there, add);
         let replaced = (there, plan.as_ref());
         if self.exceeds_bytes(add, actual, replaced, follows, now) {
@@ -414,6 +423,9 @@ impl Model {
             false => Some(self.check_token(token, now)),
         };
         self.counts(index, token, now);
+        if pop.id.is_none() {
+            self.gives(&group);
+        }
         self.serves(group);
         if pop.noack {
             self.jobs[index].attempts = attempts;
@@ -862,7 +874,9 @@ impl Model {
             self.memory.clear();
         }
         if self.settings.group_limits.rate != old_group_rate {
-            self.group_deliveries.clear();
+            let own = &self.own;
+            self.group_deliveries
+                .retain(|(name, _)| own.get(name).is_some_and(|own| own.rate.is_some()));
         }
         if self.settings.rate != old_rate {
             self.deliveries.clear();

@@ -64,16 +64,24 @@ impl Model {
 
     fn explain_ready(&self, job: &Job, now_us: u64) -> Vec<Hold> {
         let mut all = Vec::new();
-        let limits = self.settings.group_limits;
+        let is_fifo = self.settings.group_limits.is_fifo;
+        let max_reserved = self.max_of(&job.group);
         let is_reserved = |job: &&Job| matches!(job.phase, Phase::Reserved { .. });
         let reserved = self.live_of(&job.group).filter(is_reserved).count() as u64;
         let grouped = job.group.is_some();
-        if grouped && limits.max_reserved != 0 && reserved >= limits.max_reserved {
+        if let Some(until) = self.paused_until(&job.group, now_us) {
+            all.push(("group-paused", None, Some(until).filter(|&it| it <= LAST)));
+        }
+        if grouped && max_reserved != 0 && reserved >= max_reserved {
             all.push(("group-max", Some(reserved), None));
         }
         if !self.fits_group(job, now_us) {
             let until = self.window_opens(job, now_us);
-            all.push(("group-rate", Some(self.group_used(job, now_us)), until));
+            all.push((
+                "group-rate",
+                Some(self.group_used(&job.group, now_us)),
+                until,
+            ));
         }
         if grouped && !self.is_next_in_group(job) {
             all.push(("group-fifo", None, None));
@@ -83,7 +91,7 @@ impl Model {
         let before = ready.iter().take_while(|other| other.id != job.id);
         let before = before.filter(|other| others || other.group == job.group);
         let before = before.count() as u64;
-        if before > 0 && !(grouped && limits.is_fifo) {
+        if before > 0 && !(grouped && is_fifo) {
             all.push(("behind", Some(before.min(1000)), None));
         }
         all.extend(self.limits(now_us));
@@ -139,14 +147,20 @@ impl Model {
         let firsts = ready.iter().filter(|job| self.may_go(job, false));
         let is_fifo = self.settings.group_limits.is_fifo;
         let firsts = firsts.filter(|job| is_fifo || is_first(job));
-        firsts
-            .filter_map(|job| self.window_opens(job, now_us))
-            .min()
+        let opens = |job: &&&Job| {
+            let paused = self.paused_until(&job.group, now_us);
+            let opens = match self.fits_group(job, now_us) {
+                true => None,
+                false => Some(self.window_opens(job, now_us)?),
+            };
+            paused.max(opens).filter(|&at| at != u64::MAX)
+        };
+        firsts.filter_map(|job| opens(&job)).min()
     }
 
     /// The first millisecond in which GROUPRATE allows the job.
     fn window_opens(&self, job: &Job, now_us: u64) -> Option<u64> {
-        let window_us = window_us(self.settings.group_limits.rate?);
+        let window_us = window_us(self.rate_of(&job.group)?);
         let all = self.group_deliveries.iter().map(|(_, it)| it.at);
         let leaves = all.map(|at| at.saturating_add(window_us).div_ceil(1000));
         leaves
@@ -154,9 +168,9 @@ impl Model {
             .min()
     }
 
-    /// What the window of the job's group holds, in whole milliseconds.
-    fn group_used(&self, job: &Job, now_us: u64) -> u64 {
-        let Some((rate, name)) = self.settings.group_limits.rate.zip(job.group.as_ref()) else {
+    /// What the window of a group holds, in whole milliseconds.
+    pub fn group_used(&self, group: &Option<Vec<u8>>, now_us: u64) -> u64 {
+        let Some((rate, name)) = self.rate_of(group).zip(group.as_ref()) else {
             return 0;
         };
         let leaves = |at: u64| at.saturating_add(window_us(rate)).div_ceil(1000);

@@ -1,8 +1,9 @@
 //! "Groups": which group's turn it is, and what holds a group back.
 
-use super::{Fault, Job, Model, Phase};
-use crate::op::AddOp;
+use super::{after, Fault, Job, Model, Phase};
+use crate::op::{AddOp, Reply};
 use dq::queue::job::State;
+use dq::queue::settings::{GroupSettings, Rate};
 use std::collections::BTreeSet;
 
 type Group = Option<Vec<u8>>;
@@ -25,7 +26,63 @@ impl Model {
         if self.live_of(group).next().is_none() && !stays {
             self.served += 1;
             self.turns.insert(group.clone(), self.served);
+            self.turn.take_if(|turn| turn.0 == *group);
         }
+    }
+
+    /// "the group's turn lasts n deliveries"
+    fn weight_of(&self, group: &Group) -> u32 {
+        let own = self.own_of(group).weight;
+        own.filter(|_| !self.has(Fault::WeightIgnored)).unwrap_or(1)
+    }
+
+    /// "if it has given fewer than n in this turn"
+    fn goes_on(&self, group: &Group) -> bool {
+        let turn = self.turn.as_ref().filter(|turn| turn.0 == *group);
+        turn.is_some_and(|turn| turn.1 < self.weight_of(group))
+    }
+
+    /// A delivery in turn.
+    pub(super) fn gives(&mut self, group: &Group) {
+        let before = self.turn.as_ref().filter(|_| self.goes_on(group));
+        let given = before.map_or(0, |turn| turn.1);
+        self.turn = Some((group.clone(), given + 1));
+    }
+
+    pub(super) fn pause_group(&mut self, name: &[u8], ms: Option<u64>, now_us: u64) -> Reply {
+        if !(1..=256).contains(&name.len()) {
+            return Reply::Error("ERR GROUP must be 1 to 256 bytes long");
+        }
+        let until = match ms.map(|ms| after(now_us, ms)) {
+            None => u64::MAX,
+            Some(Some(until)) => until,
+            Some(None) => return Reply::Error("ERR value is not an integer or out of range"),
+        };
+        self.own.entry(name.to_vec()).or_default().paused_until = until;
+        self.kept = true;
+        Reply::Ok
+    }
+
+    pub(super) fn resume_group(&mut self, name: &[u8]) {
+        if let Some(own) = self.own.get_mut(name) {
+            own.paused_until = 0;
+        }
+        self.own.retain(|_, own| *own != GroupSettings::default());
+    }
+
+    /// "The pause is one of its settings until it ends."
+    pub(super) fn pauses_end(&mut self, now: u64) -> usize {
+        let ended = |own: &GroupSettings| own.paused_until != 0 && own.paused_until <= now;
+        let names = self.own.iter().filter(|it| ended(it.1));
+        let names: Vec<Vec<u8>> = names.map(|it| it.0.clone()).collect();
+        names.iter().for_each(|name| self.resume_group(name));
+        names.len()
+    }
+
+    pub(super) fn paused_until(&self, group: &Group, now_us: u64) -> Option<u64> {
+        let until = self.own_of(group).paused_until;
+        let is_paused = until > now_us / 1000 && !self.has(Fault::GroupPauseIgnored);
+        is_paused.then_some(until)
     }
 
     /// "A group counts as served at each delivery of one of its jobs"
@@ -48,7 +105,8 @@ impl Model {
         }
         let groups: BTreeSet<&Group> = ready.iter().map(|job| &job.group).collect();
         let firsts = groups.into_iter().filter_map(|group| {
-            let of_it = |job: &&&Job| job.group == *group && self.may_go(job, noack);
+            let is_paused = self.paused_until(group, now_us).is_some();
+            let of_it = |job: &&&Job| job.group == *group && self.may_go(job, noack) && !is_paused;
             let others_pass = self.has(Fault::CostlyArePassed);
             let first = |job: &&&Job| of_it(job) && (!others_pass || self.fits_group(job, now_us));
             ready
@@ -57,7 +115,9 @@ impl Model {
                 .filter(|job| self.fits_group(job, now_us))
         });
         let turn = |job: &&&Job| self.turns.get(&job.group).copied().unwrap_or(0);
-        firsts.min_by_key(turn).copied()
+        firsts
+            .min_by_key(|job| (!self.goes_on(&job.group), turn(job)))
+            .copied()
     }
 
     /// "POP ID takes that job out of turn, if its group may be served (with GROUPFIFO only the first of its
@@ -65,7 +125,8 @@ impl Model {
     pub(super) fn ready_of_id(&self, id: &[u8], now_us: u64, noack: bool) -> Option<&Job> {
         let job = self.jobs.iter().find(|job| job.id == id)?;
         let goes = job.state(now_us) == State::Ready && self.may_go(job, noack);
-        let goes = goes && self.fits_group(job, now_us);
+        let is_paused = self.paused_until(&job.group, now_us).is_some();
+        let goes = goes && self.fits_group(job, now_us) && !is_paused;
         goes.then_some(job)
     }
 
@@ -74,12 +135,65 @@ impl Model {
         if job.group.is_none() {
             return true;
         }
-        let limits = self.settings.group_limits;
+        let max_reserved = self.max_of(&job.group);
         let reserved = |job: &&Job| matches!(job.phase, Phase::Reserved { .. });
         let reserved = self.live_of(&job.group).filter(reserved).count() as u64;
-        let most = limits.max_reserved + u64::from(self.has(Fault::GroupMaxOneMore));
-        let full = limits.max_reserved != 0 && reserved >= most && !noack;
+        let most = max_reserved + u64::from(self.has(Fault::GroupMaxOneMore));
+        let full = max_reserved != 0 && reserved >= most && !noack;
         !full && self.is_next_in_group(job)
+    }
+
+    /// "They hold instead of the queue's, which holds, as it is at the moment, where the group has none of its own"
+    pub fn own_of(&self, group: &Group) -> GroupSettings {
+        let own = group.as_ref().and_then(|name| self.own.get(name));
+        own.copied().unwrap_or_default()
+    }
+
+    pub(super) fn max_of(&self, group: &Group) -> u64 {
+        let own = self.own_of(group).max_reserved;
+        let own = own.filter(|_| !self.has(Fault::OwnMaxIgnored));
+        own.unwrap_or(self.settings.group_limits.max_reserved)
+    }
+
+    pub(super) fn rate_of(&self, group: &Group) -> Option<Rate> {
+        let own = self.own_of(group).rate;
+        let own = own.filter(|_| !self.has(Fault::OwnRateIgnored));
+        group.as_ref()?;
+        own.unwrap_or(self.settings.group_limits.rate)
+    }
+
+    pub(super) fn set_group(&mut self, name: &[u8], change: Option<GroupSettings>) -> Reply {
+        let before = self.own_of(&Some(name.to_vec()));
+        let own = match change {
+            Some(_) if !(1..=256).contains(&name.len()) => {
+                return Reply::Error("ERR GROUP must be 1 to 256 bytes long");
+            }
+            Some(new) => GroupSettings {
+                weight: new.weight.or(before.weight),
+                max_reserved: new.max_reserved.or(before.max_reserved),
+                rate: new.rate.or(before.rate),
+                max_len: new.max_len.or(before.max_len),
+                paused_until: before.paused_until,
+            },
+            None => GroupSettings::default(),
+        };
+        // "its window begins anew when it changes or goes"
+        if own.rate != before.rate && !self.has(Fault::WindowOutlivesRate) {
+            self.group_deliveries.retain(|(of, _)| of != name);
+        }
+        self.own.insert(name.to_vec(), own);
+        self.own.retain(|_, own| *own != GroupSettings::default());
+        self.kept |= change.is_some();
+        Reply::Ok
+    }
+
+    /// "at most n jobs of the group blocked + delayed + ready + reserved [...] replacing a live job of the same group is no
+    /// growth, of another one it is"
+    pub(super) fn group_is_full(&self, add: &AddOp, live: Option<usize>) -> bool {
+        let most = self.own_of(&add.group).max_len.unwrap_or(0) as usize;
+        let is_replaced = live.is_some_and(|at| self.jobs[at].group == add.group);
+        let is_full = most != 0 && self.live_of(&add.group).count() >= most;
+        is_full && !is_replaced && !self.has(Fault::GroupLenIgnored)
     }
 
     /// "strictly in the order of adding within a group, the next only when the one before is gone or dead"

@@ -22,8 +22,8 @@ pub use recurring::Recurring;
 
 use crate::op::Id;
 pub use dq::queue::outcome::Outcome;
-use dq::queue::settings::Settings;
-use std::collections::{HashMap, VecDeque};
+use dq::queue::settings::{GroupSettings, Settings};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// 2^42 - 1, the last instant.
 pub const LAST: u64 = 4_398_046_511_103;
@@ -134,7 +134,11 @@ pub struct Model {
     /// servings.
     pub turns: HashMap<Option<Vec<u8>>, u64>,
     pub served: u64,
-    /// Deliveries that count for GROUPRATE.
+    /// What groups have of their own.
+    pub own: BTreeMap<Vec<u8>, GroupSettings>,
+    /// The group whose turn it is, and how many it has given in it.
+    pub turn: Option<(Option<Vec<u8>>, u32)>,
+    /// Deliveries that count for GROUPRATE, or for the RATE of their group.
     pub group_deliveries: Vec<(Vec<u8>, Counted)>,
     /// Whether a delivery has counted other than 1.
     pub had_costs: bool,
@@ -171,6 +175,8 @@ impl Model {
             deliveries: Vec::new(),
             turns: HashMap::new(),
             served: 0,
+            own: BTreeMap::new(),
+            turn: None,
             group_deliveries: Vec::new(),
             had_costs: false,
             pause: Pause::Off,
@@ -211,6 +217,7 @@ impl Model {
         self.totals = Totals::default();
         self.deliveries.clear();
         self.group_deliveries.clear();
+        self.turn = None;
     }
 
     pub fn find(&self, id: &[u8]) -> Option<usize> {
@@ -248,7 +255,7 @@ impl Model {
         }
         let before = self.memory.len();
         self.memory.retain(|_, until| *until > now);
-        happened + before - self.memory.len() + self.done_are_over()
+        happened + before - self.memory.len() + self.done_are_over() + self.pauses_end(now)
     }
 
     /// The next event: the earliest end of a lease or TTL, and its job. A lease ends before a TTL of the same instant;

@@ -57,7 +57,7 @@ impl Model {
             self.deliveries.drain(..must_leave + past);
             self.deliveries.push(new);
         }
-        if let (Some(name), Some(_)) = (group, self.settings.group_limits.rate) {
+        if let (Some(_), Some(name)) = (self.rate_of(&group), group) {
             self.group_deliveries.push((name, new));
         }
     }
@@ -111,7 +111,7 @@ impl Model {
 
     /// GROUPRATE works in whole milliseconds: a group waits for the first one during which it may be served throughout.
     pub(super) fn fits_group(&self, job: &Job, now_us: u64) -> bool {
-        let rate = self.settings.group_limits.rate;
+        let rate = self.rate_of(&job.group);
         let Some((rate, name)) = rate.zip(job.group.as_ref()) else {
             return true;
         };
@@ -143,9 +143,11 @@ impl Model {
 
     /// Where the test clock stops for a window: DQ.NEXT may stop where nothing happens.
     pub(super) fn group_rates_open(&self, now_us: u64) -> Option<u64> {
-        let window_us = window_us(self.settings.group_limits.rate?);
-        let leaves = |at: u64| at.saturating_add(window_us).div_ceil(1000);
-        let all = self.group_deliveries.iter().map(|(_, it)| leaves(it.at));
+        let leaves = |(name, it): &(Vec<u8>, Counted)| {
+            let window_us = window_us(self.rate_of(&Some(name.clone()))?);
+            Some(it.at.saturating_add(window_us).div_ceil(1000))
+        };
+        let all = self.group_deliveries.iter().filter_map(leaves);
         all.filter(|at| *at > now_us / 1000).min()
     }
 }

@@ -117,7 +117,13 @@ impl Model {
         let job = self.first_event().map(|(at, _, _)| at);
         let done = self.next_done_over();
         let memory = self.memory.values().copied();
-        job.into_iter().chain(memory).chain(done).min()
+        let pauses = self.own.values().map(|own| own.paused_until);
+        let pauses = pauses.filter(|&until| until != 0 && until <= LAST);
+        job.into_iter()
+            .chain(memory)
+            .chain(done)
+            .chain(pauses)
+            .min()
     }
 
     /// When time alone next does something, after now.

@@ -202,6 +202,13 @@ fn of_flows() -> Golden {
             },
             "14026964aa03ab03ac03010103776879ad03",
         ),
+        (
+            Effect::Group {
+                name: b"group",
+                own: OWN,
+            },
+            "150567726f757001b00301ae030101c602c70201af03b103",
+        ),
     ]
 }
 

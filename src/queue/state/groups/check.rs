@@ -49,19 +49,23 @@ impl Groups {
             };
             let of_it = |&handle: &u32| jobs.job(handle).group() == Some(number);
             let counted = (
-                users.get(&number),
-                lines.get(&number),
-                reserved.get(&number),
+                users.get(&number).copied(),
+                lines.get(&number).copied(),
+                reserved.get(&number).copied(),
             );
-            let counted = (counted.0.copied(), counted.1.copied(), counted.2.copied());
             let (of_line, of_reserved) = self.counts(number);
             let of_blocked = blocked.get(&number).copied().unwrap_or(0);
             if of_blocked != self.blocked_in(number) {
                 return Err(format!("group {number} holds {of_blocked} blocked jobs"));
             }
             let of_line = of_line - of_blocked;
-            let expected = (Some(group.users), of_line, of_reserved as u32);
-            if (counted.0, counted.1.unwrap_or(0), counted.2.unwrap_or(0)) != expected
+            let expected = (self.users(number), of_line, of_reserved as u32);
+            let counted = (
+                counted.0.unwrap_or(0),
+                counted.1.unwrap_or(0),
+                counted.2.unwrap_or(0),
+            );
+            if counted != expected
                 || !waiting.iter().all(of_it)
                 || (is_current && waiting.len() != of_line)
             {
@@ -75,13 +79,14 @@ impl Groups {
     }
 
     fn check_counts(&self) -> Result<(), String> {
-        let all = || self.numbers().map(|number| self.get(number));
+        self.check_own()?;
+        let used = self.numbers().filter(|&number| self.users(number) > 0);
         let held = self.numbers();
         let lives = |&it: &u32| self.get(it).live() + self.blocked_in(it) > 0;
         let held = held.filter(lives).count();
         let counts = self.numbers().map(|number| self.counts(number).1);
         let reserved: usize = counts.sum();
-        let bytes: usize = all().map(|group| group.name.len()).sum();
+        let bytes: usize = used.map(|number| self.get(number).name.len()).sum();
         if (held, reserved, bytes as u64) != (self.held, self.reserved, self.name_bytes) {
             return Err(format!(
                 "{held} groups with {reserved} reserved jobs are not counted so"

@@ -148,7 +148,10 @@ impl Groups {
         self.turn = self.turn.max(turn);
         match group {
             None => (self.own_turn, self.is_own_turn_known) = (turn, known.is_some()),
-            Some(number) => self.get_mut(number).turn = turn,
+            Some(number) => {
+                self.get_mut(number).turn = turn;
+                self.giving.take_if(|giving| giving.0 == number);
+            }
         }
     }
 

@@ -325,7 +325,7 @@ impl Groups {
         jobs: &Store,
         rates: Option<&GroupRates>,
     ) {
-        if let Some(number) = named {
+        for number in named.into_iter().chain(self.giving.map(|giving| giving.0)) {
             self.refresh(number, jobs, rates);
         }
         let looks = self.pass.as_mut().map_or(0, |pass| pass.updates_left(now));

@@ -1,10 +1,11 @@
 //! Whose turn it is.
 
-use super::turns::{tie, AT_MAX};
+use super::turns::{tie, AT_MAX, INSTANT};
 use super::{Group, Groups, NOWHERE, ROUND_BITS};
 use crate::queue::clock::Now;
-use crate::queue::job::GroupNumber;
-use crate::queue::job::Handle;
+use crate::queue::instant::NEVER;
+use crate::queue::job::{GroupNumber, Handle};
+use crate::queue::settings::GroupSettings;
 use crate::queue::state::jobs::Jobs;
 use crate::queue::state::rate::group::GroupRates;
 use crate::queue::state::store::Store;
@@ -14,6 +15,8 @@ use crate::storage::skiplist::TurnKey;
 /// What of its group holds back a ready job.
 #[derive(Clone, Copy, Default)]
 pub struct HeldByGroup {
+    /// When its pause ends, or [`NEVER`].
+    pub paused: Option<u64>,
     /// At GROUPMAX: how many of its group are reserved.
     pub max: Option<u32>,
     /// The first millisecond in which the window of GROUPRATE allows it, which it does not now.
@@ -60,18 +63,25 @@ impl Groups {
         let Some(due) = group.line.gives_at(self.is_fifo, jobs) else {
             return NOWHERE;
         };
-        let at = due.max(rates.map_or(0, |rates| rates.opens_ms(&group.name)));
-        let at = at.max(self.passed_over_until(number));
-        if self.is_full(number) {
+        let own = self.own(number);
+        let paused = own.map_or(0, |own| own.paused_until);
+        if paused == NEVER {
+            return NOWHERE;
+        }
+        let at = due.max(rates.map_or(0, |rates| rates.opens_ms(self.rated_by(number, own))));
+        let at = at.max(self.passed_over_until(number)).max(paused);
+        if self.is_full_by(number, own) {
             AT_MAX | at
         } else {
             at
         }
     }
 
-    /// Whether a group is at GROUPMAX.
-    pub(super) fn is_full(&self, number: GroupNumber) -> bool {
-        self.max_reserved != 0 && u64::from(self.get(number).reserved) >= self.max_reserved
+    /// Whether a group is at GROUPMAX, or at its own MAX.
+    fn is_full_by(&self, number: GroupNumber, own: Option<GroupSettings>) -> bool {
+        let own = own.and_then(|own| own.max_reserved);
+        let most = own.unwrap_or(self.max_reserved);
+        most != 0 && u64::from(self.get(number).reserved) >= most
     }
 
     /// Puts a group where it belongs in the lists of turns.
@@ -101,6 +111,40 @@ impl Groups {
         let at = self.standing(number, jobs, rates);
         self.pass.is_none() || self.get(number).stands_at(at, self.round)
     }
+    /// The group whose turn goes on, if it may be served at this instant.
+    fn goes_on(
+        &self,
+        (now, noack): (Now, bool),
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) -> Option<GroupNumber> {
+        let (number, given) = self.giving?;
+        if given >= self.weight(number) {
+            return None;
+        }
+        let at = self.get(number).at;
+        let is_open = at & AT_MAX == 0 || noack;
+        let may_be = is_open && at & INSTANT <= now.ms();
+        let is_right = || self.pass.is_none() || self.stands_rightly(number, jobs, rates);
+        (may_be && is_right()).then_some(number)
+    }
+
+    /// What a copy begins with.
+    pub fn end_turn(&mut self) {
+        self.giving = None;
+    }
+
+    /// Notes that a group gives a job in turn, or those without one.
+    #[inline]
+    pub fn gives(&mut self, group: Option<GroupNumber>) {
+        let weight = group.map_or(1, |number| self.weight(number));
+        let given = match self.giving {
+            Some((number, given)) if Some(number) == group && given < weight => given,
+            _ => 0,
+        };
+        self.giving = group.map(|number| (number, given + 1));
+    }
+
     /// The job that is delivered next at this instant.
     #[inline(never)]
     pub fn first_in_turn(
@@ -109,6 +153,10 @@ impl Groups {
         jobs: &Jobs,
         rates: Option<&GroupRates>,
     ) -> Option<Handle> {
+        if let Some(number) = self.goes_on((now, noack), jobs, rates) {
+            let line = &self.get(number).line;
+            return line.first_ready(now.ms(), self.is_fifo, jobs);
+        }
         let own = jobs.schedule().own().first_ready(now.ms());
         let first = self.turns.first(now, noack);
         let first = first.filter(|&(turn, _)| own.is_none() || turn < self.own_turn);
@@ -134,6 +182,28 @@ impl Groups {
         own.into_iter().chain(open).chain(full).min()
     }
 
+    /// If `first` is the first job in turn: the earliest instant at which a group comes before that of this job.
+    pub fn next_before(
+        &self,
+        first: Handle,
+        (now, noack): (Now, bool),
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) -> Option<u64> {
+        if self.pass.is_some() {
+            return Some(0);
+        }
+        if self.goes_on((now, noack), jobs, rates).is_some() {
+            return None;
+        }
+        let group = jobs.job(first).group();
+        let turn = group.map_or(self.own_turn, |number| self.get(number).turn);
+        let before = self.turns.open.least_due_below(TurnKey { turn, at: 0 });
+        let giving = self.giving.map(|(number, _)| self.get(number).at & INSTANT);
+        let giving = giving.filter(|&at| at > now.ms());
+        before.into_iter().chain(giving).min()
+    }
+
     /// What of its group holds back a ready job.
     pub fn held(
         &self,
@@ -148,8 +218,11 @@ impl Groups {
         let Group { reserved, line, .. } = self.get(number);
         let is_first = || line.head(jobs).is_some_and(|head| head.handle == handle);
         let opens = self.opens_ms(handle, jobs.weight_of(handle), now, jobs, rates);
+        let own = self.own(number);
+        let paused = own.map_or(0, |own| own.paused_until);
         HeldByGroup {
-            max: self.is_full(number).then_some(*reserved),
+            paused: Some(paused).filter(|&until| until > now.ms()),
+            max: self.is_full_by(number, own).then_some(*reserved),
             until: Some(opens).filter(|&opens| opens > now.ms()),
             fifo: self.is_fifo && (*reserved > 0 || !is_first()),
         }
@@ -164,7 +237,8 @@ impl Groups {
         rates: Option<&GroupRates>,
     ) -> bool {
         let held = self.held(handle, now, jobs, rates);
-        (noack || held.max.is_none()) && held.until.is_none() && !held.fifo
+        let is_full = !noack && held.max.is_some();
+        !is_full && held.until.is_none() && !held.fifo && held.paused.is_none()
     }
 
     /// How many ready jobs of a group come before this one, counted up to `most`; 0 under GROUPFIFO.
@@ -181,12 +255,13 @@ impl Groups {
         })
     }
 
-    /// The first instant at which a window lets a ready job go that nothing else of its group holds back. None may go now.
-    pub fn window_opens(&mut self, now: Now, jobs: &Jobs, rates: &GroupRates) -> Option<u64> {
+    /// The first instant at which the end of a pause, or a window, lets a ready job go that nothing else of its group holds
+    /// back. None may go now.
+    pub fn opens(&mut self, now: Now, jobs: &Jobs, rates: Option<&GroupRates>) -> Option<u64> {
         let least = self.turns.open.least_due().filter(|_| self.pass.is_none());
         let first = least.and_then(|at| self.turns.open.iter_due(at).next());
         let ready = || jobs.schedule().grouped_ready(now.ms());
-        let known = first.and_then(|(_, number)| self.window_of_first(number, now, jobs, rates));
+        let known = first.and_then(|(_, number)| self.first_opens(number, now, jobs, rates));
         if known.is_some() {
             return known;
         }
@@ -196,7 +271,7 @@ impl Groups {
                 None => self.turns.open.len(),
                 Some(_) => usize::MAX,
             },
-            rates.len(),
+            rates.map_or(0, GroupRates::len) + self.paused().len(),
             jobs.schedule().grouped_ready_len(now.ms()),
         ];
         let numbers: Vec<GroupNumber> = match lens.iter().min() {
@@ -206,30 +281,33 @@ impl Groups {
             least if least == lens.last() => {
                 ready().filter_map(|it| jobs.job(it).group()).collect()
             }
-            _ => rates
-                .names()
-                .filter_map(|it| self.named(it, jobs))
-                .collect(),
+            _ => {
+                let names = rates.into_iter().flat_map(GroupRates::names);
+                let windows = names.filter_map(|it| self.named(it, jobs));
+                let paused = self.paused().iter().map(|(_, number)| number);
+                windows.chain(paused).collect()
+            }
         };
         let opens = numbers.into_iter().filter_map(|number| {
-            self.refresh(number, jobs, Some(rates));
-            self.window_of_first(number, now, jobs, rates)
+            self.refresh(number, jobs, rates);
+            self.first_opens(number, now, jobs, rates)
         });
         opens.min()
     }
 
-    /// When its window lets the first ready job of a group go, if nothing else of the group holds that back.
-    fn window_of_first(
+    /// When its pause and its window let the first ready job of a group go, if nothing else of the group holds that back.
+    fn first_opens(
         &self,
         number: GroupNumber,
         now: Now,
         jobs: &Store,
-        rates: &GroupRates,
+        rates: Option<&GroupRates>,
     ) -> Option<u64> {
         let line = &self.get(number).line;
         let first = line.first_ready(now.ms(), self.is_fifo, jobs)?;
-        let held = self.held(first, now, jobs, Some(rates));
-        held.until.filter(|_| held.max.is_none() && !held.fifo)
+        let held = self.held(first, now, jobs, rates);
+        let opens = held.until.max(held.paused).filter(|&at| at != NEVER);
+        opens.filter(|_| held.max.is_none() && !held.fifo)
     }
 
     /// The first millisecond in which the window of a job's group allows a delivery of this weight; in the past if it
@@ -244,7 +322,7 @@ impl Groups {
     ) -> u64 {
         let opens = rates.zip(jobs.job(handle).group());
         opens.map_or(0, |(rates, number)| {
-            rates.opens_ms_for(self.name(number), weight, now)
+            rates.opens_ms_for(self.rated(number), weight, now)
         })
     }
 

@@ -158,7 +158,7 @@ impl Stage {
                     let is_held = it.holds_any();
                     all.extend(is_held.then(|| (it.name.to_vec(), it.waiting, it.reserved)));
                 };
-                cursor = queue.groups().map_or(0, |it| it.scan(cursor, show));
+                cursor = queue.groups().map_or(0, |it| it.scan(cursor, false, show));
                 if cursor == 0 {
                     all.sort_unstable();
                     return all;

@@ -145,7 +145,9 @@ impl Ledger {
         let Some(group) = self.groups.of(job) else {
             return;
         };
-        let max = self.limits.max_reserved;
+        let own = job.group.as_ref().and_then(|name| self.own.get(&**name));
+        let own = own.and_then(|own| own.max_reserved);
+        let max = own.unwrap_or(self.limits.max_reserved);
         if !noack && max != 0 && group.reserved >= max {
             let text = format!("delivered beside {} others of its group", group.reserved);
             judge.fault(Rule::WithinMax, id, text);

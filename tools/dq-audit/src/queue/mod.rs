@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use redis_dq::queue::effect::{Came, Change, Effect, How, Purge};
 use redis_dq::queue::job::{Place, State};
-use redis_dq::queue::settings::GroupLimits;
+use redis_dq::queue::settings::{GroupLimits, GroupSettings};
 use redis_dq::queue::state::{each_job, NewJob};
 
 use crate::judge::Judge;
@@ -34,6 +34,8 @@ pub struct Ledger {
     done: Done,
     groups: Groups,
     limits: GroupLimits,
+    /// What groups have of their own.
+    own: HashMap<Box<[u8]>, GroupSettings>,
     rates: Rates,
     max_reserved: u64,
     dead_len: u64,
@@ -54,6 +56,7 @@ impl Ledger {
             done: Done::default(),
             groups: Groups::default(),
             limits: GroupLimits::default(),
+            own: HashMap::new(),
             rates: Rates::default(),
             max_reserved: 0,
             dead_len: 0,
@@ -222,6 +225,13 @@ impl Ledger {
                 (self.limits, self.done.limits) = (settings.group_limits, settings.done_limits);
                 self.rates.set(settings.rate);
                 self.rates.set_of_groups(settings.group_limits.rate);
+            }
+            Effect::Group { name, own } => {
+                self.rates.set_of_group(name, own.rate);
+                match own.any() {
+                    true => drop(self.own.insert(name.into(), own)),
+                    false => drop(self.own.remove(name)),
+                }
             }
             Effect::Recurred {
                 id,

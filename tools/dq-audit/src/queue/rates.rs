@@ -37,6 +37,8 @@ struct Recent {
 pub struct Rates {
     rate: Option<Rate>,
     group_rate: Option<Rate>,
+    /// Of groups with a rate of their own.
+    own: HashMap<Box<[u8]>, Option<Rate>>,
     recent: Recent,
     of_groups: HashMap<Rc<[u8]>, Recent>,
     /// The number of groups at which those with past windows are dropped.
@@ -57,8 +59,24 @@ impl Rates {
     pub fn set_of_groups(&mut self, rate: Option<Rate>) {
         if self.group_rate != rate {
             self.group_rate = rate;
-            self.of_groups.clear();
+            let own = &self.own;
+            self.of_groups.retain(|name, _| own.contains_key(&**name));
         }
+    }
+
+    /// As [`Rates::set`], of one group; `None`: it has none of its own.
+    pub fn set_of_group(&mut self, name: &[u8], rate: Option<Option<Rate>>) {
+        let before = match rate {
+            Some(rate) => self.own.insert(name.into(), rate),
+            None => self.own.remove(name),
+        };
+        if before != rate {
+            self.of_groups.remove(name);
+        }
+    }
+
+    fn rate_of(&self, group: &[u8]) -> Option<Rate> {
+        self.own.get(group).copied().unwrap_or(self.group_rate)
     }
 
     /// Forgets all deliveries, as a server does when it starts.
@@ -70,10 +88,11 @@ impl Rates {
     /// Records a delivery; returns the setting that did not allow it.
     pub fn deliver(&mut self, group: Option<&Rc<[u8]>>, new: Counted) -> Option<&'static str> {
         let is_over = self.rate.is_some_and(|rate| self.recent.record(rate, new));
-        let Some((rate, group)) = self.group_rate.zip(group) else {
+        let found = group.and_then(|group| Some((self.rate_of(group)?, group)));
+        let Some((rate, group)) = found else {
             return is_over.then_some("RATE");
         };
-        self.drop_past(rate, new.at);
+        self.drop_past(new.at);
         let recent = self.of_groups.entry(Rc::clone(group)).or_default();
         let is_over_in_group = recent.record(rate, new);
         match is_over {
@@ -90,13 +109,17 @@ impl Rates {
         }
     }
 
-    fn drop_past(&mut self, rate: Rate, at: Begun) {
+    fn drop_past(&mut self, at: Begun) {
         if self.of_groups.len() < self.groups_max.max(GROUPS_MIN) {
             return;
         }
-        let is_past = |last: &Counted| last.at.latest.saturating_add(rate.window_ms) < at.earliest;
-        self.of_groups
-            .retain(|_, recent| !recent.deliveries.back().is_none_or(is_past));
+        let (own, group_rate) = (&self.own, self.group_rate);
+        self.of_groups.retain(|name, recent| {
+            let rate = own.get(&**name).copied().unwrap_or(group_rate);
+            let window_ms = rate.map_or(0, |rate| rate.window_ms);
+            let leaves = |last: &Counted| last.at.latest.saturating_add(window_ms);
+            recent.deliveries.back().is_some_and(|last| leaves(last) >= at.earliest)
+        });
         self.groups_max = 2 * self.of_groups.len();
     }
 }

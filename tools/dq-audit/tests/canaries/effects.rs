@@ -8,7 +8,7 @@ use redis_dq::queue::effect::{
 };
 use redis_dq::queue::job::Terms;
 use redis_dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
-use redis_dq::queue::settings::{Rate, Settings};
+use redis_dq::queue::settings::{GroupSettings, Rate, Settings};
 
 /// The instant at which all histories begin.
 pub const T: u64 = 1_700_000_000_000;
@@ -115,6 +115,13 @@ pub fn sets(set: impl FnOnce(&mut Settings)) -> E {
     Effect::Configured(settings)
 }
 
+/// Settings of the jobs' group.
+pub fn own(set: impl FnOnce(&mut GroupSettings)) -> E {
+    let mut own = GroupSettings::default();
+    set(&mut own);
+    Effect::Group { name: b"g", own }
+}
+
 /// Keeps done jobs, at most `len` if that is not 0.
 pub fn keeps_done(len: u64) -> E {
     sets(|it| it.done_limits.len = len)
@@ -155,12 +162,16 @@ pub fn fifo_and_max(is_fifo: bool, max_reserved: u64) -> E {
 
 /// A rate of two in ten milliseconds, of the queue or of each group.
 pub fn rated(of_groups: bool) -> E {
-    let (count, window_ms) = (2, 10);
     sets(|it| match of_groups {
-        true => it.group_limits.rate = Some(Rate { count, window_ms }),
-        false => it.rate = Some(Rate { count, window_ms }),
+        true => it.group_limits.rate = RATE,
+        false => it.rate = RATE,
     })
 }
+
+pub const RATE: Option<Rate> = Some(Rate {
+    count: 2,
+    window_ms: 10,
+});
 
 /// Three jobs of one group, delivered one after the other.
 pub fn served(at: [u64; 3]) -> Vec<E> {

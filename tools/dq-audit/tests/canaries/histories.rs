@@ -379,12 +379,24 @@ fn within_max() -> Planted {
             two_of_a_group(false, 1, &[reserved("a", T), reserved("b", T + 1)]),
         ),
         (
+            "more than its group's own MAX",
+            two_of_a_group(
+                false,
+                5,
+                &[own(|it| it.max_reserved = Some(1)), reserved("a", T), reserved("b", T + 1)],
+            ),
+        ),
+        (
             "more than RATE",
             [vec![rated(false)], served([0, 5, 8])].concat(),
         ),
         (
             "more than GROUPRATE",
             [vec![rated(true)], served([0, 5, 8])].concat(),
+        ),
+        (
+            "more than its group's own RATE",
+            [vec![own(|it| it.rate = Some(RATE))], served([0, 5, 8])].concat(),
         ),
         (
             "a larger cost than RATE",

@@ -1,0 +1,286 @@
+//! What groups have of their own: DQ.GROUPSET. Few groups have anything, so it lies beside them, and a group knows by one
+//! bit whether there is any.
+
+use super::turns::tie;
+use super::{Group, Groups};
+use crate::queue::instant::NEVER;
+use crate::queue::job::GroupNumber;
+use crate::queue::settings::{GroupSettings, Rate};
+use crate::queue::state::jobs::Jobs;
+use crate::queue::state::rate::group::{GroupRates, Rated};
+use crate::storage::broken::{must, there};
+use crate::storage::relocate::Mover;
+use crate::storage::skiplist::Skiplist;
+use crate::storage::slab::Slab;
+use crate::storage::table::IdTable;
+
+/// A bit of `Group::users`: the group has settings. More users than fit below it do not fit into memory.
+pub(super) const HAS_OWN: u32 = 1 << 31;
+
+const NO_OWN: &str = "settings of a group that are not there";
+
+/// [`GroupSettings`], smaller.
+#[derive(Clone)]
+struct Own {
+    number: GroupNumber,
+    /// 0: none of its own.
+    weight: u16,
+    /// [`NONE`] is none of its own, of the rate by its `window_ms`.
+    max_reserved: u64,
+    max_len: u64,
+    window_ms: u64,
+    count: u32,
+    paused_until: u64,
+}
+
+/// No limit or window is so large.
+const NONE: u64 = u64::MAX;
+const _: () = assert!(size_of::<Own>() <= 48);
+
+/// The settings of all groups that have any.
+#[derive(Clone)]
+pub(super) struct Owns {
+    all: Slab<Own>,
+    numbers: IdTable,
+    /// Groups with a RATE of their own.
+    rated: usize,
+    /// Groups whose pause ends by itself, by when it does.
+    pauses: Skiplist<u64>,
+}
+
+/// A group's number for the table: it is no user's, so nobody can choose many that are alike.
+fn hash_of(number: GroupNumber) -> u64 {
+    u64::from(number.wrapping_mul(0x9E37_79B1)) << 32
+}
+
+impl Own {
+    fn of(number: GroupNumber, settings: &GroupSettings) -> Self {
+        let (count, window_ms) = match settings.rate {
+            Some(Some(rate)) => (rate.count, rate.window_ms),
+            Some(None) => (0, 0),
+            None => (0, NONE),
+        };
+        Own {
+            number,
+            weight: settings.weight.unwrap_or(0) as u16,
+            max_reserved: settings.max_reserved.unwrap_or(NONE),
+            max_len: settings.max_len.unwrap_or(NONE),
+            window_ms,
+            count,
+            paused_until: settings.paused_until,
+        }
+    }
+
+    fn settings(&self) -> GroupSettings {
+        let said = |limit| Some(limit).filter(|&it| it != NONE);
+        let rate = |window_ms| Rate {
+            count: self.count,
+            window_ms,
+        };
+        GroupSettings {
+            weight: Some(self.weight.into()).filter(|&it| it != 0),
+            max_reserved: said(self.max_reserved),
+            rate: said(self.window_ms).map(|ms| Some(rate(ms)).filter(|_| ms != 0)),
+            max_len: said(self.max_len),
+            paused_until: self.paused_until,
+        }
+    }
+}
+
+fn is_rated(settings: &GroupSettings) -> usize {
+    usize::from(settings.rate.is_some())
+}
+
+impl Owns {
+    pub fn new() -> Self {
+        Owns {
+            all: Slab::new(),
+            numbers: IdTable::new(),
+            rated: 0,
+            pauses: Skiplist::new(),
+        }
+    }
+
+    fn find(&self, number: GroupNumber) -> u32 {
+        let is_it = |at| self.all.get(at).is_some_and(|own| own.number == number);
+        there(self.numbers.find(hash_of(number), is_it), NO_OWN)
+    }
+
+    pub fn free_some(&mut self, count: usize) -> bool {
+        self.all.free_some(count) || self.numbers.free_some(count) || self.pauses.free_some(count)
+    }
+
+    pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match part {
+            0 => self.numbers.relocate(from, mover),
+            1 => self.pauses.relocate(from, mover),
+            _ => self.all.relocate(from, mover, |_, _| ()),
+        }
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.all.memory_bytes() + self.numbers.memory_bytes() + self.pauses.memory_bytes()
+    }
+
+    /// Notes when a pause ends, instead of when it did before.
+    fn pause(&mut self, number: GroupNumber, before: u64, until: u64) {
+        let ends = |at: &u64| !matches!(*at, 0 | NEVER);
+        if before == until {
+            return;
+        }
+        if let Some(at) = Some(before).filter(ends) {
+            must(
+                self.pauses.remove(at, number, tie),
+                "a pause that is not known",
+            );
+        }
+        if let Some(at) = Some(until).filter(ends) {
+            self.pauses.insert(at, number, tie);
+        }
+    }
+}
+
+impl Groups {
+    /// What a group has of its own, if it has anything.
+    #[inline]
+    pub fn own(&self, number: GroupNumber) -> Option<GroupSettings> {
+        match self.get(number).users & HAS_OWN {
+            0 => None,
+            _ => self.known_own(number),
+        }
+    }
+
+    #[cold]
+    fn known_own(&self, number: GroupNumber) -> Option<GroupSettings> {
+        let own = self.owns.all.get(self.owns.find(number));
+        own.map(Own::settings)
+    }
+
+    /// How many groups have settings.
+    pub fn own_len(&self) -> usize {
+        self.owns.all.len()
+    }
+
+    /// Whether any group has a RATE of its own.
+    pub fn has_rated(&self) -> bool {
+        self.owns.rated > 0
+    }
+
+    /// The first instant at which a pause ends, or [`NEVER`].
+    pub fn first_pause_end(&self) -> u64 {
+        self.owns.pauses.first().map_or(NEVER, |(at, _)| at)
+    }
+
+    /// The first group whose pause has ended by then.
+    pub fn first_resumed(&self, now_ms: u64) -> Option<&[u8]> {
+        let first = self.owns.pauses.first().filter(|&(at, _)| at <= now_ms);
+        first.map(|(_, number)| self.name(number))
+    }
+
+    /// Groups whose pause ends by itself, by when it does.
+    pub(super) fn paused(&self) -> &Skiplist<u64> {
+        &self.owns.pauses
+    }
+
+    /// How many deliveries the turn of a group lasts.
+    pub(super) fn weight(&self, number: GroupNumber) -> u32 {
+        self.own(number).and_then(|own| own.weight).unwrap_or(1)
+    }
+
+    /// Whose window it is.
+    pub fn rated(&self, number: GroupNumber) -> Rated<'_> {
+        self.rated_by(number, self.own(number))
+    }
+
+    pub(super) fn rated_by(&self, number: GroupNumber, own: Option<GroupSettings>) -> Rated<'_> {
+        Rated {
+            name: &self.get(number).name,
+            own: own.and_then(|own| own.rate),
+        }
+    }
+
+    /// Gives a group other settings. It begins with the first of them, and ends with the last if no job has it.
+    pub fn set_own(
+        &mut self,
+        name: &[u8],
+        settings: GroupSettings,
+        jobs: &Jobs,
+        rates: Option<&GroupRates>,
+    ) {
+        let hash = jobs.hasher().hash_one(name);
+        let number = match self.find(name, hash) {
+            Some(number) => number,
+            None if !settings.any() => return,
+            None => self.begin(name, hash),
+        };
+        let before = self.own(number);
+        let paused_before = before.map_or(0, |own| own.paused_until);
+        self.owns
+            .pause(number, paused_before, settings.paused_until);
+        self.owns.rated += is_rated(&settings);
+        self.owns.rated -= before.as_ref().map_or(0, is_rated);
+        match (before, settings.any()) {
+            (None, true) => {
+                let at = self.owns.all.insert(Own::of(number, &settings));
+                self.owns.numbers.insert(hash_of(number), at);
+                self.get_mut(number).users |= HAS_OWN;
+            }
+            (Some(_), true) => {
+                let at = self.owns.find(number);
+                *there(self.owns.all.get_mut(at), NO_OWN) = Own::of(number, &settings);
+            }
+            (Some(_), false) => {
+                let at = self.owns.find(number);
+                self.owns.all.remove(at);
+                must(self.owns.numbers.remove(hash_of(number), at), NO_OWN);
+                self.get_mut(number).users &= !HAS_OWN;
+            }
+            (None, false) => {}
+        }
+        self.reconsider(number, jobs, rates);
+        if self.get(number).users == 0 {
+            self.end(number, &**jobs.hasher());
+        }
+    }
+
+    /// One step of a scan over the groups that have settings.
+    pub(super) fn scan_own(&self, cursor: u64, mut show: impl FnMut(GroupNumber)) -> u64 {
+        self.owns.numbers.scan(cursor, |at| {
+            self.owns
+                .all
+                .get(at)
+                .into_iter()
+                .for_each(|own| show(own.number));
+        })
+    }
+
+    /// All groups that have settings, by name.
+    pub fn owned(&self) -> impl Iterator<Item = (&[u8], GroupSettings)> {
+        let named = |own: &Own| (self.name(own.number), own.settings());
+        self.owns.all.iter().map(named)
+    }
+
+    /// For tests: whether each group with settings knows of them.
+    pub(super) fn check_own(&self) -> Result<(), String> {
+        self.owns.numbers.check_invariants(|at| {
+            let own = self.owns.all.get(at);
+            own.map_or(0, |own| hash_of(own.number))
+        })?;
+        let has = |group: &Group| group.users & HAS_OWN != 0;
+        let known = self.numbers().filter(|&it| has(self.get(it))).count();
+        let all = || self.owns.all.iter();
+        let rated: usize = all().map(|own| is_rated(&own.settings())).sum();
+        let fits = all().all(|own| has(self.get(own.number)) && own.settings().any());
+        self.owns.pauses.check_invariants(tie)?;
+        let mut pauses: Vec<_> = all().map(|own| (own.paused_until, own.number)).collect();
+        pauses.retain(|&(until, _)| !matches!(until, 0 | NEVER));
+        pauses.sort_unstable();
+        let fits = fits && self.owns.pauses.iter().eq(pauses);
+        if known != self.owns.all.len() || rated != self.owns.rated || !fits {
+            return Err(format!(
+                "{known} groups with settings, that are not so many"
+            ));
+        }
+        Ok(())
+    }
+}
