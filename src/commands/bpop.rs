@@ -1,17 +1,21 @@
-//! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms | LEASE ms] [NOACK] [WITHDUE] [WITHRESULTS] [WITHSTEPS] [WITHTERMS]
+//! DQ.BPOP key [key ...] timeout [COUNT n [FILL m ms]] [TTR ms | LEASE ms] [NOACK] [WITHDUE] [WITHRESULTS] [WITHSTEPS] [WITHTERMS]
 
-use super::parse::{positive, positive_millis, wrong_arity, Options, Words};
+use super::parse::{
+    out_of_range, positive, positive_millis, syntax_error, wrong_arity, Options, Words,
+};
 use super::syntax::options;
 use super::timeout::{end_of_wait, parsed};
 use super::{change_open, reply_delivery, Waiting};
 use crate::queue::budget::EXPIRE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
+use crate::queue::job::State;
 use crate::queue::Queue;
 use crate::server::api::acl;
 use crate::server::api::command_info::OptionWord;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, KeyName, Refusal};
+use crate::server::blocked::filling::Fill;
 use crate::server::blocked::{self, PopRequest};
 use crate::server::clock::{real, with_mint};
 use crate::server::key::OpenKey;
@@ -20,7 +24,7 @@ use crate::slots::slot_of;
 use std::ffi::c_int;
 use std::ops::Range;
 
-options! { BPOP: COUNT TTR LEASE NOACK WITHDUE WITHRESULTS WITHSTEPS WITHTERMS }
+options! { BPOP: COUNT FILL TTR LEASE NOACK WITHDUE WITHRESULTS WITHSTEPS WITHTERMS }
 
 // The errors of the server's own commands.
 const CROSSSLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
@@ -122,11 +126,15 @@ fn option_at(args: Args<'_>, index: usize, takes_value: bool) -> Option<&'static
     Word::KNOWN.iter().find(is_it)
 }
 
-/// The option that ends before `end`. A word without a value is tried first: it may be where a
-/// value is missing.
-fn option_before(args: Args<'_>, end: usize) -> Option<&'static OptionWord> {
-    let word = option_at(args, end.saturating_sub(1), false);
-    word.or_else(|| option_at(args, end.saturating_sub(2), true))
+/// The option that ends before `end`, and how many values it has there. A word without a value is tried first: it may be
+/// where a value is missing. FILL alone has two.
+fn option_before(args: Args<'_>, end: usize) -> Option<(&'static OptionWord, usize)> {
+    let with = |values: usize| {
+        let option = option_at(args, end.checked_sub(1 + values)?, values > 0)?;
+        Some((option, values))
+    };
+    let with_two = || with(2).filter(|(option, _)| option.text == "FILL");
+    with(0).or_else(|| with(1)).or_else(with_two)
 }
 
 /// Reads from the end: options while there are any, then the timeout; all before it are keys.
@@ -136,8 +144,8 @@ fn layout(ctx: Ctx<'_>, args: Args<'_>) -> Result<Layout, Refusal> {
     }
     let mut end = args.len();
     let mut first = None;
-    while let Some(option) = option_before(args, end) {
-        end -= 1 + usize::from(option.takes_value);
+    while let Some((option, values)) = option_before(args, end) {
+        end -= 1 + values;
         first = Some(option);
     }
     let has_timeout =
@@ -169,6 +177,13 @@ fn request(ctx: Ctx<'_>, args: Args<'_>, first: usize) -> Result<PopRequest, Ref
     while let Some(word) = options.word()? {
         match word {
             Word::COUNT => request.count = Some(positive(options.value()?)?),
+            Word::FILL => {
+                let (least, ms) = (options.value()?, options.value()?);
+                request.fill = Some(Fill {
+                    least: positive(least)?,
+                    ms: positive_millis(ms)?,
+                });
+            }
             Word::TTR => request.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::LEASE => request.lease_ms = Some(positive_millis(options.value()?)?),
             Word::NOACK => request.noack = true,
@@ -179,6 +194,14 @@ fn request(ctx: Ctx<'_>, args: Args<'_>, first: usize) -> Result<PopRequest, Ref
         }
     }
     options.only_one_of(&[Word::TTR, Word::LEASE])?;
+    if let Some(fill) = request.fill {
+        let Some(count) = request.count else {
+            return Err(syntax_error("FILL needs COUNT"));
+        };
+        if !(2..=count).contains(&fill.least) {
+            return Err(out_of_range());
+        }
+    }
     Ok(request)
 }
 
@@ -215,7 +238,14 @@ fn pop_at_once(
     let pop = request.pop();
     let many = request.count.is_some();
     let mut delivered = 0;
+    let fill = request.fill.filter(|_| may_block);
     let in_line = change_open(ctx, open, Waiting::Left, |queue, now, effects| {
+        if let Some(fill) = fill {
+            queue.expire_overdue(now, EXPIRE_BUDGET, effects);
+            if (queue.len(Some(State::Ready), now) as u64) < fill.least {
+                return false;
+            }
+        }
         if has_line {
             queue.expire_overdue(now, EXPIRE_BUDGET, effects);
             if is_others_turn(queue, db, name, now) {
@@ -250,7 +280,8 @@ fn pop_at_once(
 /// Whether the next job is for another waiting client. A full MAXRESERVED or GROUPMAX holds most of
 /// them back.
 fn is_others_turn(queue: &Queue, db: c_int, name: &[u8], now: Now) -> bool {
-    blocked::first_in_line(db, name, queue.serves_only_noack(now)).is_some()
+    let only_noack = queue.serves_only_noack(now);
+    blocked::first_in_line((db, name), only_noack, queue, now).is_some()
 }
 
 /// Writes the reply of a client that was blocked.

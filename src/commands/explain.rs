@@ -18,7 +18,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         id,
         ..Pop::default()
     };
-    let waits = blocked::any(ctx.selected_db(), args.get(1).unwrap_or_default());
+    let (db, name) = (ctx.selected_db(), args.get(1).unwrap_or_default());
+    let waits = blocked::kinds(db, name).without_fill();
     query_with(
         ctx,
         args,
@@ -30,8 +31,16 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             });
             match reasons {
                 Some(mut reasons) => {
-                    // A client that waits is served at once.
+                    // A client that waits is served at once, but for those that wait for a batch.
                     reasons.retain(|reason| reason.code != Code::Idle || !waits);
+                    let idle = reasons.iter_mut().find(|reason| reason.code == Code::Idle);
+                    if let Some((idle, fill)) = idle.zip(blocked::filling(db, name, at.now)) {
+                        *idle = Reason {
+                            code: Code::Fill,
+                            number: Some(fill.0 as u64),
+                            until: fill.1,
+                        };
+                    }
                     reply(ctx, &reasons);
                 }
                 None => ctx.reply_null(),

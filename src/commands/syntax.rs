@@ -374,10 +374,16 @@ pub const POP: &[Arg] = &[
     WITHSTEPS,
     WITHTERMS,
 ];
+/// So many ready jobs, or so long since any was ready.
+const FILL: &[Arg] = &[
+    Arg::integer(c"jobs").shown(c"count"),
+    Arg::integer(c"most").shown(c"ms"),
+];
 pub const BPOP: &[Arg] = &[
     KEY.multiple(),
     Arg::double(c"timeout").shown(c"seconds"),
     COUNT.optional(),
+    Arg::block(c"fill", FILL).after(c"FILL").optional(),
     LEASE,
     NOACK,
     WITHDUE,

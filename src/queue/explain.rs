@@ -25,6 +25,8 @@ pub enum Code {
     Groups,
     Rate,
     Idle,
+    /// In place of it, where clients wait for a batch.
+    Fill,
     Done,
     Dead,
     Signal,
@@ -48,6 +50,7 @@ impl Code {
             Code::Groups => "groups",
             Code::Rate => "rate",
             Code::Idle => "idle",
+            Code::Fill => "fill",
             Code::Done => "done",
             Code::Dead => "dead",
             Code::Signal => "signal",

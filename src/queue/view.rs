@@ -215,6 +215,15 @@ impl Queue {
         }
     }
 
+    /// The due time of the nth delayed job, counted from 1; an earlier one for a large number.
+    pub fn nth_due(&self, number: u64, now: Now) -> Option<u64> {
+        const MOST: u64 = 1000;
+        let seq = |handle| self.jobs().job(handle).seq();
+        let mut delayed = self.jobs().schedule().by_due(now.ms() + 1, seq);
+        let nth = delayed.nth(number.clamp(1, MOST) as usize - 1);
+        nth.map(|(due, _)| due)
+    }
+
     /// Shows jobs of one state in its own order.
     pub fn peek(&self, peek: &Peek, at: impl Into<At>, mut each: impl FnMut(JobView<'_>)) {
         let at = at.into();

@@ -1,13 +1,19 @@
 //! Clients that wait for jobs, first come first served: who is served next. How they are blocked,
-//! and how their waits end, is in [`super::waits`].
+//! and how their waits end, is in [`super::waits`]; those that wait for a batch in [`filling`].
+
+pub mod filling;
 
 use super::agenda;
 use super::api::acl::Call;
 use super::api::{Ctx, KeyName};
-use super::config;
 use super::waits::{self, BlockedClient, ByTicket, Kind, ReplyJobs};
+use super::{clock, config};
+use crate::queue::clock::Now;
 use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::extras::Wanted;
+use crate::queue::job::State;
+use crate::queue::Queue;
+use filling::{Fill, Filling};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
@@ -26,6 +32,8 @@ pub struct PopRequest {
     pub with: Wanted,
     /// The client's id.
     pub client: u64,
+    /// For BPOP: what is waited for.
+    pub fill: Option<Fill>,
     /// For BPOP: writes the reply after a wait.
     pub reply: Option<ReplyJobs>,
 }
@@ -63,6 +71,8 @@ impl PopRequest {
 
 struct BlockedPop {
     request: PopRequest,
+    /// By the clock of queues, in ms.
+    came: u64,
     db: c_int,
     keys: Vec<Arc<[u8]>>,
 }
@@ -72,6 +82,8 @@ struct BlockedPop {
 struct ClientsOfKey {
     leasing: BTreeSet<u64>,
     noack: BTreeSet<u64>,
+    /// Those with FILL, of both kinds.
+    filling: Filling,
     /// The key may hold a queue that is kept only for these clients.
     keeps_queue: bool,
 }
@@ -87,10 +99,15 @@ struct BlockedPops {
 pub struct Kinds {
     pub leasing: bool,
     pub noack: bool,
+    pub filling: bool,
 }
 
 impl Kinds {
     pub fn any(self) -> bool {
+        self.without_fill() || self.filling
+    }
+
+    pub fn without_fill(self) -> bool {
         self.leasing || self.noack
     }
 }
@@ -111,8 +128,23 @@ impl ClientsOfKey {
         }
     }
 
+    /// False if the client is there already.
+    fn insert(&mut self, ticket: u64, waiter: &BlockedPop) -> bool {
+        match waiter.request.fill {
+            Some(fill) => (self.filling).insert(ticket, (fill, waiter.request.noack), waiter.came),
+            None => self.of(waiter.request).insert(ticket),
+        }
+    }
+
+    fn remove(&mut self, ticket: u64, request: PopRequest) {
+        match request.fill {
+            Some(fill) => drop(self.filling.remove(ticket, (fill, request.noack))),
+            None => drop(self.of(request).remove(&ticket)),
+        }
+    }
+
     fn len(&self) -> usize {
-        self.leasing.len() + self.noack.len()
+        self.leasing.len() + self.noack.len() + self.filling.len()
     }
 }
 
@@ -133,7 +165,7 @@ impl BlockedPops {
             let key = key.map_or_else(|| Arc::from(name), |(key, _)| Arc::clone(key));
             let clients = by_key.entry(Arc::clone(&key)).or_default();
             // A key may be named twice.
-            if clients.of(waiter.request).insert(ticket) {
+            if clients.insert(ticket, &waiter) {
                 waiter.keys.push(key);
             }
         }
@@ -152,7 +184,7 @@ impl BlockedPops {
                 let Some(clients) = by_key.get_mut(key) else {
                     continue;
                 };
-                clients.of(waiter.request).remove(&ticket);
+                clients.remove(ticket, waiter.request);
                 if clients.len() == 0 {
                     if clients.keeps_queue {
                         left.push(Arc::clone(key));
@@ -218,6 +250,7 @@ fn kinds_there(db: c_int, key: &[u8]) -> Kinds {
         clients.map_or(Kinds::default(), |clients| Kinds {
             leasing: !clients.leasing.is_empty(),
             noack: !clients.noack.is_empty(),
+            filling: clients.filling.len() > 0,
         })
     })
 }
@@ -272,6 +305,7 @@ pub fn block<'a>(
     let ticket = waits::block(ctx, first, until, &KIND, nothing);
     let waiter = BlockedPop {
         request,
+        came: rounded_up(clock::now()),
         db: ctx.selected_db(),
         keys: Vec::with_capacity(names.size_hint().0.max(1)),
     };
@@ -279,14 +313,94 @@ pub fn block<'a>(
 }
 
 /// The request of the client that has waited longest on a key, among those that it can serve. A full
-/// MAXRESERVED or GROUPMAX holds back all clients that do not pop with NOACK.
-pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, PopRequest)> {
+/// MAXRESERVED or GROUPMAX holds back all clients that do not pop with NOACK, and FILL those whose batch is not full.
+pub fn first_in_line(
+    (db, key): (c_int, &[u8]),
+    only_noack: bool,
+    queue: &Queue,
+    now: Now,
+) -> Option<(u64, PopRequest)> {
     REGISTRY.with_borrow(|registry| {
         let clients = registry.clients_of(db, key)?;
         let leasing = clients.leasing.first().filter(|_| !only_noack);
-        let ticket = *leasing.into_iter().chain(clients.noack.first()).min()?;
+        let plain = leasing.into_iter().chain(clients.noack.first()).copied();
+        let filling = match clients.filling.len() {
+            0 => None,
+            _ => (clients.filling).first(ready(queue, now), only_noack, now.ms()),
+        };
+        let ticket = plain.chain(filling).min()?;
         Some((ticket, registry.waiters.get(ticket)?.request))
     })
+}
+
+/// From an instant on, a wait is not shorter than asked.
+fn rounded_up(now: Now) -> u64 {
+    now.us().div_ceil(1000)
+}
+
+fn ready(queue: &Queue, now: Now) -> usize {
+    queue.len(Some(State::Ready), now)
+}
+
+fn with_filling<T>(db: c_int, key: &[u8], then: impl FnOnce(&mut Filling) -> T) -> Option<T> {
+    REGISTRY.with_borrow_mut(|registry| {
+        let clients = registry.by_key.get_mut(&db)?.get_mut(key)?;
+        (clients.filling.len() > 0).then(|| then(&mut clients.filling))
+    })
+}
+
+/// When the timer must look after clients that wait with FILL. Called after everything that may have changed the queue.
+#[cold]
+pub fn attention_to_filling(db: c_int, key: &[u8], queue: &Queue, now: Now) -> Option<u64> {
+    let (ready, address) = (ready(queue, now), std::ptr::from_ref(queue).addr());
+    with_filling(db, key, |filling| {
+        filling.note(ready, address, rounded_up(now));
+        let due = [false, true].map(|noack| {
+            let first = filling.first(ready, noack, now.ms());
+            first.and_then(|_| queue.next_delivery(now, noack))
+        });
+        let coming = filling.lacks(ready);
+        let coming = coming.and_then(|lacks| queue.nth_due(lacks, now));
+        let ends = filling.next_end(now.ms());
+        due.into_iter().flatten().chain(coming).chain(ends).min()
+    })?
+}
+
+/// The key was removed.
+pub fn queue_is_gone(db: c_int, key: &[u8]) {
+    with_filling(db, key, Filling::begin_anew);
+}
+
+/// How many clients wait with FILL, and when time alone lets one be served.
+pub fn filling(db: c_int, key: &[u8], now: Now) -> Option<(usize, Option<u64>)> {
+    with_filling(db, key, |filling| {
+        (filling.len(), filling.next_end(now.ms()))
+    })
+}
+
+/// The wait of this client is over: if it waits with FILL, it gets what can be delivered now. The keys of this client are
+/// looked at once more; false if there is nothing more to do for it.
+pub fn fill_is_over(ticket: u64) -> bool {
+    let left = REGISTRY.with_borrow_mut(|registry| {
+        let waiter = registry.waiters.get_mut(ticket)?;
+        let fill = waiter.request.fill.filter(|&fill| fill != Fill::OVER)?;
+        waiter.request.fill = Some(Fill::OVER);
+        let (db, noack) = (waiter.db, waiter.request.noack);
+        let keys = waiter.keys.clone();
+        for key in &keys {
+            let clients = registry.by_key.get_mut(&db).and_then(|it| it.get_mut(key));
+            if let Some(ClientsOfKey { filling, .. }) = clients {
+                let came = filling.remove(ticket, (fill, noack));
+                came.map(|came| filling.insert(ticket, (Fill::OVER, noack), came));
+            }
+        }
+        Some((db, keys))
+    });
+    let Some((db, keys)) = left else {
+        return false;
+    };
+    keys.iter().for_each(|key| agenda::check_soon(db, key));
+    true
 }
 
 /// The keys that the client named before `key` and for which `is_such` holds; and how many it named

@@ -117,6 +117,9 @@ impl<'a> OpenKey<'a> {
             )
         };
         debug_assert_eq!(set, OK);
+        if blocked::are_there() {
+            blocked::queue_is_gone(self.db(), self.name());
+        }
         // SAFETY: just made, owned by the server, and not freed before the key is.
         let made = unsafe { &mut *made };
         self.value = Some(NonNull::from(&mut *made));
@@ -256,6 +259,10 @@ impl<'a> OpenKey<'a> {
             true => 0,
             false => attention_at(queue, waiting, now),
         };
+        if waiting.filling {
+            let filling = blocked::attention_to_filling(self.db(), self.name(), queue, now);
+            at = at.min(filling.unwrap_or(agenda::IDLE));
+        }
         if at <= now.ms() {
             at = agenda::at_once(now.ms());
         }
@@ -296,10 +303,7 @@ impl Drop for Changing<'_, '_> {
 
 /// When the timer must check a queue that was just loaded. What is left to free is not on the agenda yet.
 pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
-    if queue.has_leftovers() {
-        return 0;
-    }
-    if is_over(queue, waiting) {
+    if queue.has_leftovers() || is_over(queue, waiting) || waiting.filling {
         return 0;
     }
     attention_at(queue, waiting, now)
@@ -316,7 +320,7 @@ fn is_over(queue: &Queue, waiting: Kinds) -> bool {
 fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     // Runs with each command: a plain minimum, of which usually only the first instant exists.
     let mut at = queue.next_event().unwrap_or(agenda::IDLE);
-    if waiting.any() {
+    if waiting.without_fill() {
         at = at.min(
             queue
                 .next_delivery(now, waiting.noack)

@@ -59,7 +59,7 @@ pub fn by_command<'a>(
     let queue = value.queue();
     let has_come = |instant: Option<u64>| instant.is_some_and(|at| at <= now.ms());
     let only_noack = queue.serves_only_noack(now);
-    let (ticket, request) = blocked::first_in_line(db, name, only_noack)?;
+    let (ticket, request) = blocked::first_in_line((db, name), only_noack, queue, now)?;
     if !has_come(queue.next_delivery(now, request.noack)) || request.count.is_some() {
         return None;
     }

@@ -9,7 +9,7 @@
 
 use super::api::{api, guarded, log, Ctx, OwnString, RawString, Refusal, OK};
 use super::key::OpenKey;
-use super::{agenda, clock, timer};
+use super::{agenda, blocked, clock, timer};
 use crate::queue::when::When;
 use redis_module::raw;
 use std::cell::RefCell;
@@ -188,8 +188,10 @@ fn next_instant(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> Option<u64> {
     if !ctx.select_db(db) {
         return None;
     }
-    let mut open = OpenKey::peek(ctx, raw_name.name()).ok()?;
-    open.queue()?.next_instant(clock::now())
+    let (now, mut open) = (clock::now(), OpenKey::peek(ctx, raw_name.name()).ok()?);
+    let of_queue = open.queue()?.next_instant(now);
+    let filling = blocked::filling(db, name, now).and_then(|it| it.1);
+    of_queue.into_iter().chain(filling).min()
 }
 
 unsafe extern "C" fn reply(

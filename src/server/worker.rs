@@ -234,6 +234,8 @@ fn end_waits(fired: Fired<'_>, mut steps: usize, serves: bool) -> usize {
             && (blocked::waits_on(ticket, is_to_come) || awaits::waits_on(ticket, is_to_come))
         {
             waits::postpone(ticket, now_ms + 1);
+        } else if serves && blocked::fill_is_over(ticket) {
+            waits::postpone(ticket, now_ms);
         } else {
             notify::end(fired, ticket, db, &key);
         }
@@ -344,7 +346,9 @@ fn serve(
     let (db, name) = (due.db, &*due.name);
     while *steps > 0 {
         let only_noack = value.queue().serves_only_noack(now);
-        let Some((ticket, request)) = blocked::first_in_line(db, name, only_noack) else {
+        let queue = value.queue();
+        let first = blocked::first_in_line((db, name), only_noack, queue, now);
+        let Some((ticket, request)) = first else {
             break;
         };
         let delivery = value.queue().next_delivery(now, request.noack);

@@ -34,6 +34,7 @@ mod errors;
 mod events;
 mod explain;
 mod failures;
+mod filling;
 mod forecast;
 mod forged;
 mod forged_flows;
