@@ -10,6 +10,7 @@ use anyhow::{bail, Context, Result};
 use redis::{Connection, Script, Value};
 
 use crate::entry::{Entry, Seen};
+use crate::source::Setting;
 
 /// The end of a line while the import is deleting this job from the source.
 const DELETING: &str = " deleting";
@@ -230,7 +231,7 @@ impl Target {
     }
 
     /// Gives the queue its settings, unless it is there already; returns whether it did.
-    pub fn configure(&mut self, settings: &[(&str, Vec<String>)]) -> Result<bool> {
+    pub fn configure(&mut self, settings: &[Setting]) -> Result<bool> {
         let there: u64 = redis::cmd("EXISTS")
             .arg(&self.queue)
             .query(&mut self.server)?;

@@ -7,7 +7,7 @@ use redis::{cmd, from_redis_value, Connection, Script, Value};
 
 use super::said::told_alike;
 use super::scan::any_exists;
-use super::{Pass, Source};
+use super::{Pass, Setting, Source};
 use crate::entry::{now_ms, sha1, Entry, Item, JobOptions, Rule};
 
 /// What tells whether a job has changed since it was read, besides its payload.
@@ -143,6 +143,27 @@ impl Queue {
     }
 }
 
+impl Queue {
+    fn settings_of(&mut self, group: Vec<u8>) -> Result<Vec<Setting>> {
+        let mut asked = cmd("DQ.GROUPGET");
+        let asked: Option<Fields> = asked.arg(&self.key).arg(&group).query(&mut self.server)?;
+        let mut fields = asked.unwrap_or_default();
+        for figure in ["waiting", "reserved", "rate-used"] {
+            fields.remove(figure);
+        }
+        let (words, pause) = words_of(fields)?;
+        let mut commands = Vec::new();
+        if !words.is_empty() {
+            commands.push(("DQ.GROUPSET", [vec![group.clone()], words].concat()));
+        }
+        if let Some(left) = pause {
+            let of_group = [b"GROUP".to_vec(), group];
+            commands.push(("DQ.PAUSE", left.into_iter().chain(of_group).collect()));
+        }
+        Ok(commands)
+    }
+}
+
 impl Source for Queue {
     fn title(&self) -> String {
         format!("the queue {}, job by job", self.key)
@@ -187,35 +208,29 @@ impl Source for Queue {
         }
     }
 
-    /// The queue's own settings, and its pause, as commands without their key.
-    fn settings(&mut self) -> Result<Vec<(&'static str, Vec<String>)>> {
+    /// The queue's own settings and those of its groups, and pauses.
+    fn settings(&mut self) -> Result<Vec<Setting>> {
         let asked: Option<Fields> = cmd("DQ.CFGGET").arg(&self.key).query(&mut self.server)?;
-        let mut words = Vec::new();
-        let mut commands = Vec::new();
-        for (name, value) in asked.unwrap_or_default() {
-            match (name.as_str(), value) {
-                ("paused", Value::Int(0)) => {}
-                ("paused", Value::Int(until)) => {
-                    let left = until - now_ms() as i64;
-                    let left = (until > 0).then(|| left.max(1).to_string());
-                    commands.push(("DQ.PAUSE", left.into_iter().collect()));
-                }
-                ("backoff", steps) => {
-                    if let Some(steps) = ladder(from_redis_value(steps)?) {
-                        words.extend(["BACKOFF".to_owned(), steps.len().to_string()]);
-                        words.extend(steps.iter().map(u64::to_string));
-                    }
-                }
-                (_, Value::Array(numbers)) => {
-                    words.push(name.to_uppercase());
-                    words.extend(texts(numbers)?);
-                }
-                (_, Value::Nil) => {}
-                (_, value) => words.extend([name.to_uppercase(), from_redis_value(value)?]),
+        let (words, pause) = words_of(asked.unwrap_or_default())?;
+        let mut commands = vec![("DQ.CFGSET", words)];
+        commands.extend(pause.map(|left| ("DQ.PAUSE", left.into_iter().collect())));
+        let mut cursor = 0;
+        loop {
+            let mut page = cmd("DQ.GROUPS");
+            page.arg(&self.key)
+                .arg(cursor)
+                .arg("SET")
+                .arg("COUNT")
+                .arg(self.batch);
+            let (next, groups): (u64, Vec<(Vec<u8>, u64, u64)>) = page.query(&mut self.server)?;
+            for (name, ..) in groups {
+                commands.extend(self.settings_of(name)?);
+            }
+            match next {
+                0 => return Ok(commands),
+                next => cursor = next,
             }
         }
-        commands.insert(0, ("DQ.CFGSET", words));
-        Ok(commands)
     }
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {
@@ -232,9 +247,34 @@ impl Source for Queue {
     }
 }
 
-fn texts(values: Vec<Value>) -> Result<Vec<String>> {
-    let text = |value| Ok(from_redis_value(value)?);
-    values.into_iter().map(text).collect()
+/// The words that give these settings; and whether there is a pause, with what is left of it if it ends by itself.
+#[allow(clippy::type_complexity, reason = "said above")]
+fn words_of(fields: Fields) -> Result<(Vec<Vec<u8>>, Option<Option<Vec<u8>>>)> {
+    let (mut words, mut pause) = (Vec::new(), None);
+    for (name, value) in fields {
+        match (name.as_str(), value) {
+            ("paused", Value::Int(0)) => {}
+            ("paused", Value::Int(until)) => {
+                let left = until - now_ms() as i64;
+                pause = Some((until > 0).then(|| left.max(1).to_string().into_bytes()));
+            }
+            ("backoff", steps) => {
+                if let Some(steps) = ladder(from_redis_value(steps)?) {
+                    words.extend([b"BACKOFF".to_vec(), steps.len().to_string().into_bytes()]);
+                    words.extend(steps.iter().map(|step| step.to_string().into_bytes()));
+                }
+            }
+            (_, Value::Array(numbers)) => {
+                words.push(name.to_uppercase().into_bytes());
+                for number in numbers {
+                    words.push(bytes(number)?);
+                }
+            }
+            (_, Value::Nil) => {}
+            (_, value) => words.extend([name.to_uppercase().into_bytes(), bytes(value)?]),
+        }
+    }
+    Ok((words, pause))
 }
 
 /// A number as its digits.

@@ -20,7 +20,7 @@ use anyhow::Result;
 
 use crate::entry::IdRule;
 use crate::options::{Options, SourceOptions};
-pub use pass::{Pass, Source};
+pub use pass::{Pass, Setting, Source};
 
 pub fn open(options: &Options) -> Result<Box<dyn Source>> {
     let batch = options.pace.batch as usize;

@@ -13,6 +13,9 @@ pub enum Pass {
     Delete,
 }
 
+/// A command without its key, and its words.
+pub type Setting = (&'static str, Vec<Vec<u8>>);
+
 pub trait Source {
     /// The source's name in messages.
     fn title(&self) -> String;
@@ -34,7 +37,7 @@ pub trait Source {
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>>;
 
     /// Commands that give the target's queue its settings, without their key.
-    fn settings(&mut self) -> Result<Vec<(&'static str, Vec<String>)>> {
+    fn settings(&mut self) -> Result<Vec<Setting>> {
         Ok(Vec::new())
     }
 

@@ -341,6 +341,10 @@ fn job_by_job_what_can_be_told_comes_along() {
     let (mut source, mut target) = (from.connect(), to.connect());
     fill(&mut source, OLD);
     cmd!(source, "DQ.PAUSE", OLD);
+    let (free, paying) = (&b"free\xff"[..], "paying");
+    cmd!(source, "DQ.GROUPSET", OLD, free, "MAX", 0, "RATE", 5, 1000);
+    cmd!(source, "DQ.GROUPSET", OLD, paying, "WEIGHT", 3);
+    cmd!(source, "DQ.PAUSE", OLD, "GROUP", paying);
     cmd!(source, "DQ.ADD", OLD, "UNRESERVED", "x", "DELAY", HOUR_MS);
     run(&from, &to, &[OLD, "--by-commands", "--delete-source"])
         .ok()
@@ -375,6 +379,10 @@ fn job_by_job_what_can_be_told_comes_along() {
                 assert_eq!(was[field], is[field], "{field} of {id}");
             }
         }
+    }
+    for name in [free, paying.as_bytes()] {
+        let was = cmd!(source, "DQ.GROUPGET", OLD, name);
+        assert_eq!(cmd!(target, "DQ.GROUPGET", QUEUE, name), was);
     }
     // What is left: the leased, the dead and the done one.
     assert_eq!(count(cmd!(source, "DQ.LEN", OLD)), 1);
