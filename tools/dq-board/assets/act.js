@@ -179,6 +179,15 @@ export const reschedule = (queue, job, done) => ({
   done,
 });
 
+export const giveBack = (queue, job, done) => ({
+  title: "Give this job back now?",
+  sentence: `This delivery of ${job.name} ends without counting as an attempt, and another worker may get the job at once. The handler that works on it${job.client === null ? "" : ` (${job.client})`} goes on until it hears of it: what it has done stays done, but it can no longer acknowledge the job. If the job has been delivered again by then, nothing happens.`,
+  yes: "Give it back",
+  danger: true,
+  what: { act: "give-back", queue, id: job.id, token: job.token },
+  done,
+});
+
 export const move = (queue, job, done) => ({
   title: "Move this job to another queue?",
   sentence: `${job.name} goes there with its payload and options, and keeps its due time. Its attempts and its history begin anew, and a dead job becomes ready there. It stays here if a worker has it, if it has steps or a successor or waits for a signal, if blocked jobs wait for it, or if its id is taken there.`,

@@ -7,8 +7,9 @@ import { jobs } from "./jobs.js";
 import { job } from "./job.js";
 import { recurring } from "./recurring.js";
 import { groups } from "./groups.js";
+import { workers } from "./workers.js";
 
-const views = { "": table, queue, jobs, job, recurring, groups };
+const views = { "": table, queue, jobs, job, recurring, groups, workers };
 const main = document.getElementById("main");
 const trail = document.getElementById("trail");
 const base = new URL(document.baseURI);

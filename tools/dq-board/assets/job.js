@@ -35,6 +35,7 @@ function facts(job) {
     ["Started", given(job.started, moment)],
     ["Finished", given(job.finished, moment)],
     ["Ran for", given(job.ran, text.millis)],
+    ["Works on it", given(job.client)],
     ["Progress", given(job.progress)],
     ["Waits for the signal", given(job.awaits)],
     ["Lease expires", given(job.deadline, moment), job.deadline && job.deadline < live.now() ? "bad" : ""],
@@ -113,6 +114,7 @@ export function job(main, about, env) {
   const mark = h("span", { class: "badge" });
   const buttons = h("div", { class: "actions" });
   const wrong = h("p", { class: "wrong", role: "alert" });
+  const why = h("p", { class: "why", role: "status" });
   const gone = h("div", { class: "empty", hidden: true });
   const fields = h("dl", { class: "facts wide" });
   const [payload, result] = [content("Payload"), content("Result")];
@@ -121,7 +123,7 @@ export function job(main, about, env) {
   const behind = waiters(key, about);
   const all = h("section", { class: "card" }, fields);
   const body = h("div", { hidden: true });
-  main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), wrong, gone, body);
+  main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), wrong, why, gone, body);
   live.see([key]);
   let last = null;
   let offered = null;
@@ -133,6 +135,7 @@ export function job(main, about, env) {
     put(wrong, error ?? "");
     if (!answer) return;
     last = answer.job;
+    put(why, (last && answer.why) ?? "");
     if (last) {
       put(name, last.name);
       payload.show(last.payload);
@@ -184,6 +187,7 @@ function actions(job, ask) {
   return [
     kick && button(kick, act.kick),
     job.state === "delayed" && button("Run now", act.runNow),
+    job.state === "reserved" && button("Give back now", act.giveBack),
     isScheduled && button("Reschedule", act.reschedule),
     job.rule && button("Change the rule", rules.edit),
     !job.rule && (isScheduled || job.state === "dead") && button("Move", act.move),

@@ -16,16 +16,21 @@ export function moments(job, seen, now) {
   const over = job.state === "done" || job.state === "dead";
   if (made) add(Number(made[1]), "added", "", job.state === "blocked" ? "waits {} for others" : "waits {} until it is due");
   // What the server reports itself is not shown twice.
-  const told = [job.started, job.failed];
+  const told = [job.started, job.failed, ...job.history.flatMap((it) => [it.started, it.ended])];
   for (const it of seen) if (!told.includes(it.at)) add(it.at, it.what, it.tone);
   const attempt = job.attempts > 1 ? `attempt ${text.full(job.attempts)}` : "first attempt";
-  const failed = (what, then) => add(job.failed, `${what}${job.reason ? `: ${job.reason}` : ""}`, "bad", then);
+  const last = job.history.at(-1);
+  for (const it of job.history) {
+    add(it.started, `delivered, attempt ${text.full(it.attempts)}`, "", "ran for {}");
+    add(it.ended, `attempt ${it.how}`, "bad", it === last && over ? "" : "waits {} for its next attempt");
+  }
+  const failed = (what, then) => last?.ended !== job.failed && add(job.failed, `${what}${job.reason ? `: ${job.reason}` : ""}`, "bad", then);
   const again = job.failed !== null && !over && job.failed < (job.due ?? 0);
   if (again) failed("attempt failed", "waits {} for its next attempt");
   if (job.due !== null && job.due < text.LAST) add(job.due, "due", job.due > now ? "coming" : "", job.due > now ? NOTHING : job.state === "ready" ? "waits {} for a worker" : "late by {}");
   if (job.failed !== null && !over && !again) failed("attempt failed", "waits {} for its next attempt");
-  if (job.started !== null) add(job.started, `delivered, ${attempt}`, "", job.state === "done" ? "ran for {}" : "runs for {}");
-  if (job.state === "dead") failed("died", "");
+  if (job.started !== null) add(job.started, `delivered, ${attempt}${job.client === null ? "" : `, to ${job.client}`}`, "", job.state === "done" ? "ran for {}" : "runs for {}");
+  if (job.state === "dead" && !failed("died", "")) add(job.failed, "died", "bad");
   if (job.state === "reserved") add(job.deadline, "lease expires unless renewed", job.deadline < now ? "bad" : "coming");
   add(job.finished, "done", "good");
   add(job.expires, "expires", "coming");
@@ -73,8 +78,8 @@ export function life() {
       put(then, it.next ? lasting(it.then, it.next.at - it.at) : "");
     });
     list(steps, job.steps, (step) => step.name, (step) => h("li", {}, h("b", {}, step.name), " ", h("span", {})), (row, step) => put(row.lastChild, step.value));
-    const earlier = job.attempts - (job.started !== null ? 1 : 0) - (job.failed !== null && job.state !== "done" ? 1 : 0);
-    put(note, earlier > 0 ? `${text.full(earlier)} earlier ${earlier === 1 ? "attempt" : "attempts"}: the server keeps the last one only.` : "");
+    const earlier = job.attempts - (job.started !== null ? 1 : 0) - Math.max(job.history.length, job.failed !== null && job.state !== "done" ? 1 : 0);
+    put(note, earlier > 0 ? `${text.full(earlier)} earlier ${earlier === 1 ? "attempt" : "attempts"}: HISTORY of the queue says how many the server keeps.` : "");
   }
 
   return { section, notice, show, any: (job) => job.steps.length > 0 || moments(job, seen, live.now()).some((it) => it.tone !== "now") };

@@ -18,7 +18,7 @@ export function head(main, key, current, env) {
   env.trail.append(h("a", { href: "./" }, "Queues"));
   let actions = null;
   let isCentred = false;
-  const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["recurring", `recurring?queue=${key}`], ["groups", `groups?queue=${key}`]].map(([id, href]) => {
+  const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["workers", `workers?queue=${key}`], ["recurring", `recurring?queue=${key}`], ["groups", `groups?queue=${key}`]].map(([id, href]) => {
     const count = h("span", { class: "count" });
     const link = h("a", { href, "aria-current": id === current ? "page" : undefined }, id.charAt(0).toUpperCase() + id.slice(1), " ", count);
     tabs.append(link);
@@ -112,7 +112,8 @@ export function queue(main, about, env) {
   const update = head(main, key, "overview", env);
   const figures = h("section", { class: "figures", "aria-label": "Figures" });
   const tiles = TILES.map(([title]) => tile(figures, title));
-  main.append(figures);
+  const why = h("p", { class: "why", role: "status" });
+  main.append(why, figures);
   let set = null;
   let paused = 0;
   const chart = forecast(main, key, about, (words) => env.put("queue", { queue: key, ...words }), () => ({ set, row: rowOf(key) }));
@@ -128,6 +129,7 @@ export function queue(main, about, env) {
     put(wrong, error ?? "");
     if (!answer) return;
     set = answer.settings;
+    put(why, answer.why ?? "");
     showSettings();
     chart.draw();
   }, { every: 5000 });

@@ -3,6 +3,7 @@
 import json
 import re
 
+import redis
 from playwright.sync_api import expect
 from support import HOUR, BoardTest
 
@@ -35,6 +36,51 @@ class Life(BoardTest):
         self.assertNotIn("years", page.locator("body").inner_text())
         self.assertEqual(page.wrong, [])
 
+    def test_why_and_every_attempt_and_who_works(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "HISTORY", 10)
+        for id in ["a", "<i>b"]:
+            client.execute_command("DQ.ADD", "q", id, "x")
+        for reason in ["<b>no room", "again"]:
+            self.take(client, "a")
+            client.execute_command("DQ.NACK", "q", "a", "DELAY", 0, "REASON", reason)
+        name = "<b>&\"'</b>"
+        worker = redis.Redis(port=server.port, single_connection_client=True, client_name=name)
+        token = self.take(worker, "a")
+        page = self.window()
+        board = self.board(server, "--allow-actions")
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".why")).to_have_text("1 job is ready, and no client asks for any")
+        page.goto(board.url + "workers?queue=0:q")
+        table = page.get_by_role("table", name="Who works")
+        expect(table.locator("tbody tr td").first).to_have_text(f"{name} (1 job)")
+        table.get_by_role("link", name="a").click()
+        expect(page.locator(".why")).to_contain_text("a worker has it, its lease ends in")
+        expect(page.locator(".life b")).to_contain_text(
+            ["delivered, attempt 1", "attempt failed: <b>no room", "attempt failed: again", f"attempt 3, to {name}"]
+        )
+        expect(page.locator(".facts.wide")).to_contain_text(f"Works on it{name}")
+        # The delivery that is shown is given back, and no other.
+        page.get_by_role("button", name="Give back now").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("without counting as an attempt")
+        expect(dialog).to_contain_text(f"({name}) goes on until it hears of it")
+        expect(dialog.locator(".command")).to_contain_text(f"TOKEN {token.decode()} SILENT")
+        client.execute_command("DQ.NACK", "q", "a", "SILENT")
+        self.take(worker, "a")
+        dialog.get_by_role("button", name="Give it back").click()
+        expect(page.locator("#said")).to_have_text("Nothing done: this delivery is over.")
+        self.assertEqual(client.execute_command("DQ.LEN", "q", "RESERVED"), 1)
+        page.reload()
+        page.get_by_role("button", name="Give back now").click()
+        page.get_by_role("dialog").get_by_role("button", name="Give it back").click()
+        expect(page.locator("#said")).to_have_text("Given back.")
+        expect(page.locator(".badge").first).to_have_text("ready")
+        job = client.execute_command("DQ.GET", "q", "a")
+        self.assertEqual(job[b"attempts"], 2)
+        self.assertEqual(page.wrong, [])
+
     def test_a_line_of_time(self):
         server = self.server()
         client = server.client
@@ -60,7 +106,7 @@ class Life(BoardTest):
         expect(moments.get_by_text("seen: ready")).to_be_visible()
         token = self.take(client, "retried")
         client.execute_command("DQ.TOUCH", "q", "retried", "PROGRESS", "40 %")
-        expect(moments.get_by_text("delivered, attempt 2", exact=True)).to_be_visible()
+        expect(moments.filter(has_text="delivered, attempt 2")).to_be_visible()
         expect(moments.get_by_text("seen: progress 40 %")).to_be_visible()
         expect(moments.get_by_text("lease expires unless")).to_be_visible()
         client.execute_command("DQ.ACK", "q", "RESULTS", "retried", token, b"done")

@@ -2,6 +2,7 @@
 
 mod add;
 mod cli;
+mod explain;
 mod licenses;
 
 use std::env;
@@ -49,6 +50,9 @@ enum Command {
     /// Tab completes names and options, `help DQ.ADD` explains a command, `exit` ends.
     #[command(after_help = "Exit status: 0 no command failed, 1 one did, 2 no connection.")]
     Cli(cli::Args),
+    /// Says why a queue delivers nothing, or why it does not deliver a job
+    #[command(after_help = "Exit status: 0 said, 1 there is no such queue or job, 2 any error.")]
+    Explain(explain::Args),
     /// A monitor in the browser
     ///
     /// SIGHUP reads the files again that the arguments name; without any, it ends the program as SIGTERM does.
@@ -120,6 +124,7 @@ fn run(command: &Command) -> ExitCode {
         Command::Server(args) => ("server", dq_server::server(args).map(|()| true), 1),
         Command::Add(args) => ("add", add::run(args), 2),
         Command::Cli(args) => ("cli", cli::run(args), 2),
+        Command::Explain(args) => ("explain", explain::run(args), 2),
         Command::Board(args) => ("board", dq_board::run(args).map(|()| true), 1),
         Command::Top(args) => ("top", dq_top::run(args).map(|()| true), 1),
         Command::Http(args) => ("http", dq_push::run(args).map(|()| true), 1),

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{self, Command};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "dev",
     "server",
     "add",
     "cli",
+    "explain",
     "board",
     "top",
     "http",

@@ -10,7 +10,7 @@ use dq_watch::model::lateness::Late;
 use dq_watch::model::row::{Measured, Row};
 use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{After, Cut, Group, Job, PeekedJob, Settings, Step};
+use dq_watch::read::detail::{After, Attempt, Cut, Group, Job, PeekedJob, Settings, Step};
 use dq_watch::read::said::{self, Said};
 use dq_watch::text::escape;
 use serde_json::{json, Value};
@@ -268,6 +268,10 @@ fn waits(job: &Job) -> Value {
     json!({ "jobs": jobs, "count": count, "onDead": on_dead, "group": group })
 }
 
+fn attempt(it: &Attempt) -> Value {
+    json!({ "attempts": it.attempts, "started": it.started_ms, "ended": it.ended_ms, "how": it.text() })
+}
+
 fn step(step: &Step) -> Value {
     json!({ "name": escape::name(&step.name), "value": line(&step.value) })
 }
@@ -298,6 +302,8 @@ pub fn job(job: &Job) -> Value {
         "token": job.token,
         "failed": job.failed_ms,
         "reason": bytes(&job.reason),
+        "history": job.history.iter().map(attempt).collect::<Vec<_>>(),
+        "client": bytes(&job.client),
         "group": bytes(&job.group),
         "successor": job.successor.as_ref().map(payload),
         "started": job.started_ms,

@@ -53,6 +53,9 @@ pub struct Asked {
     /// All jobs that a filter selects, in the words of a question.
     #[serde(default)]
     pub filter: String,
+    /// Which delivery of the job is given back.
+    #[serde(default)]
+    token: String,
     /// With a count: what is to be done to the jobs, of which others may die.
     #[serde(default)]
     pub deaths: String,
@@ -73,6 +76,13 @@ impl Asked {
                 return Err(Failure::asked("Which jobs?"))
             }
             "purge" => Act::Purge { state },
+            "give-back" if self.token.is_empty() => {
+                return Err(Failure::asked("Which delivery of the job?"))
+            }
+            "give-back" => Act::GiveBack {
+                id,
+                token: self.token.clone(),
+            },
             "add" if self.id.is_empty() => return Err(Failure::asked("A job needs an id.")),
             "add" => Act::Add {
                 id,

@@ -48,6 +48,7 @@ assets! {
     "live.js": "text/javascript; charset=utf-8",
     "queue.js": "text/javascript; charset=utf-8",
     "groups.js": "text/javascript; charset=utf-8",
+    "workers.js": "text/javascript; charset=utf-8",
     "recurring.js": "text/javascript; charset=utf-8",
     "row.js": "text/javascript; charset=utf-8",
     "table.js": "text/javascript; charset=utf-8",

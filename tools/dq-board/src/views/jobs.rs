@@ -64,7 +64,8 @@ pub async fn job(board: &Arc<Board>, question: Question) -> Result<Json, Failure
     Ok(match found {
         Found::Job(job) => {
             let now = board.reader.server_ms();
-            json!({ "job": wire::job(&job), "now": now, "weight": job.weight() })
+            let why = job.why.as_ref().map(|why| why.line(now));
+            json!({ "job": wire::job(&job), "why": why, "now": now, "weight": job.weight() })
         }
         _ => json!({ "job": null }),
     })

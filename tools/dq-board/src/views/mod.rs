@@ -10,14 +10,17 @@ mod recurring;
 mod slowest;
 mod waiters;
 mod walk;
+mod workers;
 
 use std::sync::Arc;
 
+use dq_watch::read::detail::{Found, Part};
 use serde_json::{json, Value as Json};
 
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
+use crate::core::wire;
 pub use forecast::load;
 pub use walk::{step, walk, ALL_THAT_ONE_MAY};
 
@@ -34,6 +37,7 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "died" => dead::died(board, question).await,
         "flow" => flow::flow(board, question).await,
         "slowest" => slowest::slowest(board, question).await,
+        "workers" => workers::workers(board, question).await,
         "waiters" => waiters::waiters(board, question).await,
         _ => Err(Failure::Unknown("There is no such view.".to_owned())),
     };
@@ -41,5 +45,10 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
 }
 
 async fn queue(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
-    Ok(json!({ "settings": asked::settings(board, &question).await? }))
+    let Found::Settings(settings) = asked::detail(board, &question, Part::Settings).await? else {
+        return Ok(json!({ "settings": null }));
+    };
+    let now = board.reader.server_ms();
+    let why = settings.why.as_ref().map(|why| why.line(now));
+    Ok(json!({ "settings": wire::settings(&settings), "why": why }))
 }

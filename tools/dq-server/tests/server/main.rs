@@ -283,3 +283,70 @@ fn a_job_is_added_from_the_command_line() {
     );
     run.interrupt();
 }
+
+#[test]
+fn a_queue_is_explained_from_the_command_line() {
+    let folder = tempdir().unwrap();
+    let mut run = Run::start(folder.path(), &["dev", "--ephemeral", "--no-board"]);
+    let mut server = run.server();
+    let port = run.says("redis-cli -p ");
+    let port = port.split(' ').next().unwrap();
+    let explain = |words: &[&str]| {
+        let said = program(folder.path())
+            .args(["explain", "-p", port])
+            .args(words)
+            .output();
+        let said = said.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        (
+            said.status.code().unwrap(),
+            text(&said.stdout),
+            text(&said.stderr),
+        )
+    };
+    assert_eq!(explain(&["mails"]), (1, String::new(), String::new()));
+    for line in [
+        "DQ.CFGSET mails GROUPMAX 1",
+        "DQ.MADD mails 2 a x b x GROUP one",
+        "DQ.MADD mails 3 c x d x e x GROUP two",
+        "DQ.POP mails COUNT 9 TTR 5000000",
+    ] {
+        let _: redis::Value = command(&mut server, line);
+    }
+    let (code, said, errors) = explain(&["mails"]);
+    let of_groups =
+        "3 jobs are ready; their 2 groups are at GROUPMAX 1; the next lease ends in 1h2";
+    assert!(code == 0 && said.starts_with(of_groups), "{said}{errors}");
+    assert!(!said.contains('\n'), "{said}");
+    let (code, said, _) = explain(&["mails", "a"]);
+    assert!(
+        code == 0 && said.starts_with("a worker has it, its lease ends in 1h2"),
+        "{said}"
+    );
+    let group = "its group has 1 job reserved, as many as it may";
+    assert_eq!(explain(&["mails", "b"]).1, group);
+    let second = format!("{group}; 1 ready job comes before it");
+    assert_eq!(explain(&["mails", "e"]).1, second);
+    assert_eq!(explain(&["mails", "f"]).0, 1);
+    let _: redis::Value = command(&mut server, "DQ.PAUSE mails");
+    let paused = explain(&["mails"]);
+    assert!(
+        paused
+            .1
+            .starts_with("the queue is paused until it is resumed; 3 jobs"),
+        "{paused:?}"
+    );
+    let _: redis::Value = command(&mut server, "SET text x");
+    let (code, _, errors) = explain(&["text"]);
+    assert!(
+        code == 2 && errors.starts_with("dq explain: WRONGTYPE"),
+        "{errors}"
+    );
+    let _: redis::Value = command(&mut server, "ACL SETUSER default -dq.explain");
+    let (code, _, errors) = explain(&["mails"]);
+    assert!(
+        code == 2 && errors.starts_with("dq explain: NOPERM"),
+        "{errors}"
+    );
+    run.interrupt();
+}

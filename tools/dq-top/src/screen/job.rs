@@ -9,7 +9,7 @@ use super::theme::{labelled, Theme};
 use crate::app::view::{JobView, QueueView};
 use crate::app::App;
 use dq_watch::model::column::Tone;
-use dq_watch::read::detail::{first_few, After, Cut, Ended, Job, Rule, Step};
+use dq_watch::read::detail::{first_few, After, Attempt, Cut, Ended, Job, Rule, Step};
 use dq_watch::read::said;
 use dq_watch::text::{escape, units};
 
@@ -85,6 +85,8 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("ttr", units::millis(job.ttr_ms), Tone::Plain),
     ];
     let rest = [
+        ("why", job.why.as_ref().map(|why| why.line(now_ms))),
+        ("works", job.client.as_deref().map(escape::line)),
         ("due", job.due_ms.map(instant)),
         ("started", job.started_ms.map(instant)),
         ("finished", job.finished_ms.map(instant)),
@@ -100,6 +102,7 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("token", job.token.clone()),
         ("failed", job.failed_ms.map(instant)),
         ("reason", job.reason.as_deref().map(escape::line)),
+        ("history", of_history(&job.history)),
         ("group", job.group.as_deref().map(escape::line)),
     ];
     let said = job
@@ -121,6 +124,15 @@ fn of_said(value: &said::Value) -> String {
         said::Value::Millis(ms) => units::millis(*ms),
         said::Value::Text(text) => escape::line(text),
     }
+}
+
+/// The attempts that failed, each with how long it ran.
+fn of_history(history: &[Attempt]) -> Option<String> {
+    let text = |it: &Attempt| {
+        let ran = units::millis((it.ended_ms - it.started_ms).max(0) as u64);
+        format!("attempt {} ran {ran} and {}", it.attempts, it.text())
+    };
+    (!history.is_empty()).then(|| first_few(history.iter().rev().map(text)))
 }
 
 /// The job's steps.

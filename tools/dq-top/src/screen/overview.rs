@@ -26,6 +26,17 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: T
         frame.render_widget(Paragraph::new(text).style(theme.tone(Tone::Warn)), area);
         return;
     };
+    let area = match &view.settings.as_ref().and_then(|it| it.why.as_ref()) {
+        Some(why) => {
+            let text = format!(" {}", why.line(app.now().server_ms));
+            let text = escape::fit(&text, area.width.into());
+            let [line, rest] =
+                Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+            frame.render_widget(Paragraph::new(text).style(theme.tone(Tone::Note)), line);
+            rest
+        }
+        None => area,
+    };
     let columns = [
         totals_list(row, stats, theme),
         now_list(row, stats, app, theme),

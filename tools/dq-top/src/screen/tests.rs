@@ -16,10 +16,11 @@ use dq_watch::model::overall::ServerInfo;
 use dq_watch::model::stats::Stats;
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{
-    After, Cut, Ended, Found, Job, Part, PeekedJob, Rule, Settings, State, Step, When,
+    After, Attempt, Cut, Ended, Found, Job, Part, PeekedJob, Rule, Settings, State, Step, When,
 };
 use dq_watch::read::said::{Said, Value};
 use dq_watch::read::{Heard, News, Report};
+use dq_watch::text::why::{Reason, Why};
 
 pub const NODE: &str = "127.0.0.1:6379";
 const EVIL: &[u8] = b"evil\x1b[2J\0\xff\xe2\x80\xae\xc2\x9b \xf0\x9f\x98\x80 name";
@@ -105,6 +106,22 @@ fn answer(app: &mut App) {
         outcome: Some("done".to_owned()),
         value: None,
     };
+    let attempt = Attempt {
+        attempts: 7,
+        started_ms: NOW_MS,
+        ended_ms: 0,
+        how: String::from_utf8_lossy(EVIL).into_owned(),
+        reason: Some(EVIL.repeat(100)),
+    };
+    let why = |is_of_job| Why {
+        is_of_job,
+        reasons: vec![Reason {
+            code: String::from_utf8_lossy(EVIL).into_owned(),
+            number: u64::MAX,
+            until_ms: Some(i64::MAX),
+        }],
+        ..Why::default()
+    };
     let step = Step {
         name: EVIL.to_vec(),
         value: Cut::of(EVIL, 9),
@@ -118,12 +135,14 @@ fn answer(app: &mut App) {
             groupfifo: true,
             donelen: 1000,
             donettl_ms: 3_600_000,
+            why: Some(why(false)),
             ..Settings::default()
         }),
         Part::Job(id) => Found::Job(Box::new(Job {
             id: id.clone(),
             payload: Cut::of(&payload, 64),
             state: "delayed".to_owned(),
+            why: Some(why(true)),
             priority: i64::from(i32::MIN),
             due_ms: Some(NOW_MS + 5_000),
             deadline_ms: Some(1 << 42),
@@ -135,6 +154,8 @@ fn answer(app: &mut App) {
             token: Some("1882361448423751680".to_owned()),
             failed_ms: Some(NOW_MS - 1),
             reason: Some(EVIL.repeat(100)),
+            history: vec![attempt; 100],
+            client: Some(EVIL.to_vec()),
             group: Some(EVIL.to_vec()),
             successor: Some(Cut::of(EVIL, 100)),
             rule: Some(Rule {
@@ -377,12 +398,16 @@ fn without_colour_there_is_none() {
 
 #[test]
 fn a_queue_and_a_job_at_80_by_24() {
-    let has = |keys: &[KeyCode], texts: &[&str]| {
-        let screen = lines(&drawn(&mut open(keys, (80, 24)), (80, 24), true)).join("\n");
+    let has_in = |height: u16, keys: &[KeyCode], texts: &[&str]| {
+        let size = (80, height);
+        let screen = lines(&drawn(&mut open(keys, size), size, true)).join("\n");
         for text in texts {
             assert!(screen.contains(text), "{text}:\n{screen}");
         }
     };
+    let has = |keys: &[KeyCode], texts: &[&str]| has_in(24, keys, texts);
+    // All that a job can have takes more lines.
+    let has_all = |keys: &[KeyCode], texts: &[&str]| has_in(32, keys, texts);
     let keys = keys_to;
     let down: Vec<KeyCode> = keys("evil overview");
     has(
@@ -411,7 +436,7 @@ fn a_queue_and_a_job_at_80_by_24() {
         &keys("kick"),
         &["Kick a job", r#"The dead job "evil"#, "y  do it"],
     );
-    has(
+    has_all(
         &keys("job"),
         &[
             "state delayed",
@@ -433,8 +458,8 @@ fn a_queue_and_a_job_at_80_by_24() {
         &keys("run again"),
         &["The done job", "no attempts used, without its result."],
     );
-    has(&keys("job"), &["ran for 4.2s", "finished 1.0s ago"]);
-    has(
+    has_all(&keys("job"), &["ran for 4.2s", "finished 1.0s ago"]);
+    has_all(
         &keys("job in hex"),
         &["PAYLOAD as hex", "00000010  f0 9f 98 80 20 6e"],
     );

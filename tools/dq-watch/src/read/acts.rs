@@ -39,6 +39,11 @@ pub enum Act {
         payload: Option<Vec<u8>>,
         rule: NewRule,
     },
+    /// Ends this delivery of a job, and no other, without counting it.
+    GiveBack {
+        id: Vec<u8>,
+        token: String,
+    },
     Pause {
         ms: Option<u64>,
     },
@@ -155,6 +160,11 @@ impl Act {
                 .arg(payload)
                 .arg(rule.words())
                 .to_owned(),
+            Act::GiveBack { id, token } => {
+                let mut nack = of("DQ.NACK");
+                nack.arg(id).arg("TOKEN").arg(token).arg("SILENT");
+                nack
+            }
             Act::Pause { ms: None } => of("DQ.PAUSE"),
             Act::Pause { ms: Some(ms) } => of("DQ.PAUSE").arg(ms).to_owned(),
             Act::Resume => of("DQ.RESUME"),
@@ -250,6 +260,10 @@ impl Act {
 
     fn result(&self, changed: i64, why: Option<String>) -> String {
         match self {
+            Act::GiveBack { .. } if changed == 0 => {
+                "nothing done: this delivery is over".to_owned()
+            }
+            Act::GiveBack { .. } => "given back".to_owned(),
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),
@@ -395,6 +409,11 @@ mod tests {
                 "DQ.KICK q COUNT 1000",
                 "DQ.KICK q COUNT 1"
             ]
+        );
+        let (id, token) = (b"TOKEN".to_vec(), "7".to_owned());
+        assert_eq!(
+            words(Act::GiveBack { id, token }),
+            ["DQ.NACK q TOKEN TOKEN 7 SILENT"]
         );
         assert_eq!(words(Act::Pause { ms: Some(9) }), ["DQ.PAUSE q 9"]);
         assert_eq!(words(Act::Purge { state: None }), ["DQ.PURGE q all"]);

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use redis::{Cmd, Value};
 
 pub use super::records::{
-    first_few, After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
+    first_few, After, Attempt, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When,
+    IN_LIST,
 };
+use super::why::{self, Of};
 use super::{reply, said};
 use crate::model::{stats, QueueKey};
 
@@ -112,11 +114,19 @@ impl Detail {
     pub fn commands(&self) -> Vec<Cmd> {
         let key = &self.key.name;
         match &self.part {
-            Part::Settings => vec![redis::cmd("DQ.CFGGET").arg(key).to_owned()],
+            Part::Settings => {
+                let settings = redis::cmd("DQ.CFGGET").arg(key).to_owned();
+                let why = why::commands(key, Of::Queue);
+                std::iter::once(settings).chain(why).collect()
+            }
             Part::Job(id) => {
                 let mut next = redis::cmd("DQ.NEXT");
                 next.arg(key).arg(id).arg("COUNT").arg(NEXT_RUNS);
-                vec![get(key, id, IN_VIEW), next]
+                let why = why::commands(key, Of::Job(id));
+                [get(key, id, IN_VIEW), next]
+                    .into_iter()
+                    .chain(why)
+                    .collect()
             }
             Part::Jobs { state, page, count } => vec![self.peek(*state, *page, *count)],
             Part::Dead { page, count, known } => {
@@ -146,8 +156,15 @@ impl Detail {
             return Found::Refused(error);
         }
         let found = match &self.part {
-            Part::Settings => reply::settings(value).map(Found::Settings),
-            Part::Job(_) => reply::job(value, IN_VIEW).map(|mut job| {
+            // Without DQ.EXPLAIN (older modules, users who may not call it) nothing is said.
+            Part::Settings => reply::settings(value).map(|mut settings| {
+                let why = why::read(&values[1..], Of::Queue, Some(&settings));
+                settings.why = why.ok().flatten();
+                Found::Settings(settings)
+            }),
+            Part::Job(id) => reply::job(value, IN_VIEW).map(|mut job| {
+                let why = values.get(2..).map(|it| why::read(it, Of::Job(id), None));
+                job.why = why.and_then(Result::ok).flatten();
                 // Without DQ.NEXT (older modules, users who may not call it) the next runs are left out.
                 let next = values.get(1).and_then(reply::instants);
                 if let (Some(rule), Some(next)) = (&mut job.rule, next) {

@@ -12,6 +12,7 @@ pub mod node;
 pub mod records;
 pub mod reply;
 pub mod said;
+pub mod why;
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};

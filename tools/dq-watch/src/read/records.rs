@@ -1,6 +1,7 @@
 //! Jobs and settings as replies say them.
 
 use super::said::Said;
+use crate::text::why::Why;
 use crate::text::{escape, units};
 
 /// Bytes of a payload that are shown in a list.
@@ -26,6 +27,8 @@ pub struct Settings {
     pub donebytes: u64,
     /// As in DQ.STATS.
     pub paused: i64,
+    /// Why nothing is delivered, if the server says it.
+    pub why: Option<Why>,
 }
 
 /// A group as DQ.GROUPS lists it.
@@ -52,6 +55,8 @@ pub struct Job {
     pub id: Vec<u8>,
     pub payload: Cut,
     pub state: String,
+    /// Why it is not delivered, if the server says it.
+    pub why: Option<Why>,
     pub priority: i64,
     /// None: blocked, without an instant of its own.
     pub due_ms: Option<i64>,
@@ -65,6 +70,10 @@ pub struct Job {
     /// When the last failure was, and its reason.
     pub failed_ms: Option<i64>,
     pub reason: Option<Vec<u8>>,
+    /// The last attempts that failed, the oldest first.
+    pub history: Vec<Attempt>,
+    /// Who works on it: the name or the address of a connection.
+    pub client: Option<Vec<u8>>,
     pub group: Option<Vec<u8>>,
     /// The payload of the successor: it runs when this run has ended.
     pub successor: Option<Cut>,
@@ -85,6 +94,33 @@ pub struct Job {
     pub steps: Vec<Step>,
     /// What else was said of it when it was added.
     pub said: Vec<Said>,
+}
+
+/// An attempt that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub attempts: u64,
+    pub started_ms: i64,
+    pub ended_ms: i64,
+    /// `nacked`, `fatal` or `timeout`.
+    pub how: String,
+    pub reason: Option<Vec<u8>>,
+}
+
+impl Attempt {
+    /// How it failed, and why.
+    pub fn text(&self) -> String {
+        let how = match self.how.as_str() {
+            "nacked" => "failed",
+            "fatal" => "failed for good",
+            "timeout" => "its lease ended",
+            other => other,
+        };
+        match &self.reason {
+            Some(reason) => format!("{how}: {}", escape::line(reason)),
+            None => escape::line(how.as_bytes()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

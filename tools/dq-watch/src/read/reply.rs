@@ -4,7 +4,7 @@ pub use dq_connect::reply::{array, bytes, error, int, moved_to, text};
 use redis::Value;
 
 use super::records::{
-    After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
+    After, Attempt, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
 };
 use super::said;
 use crate::model::stats::{Jobs, Stats, STATES, TOTALS};
@@ -116,6 +116,7 @@ pub fn settings(value: &Value) -> Option<Settings> {
         donettl_ms: newer("donettl"),
         donebytes: newer("donebytes"),
         paused: fields.int("paused").unwrap_or_default(),
+        why: None,
     })
 }
 
@@ -178,6 +179,7 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
             fields.natural("payload-bytes"),
         ),
         state: text(fields.get("state")?)?,
+        why: None,
         priority: fields.int("priority")?,
         due_ms: fields.int("due"),
         deadline_ms: fields.int("deadline"),
@@ -189,6 +191,8 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
         token: fields.get("token").and_then(text),
         failed_ms: fields.int("failed"),
         reason: fields.get("reason").and_then(bytes),
+        history: history(&fields).unwrap_or_default(),
+        client: fields.get("client").and_then(bytes),
         group: fields.get("group").and_then(bytes),
         successor: fields
             .get("next")
@@ -211,6 +215,22 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
             |name| fields.get(name).and_then(bytes),
         ),
     })
+}
+
+fn history(fields: &Fields) -> Option<Vec<Attempt>> {
+    let attempts = array(fields.get("history")?)?.iter().map(|attempt| {
+        let [attempts, started, ended, how, reason] = array(attempt)? else {
+            return None;
+        };
+        Some(Attempt {
+            attempts: natural(attempts)?,
+            started_ms: int(started)?,
+            ended_ms: int(ended)?,
+            how: text(how)?,
+            reason: bytes(reason),
+        })
+    });
+    attempts.collect()
 }
 
 fn steps(fields: &Fields) -> Vec<Step> {
