@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from redis.exceptions import ResponseError
 
-from ._delivery import Command
+from ._core import pack
 from ._trouble import may_not
 from .codec import id_from
 
@@ -26,23 +26,26 @@ class Idle:
         self._keys = keys[:MOST_KEYS]
         self.asked: list[bytes] = []
         """The keys whose replies are not read yet."""
+        self.is_waiting = False
+        """The last fetch got nothing. A busy link looks at nothing else."""
         self._waited_s = 0.0
         self._is_said = False
         """In this time without jobs."""
 
     def fetched(self, is_any: bool, waited_s: float) -> None:
+        self.is_waiting = not is_any
         if is_any:
             self._waited_s, self._is_said = 0.0, False
         else:
             self._waited_s += waited_s
 
-    def asks(self) -> list[Command]:
+    def asks(self) -> bytes:
         """What the next fetch takes along."""
         self.asked = []
         if self._waited_s >= IDLE_S and not self._is_said:
             self._waited_s = 0.0
             self.asked = [*self._keys]
-        return [(b"DQ.EXPLAIN", key) for key in self.asked]
+        return pack((b"DQ.EXPLAIN", key) for key in self.asked)
 
     def heard(self, reply: Any, base: Any) -> None:
         """Takes the next reply."""

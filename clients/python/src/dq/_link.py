@@ -83,8 +83,8 @@ class Link(BaseLink):
             if self._worker.draining:  # a stop does not wait for every fetch: it sends the outcomes itself
                 return []
             told = self._take_outcomes()
-            ahead = packed(told) + _core.pack(self._idle.asks())
-            self._waiting.send(ahead + self._fetches.packed(count, wait_s))
+            asked = self._idle.asks() if self._idle.is_waiting else b""
+            self._waiting.send(packed(told) + asked + self._fetches.packed(count, wait_s))
             answer_by = time.monotonic() + wait_s
             trouble = self._hear(self._waiting, told)
             while self._idle.asked:
@@ -96,7 +96,8 @@ class Link(BaseLink):
                 raise trouble
             self._troubles = 0
             self._is_heard = True
-            self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
+            if not found or self._idle.is_waiting:
+                self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
             return found
         except Exception as error:
             self._failed(error)

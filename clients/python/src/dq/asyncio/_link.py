@@ -70,7 +70,8 @@ class Link(BaseLink):
         self._fetched_at = time.monotonic()
         self._fetching = True
         try:
-            words = packed(told) + _core.pack(self._idle.asks()) + self._fetches.packed(count, wait_s)
+            asked = self._idle.asks() if self._idle.is_waiting else b""
+            words = packed(told) + asked + self._fetches.packed(count, wait_s)
             answer_by = time.monotonic() + wait_s
             try:
                 found, trouble = await within(self._exchange(told, words, answer_by), wait_s + _core.SLACK_S)
@@ -80,7 +81,8 @@ class Link(BaseLink):
                 raise trouble
             self._troubles = 0
             self._is_heard = True
-            self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
+            if not found or self._idle.is_waiting:
+                self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
             return found
         except Exception as error:
             await self._failed(error)
