@@ -2,11 +2,12 @@
 //! [AFTER n id [id ...] [ONDEAD WAIT | RUN | DIE] | AFTER GROUP name]
 //! [EVERY ms | CRON expression [TZ zone]] [UNTIL unix-ms] [TIMES n] [GRACE ms] [JITTER ms]
 
-use super::after::{on_dead_of, until};
+use super::after::{on_dead_of, until, Given};
 use super::parse::{at_least, millis, positive, positive_millis, syntax_error, Options};
 use super::syntax::options;
 use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition};
+use crate::queue::after::OnDead;
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
 use crate::queue::recurring::rule::{Pattern, Rule, EVERY_MIN_MS, ZONE_MAX};
@@ -28,21 +29,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
     add.server_ttr_ms = config::default_ttr_ms();
-    let rule = read(args, &mut add)?;
-    if let Some(rule) = rule {
-        add.recur = rule.finish(add.ttl_ms)?;
-        if add.recur.is_some() && add.condition == Condition::Next {
-            return Err(Refusal(
-                "ERR NEXT cannot be combined with EVERY or CRON".into(),
-            ));
-        }
-    }
-    if add.after.is_some() && (add.recur.is_some() || add.condition == Condition::Next) {
-        return Err(Refusal(
-            "ERR AFTER cannot be combined with NEXT, EVERY or CRON".into(),
-        ));
-    }
-
+    read(args, &mut add)?;
     let added = change_or_create(ctx, key?, |queue, now, effects| {
         with_mint(|mint| queue.add(&add, now, mint, effects))
     })??;
@@ -53,11 +40,10 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the options. Those of a job go to `add`. A rule is returned if any of its words is given.
+/// Reads the options. Few jobs have a rule or are after others: these words are kept apart, for [`Rare::finish`].
 #[inline]
-fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, Refusal> {
-    let (mut rule, mut when) = (GivenRule::default(), None);
-    let (mut after, mut on_dead) = (None, None);
+fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<(), Refusal> {
+    let (mut when, mut rare) = (None, None);
     let mut options = Options::new(args, 4);
     while let Some(word) = options.word()? {
         match word {
@@ -68,15 +54,15 @@ fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, 
             Word::DELAY => when = Some(When::Delay(millis(options.value()?)?)),
             Word::AT => when = Some(When::At(millis(options.value()?)?)),
             Word::Said(attr) => options.said(attr, add)?,
-            Word::AFTER => after = Some(options.after()?),
-            Word::ONDEAD => on_dead = Some(on_dead_of(options.value()?)?),
-            Word::EVERY => rule.every_ms = Some(positive_millis(options.value()?)?),
-            Word::CRON => rule.cron = Some(options.value()?),
-            Word::TZ => rule.zone = Some(options.value()?),
-            Word::UNTIL => rule.until = Some(positive_millis(options.value()?)?),
-            Word::TIMES => rule.times = Some(positive(options.value()?)?),
-            Word::GRACE => rule.grace_ms = Some(millis(options.value()?)?),
-            Word::JITTER => rule.jitter_ms = Some(millis(options.value()?)?),
+            Word::AFTER
+            | Word::ONDEAD
+            | Word::EVERY
+            | Word::CRON
+            | Word::TZ
+            | Word::UNTIL
+            | Word::TIMES
+            | Word::GRACE
+            | Word::JITTER => read_rare(word, &mut options, &mut rare)?,
         }
     }
     if options.has_several() {
@@ -84,12 +70,82 @@ fn read<'a>(args: Args<'a>, add: &mut Add<'a>) -> Result<Option<GivenRule<'a>>, 
         options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE, Word::NEXT])?;
         options.only_one_of(&[Word::DELAY, Word::AT])?;
     }
-    if options.has_any(&[Word::AFTER, Word::ONDEAD]) {
-        add.after = until(after, on_dead)?;
+    if let Some(rare) = rare {
+        rare.finish(&options, when.is_some(), add)?;
     }
-    rule.is_timed = when.is_some();
     add.when = when.unwrap_or(add.when);
-    Ok(options.has_any(&RULE).then_some(rule))
+    Ok(())
+}
+
+/// What the words of a rule and AFTER say.
+#[derive(Default)]
+struct Rare<'a> {
+    rule: GivenRule<'a>,
+    after: Option<Given<'a>>,
+    on_dead: Option<OnDead>,
+}
+
+#[cold]
+#[inline(never)]
+fn read_rare<'a>(
+    word: Word,
+    options: &mut Options<'a, Word>,
+    rare: &mut Option<Box<Rare<'a>>>,
+) -> Result<(), Refusal> {
+    let Rare {
+        rule,
+        after,
+        on_dead,
+    } = &mut **rare.get_or_insert_default();
+    match word {
+        Word::AFTER => *after = Some(options.after()?),
+        Word::ONDEAD => *on_dead = Some(on_dead_of(options.value()?)?),
+        Word::EVERY => rule.every_ms = Some(positive_millis(options.value()?)?),
+        Word::CRON => rule.cron = Some(options.value()?),
+        Word::TZ => rule.zone = Some(options.value()?),
+        Word::UNTIL => rule.until = Some(positive_millis(options.value()?)?),
+        Word::TIMES => rule.times = Some(positive(options.value()?)?),
+        Word::GRACE => rule.grace_ms = Some(millis(options.value()?)?),
+        Word::JITTER => rule.jitter_ms = Some(millis(options.value()?)?),
+        Word::NX
+        | Word::XX
+        | Word::REPLACE
+        | Word::NEXT
+        | Word::DELAY
+        | Word::AT
+        | Word::Said(_) => {}
+    }
+    Ok(())
+}
+
+impl<'a> Rare<'a> {
+    #[cold]
+    #[inline(never)]
+    fn finish(
+        self: Box<Self>,
+        options: &Options<'a, Word>,
+        is_timed: bool,
+        add: &mut Add<'a>,
+    ) -> Result<(), Refusal> {
+        if options.has_any(&[Word::AFTER, Word::ONDEAD]) {
+            add.after = until(self.after, self.on_dead)?;
+        }
+        if options.has_any(&RULE) {
+            add.recur = self.rule.finish(is_timed, add.ttl_ms)?;
+        }
+        let is_next = add.condition == Condition::Next;
+        if add.recur.is_some() && is_next {
+            return Err(Refusal(
+                "ERR NEXT cannot be combined with EVERY or CRON".into(),
+            ));
+        }
+        if add.after.is_some() && (add.recur.is_some() || is_next) {
+            return Err(Refusal(
+                "ERR AFTER cannot be combined with NEXT, EVERY or CRON".into(),
+            ));
+        }
+        Ok(())
+    }
 }
 
 const RULE: [Word; 7] = [
@@ -112,11 +168,10 @@ struct GivenRule<'a> {
     times: Option<u64>,
     grace_ms: Option<u64>,
     jitter_ms: Option<u64>,
-    is_timed: bool,
 }
 
 impl<'a> GivenRule<'a> {
-    fn finish(self, ttl_ms: Option<u64>) -> Result<Option<Recur<'a>>, Refusal> {
+    fn finish(self, is_timed: bool, ttl_ms: Option<u64>) -> Result<Option<Recur<'a>>, Refusal> {
         let pattern = match (self.every_ms, self.cron) {
             (Some(ms), _) if ms < EVERY_MIN_MS => {
                 return Err(Refusal("ERR EVERY must be 1000 or more".into()))
@@ -156,9 +211,6 @@ impl<'a> GivenRule<'a> {
             jitter_ms: self.jitter_ms.unwrap_or(0),
             ttl_ms: ttl_ms.unwrap_or(0),
         };
-        Ok(Some(Recur {
-            rule,
-            is_timed: self.is_timed,
-        }))
+        Ok(Some(Recur { rule, is_timed }))
     }
 }

@@ -63,7 +63,7 @@ fn leases_held(ctx: Ctx<'_>, name: &[u8], asked: &[(Vec<u8>, u64)]) -> Vec<Optio
     let mut open = OpenKey::peek(ctx, name.name()).ok();
     let queue = open.as_mut().and_then(OpenKey::queue);
     let lease = |(id, token): &(Vec<u8>, u64)| {
-        let until = queue.as_ref()?.held_until(id, *token)?;
+        let until = queue.as_ref()?.jobs().held_until(id, *token)?;
         (until > now.ms()).then_some(until)
     };
     asked.iter().map(lease).collect()

@@ -41,7 +41,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             ctx.reply_integer(count as i64);
         };
         match queue {
-            Some(queue) => queue.forecast(&forecast, show),
+            Some(queue) => queue.jobs().forecast(&forecast, show),
             None => (0..forecast.buckets).for_each(|_| show(0)),
         }
     })

@@ -11,6 +11,7 @@ use super::history::{Attempt, Failing, PAST_REASON_MAX};
 use super::instant::spread;
 use super::job::{Failure, Handle, Place, State, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX};
 use super::note::{check_step_name, Note};
+use super::state::jobs::Jobs;
 use super::state::store::{Id, Job, Status};
 use super::Queue;
 
@@ -105,7 +106,14 @@ pub struct Nack<'a> {
     pub default_backoff: &'a [u64],
 }
 
-impl Nack<'_> {
+impl<'a> Nack<'a> {
+    /// The step that the job is to wait for, if that is not set already.
+    fn awaited(&self, handle: Handle, jobs: &Jobs) -> Option<&'a [u8]> {
+        let name = self.awaits?;
+        let is_set = jobs.step(handle, name).is_some();
+        (!is_set).then_some(name)
+    }
+
     /// Checks what does not depend on the job.
     pub fn check(&self, now: Now) -> Result<(), QueueError> {
         self.asked(now).map(drop)
@@ -172,10 +180,10 @@ impl Queue {
         out: &mut Effects,
     ) -> bool {
         self.expire_for_turns(now, out);
-        let Some(handle) = self.find_unexpired(self.jobs().hashed(id), now, out) else {
+        let Some((handle, status)) = self.find_with_status(self.jobs().hashed(id), now, out) else {
             return false;
         };
-        if !claim.fits(self.jobs().job(handle).life().token) {
+        if !claim.fits(status.life.token) {
             return false;
         }
         self.end(handle, Cause::Acked(result), now.ms(), now, out);
@@ -207,15 +215,14 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<State> {
         self.expire_some(EXPIRE_BUDGET, now, out);
-        let handle = self.find_unexpired(id, now, out)?;
-        let Status { place, life, .. } = self.jobs().job(handle).status();
+        let (handle, Status { place, life, .. }) = self.find_with_status(id, now, out)?;
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return None;
         }
         if self.remove_if_expired(handle, now, out) {
             return None;
         }
-        let awaits = self.awaited(handle, nack);
+        let awaits = nack.awaited(handle, self.jobs());
         let asked = match awaits {
             Some(_) => Some(asked.unwrap_or(INSTANT_MAX)),
             None => asked.filter(|_| nack.awaits.is_none()),
@@ -283,13 +290,6 @@ impl Queue {
         self.commit_failed(handle, attempt, out);
     }
 
-    /// The step that the job is to wait for, if that is not set already.
-    fn awaited<'n>(&self, handle: Handle, nack: &Nack<'n>) -> Option<&'n [u8]> {
-        let name = nack.awaits?;
-        let is_set = self.jobs().step(handle, name).is_some();
-        (!is_set).then_some(name)
-    }
-
     /// Starts a new lease now; returns when it ends, or `None` if the claim matches no reserved job.
     pub fn touch(
         &mut self,
@@ -325,8 +325,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<(Handle, Touched)> {
-        let handle = self.find_unexpired(id, now, out)?;
-        let Status { place, life, .. } = self.jobs().job(handle).status();
+        let (handle, Status { place, life, .. }) = self.find_with_status(id, now, out)?;
         if place != Place::Reserved || !claim.fits(life.token) {
             return None;
         }

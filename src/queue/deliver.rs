@@ -173,8 +173,10 @@ impl Queue {
                 found => found,
             }?;
             let expired = match &mut out {
-                Some(out) => self.remove_if_expired(handle, now, out),
-                None => false,
+                Some(out) if self.jobs().has_overdue_ttl(now) => {
+                    self.remove_if_expired(handle, now, out)
+                }
+                _ => false,
             };
             if expired {
                 *budget -= 1;

@@ -29,6 +29,12 @@ impl Jobs {
         }
     }
 
+    /// Whether a TTL or GRACE, of a job that is not reserved, has expired and has not been carried out.
+    #[inline(always)]
+    pub(super) fn has_overdue_ttl(&self, now: Now) -> bool {
+        self.expiring().first_at() <= now.ms()
+    }
+
     /// Whether a TTL that expired before the instant has not been carried out.
     fn has_overdue_before(&self, instant: u64) -> bool {
         self.expiring().first_at() < instant
@@ -168,12 +174,24 @@ impl Queue {
 
     /// Expires what is overdue of the job with this id, so that a command on it sees it as it is. Returns the job, if
     /// it is still there.
+    #[inline]
     pub(super) fn find_unexpired(
         &mut self,
         id: Id<'_>,
         now: Now,
         out: &mut Effects,
     ) -> Option<Handle> {
+        self.find_with_status(id, now, out)
+            .map(|(handle, _)| handle)
+    }
+
+    /// As [`Queue::find_unexpired`]; also how the job stands.
+    pub(super) fn find_with_status(
+        &mut self,
+        id: Id<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<(Handle, Status)> {
         let mut handle = self.jobs().find(id)?;
         let mut status = self.jobs().job(handle).status();
         if self.depends_on_deaths(handle, &status, now) {
@@ -185,16 +203,17 @@ impl Queue {
         if place == Place::Reserved {
             if life.at > now.ms() {
                 self.expire_successor(handle, now.ms() + 1, now, out);
-                return Some(handle);
+                return Some((handle, status));
             }
             self.end_lease(handle, now, out);
             handle = self.jobs().find(id)?;
         }
         if self.remove_if_expired(handle, now, out) {
-            return self.jobs().find(id);
+            handle = self.jobs().find(id)?;
+        } else {
+            self.expire_successor(handle, now.ms() + 1, now, out);
         }
-        self.expire_successor(handle, now.ms() + 1, now, out);
-        Some(handle)
+        Some((handle, self.jobs().job(handle).status()))
     }
 
     /// Whether overdue expirations of other jobs matter to this one: by the order of dying, if it dies when its

@@ -218,24 +218,17 @@ impl Queue {
             dead.min(kept),
         ]
     }
+}
 
+impl Jobs {
     /// The next due time of a job that has not expired.
     pub(super) fn next_due_at(&self, at: At) -> Option<u64> {
-        if self
-            .jobs()
-            .expiring()
-            .list(Expiry::Delayed as usize)
-            .is_empty()
-        {
-            return self.jobs().next_due(at.now);
+        if self.expiring().list(Expiry::Delayed as usize).is_empty() {
+            return self.next_due(at.now);
         }
-        let seq = |handle| self.jobs().job(handle).seq();
-        let mut coming = self
-            .jobs()
-            .schedule()
-            .by_due(at.now.ms() + 1, seq)
-            .take(LOOKED_AT);
-        let next = coming.find(|&(_, it)| self.jobs().seen_state(it, at) == Some(State::Delayed));
+        let seq = |handle| self.job(handle).seq();
+        let mut coming = self.schedule().by_due(at.now.ms() + 1, seq).take(LOOKED_AT);
+        let next = coming.find(|&(_, it)| self.seen_state(it, at) == Some(State::Delayed));
         // The last instant stands for no due time.
         next.map(|(due, _)| due).filter(|&due| due < INSTANT_MAX)
     }

@@ -54,6 +54,22 @@ pub struct Lateness {
     counts: [u64; LATENESS_BOUNDS_US.len() + 1],
 }
 
+/// How late one delivery is, and in which bucket it counts: found once for all totals.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    us: u64,
+    bucket: usize,
+}
+
+impl Late {
+    /// That of a job that was due at `due_ms`.
+    pub fn of(now: Now, due_ms: u64) -> Self {
+        let us = now.us().saturating_sub(due_ms * 1000);
+        let bucket = LATENESS_BOUNDS_US.partition_point(|&bound| bound < us);
+        Late { us, bucket }
+    }
+}
+
 impl Unused for Lateness {
     const UNUSED: &'static Self = &Lateness {
         count: 0,
@@ -64,13 +80,12 @@ impl Unused for Lateness {
 }
 
 impl Lateness {
-    /// Counts one delivery of a job that was due at `due_ms`.
-    pub fn record(&mut self, now: Now, due_ms: u64) {
-        let late_us = now.us().saturating_sub(due_ms * 1000);
+    /// Counts one delivery.
+    pub fn record(&mut self, late: Late) {
         self.count += 1;
-        self.sum_us = self.sum_us.saturating_add(late_us);
-        self.max_us = self.max_us.max(late_us);
-        self.counts[LATENESS_BOUNDS_US.partition_point(|&bound| bound < late_us)] += 1;
+        self.sum_us = self.sum_us.saturating_add(late.us);
+        self.max_us = self.max_us.max(late.us);
+        self.counts[late.bucket] += 1;
     }
 
     /// (upper bound in us, deliveries not later than it); the last without a bound.
@@ -112,8 +127,8 @@ impl Totals {
 
     /// Counts a delivery by how late it is.
     #[inline]
-    pub fn record_delivery(&mut self, now: Now, due_ms: u64) {
-        self.lateness.make().record(now, due_ms);
+    pub fn record_delivery(&mut self, late: Late) {
+        self.lateness.make().record(late);
     }
 
     /// By the names that DQ.STATS and INFO give them.
@@ -140,9 +155,8 @@ mod tests {
     fn totals_of_two_queues_are_added_one_by_one() {
         let lateness = |late_us: u64| {
             let mut lateness = Lazy::<Lateness>::new();
-            lateness
-                .make()
-                .record(Now::from_us(1_000_000 + late_us), 1000);
+            let late = Late::of(Now::from_us(1_000_000 + late_us), 1000);
+            lateness.make().record(late);
             lateness
         };
         let one = Totals {
@@ -182,9 +196,9 @@ mod tests {
         assert!(LATENESS_BOUNDS_US.is_sorted());
         let mut lateness = Lateness::default();
         for late_us in [0, 10, 11, 999, 1_000_000, u64::from(u32::MAX)] {
-            lateness.record(Now::from_us(1_000_000 + late_us), 1000);
+            lateness.record(Late::of(Now::from_us(1_000_000 + late_us), 1000));
         }
-        lateness.record(Now::from_us(5), 1000);
+        lateness.record(Late::of(Now::from_us(5), 1000));
         let buckets: Vec<_> = lateness.buckets().collect();
         assert_eq!(
             buckets[0],

@@ -86,6 +86,17 @@ impl Jobs {
             Place::Successor => State::Delayed,
         }
     }
+
+    /// Shows for each part how many delayed and ready jobs are due in it. It computes that from ranks, without visiting
+    /// the jobs.
+    pub fn forecast(&self, forecast: &Forecast, mut show: impl FnMut(usize)) {
+        let mut before = self.schedule().len_before(forecast.from);
+        for bucket in 1..=forecast.buckets {
+            let until = self.schedule().len_before(forecast.begin_of(bucket));
+            show(until - before);
+            before = until;
+        }
+    }
 }
 
 impl Done {
@@ -178,17 +189,6 @@ impl Queue {
         }
     }
 
-    /// Shows for each part how many delayed and ready jobs are due in it. It computes that from ranks, without visiting
-    /// the jobs.
-    pub fn forecast(&self, forecast: &Forecast, mut show: impl FnMut(usize)) {
-        let mut before = self.jobs().schedule().len_before(forecast.from);
-        for bucket in 1..=forecast.buckets {
-            let until = self.jobs().schedule().len_before(forecast.begin_of(bucket));
-            show(until - before);
-            before = until;
-        }
-    }
-
     /// Counts by state, and the ends of the schedule.
     pub fn summary(&self, at: impl Into<At>) -> Summary {
         let at = at.into();
@@ -210,7 +210,7 @@ impl Queue {
             dead,
             blocked: self.jobs().blocked_len(),
             done: self.done_len(at),
-            next_due: self.next_due_at(at),
+            next_due: self.jobs().next_due_at(at),
             oldest_ready_ms: oldest.map(|due| now_ms - due),
         }
     }

@@ -285,8 +285,7 @@ impl Arena {
             return self.long.get(number & !LONG).map(|bytes| &**bytes);
         }
         let (page, slot) = parts(number);
-        let place = self.pages.get(page)?.place(slot)?;
-        place.get(..len_in(place)?)
+        self.pages.get(page)?.string(slot)
     }
 
     #[inline]

@@ -102,6 +102,14 @@ impl Clone for IdTable {
     }
 }
 
+/// Where a search of the table ended: an insert or a removal there needs no other search. Whatever happened to the table
+/// since, it does no harm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Near {
+    rank: u32,
+    at: u32,
+}
+
 /// A node of the tree, and how many leading bits its ranks have in common.
 #[derive(Clone, Copy)]
 struct Node {
@@ -148,10 +156,14 @@ impl IdTable {
         self.search(hash, is_it).0
     }
 
-    /// As [`IdTable::find`]; and the place where it is, or would be inserted, for [`IdTable::remove_near`] and
+    /// As [`IdTable::find`]; and the place where it is, or would be inserted, for [`IdTable::remove_at`] and
     /// [`IdTable::insert_near`].
-    pub fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> (Option<u32>, u32) {
+    pub fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> (Option<u32>, Near) {
         let rank = rank_of(hash);
+        let place = |at: usize| Near {
+            rank,
+            at: at as u32,
+        };
         let leaf = self.leaf(rank);
         let slots = self.shard(leaf.index()).map_or(&[][..], |slots| slots);
         let first = lower_bound(slots, slot(rank, 0), leaf.bits);
@@ -160,23 +172,23 @@ impl IdTable {
             .take_while(|&&s| (s >> 32) as u32 == rank);
         for (at, handle) in (first..).zip(equals.map(|&s| s as u32)) {
             if is_it(handle) {
-                return (Some(handle), at as u32);
+                return (Some(handle), place(at));
             }
         }
-        (None, first as u32)
+        (None, place(first))
     }
 
     /// Inserts a handle. The caller has made sure that the id is not there.
     pub fn insert(&mut self, hash: u64, handle: u32) {
-        self.insert_near(hash, handle, u32::MAX);
+        self.insert_near(hash, handle, Near::default());
     }
 
-    /// As [`IdTable::insert`], but faster if a search has just returned the place. Any number is safe.
-    pub fn insert_near(&mut self, hash: u64, handle: u32, near: u32) {
+    /// As [`IdTable::insert`], but faster if a search has just returned the place.
+    pub fn insert_near(&mut self, hash: u64, handle: u32, near: Near) {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
         let slots = there(self.shards.get_mut(leaf.index()), SHARD);
-        let (key, near) = (slot(rank, handle), near as usize);
+        let (key, near) = (slot(rank, handle), near.at as usize);
         let at = if is_place(slots, near, key) {
             near
         } else {
@@ -196,21 +208,21 @@ impl IdTable {
 
     /// False if this handle is not there under this hash.
     pub fn remove(&mut self, hash: u64, handle: u32) -> bool {
-        self.remove_near(hash, handle, u32::MAX)
+        let rank = rank_of(hash);
+        let leaf = self.leaf(rank);
+        let slots = self.shard(leaf.index()).map_or(&[][..], |slots| slots);
+        let at = lower_bound(slots, slot(rank, handle), leaf.bits) as u32;
+        self.remove_at(Near { rank, at }, handle)
     }
 
-    /// As [`IdTable::remove`], but faster if a search has just returned the place. Any number is safe.
-    pub fn remove_near(&mut self, hash: u64, handle: u32, near: u32) -> bool {
-        let key = slot(rank_of(hash), handle);
-        let leaf = self.leaf(rank_of(hash));
+    /// Removes this handle where a search has just found it; false if it is not there.
+    pub fn remove_at(&mut self, near: Near, handle: u32) -> bool {
+        let leaf = self.leaf(near.rank);
         let Some(slots) = self.shards.get_mut(leaf.index()) else {
             return false;
         };
-        let mut at = near as usize;
-        if slots.get(at) != Some(&key) {
-            at = lower_bound(slots, key, leaf.bits);
-        }
-        if slots.get(at) != Some(&key) {
+        let at = near.at as usize;
+        if slots.get(at) != Some(&slot(near.rank, handle)) {
             return false;
         }
         slots.remove(at);

@@ -264,7 +264,9 @@ impl Comparison<'_> {
             buckets: rng.within(1, 9),
         };
         let mut shown = Vec::new();
-        self.queue.forecast(&forecast, |count| shown.push(count));
+        self.queue
+            .jobs()
+            .forecast(&forecast, |count| shown.push(count));
         let expected = self.model.forecast(from, to, forecast.buckets);
         equal(&format!("FORECAST {forecast:?}"), shown, expected)
     }

@@ -5,9 +5,10 @@ use crate::queue::attr::Attrs;
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
-use crate::queue::job::{check_group_name, Terms, ID_MAX};
+use crate::queue::job::{check_group_name, Handle, Terms, ID_MAX};
 use crate::queue::recurring::rule::Next;
 use crate::queue::settings::{Settings, TTR_DEFAULT_MS};
+use crate::queue::state::jobs::Jobs;
 use crate::queue::when::{Recur, When};
 
 /// The condition under which a job is added.
@@ -69,6 +70,19 @@ impl<'a> Add<'a> {
         }
     }
 
+    /// Whether the job has an id, a due time, a priority, a TTR and attempts at most, and is added if it is new.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.condition == Condition::New
+            && self.id.is_some()
+            && self.ttl_ms.is_none()
+            && self.recur.is_none()
+            && self.group.is_none()
+            && self.said.is_empty()
+            && self.after.is_none()
+    }
+
+    #[inline]
     pub(in crate::queue) fn check_names(&self) -> Result<(), QueueError> {
         if self.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
             return Err(QueueError::IdLength);
@@ -110,6 +124,14 @@ impl Add<'_> {
     pub(super) fn allows(&self, first: &Next) -> bool {
         let recur = self.recur.as_ref();
         recur.is_none_or(|recur| recur.allows(first))
+    }
+
+    /// Whether the job replaces one with the same pattern, and names no first instant: then the current occurrence
+    /// stays.
+    pub(super) fn renews(&self, old: Handle, jobs: &Jobs) -> bool {
+        let replaces = matches!(self.condition, Condition::Existing | Condition::Replace);
+        let recur = self.recur.as_ref().filter(|recur| !recur.is_timed);
+        replaces && recur.is_some_and(|recur| jobs.has_pattern(old, &recur.rule.pattern))
     }
 
     /// Due time and expiry (0: never).

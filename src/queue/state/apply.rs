@@ -5,6 +5,8 @@
 
 use super::bounds::{check_failure, check_group, check_id, check_instant, malformed};
 use super::fits::check_change;
+use super::jobs::Jobs;
+use super::parts::Parts;
 use super::rate::RateWindow;
 use super::store::NewJob;
 use super::Queue;
@@ -44,8 +46,10 @@ impl Queue {
             Effect::Done(ref of_done) => self.apply_done(of_done),
             Effect::Job { id, change } => {
                 let handle = self.expect(id)?;
-                check_change(self.jobs.job(handle), change)?;
-                self.change(handle, change);
+                let job = self.jobs.job(handle);
+                check_change(job, change)?;
+                let before = self.jobs.position_of(job);
+                self.change(handle, before, change);
                 Ok(())
             }
             Effect::Recurred {
@@ -94,7 +98,7 @@ impl Queue {
                 self.forget(what);
                 Ok(())
             }
-            Effect::Floors { seq, death, token } => self.apply_floors(seq, death, token),
+            Effect::Floors { seq, death, token } => self.jobs.raise_to(seq, death, token),
             // The key is carried off, and the number raised, by who applies them.
             Effect::Dropped | Effect::Minted { .. } => Ok(()),
         }
@@ -171,17 +175,7 @@ impl Queue {
     fn apply_remembered(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
         check_id(id)?;
         check_instant(until)?;
-        self.remember(id, until)
-    }
-
-    fn apply_floors(&mut self, seq: u64, death: u64, token: u64) -> Result<(), QueueError> {
-        if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
-            return Err(malformed("a number that leaves no room to count on"));
-        }
-        self.jobs.numbers.seq = self.jobs.numbers.seq.max(seq);
-        self.jobs.numbers.deaths = self.jobs.numbers.deaths.max(death);
-        self.jobs.numbers.token = self.jobs.numbers.token.max(token);
-        Ok(())
+        self.parts.remember(&self.jobs, id, until)
     }
 
     pub(super) fn expect(&self, id: &[u8]) -> Result<Handle, QueueError> {
@@ -203,8 +197,8 @@ impl Queue {
 
     pub(super) fn remember_job(&mut self, handle: Handle, until: u64) {
         if until != 0 {
-            let id = self.jobs.job(handle).id().to_vec();
-            let remembered = self.remember(&id, until);
+            let id = self.jobs.job(handle).id();
+            let remembered = self.parts.remember(&self.jobs, id, until);
             must(remembered.is_ok(), "no room to remember an id");
         }
     }
@@ -214,29 +208,7 @@ impl Queue {
             let own = self.group_settings(name);
             return self.set_own(name, own.at(NEVER));
         }
-        let (jobs, dedupe) = (&self.jobs, self.parts.dedupe.made());
-        match (what, dedupe) {
-            (Forgotten::Id(id), Some(dedupe)) => {
-                dedupe.forget(jobs.hashed(id), &**jobs.hasher());
-            }
-            (Forgotten::Until(until), Some(dedupe)) => {
-                dedupe.forget_until(until, &**jobs.hasher());
-            }
-            // None are remembered.
-            (Forgotten::Id(_) | Forgotten::Until(_) | Forgotten::Pause(_), _) => {}
-        }
-    }
-
-    fn remember(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
-        if !self.parts.dedupe.has_room() {
-            return Err(QueueError::TooManyJobs);
-        }
-        let id = self.jobs.hashed(id);
-        self.parts
-            .dedupe
-            .make()
-            .remember(id, until, &**self.jobs.hasher());
-        Ok(())
+        self.parts.forget(&self.jobs, what);
     }
 
     fn configure(&mut self, settings: Settings) {
@@ -262,5 +234,41 @@ impl Queue {
         if limits != before {
             self.regroup();
         }
+    }
+}
+
+impl Parts {
+    fn forget(&mut self, jobs: &Jobs, what: Forgotten<'_>) {
+        match (what, self.dedupe.made()) {
+            (Forgotten::Id(id), Some(dedupe)) => {
+                dedupe.forget(jobs.hashed(id), &**jobs.hasher());
+            }
+            (Forgotten::Until(until), Some(dedupe)) => {
+                dedupe.forget_until(until, &**jobs.hasher());
+            }
+            // None are remembered.
+            (Forgotten::Id(_) | Forgotten::Until(_) | Forgotten::Pause(_), _) => {}
+        }
+    }
+
+    fn remember(&mut self, jobs: &Jobs, id: &[u8], until: u64) -> Result<(), QueueError> {
+        if !self.dedupe.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        let id = jobs.hashed(id);
+        self.dedupe.make().remember(id, until, &**jobs.hasher());
+        Ok(())
+    }
+}
+
+impl Jobs {
+    fn raise_to(&mut self, seq: u64, death: u64, token: u64) -> Result<(), QueueError> {
+        if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
+            return Err(malformed("a number that leaves no room to count on"));
+        }
+        self.numbers.seq = self.numbers.seq.max(seq);
+        self.numbers.deaths = self.numbers.deaths.max(death);
+        self.numbers.token = self.numbers.token.max(token);
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::fits::check_change;
 use super::jobs::Moving;
+use super::position::Position;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
@@ -10,7 +11,7 @@ use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
-use crate::queue::stats::Totals;
+use crate::queue::stats::{Late, Totals};
 use crate::storage::broken::must_fit;
 use crate::storage::skiplist::InsertHint;
 
@@ -71,6 +72,24 @@ impl Queue {
         out.complete();
     }
 
+    /// As [`Queue::commit_added`], for a new job that concerns no part: see [`Queue::is_plain`].
+    #[inline(always)]
+    pub(in crate::queue) fn commit_plain(
+        &mut self,
+        job: &mut NewJob<'_>,
+        id: Id<'_>,
+        hint: Option<&InsertHint<u64>>,
+        out: &mut Effects,
+    ) {
+        let (due, expires) = (job.due, 0);
+        out.push_made(|| Effect::Came(job.came(How::New { due, expires })));
+        self.count(out, |totals| totals.added += 1);
+        job.seq = self.next_seq();
+        self.jobs.put(job, id, hint);
+        out.raise(Event::Add);
+        out.complete();
+    }
+
     /// Records a successor, and stores it.
     pub(in crate::queue) fn commit_followed(
         &mut self,
@@ -114,14 +133,13 @@ impl Queue {
             next,
             failure,
         });
-        let due = (ended == OccurrenceCause::Popped).then(|| job.due());
+        let late = (ended == OccurrenceCause::Popped).then(|| Late::of(now, job.due()));
         self.count(out, |totals| {
             ended.count(totals);
-            if let Some(due) = due {
-                totals.record_delivery(now, due);
-            }
+            late.into_iter()
+                .for_each(|late| totals.record_delivery(late));
         });
-        if due.is_some() {
+        if late.is_some() {
             self.record_delivery(handle, 0, now);
         }
         ended.events().iter().for_each(|&event| out.raise(event));
@@ -172,20 +190,12 @@ impl Queue {
         out: &mut Effects,
     ) {
         let job = self.jobs.job(handle);
-        Self::must_fit(job, change);
+        must_fit_job(job, change);
         let id = job.id();
         out.push_made(|| Effect::Job { id, change });
-        let delivered = change.is_delivery().then(|| job.due());
-        self.carry_out(handle, change, delivered, now, out);
+        let before = self.jobs.position_of(job);
+        self.carry_out((handle, before), change, now, out);
         out.complete();
-    }
-
-    #[inline]
-    fn must_fit(job: Job<'_>, change: Change<'_>) {
-        must_fit(check_change(job, change), || {
-            let (id, place) = (job.id().escape_ascii(), job.place());
-            format!("{change:?} was decided of '{id}', which is {place:?}, but cannot be applied")
-        });
     }
 
     /// Records a new lease, and gives it to the job. If this returns a [`Moving`], the job keeps its old place in the
@@ -198,7 +208,7 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Moving> {
         let change = Change::Touched { deadline, lease_ms };
-        Self::must_fit(self.jobs.job(handle), change);
+        must_fit_job(self.jobs.job(handle), change);
         let is_to_come = deadline > now.ms();
         let moving = is_to_come
             .then(|| self.jobs.touch(handle, change))
@@ -217,30 +227,36 @@ impl Queue {
         self.jobs.move_leases(moving);
     }
 
-    /// `delivered` is the job's due time if the change is a delivery.
     #[inline]
     fn carry_out(
         &mut self,
-        handle: Handle,
+        (handle, before): (Handle, Position),
         change: Change<'_>,
-        delivered: Option<u64>,
         now: Now,
         out: &mut Effects,
     ) {
+        let late = (change.is_delivery()).then(|| Late::of(now, before.status.due));
         // Its successor is removed with it.
         let taken_along =
             matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
         self.count(out, |totals| {
             change.count(totals);
             totals.deleted += u64::from(taken_along);
-            if let Some(due) = delivered {
-                totals.record_delivery(now, due);
-            }
+            late.into_iter()
+                .for_each(|late| totals.record_delivery(late));
         });
-        if delivered.is_some() {
+        if late.is_some() {
             self.record_delivery(handle, change.token(), now);
         }
         change.events().iter().for_each(|&event| out.raise(event));
-        self.change(handle, change);
+        self.change(handle, before, change);
     }
+}
+
+#[inline]
+fn must_fit_job(job: Job<'_>, change: Change<'_>) {
+    must_fit(check_change(job, change), || {
+        let (id, place) = (job.id().escape_ascii(), job.place());
+        format!("{change:?} was decided of '{id}', which is {place:?}, but cannot be applied")
+    });
 }

@@ -1,6 +1,8 @@
 //! Jobs with a group: what the other parts of a queue have to do with groups.
 
 use super::groups::Groups;
+use super::jobs::Jobs;
+use super::parts::Parts;
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::job::GroupNumber;
@@ -120,26 +122,13 @@ impl Queue {
             let successor = self.jobs.successor(handle);
             for handle in [handle].into_iter().chain(successor) {
                 if let Some(number) = self.jobs.job(handle).group() {
-                    self.left(handle, self.jobs.position(handle), number);
-                    self.refresh_group(number);
+                    let at = self.jobs.position(handle);
+                    self.parts.left(&self.jobs, handle, at, number);
+                    self.parts.refresh_group(&self.jobs, number);
                     self.jobs.leave_group(handle);
-                    self.release_group(number);
+                    self.parts.release_group(&self.jobs, number);
                 }
             }
-        }
-    }
-
-    /// Takes one user off a group. The structure is dropped with the last group.
-    pub(super) fn release_group(&mut self, number: GroupNumber) {
-        if let Some(groups) = &mut self.parts.groups {
-            groups.release(number, &**self.jobs.hasher());
-        }
-        self.parts.groups.take_if(|groups| groups.is_none());
-    }
-
-    pub(super) fn refresh_group(&mut self, number: GroupNumber) {
-        if let Some(groups) = &mut self.parts.groups {
-            groups.refresh(number, &self.jobs, self.parts.group_rates.as_deref());
         }
     }
 
@@ -149,13 +138,6 @@ impl Queue {
             group: self.group_of(handle),
             ..self.jobs.as_new(handle)
         }
-    }
-
-    /// Updates up to `budget` groups; returns the unused budget. Not an effect: no command shows a difference.
-    pub(super) fn update_groups(&mut self, budget: usize) -> usize {
-        let rates = self.parts.group_rates.as_deref();
-        let groups = self.parts.groups.as_mut();
-        groups.map_or(budget, |it| it.update_some(budget, &self.jobs, rates))
     }
 
     /// Whether groups are still to be updated.
@@ -170,5 +152,28 @@ impl Queue {
             let rates = self.parts.group_rates.as_deref();
             groups.configure(self.settings.group_limits, &self.jobs, rates);
         }
+    }
+}
+
+impl Parts {
+    /// Takes one user off a group. The structure is dropped with the last group.
+    pub(super) fn release_group(&mut self, jobs: &Jobs, number: GroupNumber) {
+        if let Some(groups) = &mut self.groups {
+            groups.release(number, &**jobs.hasher());
+        }
+        self.groups.take_if(|groups| groups.is_none());
+    }
+
+    pub(super) fn refresh_group(&mut self, jobs: &Jobs, number: GroupNumber) {
+        if let Some(groups) = &mut self.groups {
+            groups.refresh(number, jobs, self.group_rates.as_deref());
+        }
+    }
+
+    /// Updates up to `budget` groups; returns the unused budget. Not an effect: no command shows a difference.
+    pub(super) fn update_groups(&mut self, jobs: &Jobs, budget: usize) -> usize {
+        let rates = self.group_rates.as_deref();
+        let groups = self.groups.as_mut();
+        groups.map_or(budget, |it| it.update_some(budget, jobs, rates))
     }
 }

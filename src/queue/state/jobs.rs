@@ -24,7 +24,7 @@ use super::position::{end_of, Position};
 use super::purged::PurgedJobs;
 use super::schedule::{OrderKey, Schedule};
 use super::split::Split;
-use super::store::{Status, Store};
+use super::store::{Job, Status, Store};
 use crate::queue::clock::Now;
 use crate::queue::job::{Handle, Place, INSTANT_MAX};
 use crate::storage::lazy::{Lazy, Unused};
@@ -106,6 +106,12 @@ impl Jobs {
             cold: Lazy::new(),
             numbers: Numbers::default(),
         }
+    }
+
+    /// Whether they are delayed, ready, reserved and dead ones alone, without successors, and none are purged.
+    #[inline(always)]
+    pub fn are_plain(&self) -> bool {
+        !self.cold.is_made()
     }
 
     /// All jobs, and none of those that were purged; the numbers go on.
@@ -221,7 +227,11 @@ impl Jobs {
     }
 
     pub fn position(&self, handle: Handle) -> Position {
-        let job = self.store.job(handle);
+        self.position_of(self.store.job(handle))
+    }
+
+    #[inline]
+    pub fn position_of(&self, job: Job<'_>) -> Position {
         let (terms, recurring) = (job.terms(), job.recurring());
         Position {
             status: job.status(),

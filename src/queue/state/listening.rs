@@ -1,6 +1,7 @@
 //! Noting departures while clients wait for them, and what else is known of an end.
 
 use super::departures::{Departures, Listened};
+use super::jobs::Jobs;
 use super::Queue;
 use crate::queue::job::Place;
 use crate::queue::outcome::{Departure, JobEnd, Known, Outcome};
@@ -46,13 +47,6 @@ impl Queue {
         })
     }
 
-    /// When the lease with this token ends.
-    pub fn held_until(&self, id: &[u8], token: u64) -> Option<u64> {
-        let job = self.jobs.job(self.jobs.find(self.jobs.hashed(id))?);
-        let life = job.life();
-        (job.place() == Place::Reserved && life.token == token).then_some(life.at)
-    }
-
     /// Sets the value of the job that ended last, if its end itself does not say it.
     pub(in crate::queue) fn note_value(&mut self, value: Option<&[u8]>) {
         if let Some(end) = self.last_departure().and_then(|it| it.end.as_mut()) {
@@ -80,5 +74,14 @@ impl Queue {
         if let Some((departures, going)) = self.parts.departures().zip(going) {
             departures.gone(going, &self.jobs);
         }
+    }
+}
+
+impl Jobs {
+    /// When the lease with this token ends.
+    pub fn held_until(&self, id: &[u8], token: u64) -> Option<u64> {
+        let job = self.job(self.find(self.hashed(id))?);
+        let life = job.life();
+        (job.place() == Place::Reserved && life.token == token).then_some(life.at)
     }
 }

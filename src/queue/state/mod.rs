@@ -165,6 +165,12 @@ impl Queue {
         &self.jobs
     }
 
+    /// Whether the queue is a matter of its jobs alone, and these of their lists alone.
+    #[inline(always)]
+    pub(in crate::queue) fn is_plain(&self) -> bool {
+        self.parts.are_unused() && self.jobs.are_plain()
+    }
+
     pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {
         &self.parts.dedupe
     }
@@ -206,11 +212,10 @@ impl Queue {
 
     /// Whether nothing in it needs the key to stay.
     pub fn is_disposable(&self) -> bool {
-        !self.kept && self.jobs.schedule().len() == 0 && self.is_drained()
-    }
-
-    fn is_drained(&self) -> bool {
-        self.jobs.listed_len() == 0 && self.parts.done.len() == 0
+        !self.kept
+            && self.jobs.schedule().len() == 0
+            && self.jobs.listed_len() == 0
+            && self.parts.done.len() == 0
     }
 
     /// Bytes of all ids, payloads and steps, of dead jobs and successors too: what MAXBYTES limits. After a purge of
@@ -304,7 +309,7 @@ mod tests {
             queue
         };
         println!("the queue itself: {} bytes", size_of::<Queue>());
-        for (jobs, most) in [(1, 960), (2, 1080), (5, 1630), (20, 4030), (64, 9710)] {
+        for (jobs, most) in [(1, 968), (2, 1088), (5, 1638), (20, 4038), (64, 9718)] {
             let bytes = queue(jobs).memory_bytes();
             println!("{jobs} jobs: {bytes} bytes");
             assert!(bytes <= most, "{bytes} bytes for {jobs} jobs");

@@ -12,6 +12,8 @@
 //! Parts that a queue does not use are asked for nothing: a job without a group, of a queue without flows, is a matter of
 //! jobs alone.
 
+use super::jobs::Jobs;
+use super::parts::Parts;
 use super::position::Position;
 use super::purged::FREED_WITH_EACH;
 use super::schedule::OrderKey;
@@ -140,8 +142,9 @@ impl Queue {
         (handle, at)
     }
 
+    /// Changes a job that stands at `before`.
     #[inline]
-    pub(super) fn change(&mut self, handle: Handle, change: Change<'_>) {
+    pub(super) fn change(&mut self, handle: Handle, before: Position, change: Change<'_>) {
         if let Some(departures) = self.parts.departures() {
             departures.changed(handle, change, &self.jobs);
         }
@@ -150,7 +153,7 @@ impl Queue {
                 self.note_served(handle);
             }
             self.remember_job(handle, remember);
-            return self.remove(handle);
+            return self.remove_from(handle, &before);
         }
         match change {
             Change::Succeeded { remember, end, .. } => {
@@ -165,7 +168,6 @@ impl Queue {
             Change::Reserved { .. } => self.note_served(handle),
             _ => {}
         }
-        let before = self.jobs.position(handle);
         let after = before.changed(change, self.jobs.numbers.deaths);
         self.unlink_place(handle, &before);
         if before.may_end() {
@@ -206,10 +208,15 @@ impl Queue {
 
     /// Removes a job and its successor.
     pub(super) fn remove(&mut self, handle: Handle) {
+        self.remove_from(handle, &self.jobs.position(handle));
+    }
+
+    /// As [`Queue::remove`], of a job at this position.
+    fn remove_from(&mut self, handle: Handle, at: &Position) {
         if self.jobs.successors_len() > 0 {
             self.remove_successor(handle);
         }
-        self.unlink(handle, &self.jobs.position(handle));
+        self.unlink(handle, at);
         self.jobs.forget_purged(handle);
         self.drop_job(handle);
     }
@@ -226,30 +233,13 @@ impl Queue {
     /// As [`Queue::link`], but for the lists of TTLs.
     #[inline]
     fn link_place(&mut self, handle: Handle, at: &Position, hint: Option<&InsertHint<u64>>) {
-        let group = self.group_number(handle);
+        let group = self.parts.group_number(&self.jobs, handle);
         self.jobs.link_place(handle, at, group.is_some(), hint);
         if group.is_some() || at.status.place == Place::Blocked {
-            self.placed(handle, at, group);
+            self.parts.placed(&self.jobs, handle, at, group);
         }
         if self.jobs.has_purged() {
             self.free_purged(FREED_WITH_EACH);
-        }
-    }
-
-    /// Tells flows and groups where a job stands now that is blocked or has a group.
-    #[inline(never)]
-    fn placed(&mut self, handle: Handle, at: &Position, group: Option<GroupNumber>) {
-        let place = at.status.place;
-        if place == Place::Blocked {
-            let flows = self.parts.flows.get_or_insert_default();
-            flows.blocked(handle, group, &self.jobs);
-        }
-        if let Some((groups, number)) = self.parts.groups.as_mut().zip(group) {
-            let rates = self.parts.group_rates.as_deref();
-            groups.placed(number, (handle, *at), &self.jobs, rates);
-        }
-        if let Some((flows, number)) = self.parts.flows.as_mut().zip(group) {
-            flows.note_member(number, place);
         }
     }
 
@@ -265,28 +255,10 @@ impl Queue {
     /// As [`Queue::unlink`], but for the lists of TTLs.
     #[inline]
     fn unlink_place(&mut self, handle: Handle, at: &Position) {
-        let group = self.group_number(handle);
+        let group = self.parts.group_number(&self.jobs, handle);
         self.jobs.unlink_place(handle, at, group.is_some());
         if let Some(number) = group {
-            self.left(handle, *at, number);
-        }
-    }
-
-    /// Tells groups and flows that a job with a group has left its place. Once it has a new one, or is gone, its group
-    /// is put where it belongs in the lists of turns.
-    #[inline(never)]
-    pub(super) fn left(&mut self, handle: Handle, at: Position, number: GroupNumber) {
-        let Some(groups) = &mut self.parts.groups else {
-            return;
-        };
-        groups.left(number, handle, at, &self.jobs);
-        if let Some(flows) = &mut self.parts.flows {
-            if at.status.place == Place::Blocked {
-                flows.unblocked(handle, number, &self.jobs);
-            }
-            if flows.awaits_group(number) && groups.is_empty(number) {
-                flows.note_empty(number);
-            }
+            self.parts.left(&self.jobs, handle, *at, number);
         }
     }
 
@@ -296,19 +268,56 @@ impl Queue {
         if self.parts.flows.is_some() {
             self.leave_flows(handle);
         }
-        let group = self.group_number(handle);
+        let group = self.parts.group_number(&self.jobs, handle);
         if let Some(number) = group {
-            self.refresh_group(number);
+            self.parts.refresh_group(&self.jobs, number);
         }
         self.jobs.remove(handle);
         if let Some(number) = group {
-            self.release_group(number);
+            self.parts.release_group(&self.jobs, number);
+        }
+    }
+}
+
+impl Parts {
+    /// Tells flows and groups where a job stands now that is blocked or has a group.
+    #[inline(never)]
+    fn placed(&mut self, jobs: &Jobs, handle: Handle, at: &Position, group: Option<GroupNumber>) {
+        let place = at.status.place;
+        if place == Place::Blocked {
+            let flows = self.flows.get_or_insert_default();
+            flows.blocked(handle, group, jobs);
+        }
+        if let Some((groups, number)) = self.groups.as_mut().zip(group) {
+            let rates = self.group_rates.as_deref();
+            groups.placed(number, (handle, *at), jobs, rates);
+        }
+        if let Some((flows, number)) = self.flows.as_mut().zip(group) {
+            flows.note_member(number, place);
+        }
+    }
+
+    /// Tells groups and flows that a job with a group has left its place. Once it has a new one, or is gone, its group
+    /// is put where it belongs in the lists of turns.
+    #[inline(never)]
+    pub(super) fn left(&mut self, jobs: &Jobs, handle: Handle, at: Position, number: GroupNumber) {
+        let Some(groups) = &mut self.groups else {
+            return;
+        };
+        groups.left(number, handle, at, jobs);
+        if let Some(flows) = &mut self.flows {
+            if at.status.place == Place::Blocked {
+                flows.unblocked(handle, number, jobs);
+            }
+            if flows.awaits_group(number) && groups.is_empty(number) {
+                flows.note_empty(number);
+            }
         }
     }
 
     #[inline]
-    fn group_number(&self, handle: Handle) -> Option<GroupNumber> {
-        self.parts.groups.as_ref()?;
-        self.jobs.job(handle).group()
+    fn group_number(&self, jobs: &Jobs, handle: Handle) -> Option<GroupNumber> {
+        self.groups.as_ref()?;
+        jobs.job(handle).group()
     }
 }

@@ -28,7 +28,7 @@ impl Queue {
     /// share one afterwards, so no list changes its order.
     #[cold]
     pub(super) fn number_anew(&mut self) {
-        self.update_groups(usize::MAX);
+        self.parts.update_groups(&self.jobs, usize::MAX);
         if self.parts.flows.is_some() {
             self.free_purged(usize::MAX);
         }

@@ -56,6 +56,17 @@ impl Unused for Cold {
 }
 
 impl Parts {
+    /// Whether there are none: the queue is a matter of its jobs alone. One branch for all of them.
+    #[inline(always)]
+    pub(super) fn are_unused(&self) -> bool {
+        !(self.dedupe.is_made()
+            | self.done.is_made()
+            | self.groups.is_some()
+            | self.group_rates.is_some()
+            | self.flows.is_some()
+            | self.cold.is_made())
+    }
+
     /// What notes departures, if a client waits for any.
     #[inline]
     pub(super) fn departures(&mut self) -> Option<&mut Departures> {
@@ -74,7 +85,7 @@ impl Parts {
     }
 
     /// How many ids, windows and jobs are left to be freed.
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn unfreed(&self) -> usize {
         self.dedupe.len()
             + self.done.len()
             + self.groups.as_ref().map_or(0, |it| it.own_len())
@@ -82,8 +93,8 @@ impl Parts {
             + self.flows.as_ref().map_or(0, |it| it.left())
     }
 
-    /// About the heap bytes that are left to be freed, but for what [`Parts::left`] counts.
-    pub(super) fn left_bytes(&self) -> usize {
+    /// About the heap bytes that are left to be freed, but for what [`Parts::unfreed`] counts.
+    pub(super) fn unfreed_bytes(&self) -> usize {
         self.dedupe.heap_bytes()
             + self.done.heap_bytes()
             + self.groups.as_ref().map_or(0, |it| it.heap_bytes())
@@ -193,14 +204,14 @@ impl Garbage {
     /// How many jobs and ids are left.
     pub fn left(&self) -> usize {
         let older: usize = self.older.iter().map(Garbage::left).sum();
-        self.jobs.left() + self.parts.left() + older
+        self.jobs.left() + self.parts.unfreed() + older
     }
 
     /// About the heap bytes that are left. Asked for with each step, so lists are not looked at, only their lengths.
     pub fn heap_bytes(&self) -> usize {
         self.jobs.left_bytes()
             + (self.left() - self.jobs.left()) * LISTED_BYTES
-            + self.parts.left_bytes()
+            + self.parts.unfreed_bytes()
             + self.older.iter().map(Garbage::heap_bytes).sum::<usize>()
     }
 

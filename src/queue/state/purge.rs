@@ -147,7 +147,7 @@ impl Queue {
 
     /// Does up to `budget` of the work that [`Queue::has_leftovers`] tells of; returns the unused budget.
     pub fn work_off(&mut self, budget: usize) -> usize {
-        let left = self.update_groups(budget);
+        let left = self.parts.update_groups(&self.jobs, budget);
         let left = self.free_purged(left);
         self.gather(left)
     }

@@ -3,6 +3,7 @@
 use super::bounds::{malformed, CONTRADICTION};
 use super::fits::check_stored;
 use super::groups::check_turns;
+use super::jobs::Jobs;
 use super::rows;
 use super::store::NewJob;
 use super::Queue;
@@ -48,7 +49,7 @@ impl Queue {
         }
         if !self.jobs.is_unindexed() {
             let others = jobs().filter(|job| job.place != Place::Successor);
-            self.check_distinct(others.map(|job| job.id))?;
+            self.jobs.check_distinct(others.map(|job| job.id))?;
         }
         if !self.jobs.has_room_for(all.rows.len()) {
             return Err(QueueError::TooManyJobs);
@@ -70,25 +71,25 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether these ids are new, and no two of them the same.
-    fn check_distinct<'a>(&self, ids: impl Iterator<Item = &'a [u8]>) -> Result<(), QueueError> {
-        let mut ids: Vec<&[u8]> = ids.collect();
-        // All are looked up before the first job is inserted, so that their places in the index are fetched from memory
-        // at the same time, not one after the other.
-        let known = ids
-            .iter()
-            .any(|id| self.jobs.find(self.jobs.hashed(id)).is_some());
-        ids.sort_unstable();
-        if known || !ids.is_sorted_by(|a, b| a < b) {
-            return Err(malformed(CONTRADICTION));
-        }
-        Ok(())
-    }
-
     fn restore(&mut self, job: NewJob<'_>) -> Handle {
         self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
         self.jobs.numbers.deaths = self.jobs.numbers.deaths.max(job.life.death);
         self.jobs.numbers.token = self.jobs.numbers.token.max(job.life.token);
         self.insert(&job, self.jobs.hashed(job.id), None)
+    }
+}
+
+impl Jobs {
+    /// Whether these ids are new, and no two of them the same.
+    fn check_distinct<'a>(&self, ids: impl Iterator<Item = &'a [u8]>) -> Result<(), QueueError> {
+        let mut ids: Vec<&[u8]> = ids.collect();
+        // All are looked up before the first job is inserted, so that their places in the index are fetched from memory
+        // at the same time, not one after the other.
+        let known = ids.iter().any(|id| self.find(self.hashed(id)).is_some());
+        ids.sort_unstable();
+        if known || !ids.is_sorted_by(|a, b| a < b) {
+            return Err(malformed(CONTRADICTION));
+        }
+        Ok(())
     }
 }

@@ -37,7 +37,7 @@ use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::relocate::Mover;
 use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
-use crate::storage::table::IdTable;
+use crate::storage::table::{IdTable, Near};
 use ahash::RandomState;
 use extra::{Extra, Parts};
 use head::{bits_of, bits_of_terms, content, id_of, place_of, terms_of, word};
@@ -131,7 +131,7 @@ pub struct Store {
     rares: Slab<Rare>,
     table: IdTable,
     /// Where the last search of the index ended: usually an insert or a removal follows there.
-    near: Cell<u32>,
+    near: Cell<Near>,
     /// While there is no index yet: its future entries.
     unindexed: Option<Box<Entries>>,
     /// The client to which a job is about to be delivered; 0 if none is, and by other servers.
@@ -167,7 +167,7 @@ impl Store {
             slots: Arena::new(),
             rares: Slab::new(),
             table: IdTable::new(),
-            near: Cell::new(0),
+            near: Cell::default(),
             unindexed: None,
             client: 0,
             terms: TermsPool::new(),
@@ -278,8 +278,9 @@ impl Store {
         let shared = terms_of(bytes);
         self.content_bytes -= content(bytes);
         if place_of(bytes) != Place::Successor {
-            let hash = self.hasher.hash_one(id_of(bytes));
-            let indexed = self.table.remove_near(hash, handle, self.near.get());
+            // Usually the command has found it by its id.
+            let indexed = self.table.remove_at(self.near.get(), handle)
+                || (self.table).remove(self.hasher.hash_one(id_of(bytes)), handle);
             must(indexed, "a job that the index does not know");
         }
         if word0 & HAS_RARE != 0 {

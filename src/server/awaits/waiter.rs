@@ -170,7 +170,7 @@ impl Waiter {
             (WaitsFor::Leases(holding), Found::Queue(queue)) => {
                 let mut held = holding.tokens.iter().zip(self.ids.get());
                 !held.all(|(&(token, is_over), id)| {
-                    let until = || queue.held_until(id, token);
+                    let until = || queue.jobs().held_until(id, token);
                     is_over || until().is_some_and(|until| until > now.ms())
                 })
             }
@@ -234,7 +234,7 @@ impl Awaiting {
 impl Holding {
     fn leases(&self, ids: &[AwaitedId], queue: Option<&Queue>, now: Now) -> Vec<Option<u64>> {
         let lease = |&(place, token): &(usize, u64)| {
-            let until = queue?.held_until(ids.get(place)?, token)?;
+            let until = queue?.jobs().held_until(ids.get(place)?, token)?;
             (until > now.ms()).then_some(until)
         };
         self.named.iter().map(lease).collect()

@@ -106,6 +106,17 @@ impl Page {
         self.slots = slots as u8;
     }
 
+    /// The string in a slot; none if the slot is free.
+    #[inline]
+    pub fn string(&self, slot: usize) -> Option<&[u8]> {
+        let from = slot * self.size();
+        let slack = usize::from(self.bytes.get(from + HEAD_LAST)? >> SLACK_SHIFT);
+        match slack {
+            FREE => None,
+            _ => self.bytes.get(from..from + self.size() - slack),
+        }
+    }
+
     #[inline]
     pub fn place(&self, slot: usize) -> Option<&[u8]> {
         let from = slot * self.size();

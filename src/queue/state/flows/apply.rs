@@ -305,7 +305,7 @@ impl Queue {
             value: None,
         };
         flows.stand_in_line([awaited, NONE, NONE], end);
-        self.release_group(number);
+        self.parts.release_group(&self.jobs, number);
         Ok(())
     }
 
@@ -326,7 +326,9 @@ impl Queue {
     pub(in crate::queue::state) fn drop_record(&mut self, waiter: Handle) {
         let flows = self.parts.flows.as_mut();
         let group = flows.and_then(|flows| flows.drop_record(waiter, &self.jobs));
-        group.into_iter().for_each(|it| self.release_group(it));
+        group
+            .into_iter()
+            .for_each(|it| self.parts.release_group(&self.jobs, it));
     }
 
     /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome.
@@ -335,7 +337,9 @@ impl Queue {
         let name_of = |group| groups.map_or(&[][..], |groups| groups.name(group));
         let flows = self.parts.flows.as_mut();
         let group = flows.and_then(|flows| flows.close_links(waiter, jobs, name_of));
-        group.into_iter().for_each(|it| self.release_group(it));
+        group
+            .into_iter()
+            .for_each(|it| self.parts.release_group(&self.jobs, it));
     }
 
     /// Forgets what a job was after that is about to be removed.
@@ -343,7 +347,9 @@ impl Queue {
     pub(in crate::queue::state) fn leave_flows(&mut self, job: Handle) {
         if let Some(flows) = &mut self.parts.flows {
             let group = flows.gone(job, &self.jobs);
-            group.into_iter().for_each(|it| self.release_group(it));
+            group
+                .into_iter()
+                .for_each(|it| self.parts.release_group(&self.jobs, it));
             self.drop_flows();
         }
     }

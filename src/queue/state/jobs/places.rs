@@ -5,7 +5,7 @@ use crate::queue::effect::Change;
 use crate::queue::job::{Handle, Place};
 use crate::queue::state::position::{EndsAt, Fate, Position};
 use crate::queue::state::schedule::OrderKey;
-use crate::queue::state::store::Status;
+use crate::queue::state::store::{Id, NewJob, Status};
 use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
 
@@ -61,6 +61,19 @@ impl Jobs {
         let there = self.expiring.remove(expiry as usize, at, handle, seq)
             && late_due.is_none_or(|due| self.cold.make().late.remove(due, handle, seq));
         must(there, "a TTL that is on no list");
+    }
+
+    /// Stores a new job, and puts it into the schedule: one without a group, a rule and a TTL, where all are plain.
+    #[inline(always)]
+    pub fn put(&mut self, job: &NewJob<'_>, id: Id<'_>, hint: Option<&InsertHint<u64>>) {
+        let handle = self.store.insert(job, id, None);
+        let at = OrderKey {
+            priority: job.terms.priority,
+            due: job.due,
+        };
+        let store = &self.store;
+        let seq = |handle| store.job(handle).seq();
+        self.schedule.insert(at, handle, false, hint, seq);
     }
 
     /// Puts a job into its lists, except those of TTLs.
