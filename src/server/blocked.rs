@@ -17,7 +17,7 @@ use filling::{Fill, Filling};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// What POP and BPOP ask for.
@@ -82,8 +82,8 @@ struct BlockedPop {
 struct ClientsOfKey {
     leasing: BTreeSet<u64>,
     noack: BTreeSet<u64>,
-    /// Those with FILL, of both kinds.
-    filling: Filling,
+    /// Those with FILL, of both kinds, if there was any.
+    filling: Option<Box<Filling>>,
     /// The key may hold a queue that is kept only for these clients.
     keeps_queue: bool,
 }
@@ -115,6 +115,8 @@ impl Kinds {
 /// How many clients wait. An atomic, which is cheaper to read than a thread-local: each command reads it.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
+static HAS_FILLED: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
     static REGISTRY: RefCell<BlockedPops> = RefCell::default();
 }
@@ -131,20 +133,30 @@ impl ClientsOfKey {
     /// False if the client is there already.
     fn insert(&mut self, ticket: u64, waiter: &BlockedPop) -> bool {
         match waiter.request.fill {
-            Some(fill) => (self.filling).insert(ticket, (fill, waiter.request.noack), waiter.came),
+            Some(fill) => {
+                let filling = self.filling.get_or_insert_default();
+                filling.insert(ticket, (fill, waiter.request.noack), waiter.came)
+            }
             None => self.of(waiter.request).insert(ticket),
         }
     }
 
     fn remove(&mut self, ticket: u64, request: PopRequest) {
         match request.fill {
-            Some(fill) => drop(self.filling.remove(ticket, (fill, request.noack))),
+            Some(fill) => {
+                let filling = self.filling.as_mut();
+                filling.map(|it| it.remove(ticket, (fill, request.noack)));
+            }
             None => drop(self.of(request).remove(&ticket)),
         }
     }
 
     fn len(&self) -> usize {
-        self.leasing.len() + self.noack.len() + self.filling.len()
+        self.leasing.len() + self.noack.len() + self.filling_len()
+    }
+
+    fn filling_len(&self) -> usize {
+        self.filling.as_ref().map_or(0, |it| it.len())
     }
 }
 
@@ -250,7 +262,7 @@ fn kinds_there(db: c_int, key: &[u8]) -> Kinds {
         clients.map_or(Kinds::default(), |clients| Kinds {
             leasing: !clients.leasing.is_empty(),
             noack: !clients.noack.is_empty(),
-            filling: clients.filling.len() > 0,
+            filling: clients.filling_len() > 0,
         })
     })
 }
@@ -305,7 +317,10 @@ pub fn block<'a>(
     let ticket = waits::block(ctx, first, until, &KIND, nothing);
     let waiter = BlockedPop {
         request,
-        came: rounded_up(clock::now()),
+        came: request.fill.map_or(0, |_| {
+            HAS_FILLED.store(true, Ordering::Relaxed);
+            rounded_up(clock::now())
+        }),
         db: ctx.selected_db(),
         keys: Vec::with_capacity(names.size_hint().0.max(1)),
     };
@@ -324,10 +339,8 @@ pub fn first_in_line(
         let clients = registry.clients_of(db, key)?;
         let leasing = clients.leasing.first().filter(|_| !only_noack);
         let plain = leasing.into_iter().chain(clients.noack.first()).copied();
-        let filling = match clients.filling.len() {
-            0 => None,
-            _ => (clients.filling).first(ready(queue, now), only_noack, now.ms()),
-        };
+        let filling = clients.filling.as_ref();
+        let filling = filling.and_then(|it| it.first(ready(queue, now), only_noack, now.ms()));
         let ticket = plain.chain(filling).min()?;
         Some((ticket, registry.waiters.get(ticket)?.request))
     })
@@ -345,7 +358,8 @@ fn ready(queue: &Queue, now: Now) -> usize {
 fn with_filling<T>(db: c_int, key: &[u8], then: impl FnOnce(&mut Filling) -> T) -> Option<T> {
     REGISTRY.with_borrow_mut(|registry| {
         let clients = registry.by_key.get_mut(&db)?.get_mut(key)?;
-        (clients.filling.len() > 0).then(|| then(&mut clients.filling))
+        let filling = clients.filling.as_mut().filter(|it| it.len() > 0);
+        filling.map(|filling| then(filling))
     })
 }
 
@@ -366,8 +380,14 @@ pub fn attention_to_filling(db: c_int, key: &[u8], queue: &Queue, now: Now) -> O
     })?
 }
 
-/// The key was removed.
-pub fn queue_is_gone(db: c_int, key: &[u8]) {
+/// Whether any client has ever waited with FILL.
+#[inline]
+pub fn has_filled() -> bool {
+    HAS_FILLED.load(Ordering::Relaxed)
+}
+
+/// A key begins: what was under its name before is gone.
+pub fn queue_begins(db: c_int, key: &[u8]) {
     with_filling(db, key, Filling::begin_anew);
 }
 
@@ -389,7 +409,7 @@ pub fn fill_is_over(ticket: u64) -> bool {
         let keys = waiter.keys.clone();
         for key in &keys {
             let clients = registry.by_key.get_mut(&db).and_then(|it| it.get_mut(key));
-            if let Some(ClientsOfKey { filling, .. }) = clients {
+            if let Some(filling) = clients.and_then(|it| it.filling.as_mut()) {
                 let came = filling.remove(ticket, (fill, noack));
                 came.map(|came| filling.insert(ticket, (Fill::OVER, noack), came));
             }

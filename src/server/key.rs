@@ -117,8 +117,8 @@ impl<'a> OpenKey<'a> {
             )
         };
         debug_assert_eq!(set, OK);
-        if blocked::are_there() {
-            blocked::queue_is_gone(self.db(), self.name());
+        if blocked::has_filled() {
+            blocked::queue_begins(self.db(), self.name());
         }
         // SAFETY: just made, owned by the server, and not freed before the key is.
         let made = unsafe { &mut *made };
