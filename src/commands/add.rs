@@ -122,7 +122,7 @@ impl<'a> Rare<'a> {
     #[cold]
     #[inline(never)]
     fn finish(
-        self: Box<Self>,
+        self,
         options: &Options<'a, Word>,
         is_timed: bool,
         add: &mut Add<'a>,
