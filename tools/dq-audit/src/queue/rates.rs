@@ -118,7 +118,10 @@ impl Rates {
             let rate = own.get(&**name).copied().unwrap_or(group_rate);
             let window_ms = rate.map_or(0, |rate| rate.window_ms);
             let leaves = |last: &Counted| last.at.latest.saturating_add(window_ms);
-            recent.deliveries.back().is_some_and(|last| leaves(last) >= at.earliest)
+            recent
+                .deliveries
+                .back()
+                .is_some_and(|last| leaves(last) >= at.earliest)
         });
         self.groups_max = 2 * self.of_groups.len();
     }

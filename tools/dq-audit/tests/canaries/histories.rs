@@ -383,7 +383,11 @@ fn within_max() -> Planted {
             two_of_a_group(
                 false,
                 5,
-                &[own(|it| it.max_reserved = Some(1)), reserved("a", T), reserved("b", T + 1)],
+                &[
+                    own(|it| it.max_reserved = Some(1)),
+                    reserved("a", T),
+                    reserved("b", T + 1),
+                ],
             ),
         ),
         (
