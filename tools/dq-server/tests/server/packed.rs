@@ -30,8 +30,7 @@ impl Packed {
     fn of(file: &[u8]) -> Packed {
         let folder = tempdir().unwrap();
         let program = folder.path().join("dq");
-        fs::write(&program, file).unwrap();
-        fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+        put(&program, file);
         Packed { folder, program }
     }
 
@@ -64,8 +63,19 @@ impl Packed {
     fn change(&self, change: impl Fn(&mut Vec<u8>)) {
         let mut bytes = fs::read(&self.program).unwrap();
         change(&mut bytes);
-        fs::write(&self.program, bytes).unwrap();
+        put(&self.program, &bytes);
     }
+}
+
+/// Written by a program of its own: what another test starts meanwhile would keep a file open that this one has written,
+/// and what is open for writing cannot be run.
+fn put(program: &Path, bytes: &[u8]) {
+    let beside = program.with_extension("bytes");
+    fs::write(&beside, bytes).unwrap();
+    fs::set_permissions(&beside, Permissions::from_mode(0o700)).unwrap();
+    let copied = Command::new("cp").arg(&beside).arg(program).status();
+    assert!(copied.unwrap().success());
+    fs::remove_file(beside).unwrap();
 }
 
 fn pack(server: &Path) -> Vec<u8> {
