@@ -391,11 +391,9 @@ fn scene(client: &mut Raw) {
     }
 }
 
-#[test]
-fn turns_are_data() {
-    let server = builder().start();
-    let mut client = server.raw();
-    scene(&mut client);
+/// Copies the queue q to `copy`, and loads all anew and restores a dump as `again`. All have the same digest, which is
+/// returned.
+pub fn kept_by_copies(client: &mut Raw) -> String {
     let digest = client.ask("DEBUG DIGEST-VALUE q");
     client.says("COPY q copy", "1");
     assert_eq!(client.ask("DEBUG DIGEST-VALUE copy"), digest);
@@ -405,7 +403,18 @@ fn turns_are_data() {
         panic!("no dump");
     };
     client.call(&[b"RESTORE", b"again", b"0", &dump]);
-    assert_eq!(client.ask("DEBUG DIGEST-VALUE again"), digest);
+    for copy in ["copy", "again"] {
+        assert_eq!(client.ask(&format!("DEBUG DIGEST-VALUE {copy}")), digest);
+    }
+    digest
+}
+
+#[test]
+fn turns_are_data() {
+    let server = builder().start();
+    let mut client = server.raw();
+    scene(&mut client);
+    kept_by_copies(&mut client);
     assert_eq!(pop_all(&mut client, ""), REST);
     for copy in ["copy", "again"] {
         client.says("DEL q", "1");

@@ -1,8 +1,8 @@
 //! What one group may have of its own: DQ.GROUPSET.
 
-use crate::groups::{add, pop_all};
+use crate::groups::{add, kept_by_copies, pop_all};
 use crate::scene::{Lines, Scene};
-use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
+use crate::support::{wait_until, Raw, Server, PATIENCE};
 use crate::turned::{builder, clock, start};
 
 const NO_NUMBER: &str = "-ERR value is not an integer or out of range";
@@ -343,18 +343,9 @@ fn they_are_data() {
     let server = builder().start();
     let mut client = server.raw();
     scene(&mut client);
-    let digest = client.ask("DEBUG DIGEST-VALUE q");
-    client.says("COPY q copy", "1");
-    assert_eq!(client.ask("DEBUG DIGEST-VALUE copy"), digest);
-    client.says("DEBUG RELOAD", "+OK");
-    assert_eq!(client.ask("DEBUG DIGEST-VALUE q"), digest);
-    let Reply::Bulk(dump) = client.run("DUMP q") else {
-        panic!("no dump");
-    };
-    client.call(&[b"RESTORE", b"again", b"0", &dump]);
+    let digest = kept_by_copies(&mut client);
     let set_there = "[ '0' [ [ 'a' 2 1 ] [ 'empty' 0 0 ] [ 'held' 1 0 ] ] ]";
     for copy in ["copy", "again"] {
-        assert_eq!(client.ask(&format!("DEBUG DIGEST-VALUE {copy}")), digest);
         client.says("DEL q", "1");
         client.says(&format!("RENAME {copy} q"), "+OK");
         client.says("DQ.GROUPS q 0 SET", set_there);
