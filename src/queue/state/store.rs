@@ -23,6 +23,7 @@ mod head;
 mod loading;
 mod noted;
 mod prefetch;
+mod rare;
 mod rules;
 mod stored;
 mod successors;
@@ -42,6 +43,7 @@ use ahash::RandomState;
 use extra::{Extra, Parts};
 use head::{bits_of, bits_of_terms, content, id_of, place_of, terms_of, word};
 use head::{DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, SEQ_BITS};
+use rare::Rare;
 use rules::RulesPool;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -52,78 +54,6 @@ const NO_JOB: &str = "a handle without a job";
 pub(super) const NO_RULE: &str = "a recurring job without its rule";
 const NO_RARE: &str = "a job without its rare part";
 const OUT_OF_BOUNDS: &str = "a number that leaves its bits";
-
-#[derive(Clone, Debug)]
-struct Rare {
-    due: u64,
-    // The fields of `Life`: as a whole it would take 8 bytes more beside the rest.
-    expires: u64,
-    token: u64,
-    at: u64,
-    lease_ms: u64,
-    death: u64,
-    attempts: u32,
-    #[expect(dead_code, reason = "only its other values are looked at")]
-    full: Full,
-    /// The client that the job was delivered to last; 0 if that is not known here. Only this server knows it, so it is
-    /// no part of the data.
-    client: u64,
-    extra: Option<Box<Extra>>,
-}
-
-/// Has one value: by the others the slab tells which of its entries are vacant, without a word of its own.
-#[derive(Clone, Copy, Debug)]
-#[repr(u8)]
-enum Full {
-    Full,
-}
-
-impl Rare {
-    fn new(due: u64, life: Life, client: u64, extra: Option<Box<Extra>>) -> Self {
-        let Life {
-            expires,
-            token,
-            at,
-            lease_ms,
-            death,
-            attempts,
-        } = life;
-        Rare {
-            due,
-            expires,
-            token,
-            at,
-            lease_ms,
-            death,
-            attempts,
-            full: Full::Full,
-            client,
-            extra,
-        }
-    }
-
-    #[inline(always)]
-    fn life(&self) -> Life {
-        Life {
-            expires: self.expires,
-            token: self.token,
-            at: self.at,
-            lease_ms: self.lease_ms,
-            death: self.death,
-            attempts: self.attempts,
-        }
-    }
-
-    #[inline(always)]
-    fn set_life(&mut self, life: Life) {
-        self.expires = life.expires;
-        self.token = life.token;
-        self.at = life.at;
-        self.lease_ms = life.lease_ms;
-        self.death = life.death;
-        self.attempts = life.attempts;
-    }
-}
 
 #[derive(Clone)]
 pub struct Store {
