@@ -64,6 +64,7 @@ def handlers(order, one, many):
                 backoff=backoff and [ms * MS for ms in backoff],
                 lease=lease and lease * MS,
                 batch=each.get("batch") or 0,
+                fill=(each["fill"][0], each["fill"][1] * MS) if each.get("fill") else None,
                 timeout=each["timeout_ms"] * MS if each.get("timeout_ms") else None,
                 retry_on=[ERRORS[name] for name in each.get("retry_on") or ()],
                 give_up_on=[ERRORS[name] for name in each.get("give_up_on") or ()],

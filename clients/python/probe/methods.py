@@ -59,6 +59,8 @@ def method_call(queue, order):
     if method in ("result", "wait", "add_and_wait", "cancel", "signal", "chain", "add_many"):
         first = [args.pop(name) for name in ("jobs", "data") if name in args]
         return getattr(queue, method)(*first, **args)
+    if method.startswith("group_"):
+        return getattr(queue.group(args.pop("group")), method[6:])(**args)
     if method == "rules":
         rules = {name: job_from_json(rule) for name, rule in args.pop("rules").items()}
         return queue.rules(base64.b64decode(args.pop("program")["base64"]), rules, **args)

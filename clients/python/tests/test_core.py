@@ -372,7 +372,32 @@ def test_durations_are_rounded_up_and_instants_need_a_zone():
 
 def test_weights_decide_which_queue_comes_first():
     fetches = _core.Fetches([b"a", b"b"], [9, 1], Choice(1))
-    first = [fetches.command(1, 5)[1] for _ in range(500)]
+    first = [fetches.command(1, 5, 0)[1] for _ in range(500)]
     assert 0 < first.count(b"b") < 150
     strict = _core.Fetches([b"a", b"b"], None, Choice(1))
-    assert {strict.command(1, 5)[1:3] for _ in range(50)} == {(b"a", b"b")}
+    assert {strict.command(1, 5, 0)[1:3] for _ in range(50)} == {(b"a", b"b")}
+
+
+def test_a_fetch_that_gave_way_goes_on_with_its_wait_for_a_batch():
+    fetches = _core.Fetches([b"q"], None, Choice(1), (50, 2000))
+
+    def fill(count, now):
+        fetches.packed(count, 5, now)
+        words = fetches.command(count, 5, now)
+        return words[words.index(b"FILL") + 1 :][:2] if b"FILL" in words else None
+
+    assert [fill(count, 0) for count in (100, 40, 2, 1)] == [(50, 2000), (40, 2000), (2, 2000), None]
+    for began in (10, 11):
+        fill(100, began)
+        fetches.fetched(False, began + 0.25)
+    assert (fill(100, 11.5), fill(100, 20)) == ((50, 500), (50, 1))
+    fetches.fetched(True, 20)
+    assert fill(100, 21) == (50, 2000)
+    fetches.fetched(False, 26)  # it lasted as long as it could
+    assert fill(100, 27) == (50, 2000)
+
+
+@pytest.mark.parametrize("fill", [(1, 1), (11, 1), (5, 0), (5, -1)])
+def test_a_fill_is_within_its_batch(fill):
+    with pytest.raises(ValueError, match="fill"):
+        dq.Handler(print, batch=10, fill=fill)

@@ -27,13 +27,14 @@ PARTS = [
     ("_queries.py", "Queries"),
     ("_commands.py", "Commands"),
 ]
+GROUP = SOURCE / "_group.py"
 FACE = SOURCE / "asyncio" / "queue.py"
-INTERNAL = ("_add", "_phases", "_ready", "_run", "_pipelined")
+INTERNAL = ("_add", "_permitted", "_phases", "_ready", "_run", "_pipelined")
 
 
 def imports() -> list:
     lines = []
-    for path in (*(SOURCE / name for name, _ in PARTS), FACE):
+    for path in (*(SOURCE / name for name, _ in PARTS), GROUP, FACE):
         for node in ast.parse(path.read_text()).body:
             inner = node.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else [node]
             for each in inner:
@@ -41,11 +42,20 @@ def imports() -> list:
                     text = ast.unparse(each)
                     relative = path.parent == SOURCE and isinstance(each, ast.ImportFrom) and each.level
                     lines.append(text.replace("from .", "from ..", 1) if relative else text)
-    return list(dict.fromkeys(lines))
+    own = "from .._group import QueueGroup"
+    return [line.replace(own, "from .._group import GroupStats") for line in dict.fromkeys(lines)]
+
+
+def coroutines(path: Path, name: str) -> list:
+    """The public methods of a class, which are awaited."""
+    found = [node for node in methods(path, name) if isinstance(node, ast.FunctionDef) and node.name[0] != "_"]
+    made = [ast.AsyncFunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0) for node in found]
+    return [*map(signature, made)]
 
 
 def stub() -> str:
     lines = ['"""Written by tools/stubs.py."""', "", *imports()]
+    lines += ["", "class QueueGroup:", "    name: str", *coroutines(GROUP, "QueueGroup")]
     lines += ["", "class Queue:", "    client: Client"]
     lines += [
         "    name: str",
@@ -59,10 +69,8 @@ def stub() -> str:
             node = ast.FunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name not in INTERNAL:
             lines.append(signature(node))
-    for node in [node for name, made in PARTS for node in methods(SOURCE / name, made)]:
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            made = ast.AsyncFunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0)
-            lines.append(signature(made))
+    for name, made in PARTS:
+        lines += coroutines(SOURCE / name, made)
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,8 @@ from proxy import Instead, acks, with_value, without
 from servers import Server
 from world import payload_of
 
+HAVE = {"groups": {"go", "java", "node", "python"}}
+
 
 def fetches_twice_as_many(world):
     world.prepare(lambda proxy: proxy.rules.append(with_value(b"DQ.BPOP", b"COUNT", lambda n: b"%d" % (int(n) * 2))))
@@ -183,6 +185,48 @@ def ten_thousand_jobs_in_one_batch(world):
     world.start(probe, concurrency=1, handlers=[{"batch": 10_000, "lease_ms": 30_000}])
     probe.wait("started", batch=10_000, patience_s=world.patience_s * 2)
     world.until(lambda: world.len() == 0, "all are acknowledged")
+
+
+unfilled = breaks(without(b"DQ.BPOP", b"FILL", 2))
+
+
+@scenario(30, unfilled, gate=EACH, only=HAVE["groups"])
+def a_batch_waits_until_it_is_full(world):
+    handlers = [{"batch": 10, "fill": [5, 600_000], "lease_ms": 3000}]
+    probe = world.worker(concurrency=2, drain_ms=100, handlers=handlers)
+    world.until(world.waiting, "a client waits")
+    for n in range(4):
+        world.add(f"j{n}", {"do": "sleep", "ms": 600_000} if n == 0 else {})
+    world.never(lambda: probe.events("started"), "it begins before its batch is full", for_s=0.5)
+    world.add("j4", {})
+    assert probe.wait("started", patience_s=world.patience_s)["batch"] == 5
+    world.until(world.waiting, "a client waits again")
+    world.add("left", {})
+    probe.finish()
+    assert (world.state("left"), world.get("left")["attempts"]) == ("ready", 0), "at a stop what is there is left"
+    for words in world.proxy.commands(b"DQ.BPOP"):
+        count, jobs = (int(words[words.index(word) + 1]) for word in (b"COUNT", b"FILL"))
+        assert 2 <= jobs <= count, words
+
+
+@scenario(30, unfilled, gate=EACH, only=HAVE["groups"])
+def a_batch_waits_only_so_long(world):
+    probe = world.worker(concurrency=1, handlers=[{"batch": 10, "fill": [5, 1000]}])
+    world.until(world.waiting, "a client waits")
+    world.add("first", {})
+    world.add("second", {})
+    assert probe.wait("started", patience_s=world.patience_s)["batch"] == 2
+
+
+@scenario(30, lambda world: world.settings.update(worker={"handlers": [{"batch": 10}]}), gate=EACH, only=HAVE["groups"])
+def batches_fill_only_where_all_kinds_run_in_batches(world):
+    probe = world.worker(start=False)
+    handlers = [{"kind": "many", "batch": 10, "fill": [5, 1000]}, {"kind": "one"}]
+    probe.order("worker", **{"queues": ["q"], "handlers": handlers, **world.settings.get("worker", {})})
+    world.until(lambda: probe.events("error") + probe.events("refused"), "it is refused")
+    said = str(probe.events("error") + probe.events("refused")).lower()
+    assert "fill" in said and "batch" in said, said
+    assert not world.proxy.commands(b"DQ.BPOP")
 
 
 @scenario(3, lambda world: never_acks(world), gate=True)

@@ -8,6 +8,7 @@ HAVE = {
     "errors": {"go", "java", "node", "python", "rust"},
     "around": {"go", "java", "node", "python", "rust"},
     "health": {"go", "java", "node", "python", "rust"},
+    "groups": {"go", "java", "node", "python"},
 }
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
@@ -157,3 +158,52 @@ def an_idle_worker_that_may_not_ask_says_so_once(world):
     world.never(lambda: len(world.proxy.commands(b"DQ.EXPLAIN")) > asked, "it asks again")
     assert len(lines_of(world, "DQ.EXPLAIN")) == 1, world.log_text()
     probe.finish()
+
+
+@scenario(30, breaks(swallow(b"DQ.GROUPSET", b"+OK\r\n")), gate=EACH, only=HAVE["groups"])
+def a_group_has_settings_of_its_own(world):
+    """A free tenant may run one job at a time, a paying one two."""
+    probe = world.producer()
+
+    def paying(method, **args):
+        return probe.call("q", f"group_{method}", group="paying", **args)
+
+    world.db.execute_command("DQ.CFGSET", "q", "GROUPMAX", 1)
+    assert paying("stats") is None
+    assert paying("set", weight=3, max=2, rate=[100, 60_000], maxlen=3) is True
+    for n in range(3):
+        for group in ("free", "paying"):
+            world.add(f"{group}:{n}", {"do": "sleep", "ms": 600_000}, "GROUP", group)
+    more = {"id": "paying:3", "data": {}, "group": "paying"}
+    assert "MAXLEN group" in probe.ask("call", "refused", queue="q", method="add", args=more)["error"]
+    world.start(probe, concurrency=6)
+    probe.wait("started", count=3, patience_s=world.patience_s)
+    world.never(lambda: len(probe.events("started")) > 3, "more than they may")
+    assert sorted(event["job"] for event in probe.events("started")) == ["free:0", "paying:0", "paying:1"]
+    found = paying("stats")
+    expected = {"weight": 3, "max": 2, "rate": [100, 60_000], "maxlen": 3}
+    expected |= {"waiting": 1, "reserved": 2, "rate_used": 2}
+    assert expected.items() <= found.items() and not found["paused"], found
+    for method, args, is_paused in ("pause", {"duration": 600_000}, True), ("resume", {}, False):
+        assert paying(method, **args) is True
+        assert bool(paying("stats")["paused"]) == is_paused, method
+    assert paying("clear") is True and paying("stats")["weight"] is None
+
+
+def may_set_groups(world):
+    world.withheld = []
+
+
+@scenario(30, may_set_groups, gate=EACH, only=HAVE["groups"])
+def without_the_right_groups_have_no_settings_which_is_said_once(world):
+    rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.groupset", "-dq.pause"])]
+    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
+    probe = world.worker(start=False, place={"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"})
+    for _ in range(2):
+        assert probe.call("q", "group_set", group="g", weight=3) is False
+        assert probe.call("q", "group_pause", group="g", duration=1000) is False
+    for command in ("DQ.GROUPSET", "DQ.PAUSE"):
+        assert len(lines_of(world, command)) == 1, world.log_text()
+    world.start(probe)
+    world.add("j", {}, "GROUP", "g")
+    world.gone("j")

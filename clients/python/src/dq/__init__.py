@@ -1,6 +1,7 @@
 """Workers and producers for dq, the delay queue of Redis and Valkey."""
 
 from ._explanation import Explanation
+from ._group import GroupStats, QueueGroup
 from ._job_info import JobInfo
 from ._reading import FailedAttempt
 from ._rule import Rule, RuleChanges
@@ -41,6 +42,7 @@ __all__ = [
     "FailedAttempt",
     "GiveUp",
     "Group",
+    "GroupStats",
     "Handler",
     "Hooks",
     "Job",
@@ -51,6 +53,7 @@ __all__ = [
     "Peeked",
     "Queue",
     "QueueFull",
+    "QueueGroup",
     "Reserved",
     "Result",
     "Retry",

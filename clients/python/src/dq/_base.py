@@ -53,6 +53,7 @@ class BaseConsumer(Generic[Q]):
         self._weights: Optional[Sequence[float]] = None
         self._lease_s = None if lease is None else lease_s(lease)
         self._lease = Choice(self._lease_s)
+        self._fill: Optional[tuple[int, int]] = None
         self._trouble_said: Optional[str] = None
         self._given_back: list[str] = []
         self._killer: Optional[Delivery] = None
@@ -89,7 +90,7 @@ class BaseConsumer(Generic[Q]):
         # The shards of a queue take turns: none comes first.
         weighted = self._weights is not None or any(each.shards for each, _, _ in members)
         weights = [weight for _, _, weight in members] if weighted else None
-        return Fetches([key for _, key, _ in members], weights, self._lease)
+        return Fetches([key for _, key, _ in members], weights, self._lease, self._fill)
 
     def _lost(self, delivery: Delivery) -> None:
         self._log.say(logging.WARNING, "lost job %r: it was cancelled, or its lease expired", delivery.job.id)

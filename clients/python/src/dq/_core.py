@@ -84,23 +84,47 @@ _WITH = (b"WITHDUE", b"WITHRESULTS", b"WITHSTEPS", b"WITHTERMS")
 class Fetches:
     """The fetch commands of one waiting connection."""
 
-    def __init__(self, keys: Sequence[bytes], weights: Optional[Sequence[float]], lease: Choice) -> None:
+    def __init__(
+        self,
+        keys: Sequence[bytes],
+        weights: Optional[Sequence[float]],
+        lease: Choice,
+        fill: Optional[tuple[int, int]] = None,
+    ) -> None:
         self._keys = tuple(keys)
         self._weights = weights
         self._lease = lease.words()
         self._packed: dict[tuple[int, float], bytes] = {}
+        self._fill = fill
+        self._since: Optional[float] = None
+        """When the first of the calls began that had to give way while they waited for a batch."""
+        self._began = self._over_at = 0.0
+        """Of the current call."""
 
-    def packed(self, count: int, wait_s: float) -> bytes:
+    def packed(self, count: int, wait_s: float, now: float) -> bytes:
         """A packed fetch command. If the order of keys never changes it is packed once, as a fetch follows each job."""
-        if self._weights is not None:
-            return pack([self.command(count, wait_s)])
+        self._began, self._over_at = now, now + wait_s
+        if self._weights is not None or self._since is not None:
+            return pack([self.command(count, wait_s, now)])
         kept = self._packed.get((count, wait_s))
         if kept is None:
-            kept = self._packed[count, wait_s] = pack([self.command(count, wait_s)])
+            kept = self._packed[count, wait_s] = pack([self.command(count, wait_s, now)])
         return kept
 
-    def command(self, count: int, wait_s: float) -> Command:
-        return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, *self._lease, *_WITH)
+    def command(self, count: int, wait_s: float, now: float) -> Command:
+        return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, *self._filling(count, now), *self._lease, *_WITH)
+
+    def _filling(self, count: int, now: float) -> Command:
+        if self._fill is None or count < 2:
+            return ()
+        jobs, ms = self._fill
+        waited_ms = 0 if self._since is None else int((now - self._since) * 1000)
+        return (b"FILL", min(jobs, count), max(1, ms - waited_ms))
+
+    def fetched(self, is_any: bool, now: float) -> None:
+        """If the call neither got jobs nor lasted as long as it could, the next one goes on with its wait."""
+        is_over = is_any or now >= self._over_at
+        self._since = None if is_over or self._fill is None else self._since or self._began
 
     def _order(self) -> Sequence[bytes]:
         """BPOP itself serves keys in strict order. With weights each queue comes first in its share of the fetches."""
@@ -137,6 +161,15 @@ class Handlers:
             self.default = handler
         self.size = max(self.size, handler.size)
         self.mixed = len({bool(each.batch) for each in self.all()}) > 1
+
+    def fill(self) -> Optional[tuple[int, int]]:
+        """For how many jobs a fetch waits, and for how many ms."""
+        fills = [each.fill for each in self.all() if each.fill]
+        if fills and self.mixed:
+            raise ConfigurationError(
+                "fill needs handlers that all take batches: another one of this worker takes single jobs"
+            )
+        return (min(jobs for jobs, _ in fills), min(ms for _, ms in fills)) if fills else None
 
     def all(self) -> list[Handler[Any]]:
         return [*self.kinds.values(), *([self.default] if self.default else [])]

@@ -84,7 +84,7 @@ class Link(BaseLink):
                 return []
             told = self._take_outcomes()
             asked = self._idle.asks() if self._idle.is_waiting else b""
-            self._waiting.send(packed(told) + asked + self._fetches.packed(count, wait_s))
+            self._waiting.send(packed(told) + asked + self._fetches.packed(count, wait_s, self._fetched_at))
             answer_by = time.monotonic() + wait_s
             trouble = self._hear(self._waiting, told)
             while self._idle.asked:
@@ -98,6 +98,7 @@ class Link(BaseLink):
             self._is_heard = True
             if not found or self._idle.is_waiting:
                 self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
+                self._fetches.fetched(bool(found), time.monotonic())
             return found
         except Exception as error:
             self._failed(error)

@@ -51,10 +51,20 @@ class Queries(Rules):
         self.codec = codec or JsonCodec()
         self.hooks = tuple(hooks)
         self._log = _guard.Log(logging.getLogger("dq"))
+        self._denied: set[str] = set()
         self.keys = [id_to(f"{name}:{{{n}}}") for n in range(shards)] if shards else [id_to(name)]
 
     def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
         raise NotImplementedError
+
+    def _off(self, what: str, error: Exception) -> bool:
+        """Logs, once, that the server denies this user what a feature needs."""
+        if what not in self._denied:
+            self._denied.add(what)
+            self._log.say(
+                logging.WARNING, "queue %r: the server refuses %s: nothing is changed (%s)", self.name, what, error
+            )
+        return False
 
     def _key(self, id: Bytes) -> bytes:
         """The key of the id's shard: by its CRC-32, as in the libraries of all languages."""
@@ -164,15 +174,22 @@ class Queries(Rules):
         )
 
     def groups(
-        self, cursor: str = "0", *, shard: int = 0, match: Optional[str] = None, count: Optional[int] = None
+        self,
+        cursor: str = "0",
+        *,
+        shard: int = 0,
+        match: Optional[str] = None,
+        count: Optional[int] = None,
+        has_settings: bool = False,
     ) -> tuple[str, list[Group]]:
-        """One step through the groups that hold jobs: the next cursor ("0" at the end) and some groups."""
+        """One step through the groups that hold jobs: the next cursor ("0" at the end) and some groups.
+
+        has_settings: instead those with settings of their own, whether they hold jobs or not.
+        """
 
         def read(replies: list[Any]) -> tuple[str, list[Group]]:
             then, rows = replies[0]
             return then.decode(), [Group(id_from(name), waiting, reserved) for name, waiting, reserved in rows]
 
-        return self._run(
-            [("DQ.GROUPS", self.keys[shard], cursor, *words.value("MATCH", match), *words.number("COUNT", count, 1))],
-            read,
-        )
+        options = [*words.value("MATCH", match), *words.number("COUNT", count, 1), *words.flag("SET", has_settings)]
+        return self._run([("DQ.GROUPS", self.keys[shard], cursor, *options)], read)

@@ -18,7 +18,7 @@ from ._options import near_misses
 from ._texts import NOTHING, Said, name, show, traced
 from ._turns import NEVER, Isolation
 from .errors import ConfigurationError, TimedOut
-from .handler import Errors, Handler, handler, whole
+from .handler import Errors, Fill, Handler, handler, whole
 from .hooks import Hooks
 from .times import Duration, seconds
 
@@ -108,6 +108,7 @@ class BaseWorker(Intake[Q]):
         backoff: Optional[Sequence[Duration]] = None,
         lease: Optional[Duration] = None,
         batch: int = 0,
+        fill: Optional[Fill] = None,
         timeout: Optional[Duration] = None,
         retry_on: Errors = (),
         give_up_on: Errors = (),
@@ -123,6 +124,7 @@ class BaseWorker(Intake[Q]):
             backoff=backoff,
             lease=lease,
             batch=batch,
+            fill=fill,
             timeout=timeout,
             retry_on=retry_on,
             give_up_on=give_up_on,
@@ -140,6 +142,9 @@ class BaseWorker(Intake[Q]):
             raise ConfigurationError("the worker has no handler")
         self._started = True
         self._lease = Choice(self._lease_s, self._handlers.all())
+        self._fill = self._handlers.fill()
+        if self._fill is not None:
+            self.wait_s += self._fill[1] / 1000  # so that few calls end before their batch is full
         return super()._groups()
 
     def _capacity(self) -> int:

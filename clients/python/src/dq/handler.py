@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, Union, overload
 
 from ._options import near_misses, unknown
-from .times import Duration, seconds, waits
+from .times import Duration, between, seconds, to_ms, waits
 
 F = TypeVar("F", bound=Callable[..., Any])
 Errors = Union[type[BaseException], Sequence[type[BaseException]]]
+Fill = tuple[int, Duration]
 
 
 @near_misses("Handler")
@@ -26,6 +27,7 @@ class Handler(Generic[F]):
         backoff: Optional[Sequence[Duration]] = None,
         lease: Optional[Duration] = None,
         batch: int = 0,
+        fill: Optional[Fill] = None,
         timeout: Optional[Duration] = None,
         retry_on: Errors = (),
         give_up_on: Errors = (),
@@ -38,6 +40,7 @@ class Handler(Generic[F]):
         self.backoff = [seconds(step, "a step of backoff") for step in waits([] if backoff is None else backoff)]
         self.lease = None if lease is None else lease_s(lease)
         self.batch = whole(batch, "batch")
+        self.fill = None if fill is None else filling(fill, self.batch)
         self.timeout = None if timeout is None else lease_s(timeout, "timeout", "a handler needs some time")
         self.retry_on = errors(retry_on, "retry_on")
         self.give_up_on = errors(give_up_on, "give_up_on")
@@ -71,6 +74,15 @@ def whole(number: int, name: str, least: int = 0) -> int:
     )
 
 
+def filling(fill: Fill, batch: int) -> tuple[int, int]:
+    """So many jobs, and so many milliseconds."""
+    if batch < 2:
+        raise ValueError("fill needs a batch of 2 or more, such as batch=100, fill=(50, 2.0)")
+    if not isinstance(fill, (tuple, list)) or len(fill) != 2:
+        raise TypeError(f"fill must be a number of jobs and a duration, such as (50, 2.0), not {fill!r}")
+    return between("fill", whole(fill[0], "fill"), 2, batch, " jobs"), to_ms(fill[1], "the wait of fill", 1)
+
+
 def lease_s(lease: Duration, name: str = "lease", why: str = "it is renewed while a handler runs") -> float:
     if found := seconds(lease, name):
         return found
@@ -98,6 +110,7 @@ def handler(
     backoff: Optional[Sequence[Duration]] = None,
     lease: Optional[Duration] = None,
     batch: int = 0,
+    fill: Optional[Fill] = None,
     timeout: Optional[Duration] = None,
     retry_on: Errors = (),
     give_up_on: Errors = (),
@@ -116,6 +129,8 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
     lease: how long a job stays with a worker that crashed; by default as long as the job or its queue says (60 s).
         Slow handlers need no longer lease: the worker renews it.
     batch: the function takes a list of up to this many jobs.
+    fill: as (50, 2.0): waits until 50 jobs are ready, or for 2 s since the first was. All handlers of the worker must
+        take batches; of several the least number and the shortest wait hold.
     timeout: after it the handler is told to stop, like one that lost its job, and the job fails. By default no limit.
     retry_on: only errors of these types are tried again; all others end the job, as ``GiveUp`` does.
     give_up_on: errors of these types end the job.
@@ -128,7 +143,7 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
     return lambda function: Handler(function, **options)
 
 
-_OPTIONS = ("kind", "attempts", "backoff", "lease", "batch", "timeout", "retry_on", "give_up_on")
+_OPTIONS = ("kind", "attempts", "backoff", "lease", "batch", "fill", "timeout", "retry_on", "give_up_on")
 
 
 def _nothing(job: Any) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
-from redis.exceptions import ConnectionError, RedisError, ResponseError
+from redis.exceptions import ConnectionError, NoPermissionError, RedisError, ResponseError
 
 from . import _arguments as words
 from ._arguments import Bytes
@@ -15,6 +15,7 @@ from ._awaiting import Awaiting
 from ._client import Client, free_after, is_crowded, of_url, speaks_less
 from ._commands import Commands
 from ._delivery import Command
+from ._group import QueueGroup
 from ._many import Grouped
 from ._options import near_misses
 from ._outcomes import until
@@ -83,6 +84,14 @@ class Queue(Commands):
                 time.sleep(free_after(looks))
                 looks += 1
 
+    def _permitted(self, calls: Sequence[Command], what: str) -> bool:
+        """Sends what an optional right is needed for. False if that is missing."""
+        try:
+            self._run(calls, list)
+        except NoPermissionError as error:
+            return self._off(what, error)
+        return True
+
     def _phases(self, steps: Any) -> Any:
         replies: Any = None
         while True:
@@ -110,6 +119,10 @@ class Queue(Commands):
             if isinstance(error, Exception):
                 raise error
         return [*map(words.undecoded, replies)] if is_atomic else replies
+
+    def group(self, name: Bytes) -> QueueGroup:
+        """One group of this queue, such as a tenant: ``queue.group("acme").set(weight=3, max=5, rate=(100, 60))``."""
+        return QueueGroup(self, name)
 
     def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
         """Waits for the end of a job, and returns its result.

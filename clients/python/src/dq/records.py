@@ -141,7 +141,7 @@ def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:
         **{field: total(name) for name, field in _COUNTS.items()},
         next_due=maybe_from_ms(min(dues, default=None)),
         oldest_ready=maybe_duration(max(ages, default=None)),
-        paused=_paused([each["paused"] for each in found]),
+        paused=paused_until([each["paused"] for each in found]),
         totals={
             name: total(name)
             for name, value in found[0].items()
@@ -156,7 +156,7 @@ def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:
     )
 
 
-def _paused(ends: list[int]) -> Optional[datetime]:
+def paused_until(ends: list[int]) -> Optional[datetime]:
     if -1 in ends:
         return PAUSED_UNTIL_RESUMED
     return from_ms(max(ends)) if max(ends) else None

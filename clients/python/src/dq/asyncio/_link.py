@@ -71,7 +71,7 @@ class Link(BaseLink):
         self._fetching = True
         try:
             asked = self._idle.asks() if self._idle.is_waiting else b""
-            words = packed(told) + asked + self._fetches.packed(count, wait_s)
+            words = packed(told) + asked + self._fetches.packed(count, wait_s, self._fetched_at)
             answer_by = time.monotonic() + wait_s
             try:
                 found, trouble = await within(self._exchange(told, words, answer_by), wait_s + _core.SLACK_S)
@@ -83,6 +83,7 @@ class Link(BaseLink):
             self._is_heard = True
             if not found or self._idle.is_waiting:
                 self._idle.fetched(bool(found), time.monotonic() - self._fetched_at)
+                self._fetches.fetched(bool(found), time.monotonic())
             return found
         except Exception as error:
             await self._failed(error)

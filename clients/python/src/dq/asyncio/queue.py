@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
-from redis.exceptions import ConnectionError, RedisError, ResponseError
+from redis.exceptions import ConnectionError, NoPermissionError, RedisError, ResponseError
 
 from .. import _arguments as words
 from .. import _guard
@@ -16,6 +16,7 @@ from .._arguments import Bytes
 from .._client import free_after, is_crowded, speaks_less
 from .._commands import Commands
 from .._delivery import Command
+from .._group import QueueGroup
 from .._many import Grouped
 from .._options import near_misses
 from .._outcomes import until
@@ -98,6 +99,14 @@ class Queue(Commands):
                 await asyncio.sleep(free_after(looks))
                 looks += 1
 
+    async def _permitted(self, calls: Sequence[Command], what: str) -> bool:
+        """Sends what an optional right is needed for. False if that is missing."""
+        try:
+            await self._run(calls, list)
+        except NoPermissionError as error:
+            return self._off(what, error)
+        return True
+
     async def _phases(self, steps: Any) -> Any:
         replies: Any = None
         while True:
@@ -125,6 +134,10 @@ class Queue(Commands):
             if isinstance(error, Exception):
                 raise error
         return [*map(words.undecoded, replies)] if is_atomic else replies
+
+    def group(self, name: Bytes) -> QueueGroup:
+        """One group of this queue, such as a tenant: ``queue.group("acme").set(weight=3, max=5, rate=(100, 60))``."""
+        return QueueGroup(self, name)
 
     async def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
         """Waits for the end of a job, and returns its result.

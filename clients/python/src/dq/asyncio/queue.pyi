@@ -53,13 +53,19 @@ from .._job_options import job_options
 from .._queries import Queries
 from ..records import Reserved
 from ..times import Duration, seconds, to_ms
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ..codec import id_from
+from ..records import paused_until
+from ..times import Duration, between, to_ms
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
-from redis.exceptions import ConnectionError, RedisError, ResponseError
+from redis.exceptions import ConnectionError, NoPermissionError, RedisError, ResponseError
 from .._client import free_after, is_crowded, speaks_less
 from .._commands import Commands
+from .._group import GroupStats
 from .._outcomes import until
 from .._trouble import refused
 from .._waits import KEEP_S
@@ -69,6 +75,19 @@ from ..times import Duration
 from ._awaiting import Awaiting
 from ._client import Client, of_url
 from .._adds import AddOptions
+
+class QueueGroup:
+    name: str
+    async def set(self, *, weight: Optional[int]=None, max: Optional[int]=None, rate: Optional[tuple[int, Duration]]=None, maxlen: Optional[int]=None) -> bool:
+        ...
+    async def clear(self) -> bool:
+        ...
+    async def pause(self, duration: Optional[Duration]=None) -> bool:
+        ...
+    async def resume(self) -> bool:
+        ...
+    async def stats(self) -> Optional[GroupStats]:
+        ...
 
 class Queue:
     client: Client
@@ -82,6 +101,8 @@ class Queue:
     def __repr__(self) -> str:
         ...
     async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
+        ...
+    def group(self, name: Bytes) -> QueueGroup:
         ...
     async def wait(self, id: Bytes, timeout: Optional[Duration]=None) -> Any:
         ...
@@ -131,7 +152,7 @@ class Queue:
         ...
     async def next(self, id: Bytes, count: int=1) -> Optional[list[datetime]]:
         ...
-    async def groups(self, cursor: str='0', *, shard: int=0, match: Optional[str]=None, count: Optional[int]=None) -> tuple[str, list[Group]]:
+    async def groups(self, cursor: str='0', *, shard: int=0, match: Optional[str]=None, count: Optional[int]=None, has_settings: bool=False) -> tuple[str, list[Group]]:
         ...
     async def delete(self, *ids: Bytes, unreserved: bool=False) -> int:
         ...
