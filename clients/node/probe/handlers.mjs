@@ -184,6 +184,7 @@ export function handlers(order) {
         backoff: given(each.backoff_ms),
         lease: given(each.lease_ms),
         batch: given(each.batch),
+        fill: given(each.fill),
         timeout: given(each.timeout_ms),
         retryOn: errors(each.retry_on),
         giveUpOn: errors(each.give_up_on),

@@ -85,6 +85,11 @@ const METHODS = {
   cfgset: (queue, { backoff_default: isDefault, ...args }) =>
     queue.cfgset(isDefault ? { ...args, backoff: 'default' } : args),
   cfgget: (queue) => queue.cfgget(),
+  group_set: (queue, { group, ...args }) => queue.group(group).set(args),
+  group_clear: (queue, { group }) => queue.group(group).clear(),
+  group_pause: (queue, { group, duration }) => queue.group(group).pause(duration),
+  group_resume: (queue, { group }) => queue.group(group).resume(),
+  group_stats: (queue, { group }) => queue.group(group).stats(),
   pause: (queue, { duration }) => queue.pause(duration),
   resume: (queue) => queue.resume(),
   purge: (queue, { state }) => queue.purge(state),

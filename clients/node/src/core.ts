@@ -266,17 +266,35 @@ export type Lease = { word: 'TTR' | 'LEASE'; ms: number } | null;
 /** The fetch commands of one waiting connection. */
 export class Fetches {
   private readonly options: readonly Word[];
+  /** When the first of the calls began that had to give way while they waited for a batch. */
+  private since: number | null = null;
+  private began = 0;
+  private overAt = 0;
 
   constructor(
     readonly keys: readonly Buffer[],
     private readonly weights: readonly number[] | null,
     private readonly lease: Lease,
+    private readonly fill: readonly [jobs: number, ms: number] | null = null,
   ) {
     this.options = [...(lease ? [lease.word, lease.ms] : []), 'WITHDUE', 'WITHRESULTS', 'WITHSTEPS', 'WITHTERMS'];
   }
 
-  command(count: number, waitMs: number): Command {
-    return ['DQ.BPOP', ...this.order(), String(waitMs / 1000), 'COUNT', count, ...this.options];
+  command(count: number, waitMs: number, nowMs: number): Command {
+    [this.began, this.overAt] = [nowMs, nowMs + waitMs];
+    const filling = this.filling(count, nowMs);
+    return ['DQ.BPOP', ...this.order(), String(waitMs / 1000), 'COUNT', count, ...filling, ...this.options];
+  }
+
+  private filling(count: number, nowMs: number): Word[] {
+    if (!this.fill || count < 2) return [];
+    const [jobs, ms] = this.fill;
+    return ['FILL', Math.min(jobs, count), Math.max(1, Math.floor(ms - (nowMs - (this.since ?? nowMs))))];
+  }
+
+  /** The call has ended. If it neither got jobs nor lasted as long as it could, the next one goes on with its wait. */
+  fetched(isAny: boolean, nowMs: number): void {
+    this.since = isAny || nowMs >= this.overAt ? null : (this.since ?? this.began);
   }
 
   /** The lease of a delivery whose job has this TTR. */

@@ -22,6 +22,8 @@ export class Crew implements Boss {
   returned = 0;
   /** An error that waiting does not fix. */
   failure: ConfigurationError | null = null;
+  /** How much longer a fetch waits, so that few end before their batch is full. */
+  fillMs = 0;
   /** For how long the event loop has just been blocked, at least. */
   lateMs: () => number = () => 0;
   private readonly running = new Map<readonly Turn[], Promise<void>>();
@@ -55,7 +57,7 @@ export class Crew implements Boss {
   }
 
   get waitMs(): number {
-    return this.settings.waitMs;
+    return this.settings.waitMs + this.fillMs;
   }
 
   /** How many jobs may be in hand: one for each free handler, or its batch, and the prefetched ones. */

@@ -6,7 +6,7 @@ import type { Delivery } from './delivery';
 import type { Job } from './job';
 import { steps, takes } from './mistakes';
 import { shown } from './shown';
-import { type Duration, toMs } from './times';
+import { between, type Duration, toMs } from './times';
 
 /** Does the work. When its promise fulfils, the job is done, and the value is the job's result. */
 export type Processor<T = any> = (job: Job<T>) => unknown;
@@ -31,6 +31,11 @@ export interface HandlerOptions {
   lease?: Duration;
   /** The processor takes an array of up to this many jobs. */
   batch?: number;
+  /**
+   * Waits until so many jobs are ready, or so long since the first was, as `[50, 2000]`. All handlers of the worker must have
+   * a `batch`; of several the least number and the shortest wait hold.
+   */
+  fill?: readonly [jobs: number, wait: Duration];
   /** How long the handler may take: then `job.signal` aborts, and the job fails. By default there is no limit. */
   timeout?: Duration;
   /** Only errors of these classes are tried again; of any other error the job is dead. */
@@ -49,6 +54,7 @@ export const HANDLER: Record<keyof HandlerOptions, 1> = {
   backoff: 1,
   lease: 1,
   batch: 1,
+  fill: 1,
   timeout: 1,
   retryOn: 1,
   giveUpOn: 1,
@@ -62,6 +68,8 @@ export class Handler<T = any> {
   /** Null if not given. */
   readonly leaseMs: number | null;
   readonly batch: number;
+  /** So many jobs, and so many milliseconds. */
+  readonly fill: readonly [number, number] | null;
   /** Null: no timeout. */
   readonly timeoutMs: number | null;
   private readonly retryOn: readonly ErrorType[] | null;
@@ -76,6 +84,7 @@ export class Handler<T = any> {
     this.kind = options.kind ?? null;
     this.attempts = count(options.attempts ?? 0, 'attempts');
     this.batch = count(options.batch ?? 0, 'batch');
+    this.fill = filling(options.fill, this.batch);
     this.backoffMs = steps(options.backoff ?? []).map((step) => toMs(step, 'a step of backoff'));
     this.leaseMs = positiveMs(options.lease, 'lease', 'it is renewed while a handler runs');
     this.timeoutMs = positiveMs(options.timeout, 'timeout', 'without one a handler may run for ever');
@@ -119,6 +128,15 @@ export function positiveMs(given: Duration | undefined, name: string, why: strin
   const ms = toMs(given, name);
   if (ms < 1) throw new RangeError(`${name} must be 1 ms or more: ${why}`);
   return ms;
+}
+
+function filling(given: HandlerOptions['fill'], batch: number): readonly [number, number] | null {
+  if (given === undefined || given === null) return null;
+  if (batch < 2) throw new RangeError('fill needs a batch of 2 or more, such as { batch: 100, fill: [50, 2000] }');
+  if (!Array.isArray(given) || given.length !== 2) {
+    throw new TypeError(`fill must be a number of jobs and a wait, such as [50, 2000], not ${shown(given)}`);
+  }
+  return [between('fill', count(given[0], 'fill'), 2, batch, ' jobs'), toMs(given[1], 'the wait of fill', 1)];
 }
 
 function types(given: readonly ErrorType[], name: string): readonly ErrorType[] {
@@ -165,6 +183,19 @@ export class Handlers {
   /** How many jobs a free handler can take, whatever their kind. */
   get room(): number {
     return Math.min(...this.all().map((handler) => handler.size));
+  }
+
+  /** For how many jobs a fetch waits, and for how many ms. */
+  get fill(): readonly [number, number] | null {
+    const all = this.all();
+    const fills = all.map(({ fill }) => fill).filter((fill) => fill !== null);
+    if (fills.length === 0) return null;
+    if (all.some(({ batch }) => batch === 0)) {
+      throw new ConfigurationError(
+        'fill needs handlers that all have a batch: another one of this worker takes single jobs',
+      );
+    }
+    return [Math.min(...fills.map(([jobs]) => jobs)), Math.min(...fills.map(([, ms]) => ms))];
   }
 
   /** The lease that all handlers want; null if they differ, or want none. */

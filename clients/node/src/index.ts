@@ -38,6 +38,7 @@ export type { AddAndWaitOptions, WaitOptions } from './outcomes';
 export { Queue, type Results, type Tokens } from './queue';
 export type { JobInfo, State } from './jobinfo';
 export type { FailedAttempt } from './reading';
+export type { GroupSettings, GroupStats, QueueGroup } from './group';
 export type { Group, Peeked, ReservedJob, Stats } from './records';
 export type { Rule } from './rule';
 export type { NamedRule, RuleChanges, RulesOptions } from './rules';

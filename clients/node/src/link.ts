@@ -17,7 +17,7 @@ import { stepsOf } from './reading';
 import { Running } from './running';
 import { textOf } from './shown';
 import { TURN_MS } from './turns';
-import { Bell, sleep, turn, within } from './waiting';
+import { Bell, nowMs, sleep, turn, within } from './waiting';
 import { asMap, type Command } from './wire';
 
 export interface Member {
@@ -159,13 +159,14 @@ export class Link implements Desk {
       const told = this.ends.take();
       const commands = told.flatMap((outcome) => outcome.commands);
       const asked = this.idle.asks();
-      const replies = line.ask([...commands, ...asked, this.fetches.command(count, waitMs)]);
+      const replies = line.ask([...commands, ...asked, this.fetches.command(count, waitMs, nowMs())]);
       const heard = this.ends.hear(told, replies, this.batcher.answerMs, () => this.waiting.close());
       this.idle.hear(asked, replies.slice(commands.length));
       const last = replies.at(-1)!;
       const reply = await within(last, waitMs + limits.SLACK_MS, 'a fetch', () => this.waiting.close());
       const found = this.found(reply); // whatever the other replies say, these jobs are ours now
       this.idle.fetched(found.length > 0);
+      this.fetches.fetched(found.length > 0, nowMs());
       const trouble = await heard;
       if (trouble && found.length === 0) throw trouble;
       this.illness = null;

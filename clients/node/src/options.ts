@@ -190,7 +190,7 @@ export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
   return [...ms('DELAY', delay), ...instant('AT', at)];
 }
 
-function rate(name: string, given: Settings['rate']): Word[] {
+export function rate(name: string, given: Settings['rate']): Word[] {
   if (!given) return [];
   const [jobs, window] = given;
   return [name, between(name.toLowerCase(), jobs, 0, 2 ** 32 - 1), toMs(window, `the window of ${name.toLowerCase()}`)];

@@ -2,6 +2,7 @@
 
 import { encoded } from './codec';
 import { withoutModule } from './fatal';
+import { QueueGroup } from './group';
 import { said } from './joboptions';
 import { jobInfo, type JobInfo, type State } from './jobinfo';
 import { sum } from './keys';
@@ -28,6 +29,9 @@ const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS'];
 
 /** A queue. Durations are milliseconds, instants are Dates. */
 export class Queue<T = any> extends Rules<T> {
+  /** What the server denies this user, if that was logged. */
+  private readonly denied = new Set<string>();
+
   // --- Deliveries: a Worker sends these commands by itself
 
   /** Deletes jobs in any state; with `unreserved`, only those that no worker holds. Returns how many. */
@@ -294,13 +298,21 @@ export class Queue<T = any> extends Rules<T> {
     return reply === null ? null : (reply as unknown[]).map(fromMs);
   }
 
-  /** One step through the groups that hold jobs: the next cursor (`'0'` at the end) and some groups. */
+  /**
+   * One step through the groups that hold jobs: the next cursor (`'0'` at the end) and some groups. `hasSettings`: instead
+   * those with settings of their own, whether they hold jobs or not.
+   */
   async groups(
     cursor = '0',
-    options: { shard?: number; match?: string; count?: number } = {},
+    options: { shard?: number; match?: string; count?: number; hasSettings?: boolean } = {},
   ): Promise<[cursor: string, groups: Group[]]> {
-    const { shard = 0, match } = takes('groups', options, { match: 1, count: 1, shard: 1 });
-    const rest = [...words.value('MATCH', match), ...words.value('COUNT', options.count)];
+    const names = { match: 1, count: 1, shard: 1, hasSettings: 1 } as const;
+    const { shard = 0, match, hasSettings } = takes('groups', options, names);
+    const rest = [
+      ...words.value('MATCH', match),
+      ...words.value('COUNT', options.count),
+      ...words.flag('SET', hasSettings),
+    ];
     const [reply] = (await this.run([['DQ.GROUPS', this.keys[shard]!, cursor, ...rest]])) as [[Buffer, any[][]]];
     return [String(reply[0]), reply[1].map(group)];
   }
@@ -314,6 +326,16 @@ export class Queue<T = any> extends Rules<T> {
   }
 
   // --- Settings
+
+  /** One group of this queue, such as a tenant: `queue.group('acme').set({ weight: 3, max: 5, rate: [100, 60_000] })`. */
+  group(name: Bytes): QueueGroup {
+    const off = (what: string, why: string) => {
+      if (!this.denied.has(what))
+        this.guard.log.warn(`dq: ${this}: the server refuses ${what}: nothing is changed (${why})`);
+      this.denied.add(what);
+    };
+    return new QueueGroup(name, { each: (command, ...rest) => this.each(command, ...rest), off });
+  }
 
   /** Changes the settings that are given, on each shard. */
   async cfgset(settings: Settings): Promise<void> {

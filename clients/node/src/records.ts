@@ -109,7 +109,7 @@ const NO_TOTALS = new Set(
 );
 
 /** Shards are paused as long as the one that is paused longest. */
-function paused(values: number[]): boolean | Date {
+export function paused(values: number[]): boolean | Date {
   if (values.includes(-1)) return true;
   const until = Math.max(0, ...values);
   return until > 0 && fromMs(until);

@@ -98,10 +98,11 @@ function functions(around: readonly Around[]): readonly Around[] {
 /** The handlers. A worker's options include those of its only handler. */
 export function handlersOf<T>(given: Processors<T>, options: WorkerOptions): readonly Handler[] {
   if (isHandlers(given)) return [given].flat() as Handler[];
-  const { kind, attempts, backoff, batch, timeout, retryOn, giveUpOn } = options;
+  const { kind, attempts, backoff, batch, fill, timeout, retryOn, giveUpOn } = options;
   // Without a kind, the worker's lease is that of jobs that have no other lease.
   const lease = kind === undefined || kind === null ? undefined : options.lease;
-  return [new Handler(given as Processor<T>, { kind, attempts, backoff, batch, lease, timeout, retryOn, giveUpOn })];
+  const terms = { kind, attempts, backoff, batch, fill, lease, timeout, retryOn, giveUpOn };
+  return [new Handler(given as Processor<T>, terms)];
 }
 
 export const jobs = (count: number) => (count === 1 ? '1 job' : `${count} jobs`);

@@ -230,6 +230,7 @@ export class Worker<T = any> {
   /** Makes a link for the keys that one BPOP can wait for: in a cluster, those of one slot. */
   private async makeLinks(): Promise<Link[]> {
     if (this.handlers.all().length === 0) throw new ConfigurationError('the worker has no handler');
+    this.crew.fillMs = this.handlers.fill?.[1] ?? 0;
     const groups = new Map<string, Member[]>();
     for (const [n, queue] of this.queues.entries()) {
       const driver = await queue.driver();
@@ -246,7 +247,7 @@ export class Worker<T = any> {
     const isWeighted = this.settings.weights !== null || members.some(({ queue }) => queue.shards > 0);
     const weights = isWeighted ? members.map(({ weight }) => weight) : null;
     const keys = members.map(({ key }) => key);
-    return new core.Fetches(keys, weights, this.lease);
+    return new core.Fetches(keys, weights, this.lease, this.handlers.fill);
   }
 
   private get lease(): core.Lease {

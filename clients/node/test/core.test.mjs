@@ -385,15 +385,39 @@ test('durations are whole milliseconds, rounded up; instants are Dates', () => {
 
 test('weights decide which queue comes first', () => {
   const keys = [Buffer.from('a'), Buffer.from('b')];
-  const first = (fetches) => Array.from({ length: 500 }, () => String(fetches.command(1, 5000)[1]));
+  const first = (fetches) => Array.from({ length: 500 }, () => String(fetches.command(1, 5000, 0)[1]));
   const second = first(new core.Fetches(keys, [9, 1], null)).filter((key) => key === 'b').length;
   assert.ok(second > 0 && second < 150, `${second}`);
   assert.deepEqual(new Set(first(new core.Fetches(keys, null, null))), new Set(['a']));
 });
 
+test('a fetch that gave way goes on with its wait for a batch', () => {
+  const fetches = new core.Fetches([KEY], null, null, [50, 2000]);
+  const fill = (count, now) => fetches.command(count, 5000, now).slice(5, 8);
+  assert.deepEqual(fill(100, 0), ['FILL', 50, 2000]);
+  assert.deepEqual(fill(40, 0), ['FILL', 40, 2000]);
+  assert.notEqual(fill(1, 0)[0], 'FILL');
+  for (const began of [10_000, 11_000]) {
+    fill(100, began);
+    fetches.fetched(false, began + 250);
+  }
+  assert.deepEqual(
+    [11_500, 20_000].map((now) => fill(100, now)[2]),
+    [500, 1],
+  );
+  fetches.fetched(true, 20_000);
+  assert.equal(fill(100, 21_000)[2], 2000);
+  fetches.fetched(false, 26_000); // it lasted as long as it could
+  assert.equal(fill(100, 27_000)[2], 2000);
+});
+
+test('a fill is within its batch', () => {
+  for (const fill of [[1, 1], [11, 1], [5, 0], 5]) assert.throws(() => handler({ batch: 10, fill }), /fill/);
+});
+
 test('what is said of leases', () => {
   const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS', 'WITHTERMS'];
-  const options = (lease) => new core.Fetches([KEY], null, lease).command(5, 1000).slice(3);
+  const options = (lease) => new core.Fetches([KEY], null, lease).command(5, 1000, 0).slice(3);
   assert.deepEqual(options(null), ['COUNT', 5, ...EXTRAS]);
   assert.deepEqual(options({ word: 'LEASE', ms: 7 }), ['COUNT', 5, 'LEASE', 7, ...EXTRAS]);
   const length = (lease, ttr) => new core.Fetches([KEY], null, lease).leaseMs(ttr);
