@@ -73,23 +73,41 @@ type fetches struct {
 	members    []member
 	isWeighted bool
 	leases     leases
+	fill       Fill
+	since      time.Time // when the first of the calls began that had to give way while they waited for a batch
 }
 
 // command is a BPOP for up to count jobs. Strict order is BPOP's own; with weights each queue comes first in its share
 // of the fetches.
-func (f *fetches) command(count int, wait time.Duration) []string {
-	words := make([]string, 0, len(f.members)+10)
+func (f *fetches) command(count int, wait time.Duration, now time.Time) []string {
+	words := make([]string, 0, len(f.members)+13)
 	words = append(words, "DQ.BPOP")
 	for _, each := range f.order() {
 		words = append(words, each.key)
 	}
 	seconds := strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)
 	words = append(words, seconds, "COUNT", strconv.Itoa(count))
+	if f.fill.Jobs > 0 && count > 1 {
+		left := f.fill.Wait
+		if !f.since.IsZero() {
+			left = max(time.Millisecond, left-now.Sub(f.since))
+		}
+		words = append(words, "FILL", strconv.Itoa(min(f.fill.Jobs, count)), resp.MsText(left))
+	}
 	words = append(words, extras...)
 	if f.leases.option != "" {
 		words = append(words, f.leases.option, resp.MsText(f.leases.length))
 	}
 	return words
+}
+
+// fetched ends a call. Where it neither got jobs nor lasted as long as it could, the next one goes on with its wait.
+func (f *fetches) fetched(isOver bool, began time.Time) {
+	if isOver {
+		f.since = time.Time{}
+	} else if f.since.IsZero() {
+		f.since = began
+	}
 }
 
 func (f *fetches) order() []member {

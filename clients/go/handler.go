@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
 // Func handles one job. Its context ends when the job was lost ([ErrLost]), when its Timeout is over ([ErrTimeout]), or
@@ -24,6 +26,9 @@ type Handler struct {
 	// DoBatch handles up to Batch jobs at a time; [Job.Fail] fails one of them, [Job.Succeed] gives one a result.
 	DoBatch func(ctx context.Context, jobs []*Job) error
 	Batch   int
+	// Fill has a fetch wait for a batch. All handlers of the worker must have one; of several Fills the least Jobs and the
+	// shortest Wait hold.
+	Fill Fill
 
 	// Kind is the kind of jobs that the handler takes; without one, it takes all jobs that no other handler of the
 	// worker takes.
@@ -44,6 +49,12 @@ type Handler struct {
 	// RetryOn, if it is set, says which errors are tried again; all others give the job up. GiveUpOn says which errors
 	// give the job up. [RetryIn], [Snooze] and [GiveUp] go first. See [ErrorIs] and [ErrorAs].
 	RetryOn, GiveUpOn func(err error) bool
+}
+
+// Fill is how long a fetch waits for a batch: until so many Jobs are ready, at most a Wait from the first of them.
+type Fill struct {
+	Jobs int
+	Wait time.Duration
 }
 
 // ErrorIs makes a function for RetryOn and GiveUpOn of a [Handler]: whether an error is one of these, by [errors.Is].
@@ -103,6 +114,13 @@ func (h *Handler) check() error {
 	case (h.DoBatch == nil) != (h.Batch == 0) || h.Batch < 0 || h.Attempts < 0 || h.Lease < 0 || h.Timeout < 0:
 		return &ConfigurationError{What: "Batch goes with DoBatch; Batch, Attempts, Lease and Timeout are 0 or more"}
 	}
+	if h.Fill != (Fill{}) {
+		jobs := between("the jobs of Fill", int64(h.Fill.Jobs), "", 2, int64(h.Batch))
+		ms := between("the wait of Fill", resp.Ms(h.Fill.Wait), " ms", 1, latest)
+		if err := (words{jobs, ms}).mistake(); err != nil {
+			return err
+		}
+	}
 	return words{}.ladder(h.Backoff).mistake()
 }
 
@@ -119,6 +137,7 @@ type handlers struct {
 	other  *Handler
 	byKind map[string]*Handler
 	size   int // of the smallest batch
+	fill   Fill
 }
 
 func newHandlers(all []Handler) (*handlers, error) {
@@ -141,11 +160,21 @@ func newHandlers(all []Handler) (*handlers, error) {
 			made.byKind[h.Kind] = &h
 		}
 		made.size = min(cmp.Or(made.size, h.size()), h.size())
+		made.fill.join(h.Fill)
 	}
 	if len(all) == 0 {
 		return nil, &ConfigurationError{What: "the worker has no handler"}
 	}
+	if made.fill.Jobs > 0 && slices.ContainsFunc(all, func(h Handler) bool { return h.Batch == 0 }) {
+		return nil, &ConfigurationError{What: "Fill needs handlers that all have a Batch: another one of this worker takes single jobs"}
+	}
 	return made, nil
+}
+
+func (f *Fill) join(other Fill) {
+	if other.Jobs > 0 {
+		f.Jobs, f.Wait = min(cmp.Or(f.Jobs, other.Jobs), other.Jobs), min(cmp.Or(f.Wait, other.Wait), other.Wait)
+	}
 }
 
 // choose returns the handler of a job, or nil if none takes it.

@@ -67,7 +67,7 @@ func newLink(worker owner, settings linkSettings, members []member) *link {
 		linkSettings: settings,
 		worker:       worker,
 		place:        placeOf(client, key),
-		fetches:      &fetches{members, settings.isWeighted, settings.leases},
+		fetches:      &fetches{members: members, isWeighted: settings.isWeighted, leases: settings.leases, fill: settings.handlers.fill},
 		queues:       map[string]*Queue{},
 		waiting:      &line{client: client, key: key, timeout: settings.wait + slack},
 		control:      &line{client: client, key: key, timeout: longestAnswer},

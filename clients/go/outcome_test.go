@@ -397,8 +397,8 @@ func TestWeightsDecideWhichQueueComesFirst(t *testing.T) {
 	members := []member{{key: "a", weight: 9}, {key: "b", weight: 1}}
 	count := map[string]int{}
 	for range 500 {
-		count[(&fetches{members, true, leases{}}).command(1, 5*time.Second)[1]]++
-		expect(t, (&fetches{members, false, leases{}}).command(1, time.Second)[1:4], []string{"a", "b", "1"})
+		count[(&fetches{members: members, isWeighted: true}).command(1, 5*time.Second, time.Now())[1]]++
+		expect(t, (&fetches{members: members}).command(1, time.Second, time.Now())[1:4], []string{"a", "b", "1"})
 	}
 	if count["b"] == 0 || count["b"] > 150 {
 		t.Errorf("%v", count)
@@ -424,4 +424,30 @@ func TestABatchIsToldWhenAllOfItIsLost(t *testing.T) {
 	}
 	two.end(ErrLost)
 	expect(t, context.Cause(ctx), ErrLost)
+}
+
+func TestAFetchThatGaveWayGoesOnWithItsWaitForABatch(t *testing.T) {
+	f := &fetches{members: []member{{key: "q"}}, fill: Fill{50, 2 * time.Second}}
+	begin := time.Now()
+	fill := func(count int, after time.Duration) []string {
+		return f.command(count, 5*time.Second, begin.Add(after))[5:8]
+	}
+	expect(t, fill(100, 0), []string{"FILL", "50", "2000"})
+	expect(t, fill(40, 0), []string{"FILL", "40", "2000"})
+	expect(t, fill(1, 0), extras[:3])
+	f.fetched(false, begin)
+	f.fetched(false, begin.Add(time.Second))
+	expect(t, fill(100, 1500*time.Millisecond), []string{"FILL", "50", "500"})
+	expect(t, fill(100, time.Minute), []string{"FILL", "50", "1"})
+	f.fetched(true, begin)
+	expect(t, fill(100, time.Minute), []string{"FILL", "50", "2000"})
+}
+
+func TestAFillIsWithinItsBatch(t *testing.T) {
+	do := func(context.Context, []*Job) error { return nil }
+	for _, fill := range []Fill{{1, time.Second}, {11, time.Second}, {5, 0}, {0, time.Second}} {
+		if _, err := newHandlers([]Handler{{DoBatch: do, Batch: 10, Fill: fill}}); err == nil {
+			t.Errorf("%v is no mistake", fill)
+		}
+	}
 }

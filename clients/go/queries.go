@@ -59,7 +59,8 @@ func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]
 	return found, err
 }
 
-// ScanOptions are the options of [Queue.Scan], [Queue.IDs] and [Queue.Groups]. Groups takes Shard, Match and Count only.
+// ScanOptions are the options of [Queue.Scan], [Queue.IDs] and [Queue.Groups]. Groups takes Shard, Match, Count and
+// HasSettings only.
 type ScanOptions struct {
 	Shard int
 	State State
@@ -69,6 +70,7 @@ type ScanOptions struct {
 	// wait for, and why jobs failed last.
 	Payload, Label, Awaits, Reason string
 	Recurring                      bool // only jobs with a rule
+	HasSettings                    bool // of Groups: those with settings of their own instead, with jobs or without
 	Count                          int
 }
 
@@ -79,7 +81,7 @@ func (o *ScanOptions) words() (out words) {
 	} {
 		out = out.value(each[0], each[1], each[1] != "")
 	}
-	return out.flag("RECURRING", o.Recurring).value("COUNT", o.Count, o.Count != 0)
+	return out.flag("RECURRING", o.Recurring).flag("SET", o.HasSettings).value("COUNT", o.Count, o.Count != 0)
 }
 
 // Scan makes one step through the ids: it returns the next cursor ("0" at the end) and some ids. Begin with "0".

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,6 +39,7 @@ type Queue struct {
 	client redis.UniversalClient
 	waits  waits
 	spare  spare
+	denied sync.Map    // commands that the server denies this user, once that was logged
 	inline interface { // instead of a server; else nil
 		wait(ctx context.Context, id string) (ending, error)
 	}

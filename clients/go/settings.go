@@ -63,20 +63,19 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 			out = out.add(each.name, between(each.name, int64(*each.value), "", 0, each.most))
 		}
 	}
-	for _, each := range []struct {
-		name  string
-		value *Rate
-	}{{"RATE", s.Rate}, {"GROUPRATE", s.GroupRate}} {
-		if each.value != nil {
-			out = out.add(each.name, between("the jobs of "+each.name, int64(each.value.Jobs), "", 0, math.MaxUint32),
-				wait("the window of "+each.name, each.value.Window))
-		}
-	}
+	out = out.rate("RATE", s.Rate).rate("GROUPRATE", s.GroupRate)
 	if s.GroupFIFO != nil {
 		out = out.add("GROUPFIFO", *s.GroupFIFO)
 	}
 	_, err := q.each(ctx, "DQ.CFGSET", out...)
 	return err
+}
+
+func (w words) rate(name string, r *Rate) words {
+	if r == nil {
+		return w
+	}
+	return w.add(name, between("the jobs of "+name, int64(r.Jobs), "", 0, math.MaxUint32), wait("the window of "+name, r.Window))
 }
 
 // Settings returns the queue's settings (of its first shard). The error is [ErrNotFound] if the queue does not exist.

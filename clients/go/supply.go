@@ -50,7 +50,7 @@ func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*deli
 	for _, key := range asked {
 		packed = resp.Append(packed, []string{"DQ.EXPLAIN", key})
 	}
-	packed = resp.Append(packed, l.fetches.command(count, wait))
+	packed = resp.Append(packed, l.fetches.command(count, wait, time.Now()))
 	l.packed = packed
 	sent := time.Now()
 	if err := l.waiting.send(packed); err != nil {
@@ -78,7 +78,9 @@ func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*deli
 		return nil, nil, said
 	}
 	found := l.deliveriesOf(reply)
-	l.idle.Fetched(len(found) > 0, time.Since(sent))
+	lasted := time.Since(sent)
+	l.idle.Fetched(len(found) > 0, lasted)
+	l.fetches.fetched(len(found) > 0 || lasted >= wait, sent)
 	if len(found) == 0 {
 		return nil, nil, trouble
 	}

@@ -114,7 +114,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 		prefetch:    config.Prefetch,
 		leases:      newLeases(made, config.Lease),
 		drain:       max(0, cmp.Or(config.Drain, defaultDrain)),
-		wait:        cmp.Or(config.Wait, defaultWait),
+		wait:        cmp.Or(config.Wait, defaultWait) + made.fill.Wait, // so that few fetches end before their batch is full
 		stops:       make(chan struct{}, 2),
 		fatal:       make(chan *ConfigurationError, 1),
 		draining:    make(chan struct{}),

@@ -56,6 +56,7 @@ type args struct {
 	// BackoffDefault is of cfgset: the server's holds.
 	BackoffDefault bool `json:"backoff_default"`
 	Rate           []int64
+	Weight, Max    *int
 	Unreserved     bool
 	After          []string
 	OnDead         string `json:"on_dead"`

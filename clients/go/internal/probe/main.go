@@ -26,6 +26,7 @@ type handlerOrder struct {
 	BackoffMs []int64    `json:"backoff_ms"`
 	LeaseMs   int64      `json:"lease_ms"`
 	Batch     int        `json:"batch"`
+	Fill      []int64    `json:"fill"`
 	TimeoutMs int64      `json:"timeout_ms"`
 	RetryOn   errorTypes `json:"retry_on"`
 	GiveUpOn  errorTypes `json:"give_up_on"`
@@ -86,6 +87,9 @@ func handlers(given []handlerOrder) []dq.Handler {
 		}
 		if each.Batch > 0 {
 			handler.Do, handler.DoBatch, handler.Batch = nil, handleBatch, each.Batch
+			if each.Fill != nil {
+				handler.Fill = dq.Fill{Jobs: int(each.Fill[0]), Wait: duration(each.Fill[1])}
+			}
 		}
 		made = append(made, handler)
 	}

@@ -34,6 +34,20 @@ func historyOf(job *dq.JobInfo) []any {
 	return out
 }
 
+func groupStats(found *dq.GroupStats, err error) (any, error) {
+	if err != nil {
+		return orNothing(err)
+	}
+	out := fields{
+		"weight": found.Weight, "max": found.Max, "maxlen": found.MaxLen, "paused": found.Paused,
+		"waiting": found.Waiting, "reserved": found.Reserved, "rate_used": found.RateUsed,
+	}
+	if found.Rate != nil {
+		out["rate"] = []any{found.Rate.Jobs, found.Rate.Window.Milliseconds()}
+	}
+	return out, nil
+}
+
 func query(ctx context.Context, q *dq.Queue, method string, a args) (any, error) {
 	switch method {
 	case "get":
@@ -125,6 +139,20 @@ func query(ctx context.Context, q *dq.Queue, method string, a args) (any, error)
 			return orNothing(err)
 		}
 		return fields{"maxlen": *settings.MaxLen, "ttr": settings.TTR.Milliseconds()}, err
+	case "group_set":
+		settings := dq.GroupSettings{Weight: a.Weight, Max: a.Max, MaxLen: a.MaxLen}
+		if len(a.Rate) == 2 {
+			settings.Rate = &dq.Rate{Jobs: int(a.Rate[0]), Window: duration(a.Rate[1])}
+		}
+		return q.Group(a.Group).Set(ctx, settings)
+	case "group_clear":
+		return q.Group(a.Group).Clear(ctx)
+	case "group_pause":
+		return q.Group(a.Group).Pause(ctx, duration(a.Duration))
+	case "group_resume":
+		return q.Group(a.Group).Resume(ctx)
+	case "group_stats":
+		return groupStats(q.Group(a.Group).Stats(ctx))
 	case "pause":
 		return nil, q.Pause(ctx, duration(a.Duration))
 	case "resume":
