@@ -17,12 +17,15 @@ final class Fetches {
     private final boolean isWeighted;
     private final Leases leases;
     private final Duration wait;
+    private final Handler.Fill fill; // null: none
+    private long since; // when the first of the calls began that had to give way while they waited for a batch; or 0
 
-    Fetches(List<Member> members, boolean isWeighted, Leases leases, Duration wait) {
+    Fetches(List<Member> members, boolean isWeighted, Leases leases, Duration wait, Handler.Fill fill) {
         this.members = members;
         this.isWeighted = isWeighted;
         this.leases = leases;
-        this.wait = wait;
+        this.wait = fill == null ? wait : wait.plus(fill.atMost()); // so that few end before their batch is full
+        this.fill = fill;
     }
 
     List<Member> members() {
@@ -38,11 +41,20 @@ final class Fetches {
         return wait;
     }
 
-    byte[][] command(int count, Duration wait) {
+    byte[][] command(int count, Duration wait, long now) {
         Words words = new Words("DQ.BPOP");
         order().forEach(words::add);
         words.add(Double.toString(wait.toMillis() / 1000.0)).add("COUNT").add(count);
+        if (fill != null && count > 1) {
+            long leftMs = Times.ms(fill.atMost()) - (since == 0 ? 0 : (now - since) / 1_000_000);
+            words.add("FILL").add(Math.min(fill.jobs(), count)).add(Math.max(1, leftMs));
+        }
         return words.add(leases.words()).add("WITHDUE").add("WITHRESULTS").add("WITHSTEPS").add("WITHTERMS").all();
+    }
+
+    /** A call has ended. If it neither got jobs nor lasted as long as it could, the next one goes on with its wait. */
+    void fetched(boolean isOver, long began) {
+        since = isOver ? 0 : since == 0 ? began : since;
     }
 
     /** Strict order is BPOP's own. With weights each queue comes first in its share of the fetches. */

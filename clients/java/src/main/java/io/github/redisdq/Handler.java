@@ -27,10 +27,21 @@ public final class Handler<T> extends Job.HandlerTerms {
     private List<Class<? extends Throwable>> retried = List.of(); // none: all except the final ones
     private List<Class<? extends Throwable>> finals = List.of();
     private final int size;
+    private Fill fill;
 
     private Handler(Function function, int size) {
         this.function = function;
         this.size = size;
+    }
+
+    /** How many jobs a fetch waits for, and how long. */
+    record Fill(int jobs, Duration atMost) {
+        static Fill least(Fill one, Fill other) {
+            if (one == null || other == null) {
+                return one == null ? other : one;
+            }
+            return new Fill(Math.min(one.jobs, other.jobs), Times.min(one.atMost, other.atMost));
+        }
     }
 
     /** Handles one job and its data, decoded by the queue's codec. */
@@ -157,6 +168,19 @@ public final class Handler<T> extends Job.HandlerTerms {
     }
 
     /**
+     * Waits for a batch: until so many jobs are ready, or for so long since the first was. All handlers of the worker must
+     * take batches; of several the least number and the shortest wait hold.
+     */
+    public Handler<T> fill(int jobs, Duration wait) {
+        if (size < 2) {
+            throw new IllegalArgumentException("fill needs a batch of 2 or more: Handler.ofBatch");
+        }
+        Words.check("fill", jobs, " jobs", 2, size);
+        fill = new Fill(jobs, Times.length("the wait of fill", wait));
+        return this;
+    }
+
+    /**
      * How long the handler may run (default: without limit). Then the job fails with the reason
      * {@code timeout after 30 s}, and the handler is told, as by {@link Job#check}. Its thread stays taken until it
      * ends.
@@ -191,6 +215,10 @@ public final class Handler<T> extends Job.HandlerTerms {
     @Override
     Duration timeout() {
         return timeout;
+    }
+
+    Fill fill() {
+        return fill;
     }
 
     String kind() {

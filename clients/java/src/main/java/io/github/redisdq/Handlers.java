@@ -9,6 +9,7 @@ final class Handlers {
     private final Map<String, Handler<?>> kinds = new HashMap<>();
     private Handler<?> other;
     private int smallest = Integer.MAX_VALUE;
+    private Handler.Fill fill; // null: fetches wait for no batch
 
     Handlers(List<Handler<?>> all) {
         if (all.isEmpty()) {
@@ -24,7 +25,15 @@ final class Handlers {
                 throw new ConfigurationException("two handlers for jobs of kind " + handler.kind());
             }
             smallest = Math.min(smallest, handler.size());
+            fill = Handler.Fill.least(fill, handler.fill());
         }
+        if (fill != null && smallest < 2) {
+            throw new ConfigurationException("fill needs handlers that all take batches: another one of this worker takes single jobs");
+        }
+    }
+
+    Handler.Fill fill() {
+        return fill;
     }
 
     /** The size of the smallest batch: one handler takes at least that many jobs, whatever kinds come. */

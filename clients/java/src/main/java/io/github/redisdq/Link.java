@@ -269,8 +269,8 @@ final class Link implements Job.Context, Watch.Timed {
         List<byte[][]> commands = Ends.commands(told);
         List<byte[]> asked = idle.asks();
         asked.forEach(key -> commands.add(Idle.command(key)));
-        commands.add(fetches.command(count, limited(wait)));
         long sent = System.nanoTime();
+        commands.add(fetches.command(count, limited(wait), sent));
         waiting.wire.send(commands);
         ServerException trouble = ends.hear(waiting.wire, told, held.lost, watch::uncounted);
         if (ends.pending() > 0) {
@@ -283,7 +283,9 @@ final class Link implements Job.Context, Watch.Timed {
         }
         held.liveness.heard(System.nanoTime());
         List<Job> found = jobs(reply);
-        idle.fetched(!found.isEmpty(), System.nanoTime() - sent);
+        long lasted = System.nanoTime() - sent;
+        idle.fetched(!found.isEmpty(), lasted);
+        fetches.fetched(!found.isEmpty() || lasted >= limited(wait).toNanos(), sent);
         if (found.isEmpty() && trouble != null) {
             throw trouble; // jobs that were found are ours, whatever became of the rest
         }

@@ -246,6 +246,11 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
         shards.each("DQ.CFGSET", settings.words());
     }
 
+    /** One group of this queue, such as a tenant. It sends nothing. */
+    public QueueGroup group(String name) {
+        return new QueueGroup(shards, name);
+    }
+
     /** Stops deliveries until {@link #resume}. */
     public void pause() {
         shards.each("DQ.PAUSE", new Words());

@@ -148,8 +148,16 @@ public abstract sealed class QueueQueries permits QueueCommands {
      * Makes one step through the groups of a shard (0 if there is one key) that hold jobs. Begin with the cursor "0".
      */
     public Page<Group> groups(String cursor, int shard, String match, Integer count) {
-        Words words = new Words("DQ.GROUPS").add(shards.keys.get(shard)).add(cursor);
-        List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
+        return groups(cursor, shard, new Words().value("MATCH", match).value("COUNT", count));
+    }
+
+    /** As {@link #groups}, of those with settings of their own instead, whether they hold jobs or not. */
+    public Page<Group> groupsWithSettings(String cursor, int shard, String match, Integer count) {
+        return groups(cursor, shard, new Words("SET").value("MATCH", match).value("COUNT", count));
+    }
+
+    private Page<Group> groups(String cursor, int shard, Words options) {
+        List<Object> pair = Reply.list(shards.one(new Words("DQ.GROUPS").add(shards.keys.get(shard)).add(cursor).add(options)));
         List<Group> groups = Reply.list(pair.get(1)).stream().map(row -> Group.of(Reply.list(row))).toList();
         return new Page<>(Reply.text(pair.get(0)), groups);
     }

@@ -7,6 +7,8 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.zip.CRC32;
 
@@ -18,6 +20,8 @@ final class Shards {
     final String name;
     final int count; // 0: one key, with the queue's own name
     final List<byte[]> keys;
+    /** What the server denies this user, once that was logged. */
+    final Set<String> denied = ConcurrentHashMap.newKeySet();
 
     Shards(Connector connector, String name, int count) {
         this.connector = connector;

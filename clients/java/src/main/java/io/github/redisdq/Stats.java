@@ -80,18 +80,18 @@ public record Stats(
                 buckets(found));
     }
 
-    private static Instant paused(List<Long> shards) {
+    static Instant paused(List<Long> shards) {
         if (shards.contains(UNTIL_RESUMED)) {
             return Instant.MAX;
         }
         return shards.stream().filter(until -> until > 0).max(Long::compare).map(Instant::ofEpochMilli).orElse(null);
     }
 
-    private static List<Long> all(List<Map<String, Object>> found, String name) {
+    static List<Long> all(List<Map<String, Object>> found, String name) {
         return found.stream().map(each -> each.get(name)).filter(Long.class::isInstance).map(Long.class::cast).toList();
     }
 
-    private static long total(List<Map<String, Object>> found, String name) {
+    static long total(List<Map<String, Object>> found, String name) {
         return found.stream().mapToLong(each -> Reply.number(each.get(name))).sum();
     }
 

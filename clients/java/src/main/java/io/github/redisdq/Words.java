@@ -17,6 +17,7 @@ final class Words {
             "LEASE", new long[] {1, LATEST},
             "EVERY", new long[] {1, LATEST},
             "HISTORY", new long[] {0, 100},
+            "WEIGHT", new long[] {1, 1000},
             "COUNT", new long[] {1, Long.MAX_VALUE},
             "TIMES", new long[] {1, Long.MAX_VALUE});
 

@@ -47,7 +47,7 @@ public final class Worker implements AutoCloseable {
         executor = from.executor == null ? threads() : from.executor;
         watch = new Watch(links, leases);
         handling = new Handling(from.hooks, from.around);
-        makeLinks(from, leases);
+        makeLinks(from, leases, handlers.fill());
         health = from.health == null ? null : new Health(this::trouble, from.health);
         crew = new Crew(watch, handlers, handling, links, from.concurrency, from.prefetch, new Isolation(drain));
     }
@@ -58,7 +58,7 @@ public final class Worker implements AutoCloseable {
     }
 
     /** Groups the keys that one BPOP can wait for: in a cluster, those of one slot. */
-    private void makeLinks(WorkerBuilder from, Leases leases) {
+    private void makeLinks(WorkerBuilder from, Leases leases, Handler.Fill fill) {
         Map<Object, List<Fetches.Member>> groups = new LinkedHashMap<>();
         boolean isWeighted = from.weights != null;
         for (int at = 0; at < from.queues.size(); at++) {
@@ -71,7 +71,7 @@ public final class Worker implements AutoCloseable {
             isWeighted |= queue.isSharded(); // the shards take turns: none is always first
         }
         for (List<Fetches.Member> members : groups.values()) {
-            Fetches fetches = new Fetches(members, isWeighted, leases, from.wait);
+            Fetches fetches = new Fetches(members, isWeighted, leases, from.wait, fill);
             links.add(new Link(watch, fetches, from.ends.get(), groups.size() > 1, handling::lost));
         }
     }

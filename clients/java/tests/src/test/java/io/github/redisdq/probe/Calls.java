@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.github.redisdq.DqQueue;
 import io.github.redisdq.Explanation;
 import io.github.redisdq.FailedAttempt;
+import io.github.redisdq.GroupSettings;
+import io.github.redisdq.GroupStats;
 import io.github.redisdq.Inside;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
@@ -11,6 +13,7 @@ import io.github.redisdq.JobOptions.IfExists;
 import io.github.redisdq.NackOptions;
 import io.github.redisdq.NewRule;
 import io.github.redisdq.Page;
+import io.github.redisdq.QueueGroup;
 import io.github.redisdq.Reserved;
 import io.github.redisdq.Rule;
 import io.github.redisdq.RulesOptions;
@@ -273,8 +276,49 @@ final class Calls {
                 boolean isAll = args.get("state").asText().equals("all");
                 return isAll ? queue.purge() : queue.purge(state(args));
             default:
-                throw new IllegalArgumentException("no method " + method);
+                return group(queue.group(args.path("group").asText()), method, args);
         }
+    }
+
+    private static Object group(QueueGroup group, String method, JsonNode args) {
+        return switch (method) {
+            case "group_set" -> group.set(groupSettings(args));
+            case "group_clear" -> group.clear();
+            case "group_pause" -> group.pause(duration(args, "duration"));
+            case "group_resume" -> group.resume();
+            case "group_stats" -> shown(group.stats());
+            default -> throw new IllegalArgumentException("no method " + method);
+        };
+    }
+
+    private static GroupSettings groupSettings(JsonNode args) {
+        GroupSettings settings = new GroupSettings();
+        if (args.hasNonNull("weight")) {
+            settings.weight(args.get("weight").asInt());
+        }
+        if (args.hasNonNull("max")) {
+            settings.max(args.get("max").asLong());
+        }
+        if (args.hasNonNull("rate")) {
+            settings.rate(args.get("rate").get(0).asLong(), Duration.ofMillis(args.get("rate").get(1).asLong()));
+        }
+        return args.hasNonNull("maxlen") ? settings.maxLen(args.get("maxlen").asLong()) : settings;
+    }
+
+    private static Object shown(GroupStats stats) {
+        if (stats == null) {
+            return null;
+        }
+        Map<String, Object> out = new LinkedHashMap<>();
+        out.put("weight", stats.weight());
+        out.put("max", stats.max());
+        out.put("rate", stats.rate() == null ? null : List.of(stats.rate().jobs(), stats.rate().window().toMillis()));
+        out.put("maxlen", stats.maxLen());
+        out.put("paused", ms(stats.pausedUntil()));
+        out.put("waiting", stats.waiting());
+        out.put("reserved", stats.reserved());
+        out.put("rate_used", stats.rateUsed());
+        return out;
     }
 
     private static ScanOptions scanned(JsonNode args, Integer count) {

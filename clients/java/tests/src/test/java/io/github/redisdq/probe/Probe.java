@@ -96,6 +96,9 @@ public final class Probe {
             if (each.hasNonNull("lease_ms")) {
                 handler.lease(Duration.ofMillis(each.get("lease_ms").asLong()));
             }
+            if (each.hasNonNull("fill")) {
+                handler.fill(each.get("fill").get(0).asInt(), Duration.ofMillis(each.get("fill").get(1).asLong()));
+            }
             if (each.hasNonNull("timeout_ms")) {
                 handler.timeout(Duration.ofMillis(each.get("timeout_ms").asLong()));
             }
