@@ -31,10 +31,12 @@ pub async fn detail(board: &Arc<Board>, question: &Question, part: Part) -> Resu
     let key = question.key.clone();
     let detail = Detail { key, part };
     let commands = detail.commands();
-    let values = board
-        .connections
-        .ask(question.key.clone(), commands)
-        .await?;
+    let ask = |commands| board.connections.ask(question.key.clone(), commands);
+    let mut values = ask(commands).await?;
+    let more = detail.more(&values);
+    if !more.is_empty() {
+        values.extend(ask(more).await?);
+    }
     match detail.found(&values) {
         Found::Refused(error) => Err(Failure::Refused(escape::line(error.as_bytes()))),
         found => Ok(found),

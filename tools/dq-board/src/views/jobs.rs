@@ -34,6 +34,7 @@ pub async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, Failur
         state,
         page,
         count: PAGE,
+        read: false,
     };
     let found = detail(board, &question, part).await?;
     let mut weight = found.weight();

@@ -8,7 +8,7 @@ use super::prompt::{Kind, Prompt};
 use super::view::{QueueView, View};
 use super::{App, Out};
 use dq_watch::model::column::{Column, Tone, ALL};
-use dq_watch::model::stats::{Jobs, STATES};
+use dq_watch::model::stats::Jobs;
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::Act;
 use dq_watch::read::detail::State;
@@ -104,10 +104,15 @@ impl App {
         match code {
             KeyCode::Esc | KeyCode::Backspace => self.view = View::Table,
             KeyCode::Tab | KeyCode::Right => view.open_tab(view.tab + 1),
-            KeyCode::BackTab | KeyCode::Left => view.open_tab(view.tab + STATES.len()),
-            KeyCode::Char(digit @ '1'..='7') => view.open_tab(digit as usize - '1' as usize),
+            KeyCode::BackTab | KeyCode::Left => view.previous_tab(),
+            KeyCode::Char(digit @ '1'..='8') => view.open_tab(digit as usize - '1' as usize),
             KeyCode::Up => view.select(view.selected.saturating_sub(1)),
             KeyCode::Down => view.select(view.selected + 1),
+            // Of who works more is read than a screen has.
+            KeyCode::PageDown if view.has_further(view.selected + 1) => {
+                view.select(view.selected + rows);
+            }
+            KeyCode::PageUp if view.selected >= rows => view.select(view.selected - rows),
             KeyCode::PageDown => view.next_page(),
             KeyCode::PageUp => view.previous_page(),
             KeyCode::Home => view.first_page(),
@@ -121,7 +126,7 @@ impl App {
         let KeyCode::Char(letter) = code else {
             return;
         };
-        if !"pPkKnsd".contains(letter) {
+        if !"pPkKnsdg".contains(letter) {
             return;
         }
         if self.read_only {
@@ -170,6 +175,8 @@ impl App {
             };
             return self.say(why, Tone::Plain);
         };
+        let at_work = view.and_then(QueueView::job_read);
+        let given = at_work.and_then(|job| Prompt::give_back(key.clone(), job));
         let kicked = Prompt::kick(key.clone(), id.clone(), &state);
         let waits = state == State::Delayed.word() || state == State::Ready.word();
         match letter {
@@ -179,6 +186,11 @@ impl App {
                 self.ask(Prompt::delete(key.clone(), id, &state, blocked), key);
             }
             'k' if kicked.is_some() => self.prompt = kicked,
+            'g' if given.is_some() => self.prompt = given,
+            'g' => self.say(
+                "what somebody works on is given back from the tab of who works (8), or from the open job",
+                Tone::Plain,
+            ),
             'n' if waits => self.prompt = Some(Prompt::run_now(key, id, &state)),
             's' if waits => self.prompt = Some(Prompt::reschedule(key, id, &state)),
             'k' => self.say(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, OnJob};
 use dq_watch::read::blocked::{Doomed, Dying};
-use dq_watch::read::detail::State;
+use dq_watch::read::detail::{Job, State};
 use dq_watch::text::{escape, units};
 
 const LOOKING: &str = "Looking for blocked jobs that die of it ...";
@@ -156,6 +156,36 @@ impl Prompt {
             true => prompt.looks_for(doomed),
             false => prompt,
         }
+    }
+
+    /// None: nobody works on the job.
+    pub fn give_back(key: QueueKey, job: &Job) -> Option<Prompt> {
+        let token = job.token.clone()?;
+        let who = job
+            .client
+            .as_deref()
+            .map(|name| format!(" ({})", escape::fit(&escape::line(name), 40)));
+        let lines = vec![
+            format!("The delivery {token} of the job {}", quoted(&job.id)),
+            format!(
+                "of queue {} ends, and counts as no attempt;",
+                quoted(&key.name)
+            ),
+            "another worker may get the job at once.".to_owned(),
+            format!(
+                "The handler{} goes on until it hears of it:",
+                who.unwrap_or_default()
+            ),
+            "what it has done stays done, but it can no longer acknowledge the job.".to_owned(),
+            "If the job has been delivered again by then, nothing happens.".to_owned(),
+        ];
+        let id = job.id.clone();
+        let act = Act::GiveBack { id, token };
+        Some(Prompt::new(
+            "Give a job back now",
+            lines,
+            Kind::Confirm { key, act },
+        ))
     }
 
     pub fn pause(key: QueueKey) -> Prompt {

@@ -219,6 +219,7 @@ fn an_answer_to_an_older_question_is_not_shown() {
                 state,
                 page: Page::default(),
                 count,
+                read: false,
             },
         },
         found: Found::Jobs(vec![PeekedJob {

@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{
-    Cut, Detail, Found, Job, Page, Part, PeekedJob, Settings, State, STATES,
+    by_client, Cut, Detail, Found, Job, Page, Part, PeekedJob, Settings, State, AT_WORK, STATES,
 };
 use dq_watch::text::escape;
+
+/// The tab of who works, after those of the states.
+const WORKERS: usize = STATES.len() + 1;
 
 pub enum View {
     Table,
@@ -15,14 +18,14 @@ pub enum View {
 
 pub struct QueueView {
     pub key: QueueKey,
-    /// 0 is the overview, then the states in their order.
+    /// 0 is the overview, then the states in their order, then who works.
     pub tab: usize,
     pub settings: Option<Settings>,
     /// The pages from the first to the one shown.
     pages: Vec<Page>,
     pub jobs: Option<Vec<PeekedJob>>,
-    /// Why dead ones died, by id.
-    pub reasons: HashMap<Vec<u8>, Vec<u8>>,
+    /// What was read of those that are dead, or at work, by id.
+    pub read: HashMap<Vec<u8>, Job>,
     /// The next page, if there is one.
     pub more: Option<Page>,
     pub selected: usize,
@@ -70,7 +73,7 @@ impl QueueView {
             settings: None,
             pages: vec![Page::default()],
             jobs: None,
-            reasons: HashMap::new(),
+            read: HashMap::new(),
             more: None,
             selected: 0,
             job: None,
@@ -80,7 +83,15 @@ impl QueueView {
 
     /// None in the overview.
     pub fn state(&self) -> Option<State> {
-        self.tab.checked_sub(1).map(|index| STATES[index])
+        match self.is_of_workers() {
+            true => Some(State::Reserved),
+            false => self.tab.checked_sub(1).map(|index| STATES[index]),
+        }
+    }
+
+    /// Whether the tab of who works is open.
+    pub fn is_of_workers(&self) -> bool {
+        self.tab == WORKERS
     }
 
     pub fn page_number(&self) -> usize {
@@ -95,15 +106,11 @@ impl QueueView {
         let part = match (&self.job, self.state()) {
             (Some(view), _) => Part::Job(view.id.clone()),
             (None, None) => Part::Settings,
-            (None, Some(State::Dead)) => Part::Dead {
-                page: self.page(),
-                count,
-                known: self.ids(),
-            },
             (None, Some(state)) => Part::Jobs {
                 state,
                 page: self.page(),
-                count,
+                count: if self.is_of_workers() { AT_WORK } else { count },
+                read: self.is_of_workers() || state == State::Dead,
             },
         };
         Some(Detail {
@@ -112,13 +119,8 @@ impl QueueView {
         })
     }
 
-    fn ids(&self) -> Vec<Vec<u8>> {
-        let jobs = self.jobs.iter().flatten();
-        jobs.map(|job| job.id.clone()).collect()
-    }
-
     pub fn open_tab(&mut self, tab: usize) {
-        self.tab = tab % (STATES.len() + 1);
+        self.tab = tab % (WORKERS + 1);
         self.pages = vec![Page::default()];
         self.job = None;
         self.forget_jobs();
@@ -126,6 +128,10 @@ impl QueueView {
 
     fn forget_jobs(&mut self) {
         (self.jobs, self.more, self.selected, self.refusal) = (None, None, 0, None);
+    }
+
+    pub fn previous_tab(&mut self) {
+        self.open_tab(self.tab + WORKERS);
     }
 
     pub fn next_page(&mut self) {
@@ -167,6 +173,19 @@ impl QueueView {
         }
     }
 
+    /// The job that is open or selected, as far as it was read.
+    pub fn job_read(&self) -> Option<&Job> {
+        match &self.job {
+            Some(view) => view.job.as_ref(),
+            None => self.read.get(self.job_id()?),
+        }
+    }
+
+    /// Whether a job of who works stands there or further down.
+    pub fn has_further(&self, place: usize) -> bool {
+        self.is_of_workers() && place < self.jobs.as_ref().map_or(0, Vec::len)
+    }
+
     pub fn select(&mut self, place: usize) {
         let count = self.jobs.as_ref().map_or(0, Vec::len);
         self.selected = place.min(count.saturating_sub(1));
@@ -184,27 +203,25 @@ impl QueueView {
 
     /// Takes the reply to `detail(count)`; a reply to an earlier question is ignored.
     pub fn take(&mut self, detail: &Detail, found: Found) {
-        let (Part::Jobs { count, .. } | Part::Dead { count, .. }) = detail.part else {
+        let Part::Jobs { state, count, .. } = detail.part else {
             return self.take_other(found);
         };
-        let (found, reasons) = match found {
-            Found::Dead(jobs, reasons) => (Found::Jobs(jobs), reasons),
-            found => (found, HashMap::new()),
+        let (mut jobs, mut read) = match found {
+            Found::Jobs(jobs) => (jobs, HashMap::new()),
+            Found::Read(jobs, read) => (jobs, read),
+            other => return self.take_other(other),
         };
-        match found {
-            Found::Jobs(jobs) => {
-                self.reasons = reasons;
-                let state = self.state().unwrap_or(State::Delayed);
-                self.more = self.page().next(state, &jobs, count);
-                // The selection stays with its job as long as the job is on the page.
-                let id = self.job_id().map(<[u8]>::to_vec);
-                let place = id.and_then(|id| jobs.iter().position(|job| job.id == id));
-                self.jobs = Some(jobs);
-                self.select(place.unwrap_or(self.selected));
-                self.refusal = None;
-            }
-            other => self.take_other(other),
+        self.more = self.page().next(state, &jobs, count);
+        if self.is_of_workers() {
+            let by_id = |(peeked, job): (PeekedJob, Job)| (peeked, (job.id.clone(), job));
+            (jobs, read) = by_client(jobs, &mut read).into_iter().map(by_id).unzip();
         }
+        // The selection stays with its job as long as the job is on the page.
+        let id = self.job_id().map(<[u8]>::to_vec);
+        let place = id.and_then(|id| jobs.iter().position(|job| job.id == id));
+        (self.jobs, self.read) = (Some(jobs), read);
+        self.select(place.unwrap_or(self.selected));
+        self.refusal = None;
     }
 
     fn take_other(&mut self, found: Found) {
@@ -215,7 +232,7 @@ impl QueueView {
             (Found::Job(job), Some(view)) => (view.job, view.gone) = (Some(*job), false),
             (Found::Nothing, Some(view)) => view.gone = true,
             (Found::Nothing, None) => self.settings = None,
-            (Found::Job(_) | Found::Jobs(_) | Found::Dead(..), _) => {}
+            (Found::Job(_) | Found::Jobs(_) | Found::Read(..), _) => {}
         }
     }
 }

@@ -160,6 +160,9 @@ fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
             _ if view.tab == 0 => &[("p", "pause"), ("K", "kick dead"), ("P", "purge")],
             Some("dead") => &[("k", "kick"), ("K", "all"), ("d", "delete"), ("P", "purge")],
             Some("done" | "blocked") => &[("k", "kick"), ("d", "delete"), ("P", "purge")],
+            Some("reserved") if view.job_read().is_some() => {
+                &[("g", "give back"), ("d", "delete"), ("P", "purge")]
+            }
             Some("reserved") => &[("d", "delete"), ("P", "purge")],
             None => &[],
             Some(_) => &[

@@ -63,7 +63,7 @@ fn boxed(
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-const KEYS: [(&str, &str); 18] = [
+const KEYS: [(&str, &str); 19] = [
     ("", "The table"),
     ("↑ ↓ PgUp PgDn", "select a queue; Home, End"),
     (
@@ -73,7 +73,7 @@ const KEYS: [(&str, &str); 18] = [
     ("/", "filter by name; Esc shows all"),
     ("Enter", "open the queue"),
     ("", "A queue"),
-    ("Tab  1 to 7", "overview, and its jobs by state"),
+    ("Tab  1 to 8", "overview, its jobs by state, who works"),
     ("PgDn PgUp Home", "next page of jobs, previous, first"),
     ("Enter", "look at the job; x shows its payload in hex"),
     ("Esc", "back"),
@@ -85,6 +85,7 @@ const KEYS: [(&str, &str); 18] = [
     ),
     ("n  s", "run this job now; at another time"),
     ("d", "delete this job"),
+    ("g", "give back what a worker has, without counting it"),
     ("P", "purge the jobs of this tab; all, in the overview"),
     ("", "LATE50, LATE99: half, 99 % of the last deliveries"),
     ("", "were not later after their due. OLDEST: ready so long."),

@@ -14,6 +14,9 @@ use dq_watch::model::column::Tone;
 use dq_watch::model::stats::STATES;
 use dq_watch::text::{escape, units};
 
+/// The tab of the last state.
+const LAST: usize = STATES.len();
+
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
     let top = Rect { height: 2, ..area };
     let lines = vec![
@@ -74,30 +77,38 @@ fn title<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a
     ])
 }
 
-/// The tabs with their keys and counts; on a narrow screen without the keys, or without the counts.
+/// The tabs with their keys and counts; on a narrow screen without the keys, without the last one unless it is open, or
+/// without the counts.
 fn tabs<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a> {
     let row = app.servers.board.row(&view.key);
-    let titles = |keys: bool, counts: bool| -> Vec<String> {
+    let titles = |keys: bool, counts: bool, last: bool| -> Vec<String> {
         let title = |(index, name): (usize, &str)| {
             let key = match keys {
                 true => format!("{} ", index + 1),
                 false => String::new(),
             };
             let count = match (index, row) {
-                (1.., Some(row)) if counts => format!(" {}", units::count(row.jobs(index - 1))),
+                (1..=LAST, Some(row)) if counts => {
+                    format!(" {}", units::count(row.jobs(index - 1)))
+                }
                 _ => String::new(),
             };
             format!(" {key}{name}{count} ")
         };
-        let names = ["overview"].into_iter().chain(STATES);
+        let last = last.then_some("workers");
+        let names = ["overview"].into_iter().chain(STATES).chain(last);
         names.enumerate().map(title).collect()
     };
     let fits = |all: &Vec<String>| all.iter().map(|it| it.width() + 1).sum::<usize>() <= width;
-    let narrower = || Some(titles(false, true)).filter(fits);
-    let all = Some(titles(true, true)).filter(fits).or_else(narrower);
+    let last = view.is_of_workers();
+    let ways = [(true, true, true), (false, true, true), (false, true, last)];
+    let mut ways = ways
+        .map(|(keys, counts, last)| titles(keys, counts, last))
+        .into_iter();
+    let all = ways.find(fits);
     let mut spans = vec![Span::raw(" ")];
     for (index, title) in all
-        .unwrap_or_else(|| titles(true, false))
+        .unwrap_or_else(|| titles(true, false, true))
         .into_iter()
         .enumerate()
     {

@@ -92,15 +92,20 @@ fn app(size: (u16, u16)) -> App {
     app
 }
 
-/// Answers the question of the open view.
-fn answer(app: &mut App) {
-    let Some(detail) = app
-        .queue_view()
-        .and_then(|view| view.detail(app.job_rows()))
-    else {
-        return;
-    };
-    let payload = [EVIL, b"\n", &[0xc3; 300]].concat();
+fn why(is_of_job: bool) -> Why {
+    Why {
+        is_of_job,
+        reasons: vec![Reason {
+            code: String::from_utf8_lossy(EVIL).into_owned(),
+            number: u64::MAX,
+            until_ms: Some(i64::MAX),
+        }],
+        ..Why::default()
+    }
+}
+
+/// All that a job can have.
+fn full(id: &[u8], state: &str) -> Job {
     let ended = Ended {
         id: EVIL.to_vec(),
         outcome: Some("done".to_owned()),
@@ -113,19 +118,70 @@ fn answer(app: &mut App) {
         how: String::from_utf8_lossy(EVIL).into_owned(),
         reason: Some(EVIL.repeat(100)),
     };
-    let why = |is_of_job| Why {
-        is_of_job,
-        reasons: vec![Reason {
-            code: String::from_utf8_lossy(EVIL).into_owned(),
-            number: u64::MAX,
-            until_ms: Some(i64::MAX),
-        }],
-        ..Why::default()
-    };
     let step = Step {
         name: EVIL.to_vec(),
         value: Cut::of(EVIL, 9),
     };
+    Job {
+        id: id.to_vec(),
+        payload: Cut::of(&[0xc3; 300], 64),
+        state: state.to_owned(),
+        why: Some(why(true)),
+        priority: i64::from(i32::MIN),
+        due_ms: Some(NOW_MS + 5_000),
+        deadline_ms: Some(1 << 42),
+        ttr_ms: 1 << 42,
+        attempts: u64::from(u32::MAX),
+        max_attempts: u64::from(u32::MAX),
+        backoff_ms: vec![1 << 40; 1024],
+        expires_ms: Some(1 << 42),
+        token: Some("1882361448423751680".to_owned()),
+        failed_ms: Some(NOW_MS - 1),
+        reason: Some(EVIL.repeat(100)),
+        history: vec![attempt; 100],
+        client: Some(EVIL.to_vec()),
+        group: Some(EVIL.to_vec()),
+        successor: Some(Cut::of(EVIL, 100)),
+        rule: Some(Rule {
+            when: When::Cron {
+                expression: String::from_utf8_lossy(EVIL).into_owned(),
+                zone: "Europe/Berlin".to_owned(),
+            },
+            until_ms: Some(i64::MAX),
+            times: Some(3),
+            grace_ms: Some(1),
+            jitter_ms: Some(u64::MAX),
+            occurrence_ms: NOW_MS,
+            runs: 2,
+            next_ms: vec![NOW_MS + 60_000; 5],
+        }),
+        started_ms: Some(NOW_MS - 5_200),
+        finished_ms: Some(NOW_MS - 1_000),
+        result: Some(Cut::of(EVIL, 100)),
+        progress: Some(b"\x1b 50 %".to_vec()),
+        awaits: Some(EVIL.to_vec()),
+        after: Some(After::Jobs {
+            ids: vec![EVIL.to_vec(); 1000],
+            on_dead: "wait".to_owned(),
+        }),
+        results: vec![ended; 1000],
+        steps: vec![step; 1000],
+        said: vec![Said {
+            name: "keep",
+            value: Value::Millis(u64::MAX),
+        }],
+    }
+}
+
+/// Answers the question of the open view.
+fn answer(app: &mut App) {
+    let Some(detail) = app
+        .queue_view()
+        .and_then(|view| view.detail(app.job_rows()))
+    else {
+        return;
+    };
+    let payload = [EVIL, b"\n", &[0xc3; 300]].concat();
     let found = match &detail.part {
         Part::Settings => Found::Settings(Settings {
             ttr_ms: 60_000,
@@ -138,77 +194,24 @@ fn answer(app: &mut App) {
             why: Some(why(false)),
             ..Settings::default()
         }),
-        Part::Job(id) => Found::Job(Box::new(Job {
-            id: id.clone(),
-            payload: Cut::of(&payload, 64),
-            state: "delayed".to_owned(),
-            why: Some(why(true)),
-            priority: i64::from(i32::MIN),
-            due_ms: Some(NOW_MS + 5_000),
-            deadline_ms: Some(1 << 42),
-            ttr_ms: 1 << 42,
-            attempts: u64::from(u32::MAX),
-            max_attempts: u64::from(u32::MAX),
-            backoff_ms: vec![1 << 40; 1024],
-            expires_ms: Some(1 << 42),
-            token: Some("1882361448423751680".to_owned()),
-            failed_ms: Some(NOW_MS - 1),
-            reason: Some(EVIL.repeat(100)),
-            history: vec![attempt; 100],
-            client: Some(EVIL.to_vec()),
-            group: Some(EVIL.to_vec()),
-            successor: Some(Cut::of(EVIL, 100)),
-            rule: Some(Rule {
-                when: When::Cron {
-                    expression: String::from_utf8_lossy(EVIL).into_owned(),
-                    zone: "Europe/Berlin".to_owned(),
-                },
-                until_ms: Some(i64::MAX),
-                times: Some(3),
-                grace_ms: Some(1),
-                jitter_ms: Some(u64::MAX),
-                occurrence_ms: NOW_MS,
-                runs: 2,
-                next_ms: vec![NOW_MS + 60_000; 5],
-            }),
-            started_ms: Some(NOW_MS - 5_200),
-            finished_ms: Some(NOW_MS - 1_000),
-            result: Some(Cut::of(EVIL, 100)),
-            progress: Some(b"\x1b 50 %".to_vec()),
-            awaits: Some(EVIL.to_vec()),
-            after: Some(After::Jobs {
-                ids: vec![EVIL.to_vec(); 1000],
-                on_dead: "wait".to_owned(),
-            }),
-            results: vec![ended; 1000],
-            steps: vec![step; 1000],
-            said: vec![Said {
-                name: "keep",
-                value: Value::Millis(u64::MAX),
-            }],
-        })),
-        part @ (Part::Jobs { count, .. } | Part::Dead { count, .. }) => {
-            let is_blocked = matches!(
-                part,
-                Part::Jobs {
-                    state: State::Blocked,
-                    ..
-                }
-            );
+        Part::Job(id) => Found::Job(Box::new(full(id, "delayed"))),
+        Part::Jobs {
+            state, count, read, ..
+        } => {
+            let at_ms =
+                |number: usize| (*state != State::Blocked).then_some(NOW_MS + number as i64);
             let job = |number: usize| PeekedJob {
                 id: [EVIL, number.to_string().as_bytes()].concat(),
                 payload: Cut::of(&payload, 50),
-                at_ms: (!is_blocked).then_some(NOW_MS + number as i64),
+                at_ms: at_ms(number),
                 attempts: u64::from(u32::MAX),
                 priority: i64::from(i32::MIN),
             };
-            let jobs = (0..*count).map(job).collect();
-            match part {
-                Part::Dead { known, .. } => {
-                    let reason = |id: &Vec<u8>| (id.clone(), EVIL.repeat(100));
-                    Found::Dead(jobs, known.iter().map(reason).collect())
-                }
-                _ => Found::Jobs(jobs),
+            let jobs: Vec<PeekedJob> = (0..*count).map(job).collect();
+            let of = |it: &PeekedJob| (it.id.clone(), full(&it.id, state.word()));
+            match read {
+                true => Found::Read(jobs.clone(), jobs.iter().map(of).collect()),
+                false => Found::Jobs(jobs),
             }
         }
     };
@@ -268,6 +271,8 @@ fn views() -> Vec<(&'static str, Vec<KeyCode>)> {
         ("job", vec![Enter, Char('2'), Enter]),
         ("job in hex", vec![Enter, Char('2'), Enter, Char('x'), Down]),
         ("delete", vec![Enter, Char('2'), Enter, Char('d')]),
+        ("workers", vec![Enter, Char('8'), Down]),
+        ("give back", vec![Enter, Char('8'), Char('g')]),
     ]
 }
 
@@ -572,7 +577,7 @@ fn at_40_columns_the_dead_are_there_and_why() {
         let screen = lines(&drawn(&mut app, (width, 24), true));
         assert!(screen[3].contains(title), "{}", screen[3]);
         let view = app.queue_view().expect("a queue");
-        assert!(!view.reasons.is_empty());
+        assert!(!view.read.is_empty());
     }
 }
 

@@ -1,9 +1,11 @@
 //! An operator's actions, and the prompts before them.
 
+use std::collections::HashMap;
+
 use crate::cmd;
 use crate::monitor::{address, Monitor};
 use crate::support::{wait_until, Client, Server, PATIENCE};
-use crate::{ENTER, ESCAPE};
+use crate::{ENTER, ESCAPE, PAGE_DOWN};
 
 fn count(client: &mut Client, state: &str) -> i64 {
     redis::from_redis_value(cmd!(client, "DQ.LEN", "q", state)).expect("a number")
@@ -169,6 +171,66 @@ fn read_only_changes_nothing() {
         assert!(!monitor.screen().contains("y  do it"));
     }
     assert_eq!(count(&mut client, "DEAD"), 5);
+}
+
+#[test]
+fn who_works_is_seen_and_only_the_delivery_that_is_shown_is_given_back() {
+    let server = Server::start();
+    let (mut client, mut worker) = (server.connect(), server.connect());
+    cmd!(worker, "CLIENT", "SETNAME", "mailer-1");
+    let mut pipe = redis::pipe();
+    for number in 0..600 {
+        pipe.cmd("DQ.ADD")
+            .arg("q")
+            .arg(format!("j{number:03}"))
+            .arg("x")
+            .ignore();
+    }
+    pipe.exec(&mut client).expect("jobs");
+    cmd!(worker, "DQ.POP", "q", "COUNT", 600, "TTR", 3_600_000);
+    let monitor = open_queue(&server);
+    monitor.press("8");
+    monitor.wait_for("500 of 600 jobs");
+    monitor.wait_for("mailer-1 (500 jobs)");
+    // All 500, a screen at a time, then the others.
+    monitor.press(&PAGE_DOWN.repeat(30));
+    monitor.wait_for("100 of 600 jobs");
+    monitor.press("1");
+    cmd!(worker, "DQ.ACK", "q", "IDS", 599, &ids(1..600)[..]);
+    monitor.press("8");
+    monitor.wait_for("mailer-1 (1 job)");
+    monitor.press("g");
+    monitor.wait_for("(mailer-1) goes on until it hears of it");
+    let token = token_of(&mut client, "j000");
+    monitor.wait_for(&token);
+    cmd!(client, "DQ.NACK", "q", "j000", "SILENT");
+    cmd!(worker, "DQ.POP", "q", "TTR", 3_600_000);
+    monitor.press("y");
+    monitor.wait_for("q: nothing done: this delivery is over");
+    assert_eq!(count(&mut client, "RESERVED"), 1);
+    monitor.press(ENTER);
+    let token = token_of(&mut client, "j000");
+    monitor.wait_for(&token);
+    monitor.press("g");
+    monitor.press("y");
+    monitor.wait_for("q: given back");
+    assert_eq!(count(&mut client, "READY"), 1);
+    let attempts: i64 = field(&mut client, "j000", "attempts");
+    assert_eq!(attempts, 0, "none counts");
+}
+
+fn ids(numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|number| format!("j{number:03}")).collect()
+}
+
+fn field<T: redis::FromRedisValue>(client: &mut Client, id: &str, name: &str) -> T {
+    let reply = cmd!(client, "DQ.GET", "q", id);
+    let mut fields: HashMap<String, redis::Value> = redis::from_redis_value(reply).expect("a job");
+    redis::from_redis_value(fields.remove(name).expect("a field")).expect("its type")
+}
+
+fn token_of(client: &mut Client, id: &str) -> String {
+    field(client, id, "token")
 }
 
 #[test]

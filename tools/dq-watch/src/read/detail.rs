@@ -73,12 +73,8 @@ pub enum Part {
         state: State,
         page: Page,
         count: usize,
-    },
-    /// As `Jobs`, with the reasons of those that were on the page before.
-    Dead {
-        page: Page,
-        count: usize,
-        known: Vec<Vec<u8>>,
+        /// Whether each of them is read, too, without its payload.
+        read: bool,
     },
     Job(Vec<u8>),
 }
@@ -94,8 +90,8 @@ pub struct Page {
 pub enum Found {
     Settings(Settings),
     Jobs(Vec<PeekedJob>),
-    /// With the reasons by id.
-    Dead(Vec<PeekedJob>, HashMap<Vec<u8>, Vec<u8>>),
+    /// With what was read of them, by id.
+    Read(Vec<PeekedJob>, HashMap<Vec<u8>, Job>),
     Job(Box<Job>),
     /// There is no such queue or job.
     Nothing,
@@ -128,13 +124,23 @@ impl Detail {
                     .chain(why)
                     .collect()
             }
-            Part::Jobs { state, page, count } => vec![self.peek(*state, *page, *count)],
-            Part::Dead { page, count, known } => {
-                let get = |id: &Vec<u8>| get(key, id, 0);
-                let peek = self.peek(State::Dead, *page, *count);
-                std::iter::once(peek).chain(known.iter().map(get)).collect()
-            }
+            Part::Jobs {
+                state, page, count, ..
+            } => vec![self.peek(*state, *page, *count)],
         }
+    }
+
+    /// The commands that it asks once it has these replies.
+    pub fn more(&self, values: &[Value]) -> Vec<Cmd> {
+        let Part::Jobs {
+            page, read: true, ..
+        } = self.part
+        else {
+            return Vec::new();
+        };
+        let jobs = values.first().and_then(|value| reply::peeked(value, 0));
+        let jobs = jobs.into_iter().flatten().skip(page.skip);
+        jobs.map(|job| get(&self.key.name, &job.id, 0)).collect()
     }
 
     fn peek(&self, state: State, page: Page, count: usize) -> Cmd {
@@ -152,7 +158,16 @@ impl Detail {
         let Some(value) = values.first() else {
             return Found::Nothing;
         };
-        if let Some(error) = reply::error(value) {
+        // Who works on a job is said by DQ.GET alone.
+        let is_read = matches!(
+            self.part,
+            Part::Jobs {
+                state: State::Reserved,
+                ..
+            }
+        );
+        let all = [Some(value), values.get(1).filter(|_| is_read)];
+        if let Some(error) = all.into_iter().flatten().find_map(reply::error) {
             return Found::Refused(error);
         }
         let found = match &self.part {
@@ -172,15 +187,13 @@ impl Detail {
                 }
                 Found::Job(Box::new(job))
             }),
-            Part::Jobs { page, .. } => reply::peeked(value, IN_LIST)
-                .map(|jobs| Found::Jobs(jobs.into_iter().skip(page.skip).collect())),
-            Part::Dead { page, known, .. } => reply::peeked(value, IN_LIST).map(|jobs| {
-                let reason = |(id, value): (&Vec<u8>, &Value)| {
-                    Some((id.clone(), reply::job(value, 0)?.reason?))
-                };
-                let reasons = known.iter().zip(&values[1..]).filter_map(reason);
-                let jobs = jobs.into_iter().skip(page.skip);
-                Found::Dead(jobs.collect(), reasons.collect())
+            Part::Jobs { page, read, .. } => reply::peeked(value, IN_LIST).map(|jobs| {
+                let jobs = jobs.into_iter().skip(page.skip).collect();
+                let all = values[1..].iter().filter_map(|value| reply::job(value, 0));
+                match read {
+                    true => Found::Read(jobs, all.map(|job| (job.id.clone(), job)).collect()),
+                    false => Found::Jobs(jobs),
+                }
             }),
         };
         match (found, value) {
@@ -197,13 +210,31 @@ impl Found {
     /// Bytes of payloads and results in the server's reply: what is heavy is not asked for every second.
     pub fn weight(&self) -> usize {
         match self {
-            Found::Jobs(jobs) | Found::Dead(jobs, _) => {
+            Found::Jobs(jobs) | Found::Read(jobs, _) => {
                 jobs.iter().map(|job| job.payload.bytes.len()).sum()
             }
             Found::Job(job) => job.weight(),
             _ => 0,
         }
     }
+}
+
+/// Jobs at work that one step reads; the others are counted, by the figures of the queue.
+pub const AT_WORK: usize = 500;
+
+/// Of reserved jobs those that still are, each with what was read of it. Those of one client are side by side, in their
+/// order; where it is not known they come last.
+pub fn by_client(jobs: Vec<PeekedJob>, read: &mut HashMap<Vec<u8>, Job>) -> Vec<(PeekedJob, Job)> {
+    let at_work = |it: PeekedJob| {
+        let job = read.remove(&it.id)?;
+        (job.state == State::Reserved.word()).then_some((it, job))
+    };
+    let mut all: Vec<_> = jobs.into_iter().filter_map(at_work).collect();
+    all.sort_by(|(_, a), (_, b)| {
+        let place = |job: &Job| (job.client.is_none(), job.client.clone());
+        place(a).cmp(&place(b))
+    });
+    all
 }
 
 impl Job {

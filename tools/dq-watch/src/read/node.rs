@@ -295,7 +295,7 @@ impl Node {
         let mut commands = vec![(key.db, stats_of(&key))];
         commands.extend(detail.commands().into_iter().map(|it| (key.db, it)));
         let values = link.look(commands)?;
-        self.hear_detail(&values[1..]);
+        self.hear_detail(link, &values[1..])?;
         self.hear_queues(vec![key], &values[..1]);
         Ok(())
     }
@@ -337,7 +337,7 @@ impl Node {
         let (of_queues, of_scan) = values.split_at(queues.len());
         of_info.iter().for_each(|value| self.hear_info(value));
         if !of_detail.is_empty() {
-            self.hear_detail(of_detail);
+            self.hear_detail(link, of_detail)?;
         }
         self.hear_queues(queues, of_queues);
         let Some((db, _)) = step else {
@@ -448,13 +448,23 @@ impl Node {
         self.report(News::Trouble(first.cloned().unwrap_or_default()));
     }
 
-    fn hear_detail(&mut self, values: &[Value]) {
+    fn hear_detail(&mut self, link: &mut Link, values: &[Value]) -> Result<(), String> {
         let Some(detail) = self.watch.detail.clone() else {
-            return;
+            return Ok(());
         };
-        let found = detail.found(values);
+        let mut values = values.to_vec();
+        let more: Vec<_> = detail
+            .more(&values)
+            .into_iter()
+            .map(|it| (detail.key.db, it))
+            .collect();
+        if !more.is_empty() {
+            values.extend(link.look(more)?);
+        }
+        let found = detail.found(&values);
         self.detail_at = Some((Instant::now(), found.weight()));
         self.report(News::Detail { detail, found });
+        Ok(())
     }
 
     fn hear_queues(&mut self, keys: Vec<QueueKey>, values: &[Value]) {
