@@ -2,14 +2,12 @@
 //! when, how many.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use dq_watch::audit;
 use serde_json::{json, Map, Value};
 
 use crate::core::access::{By, Visitor};
@@ -18,8 +16,7 @@ use crate::locked::locked;
 pub struct Audit(Option<Log>);
 
 struct Log {
-    path: PathBuf,
-    file: Mutex<File>,
+    lines: audit::Log,
     /// How many refusals were not written yet of those that were written less than a second ago.
     refusals: Mutex<HashMap<Refused, u64>>,
 }
@@ -32,17 +29,11 @@ const COUNTED: Duration = Duration::from_secs(1);
 /// So many kinds of them are told apart.
 const KINDS: usize = 50;
 
-fn open(path: &Path) -> Result<File, String> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    file.map_err(|error| format!("--audit-log {}: {error}", path.display()))
-}
-
 impl Audit {
     pub fn open(path: Option<&Path>) -> Result<Audit, String> {
         let log = |path: &Path| {
             Ok::<_, String>(Log {
-                path: path.to_owned(),
-                file: Mutex::new(open(path)?),
+                lines: audit::Log::open(path)?,
                 refusals: Mutex::default(),
             })
         };
@@ -51,10 +42,7 @@ impl Audit {
 
     /// Opens the file anew: another file may have its name by now.
     pub fn open_again(&self) -> Result<(), String> {
-        if let Some(log) = &self.0 {
-            *locked(&log.file) = open(&log.path)?;
-        }
-        Ok(())
+        self.0.as_ref().map_or(Ok(()), |log| log.lines.open_again())
     }
 
     pub fn visitor(&self, visitor: &Visitor, event: &str, about: Value) {
@@ -123,25 +111,14 @@ impl Audit {
         self.write("sign-in refused", *from, who, about);
     }
 
-    /// A line that cannot be written is reported on stderr: otherwise nobody would notice.
     fn write(&self, event: &str, from: IpAddr, who: Map<String, Value>, about: Value) {
         let Some(log) = &self.0 else { return };
-        let at = Timestamp::from_millisecond(Timestamp::now().as_millisecond());
         let mut line = Map::new();
-        line.insert("at".to_owned(), json!(at.map(|at| at.to_string()).ok()));
-        line.insert("event".to_owned(), json!(event));
         line.insert("address".to_owned(), json!(from.to_string()));
         line.extend(who);
         if let Value::Object(about) = about {
             line.extend(about);
         }
-        let text = format!("{}\n", Value::Object(line));
-        if let Err(error) = append(&log.file, &text) {
-            eprintln!("dq board: --audit-log {}: {error}", log.path.display());
-        }
+        log.lines.write(event, line.into());
     }
-}
-
-fn append(file: &Mutex<File>, line: &str) -> io::Result<()> {
-    locked(file).write_all(line.as_bytes())
 }
