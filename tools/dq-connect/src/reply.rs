@@ -46,3 +46,11 @@ pub fn array(value: &Value) -> Option<&[Value]> {
         _ => None,
     }
 }
+
+/// The server's clock, as TIME tells it.
+pub fn time_ms(value: &Value) -> Option<i64> {
+    let [seconds, micros] = array(value)? else {
+        return None;
+    };
+    Some(int(seconds)? * 1000 + int(micros)? / 1000)
+}

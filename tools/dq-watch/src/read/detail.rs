@@ -23,7 +23,7 @@ const NEXT_RUNS: usize = 5;
 pub const IN_LINE_MAX: usize = 1000;
 
 /// Of the jobs due in one millisecond, at most so many are skipped to continue after them.
-const SAME_INSTANT_MAX: usize = 2000;
+pub const SAME_INSTANT_MAX: usize = 2000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {

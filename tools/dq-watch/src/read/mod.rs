@@ -9,6 +9,7 @@ pub mod deaths;
 pub mod detail;
 pub mod known;
 pub mod node;
+pub mod reach;
 pub mod records;
 pub mod reply;
 pub mod said;

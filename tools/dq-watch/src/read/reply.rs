@@ -1,6 +1,6 @@
 //! Replies of the server as Rust values; RESP2 and RESP3 alike. What is not as expected is None.
 
-pub use dq_connect::reply::{array, bytes, error, int, moved_to, text};
+pub use dq_connect::reply::{array, bytes, error, int, moved_to, text, time_ms};
 use redis::Value;
 
 use super::records::{

@@ -13,6 +13,37 @@ pub fn line(bytes: &[u8]) -> String {
     escaped(bytes, false)
 }
 
+/// The bytes of what `name` made; None if it made no such text.
+pub fn read_name(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let (letter, after) = escape.split_at_checked(1)?;
+        rest = match letter {
+            "n" | "r" | "t" | "\\" => {
+                let plain = [("n", b'\n'), ("r", b'\r'), ("t", b'\t'), ("\\", b'\\')];
+                bytes.extend(plain.iter().filter(|it| it.0 == letter).map(|it| it.1));
+                after
+            }
+            "x" => {
+                let (hex, after) = after.split_at_checked(2)?;
+                bytes.push(u8::from_str_radix(hex, 16).ok()?);
+                after
+            }
+            "u" => {
+                let (hex, after) = after.strip_prefix('{')?.split_once('}')?;
+                let letter = char::from_u32(u32::from_str_radix(hex, 16).ok()?)?;
+                bytes.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                after
+            }
+            _ => return None,
+        };
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Some(bytes)
+}
+
 /// As `name`, for output whose columns are found by their spaces.
 pub fn word(bytes: &[u8]) -> String {
     name(bytes).replace(' ', "\\x20")
@@ -142,6 +173,20 @@ mod tests {
         }
         assert_eq!(name(b"\x1b[31m\0\xff\r\n"), r"\x1b[31m\x00\xff\r\n");
         assert_eq!(name("a\u{202e}b\u{9b}".as_bytes()), r"a\u{202e}b\u{9b}");
+    }
+
+    #[test]
+    fn a_name_can_be_read_back() {
+        for code in (0..=0x10ffff).filter_map(char::from_u32) {
+            let text = code.to_string();
+            assert_eq!(read_name(&name(text.as_bytes())), Some(text.into()));
+        }
+        for bytes in [&b"a\\x41\xff\xfe\n"[..], b"\\u{41}", b"\xc3", b"", b"\\"] {
+            assert_eq!(read_name(&name(bytes)).as_deref(), Some(bytes));
+        }
+        for text in ["\\", "\\q", "\\x4", "\\xgg", "\\u{", "\\u{110000}", "\\ü"] {
+            assert_eq!(read_name(text), None, "{text}");
+        }
     }
 
     #[test]
