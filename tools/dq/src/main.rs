@@ -61,6 +61,8 @@ enum Command {
     Top(dq_top::Args),
     /// Takes jobs from queues and sends each to the URL of its queue by HTTP
     Http(dq_push::Args),
+    /// Queues as tools for an assistant, by the Model Context Protocol, on standard input and output
+    Mcp(dq_mcp::Args),
     /// Imports the delayed jobs of another queue into a dq queue, with their due times, or moves a dq queue
     ///
     /// Run it as often as you like: a ledger beside the queue lists the imported jobs, and none is imported twice, even
@@ -128,6 +130,7 @@ fn run(command: &Command) -> ExitCode {
         Command::Board(args) => ("board", dq_board::run(args).map(|()| true), 1),
         Command::Top(args) => ("top", dq_top::run(args).map(|()| true), 1),
         Command::Http(args) => ("http", dq_push::run(args).map(|()| true), 1),
+        Command::Mcp(args) => ("mcp", dq_mcp::run(args).map(|()| true), 1),
         Command::Import(args) => ("import", dq_import::run(args), 2),
         Command::Audit(args) => ("audit", dq_audit::run(args), 2),
         Command::Worker { words } => ("worker", Err(worker(words)), 2),

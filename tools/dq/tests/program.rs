@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{self, Command};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "dev",
     "server",
     "add",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 14] = [
     "board",
     "top",
     "http",
+    "mcp",
     "import",
     "audit",
     "worker",
@@ -50,6 +51,14 @@ fn a_wrong_command_line_is_told_in_a_sentence_without_secrets() {
         (
             "top --cluster --no-cluster",
             "dq top: --cluster and --no-cluster cannot be combined",
+        ),
+        (
+            "mcp --allow-actions retry",
+            "dq mcp: missing: --audit-log <FILE>",
+        ),
+        (
+            "mcp --allow-actions purge --audit-log x",
+            "dq mcp: --allow-actions purge: not one of retry, run_now, cancel, pause, resume",
         ),
         ("audit", "dq audit: missing: <FILE>"),
         ("import", "dq import: which command?"),

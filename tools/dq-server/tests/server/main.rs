@@ -1,5 +1,6 @@
 //! `dq dev` and `dq server` with real servers: DQ_SERVER and DQ_MODULE as in the module's own tests.
 
+mod mcp;
 #[cfg(target_os = "linux")]
 mod packed;
 mod run;
