@@ -1,6 +1,6 @@
 //! Handlers: functions with the settings for their jobs.
 
-use crate::core::Shape;
+use crate::core::{Fill, Shape};
 use crate::error::{BoxError, Error};
 use crate::job::{Inner, Job};
 use crate::middleware::{Call, Next, Returned};
@@ -161,6 +161,13 @@ impl Handler {
     /// says otherwise.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.shape.lease = Some(lease);
+        self
+    }
+
+    /// Waits for a batch: until so many jobs are ready, or for so long since the first was. All handlers of the worker
+    /// must take batches; of several the least number and the shortest wait hold.
+    pub fn fill(mut self, jobs: usize, wait: Duration) -> Self {
+        self.shape.fill = Some(Fill { jobs, wait });
         self
     }
 

@@ -46,9 +46,9 @@ pub use inline::Inline;
 pub use job::Job;
 pub use middleware::{Call, Next, Returned};
 pub use queue::{
-    Adding, Explanation, FailedAttempt, Group, IfExists, JobInfo, LatenessBucket, Nack, NackMode,
-    NewJob, Peek, Peeked, Pop, Queue, QueueSettings, Rate, RecurrenceRule, Reschedule, Reserved,
-    RuleChanges, Rules, Scan, State, Stats, Totals,
+    Adding, Explanation, FailedAttempt, Group, GroupSettings, GroupStats, IfExists, JobInfo,
+    LatenessBucket, Nack, NackMode, NewJob, Peek, Peeked, Pop, Queue, QueueGroup, QueueSettings,
+    Rate, RecurrenceRule, Reschedule, Reserved, RuleChanges, Rules, Scan, State, Stats, Totals,
 };
 pub use redis;
 pub use result::Before;

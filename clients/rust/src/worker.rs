@@ -288,8 +288,8 @@ impl Worker {
             .iter()
             .map(|handler| handler.shape.clone())
             .collect();
-        settings.bound();
         self.check()?;
+        settings.bound()?;
         let (places, is_weighted) = self.places();
         let plan = Plan {
             settings,

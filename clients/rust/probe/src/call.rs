@@ -393,6 +393,6 @@ async fn look(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>
                 "maxlen": settings.maxlen, "ttr": settings.ttr.map(|ttr| ttr.as_millis() as u64),
             }),
         },
-        _ => return Ok(None),
+        _ => return crate::groups::call(queue, method, a).await,
     }))
 }

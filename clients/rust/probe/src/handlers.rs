@@ -39,6 +39,7 @@ pub struct Given {
     backoff_ms: Option<Vec<u64>>,
     lease_ms: Option<u64>,
     batch: Option<usize>,
+    fill: Option<(usize, u64)>,
     timeout_ms: Option<u64>,
     retry_on: Option<Vec<String>>,
     give_up_on: Option<Vec<String>>,
@@ -57,6 +58,9 @@ pub fn make(given: &Given) -> Handler {
         .backoff(given.backoff_ms.iter().flatten().map(|step| ms(*step)));
     if let Some(lease) = given.lease_ms {
         made = made.lease(ms(lease));
+    }
+    if let Some((jobs, wait)) = given.fill {
+        made = made.fill(jobs, ms(wait));
     }
     if let Some(timeout) = given.timeout_ms {
         made = made.timeout(ms(timeout));

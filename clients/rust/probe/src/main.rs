@@ -2,6 +2,7 @@
 
 mod args;
 mod call;
+mod groups;
 mod handlers;
 mod hostile;
 mod said;

@@ -1,10 +1,10 @@
 //! The fetch commands of one connection, and the lengths of the leases that they give.
 
-use super::settings::Shape;
+use super::settings::{Fill, Shape};
 use crate::values::{ms, seconds};
 use redis::{cmd, Cmd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The server's default TTR. A job that has it counts as one that was given none.
 pub(crate) const SERVER_TTR: Duration = Duration::from_secs(60);
@@ -66,15 +66,43 @@ pub(crate) struct Fetches {
     pub members: Vec<Member>,
     /// False: strict order, which is `DQ.BPOP`'s own. True: each queue comes first in its share of the fetches.
     pub is_weighted: bool,
+    fill: Option<Fill>,
+    /// When the first of the calls began that had to give way while they waited for a batch.
+    since: Option<Instant>,
+    /// When the current call began, and when it is over.
+    current: Option<(Instant, Instant)>,
 }
 
 impl Fetches {
-    pub fn command(&self, count: usize, wait: Duration, lease: Lease, rng: &mut Rng) -> Cmd {
+    pub fn new(members: Vec<Member>, is_weighted: bool, fill: Option<Fill>) -> Self {
+        Fetches {
+            members,
+            is_weighted,
+            fill,
+            since: None,
+            current: None,
+        }
+    }
+
+    pub fn command(
+        &mut self,
+        count: usize,
+        wait: Duration,
+        lease: Lease,
+        rng: &mut Rng,
+        now: Instant,
+    ) -> Cmd {
+        self.current = Some((now, now + wait));
         let mut words = cmd("DQ.BPOP");
         for member in self.order(rng) {
             words.arg(&*member.key);
         }
         words.arg(seconds(wait)).arg("COUNT").arg(count);
+        if let Some(fill) = self.fill.filter(|_| count > 1) {
+            let waited = self.since.map_or(Duration::ZERO, |since| now - since);
+            let left = ms(fill.wait.saturating_sub(waited)).max(1);
+            words.arg("FILL").arg(fill.jobs.min(count)).arg(left);
+        }
         for word in ["WITHDUE", "WITHRESULTS", "WITHSTEPS", "WITHTERMS"] {
             words.arg(word);
         }
@@ -84,6 +112,12 @@ impl Fetches {
             Lease::Otherwise(length) => _ = words.arg("LEASE").arg(ms(length)),
         }
         words
+    }
+
+    /// The call has ended. If it neither got jobs nor lasted as long as it could, the next one goes on with its wait.
+    pub fn fetched(&mut self, is_any: bool, now: Instant) {
+        let gave_way = self.current.filter(|(_, over)| !is_any && now < *over);
+        self.since = gave_way.map(|(began, _)| self.since.unwrap_or(began));
     }
 
     fn order(&self, rng: &mut Rng) -> Vec<&Member> {

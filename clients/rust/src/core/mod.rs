@@ -34,5 +34,5 @@ pub(crate) use fetch::{Member, SERVER_TTR};
 pub(crate) use held::{BySerial, Running};
 pub(crate) use idle::IDLE_AFTER;
 pub(crate) use outcome::step;
-pub(crate) use settings::{Settings, Shape};
+pub(crate) use settings::{Fill, Settings, Shape};
 pub(crate) use state::Core;

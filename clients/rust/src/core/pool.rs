@@ -99,7 +99,7 @@ impl Core {
         self.links[link].unblocks_at = None; // that was for the fetch before
         let fetch = self.links[link]
             .fetches
-            .command(claim, wait, self.lease, &mut self.rng);
+            .command(claim, wait, self.lease, &mut self.rng, now);
         let state = &mut self.links[link].waiting;
         state.asked.push_back(Asked::Fetch { claim });
         state.rests_until = None;
@@ -162,6 +162,7 @@ impl Core {
         self.heard = Some(now);
         self.links[line.link].is_empty = rows.is_empty();
         self.links[line.link].idle.fetched(!rows.is_empty(), now);
+        self.links[line.link].fetches.fetched(!rows.is_empty(), now);
         self.fetch_over(line.link, rows.is_empty(), now);
         let members = &self.links[line.link].fetches.members;
         let Some(key) = members

@@ -1,5 +1,7 @@
 //! What a worker and its handlers are told to do.
 
+use crate::bounds;
+use crate::error::Error;
 use std::time::Duration;
 
 /// The settings of a handler.
@@ -13,6 +15,14 @@ pub(crate) struct Shape {
     pub timeout: Option<Duration>,
     /// How many jobs it takes at a time; 0: one, not as a batch.
     pub batch: usize,
+    pub fill: Option<Fill>,
+}
+
+/// For how many jobs a fetch waits, and for how long since any was ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fill {
+    pub jobs: usize,
+    pub wait: Duration,
 }
 
 impl Shape {
@@ -40,8 +50,12 @@ pub(crate) struct Settings {
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Settings {
-    /// Limits durations: users may write `Duration::MAX` for "no limit".
-    pub fn bound(&mut self) {
+    /// Checks what handlers wait for, and limits durations: users may write `Duration::MAX` for "no limit".
+    pub fn bound(&mut self) -> Result<(), Error> {
+        if let Some(fill) = self.fill() {
+            self.check_fill()?;
+            self.wait = self.wait.saturating_add(fill.wait); // so that few fetches end before their batch is full
+        }
         let bound = |length: &mut Duration| *length = (*length).min(LONGEST);
         bound(&mut self.drain);
         bound(&mut self.wait);
@@ -49,5 +63,29 @@ impl Settings {
         for shape in &mut self.shapes {
             shape.lease.iter_mut().for_each(bound);
         }
+        Ok(())
+    }
+
+    /// The least of what handlers wait for.
+    pub fn fill(&self) -> Option<Fill> {
+        let all = || self.shapes.iter().filter_map(|shape| shape.fill);
+        let jobs = all().map(|fill| fill.jobs).min()?;
+        let wait = all().map(|fill| fill.wait).min()?;
+        Some(Fill { jobs, wait })
+    }
+
+    fn check_fill(&self) -> Result<(), Error> {
+        if self.shapes.iter().any(|shape| shape.batch == 0) {
+            let why = "fill needs handlers that all take batches: another one of this worker takes single jobs";
+            return Err(Error::usage(why));
+        }
+        let fills = |shape: &Shape| shape.fill.map(|fill| (fill, shape.batch as u64));
+        self.shapes
+            .iter()
+            .filter_map(fills)
+            .try_for_each(|(fill, batch)| {
+                bounds::between("fill", fill.jobs as u64, " jobs", 2, batch)?;
+                bounds::lengths([("the wait of fill", Some(fill.wait), 1)])
+            })
     }
 }

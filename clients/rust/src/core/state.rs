@@ -82,13 +82,8 @@ impl Core {
     ) -> Self {
         let size = settings.shapes.iter().map(Shape::size).min().unwrap_or(1);
         let link = |(place, members): (String, _)| {
-            Link::new(
-                running.place(&place),
-                Fetches {
-                    members,
-                    is_weighted,
-                },
-            )
+            let fetches = Fetches::new(members, is_weighted, settings.fill());
+            Link::new(running.place(&place), fetches)
         };
         let links: Vec<Link> = places.into_iter().map(link).collect();
         Core {

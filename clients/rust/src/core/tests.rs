@@ -1,5 +1,6 @@
 //! What a worker decides, step by step: no server, no clock, no threads.
 
+use super::fetch::{Fetches, Lease, Rng};
 use super::outcome::Outcome;
 use super::*;
 use redis::{Cmd, Value};
@@ -834,4 +835,56 @@ fn a_result_that_ends_connections_is_not_sent_a_third_time() {
     outcome.write(&mut sent);
     let reason = "DQ.NACK q a TOKEN 77 FATAL REASON result cannot be stored: 1048577 bytes";
     assert_eq!(words(&sent[0]), reason);
+}
+
+#[test]
+fn a_fetch_that_gave_way_goes_on_with_its_wait_for_a_batch() {
+    let fill = Fill {
+        jobs: 50,
+        wait: 2 * SECOND,
+    };
+    let mut fetches = Fetches::new(Vec::new(), false, Some(fill));
+    let begin = Instant::now();
+    let mut said = |count, after, ends: Option<(bool, Duration)>| {
+        let at = begin + after;
+        let call = fetches.command(count, 5 * SECOND, Lease::Own, &mut Rng(1), at);
+        if let Some((is_any, lasted)) = ends {
+            fetches.fetched(is_any, at + lasted);
+        }
+        words(&call)
+            .split(" WITH")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let gave_way = Some((false, SECOND / 4));
+    assert_eq!(
+        said(100, Duration::ZERO, None),
+        "DQ.BPOP 5 COUNT 100 FILL 50 2000"
+    );
+    assert_eq!(said(40, SECOND, None), "DQ.BPOP 5 COUNT 40 FILL 40 2000");
+    assert_eq!(said(1, SECOND, None), "DQ.BPOP 5 COUNT 1");
+    said(100, 10 * SECOND, gave_way);
+    said(100, 11 * SECOND, gave_way);
+    let half = 11 * SECOND + SECOND / 2;
+    assert_eq!(said(100, half, gave_way), "DQ.BPOP 5 COUNT 100 FILL 50 500");
+    let late = said(100, 20 * SECOND, Some((true, SECOND)));
+    assert_eq!(late, "DQ.BPOP 5 COUNT 100 FILL 50 1");
+    said(100, 30 * SECOND, Some((false, 5 * SECOND)));
+    assert_eq!(
+        said(100, 35 * SECOND, None),
+        "DQ.BPOP 5 COUNT 100 FILL 50 2000"
+    );
+}
+
+#[test]
+fn a_fill_is_within_its_batch() {
+    for (jobs, wait) in [(1, SECOND), (11, SECOND), (5, Duration::ZERO)] {
+        let mut wrong = settings(Shape {
+            batch: 10,
+            fill: Some(Fill { jobs, wait }),
+            ..Shape::default()
+        });
+        assert!(wrong.bound().is_err());
+    }
 }

@@ -5,6 +5,7 @@ mod bpop;
 mod by_hand;
 mod explanation;
 mod flows;
+mod group;
 mod job_info;
 mod new_job;
 mod options;
@@ -20,6 +21,7 @@ mod waits;
 
 pub use adding::Adding;
 pub use explanation::Explanation;
+pub use group::{GroupSettings, GroupStats, QueueGroup};
 pub use job_info::JobInfo;
 pub use new_job::{IfExists, NewJob};
 pub use options::{Nack, NackMode, Pop, Reschedule};
@@ -41,7 +43,7 @@ use crate::source::Source;
 use crate::values;
 use redis::{cmd, Cmd, Value};
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -59,6 +61,8 @@ struct Inner {
     server: Server,
     hooks: Vec<Hooks>,
     waits: Arc<Mutex<waits::Waits>>,
+    /// What the server denies this user, once that was logged.
+    denied: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 impl fmt::Debug for Queue {
@@ -82,6 +86,7 @@ impl Queue {
             server: server.clone(),
             hooks: Vec::new(),
             waits: Arc::default(),
+            denied: Arc::default(),
         }))
     }
 

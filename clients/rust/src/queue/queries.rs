@@ -62,6 +62,7 @@ pub struct Scan {
     /// Words of its command, and what follows them.
     filters: Vec<(&'static str, Vec<u8>)>,
     recurring: bool,
+    has_settings: bool,
     count: Option<usize>,
 }
 
@@ -125,6 +126,12 @@ impl Scan {
         self
     }
 
+    /// Of [`Queue::groups`]: those with settings of their own instead, whether they hold jobs or not.
+    pub fn has_settings(mut self) -> Self {
+        self.has_settings = true;
+        self
+    }
+
     /// About this many in each step.
     pub fn count(mut self, count: usize) -> Self {
         self.count = Some(count);
@@ -140,6 +147,9 @@ impl Scan {
         }
         if self.recurring {
             to.arg("RECURRING");
+        }
+        if self.has_settings {
+            to.arg("SET");
         }
         if let Some(count) = self.count {
             to.arg("COUNT").arg(count);

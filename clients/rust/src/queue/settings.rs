@@ -78,11 +78,8 @@ impl QueueSettings {
                 to.arg(name).arg(value);
             }
         }
-        for (name, rate) in [("RATE", self.rate), ("GROUPRATE", self.grouprate)] {
-            if let Some(rate) = rate {
-                to.arg(name).arg(rate.jobs).arg(values::ms(rate.window));
-            }
-        }
+        say_rate(to, "RATE", self.rate);
+        say_rate(to, "GROUPRATE", self.grouprate);
         if self.backoff_default {
             to.arg("BACKOFF").arg("DEFAULT");
         }
@@ -101,12 +98,14 @@ impl QueueSettings {
         };
         let length = |name: &str| fields.get(name).map(values::duration);
         let list = |name: &str| fields.get(name).cloned().map(values::list);
-        let rate = |name: &str| match list(name).as_deref() {
-            Some([jobs, window]) => Some(Rate {
-                jobs: values::int(jobs) as u32,
-                window: values::duration(window),
-            }),
-            _ => Some(Rate::default()),
+        let rate = |name: &str| {
+            Some(
+                fields
+                    .get(name)
+                    .cloned()
+                    .and_then(rate_of)
+                    .unwrap_or_default(),
+            )
         };
         let steps = list("backoff").unwrap_or_default();
         let steps = steps.iter().map(values::duration);
@@ -133,6 +132,21 @@ impl QueueSettings {
             history: number("history"),
         }
     }
+}
+
+pub(super) fn say_rate(to: &mut Cmd, name: &str, rate: Option<Rate>) {
+    if let Some(rate) = rate {
+        to.arg(name).arg(rate.jobs).arg(values::ms(rate.window));
+    }
+}
+
+/// Nothing, where the reply has none.
+pub(super) fn rate_of(reply: Value) -> Option<Rate> {
+    let [jobs, window] = <[Value; 2]>::try_from(values::list(reply)).ok()?;
+    Some(Rate {
+        jobs: values::int(&jobs) as u32,
+        window: values::duration(&window),
+    })
 }
 
 impl Queue {

@@ -144,7 +144,7 @@ impl Stats {
     }
 
     /// Keeps the pause that ends last: -1 is one without end, 0 none.
-    fn add_pause(&mut self, until: i64) {
+    pub(super) fn add_pause(&mut self, until: i64) {
         let is_endless = self.paused && self.paused_until.is_none();
         if until == 0 || is_endless {
             return;
