@@ -7,8 +7,6 @@ from proxy import Instead, acks, with_value, without
 from servers import Server
 from world import payload_of
 
-HAVE = {"groups": {"go", "java", "node", "python"}}
-
 
 def fetches_twice_as_many(world):
     world.prepare(lambda proxy: proxy.rules.append(with_value(b"DQ.BPOP", b"COUNT", lambda n: b"%d" % (int(n) * 2))))
@@ -190,7 +188,7 @@ def ten_thousand_jobs_in_one_batch(world):
 unfilled = breaks(without(b"DQ.BPOP", b"FILL", 2))
 
 
-@scenario(30, unfilled, gate=EACH, only=HAVE["groups"])
+@scenario(30, unfilled, gate=EACH)
 def a_batch_waits_until_it_is_full(world):
     handlers = [{"batch": 10, "fill": [5, 600_000], "lease_ms": 3000}]
     probe = world.worker(concurrency=2, drain_ms=100, handlers=handlers)
@@ -209,7 +207,7 @@ def a_batch_waits_until_it_is_full(world):
         assert 2 <= jobs <= count, words
 
 
-@scenario(30, unfilled, gate=EACH, only=HAVE["groups"])
+@scenario(30, unfilled, gate=EACH)
 def a_batch_waits_only_so_long(world):
     probe = world.worker(concurrency=1, handlers=[{"batch": 10, "fill": [5, 1000]}])
     world.until(world.waiting, "a client waits")
@@ -218,7 +216,7 @@ def a_batch_waits_only_so_long(world):
     assert probe.wait("started", patience_s=world.patience_s)["batch"] == 2
 
 
-@scenario(30, lambda world: world.settings.update(worker={"handlers": [{"batch": 10}]}), gate=EACH, only=HAVE["groups"])
+@scenario(30, lambda world: world.settings.update(worker={"handlers": [{"batch": 10}]}), gate=EACH)
 def batches_fill_only_where_all_kinds_run_in_batches(world):
     probe = world.worker(start=False)
     handlers = [{"kind": "many", "batch": 10, "fill": [5, 1000]}, {"kind": "one"}]

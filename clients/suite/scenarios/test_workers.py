@@ -8,7 +8,6 @@ HAVE = {
     "errors": {"go", "java", "node", "python", "rust"},
     "around": {"go", "java", "node", "python", "rust"},
     "health": {"go", "java", "node", "python", "rust"},
-    "groups": {"go", "java", "node", "python"},
 }
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
@@ -160,7 +159,7 @@ def an_idle_worker_that_may_not_ask_says_so_once(world):
     probe.finish()
 
 
-@scenario(30, breaks(swallow(b"DQ.GROUPSET", b"+OK\r\n")), gate=EACH, only=HAVE["groups"])
+@scenario(30, breaks(swallow(b"DQ.GROUPSET", b"+OK\r\n")), gate=EACH)
 def a_group_has_settings_of_its_own(world):
     """A free tenant may run one job at a time, a paying one two."""
     probe = world.producer()
@@ -194,7 +193,7 @@ def may_set_groups(world):
     world.withheld = []
 
 
-@scenario(30, may_set_groups, gate=EACH, only=HAVE["groups"])
+@scenario(30, may_set_groups, gate=EACH)
 def without_the_right_groups_have_no_settings_which_is_said_once(world):
     rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.groupset", "-dq.pause"])]
     world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
