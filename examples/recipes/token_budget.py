@@ -3,6 +3,8 @@
 
 A call's job is added with an estimate of its tokens. When the model has said how many it really took, the worker
 corrects what this delivery counts, before it acknowledges the job.
+
+A limit of requests beside that of tokens holds by a least cost of each call (floor).
 """
 
 import time
@@ -17,14 +19,19 @@ def budget(queue, tokens=TOKENS, per_ms=PER_MS):
     queue.run("CFGSET", "GROUPRATE", tokens, per_ms)
 
 
-def ask(queue, id, customer, prompt, estimate):
-    return queue.add(id, prompt, "GROUP", customer, "COST", estimate)
+def floor(tokens, requests):
+    """What a call counts at least, so that a budget of tokens allows no more than so many requests."""
+    return -(-tokens // requests)
 
 
-def answer(queue, job, model):
+def ask(queue, id, customer, prompt, estimate, least=1):
+    return queue.add(id, prompt, "GROUP", customer, "COST", max(least, estimate))
+
+
+def answer(queue, job, model, least=1):
     """model(prompt) returns the tokens that it took."""
     took = model(job.payload)
-    queue.run("TOUCH", job.id, "TOKEN", job.token, "COST", max(1, took))
+    queue.run("TOUCH", job.id, "TOKEN", job.token, "COST", max(least, took))
 
 
 if __name__ == "__main__":
