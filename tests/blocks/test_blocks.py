@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ["go", "java", "node", "python", "rust"]
 PAGES = [ROOT / "README.md", *(ROOT / "clients" / name / "README.md" for name in LANGUAGES)]
-PAGES += [ROOT / "docs" / name for name in ("results.md", "flows.md", "steps.md")]
+PAGES += [ROOT / "docs" / name for name in ("results.md", "flows.md", "steps.md", "groups.md")]
 SETUP = ROOT / "tools/install/setup.sh"
 SPRING = ROOT / "tests/blocks/spring"
 OUT = Path(os.environ["DQ_SUITE_OUT"])
@@ -232,7 +232,7 @@ def test_what_spring_can_and_cannot(program, server, tmp_path):
 
 def test_all_pages_have_programs():
     found = [page for page, *_ in names()]
-    assert set(found) == {"README", *LANGUAGES, "results", "flows", "steps"}
+    assert set(found) == {"README", *LANGUAGES, "results", "flows", "steps", "groups"}
     assert all(found.count(language) >= 3 for language in LANGUAGES), found
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,16 @@ def test_a_producer(rights):
         assert queue.reschedule("a", delay=5) == 1 and queue.delete("a") == 1
         with pytest.raises(redis.exceptions.NoPermissionError):
             queue.pop()
+
+
+def test_a_program_that_sets_shares(rights, dq_server):
+    (words,) = [line.split("`")[1].split() for line in PAGE.read_text().splitlines() if "- `+dq.groupset" in line]
+    dq_server.client.execute_command("ACL", "SETUSER", "library-producer", *words)
+    with dq.Queue(rights("library-producer"), "q") as queue:
+        acme = queue.group("acme")
+        assert acme.set(weight=3, max=5, rate=(100, 60), maxlen=9) and acme.pause(60) and acme.stats().paused
+        assert acme.resume() and acme.stats().rate == (100, timedelta(minutes=1))
+        assert acme.clear() and acme.stats() is None
 
 
 def work(queue, mine, start, stop):
