@@ -99,23 +99,28 @@ pub fn dead_jobs(desk: &mut Desk, given: &Given) -> Result<Json, String> {
     });
     let page = after.map_or(Ok(Page::default()), |read| read.ok_or(NO_NEXT))?;
     let (state, count) = (State::Dead, limit(given) + 1);
-    let part = Part::Jobs { state, page, count };
+    let read = true;
+    let part = Part::Jobs {
+        state,
+        page,
+        count,
+        read,
+    };
     let list = Detail {
         key: key.clone(),
         part,
     };
-    let (values, _) = desk.reach.look(&key, list.commands())?;
+    let (mut values, _) = desk.reach.look(&key, list.commands())?;
     answered(&values)?;
-    let Found::Jobs(jobs) = list.found(&values) else {
+    values.extend(desk.reach.look(&key, list.more(&values))?.0);
+    let Found::Read(jobs, read) = list.found(&values) else {
         return Err(none("queue"));
     };
-    let each = jobs.iter().map(|job| detail::get(&key.name, &job.id, 0));
-    let (values, _) = desk.reach.look(&key, each.collect())?;
     let mut rows = Rows::of("jobs", limit(given));
-    for (at, (value, peeked)) in values.iter().zip(&jobs).enumerate() {
+    for (at, peeked) in jobs.iter().enumerate() {
         // One that is gone by now takes its place in the list all the same.
-        let row = match reply::job(value, 0) {
-            Some(job) => dead(&job),
+        let row = match read.get(&peeked.id) {
+            Some(job) => dead(job),
             None => json!({ "id": name(&peeked.id), "gone": true }),
         };
         let next = || page.next(state, &jobs[..=at], at + 1);
