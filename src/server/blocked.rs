@@ -115,6 +115,7 @@ impl Kinds {
 /// How many clients wait. An atomic, which is cheaper to read than a thread-local: each command reads it.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
+/// Whether any client has ever waited with FILL.
 static HAS_FILLED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -366,9 +367,9 @@ fn with_filling<T>(db: c_int, key: &[u8], then: impl FnOnce(&mut Filling) -> T) 
 /// When the timer must look after clients that wait with FILL. Called after everything that may have changed the queue.
 #[cold]
 pub fn attention_to_filling(db: c_int, key: &[u8], queue: &Queue, now: Now) -> Option<u64> {
-    let (ready, address) = (ready(queue, now), std::ptr::from_ref(queue).addr());
+    let ready = ready(queue, now);
     with_filling(db, key, |filling| {
-        filling.note(ready, address, rounded_up(now));
+        filling.note(ready, rounded_up(now));
         let due = [false, true].map(|noack| {
             let first = filling.first(ready, noack, now.ms());
             first.and_then(|_| queue.next_delivery(now, noack))
@@ -380,15 +381,11 @@ pub fn attention_to_filling(db: c_int, key: &[u8], queue: &Queue, now: Now) -> O
     })?
 }
 
-/// Whether any client has ever waited with FILL.
-#[inline]
-pub fn has_filled() -> bool {
-    HAS_FILLED.load(Ordering::Relaxed)
-}
-
-/// A key begins: what was under its name before is gone.
-pub fn queue_begins(db: c_int, key: &[u8]) {
-    with_filling(db, key, Filling::begin_anew);
+/// Another queue is under the name from now on, or none.
+pub fn another_queue(db: c_int, key: &[u8]) {
+    if HAS_FILLED.load(Ordering::Relaxed) {
+        with_filling(db, key, Filling::begin_anew);
+    }
 }
 
 /// How many clients wait with FILL, and when time alone lets one be served.

@@ -277,6 +277,7 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, value: *const c
 /// queue that a file's RESTORE has replaced: then the name is checked instead.
 fn gone(db: c_int, name: &[u8]) {
     awaits::recheck(db, name);
+    blocked::another_queue(db, name);
     // SAFETY: the server allows a null context, for flags about itself.
     let is_loading = || unsafe { Ctx::new(null_mut()) }.flags().is_loading();
     if renamed::is_searching() && is_loading() {

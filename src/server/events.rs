@@ -144,6 +144,9 @@ unsafe extern "C" fn on_flush(
         let db = (info.dbnum >= 0).then_some(info.dbnum);
         agenda::clear(db);
         awaits::recheck_all(db);
+        let names = blocked::keys().into_iter();
+        let flushed = names.filter(|(of, _)| db.is_none_or(|db| db == *of));
+        flushed.for_each(|(of, name)| blocked::another_queue(of, &name));
         worker::rearm();
     });
 }
@@ -167,9 +170,9 @@ unsafe extern "C" fn on_swap(
         // Clients go on waiting in their database, which has other keys now. A key that was kept
         // only for them is in the other database now, where no client keeps it.
         let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
-        for name in names {
-            agenda::check_soon(first, &name);
-            agenda::check_soon(second, &name);
+        for (db, name) in names.iter().flat_map(|it| [(first, it), (second, it)]) {
+            blocked::another_queue(db, name);
+            agenda::check_soon(db, name);
         }
     });
 }

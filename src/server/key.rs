@@ -117,9 +117,6 @@ impl<'a> OpenKey<'a> {
             )
         };
         debug_assert_eq!(set, OK);
-        if blocked::has_filled() {
-            blocked::queue_begins(self.db(), self.name());
-        }
         // SAFETY: just made, owned by the server, and not freed before the key is.
         let made = unsafe { &mut *made };
         self.value = Some(NonNull::from(&mut *made));

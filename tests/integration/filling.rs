@@ -248,3 +248,48 @@ fn they_wait_under_the_name() {
     client.says("DQ.MADD q 2 e x f x", "[ 'e' 'f' ]");
     client.says("DQ.LEN q READY", "2");
 }
+
+/// Jobs that come with another queue have waited for nobody yet, whatever was under the name before.
+#[test]
+fn another_queue_counts_anew() {
+    const OTHER: [&str; 2] = ["DQ.ADD other b x", "RENAME other q"];
+    let ways = [
+        &["DEL q", OTHER[0], OTHER[1]][..],
+        &["FLUSHALL", OTHER[0], OTHER[1]],
+        &OTHER,
+        &["SWAPDB 0 1", "SWAPDB 0 1"],
+    ];
+    let (server, mut client) = start();
+    for way in ways {
+        client.says("FLUSHALL", "+OK");
+        let mut waiting = server.waiting(TEN);
+        let begun = clock(&mut client);
+        add(&mut client, "a");
+        client.says("DQ.CLOCK ADVANCE 4000", &(begun + 4000).to_string());
+        way.iter().for_each(|line| drop(client.run(line)));
+        client.says("DQ.CLOCK NEXT", &(begun + 9000).to_string());
+        let got = batch(&mut waiting);
+        assert!(got == "q: a" || got == "q: b", "{way:?}: {got}");
+    }
+}
+
+/// Nobody notes that no job is ready while no client fills.
+#[test]
+fn who_fills_alone_counts_from_its_own_wait() {
+    let (server, mut client) = start();
+    client.says("DQ.PAUSE q", "+OK");
+    let mut plain = server.waiting("DQ.BPOP q 0");
+    add(&mut client, "a");
+    let first = server.waiting(TEN);
+    drop(first);
+    server.wait_for_blocked(1);
+    client.says("DEL q", "1");
+    let mut waiting = server.waiting(TEN);
+    let begun = clock(&mut client);
+    client.says("DQ.CLOCK ADVANCE 4000", &(begun + 4000).to_string());
+    client.says("DQ.MADD other 2 b x c x", "[ 'b' 'c' ]");
+    client.says("RENAME other q", "+OK");
+    assert_eq!(plain.delivery().id, "b");
+    client.says("DQ.CLOCK NEXT", &(begun + 9000).to_string());
+    assert_eq!(batch(&mut waiting), "q: c");
+}

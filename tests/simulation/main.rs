@@ -16,6 +16,10 @@ mod corpus;
 mod ends;
 mod exhaustive;
 mod explain;
+// What is below the server is built without tests: this file's are run here.
+#[allow(dead_code)]
+#[path = "../../src/server/blocked/filling.rs"]
+mod filling;
 mod follow;
 mod generate;
 mod hostile;

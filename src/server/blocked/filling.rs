@@ -27,8 +27,8 @@ type Kinds = BTreeMap<(Fill, bool), BTreeMap<u64, u64>>;
 pub struct Filling {
     kinds: Kinds,
     len: usize,
-    /// Since when jobs are ready in this queue: its address is all that tells it from another one under the name.
-    ready: Option<(u64, usize)>,
+    /// Since when jobs are ready.
+    ready: Option<u64>,
 }
 
 impl Filling {
@@ -56,20 +56,23 @@ impl Filling {
         if clients.is_empty() {
             self.kinds.remove(&kind);
         }
+        if self.len == 0 {
+            // From now on nobody notes when none is ready.
+            self.begin_anew();
+        }
         Some(came)
     }
 
-    /// The key was removed: jobs that come to its name count anew.
+    /// Another queue is under the name, or none: counting begins anew.
     pub fn begin_anew(&mut self) {
         self.ready = None;
     }
 
-    /// Notes how many jobs are ready now, in which queue. If none is, counting begins anew.
-    pub fn note(&mut self, ready: usize, queue: usize, now_ms: u64) {
-        let since = self.ready.filter(|&(_, of)| of == queue);
+    /// Notes how many jobs are ready now. If none is, counting begins anew.
+    pub fn note(&mut self, ready: usize, now_ms: u64) {
         // The clock may have been set back.
-        let since = since.map_or(now_ms, |(since, _)| since.min(now_ms));
-        self.ready = (ready > 0).then_some((since, queue));
+        let since = self.ready.map_or(now_ms, |since| since.min(now_ms));
+        self.ready = (ready > 0).then_some(since);
     }
 
     /// When time alone lets the first client of each kind be served, if jobs stay ready.
@@ -78,7 +81,7 @@ impl Filling {
             let (&ticket, &came) = clients.first_key_value()?;
             // One that seems to come later came before the clock was set back.
             let came = if came > now_ms + 1 { 0 } else { came };
-            let end = |(since, _): (u64, usize)| came.max(since).saturating_add(kind.0.ms);
+            let end = |since: u64| came.max(since).saturating_add(kind.0.ms);
             Some((kind, ticket, self.ready.map(end)))
         })
     }
@@ -173,7 +176,7 @@ mod tests {
                         naive.clients.push((ticket, fill, noack, None));
                     }
                 }
-                filling.note(ready, 1, now);
+                filling.note(ready, now);
                 naive.note(ready, now);
                 assert_eq!(filling.len(), naive.clients.len());
                 for only_noack in [false, true] {
@@ -193,19 +196,22 @@ mod tests {
         let kind = (Fill { least: 9, ms: 10 }, false);
         let mut filling = Filling::default();
         assert!(filling.insert(1, kind, 1000) && !filling.insert(1, kind, 1000));
-        filling.note(1, 1, 1000);
+        filling.note(1, 1000);
         assert_eq!(filling.next_end(1000), Some(1010));
-        filling.note(1, 2, 1005);
+        filling.begin_anew();
+        filling.note(1, 1005);
         assert_eq!(filling.next_end(1005), Some(1015));
-        filling.note(1, 2, 500);
+        filling.note(1, 500);
         assert_eq!(filling.next_end(500), Some(510));
         assert_eq!(filling.first(1, false, 509), None);
         assert_eq!(filling.first(1, false, 510), Some(1));
-        filling.note(0, 2, 511);
+        filling.note(0, 511);
         assert_eq!((filling.next_end(511), filling.lacks(0)), (None, Some(1)));
         assert_eq!(filling.lacks(4), Some(5));
-        filling.note(3, 2, 600);
-        filling.begin_anew();
+        // Who comes while nobody else fills knows nothing of what was noted before.
+        filling.note(3, 600);
+        filling.remove(1, kind);
+        filling.insert(2, kind, 600);
         assert_eq!(filling.next_end(600), None);
     }
 }
