@@ -6,13 +6,16 @@ use redis::{cmd, Cmd, Value};
 
 use crate::clock::Clock;
 use crate::cmd;
-use crate::history::{Ack, Add, Bounds, Claim, Delivery, Due, Entry, Pop, Stamp, Turns, What};
-use crate::link::{ask, corpses, deliveries, number, text, Said};
+use crate::history::{
+    Ack, Add, Bounds, Claim, Delivery, Due, Entry, Own, Pop, Stamp, Turns, What, OWNER,
+};
+use crate::link::{ask, corpses, deliveries, number, own_of, text, Said};
 use crate::rng::Rng;
 use crate::support::{wait_until, Client, PATIENCE};
 
 /// One plain queue, one with limits, one for at-most-once, one whose ids repeat, one that is purged and has MAXRESERVED
-/// and GROUPMAX, one with MAXLEN and DEDUPE, two with groups of which the second has GROUPFIFO, and one with RATE.
+/// and GROUPMAX, one with MAXLEN and DEDUPE, two with groups of which the second has GROUPFIFO, and one with RATE. In
+/// most of them one group has settings of its own.
 pub const QUEUES: [&str; 9] = [
     "plain", "limits", "taken", "shared", "purged", "bounded", "fair", "fifo", "metered",
 ];
@@ -21,16 +24,32 @@ pub fn bounds() -> HashMap<String, Bounds> {
     let bounded = Bounds {
         max_len: 6,
         dedupe_ms: 100,
+        own: Own {
+            max_len: 3,
+            ..Own::default()
+        },
         ..Bounds::default()
     };
     let purged = Bounds {
         max_reserved: 5,
         group_max: 2,
+        own: Own {
+            max: 1,
+            ..Own::default()
+        },
         ..Bounds::default()
     };
     let metered = Bounds {
         rate: (20, 15),
+        own: Own {
+            rate: (8, 25),
+            ..Own::default()
+        },
         ..Bounds::default()
+    };
+    let weight = Own {
+        weight: 3,
+        ..Own::default()
     };
     let with = |turns| Bounds {
         turns,
@@ -40,7 +59,13 @@ pub fn bounds() -> HashMap<String, Bounds> {
         ("bounded", bounded),
         ("purged", purged),
         ("metered", metered),
-        ("fair", with(Turns::Fair)),
+        (
+            "fair",
+            Bounds {
+                own: weight,
+                ..with(Turns::Fair)
+            },
+        ),
         ("fifo", with(Turns::Fifo)),
     ];
     all.map(|(queue, bounds)| (queue.to_owned(), bounds)).into()
@@ -55,7 +80,7 @@ pub fn set_bounds(client: &mut Client) {
         cmd!(
             client,
             "DQ.CFGSET",
-            queue,
+            &queue,
             "MAXLEN",
             max_len,
             "DEDUPE",
@@ -70,7 +95,28 @@ pub fn set_bounds(client: &mut Client) {
             rate.0,
             rate.1
         );
+        client.call(&own_command(&queue, bounds.own));
     }
+}
+
+/// GROUPSET of what the group has of its own.
+pub fn own_command(queue: &str, own: Own) -> Cmd {
+    let mut command = cmd("DQ.GROUPSET");
+    command.arg(queue).arg(OWNER);
+    let said = [
+        ("WEIGHT", own.weight),
+        ("MAX", own.max),
+        ("MAXLEN", own.max_len),
+    ];
+    for (word, value) in said.into_iter().filter(|&(_, value)| value != 0) {
+        command.arg(word).arg(value);
+    }
+    match own {
+        Own { rate, .. } if rate.0 != 0 => command.arg("RATE").arg(rate.0).arg(rate.1),
+        own if own == Own::default() => command.arg("CLEAR"),
+        _ => &mut command,
+    };
+    command
 }
 
 /// A job that was delivered to the actor and is not finished.
@@ -243,10 +289,15 @@ impl Actor {
         self.life = life;
         let bounds = bounds();
         for queue in QUEUES {
+            let stay = bounds.get(queue).copied().unwrap_or_default();
             for line in ["DQ.RESUME", "DQ.CFGSET"] {
                 client.call(cmd(line).arg(queue));
             }
-            let stay = bounds.get(queue).copied().unwrap_or_default();
+            if queue == "limits" {
+                for group in ["g1", "g2"] {
+                    client.call(cmd("DQ.GROUPSET").arg(queue).arg(group).arg("CLEAR"));
+                }
+            }
             let limits = format!(
                 "RATE {} {} GROUPRATE 0 0 MAXRESERVED {} GROUPMAX {}",
                 stay.rate.0, stay.rate.1, stay.max_reserved, stay.group_max
@@ -261,6 +312,11 @@ impl Actor {
             let asked = self.surely(client, cmd(command[0]).arg(&command[1..]));
             let dead = corpses(asked.reply.as_ref().expect("an answer"));
             self.record_in(None, queue, &asked, What::Dead(dead));
+        }
+        for group in (0..self.number).map(group_of) {
+            let asked = self.surely(client, cmd("DQ.GROUPGET").arg("limits").arg(&group));
+            let own = own_of(asked.reply.as_ref().expect("an answer"));
+            self.record_in(None, "limits", &asked, What::Own(group, own));
         }
     }
 
@@ -310,11 +366,17 @@ impl Actor {
     }
 }
 
+/// The group whose settings only this actor changes.
+pub fn group_of(number: usize) -> String {
+    format!("own{number}")
+}
+
 /// A group; jobs without one count as one group more.
 fn a_group(queue: &str, rng: &mut Rng) -> Option<String> {
     let groups = match queue {
         "fair" | "fifo" => 4,
         "limits" | "purged" => rng.below(2) * 2,
+        "bounded" | "metered" => rng.below(2),
         _ => 0,
     };
     let number = rng.below(groups + 1);

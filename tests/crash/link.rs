@@ -116,6 +116,19 @@ fn delivery(job: &[Value], queue: &str) -> Delivery {
     }
 }
 
+/// MAXLEN in the reply of DQ.GROUPGET; 0 without one. RATE was said with it.
+#[track_caller]
+pub fn own_of(value: &Value) -> u64 {
+    let Value::Array(fields) = value else {
+        assert_eq!(*value, Value::Nil, "an answer of GROUPGET");
+        return 0;
+    };
+    let own = number(&fields[7]);
+    let rate = Value::Array(vec![Value::Int(own as i64); 2]);
+    assert_eq!(fields[5], rate, "half of what was said");
+    own
+}
+
 /// The reply of DQ.PEEK.
 #[track_caller]
 pub fn corpses(value: &Value) -> Vec<Corpse> {

@@ -1,7 +1,9 @@
 //! As mutants.rs, of MAXLEN, DEDUPE and PURGE, with a history in which these matter often.
 
 use crate::cycles::{self, Setting};
-use crate::history::{check, Bounds, Entry, History, Purge, Rule, Stories, Turns, What, Which};
+use crate::history::{
+    check, Bounds, Entry, History, Own, Purge, Rule, Stories, Turns, What, Which,
+};
 use crate::mutants::{is_noticed, Mutant};
 use crate::rng::Rng;
 
@@ -13,7 +15,7 @@ const PURGES: [Mutant; 3] = [
 ];
 
 /// Falsified for all entries: another bound than the real one.
-const BOUNDS: [(&str, &str, Bounds, Rule); 8] = [
+const BOUNDS: [(&str, &str, Bounds, Rule); 11] = [
     ("a smaller MAXLEN", "bounded", bounds(2, 100), Rule::Length),
     ("a larger MAXLEN", "bounded", bounds(24, 100), Rule::Length),
     ("a shorter DEDUPE", "bounded", bounds(6, 0), Rule::Condition),
@@ -37,7 +39,33 @@ const BOUNDS: [(&str, &str, Bounds, Rule); 8] = [
     ),
     ("a smaller RATE", "metered", rate(16, 15), Rule::Window),
     ("a longer window", "metered", rate(20, 18), Rule::Window),
+    (
+        "a smaller RATE of a group",
+        "metered",
+        own(0, 2, 0),
+        Rule::Window,
+    ),
+    (
+        "a smaller MAXLEN of a group",
+        "bounded",
+        own(1, 0, 0),
+        Rule::Length,
+    ),
+    ("a smaller WEIGHT", "fair", own(0, 0, 1), Rule::Unfair),
 ];
+
+const fn own(max_len: u64, most: u64, weight: u64) -> Bounds {
+    Bounds {
+        own: Own {
+            max_len,
+            rate: (most, 25),
+            weight,
+            max: 0,
+        },
+        turns: Turns::Fair,
+        ..limits(0, 0)
+    }
+}
 
 const fn bounds(max_len: u64, dedupe_ms: u64) -> Bounds {
     Bounds {
@@ -55,6 +83,12 @@ const fn limits(max_reserved: u64, group_max: u64) -> Bounds {
         group_max,
         rate: (0, 0),
         turns: Turns::Unknown,
+        own: Own {
+            max_len: 0,
+            rate: (0, 0),
+            weight: 0,
+            max: 0,
+        },
     }
 }
 

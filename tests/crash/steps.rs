@@ -2,10 +2,10 @@
 
 use redis::{cmd, Cmd, Value};
 
-use crate::actor::{ack_command, Actor, Asked, Gone, Held, QUEUES};
+use crate::actor::{ack_command, bounds, group_of, own_command, Actor, Asked, Gone, Held, QUEUES};
 use crate::history::{
-    payload, Ack, Add, Claim, Del, Due, Kick, Kind, Nack, Pop, Purge, Reschedule, Taken, Touch,
-    What, Which,
+    payload, Ack, Add, Claim, Del, Due, Kick, Kind, Nack, Pop, Purge, Reschedule, Set, Taken,
+    Touch, What, Which,
 };
 use crate::link::{bytes, deliveries, number};
 use crate::support::Client;
@@ -23,7 +23,8 @@ impl Actor {
             90 => self.kick(client),
             91..=92 => self.del(client),
             93 => self.purge(client),
-            94..=95 => self.configure(client),
+            94 => self.configure(client),
+            95..=96 => self.set_group(client),
             _ => self.transaction(client),
         }
     }
@@ -92,6 +93,9 @@ impl Actor {
     fn told(&mut self, queue: &str, add: &mut Add, reply: Option<&Value>) {
         let id = reply.and_then(bytes);
         add.answer = reply.map(|reply| match reply {
+            Value::ServerError(error) if error.details() == Some("group is full") => {
+                Taken::GroupFull
+            }
             Value::ServerError(_) => Taken::Full,
             Value::Nil => Taken::Refused,
             _ => Taken::Added,
@@ -367,7 +371,7 @@ impl Actor {
     /// Not recorded in the history: the rules are the same under all limits.
     fn configure(&mut self, client: &mut Client) -> Result<(), Gone> {
         let number = self.rng.below(300);
-        let line = match self.rng.below(8) {
+        let line = match self.rng.below(12) {
             0 => format!("DQ.CFGSET limits MAXRESERVED {}", number % 12),
             1 => format!("DQ.CFGSET limits RATE {} 20", 5 + number),
             2 => "DQ.CFGSET limits RATE 0 0 MAXRESERVED 0".to_owned(),
@@ -375,6 +379,10 @@ impl Actor {
             4 => format!("DQ.CFGSET limits GROUPMAX {}", number % 4),
             5 => format!("DQ.CFGSET limits GROUPRATE {} 20", 1 + number % 20),
             6 => "DQ.CFGSET limits GROUPRATE 0 0 GROUPMAX 0".to_owned(),
+            7 => format!("DQ.GROUPSET limits g1 MAX {} WEIGHT 5", number % 4),
+            8 => format!("DQ.GROUPSET limits g2 RATE {} 20 MAXLEN 0", 1 + number % 20),
+            9 => "DQ.GROUPSET limits g1 CLEAR".to_owned(),
+            10 => format!("DQ.PAUSE limits {} GROUP g2", 1 + number / 10),
             _ => format!("DQ.PAUSE limits {}", 1 + number / 10),
         };
         let mut words = line.split(' ');
@@ -384,6 +392,28 @@ impl Actor {
         }
         let asked = self.ask(client, &command)?;
         asked.reply.map(|_| ()).ok_or(Gone)
+    }
+
+    /// Sometimes what a group has already, which changes nothing; else what nobody has said before.
+    fn set_group(&mut self, client: &mut Client) -> Result<(), Gone> {
+        if self.rng.one_in(3) {
+            let queue = *self.rng.pick(&["bounded", "purged", "metered", "fair"]);
+            let own = bounds()[queue].own;
+            let asked = self.ask(client, &own_command(queue, own))?;
+            return asked.reply.map(|_| ()).ok_or(Gone);
+        }
+        self.serials += 1;
+        let (group, value) = (group_of(self.number), self.serials);
+        let mut command = cmd("DQ.GROUPSET");
+        command.arg("limits").arg(&group).arg("MAXLEN").arg(value);
+        let asked = self.ask(client, command.arg("RATE").arg(value).arg(value))?;
+        let answer = asked.reply.as_ref().map(|_| ());
+        let set = Set {
+            group,
+            value,
+            answer,
+        };
+        self.record("limits", &asked, What::Set(set))
     }
 
     /// Two ADDs and a POP in one transaction: all of it or nothing.

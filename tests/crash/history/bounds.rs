@@ -1,4 +1,4 @@
-//! MAXLEN, DEDUPE and NX. An ADD is refused by MAXLEN only if the queue may have been full, and never accepted if it
+//! MAXLEN, DEDUPE and NX. An ADD is refused by MAXLEN only if the queue, or its group, may have been full, and never accepted if it
 //! was. One with NX is refused only if the id may have been in use or in the dedupe window, and never accepted if it
 //! was.
 
@@ -14,36 +14,40 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
             if !story.add.only {
                 check_condition(stories, story, bounds, verdict);
             }
-            if bounds.max_len > 0 {
-                check_length(stories, story, &jobs, bounds, verdict);
-            }
+            let all = jobs.iter().copied();
+            let (max_len, full) = (bounds.max_len, Taken::Full);
+            check_length(stories, story, all.clone(), (max_len, full), verdict);
+            let group = all.filter(|job| job.group() == story.group());
+            let (max_len, full) = (bounds.own_of(story.group()).max_len, Taken::GroupFull);
+            check_length(stories, story, group, (max_len, full), verdict);
         }
     }
 }
 
-/// The queue's length at an ADD that would make it longer. With NX a live job of its id excludes that.
-fn check_length(
+/// The length of the queue, or of its group, at an ADD that would make it longer. With NX a live job of its id excludes
+/// that.
+fn check_length<'a: 's, 's>(
     stories: &Stories<'_>,
     story: &Story<'_>,
-    jobs: &[&Story<'_>],
-    bounds: Bounds,
+    jobs: impl Iterator<Item = &'s Story<'a>> + Clone,
+    (max_len, full): (u64, Taken),
     verdict: &mut Verdict,
 ) {
     let at = story.entry;
     let count = |test: &dyn Fn(&Story<'_>) -> bool| {
-        let there = jobs.iter().filter(|job| test(job));
+        let there = jobs.clone().filter(|job| test(job));
         there.count() as u64
     };
-    if story.add.answer == Some(Taken::Full) {
+    if story.add.answer == Some(full) {
         verdict.tally.full += 1;
         let most = count(&|job| may_be_there(stories, job, at));
-        if most < bounds.max_len {
-            let text = format!("found the queue full, of {most} jobs at most");
+        if most < max_len || max_len == 0 {
+            let text = format!("was refused as {full:?}, beside {most} jobs at most");
             verdict.fault_of(story, Rule::Length, &text);
         }
-    } else if story.add.is_added() {
+    } else if story.add.is_added() && max_len > 0 {
         let least = count(&|job| is_live(stories, job, at));
-        if least >= bounds.max_len {
+        if least >= max_len {
             let text = format!("was taken beside {least} jobs");
             verdict.fault_of(story, Rule::Length, &text);
         }
@@ -74,7 +78,7 @@ fn check_condition(
             let remembered = is_remembered(stories, story, bounds);
             verdict.tally.remembered += u64::from(remembered);
         }
-        Some(Taken::Added | Taken::Full) => {
+        Some(Taken::Added | Taken::Full | Taken::GroupFull) => {
             if same_id().any(|other| is_live(stories, other, at)) {
                 verdict.fault_of(story, Rule::Condition, "was taken beside a job of its id");
             }

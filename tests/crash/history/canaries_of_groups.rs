@@ -2,7 +2,7 @@
 
 use super::builder::HistoryBuilder;
 use super::check::Rule;
-use super::{Bounds, Delivery, Kept, Kind, Taken, Turns};
+use super::{Bounds, Delivery, Kept, Kind, Taken, Turns, OWNER};
 
 /// Jobs of these groups, added in this order.
 fn made(turns: Turns, groups: &[Option<&str>]) -> HistoryBuilder {
@@ -50,6 +50,24 @@ fn unfair() {
                 assert_eq!(made.found(), [], "{order:?} under {turns:?}");
             }
         }
+    }
+}
+
+/// A group with a WEIGHT may be served so often in a row, and the others may not.
+#[test]
+fn unfair_beyond_the_weight() {
+    let owner = Some(OWNER);
+    for (weight, order, rules) in [
+        (2, [1, 2, 4, 3, 5], vec![]),
+        (2, [1, 2, 3, 4, 5], vec![Rule::Unfair]),
+        (3, [1, 2, 3, 4, 5], vec![]),
+        (3, [4, 5, 1, 2, 3], vec![Rule::Unfair]),
+    ] {
+        let mut made = made(Turns::Fair, &[owner, owner, owner, B, B]);
+        let bounds = made.history.bounds.get_mut("q");
+        bounds.expect("bounds").own.weight = weight;
+        serve(&mut made, &order);
+        assert_eq!(made.found(), rules, "{order:?} with {weight}");
     }
 }
 

@@ -1,8 +1,9 @@
-//! As canaries.rs: histories in which more jobs were reserved than MAXRESERVED or GROUPMAX allows.
+//! As canaries.rs: histories in which more jobs were reserved than MAXRESERVED or GROUPMAX allows, and settings of groups
+//! that were lost.
 
 use super::builder::HistoryBuilder;
 use super::check::Rule;
-use super::{Bounds, Kept, Kind, Which};
+use super::{Bounds, Kept, Kind, Set, What, Which, OWNER};
 
 /// Jobs of a group and jobs of none, under these limits.
 fn made(max_reserved: u64, group_max: u64) -> HistoryBuilder {
@@ -93,6 +94,60 @@ fn more_than_are_allowed_only_where_it_is_certain() {
     }
 }
 
+/// What a group has of its own holds for it alone, in place of GROUPMAX.
+#[test]
+fn more_than_a_group_is_allowed() {
+    for (own, group_max, noticed_at) in [(1, 0, 2), (1, 2, 2), (3, 1, 5), (0, 1, 2)] {
+        for (name, is_owner) in [(OWNER, true), ("other", false)] {
+            let mut made = made(0, group_max);
+            let bounds = made.history.bounds.get_mut("q").expect("bounds");
+            bounds.own.max = own;
+            for entry in &mut made.history.entries {
+                if let What::Add(add) = &mut entry.what {
+                    add.group = add.group.as_ref().map(|_| name.to_owned());
+                }
+            }
+            for serial in 1..=4 {
+                out(&mut made, serial);
+                let noticed_at = match (is_owner, group_max) {
+                    (true, _) => noticed_at,
+                    (false, 0) => 5,
+                    (false, most) => most + 1,
+                };
+                assert_eq!(is_noticed(&made), serial >= noticed_at, "{own} {group_max}");
+            }
+        }
+    }
+}
+
+/// What was answered is there at the end, or something later; what was not may be.
+#[test]
+fn settings_that_are_lost() {
+    for (own, keeps, lost) in [
+        (0, Kept::All, true),
+        (5, Kept::All, true),
+        (6, Kept::All, false),
+        (7, Kept::All, false),
+        (8, Kept::All, true),
+        (5, Kept::Before(2000), false),
+        (0, Kept::Before(2000), true),
+    ] {
+        let mut made = HistoryBuilder::new();
+        for (value, answer) in [(5, Some(())), (6, Some(())), (7, None)] {
+            let group = "own".to_owned();
+            made.write(What::Set(Set {
+                group,
+                value,
+                answer,
+            }));
+        }
+        made.crash(keeps);
+        made.write(What::Own("own".to_owned(), own));
+        let rules = if lost { vec![Rule::Setting] } else { vec![] };
+        assert_eq!(made.found(), rules, "{own} with {keeps:?}");
+    }
+}
+
 /// Deliveries of these costs, at these milliseconds, with RATE of 10 in 20 ms.
 #[test]
 fn more_than_a_window_holds() {
@@ -114,6 +169,22 @@ fn more_than_a_window_holds() {
     // A restart empties the window.
     let crash = |made: &mut HistoryBuilder, _, _| made.crash(Kept::All);
     assert!(metered([(0, 9), (4, 9), (8, 9)], crash).found().is_empty());
+}
+
+/// A group's own window counts its jobs alone.
+#[test]
+fn more_than_a_window_of_a_group_holds() {
+    for (group, noticed) in [(Some(OWNER), true), (Some("other"), false), (None, false)] {
+        let mut made = metered([(0, 4), (4, 5), (8, 2)], |_, _, _| {});
+        let bounds = made.history.bounds.get_mut("q").expect("bounds");
+        (bounds.own.rate, bounds.rate) = (bounds.rate, (0, 0));
+        for entry in &mut made.history.entries {
+            if let What::Add(add) = &mut entry.what {
+                add.group = group.map(str::to_owned);
+            }
+        }
+        assert_eq!(made.found() == [Rule::Window], noticed, "{group:?}");
+    }
 }
 
 /// A TOUCH may change the cost of a delivery later.

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::story::{Stories, Story};
 use super::{
-    bounds, due, groups, leases, losses, order, purges, tokens, unexpected, windows, within,
-    History,
+    bounds, due, groups, leases, losses, order, purges, settings, tokens, unexpected, windows,
+    within, History,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,8 @@ pub enum Rule {
     Tokens,
     /// Delivered although MAXRESERVED or GROUPMAX was reached.
     WithinMax,
+    /// What a group has of its own is older than what was answered, or was never said.
+    Setting,
     /// Delivered although the window of RATE was full.
     Window,
     /// A purge reported more, or fewer, jobs than it can have removed.
@@ -87,6 +89,8 @@ pub struct Tally {
     pub beside: u64,
     /// Deliveries that certainly shared the window of RATE with others.
     pub windows: u64,
+    /// Settings of groups that had to be there at the end.
+    pub settings: u64,
     /// Servers killed during a save or a rewrite.
     pub killed_saving: u64,
     /// Jobs that purges removed.
@@ -110,6 +114,7 @@ impl Tally {
         self.group_orders += other.group_orders;
         self.beside += other.beside;
         self.windows += other.windows;
+        self.settings += other.settings;
         self.killed_saving += other.killed_saving;
         self.purged += other.purged;
         self.full += other.full;
@@ -125,7 +130,7 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} of them while saving; {} commands ({} unanswered, {} to be kept), {} jobs, {} deliveries, \
-             {} orders, {} turns, {} orders in groups, {} beside others, {} in windows, {} purged, {} full, {} remembered; again: {:?}",
+             {} orders, {} turns, {} orders in groups, {} beside others, {} in windows, {} settings, {} purged, {} full, {} remembered; again: {:?}",
             self.killed_saving,
             self.commands,
             self.unanswered,
@@ -137,6 +142,7 @@ impl fmt::Display for Tally {
             self.group_orders,
             self.beside,
             self.windows,
+            self.settings,
             self.purged,
             self.full,
             self.remembered,
@@ -216,5 +222,6 @@ pub fn check(history: &History) -> Verdict {
     bounds::check(&stories, &mut verdict);
     within::check(&stories, &mut verdict);
     windows::check(&stories, &mut verdict);
+    settings::check(&stories, &mut verdict);
     verdict
 }

@@ -1,7 +1,8 @@
 //! The turns of groups. Tokens show the order in which a queue's jobs were delivered.
 //!
 //! Consider two deliveries of one group in a row. Another group that held a job since before the first, had it ready at
-//! the second, and was not served in between, was passed over: it was served longer ago. With GROUPFIFO nothing is
+//! the second, and was not served in between, was passed over: it was served longer ago. A group with a WEIGHT may be
+//! served so many times in a row: there one more is considered, of which another turn gave at least the last. With GROUPFIFO nothing is
 //! delivered while an older job of its group exists and is not dead.
 
 use std::collections::HashMap;
@@ -34,11 +35,19 @@ fn check_turns(stories: &Stories<'_>, queue: &str, jobs: &[&Story<'_>], verdict:
         .collect();
     served.sort_by_key(|(_, handed)| handed.token());
     let mut latest: HashMap<Option<&str>, usize> = HashMap::new();
+    let mut in_turn: HashMap<Option<&str>, Vec<usize>> = HashMap::new();
     for (at, (story, handed)) in served.iter().enumerate() {
-        let former = latest.insert(story.group(), at);
-        let Some(former) = former.filter(|_| !handed.pop.by_id) else {
+        latest.insert(story.group(), at);
+        if handed.pop.by_id {
+            continue;
+        }
+        let turns = in_turn.entry(story.group()).or_default();
+        turns.push(at);
+        let weight = stories.bounds_of(queue).own_of(story.group()).weight.max(1) as usize;
+        let Some(first) = turns.len().checked_sub(weight + 1) else {
             continue;
         };
+        let (former, second) = (turns[first], served[turns[first + 1]].1);
         let before = served[former].1;
         let is_between = |it: &&Entry| !it.is_before(before.entry) && !handed.entry.is_before(it);
         if unclear.iter().any(is_between) {
@@ -46,7 +55,7 @@ fn check_turns(stories: &Stories<'_>, queue: &str, jobs: &[&Story<'_>], verdict:
         }
         for (passed, other) in served[at + 1..].iter().take(AROUND) {
             let same = passed.group() == story.group();
-            if same || !waited(stories, passed, other, before, handed) {
+            if same || !waited(stories, passed, other, before, second) {
                 continue;
             }
             verdict.tally.turns += 1;

@@ -21,6 +21,7 @@ mod order;
 mod places;
 mod presence;
 mod purges;
+mod settings;
 mod story;
 mod tokens;
 mod unexpected;
@@ -82,6 +83,10 @@ pub enum What {
     Kick(Kick),
     Del(Del),
     Purge(Purge),
+    /// GROUPSET of a group that nobody else sets, to values that grow.
+    Set(Set),
+    /// What a group has of its own at the end of the run, by its name.
+    Own(String, u64),
     /// The dead jobs at the end of the run.
     Dead(Vec<Corpse>),
 }
@@ -140,6 +145,8 @@ pub enum Taken {
     Refused,
     /// The queue is at its MAXLEN.
     Full,
+    /// The group is at its MAXLEN.
+    GroupFull,
 }
 
 /// What the server has for those who have no ladder; each of its waits is up to a tenth longer.
@@ -276,6 +283,13 @@ pub struct Purge {
 }
 
 #[derive(Clone, Debug)]
+pub struct Set {
+    pub group: String,
+    pub value: u64,
+    pub answer: Answer<()>,
+}
+
+#[derive(Clone, Debug)]
 pub struct Corpse {
     pub payload: Vec<u8>,
     pub attempts: u32,
@@ -325,6 +339,28 @@ pub struct Bounds {
     /// RATE: a cost, and the milliseconds of its window.
     pub rate: (u64, u64),
     pub turns: Turns,
+    pub own: Own,
+}
+
+/// What the group [`OWNER`] has of its own (GROUPSET). 0 is what the queue has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    pub weight: u64,
+    pub max: u64,
+    pub max_len: u64,
+    pub rate: (u64, u64),
+}
+
+pub const OWNER: &str = "g1";
+
+impl Bounds {
+    /// What a group has of its own.
+    pub fn own_of(&self, group: Option<&str>) -> Own {
+        match group {
+            Some(OWNER) => self.own,
+            _ => Own::default(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -348,7 +384,8 @@ impl Entry {
             What::Kick(kick) => kick.answer.is_some(),
             What::Del(del) => del.answer.is_some(),
             What::Purge(purge) => purge.answer.is_some(),
-            What::Dead(_) => true,
+            What::Set(set) => set.answer.is_some(),
+            What::Own(..) | What::Dead(_) => true,
         }
     }
 

@@ -299,7 +299,7 @@ impl<'a> Stories<'a> {
                 What::Kick(_) | What::Purge(_) => {
                     of_queue.entry(&entry.queue).or_default().push(entry)
                 }
-                What::Pop(_) | What::Dead(_) => {}
+                What::Pop(_) | What::Set(_) | What::Own(..) | What::Dead(_) => {}
             }
         }
         for story in self.jobs.values_mut() {

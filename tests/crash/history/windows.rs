@@ -1,4 +1,4 @@
-//! RATE and COST: the deliveries in any window cost no more than it allows, wherever in their milliseconds they were;
+//! RATE and COST, of the queue and of a group: the deliveries in any window cost no more than it allows, wherever in their milliseconds they were;
 //! only a single one may cost more. A restart empties the window.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,21 +10,31 @@ type Served<'a, 's> = (&'s Story<'a>, &'s Handed<'a>);
 
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     for (queue, jobs) in stories.by_queue() {
-        let rate = stories.bounds_of(queue).rate;
-        if rate.0 == 0 {
-            continue;
+        let bounds = stories.bounds_of(queue);
+        check_rate(jobs.iter().copied(), bounds.rate, verdict);
+        let own = |story: &&Story<'_>| bounds.own_of(story.group()).rate == bounds.own.rate;
+        check_rate(jobs.iter().copied().filter(own), bounds.own.rate, verdict);
+    }
+}
+
+fn check_rate<'a: 's, 's>(
+    jobs: impl Iterator<Item = &'s Story<'a>>,
+    rate: (u64, u64),
+    verdict: &mut Verdict,
+) {
+    if rate.0 == 0 {
+        return;
+    }
+    let mut lives: BTreeMap<usize, Vec<Served<'_, '_>>> = BTreeMap::new();
+    for story in jobs {
+        for handed in &story.leases {
+            let life = lives.entry(handed.entry.life).or_default();
+            life.push((story, handed));
         }
-        let mut lives: BTreeMap<usize, Vec<Served<'_, '_>>> = BTreeMap::new();
-        for story in jobs.iter().copied() {
-            for handed in &story.leases {
-                let life = lives.entry(handed.entry.life).or_default();
-                life.push((story, handed));
-            }
-        }
-        for served in lives.values_mut() {
-            served.sort_by_key(|(_, handed)| handed.token());
-            check_life(served, rate, verdict);
-        }
+    }
+    for served in lives.values_mut() {
+        served.sort_by_key(|(_, handed)| handed.token());
+        check_life(served, rate, verdict);
     }
 }
 

@@ -1,4 +1,4 @@
-//! MAXRESERVED and GROUPMAX: at a delivery only jobs whose leases are certainly live count.
+//! MAXRESERVED, GROUPMAX, and MAX of a group: at a delivery only jobs whose leases are certainly live count.
 
 use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
@@ -10,7 +10,7 @@ const BACK: usize = 200;
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     for (queue, jobs) in stories.by_queue() {
         let bounds = stories.bounds_of(queue);
-        if bounds.max_reserved == 0 && bounds.group_max == 0 {
+        if bounds.max_reserved + bounds.group_max + bounds.own.max == 0 {
             continue;
         }
         let all = jobs.iter();
@@ -25,9 +25,13 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
             let same = held.iter().filter(|it| it.group() == story.group());
             let in_group = story.group().map_or(0, |_| same.count() as u64);
             verdict.tally.beside += held.len() as u64;
+            let group_max = match bounds.own_of(story.group()).max {
+                0 => bounds.group_max,
+                own => own,
+            };
             for (count, max, name) in [
                 (held.len() as u64, bounds.max_reserved, "MAXRESERVED"),
-                (in_group, bounds.group_max, "GROUPMAX"),
+                (in_group, group_max, "GROUPMAX"),
             ] {
                 if max != 0 && count >= max {
                     let text = format!("came beside {count} others, {name} {max}");
