@@ -59,6 +59,9 @@ fn fill(client: &mut Raw, key: &str) {
         "DQ.POP {} ID grouped",
         "DQ.ADD {} again x GROUP acme",
         "DQ.CFGSET {} GROUPMAX 1 GROUPRATE 5 60000",
+        "DQ.GROUPSET {} acme WEIGHT 3 MAX 2 RATE 5 60000 MAXLEN 9",
+        "DQ.GROUPSET {} nobody RATE 0 0",
+        "DQ.PAUSE {} 600000 GROUP beta",
         "DQ.PAUSE {} 600000",
     ] {
         client.run(&line.replace("{}", key));
@@ -79,6 +82,8 @@ fn a_queue_moves_with_all_that_it_holds() {
         let before = digest(&mut here, still);
         let mut waiting = cluster.nodes[from].waiting(&format!("DQ.BPOP {still} 0"));
         let mut none = cluster.nodes[from].waiting(&format!("DQ.BPOP {{{number}}}none 0"));
+        let fill = format!("DQ.BPOP {still} 0 COUNT 5 FILL 3 600000");
+        let mut filling = cluster.nodes[from].waiting(&fill);
         let due = now_ms() + 1500;
         here.run(&format!("DQ.ADD {timed} soon x AT {due}"));
         here.run(&format!("DQ.ADD {timed} vanishes x DELAY 600000 TTL 1500"));
@@ -89,7 +94,7 @@ fn a_queue_moves_with_all_that_it_holds() {
 
         move_slot(&cluster, slot, from, to);
         assert_eq!(digest(&mut there, still), before);
-        for client in [&mut waiting, &mut none] {
+        for client in [&mut waiting, &mut none, &mut filling] {
             let reply = client.reply();
             assert!(reply.starts_with(&format!("-MOVED {slot} ")), "{reply}");
         }

@@ -130,25 +130,18 @@ impl Traffic<'_> {
         let mut dice = Dice::new(100 + number);
         while !done.load(Ordering::Relaxed) {
             let queue = &self.queues[dice.below(self.queues.len() as u64) as usize];
-            let answer = log.router.call(queue, cmd("DQ.BPOP").arg(queue).arg(0.2));
-            let Outcome::Answer(Value::Array(words)) = answer else {
+            let mut pop = cmd("DQ.BPOP");
+            pop.arg(queue).arg(0.2);
+            if dice.below(3) == 0 {
+                pop.arg("COUNT").arg(3).arg("FILL").arg(2).arg(30);
+            }
+            let Outcome::Answer(Value::Array(words)) = log.router.call(queue, &pop) else {
                 continue;
             };
-            let delivered = delivery(&words);
-            let (id, token) = (delivered.id.clone(), delivered.token);
-            log.note(Event::Delivered(delivered));
-            match dice.below(10) {
-                // Forgets about it.
-                0 => {}
-                1 => {
-                    let mut nack = cmd("DQ.NACK");
-                    nack.arg(queue).arg(&id).arg("TOKEN").arg(token);
-                    let answer = log.router.call(queue, nack.arg("DELAY").arg(50));
-                    if answer != Outcome::Answer(Value::Nil) {
-                        log.note(Event::GaveBack { id, token });
-                    }
-                }
-                _ => log.ack(queue, id, token),
+            for delivered in deliveries(&words) {
+                let (id, token) = (delivered.id.clone(), delivered.token);
+                log.note(Event::Delivered(delivered));
+                log.end(queue, id, token, &mut dice);
             }
         }
     }
@@ -157,6 +150,22 @@ impl Traffic<'_> {
 impl Log<'_> {
     fn note(&self, event: Event) {
         self.events.lock().expect("no panic").push(event);
+    }
+
+    fn end(&mut self, queue: &str, id: String, token: u64, dice: &mut Dice) {
+        match dice.below(10) {
+            // Forgets about it.
+            0 => {}
+            1 => {
+                let mut nack = cmd("DQ.NACK");
+                nack.arg(queue).arg(&id).arg("TOKEN").arg(token);
+                let answer = self.router.call(queue, nack.arg("DELAY").arg(50));
+                if answer != Outcome::Answer(Value::Nil) {
+                    self.note(Event::GaveBack { id, token });
+                }
+            }
+            _ => self.ack(queue, id, token),
+        }
     }
 
     fn ack(&mut self, queue: &str, id: String, token: u64) {
@@ -176,16 +185,28 @@ impl Log<'_> {
     }
 }
 
-/// `[key, id, payload, token, attempts, deadline]`
-fn delivery(words: &[Value]) -> Delivered {
-    let text = |at: usize| redis::from_redis_value_ref::<String>(&words[at]).expect("text");
+/// `[key, id, payload, token, attempts, deadline]`, or `[key, [job, ...]]`.
+fn deliveries(words: &[Value]) -> Vec<Delivered> {
+    let one = |job: &Value| match job {
+        Value::Array(job) => delivery(job),
+        other => panic!("no job: {other:?}"),
+    };
+    match words {
+        [_, Value::Array(jobs)] => jobs.iter().map(one).collect(),
+        [_, job @ ..] => vec![delivery(job)],
+        [] => panic!("an empty answer"),
+    }
+}
+
+fn delivery(job: &[Value]) -> Delivered {
+    let text = |at: usize| redis::from_redis_value_ref::<String>(&job[at]).expect("text");
     let number = |at: usize| text(at).parse::<u64>().expect("a number");
     Delivered {
-        id: text(1),
-        token: number(3),
-        attempts: number(4) as i64,
+        id: text(0),
+        token: number(2),
+        attempts: number(3) as i64,
         at: now_ms(),
-        deadline: number(5),
+        deadline: number(4),
     }
 }
 

@@ -128,6 +128,8 @@ impl Traffic {
                     "TTR 15",
                     "NOACK WITHSTEPS",
                     "LEASE 9 WITHTERMS",
+                    "COUNT 3 FILL 2 15",
+                    "NOACK FILL 4 8 COUNT 9",
                 ]);
                 let timeout = self.dice.pick(&["0.005", "0.05", "0.5"]);
                 self.waiting[number].begin(&format!("DQ.BPOP {keys} {timeout} {options}"));
