@@ -22,6 +22,17 @@ const (
 	mostRules   = 10 // in a line of the log
 )
 
+// removeScript removes a job that is still as it was read: one that is said again has another payload.
+const removeScript = `
+local rule = redis.call('DQ.GET', KEYS[1], ARGV[1]) or {}
+for at = 1, #rule, 2 do
+  if rule[at] == 'payload' and rule[at + 1] == ARGV[2] then
+    return redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', 'IDS', 1, ARGV[1])
+  end
+end
+return 0
+`
+
 // NewRule is a rule of [Queue.Rules]: Every or Cron, and what those methods take besides. ID and First must not be set.
 type NewRule struct {
 	Every time.Duration
@@ -211,13 +222,14 @@ func (q *Queue) pruned(ctx context.Context, ids map[string]struct{}, now time.Ti
 			if jobs[at] == nil || !isOldRule(resp.Map(jobs[at]), now) {
 				continue
 			}
-			gone := 1
+			var gone any = int64(1)
 			if !isDry {
-				if gone, err = q.DeleteUnreserved(ctx, id); err != nil {
+				payload := resp.Bytes(resp.Map(jobs[at])["payload"])
+				if gone, err = q.do(ctx, words{"EVAL", removeScript, 1, q.key(id), id, payload}); err != nil {
 					return removed, err
 				}
 			}
-			if gone > 0 {
+			if gone != int64(0) {
 				removed = append(removed, id)
 			}
 		}

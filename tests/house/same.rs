@@ -148,10 +148,11 @@ fn the_libraries_know_each_field_and_option() {
 }
 
 /// Parts that the Lua scripts of all libraries have in common, by their first words and the line after them: a step
-/// with the wait after it; and whether a script of `once` has ended.
-const SCRIPTS: [(&str, &str); 2] = [
+/// with the wait after it; whether a script of `once` has ended; and what removes a rule that was not said again.
+const SCRIPTS: [(&str, &str); 3] = [
     ("local at, reply", "return reply"),
     ("local job = redis.call('DQ.GET', KEYS[1]", "end"),
+    ("local rule = redis.call('DQ.GET', KEYS[1]", "return 0"),
 ];
 
 /// The lines of such a part, for each file that has it.

@@ -16,6 +16,16 @@ const RECENT_MS = 600_000;
 /** How many ids one SCAN looks at, and how many jobs are read at once. */
 const STEP = 1000;
 const MOST_SHOWN = 10;
+/** Removes a job that is still as it was read: one that is said again has another payload. */
+const REMOVE = `
+local rule = redis.call('DQ.GET', KEYS[1], ARGV[1]) or {}
+for at = 1, #rule, 2 do
+  if rule[at] == 'payload' and rule[at + 1] == ARGV[2] then
+    return redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', 'IDS', 1, ARGV[1])
+  end
+end
+return 0
+`;
 
 /** A rule of `rules`: `every` or `cron`, and what those methods take besides. */
 export interface NamedRule<T = any> extends Omit<CronOptions, 'id'> {
@@ -142,10 +152,14 @@ export class Rules<T = any> extends Outcomes<T> {
     for (let at = 0; at < ids.length; at += STEP) {
       const some = ids.slice(at, at + STEP);
       const jobs = await this.run(some.map((id): Command => ['DQ.GET', this.key(id), id]));
-      const old = some.filter((_id, n) => isOld(jobs[n], now));
-      const del = (id: Buffer): Command => ['DQ.DEL', this.key(id), 'UNRESERVED', 'IDS', 1, id];
-      const gone = isDry ? null : await this.run(old.map(del));
-      removed.push(...old.filter((_id, n) => gone === null || Number(gone[n]) > 0));
+      const remove = async (id: Buffer, job: unknown) => {
+        const key = this.key(id);
+        return this.run([['EVAL', REMOVE, 1, key, id, asMap(job)!.get('payload') as Buffer]], key);
+      };
+      const gone = await Promise.all(
+        some.map(async (id, n) => isOld(jobs[n], now) && (isDry || Number((await remove(id, jobs[n]))[0]) > 0)),
+      );
+      removed.push(...some.filter((_id, n) => gone[n]));
     }
     return removed;
   }

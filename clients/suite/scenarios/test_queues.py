@@ -513,6 +513,33 @@ def rules_over_a_deploy(world):
         assert probe.call("s", "rules", program=program, rules=many) == changes(**{outcome: sorted(many)})
 
 
+def unchecked(command):
+    """A rule: what would be removed if it is as it was read is removed anyway."""
+    if command[0].upper() == b"EVAL" and b"UNRESERVED" in command[1]:
+        return Instead([b"DQ.DEL", command[3], b"UNRESERVED", b"IDS", b"1", command[4]])
+    return None
+
+
+@scenario(30, breaks(unchecked), gate=EACH)
+def a_rule_that_is_said_while_it_is_pruned_stays(world):
+    probe = world.producer()
+    rules = {name: RULES["hourly"] for name in ("left", "said")}
+    program = {"base64": base64.b64encode(b"p").decode()}
+    probe.call("q", "rules", program=program, rules=rules)
+    fresh = dict(world.db.execute_command("DQ.GET", "q", "p:said"))[b"payload"]
+    for id in ("p:left", "p:said"):
+        said_long_ago(world, id)
+
+    def say_again(command):
+        if command[0].upper() == b"EVAL":
+            world.db.execute_command("DQ.ADD", "q", "p:said", fresh, "EVERY", 3_600_000, "REPLACE")
+
+    world.proxy.rules.insert(0, say_again)
+    gone = probe.call("q", "rules", program=program, rules={}, prune=True, allow_empty=True)
+    assert (gone["removed"], gone["unknown"]) == (["left"], ["said"]), gone
+    assert world.len() == 1
+
+
 @scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH)
 def handlers_run_without_a_server(world):
     probe = world.probe()

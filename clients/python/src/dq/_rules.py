@@ -27,6 +27,17 @@ RECENT_MS = 600_000
 STEP = 1000
 """How many ids one SCAN looks at, and how many jobs are read at once."""
 
+_REMOVE = """
+local rule = redis.call('DQ.GET', KEYS[1], ARGV[1]) or {}
+for at = 1, #rule, 2 do
+  if rule[at] == 'payload' and rule[at + 1] == ARGV[2] then
+    return redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', 'IDS', 1, ARGV[1])
+  end
+end
+return 0
+"""
+"""Removes a job that is still as it was read: one that is said again has another payload."""
+
 _RULE = ("until", "times", "grace", "jitter")
 _OPTIONS = ("every", "cron", "tz", *_RULE, "data", "kind", "headers", *ABOUT)
 
@@ -135,10 +146,14 @@ class Rules(Outcomes):
         for at in range(0, len(ids), STEP):
             some = ids[at : at + STEP]
             jobs = yield [("DQ.GET", self._key(id), id) for id in some]
-            old = [id for id, job in zip(some, jobs) if job is not None and _is_old(job, now)]
+            old = {
+                id: (as_map(job) or {})[b"payload"]
+                for id, job in zip(some, jobs)
+                if job is not None and _is_old(job, now)
+            }
             gone = [1] * len(old)
             if not dry_run:
-                gone = yield [("DQ.DEL", self._key(id), "UNRESERVED", "IDS", 1, id) for id in old]
+                gone = yield [("EVAL", _REMOVE, 1, self._key(id), id, payload) for id, payload in old.items()]
             removed += [id for id, is_gone in zip(old, gone) if is_gone]
         return removed
 

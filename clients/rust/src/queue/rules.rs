@@ -22,6 +22,16 @@ const SAID: &str = "dq:said";
 const RECENT_MS: u64 = 600_000;
 const AT_ONCE: usize = 1000;
 const MOST_SHOWN: usize = 10;
+/// Removes a job that is still as it was read: one that is said again has another payload.
+const REMOVE: &str = "
+local rule = redis.call('DQ.GET', KEYS[1], ARGV[1]) or {}
+for at = 1, #rule, 2 do
+  if rule[at] == 'payload' and rule[at + 1] == ARGV[2] then
+    return redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', 'IDS', 1, ARGV[1])
+  end
+end
+return 0
+";
 
 /// What [`Queue::rules`] returns: add rules, set options, then `.await` it.
 #[must_use = "nothing is said until it is awaited"]
@@ -234,9 +244,12 @@ impl<'a> Rules<'a> {
         for some in ids.chunks(AT_ONCE) {
             let jobs = self.queue.jobs(some.iter().map(|id| &***id)).await?;
             for (id, job) in some.iter().zip(jobs) {
-                let is_old = Stamp::of(job).is_old(now);
-                if is_old && (self.is_dry || self.queue.delete_unreserved([id]).await? > 0) {
-                    removed.push((*id).clone());
+                let mut stamp = Stamp::of(job);
+                if stamp.is_old(now) {
+                    let payload = std::mem::take(&mut stamp.payload);
+                    if self.is_dry || self.queue.remove_same(id, &payload).await? {
+                        removed.push((*id).clone());
+                    }
                 }
             }
         }
@@ -245,6 +258,17 @@ impl<'a> Rules<'a> {
 }
 
 impl Queue {
+    async fn remove_same(&self, id: &[u8], payload: &[u8]) -> Result<bool, Error> {
+        let mut remove = cmd("EVAL");
+        remove
+            .arg(REMOVE)
+            .arg(1)
+            .arg(&**self.key(id))
+            .arg(id)
+            .arg(payload);
+        Ok(self.ask(id, &remove).await? != Value::Int(0))
+    }
+
     async fn jobs(&self, ids: impl Iterator<Item = &[u8]>) -> Result<Vec<Value>, Error> {
         let get = |id: &[u8]| {
             let key: Arc<[u8]> = self.key(id).clone();
@@ -261,6 +285,7 @@ impl Queue {
 struct Stamp {
     at: Option<u64>,
     sum: String,
+    payload: Vec<u8>,
     is_reserved: bool,
 }
 
@@ -274,7 +299,8 @@ impl Stamp {
                         values::text(value).as_deref() == Some(State::Reserved.word());
                 }
                 "payload" => {
-                    let envelope = values::bytes(value).and_then(|raw| Envelope::read(&raw));
+                    stamp.payload = values::bytes(value).unwrap_or_default();
+                    let envelope = Envelope::read(&stamp.payload);
                     let said = envelope.and_then(|it| it.headers.get(SAID).cloned());
                     if let Some((at, sum)) = said.as_deref().and_then(|said| said.split_once(' ')) {
                         stamp.at = at.parse().ok();

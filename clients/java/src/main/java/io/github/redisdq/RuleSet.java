@@ -21,6 +21,18 @@ final class RuleSet {
     private static final int AT_ONCE = 1000;
     private static final int MOST_SHOWN = 10;
 
+    /** Removes a job that is still as it was read: one that is said again has another payload. */
+    private static final String REMOVE =
+            """
+            local rule = redis.call('DQ.GET', KEYS[1], ARGV[1]) or {}
+            for at = 1, #rule, 2 do
+              if rule[at] == 'payload' and rule[at + 1] == ARGV[2] then
+                return redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', 'IDS', 1, ARGV[1])
+              end
+            end
+            return 0
+            """;
+
     private record Said(String id, String sum, Words words) {}
 
     private record Stamp(Long at, String sum) {}
@@ -128,12 +140,17 @@ final class RuleSet {
             List<String> some = ids.subList(from, Math.min(ids.size(), from + AT_ONCE));
             List<Map<String, Object>> jobs = jobs(some);
             for (int at = 0; at < some.size(); at++) {
-                if (isOld(jobs.get(at)) && (isDry || queue.deleteUnreserved(some.get(at)) > 0)) {
+                if (isOld(jobs.get(at)) && (isDry || isRemoved(some.get(at), jobs.get(at)))) {
                     removed.add(some.get(at));
                 }
             }
         }
         return removed;
+    }
+
+    private boolean isRemoved(String id, Map<String, Object> job) {
+        Words script = new Words("EVAL").add(REMOVE).add(1).add(queue.key(id)).add(id).add((byte[]) job.get("payload"));
+        return !Long.valueOf(0).equals(queue.shards.one(script));
     }
 
     private boolean isOld(Map<String, Object> job) {
