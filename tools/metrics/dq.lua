@@ -5,11 +5,14 @@
 --   dq_jobs_ready                               a field of INFO dq
 --   dq_queue_ready:mails                        a field of DQ.STATS mails
 --   dq_queue_lateness_us_bucket:le=1000:mails   one of its buckets
+--   dq_group_reserved:group=acme:mails          a field of DQ.GROUPGET mails acme
 -- prometheus.yml turns them into names and labels.
 --
 -- Which queues: those in the set dq-metrics (SADD dq-metrics mails orders). Without that set, all queues of the
 -- database, if they are few and found soon: searching millions of keys with every scrape would be too much. Otherwise
 -- dq_queues_unnamed is 1, and only the sums are exported.
+--
+-- Which groups: those in the set dq-metrics:mails (SADD dq-metrics:mails acme), and no others: there may be a million.
 
 local MOST_QUEUES, MOST_STEPS, STEP = 50, 10, 1000
 
@@ -53,6 +56,20 @@ local function add_queue(queue)
     end
 end
 
+local function add_groups(queue)
+    for _, group in ipairs(redis.call("SMEMBERS", "dq-metrics:" .. queue)) do
+        local reply = redis.pcall("DQ.GROUPGET", queue, group) or {}
+        if reply.err then return end -- an older module
+        local of = {}
+        for at = 1, #reply, 2 do of[reply[at]] = reply[at + 1] end
+        -- The colon ends a group's name here.
+        local name = string.gsub(group, "[%%:%c]", function(byte) return string.format("%%%02x", string.byte(byte)) end)
+        for _, field in ipairs({ "waiting", "reserved", "rate-used", "paused" }) do
+            add("dq_group_" .. name_of(field) .. ":group=" .. name .. ":" .. queue, of[field] or 0)
+        end
+    end
+end
+
 -- nil: there are too many queues, or too many other keys before them.
 local function found()
     local queues, seen, cursor = {}, {}, "0"
@@ -74,6 +91,7 @@ if #queues == 0 then queues = found() end
 add("dq_queues_unnamed", queues and 0 or 1)
 for _, queue in ipairs(queues or {}) do
     add_queue(queue)
+    add_groups(queue)
 end
 
 return result

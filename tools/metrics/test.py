@@ -179,6 +179,25 @@ def names_are_needed_only_where_there_are_many(chain):
     print("queues are found while they are few, and named where they are many")
 
 
+def groups_are_those_that_are_named(chain):
+    server, odd = chain.server, "b:%a le=1"
+    for group in ("acme", "beta", odd):
+        server("DQ.ADD", "mails", f"of {group}", "x", "GROUP", group, "PRIORITY", -1)
+    server("DQ.GROUPSET", "mails", "acme", "RATE", 5, 3_600_000)
+    server("DQ.POP", "mails", "ID", "of acme", "TTR", 3_600_000)
+    server("DQ.PAUSE", "mails", "GROUP", odd)
+    server("SADD", "dq-metrics:mails", "acme", odd, "gone")
+
+    def of(figure, group):
+        return chain.value(f'dq_group_{figure}{{queue="mails",group="{group}"}}')
+
+    soon("those that are named have figures", lambda: of("reserved", "acme") == 1)
+    check((of("rate_used", "acme"), of("waiting", "acme"), of("paused", "acme")) == (1, 0, 0), "acme")
+    check((of("waiting", "b%3a%25a le=1"), of("paused", "b%3a%25a le=1")) == (1, -1), "a name with a colon")
+    check(of("waiting", "gone") == 0 and of("waiting", "beta") is None, "only those that are named")
+    print("named groups have figures")
+
+
 def dashboard_has_data(chain):
     dashboard = json.loads((HERE / "dashboard.json").read_text())
     parsed_by_grafana(dashboard)
@@ -242,6 +261,7 @@ def main():
         fill(chain.server)
         figures_are_right(chain)
         names_are_needed_only_where_there_are_many(chain)
+        groups_are_those_that_are_named(chain)
         dashboard_has_data(chain)
         alerts_live(chain)
     without_script(exporter)

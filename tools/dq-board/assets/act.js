@@ -108,6 +108,47 @@ export const resume = (row, done) => ({
   done,
 });
 
+const OF_GROUP = [["weight", "Weight: deliveries in a turn, 1 to 1000", (it) => it.weight], ["max", "Reserved at most (0: no limit)", (it) => it.max], ["maxlen", "Jobs at most (0: no limit)", (it) => it.maxlen], ["rate", "Deliveries at most (0: no limit)", (it) => it.rate?.[0]]];
+
+// `group.id`: its name as it is sent; empty: the name is typed.
+export const setGroup = (row, group, done) => ({
+  title: group.id ? `Set the group ${group.name}?` : "Set a group?",
+  sentence: `What is given here holds for this group of ${row.name} instead of the queue's settings, whether it has jobs or not. What is left empty stays as it is.`,
+  fields: [
+    ...(group.id ? [] : [{ name: "group", label: "Group", needed: true, encode: true }]),
+    ...OF_GROUP.map(([name, label, own]) => ({ name, label, value: own(group) ?? "" })),
+    { name: "ms", label: "… in", kind: "time", value: group.rate ? group.rate[1] / 1000 : "" },
+  ],
+  yes: "Set it",
+  what: { act: "group-set", queue: row.key, group: group.id },
+  done,
+});
+
+export const clearGroup = (row, group, done) => ({
+  title: `Clear what ${group.name} has of its own?`,
+  sentence: "Its weight, its limits and its pause go; the queue's settings hold for it.",
+  yes: "Clear it",
+  what: { act: "group-clear", queue: row.key, group: group.id },
+  done,
+});
+
+export const pauseGroup = (row, group, done) => ({
+  title: `Pause the group ${group.name}?`,
+  sentence: `Nothing of this group of ${row.name} is delivered while it is paused. The other groups go on.`,
+  fields: [{ name: "ms", label: "For how long (empty: until it is resumed)", kind: "time" }],
+  yes: "Pause",
+  what: { act: "group-pause", queue: row.key, group: group.id },
+  done,
+});
+
+export const resumeGroup = (row, group, done) => ({
+  title: `Resume the group ${group.name}?`,
+  sentence: "Its jobs can be delivered at once, as far as its limits let them.",
+  yes: "Resume",
+  what: { act: "group-resume", queue: row.key, group: group.id },
+  done,
+});
+
 const tellRecurring = (row, state) => (row.recurring && ["all", "delayed", "ready", "reserved"].includes(state) ? " Recurring jobs among them go with their rules, and do not come again." : "");
 
 export const hasBlocked = (queue) => (live.rows.get(queue)?.jobs?.[4] ?? 0) > 0;

@@ -28,18 +28,26 @@ export function bar(key, about, state, done) {
 // Every dead job of a queue, without a filter.
 export const retryDead = (key) => open(key, {}, "dead", "kick", () => {});
 
+// The jobs of one group, from a page that lists others.
+export const ofGroup = (key, group, state, what, done) => open(key, { group, all: state === "all" ? "1" : "" }, state, what, done);
+
 function open(key, about, state, what, done) {
   const [, happens, , act] = ACTS[what];
   const row = rowOf(key);
   const order = { queue: key, filter: filter.question(about, state) };
   const total = row.jobs.reduce((sum, count) => sum + count, 0);
   const halt = () => live.post(`api/tasks/${running}/stop`, {});
-  const { told, meter, wrong, typed, to, fields, go, back, stop, form, box } = question(what, row.name, filter.isFiltered(about) ? "that match" : `${state} jobs`, filter.told(about, state), { check, halt });
+  const { told, meter, wrong, typed, to, fields, command, go, back, stop, form, box } = question(what, row.name, filter.isFiltered(about) ? "that match" : `${state} jobs`, filter.told(about, state), { check, halt });
   let count = null;
   let running = null;
   let closed = false;
 
+  async function show() {
+    put(command, await live.commands({ ...order, act: act ?? what, to: encodeURIComponent(to.value) }).catch(() => ""));
+  }
+
   function check() {
+    show();
     go.disabled = !count || (what === "move" && !to.value) || (DANGERS.includes(what) && typed.value !== row.name);
   }
 
@@ -106,11 +114,12 @@ function question(what, name, those, which, on) {
   const [typed, to] = [input("bulk-typed"), input("bulk-to")];
   const field = (label, it) => h("div", { class: "field" }, h("label", { for: it.id }, label), h("div", { class: "inputs" }, it));
   const isDanger = DANGERS.includes(what);
+  const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
   const fields = [what === "move" ? field("To the queue", to) : null, isDanger ? field(`Type the queue's name, ${name}`, typed) : null].filter(Boolean);
   const go = h("button", { type: "submit", class: isDanger ? "danger" : "main", disabled: true }, yes);
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
   const stop = h("button", { type: "button", hidden: true, onclick: () => on.halt() }, "Stop");
-  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} ${those}?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, wrong, h("div", { class: "buttons" }, stop, back, go));
+  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} ${those}?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, command, wrong, h("div", { class: "buttons" }, stop, back, go));
   const box = h("dialog", { "aria-labelledby": "bulk-title" }, form);
-  return { told, meter, wrong, typed, to, fields, go, back, stop, form, box };
+  return { told, meter, wrong, typed, to, fields, command, go, back, stop, form, box };
 }

@@ -65,7 +65,7 @@ const TILES = [
 
 const TOTALS = ["Added", "Delivered", "Acknowledged", "Nacked", "Leases expired", "Died", "Deleted", "Expired", "Missed"];
 
-const rate = ([count, ms]) => (count ? `${text.full(count)} in ${text.millis(ms)}` : "no limit");
+export const rate = ([count, ms]) => (count ? `${text.full(count)} in ${text.millis(ms)}` : "no limit");
 
 // How much of the window of RATE is used.
 function rateOf(it, row) {

@@ -81,6 +81,29 @@ class Life(BoardTest):
         self.assertEqual(job[b"attempts"], 2)
         self.assertEqual(page.wrong, [])
 
+    def test_of_more_than_500_that_are_worked_on_the_others_are_counted(self):
+        server = self.server()
+        pipe = server.client.pipeline(transaction=False)
+        for number in range(620):
+            pipe.execute_command("DQ.ADD", "q", f"j{number:03}", "x")
+        for name, count in [("a", 300), ("b", 319)]:
+            pipe.execute_command("CLIENT", "SETNAME", name)
+            pipe.execute_command("DQ.POP", "q", "COUNT", count, "TTR", HOUR)
+        pipe.execute()
+        other = redis.Redis(port=server.port, single_connection_client=True)
+        self.take(other, "j619")
+        other.close()
+        page = self.window()
+        page.goto(self.board(server).url + "workers?queue=0:q")
+        rows = page.locator("tbody tr")
+        expect(rows).to_have_count(500)
+        expect(page.get_by_text("500 of 620 jobs that are reserved, by the end of the lease.")).to_be_visible()
+        page.get_by_role("link", name="More jobs").click()
+        expect(rows).to_have_count(120)
+        page.get_by_role("link", name="First jobs").click()
+        expect(rows).to_have_count(500)
+        self.assertEqual(page.wrong, [])
+
     def test_a_line_of_time(self):
         server = self.server()
         client = server.client

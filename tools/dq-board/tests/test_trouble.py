@@ -156,7 +156,7 @@ class Trouble(BoardTest):
         server.client.execute_command("DQ.ADD", "q", "job", "x")
         server.client.execute_command(
             "ACL", "SETUSER", "viewer", "on", ">secret", "%R~*", "+info", "+scan", "+select", "+dq.stats", "+dq.cfgget",
-            "+dq.peek", "+dq.get", "+dq.next", "+dq.scan", "+dq.groups", "+dq.forecast",
+            "+dq.peek", "+dq.get", "+dq.next", "+dq.scan", "+dq.groups", "+dq.groupget", "+dq.forecast",
         )
         board = self.board(server, "--allow-actions", "--user", "viewer", REDISCLI_AUTH="secret")
         page = self.window()

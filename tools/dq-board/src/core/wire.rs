@@ -12,6 +12,7 @@ use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{After, Attempt, Cut, Group, Job, PeekedJob, Settings, Step};
 use dq_watch::read::said::{self, Said};
+use dq_watch::read::shares::Share;
 use dq_watch::text::escape;
 use serde_json::{json, Value};
 
@@ -166,8 +167,14 @@ fn line(cut: &Cut) -> String {
     text
 }
 
-pub fn group(group: &Group) -> Value {
+pub fn group(group: &Group, own: &Share) -> Value {
     json!({
+        "weight": own.weight,
+        "max": own.max,
+        "rate": own.rate.map(|(count, ms)| [count, ms]),
+        "maxlen": own.maxlen,
+        "paused": own.paused,
+        "used": own.rate_used,
         "id": encoded(&group.name),
         "name": escape::name(&group.name),
         "waiting": group.waiting,

@@ -6,7 +6,9 @@ use axum::response::{IntoResponse, Response};
 use axum::Extension;
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, Job, NewRule, OnJob};
+use dq_watch::read::cli;
 use dq_watch::read::detail::State as JobState;
+use dq_watch::read::shares::OnGroup;
 use dq_watch::text::escape;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -16,7 +18,11 @@ use super::site::Shared;
 use crate::board::Board;
 use crate::core::access::{Role, Visitor};
 use crate::core::failure::Failure;
+use crate::core::filter::Filter;
 use crate::core::wire;
+
+/// Ids that one step of a search looks at.
+const STEP: usize = 500;
 
 #[derive(Deserialize)]
 pub struct Asked {
@@ -50,6 +56,18 @@ pub struct Asked {
     cron: String,
     #[serde(default)]
     tz: String,
+    #[serde(default)]
+    group: String,
+    /// What the group may have of its own; empty: as it is.
+    #[serde(default)]
+    weight: String,
+    #[serde(default)]
+    max: String,
+    #[serde(default)]
+    maxlen: String,
+    /// Deliveries, and the milliseconds in `ms`.
+    #[serde(default)]
+    rate: String,
     /// All jobs that a filter selects, in the words of a question.
     #[serde(default)]
     pub filter: String,
@@ -83,6 +101,10 @@ impl Asked {
                 id,
                 token: self.token.clone(),
             },
+            "group-set" | "group-clear" | "group-pause" | "group-resume" => Act::OnGroup {
+                name: self.group()?,
+                what: self.on_group()?,
+            },
             "add" if self.id.is_empty() => return Err(Failure::asked("A job needs an id.")),
             "add" => Act::Add {
                 id,
@@ -107,6 +129,47 @@ impl Asked {
         })
     }
 
+    fn group(&self) -> Result<Vec<u8>, Failure> {
+        let name = wire::decoded(&self.group);
+        match name.is_empty() {
+            true => Err(Failure::asked("Which group?")),
+            false => Ok(name),
+        }
+    }
+
+    fn on_group(&self) -> Result<OnGroup, Failure> {
+        let number = |text: &str| match text.trim() {
+            "" => Ok(None),
+            text => text.parse::<u64>().map(Some).map_err(|_| {
+                Failure::asked("Weight, limits and rate are whole numbers, or left empty.")
+            }),
+        };
+        Ok(match self.act.as_str() {
+            "group-clear" => OnGroup::Clear,
+            "group-pause" => OnGroup::Pause { ms: self.ms },
+            "group-resume" => OnGroup::Resume,
+            _ => {
+                let (rate, ms) = (number(&self.rate)?, self.ms.unwrap_or(0));
+                let set = OnGroup::Set {
+                    weight: number(&self.weight)?,
+                    max: number(&self.max)?,
+                    rate: rate.map(|count| (count, if count == 0 { 0 } else { ms })),
+                    maxlen: number(&self.maxlen)?,
+                };
+                let none = OnGroup::Set {
+                    weight: None,
+                    max: None,
+                    rate: None,
+                    maxlen: None,
+                };
+                match set == none {
+                    true => return Err(Failure::asked("Give a weight or a limit.")),
+                    false => set,
+                }
+            }
+        })
+    }
+
     /// What is done to jobs.
     pub fn on_job(&self) -> Result<OnJob, Failure> {
         let ms = || {
@@ -124,6 +187,29 @@ impl Asked {
             },
             _ => return Err(Failure::asked("There is no such action.")),
         })
+    }
+
+    /// What acts on all jobs of the filter: the search for them, and the action on those that it finds.
+    fn for_cli(&self, key: &QueueKey) -> Result<String, Failure> {
+        let filter = self.filter()?;
+        let act = Act::on_job(self.on_job()?, b"ID".to_vec(), None);
+        let mut scan = redis::cmd("DQ.SCAN");
+        scan.arg(&key.name).arg(0).arg("COUNT").arg(STEP);
+        filter.scan(&mut scan);
+        let select = (key.db != 0).then(|| format!("SELECT {}", key.db));
+        let here = QueueKey::new(0, key.name.clone());
+        let lines = [cli::line(&scan), act.for_cli(&here)];
+        Ok(select
+            .into_iter()
+            .chain(lines)
+            .collect::<Vec<_>>()
+            .join("\n"))
+    }
+
+    pub fn filter(&self) -> Result<Filter, Failure> {
+        let words = wire::query(&self.filter);
+        let filter = Filter::of(|name| words.get(name).map_or(&[], Vec::as_slice));
+        filter.ok_or_else(|| Failure::asked("This is not a filter."))
     }
 
     /// The ids of the jobs that are named.
@@ -212,6 +298,18 @@ impl Asked {
         if !self.to.is_empty() {
             told["to"] = name(&self.to).into();
         }
+        let own = [
+            ("weight", &self.weight),
+            ("max", &self.max),
+            ("maxlen", &self.maxlen),
+            ("rate", &self.rate),
+        ];
+        for (word, said) in own.into_iter().filter(|(_, said)| !said.is_empty()) {
+            told[word] = said.as_str().into();
+        }
+        if !self.group.is_empty() {
+            told["group"] = name(&self.group).into();
+        }
         if let Ok(rule) = self.rule() {
             told["rule"] = rule.told().into();
         }
@@ -234,9 +332,13 @@ fn asked(body: &Bytes) -> Result<(Asked, QueueKey, Act), Failure> {
 
 /// The commands that an action would send; they are not sent.
 pub async fn commands(body: Bytes) -> Response {
-    match asked(&body) {
+    let lines = read(&body).and_then(|(asked, key)| match asked.filter.is_empty() {
+        true => Ok(asked.act()?.for_cli(&key)),
+        false => asked.for_cli(&key),
+    });
+    match lines {
         Err(failure) => failure.into_response(),
-        Ok((_, key, act)) => json_text(json!({ "commands": act.for_cli(&key) }).to_string()),
+        Ok(lines) => json_text(json!({ "commands": lines }).to_string()),
     }
 }
 

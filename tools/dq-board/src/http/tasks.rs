@@ -15,8 +15,6 @@ use super::site::{Shared, Site};
 use crate::audit::Audit;
 use crate::core::access::Visitor;
 use crate::core::failure::Failure;
-use crate::core::filter::Filter;
-use crate::core::wire;
 use crate::tasks::Order;
 
 /// Visitors who may only read may count.
@@ -100,9 +98,7 @@ impl Log {
 }
 
 fn order(asked: &Asked, key: &QueueKey) -> Result<Order, Failure> {
-    let words = wire::query(&asked.filter);
-    let filter = Filter::of(|name| words.get(name).map_or(&[], Vec::as_slice));
-    let filter = filter.ok_or_else(|| Failure::asked("This is not a filter."))?;
+    let filter = asked.filter()?;
     let counts = asked.act == "count";
     if !counts && (filter.is_all() || !asked.named().is_empty()) {
         return Err(Failure::asked("Which jobs?"));

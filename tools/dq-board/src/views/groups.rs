@@ -1,12 +1,14 @@
-//! Groups, those with most waiting jobs first.
+//! Groups, those with most waiting jobs first, each with what it may have of its own.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use dq_watch::read::detail::Group;
+use dq_watch::read::detail::{Found, Group, Job, Page, Part, PeekedJob, State, AT_WORK};
 use dq_watch::read::reply;
+use dq_watch::read::shares::{self, Share};
 use serde_json::{json, Value as Json};
 
-use super::asked::{about, refusal, settings, strange};
+use super::asked::{about, detail, refusal, settings, strange};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::quoted;
@@ -17,9 +19,59 @@ use crate::core::wire;
 const STEP: usize = 1000;
 const STEPS: usize = 20;
 const SHOWN: usize = 50;
+/// No group has an index of its dead jobs, or of its oldest: so many of the queue's are read.
+const SAMPLE: usize = AT_WORK;
 
 /// Of the groups that some steps look at, those with most waiting jobs.
 pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+    let (mut all, cursor) = listed(board, &question).await?;
+    let seen = all.len();
+    all.sort_by(|a, b| {
+        let size = |group: &Group| (group.waiting, group.reserved);
+        size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
+    });
+    // A group that was listed twice while the server's table grew.
+    all.dedup_by(|a, b| a.name == b.name);
+    let is_whole = cursor == "0" && all.len() <= SHOWN && question.bytes("part").is_empty();
+    all.truncate(SHOWN);
+    let gets = all
+        .iter()
+        .map(|group| shares::get(&question.key.name, &group.name));
+    let ask = board.connections.ask(question.key.clone(), gets.collect());
+    let own: Vec<Share> = match all.is_empty() {
+        true => Vec::new(),
+        false => ask
+            .await?
+            .iter()
+            .map(|it| shares::read(it).unwrap_or_default())
+            .collect(),
+    };
+    let busy = all
+        .iter()
+        .zip(&own)
+        .filter(|(group, _)| group.waiting + group.reserved > 0);
+    let weights: u64 = busy.map(|(_, own)| own.weight.unwrap_or(1)).sum();
+    let sample = sample(board, &question).await?;
+    let shown = all.iter().zip(&own).map(|(group, own)| {
+        let mut shown = wire::group(group, own);
+        let (oldest, dead) = sample.of.get(&group.name).copied().unwrap_or_default();
+        (shown["oldest"], shown["dead"]) = (oldest.into(), dead.into());
+        if is_whole && question.bytes("set").is_empty() && group.waiting + group.reserved > 0 {
+            shown["share"] = (own.weight.unwrap_or(1) as f64 / weights.max(1) as f64).into();
+        }
+        shown
+    });
+    let groups: Vec<Json> = shown.collect();
+    let more = (cursor != "0").then_some(cursor);
+    let settings = settings(board, &question).await?;
+    Ok(json!({
+        "groups": groups, "seen": seen, "more": more, "settings": settings,
+        "sample": sample.is_part.then_some(SAMPLE), "weight": sample.weight,
+    }))
+}
+
+/// The groups that some steps list, and the cursor of the next step.
+async fn listed(board: &Arc<Board>, question: &Question) -> Result<(Vec<Group>, String), Failure> {
     let mut cursor = question.cursor();
     let part = question.bytes("part");
     let pattern = [b"*".as_slice(), &quoted(part), b"*"].concat();
@@ -29,6 +81,9 @@ pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Fail
         command.arg("COUNT").arg(STEP);
         if !part.is_empty() {
             command.arg("MATCH").arg(&pattern);
+        }
+        if !question.bytes("set").is_empty() {
+            command.arg("SET");
         }
         let values = board
             .connections
@@ -44,16 +99,47 @@ pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Fail
             break;
         }
     }
-    let seen = all.len();
-    all.sort_by(|a, b| {
-        let size = |group: &Group| (group.waiting, group.reserved);
-        size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
-    });
-    // A group that was listed twice while the server's table grew.
-    all.dedup_by(|a, b| a.name == b.name);
-    all.truncate(SHOWN);
-    let groups: Vec<Json> = all.iter().map(wire::group).collect();
-    let more = (cursor != "0").then_some(cursor);
-    let settings = settings(board, &question).await?;
-    Ok(json!({ "groups": groups, "seen": seen, "more": more, "settings": settings }))
+    Ok((all, cursor))
+}
+
+#[derive(Default)]
+struct Sample {
+    /// Of each group since when its oldest ready job is due, and how many are dead.
+    of: HashMap<Vec<u8>, (Option<i64>, usize)>,
+    /// Whether there are more than were read.
+    is_part: bool,
+    weight: usize,
+}
+
+async fn sample(board: &Arc<Board>, question: &Question) -> Result<Sample, Failure> {
+    let mut sample = Sample::default();
+    for state in [State::Ready, State::Dead] {
+        let part = Part::Jobs {
+            state,
+            page: Page::default(),
+            count: SAMPLE,
+            read: true,
+        };
+        let Found::Read(jobs, read) = detail(board, question, part).await? else {
+            continue;
+        };
+        sample.is_part |= jobs.len() == SAMPLE;
+        sample.weight += 1000 * jobs.len();
+        jobs.iter()
+            .for_each(|job| sample.count(state, job, read.get(&job.id)));
+    }
+    Ok(sample)
+}
+
+impl Sample {
+    fn count(&mut self, state: State, job: &PeekedJob, read: Option<&Job>) {
+        let Some(group) = read.and_then(|job| job.group.clone()) else {
+            return;
+        };
+        let (oldest, dead) = self.of.entry(group).or_default();
+        match state {
+            State::Dead => *dead += 1,
+            _ => *oldest = [*oldest, job.at_ms].into_iter().flatten().min(),
+        }
+    }
 }

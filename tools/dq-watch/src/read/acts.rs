@@ -7,6 +7,7 @@ use super::cli;
 use super::detail::State;
 use super::reply;
 use super::said;
+use super::shares::OnGroup;
 use crate::model::QueueKey;
 use crate::text::units;
 
@@ -48,6 +49,10 @@ pub enum Act {
         ms: Option<u64>,
     },
     Resume,
+    OnGroup {
+        name: Vec<u8>,
+        what: OnGroup,
+    },
     /// None: all jobs.
     Purge {
         state: Option<State>,
@@ -168,6 +173,7 @@ impl Act {
             Act::Pause { ms: None } => of("DQ.PAUSE"),
             Act::Pause { ms: Some(ms) } => of("DQ.PAUSE").arg(ms).to_owned(),
             Act::Resume => of("DQ.RESUME"),
+            Act::OnGroup { name, what } => what.command(key, name),
             Act::Purge { state } => of("DQ.PURGE")
                 .arg(state.map_or("all", State::word))
                 .to_owned(),
@@ -267,6 +273,7 @@ impl Act {
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),
+            Act::OnGroup { what, .. } => what.result(),
             Act::Rule { payload, .. } if changed == 0 => match payload {
                 None => "nothing changed: there is no such recurring job".to_owned(),
                 Some(_) => "not added: a job with this id exists".to_owned(),

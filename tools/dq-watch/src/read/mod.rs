@@ -3,7 +3,7 @@
 
 pub mod acts;
 pub mod blocked;
-mod cli;
+pub mod cli;
 pub mod cluster;
 pub mod deaths;
 pub mod detail;
@@ -13,6 +13,7 @@ pub mod reach;
 pub mod records;
 pub mod reply;
 pub mod said;
+pub mod shares;
 pub mod why;
 
 use std::sync::Weak;

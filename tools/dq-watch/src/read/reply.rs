@@ -14,10 +14,10 @@ fn natural(value: &Value) -> Option<u64> {
 }
 
 /// Looks up names in a map, or in a flat array of names and values.
-struct Fields<'a>(Vec<(&'a Value, &'a Value)>);
+pub(super) struct Fields<'a>(Vec<(&'a Value, &'a Value)>);
 
 impl<'a> Fields<'a> {
-    fn of(value: &'a Value) -> Option<Fields<'a>> {
+    pub(super) fn of(value: &'a Value) -> Option<Fields<'a>> {
         match value {
             Value::Map(pairs) => Some(Fields(pairs.iter().map(|(name, it)| (name, it)).collect())),
             Value::Array(flat) if flat.len() % 2 == 0 => Some(Fields(
@@ -38,16 +38,16 @@ impl<'a> Fields<'a> {
             .map(|(_, value)| *value)
     }
 
-    fn natural(&self, name: &str) -> Option<u64> {
+    pub(super) fn natural(&self, name: &str) -> Option<u64> {
         natural(self.get(name)?)
     }
 
-    fn int(&self, name: &str) -> Option<i64> {
+    pub(super) fn int(&self, name: &str) -> Option<i64> {
         int(self.get(name)?)
     }
 
     /// The value of this name, an array of integers.
-    fn naturals(&self, name: &str) -> Option<Vec<u64>> {
+    pub(super) fn naturals(&self, name: &str) -> Option<Vec<u64>> {
         array(self.get(name)?)?.iter().map(natural).collect()
     }
 }
