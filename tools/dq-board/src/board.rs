@@ -9,10 +9,10 @@ use dq_watch::model::{clock, QueueKey};
 use crate::config::Shown;
 use crate::core::failure::Failure;
 use crate::core::history::Parts;
-use crate::locked::locked;
 use crate::servers::connections::Connections;
 use crate::servers::prometheus::Prometheus;
 use crate::servers::reader::Reader;
+use dq_serve::locked::locked;
 
 pub struct Board {
     pub reader: Arc<Reader>,

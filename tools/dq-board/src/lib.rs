@@ -6,7 +6,6 @@ mod board;
 mod config;
 mod core;
 mod http;
-mod locked;
 mod options;
 mod servers;
 mod sites;
@@ -23,11 +22,11 @@ use tokio::sync::{mpsc, watch};
 
 use crate::core::alerts::Alert;
 use alerts::Webhook;
-use audit::Audit;
 use config::{Alerts, Shown};
 use dq_connect::signals::{Signals, Wanted};
+use dq_serve::audit::Audit;
+use dq_serve::connections::{self, Limits};
 use http::guard::Guard;
-use http::serve;
 use http::servers::Servers;
 use http::sessions::Sessions;
 pub use options::Args;
@@ -37,6 +36,12 @@ use web::Web;
 
 /// The time between two updates of the tabs.
 const TICK: Duration = Duration::from_millis(500);
+
+/// Tabs keep theirs for days.
+const LIMITS: Limits = Limits {
+    connections: 10_000,
+    age: None,
+};
 
 #[tokio::main(worker_threads = 2)]
 pub async fn run(args: &Args) -> Result<(), String> {
@@ -75,7 +80,7 @@ pub async fn run(args: &Args) -> Result<(), String> {
     again.set_alerts(alerting);
     tokio::spawn(ticks(Arc::clone(&servers), alerts));
     tokio::spawn(obey(signals, end, again, reads_files));
-    serve::serve(listener, routes, ending).await;
+    connections::serve(listener, routes, ending, LIMITS).await;
     let sites = servers.sites();
     for site in sites.iter() {
         site.tasks.all_ended().await;
@@ -86,7 +91,7 @@ pub async fn run(args: &Args) -> Result<(), String> {
 
 /// `named` tells this board apart from others of the same host.
 fn guard(options: &mut Options, named: &str) -> Result<Arc<Guard>, String> {
-    let audit = Arc::new(Audit::open(options.audit_log.as_deref())?);
+    let audit = Arc::new(Audit::open("sign-in refused", options.audit_log.as_deref())?);
     let prefix = &options.prefix;
     let sessions = Sessions::new(prefix, &format!("{named} {prefix}"));
     let (access, hosts) = (

@@ -16,8 +16,8 @@ use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
 use crate::core::removal::Removal;
-use crate::locked::locked;
 use crate::views;
+use dq_serve::locked::locked;
 
 /// Tasks that are remembered.
 const KEPT: usize = 200;

@@ -110,7 +110,9 @@ fn trouble(error: &RedisError) -> Trouble {
             "the server has not loaded the dq module (loadmodule /path/to/libdq.so)".to_owned(),
         ),
         "" => Trouble::Passing(error.to_string()),
-        code @ ("ERR" | "OOM" | "MAXBYTES") => Trouble::Refused(format!("{code} {detail}")),
+        code @ ("ERR" | "OOM" | "MAXBYTES" | "MAXLEN") => {
+            Trouble::Refused(format!("{code} {detail}"))
+        }
         code => Trouble::Passing(format!("{code} {detail}")),
     }
 }

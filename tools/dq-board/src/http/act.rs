@@ -13,13 +13,14 @@ use dq_watch::text::escape;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use super::answer::json_text;
 use super::site::Shared;
+use crate::audit::record;
 use crate::board::Board;
 use crate::core::access::{Role, Visitor};
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
 use crate::core::wire;
+use dq_serve::answer::json_text;
 
 /// Ids that one step of a search looks at.
 const STEP: usize = 500;
@@ -369,7 +370,7 @@ pub async fn act(
         }
         Err(failure) => told["refused"] = failure.why().into(),
     }
-    site.guard.audit.visitor(&visitor, "action", told);
+    record(&site.guard.audit, &visitor, "action", told);
     match done {
         Ok(done) => json_text(json!({ "done": done.said }).to_string()),
         Err(failure) => failure.into_response(),

@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 
-use super::answer::{in_time, json_text};
 use super::servers::{self, Servers};
 use super::site::{Shared, Site};
 use super::{act, assets, live, next, scale, sign, tasks};
 use crate::core::failure::Failure;
 use crate::core::question::Question;
 use crate::views;
+use dq_serve::answer::{in_time, json_text};
 
 /// Bodies are a few words and perhaps a test job's payload.
 const BODY_MAX: usize = 1 << 20;

@@ -4,7 +4,7 @@ use axum::extract::Path;
 use axum::http::{header, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 
-use super::answer::plain;
+use dq_serve::answer::plain;
 
 macro_rules! assets {
     ($($name:literal: $kind:literal),* $(,)?) => {

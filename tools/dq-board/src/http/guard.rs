@@ -11,12 +11,14 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 use tokio::sync::watch;
 
-use super::answer::plain;
 use super::assets;
 use super::sessions::Sessions;
-use super::throttle::{Full, Throttle};
-use crate::audit::Audit;
+use crate::audit::record;
 use crate::core::access::{Access, By, Key, Role, Users, Visitor};
+use dq_serve::answer::plain;
+use dq_serve::audit::Audit;
+use dq_serve::sites;
+use dq_serve::throttle::{Full, Throttle};
 
 /// A page of another site cannot send this header without a preflight request, which is never answered.
 const OUR_HEADER: &str = "x-dq";
@@ -123,23 +125,6 @@ impl Guard {
         *now.unwrap_or_else(std::sync::PoisonError::into_inner) = names;
     }
 
-    /// Without a password only the names of this machine are accepted: otherwise another site could point its own name
-    /// here (DNS rebinding) and its pages could read the board.
-    fn is_our_host(&self, headers: &HeaderMap) -> bool {
-        let Some(host) = text(headers, &header::HOST) else {
-            return false;
-        };
-        let name = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
-            _ => host,
-        };
-        let hosts = self.hosts.iter().map(String::as_str);
-        ["localhost", "127.0.0.1", "[::1]"]
-            .into_iter()
-            .chain(hosts)
-            .any(|ours| ours.eq_ignore_ascii_case(name))
-    }
-
     /// The address of the client that asks.
     pub fn client(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
         let all = headers.get_all("x-forwarded-for").iter();
@@ -241,8 +226,7 @@ impl Guard {
             role: key.role,
             by: By::Password(key.name.clone()),
         };
-        self.audit
-            .visitor(&visitor, "sign-in", serde_json::json!({}));
+        record(&self.audit, &visitor, "sign-in", serde_json::json!({}));
         let cookie = self.sessions.begin(key, encrypted);
         cookie
             .map(Some)
@@ -325,7 +309,7 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
 
 async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
-    if guard.access().is_open() && !guard.is_our_host(headers) {
+    if guard.access().is_open() && !sites::is_for_us(headers, &guard.hosts) {
         return plain(
             StatusCode::MISDIRECTED_REQUEST,
             "The board does not answer to this host name (see --allow-host).\n",
@@ -337,7 +321,7 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
     let api = place.starts_with("api/");
     let only_looks = [Method::GET, Method::HEAD].contains(request.method());
     let crosses_sites = match only_looks {
-        true => api && is_of_another_site(headers),
+        true => api && sites::is_of_another_site(headers),
         false => !is_from_our_page(headers),
     };
     if crosses_sites {
@@ -370,10 +354,5 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
 }
 
 fn is_from_our_page(headers: &HeaderMap) -> bool {
-    headers.contains_key(OUR_HEADER) && !is_of_another_site(headers)
-}
-
-fn is_of_another_site(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site");
-    site.is_some_and(|site| site != "same-origin" && site != "none")
+    headers.contains_key(OUR_HEADER) && !sites::is_of_another_site(headers)
 }

@@ -17,13 +17,13 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::answer::plain;
 use super::guard::Admitted;
 use super::site::{Shared, Site};
 use crate::core::access::{Role, Visitor};
 use crate::core::packed::{takes_gzip, Packing, Part};
 use crate::core::wire;
 use crate::servers::reader::Tab;
+use dq_serve::answer::plain;
 
 /// Some proxies would close a connection on which nothing is sent for longer.
 const QUIET: Duration = Duration::from_secs(15);

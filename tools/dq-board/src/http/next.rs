@@ -4,10 +4,10 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::answer::json_text;
 use super::site::Shared;
 use crate::core::failure::Failure;
 use crate::core::{rules, wire};
+use dq_serve::answer::json_text;
 
 const RUNS: usize = 5;
 

@@ -5,11 +5,11 @@ use axum::response::{IntoResponse, Response};
 use dq_watch::model::QueueKey;
 use serde_json::{json, Value};
 
-use super::answer::json_text;
 use super::site::{Shared, Site};
 use crate::core::failure::Failure;
 use crate::core::{scale, wire};
 use crate::views;
+use dq_serve::answer::json_text;
 
 const AHEAD: &str = "60s";
 

@@ -8,13 +8,13 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use serde_json::{json, Value};
 
-use super::answer::{in_time, json_text};
 use super::guard::Guard;
 use super::site::Site;
 use super::{assets, sign};
 use crate::core::access::Visitor;
 use crate::core::alerts::Alert;
-use crate::locked::locked;
+use dq_serve::answer::{in_time, json_text};
+use dq_serve::locked::locked;
 
 pub struct Servers {
     sites: Mutex<Arc<[Arc<Site>]>>,

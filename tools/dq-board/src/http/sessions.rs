@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine;
 
 use crate::core::access::{Access, Key};
-use crate::locked::locked;
+use dq_serve::locked::locked;
 
 const LASTS: Duration = Duration::from_secs(30 * 86_400);
 /// Sessions at most; a new one replaces the oldest.

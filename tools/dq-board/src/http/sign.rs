@@ -11,9 +11,10 @@ use axum::Extension;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::failed;
 use super::guard::Guard;
+use crate::audit::record;
 use crate::core::access::Visitor;
+use dq_serve::answer::failed;
 
 #[derive(Deserialize)]
 struct Login {
@@ -46,7 +47,7 @@ pub async fn sign_out(
     headers: HeaderMap,
 ) -> Response {
     let cookie = guard.sign_out(&headers);
-    guard.audit.visitor(&visitor, "sign-out", json!({}));
+    record(&guard.audit, &visitor, "sign-out", json!({}));
     with_cookie(cookie)
 }
 

@@ -10,12 +10,13 @@ use dq_watch::model::QueueKey;
 use serde_json::{json, Value};
 
 use super::act::{is_typed, may_act, read, Asked};
-use super::answer::json_text;
 use super::site::{Shared, Site};
-use crate::audit::Audit;
+use crate::audit::record;
 use crate::core::access::Visitor;
 use crate::core::failure::Failure;
 use crate::tasks::Order;
+use dq_serve::answer::json_text;
+use dq_serve::audit::Audit;
 
 /// Visitors who may only read may count.
 pub async fn begin(
@@ -76,7 +77,7 @@ impl Log {
         let mut about = self.about.clone();
         if let (true, Value::Object(about), Value::Object(more)) = (self.acts, &mut about, more) {
             about.extend(more);
-            self.audit.visitor(&self.visitor, "action", json!(about));
+            record(&self.audit, &self.visitor, "action", json!(about));
         }
     }
 
@@ -145,7 +146,7 @@ pub async fn stop(
         if let (Value::Object(told), Value::Object(about)) = (&mut told, about) {
             told.extend(about);
         }
-        site.guard.audit.visitor(&visitor, "action", told);
+        record(&site.guard.audit, &visitor, "action", told);
     };
     if let Err(failure) = may_act(&visitor) {
         log(json!({ "refused": failure.why() }));

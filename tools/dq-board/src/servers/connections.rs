@@ -17,7 +17,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::reader::Reader;
 use crate::core::failure::Failure;
-use crate::locked::locked;
+use dq_serve::locked::locked;
 
 /// Questions sent to the servers at a time.
 const AT_ONCE: usize = 4;

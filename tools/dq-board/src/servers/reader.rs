@@ -24,7 +24,7 @@ use crate::core::alerts::{self, Alert, Rules, Seen, Watcher};
 use crate::core::history::Parts;
 use crate::core::packed::Part;
 use crate::core::wire;
-use crate::locked::locked;
+use dq_serve::locked::locked;
 
 /// The time between two readings while no tab is open: history is still recorded.
 const UNSEEN: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::answer::plain;
+use crate::answer::plain;
 use crate::locked::locked;
 
 const AFTER_WRONG: Duration = Duration::from_millis(500);
