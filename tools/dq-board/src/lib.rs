@@ -91,7 +91,10 @@ pub async fn run(args: &Args) -> Result<(), String> {
 
 /// `named` tells this board apart from others of the same host.
 fn guard(options: &mut Options, named: &str) -> Result<Arc<Guard>, String> {
-    let audit = Arc::new(Audit::open("sign-in refused", options.audit_log.as_deref())?);
+    let audit = Arc::new(Audit::open(
+        "sign-in refused",
+        options.audit_log.as_deref(),
+    )?);
     let prefix = &options.prefix;
     let sessions = Sessions::new(prefix, &format!("{named} {prefix}"));
     let (access, hosts) = (

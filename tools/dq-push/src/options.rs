@@ -1,19 +1,31 @@
 //! The arguments.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use dq_connect::arguments::{password_of_environment, ServerArgs};
 use dq_connect::target::Target;
 
+use crate::config::Config;
+
 #[derive(clap::Args, Clone)]
 pub struct Args {
-    /// The queues and their URLs: docs/push.md; read again on SIGHUP
+    /// Queues whose jobs are called, and tokens for those who add jobs: docs/http.md; read again on SIGHUP
     #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    config: Option<PathBuf>,
     /// Check the file and exit
-    #[arg(long)]
+    #[arg(long, requires = "config")]
     pub check: bool,
+    /// Where jobs are taken; any address but loopback requires tokens [default: 127.0.0.1:6391, if the file has tokens
+    /// or there is none]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    listen: Option<SocketAddr>,
+    /// Print a new token and its hash, and exit
+    #[arg(long, exclusive = true)]
+    pub new_token: bool,
+    /// Appends a line of JSON for each request that is refused; opened again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    pub audit_log: Option<PathBuf>,
     /// /metrics for Prometheus, and /healthz
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub metrics: Option<SocketAddr>,
@@ -24,7 +36,33 @@ pub struct Args {
     server: ServerArgs,
 }
 
+/// Where jobs are taken unless something else is said.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6391);
+
 impl Args {
+    /// What the file says now.
+    pub fn configuration(&self) -> Result<Config, String> {
+        self.config
+            .as_deref()
+            .map_or_else(|| Ok(Config::default()), Config::read)
+    }
+
+    /// Where jobs are taken, if they are, and whether everybody there may send them.
+    pub fn listen(&self, config: &Config) -> Result<Option<(SocketAddr, bool)>, String> {
+        let is_open = config.tokens.is_empty();
+        let address = match self.listen {
+            Some(address) => address,
+            None if is_open && self.config.is_some() => return Ok(None),
+            None => LISTEN,
+        };
+        match is_open && !address.ip().is_loopback() {
+            true => Err(format!(
+                "--listen {address}: others can reach that address, so [[token]] is needed in --config"
+            )),
+            false => Ok(Some((address, is_open))),
+        }
+    }
+
     /// The server, and the database of the queues.
     pub fn place(&self) -> Result<(Target, u32), String> {
         let target = self.server.target(password_of_environment())?;
@@ -50,6 +88,22 @@ mod tests {
     }
 
     #[test]
+    fn off_loopback_tokens_are_needed() {
+        let listen = |line: &str| {
+            let args = run(line).unwrap();
+            args.listen(&Config::default())
+        };
+        let at = |text: &str| text.parse().ok().map(|address: SocketAddr| (address, true));
+        assert_eq!(listen(""), Ok(at("127.0.0.1:6391")));
+        assert_eq!(listen("--config a"), Ok(None));
+        assert_eq!(listen("--config a --listen 7000"), Ok(at("127.0.0.1:7000")));
+        for open in ["0.0.0.0:1", "[::]:80", "192.168.0.1:80"] {
+            let said = listen(&format!("--listen {open}")).unwrap_err();
+            assert!(said.contains("[[token]]"), "{said}");
+        }
+    }
+
+    #[test]
     fn what_is_said() {
         let arguments = run("--config a.toml -p 7000 -n 3 --metrics 9110").unwrap();
         let (target, db) = arguments.place().unwrap();
@@ -66,7 +120,7 @@ mod tests {
             "0.0.0.0:1".parse().ok()
         );
         for (wrong, says) in [
-            ("", "missing: --config <FILE>"),
+            ("--check", "missing: --config <FILE>"),
             ("--config", "--config needs a value"),
             ("--config a -n all", "-n all: "),
             ("--config a --metrics x", "--metrics x: not an address"),

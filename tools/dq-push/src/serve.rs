@@ -12,39 +12,45 @@ use axum::routing::get;
 use axum::Router;
 use tokio::net::TcpListener;
 
+use crate::inbound::Inbound;
 use crate::metrics;
 use crate::queue::Queue;
 
-/// The queues of the configuration that was read last.
-pub type Queues = Arc<RwLock<Vec<Arc<Queue>>>>;
+/// The queues of the configuration that was read last, and the way in.
+#[derive(Clone)]
+pub struct Shown {
+    pub queues: Arc<RwLock<Vec<Arc<Queue>>>>,
+    pub inbound: Option<Arc<Inbound>>,
+}
 
 /// Serves both paths; returns the address.
-pub async fn serve(address: SocketAddr, queues: Queues) -> Result<SocketAddr, String> {
+pub async fn serve(address: SocketAddr, shown: Shown) -> Result<SocketAddr, String> {
     let told = |error: std::io::Error| format!("--metrics {address}: {error}");
     let listener = TcpListener::bind(address).await.map_err(told)?;
     let bound = listener.local_addr().map_err(told)?;
     let routes = Router::new()
         .route("/metrics", get(figures))
         .route("/healthz", get(health))
-        .with_state(queues);
+        .with_state(shown);
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(bound)
 }
 
-async fn figures(State(queues): State<Queues>) -> impl IntoResponse {
-    let queues = queues.read().unwrap_or_else(PoisonError::into_inner);
+async fn figures(State(all): State<Shown>) -> impl IntoResponse {
+    let queues = all.queues.read().unwrap_or_else(PoisonError::into_inner);
     let shown: Vec<metrics::Shown> = queues
         .iter()
         .map(|queue| (queue.config.name.as_str(), &*queue.metrics))
         .collect();
-    (
-        [(CONTENT_TYPE, "text/plain; version=0.0.4")],
-        metrics::text(&shown),
-    )
+    let mut text = metrics::text(&shown);
+    if let Some(inbound) = &all.inbound {
+        text += &inbound.counts.text(inbound.links.is_up());
+    }
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
-async fn health(State(queues): State<Queues>) -> impl IntoResponse {
-    let queues = queues.read().unwrap_or_else(PoisonError::into_inner);
+async fn health(State(all): State<Shown>) -> impl IntoResponse {
+    let queues = all.queues.read().unwrap_or_else(PoisonError::into_inner);
     if queues.iter().any(|queue| queue.is_stopping()) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
     }
@@ -56,6 +62,9 @@ async fn health(State(queues): State<Queues>) -> impl IntoResponse {
         } else if !queue.metrics.up.load(Relaxed) {
             text += &format!("no server for: {name}\n");
         }
+    }
+    if all.inbound.is_some_and(|inbound| !inbound.links.is_up()) {
+        text += "no server for those who add jobs\n";
     }
     match text.is_empty() {
         true => (StatusCode::OK, "ok\n".to_owned()),

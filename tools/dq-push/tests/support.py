@@ -26,11 +26,13 @@ from servers import PATIENCE_S, Server, free_port, wait_until  # noqa: E402, F40
 class Push:
     """Runs the program with these lines as its configuration."""
 
-    def __init__(self, server, config, *options, metrics=True, before=(), **environment):
+    def __init__(self, server, config, *options, metrics=True, configured=True, before=(), **environment):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".toml")
         self.file.write(config)
         self.file.flush()
-        self.words = [*before, os.environ["DQ_PROGRAM"], "http", "--config", self.file.name]
+        self.words = [*before, os.environ["DQ_PROGRAM"], "http"]
+        if configured:
+            self.words += ["--config", self.file.name]
         if server:
             self.words += ["-p", str(server.port)]
         if metrics:

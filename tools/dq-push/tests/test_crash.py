@@ -21,6 +21,12 @@ JOBS = 1000
 KILLS = 10
 
 
+def seed_of_the_run():
+    seed = int(os.environ.get("DQ_PUSH_SEED") or random.randrange(2**32))
+    print(f"DQ_PUSH_SEED={seed}", file=sys.stderr)
+    return seed
+
+
 class Sink:
     def __init__(self, seed):
         self.seed = seed
@@ -111,20 +117,15 @@ class Crashes(PushTest):
         self.assertEqual(length(server, "DEAD"), 0)
         return set(ids) - set(sink.called())
 
-    def seed(self):
-        seed = int(os.environ.get("DQ_PUSH_SEED") or random.randrange(2**32))
-        print(f"DQ_PUSH_SEED={seed}", file=sys.stderr)
-        return seed
-
     def test_nothing_is_lost(self):
         def caller(server, sink):
             lines = ["concurrency = 20", "lease = 1.5", "backoff = [0.1]"]
             return Push(server, config(sink.url, *lines), metrics=False)
 
-        self.assertEqual(self.play(caller, self.seed()), set())
+        self.assertEqual(self.play(caller, seed_of_the_run()), set())
 
     def test_haste_is_noticed(self):
-        self.assertNotEqual(self.play(Hasty, self.seed()), set())
+        self.assertNotEqual(self.play(Hasty, seed_of_the_run()), set())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import tempfile
 import threading
 import unittest
 from email.utils import formatdate
@@ -474,7 +475,7 @@ class Servers(PushTest):
 
     def test_the_user_that_the_docs_make(self):
         server, receiver = self.server(), self.receiver(lambda request: 200 if request.headers["dq-attempt"] == "2" else 500)
-        page = (pathlib.Path(__file__).parents[3] / "docs/push.md").read_text()
+        page = (pathlib.Path(__file__).parents[3] / "docs/http.md").read_text()
         words = next(line for line in page.splitlines() if "ACL SETUSER" in line).split()
         server.client.execute_command(*words)
         add(server, "a", name="orders")
@@ -519,16 +520,20 @@ class Servers(PushTest):
 
 class Commands(PushTest):
     def test_the_configuration_in_the_docs(self):
-        page = (pathlib.Path(__file__).parents[3] / "docs/push.md").read_text()
-        block = page.split("```toml\n")[1].split("```")[0]
-        variables = next(line for line in page.splitlines() if "export ORDERS_SECRET" in line)
+        page = (pathlib.Path(__file__).parents[3] / "docs/http.md").read_text()
+        tokens, block = [part.split("```")[0] for part in page.split("```toml\n")[1:]]
+        variables = next(line for line in page.splitlines() if "ORDERS_TOKEN=" in line)
         words = ["sh", "-c", f'{variables.strip()}\nexec "$@"', "sh"]
         ca = self.enterContext(trustme.CA().cert_pem.tempfile())
         with_ca = block.replace('# ca-file = "ca.pem"', f'ca-file = "{ca}"')
         self.assertNotEqual(with_ca, block)
-        for lines in [block, with_ca]:
+        file = self.enterContext(tempfile.NamedTemporaryFile("w", suffix=".hash"))
+        print("sha256:" + 32 * "0f", file=file, flush=True)
+        with_hash = tokens.replace("/etc/dq/acme.hash", file.name)
+        called = "orders: 10 at a time to https://api.example.com/hooks/orders\n"
+        for lines, said in [(block, called), (with_ca, called), (with_hash, "shop: orders, mails.*\n")]:
             push = self.push(None, lines, "--check", metrics=False, before=words)
-            self.assertEqual(push.said, "orders: 10 at a time to https://api.example.com/hooks/orders\n")
+            self.assertEqual(push.said, said)
             self.assertEqual(push.ended(), (0, ""))
 
     def test_check(self):

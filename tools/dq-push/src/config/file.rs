@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::inbound::tokens::Verb;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct File {
@@ -23,6 +25,8 @@ pub struct File {
     pub hosts: BTreeMap<String, Spanned<FileHost>>,
     #[serde(default)]
     pub queue: Vec<FileQueue>,
+    #[serde(default)]
+    pub token: Vec<FileToken>,
 }
 
 #[derive(Deserialize)]
@@ -72,4 +76,21 @@ pub enum FileHost {
         concurrency: Option<usize>,
         rate: Option<f64>,
     },
+}
+
+/// Who may add jobs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileToken {
+    pub name: Spanned<String>,
+    pub hash: Spanned<String>,
+    pub queues: Vec<String>,
+    pub verbs: Vec<Verb>,
+    #[serde(default)]
+    pub prefix: String,
+    pub group: Option<Spanned<String>>,
+    pub label: Option<Spanned<String>>,
+    pub rate: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub bounds: BTreeMap<String, Spanned<(i64, i64)>>,
 }

@@ -2,6 +2,7 @@
 
 mod file;
 mod reading;
+mod tokens;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Uri};
 
 use crate::answer::Rules;
+use crate::inbound::tokens::Token;
 use crate::networks::Allowed;
 use crate::proxy::Proxy;
 use dq_connect::secret::variable;
@@ -18,6 +20,7 @@ use dq_watch::sign::Secret;
 use file::File;
 use reading::Reading;
 
+#[derive(Default)]
 pub struct Config {
     pub allowed: Allowed,
     pub tls: TlsFiles,
@@ -27,6 +30,8 @@ pub struct Config {
     /// After so many failed calls in a row a host is not called for so long.
     pub breaker: Option<(usize, Duration)>,
     pub queues: Vec<QueueConfig>,
+    /// Of those who may send jobs.
+    pub tokens: Vec<Token>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -26,7 +26,7 @@ pub struct Reading<'a> {
 const LONGEST_S: f64 = 86_400.0;
 
 impl Reading<'_> {
-    fn wrong<T>(&self, at: &Spanned<T>, why: impl std::fmt::Display) -> String {
+    pub fn wrong<T>(&self, at: &Spanned<T>, why: impl std::fmt::Display) -> String {
         dq_connect::config::wrong(self.text, at.span().start, why)
     }
 
@@ -43,9 +43,9 @@ impl Reading<'_> {
             hosts.insert(name.to_ascii_lowercase(), self.host(host)?);
         }
         let proxy = file.proxy.as_ref().map(|text| self.proxy(text));
-        if file.queue.is_empty() {
+        if file.queue.is_empty() && file.token.is_empty() {
             return Err(
-                "no queue is given: [[queue]], name = \"...\", url = \"https://...\"".to_owned(),
+                "no queue is given: [[queue]], name = \"...\", url = \"https://...\"; nor a [[token]]".to_owned(),
             );
         }
         let mut queues = Vec::new();
@@ -57,6 +57,7 @@ impl Reading<'_> {
             queues.push(self.queue(queue, &allowed)?);
         }
         Ok(Config {
+            tokens: self.tokens(file.token)?,
             allowed,
             tls,
             proxy: proxy.transpose()?,
@@ -125,7 +126,7 @@ impl Reading<'_> {
         .transpose()
     }
 
-    fn rate(&self, what: &str, said: Option<&Spanned<f64>>) -> Result<Option<f64>, String> {
+    pub fn rate(&self, what: &str, said: Option<&Spanned<f64>>) -> Result<Option<f64>, String> {
         let otherwise = format!("{what}: 0.001 to 1000000 calls a second");
         self.within(said, 0.001..=1e6, otherwise)
     }
@@ -334,7 +335,7 @@ impl Reading<'_> {
 
     /// `env:NAME` stands for what that variable holds, `file:PATH` for the file's first line: secrets need not be in
     /// the configuration.
-    fn value(&self, text: &Spanned<String>) -> Result<String, String> {
+    pub fn value(&self, text: &Spanned<String>) -> Result<String, String> {
         secret::read(text.get_ref(), self.environment).map_err(|why| self.wrong(text, why))
     }
 }
