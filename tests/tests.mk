@@ -180,12 +180,12 @@ test-board: ## dq board, in a real browser against real servers; PICTURES=docs/b
 	export DQ_BROWSER=$$browser DQ_PROGRAM='$(PROGRAM)' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' && \
 	$(ON) sh -c "cd tools/dq-board/tests && '$$python' ../../testing/beside.py 4 $(ONLY)"
 
-test-push: ## dq http, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1, ONLY=test_push.Answers
-	$(call module,server python)
+test-push: ## dq http, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1, ONLY=test_push.Answers, ADDS=100000
+	$(call module,server python $(if $(CI),php ruby))
 	$(program)
 	$(call own,dq-push)
 	@mkdir -p '$(TARGET)/push' && python=$$(tools/install/venv.sh '$(TARGET)/push/python' tools/dq-push/tests/requirements.txt) && \
-	DQ_PROGRAM='$(PROGRAM)' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
+	DQ_PROGRAM='$(PROGRAM)' DQ_HTTP_ADDS='$(ADDS)' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
 
 # Uses the build of releases, to share its build scripts. Tests and benchmarks are built without the module. Under CI
 # everything is checked while it is built anyway: the module as the one that a test breaks, the floor by `make

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing on this machine with its package manager; does nothing if nothing is missing.
 #   tools/install/setup.sh [--check] need...     needs: cargo cc libclang server cli fetch lint python node node20 go java rust
-#   beanstalkd prometheus source fuzz valgrind profdata uml browser packers emulator
+#   beanstalkd prometheus source fuzz valgrind profdata uml browser packers emulator php ruby
 # With --check it only says, by its exit code, whether anything is missing.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -78,6 +78,10 @@ has_java() { # 17 or newer
 
 has_rust() { has_cargo; }
 
+has_php() { command -v php >/dev/null; }
+
+has_ruby() { ruby -e 'require "webrick"' 2>/dev/null; }
+
 has_beanstalkd() { command -v beanstalkd >/dev/null; }
 
 has_prometheus() { # with promtool and redis_exporter
@@ -121,6 +125,10 @@ manager() {
 # add a system service, which occupies port 6379, where `make run` listens, now and after every boot.
 packages() { # need -> packages
     case $manager:$1 in
+        apt-get:php) echo php-cli ;;
+        dnf:php) echo php-cli php-json ;;
+        pacman:php | brew:php | brew:ruby) echo "$1" ;;
+        apt-get:ruby | dnf:ruby | pacman:ruby) echo ruby ruby-webrick ;;
         apt-get:cc) echo gcc libc6-dev ;;
         apt-get:libclang) echo libclang-dev ;;
         apt-get:server | apt-get:cli) echo redis-tools ;;
@@ -175,6 +183,8 @@ by_hand() { # need -> what to get where no package manager helps
         node20) echo "node 20 or newer, and npm" ;;
         go) echo "go 1.19 or newer" ;;
         java) echo "a JDK, 17 or newer, and mvn (Maven)" ;;
+        php) echo "php, as a program for terminals" ;;
+        ruby) echo "ruby with webrick" ;;
         cc) echo "a C compiler, with the C library's headers$xcode" ;;
         libclang) echo "libclang, with its headers$xcode" ;;
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
