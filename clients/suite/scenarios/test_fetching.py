@@ -227,6 +227,39 @@ def batches_fill_only_where_all_kinds_run_in_batches(world):
     assert not world.proxy.commands(b"DQ.BPOP")
 
 
+def forgets_its_wait(world):
+    """As if a fetch did not know how long those before it have waited."""
+
+    class Forgetful(list):
+        def append(self, write):
+            for words in write.commands:
+                if b"FILL" in words:
+                    words[words.index(b"FILL") + 2] = b"3000"
+            super().append(write)
+
+    world.prepare(lambda proxy: setattr(proxy, "writes", Forgetful()))
+
+
+@scenario(30, forgets_its_wait, gate=True)
+def a_fetch_that_gives_way_goes_on_with_its_wait_for_a_batch(world):
+    """The other server always has jobs, so this one's fetch is recalled again and again."""
+    other = world.keep(Server().start())
+    probe = world.worker(start=False)
+    probe.ask("queue", "made", queue="r", name="r", url=other.url)
+    world.start(probe, queues=["q", "r"], concurrency=3, handlers=[{"batch": 20, "fill": [10, 3000]}])
+    world.until(world.waiting, "a fetch at the first server")
+    rows = [word for n in range(400) for word in (f"r{n}", json.dumps({"do": "sleep", "ms": 20}))]
+    other.client().execute_command("DQ.MADD", "r", 400, *rows)
+    world.add("lonely", {})
+
+    def least():
+        fetches = [words for words in world.proxy.commands(b"DQ.BPOP") if b"FILL" in words]
+        return min(int(words[words.index(b"FILL") + 2]) for words in fetches)
+
+    world.until(lambda: least() < 3000, "a fetch goes on with the wait")
+    probe.wait("started", job="lonely", patience_s=world.patience_s)
+
+
 @scenario(3, lambda world: never_acks(world), gate=True)
 def payloads_and_ids_are_bytes(world):
     body, id = bytes(range(256)), b"\x00\xff{not text"
