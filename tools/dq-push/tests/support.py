@@ -3,6 +3,8 @@
 DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_PROGRAM: dq.
 """
 
+import hashlib
+import http.client
 import json
 import os
 import queue
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -229,6 +232,65 @@ class PushTest(unittest.TestCase):
         push = Push(*arguments, **about)
         self.addCleanup(push.close)
         return push
+
+
+# A token, not yet hashed.
+SECRET = "dq_of-a-test"
+
+
+def token(*lines, secret=SECRET, name="shop", queues='"q"', verbs='"add", "get", "cancel", "signal"'):
+    hashed = hashlib.sha256(secret.encode()).hexdigest()
+    head = ["[[token]]", f'name = "{name}"', f'hash = "sha256:{hashed}"', f"queues = [{queues}]", f"verbs = [{verbs}]"]
+    return "\n".join([*head, *lines, ""])
+
+
+class Answer:
+    def __init__(self, answer):
+        self.status, self.headers = answer.status, answer.headers
+        self.body = answer.read()
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class InboundTest(PushTest):
+    def inbound(self, server, config=None, *options, **about):
+        """The program, with a way in alone."""
+        push = self.push(server, config or token(), "--listen", "127.0.0.1:0", *options, **about)
+        push.at = urllib.parse.urlsplit(next(word for word in push.said.split() if "/queues/" in word)).netloc
+        return push
+
+    def ask(self, push, method, path, body=None, secret=SECRET, **headers):
+        connection = http.client.HTTPConnection(push.at, timeout=PATIENCE_S)
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if secret:
+            headers["authorization"] = f"Bearer {secret}"
+        if isinstance(body, (dict, list)):
+            body, headers["content-type"] = json.dumps(body), "application/json"
+        connection.request(method, path, body, headers)
+        try:
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def post(self, push, body, path="/queues/q/jobs", **about):
+        return self.ask(push, "POST", path, body, **about)
+
+    def begun(self, push, body=b"", **headers):
+        """The status that a request has whose body goes on."""
+        with socket.create_connection(push.at.split(":"), PATIENCE_S) as sock:
+            lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+            head = ["POST /queues/q/jobs HTTP/1.1", f"host: {push.at}", f"authorization: Bearer {SECRET}", *lines, "", ""]
+            sock.sendall("\r\n".join(head).encode() + body)
+            answer = http.client.HTTPResponse(sock)
+            answer.begin()
+            return answer.status
+
+    def refused(self, answer, status, argument=None):
+        said = answer.json()
+        self.assertEqual((answer.status, said.get("argument")), (status, argument), said)
+        self.assertTrue(said["error"])
+        return said["error"]
 
 
 def job(server, id, name="q"):

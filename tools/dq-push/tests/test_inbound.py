@@ -1,74 +1,15 @@
 """The way in: who may send what, and what is answered."""
 
 import base64
-import hashlib
-import http.client
 import json
 import os
 import socket
 import subprocess
 import tempfile
+import threading
 import unittest
-import urllib.parse
 
-from support import PATIENCE_S, PushTest, add, job, length, wait_until
-
-SECRET = "dq_of-a-test"
-
-
-def token(*lines, secret=SECRET, name="shop", queues='"q"', verbs='"add", "get", "cancel", "signal"'):
-    hashed = hashlib.sha256(secret.encode()).hexdigest()
-    head = ["[[token]]", f'name = "{name}"', f'hash = "sha256:{hashed}"', f"queues = [{queues}]", f"verbs = [{verbs}]"]
-    return "\n".join([*head, *lines, ""])
-
-
-class Answer:
-    def __init__(self, answer):
-        self.status, self.headers = answer.status, answer.headers
-        self.body = answer.read()
-
-    def json(self):
-        return json.loads(self.body)
-
-
-class InboundTest(PushTest):
-    def inbound(self, server, config=None, *options, **about):
-        """The program, with a way in alone."""
-        push = self.push(server, config or token(), "--listen", "127.0.0.1:0", *options, **about)
-        push.at = urllib.parse.urlsplit(next(word for word in push.said.split() if "/queues/" in word)).netloc
-        return push
-
-    def ask(self, push, method, path, body=None, secret=SECRET, **headers):
-        connection = http.client.HTTPConnection(push.at, timeout=PATIENCE_S)
-        headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        if secret:
-            headers["authorization"] = f"Bearer {secret}"
-        if isinstance(body, (dict, list)):
-            body, headers["content-type"] = json.dumps(body), "application/json"
-        connection.request(method, path, body, headers)
-        try:
-            return Answer(connection.getresponse())
-        finally:
-            connection.close()
-
-    def post(self, push, body, path="/queues/q/jobs", **about):
-        return self.ask(push, "POST", path, body, **about)
-
-    def begun(self, push, body=b"", **headers):
-        """The status that a request has whose body goes on."""
-        with socket.create_connection(push.at.split(":"), PATIENCE_S) as sock:
-            lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-            head = ["POST /queues/q/jobs HTTP/1.1", f"host: {push.at}", f"authorization: Bearer {SECRET}", *lines, "", ""]
-            sock.sendall("\r\n".join(head).encode() + body)
-            answer = http.client.HTTPResponse(sock)
-            answer.begin()
-            return answer.status
-
-    def refused(self, answer, status, argument=None):
-        said = answer.json()
-        self.assertEqual((answer.status, said.get("argument")), (status, argument), said)
-        self.assertTrue(said["error"])
-        return said["error"]
+from support import PATIENCE_S, SECRET, InboundTest, add, job, length, token, wait_until
 
 
 class Adding(InboundTest):
@@ -331,6 +272,135 @@ class Tokens(InboundTest):
         push = self.inbound(self.server(), "\n".join(lines))
         self.assertEqual(self.post(push, b"x", secret=secret).status, 201)
 
+
+class Many(InboundTest):
+    def many(self, push, jobs):
+        return self.post(push, jobs, "/queues/q/many")
+
+    def test_one_command_for_all_that_are_alike(self):
+        server = self.server()
+        push = self.inbound(server)
+        server.client.config_resetstat()
+        jobs = [{"payload": n, "id": f"j{n}", **({"delay": 60_000} if n % 2 else {})} for n in range(100)]
+        answer = self.many(push, jobs)
+        self.assertEqual(answer.status, 201)
+        self.assertEqual(answer.json(), [{"id": job["id"], "status": 201} for job in jobs])
+        calls = server.client.info("commandstats")
+        self.assertEqual(calls["cmdstat_dq.madd"]["calls"], 2)
+        self.assertNotIn("cmdstat_dq.add", calls)
+        self.assertEqual((length(server), length(server, "DELAYED")), (100, 50))
+        self.assertEqual(self.many(push, jobs).status, 200)
+        self.assertEqual(self.many(push, [*jobs, {"payload": 1}]).status, 200, "some are new, some were there")
+
+    def test_each_has_its_own_answer(self):
+        server = self.server()
+        push = self.inbound(server, token('prefix = "a:"'))
+        answer = self.many(
+            push,
+            [
+                {"payload": "x", "id": "a:1"},
+                {"payload": "x", "id": "b:1"},
+                {"payload": "x", "delay": -1},
+                {"payload": "x", "id": "a:2", "after": ["a:1"]},
+                {"payload": "x", "id": "a:3", "every": 60_000},
+                {"payload": "x", "id": "a:4", "cron": "nonsense"},
+                {"payload": "x", "id": "a:1"},
+                {"payload": "x", "id": "a:9", "if_exists": "only-replace"},
+                {"payload": "x"},
+            ],
+        )
+        self.assertEqual(answer.status, 207)
+        said = answer.json()
+        self.assertEqual([it["status"] for it in said], [201, 404, 400, 201, 201, 400, 200, 404, 201])
+        self.assertEqual([it.get("argument") for it in said], [None, "id", "delay", None, None, "cron", None, None, None])
+        self.assertEqual(job(server, said[8]["id"])["payload"], b"x")
+        self.assertEqual(push.metrics()['dq_http_refused_total{why="prefix"}'], "1")
+        self.assertEqual(job(server, "a:2")["after"], [b"a:1"])
+
+    def test_so_many_and_no_more(self):
+        server = self.server()
+        push = self.inbound(server)
+        self.assertEqual(self.many(push, [{"payload": ""}] * 10_000).status, 201)
+        self.assertEqual(length(server), 10_000)
+        self.refused(self.many(push, [{"payload": ""}] * 10_001), 413)
+        self.refused(self.many(push, {"payload": ""}), 400)
+        self.refused(self.post(push, "[]", "/queues/q/many", content_type="application/json", dq_delay="1"), 400)
+        self.assertEqual(self.many(push, []).json(), [])
+        server.client.execute_command("DQ.CFGSET", "q", "MAXLEN", 1)
+        answer = self.many(push, [{"payload": ""}] * 2)
+        self.assertEqual((answer.status, answer.headers["retry-after"]), (429, "1"))
+        server.stop()
+        answer = self.many(push, [{"payload": ""}] * 2)
+        self.assertEqual((answer.status, answer.headers["retry-after"]), (503, "1"))
+
+
+class Later(InboundTest):
+    def test_the_end_of_a_job(self):
+        server = self.server()
+        push = self.inbound(server)
+        for id in ["done", "dead", "deleted", "gone"]:
+            add(server, id)
+        answers = {}
+
+        def ask(id):
+            answers[id] = self.ask(push, "GET", f"/queues/q/jobs/{id}?wait=60")
+
+        threads = [threading.Thread(target=ask, args=[id]) for id in ["done", "dead", "deleted"]]
+        for thread in threads:
+            thread.start()
+        wait_until("they wait", lambda: server.client.info("clients")["blocked_clients"] == 3)
+        command = server.client.execute_command
+        tokens = {id: command("DQ.POP", "q", "ID", id)[2] for id in ["done", "dead"]}
+        command("DQ.ACK", "q", "RESULTS", "IDS", 1, "done", tokens["done"], b"\xff")
+        command("DQ.NACK", "q", "dead", "TOKEN", tokens["dead"], "FATAL", "REASON", "no such address")
+        command("DQ.DEL", "q", "deleted")
+        for thread in threads:
+            thread.join()
+        done = answers["done"].json()
+        self.assertEqual((done["state"], done["result_base64"], done["attempts"]), ("done", "/w==", 1))
+        self.assertGreater(done["finished"], 0)
+        dead = answers["dead"].json()
+        self.assertEqual((dead["state"], dead["reason"]), ("dead", "no such address"))
+        self.assertEqual(answers["deleted"].json()["state"], "deleted")
+        waited = self.ask(push, "GET", "/queues/q/jobs/gone?wait=0.1").json()
+        self.assertEqual((waited["state"], waited["payload"]), ("ready", '{"id": "gone"}'))
+        self.refused(self.ask(push, "GET", "/queues/q/jobs/none?wait=60"), 404)
+        for wrong in ["61", "-1", "x", "NaN"]:
+            self.refused(self.ask(push, "GET", f"/queues/q/jobs/gone?wait={wrong}"), 400, "wait")
+
+    def test_who_leaves_waits_no_longer(self):
+        server = self.server()
+        push = self.inbound(server)
+        add(server, "a")
+        waits = lambda: server.client.info("clients")["blocked_clients"]  # noqa: E731
+        with socket.create_connection(push.at.split(":"), PATIENCE_S) as sock:
+            head = f"GET /queues/q/jobs/a?wait=60 HTTP/1.1\r\nhost: {push.at}\r\nauthorization: Bearer {SECRET}\r\n\r\n"
+            sock.sendall(head.encode())
+            wait_until("it waits", lambda: waits() == 1)
+        wait_until("it has left", lambda: waits() == 0)
+        thread = threading.Thread(target=self.ask, args=[push, "GET", "/queues/q/jobs/a?wait=60"])
+        thread.start()
+        wait_until("it waits", lambda: waits() == 1)
+        push.terminate()
+        self.assertEqual(push.ended()[0], 0, "whoever waits has an answer at once")
+        thread.join()
+
+    def test_signals(self):
+        server = self.server()
+        push = self.inbound(server)
+        add(server, "a")
+        path = "/queues/q/jobs/a/signal"
+        self.assertEqual(self.post(push, {"name": "approved", "value": {"by": "Ada"}}, path).status, 201)
+        self.assertEqual(self.post(push, {"name": "approved", "value": "by Bob"}, path).status, 200)
+        self.assertEqual(self.post(push, b"\xff", path, dq_name="raw").status, 201)
+        self.assertEqual(self.post(push, {"name": "none"}, path).status, 201)
+        self.assertEqual(job(server, "a")["steps"], {b"approved": b'{"by": "Ada"}', b"raw": b"\xff", b"none": b""})
+        shown = self.ask(push, "GET", "/queues/q/jobs/a").json()["steps"]
+        self.assertEqual(shown, {"approved": '{"by": "Ada"}', "raw": {"base64": "/w=="}, "none": ""})
+        self.refused(self.post(push, {"value": "x"}, path), 400, "name")
+        self.refused(self.post(push, {"name": "x" * 257}, path), 400, "name")
+        self.refused(self.post(push, {"name": "x", "by": "x"}, path), 400)
+        self.refused(self.post(push, {"name": "x"}, "/queues/q/jobs/b/signal"), 404)
 
 if __name__ == "__main__":
     unittest.main()

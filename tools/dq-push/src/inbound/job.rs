@@ -130,6 +130,10 @@ impl Job {
         let id = given.remove(said::ID.name);
         let is_made = id.is_none();
         let id = match id {
+            // To the command this is none.
+            Some(id) if id.bytes().as_deref() == Some(b"*") => {
+                return Err(Refusal::argument(said::ID.name, "id: not * alone"));
+            }
             Some(id) => words(&said::ID, &id)?.concat(),
             None => made(&token.prefix)?,
         };
