@@ -3,11 +3,11 @@
 DQ_ONE is the program that carries a server and the module.
 """
 
-import gzip, os, re, shutil, subprocess, sys, tempfile, time, unittest
+import gzip, json, os, re, shutil, socket, subprocess, sys, tempfile, time, unittest
 
 import elf, trial
 
-from support import MODULE
+from support import MODULE, wait_until
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
 CLIENTS = os.path.join(TOOLS, "../clients")
@@ -232,6 +232,35 @@ class Bare(unittest.TestCase):
                 continue
             with self.subTest(release):
                 self.delivers(self.root(of))
+
+    def test_image(self):
+        """What its file does: the steps in a folder, as no image can be built everywhere."""
+        with open(os.path.join(TOOLS, "docker/release.Dockerfile")) as file:
+            steps = file.read().partition(" AS one\n")[2].partition("\nFROM ")[0].splitlines()
+        said = {name: rest for name, _, rest in (line.partition(" ") for line in steps if line)}
+        self.assertEqual(set(said), {"COPY", "RUN", "USER", "VOLUME", "ENV", "ENTRYPOINT", "CMD"})
+        with tempfile.TemporaryDirectory(prefix="dq-image-") as root:
+            for place in "tmp", "usr/local/bin":
+                os.makedirs(f"{root}/{place}")
+            for arch in "x86_64", "aarch64", "none":
+                shutil.copy(ONE if arch == elf.machine(ONE) else "/bin/true", f"{root}/tmp/dq-9.9.9-{arch}-linux")
+            self.assertEqual(said["COPY"], "dq-*-linux /tmp/")
+            subprocess.run(["sh", "-ec", re.sub(r"(?<![\w/*])/(?=\w)", f"{root}/", said["RUN"])], check=True)
+            self.assertEqual(sorted(os.listdir(root)), ["data", "tmp", "usr"])
+            self.assertEqual((os.listdir(f"{root}/tmp"), os.listdir(f"{root}/usr/local/bin")), ([], ["dq"]))
+            words = [*json.loads(said["ENTRYPOINT"]), *json.loads(said["CMD"])]
+            environment = {"PATH": f"{root}/usr/local/bin", "HOME": f"{root}/data"}
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = str(free.getsockname()[1])
+            server = subprocess.Popen([word.replace("/data", f"{root}/data") for word in words] + ["-p", port], env=environment)
+            try:
+                wait_until("the server answers", lambda: subprocess.run(
+                    ["dq", "add", "-p", port, "mails", "hello"], env=environment, capture_output=True).returncode == 0)
+            finally:
+                server.terminate()
+                self.assertEqual(server.wait(), 0)
+            self.assertIn("dq.conf", os.listdir(f"{root}/data"))
 
     def delivers(self, root):
         begin = time.monotonic()

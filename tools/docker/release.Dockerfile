@@ -8,8 +8,22 @@
 #   ... --build-arg SERVER=redis:8-alpine --build-arg FOLDER=/usr/local/lib/redis/modules --build-arg LIBC=musl
 #
 # Other images load nothing by themselves: run them with `--loadmodule FOLDER/libdq.so`.
+#
+# --target one: nothing but the one file, which has a server in it, on port 6379 with its data in /data. Others reach it once
+# /data/dq.conf says `bind *` and `requirepass`:
+#
+#   docker buildx build -f tools/docker/release.Dockerfile --target one -t dq-one target/release-files
 ARG SERVER=valkey/valkey-bundle:8.1
 ARG LIBC=gnu
+
+FROM debian:13-slim AS one
+COPY dq-*-linux /tmp/
+RUN mv /tmp/dq-*-"$(uname -m)"-linux /usr/local/bin/dq && rm -f /tmp/dq-*-linux && mkdir -m 1777 /data
+USER 65532:65532
+VOLUME /data
+ENV HOME=/data
+ENTRYPOINT ["dq"]
+CMD ["server", "--dir", "/data"]
 
 FROM scratch AS module-amd64
 ARG LIBC
