@@ -36,20 +36,30 @@ pub async fn serve(address: SocketAddr, shown: Shown) -> Result<SocketAddr, Stri
     Ok(bound)
 }
 
+/// Of the way in, if there is one: whether the server answers.
+async fn is_up(inbound: &Option<Arc<Inbound>>) -> Option<bool> {
+    match inbound {
+        Some(inbound) => Some(inbound.links.is_up().await),
+        None => None,
+    }
+}
+
 async fn figures(State(all): State<Shown>) -> impl IntoResponse {
+    let is_up = is_up(&all.inbound).await;
     let queues = all.queues.read().unwrap_or_else(PoisonError::into_inner);
     let shown: Vec<metrics::Shown> = queues
         .iter()
         .map(|queue| (queue.config.name.as_str(), &*queue.metrics))
         .collect();
     let mut text = metrics::text(&shown);
-    if let Some(inbound) = &all.inbound {
-        text += &inbound.counts.text(inbound.links.is_up());
+    if let (Some(inbound), Some(is_up)) = (&all.inbound, is_up) {
+        text += &inbound.counts.text(is_up);
     }
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
 async fn health(State(all): State<Shown>) -> impl IntoResponse {
+    let is_up = is_up(&all.inbound).await;
     let queues = all.queues.read().unwrap_or_else(PoisonError::into_inner);
     if queues.iter().any(|queue| queue.is_stopping()) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
@@ -63,7 +73,7 @@ async fn health(State(all): State<Shown>) -> impl IntoResponse {
             text += &format!("no server for: {name}\n");
         }
     }
-    if all.inbound.is_some_and(|inbound| !inbound.links.is_up()) {
+    if is_up == Some(false) {
         text += "no server for those who add jobs\n";
     }
     match text.is_empty() {

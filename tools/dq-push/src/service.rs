@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use dq_connect::signals::{Signals, Wanted};
 use dq_connect::target::Target;
@@ -201,7 +201,7 @@ pub async fn serve(args: &Args, mut config: Config) -> Result<(), String> {
         (inbound, serving) = (Some(way), Some(task));
     }
     let shown = Shown {
-        queues: Arc::default(),
+        queues: Arc::new(RwLock::new(now.queues.clone())),
         inbound,
     };
     let metrics = match args.metrics {

@@ -43,12 +43,18 @@ impl Links {
             target,
             db,
             links: Mutex::default(),
-            up: AtomicBool::new(true),
+            up: AtomicBool::new(false),
             told: Mutex::default(),
         }
     }
 
-    pub fn is_up(&self) -> bool {
+    /// Whether the server answers, as far as is known. One that did not is asked again, as nobody else may.
+    pub async fn is_up(&self) -> bool {
+        if !self.up.load(Relaxed) {
+            let source = Source::new(self.target.clone(), self.db);
+            let connected = source.connect().await.is_ok();
+            self.up.store(connected, Relaxed);
+        }
         self.up.load(Relaxed)
     }
 
