@@ -280,21 +280,21 @@ export class Fetches {
     this.options = [...(lease ? [lease.word, lease.ms] : []), 'WITHDUE', 'WITHRESULTS', 'WITHSTEPS', 'WITHTERMS'];
   }
 
-  command(count: number, waitMs: number, nowMs: number): Command {
-    [this.began, this.overAt] = [nowMs, nowMs + waitMs];
-    const filling = this.filling(count, nowMs);
+  command(count: number, waitMs: number, atMs: number): Command {
+    [this.began, this.overAt] = [atMs, atMs + waitMs];
+    const filling = this.filling(count, atMs);
     return ['DQ.BPOP', ...this.order(), String(waitMs / 1000), 'COUNT', count, ...filling, ...this.options];
   }
 
-  private filling(count: number, nowMs: number): Word[] {
+  private filling(count: number, atMs: number): Word[] {
     if (!this.fill || count < 2) return [];
     const [jobs, ms] = this.fill;
-    return ['FILL', Math.min(jobs, count), Math.max(1, Math.floor(ms - (nowMs - (this.since ?? nowMs))))];
+    return ['FILL', Math.min(jobs, count), Math.max(1, Math.floor(ms - (atMs - (this.since ?? atMs))))];
   }
 
   /** The call has ended. If it neither got jobs nor lasted as long as it could, the next one goes on with its wait. */
-  fetched(isAny: boolean, nowMs: number): void {
-    this.since = isAny || nowMs >= this.overAt ? null : (this.since ?? this.began);
+  fetched(isAny: boolean, atMs: number): void {
+    this.since = isAny || atMs >= this.overAt ? null : (this.since ?? this.began);
   }
 
   /** The lease of a delivery whose job has this TTR. */

@@ -169,9 +169,7 @@ export class Link implements Desk {
       this.fetches.fetched(found.length > 0, nowMs());
       const trouble = await heard;
       if (trouble && found.length === 0) throw trouble;
-      this.illness = null;
-      this.trouble = null;
-      this.troubles = 0;
+      [this.illness, this.trouble, this.troubles] = [null, null, 0];
       return found;
     } catch (error) {
       this.failed(error);
