@@ -46,7 +46,7 @@ fn a_wrong_command_line_is_told_in_a_sentence_without_secrets() {
             "dq board: unknown option --pasword; there is --password",
         ),
         ("board hunter2", "dq board: one word too many"),
-        ("http", "dq http: missing: --config <FILE>"),
+        ("http --check", "dq http: missing: --config <FILE>"),
         ("top -p 0", "dq top: -p 0: not a port number"),
         (
             "top --cluster --no-cluster",
@@ -98,6 +98,11 @@ fn an_error_is_told_with_the_command() {
             "dq board: --config /nowhere: ",
         ),
         ("http --config /nowhere", 1, "dq http: --config /nowhere: "),
+        (
+            "http --listen 0.0.0.0:1",
+            1,
+            "dq http: --listen 0.0.0.0:1: others can reach that address",
+        ),
         (
             "import -s /nowhere --queue q zset old",
             2,
