@@ -6,7 +6,9 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use dq::queue::effect::Effect;
-use dq::queue::job::{Life, Place};
+use dq::queue::instant::NEVER;
+use dq::queue::job::{Life, Place, INSTANT_MAX};
+use dq::queue::settings::{GroupSettings, Rate, WEIGHT_MAX};
 
 use crate::payloads::{dump, forged, is_well, repaired, restore, stored, wrapped};
 use crate::probe::show;
@@ -38,7 +40,7 @@ fn dumps(client: &mut Raw) -> Vec<Vec<u8>> {
             )
         })
         .collect();
-    let histories: [&[&str]; 4] = [
+    let histories: [&[&str]; 5] = [
         &["DQ.ADD q a x", "DQ.ADD q b x DELAY 30 TTL 40"],
         &[
             "DQ.CFGSET q DEDUPE 50 DEADLEN 2 RATE 3 20",
@@ -49,6 +51,14 @@ fn dumps(client: &mut Raw) -> Vec<Vec<u8>> {
             "DQ.ADD q c x",
         ],
         &["DQ.PAUSE q 40", "DQ.ADD q a x AT 0 PRIORITY -2147483648"],
+        &[
+            "DQ.GROUPSET q g MAX 1 MAXLEN 5 WEIGHT 3 RATE 2 20",
+            "DQ.GROUPSET q none RATE 0 0",
+            "DQ.PAUSE q 25 GROUP h",
+            "DQ.ADD q a x GROUP g",
+            "DQ.ADD q b x GROUP h",
+            "DQ.POP q TTR 25",
+        ],
         &many.iter().map(String::as_str).collect::<Vec<_>>(),
     ];
     let mut dumps = vec![dump(client)];
@@ -106,6 +116,16 @@ fn work_on(client: &mut Raw, key: &str, dice: &mut Dice) {
         format!("DQ.PEEK {key} DEAD COUNT 5"),
         format!("DQ.STATS {key}"),
         format!("DQ.CFGGET {key}"),
+        format!("DQ.EXPLAIN {key}"),
+        format!("DQ.EXPLAIN {key} {id}"),
+        format!("DQ.GROUPS {key} 0 SET"),
+        format!("DQ.GROUPGET {key} g"),
+        format!(
+            "DQ.GROUPSET {key} g {}",
+            dice.pick(&["MAX 2", "RATE 3 9", "CLEAR"])
+        ),
+        format!("DQ.RESUME {key} GROUP {}", dice.pick(&["g", "h"])),
+        format!("DQ.PAUSE {key} 5 GROUP {}", dice.pick(&["g", "h"])),
         format!("DQ.GET {key} {id}"),
         format!("MEMORY USAGE {key}"),
         format!("DEBUG DIGEST-VALUE {key}"),
@@ -209,6 +229,57 @@ fn numbers_that_two_jobs_share_are_refused() {
     assert!(!is_taken(&same_death));
     assert!(is_taken(&same_seq[..1]));
     assert!(is_taken(&same_death[1..]));
+}
+
+/// What DQ.GROUPSET refuses, a dump cannot bring along.
+#[test]
+fn settings_of_groups_out_of_bounds_are_refused() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let sound = GroupSettings {
+        weight: Some(WEIGHT_MAX),
+        max_reserved: Some(i64::MAX as u64),
+        rate: Some(Some(rate(u32::MAX, INSTANT_MAX))),
+        max_len: Some(0),
+        paused_until: INSTANT_MAX,
+    };
+    let with = |change: fn(&mut GroupSettings)| {
+        let mut own = sound;
+        change(&mut own);
+        own
+    };
+    let long = [b'g'; 257];
+    let cases = [
+        (&long[..256], sound, true),
+        (&long, sound, false),
+        (b"", sound, false),
+        (b"g", with(|it| it.weight = Some(0)), false),
+        (b"g", with(|it| it.weight = Some(WEIGHT_MAX + 1)), false),
+        (b"g", with(|it| it.max_reserved = Some(1 << 63)), false),
+        (b"g", with(|it| it.max_len = Some(u64::MAX)), false),
+        (b"g", with(|it| it.rate = Some(Some(rate(0, 5)))), false),
+        (b"g", with(|it| it.rate = Some(Some(rate(5, 0)))), false),
+        (
+            b"g",
+            with(|it| it.rate = Some(Some(rate(5, INSTANT_MAX + 1)))),
+            false,
+        ),
+        (b"g", with(|it| it.paused_until = INSTANT_MAX + 1), false),
+        (b"g", with(|it| it.paused_until = NEVER), true),
+        (b"g", with(|it| it.rate = Some(None)), true),
+    ];
+    for (name, own, is_taken) in cases {
+        let payload = forged(&mut client, &[Effect::Group { name, own }]);
+        let restored = show(&restore(&mut client, b"q", &payload));
+        assert_eq!(restored == "+OK", is_taken, "{own:?}: {restored}");
+        assert!(is_taken || restored.starts_with("-ERR "), "{restored}");
+        client.run("DEL q");
+    }
+    server.assert_no_crash();
+}
+
+fn rate(count: u32, window_ms: u64) -> Rate {
+    Rate { count, window_ms }
 }
 
 /// The server closes a connection on invalid input, and continues for all others.
