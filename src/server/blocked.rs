@@ -144,9 +144,9 @@ impl ClientsOfKey {
 
     fn remove(&mut self, ticket: u64, request: PopRequest) {
         match request.fill {
-            Some(fill) => {
+            Some(_) => {
                 let filling = self.filling.as_mut();
-                filling.map(|it| it.remove(ticket, (fill, request.noack)));
+                filling.map(|it| it.remove(ticket, request.noack));
             }
             None => drop(self.of(request).remove(&ticket)),
         }
@@ -336,11 +336,11 @@ pub fn first_in_line(
     queue: &Queue,
     now: Now,
 ) -> Option<(u64, PopRequest)> {
-    REGISTRY.with_borrow(|registry| {
-        let clients = registry.clients_of(db, key)?;
+    REGISTRY.with_borrow_mut(|registry| {
+        let clients = registry.by_key.get_mut(&db)?.get_mut(key)?;
         let leasing = clients.leasing.first().filter(|_| !only_noack);
         let plain = leasing.into_iter().chain(clients.noack.first()).copied();
-        let filling = clients.filling.as_ref();
+        let filling = clients.filling.as_mut();
         let filling = filling.and_then(|it| it.first(ready(queue, now), only_noack, now.ms()));
         let ticket = plain.chain(filling).min()?;
         Some((ticket, registry.waiters.get(ticket)?.request))
@@ -371,8 +371,8 @@ pub fn attention_to_filling(db: c_int, key: &[u8], queue: &Queue, now: Now) -> O
     with_filling(db, key, |filling| {
         filling.note(ready, rounded_up(now));
         let due = [false, true].map(|noack| {
-            let first = filling.first(ready, noack, now.ms());
-            first.and_then(|_| queue.next_delivery(now, noack))
+            let any = filling.has_any(ready, noack, now.ms());
+            any.then(|| queue.next_delivery(now, noack)).flatten()
         });
         let coming = filling.lacks(ready);
         let coming = coming.and_then(|lacks| queue.nth_due(lacks, now));
@@ -400,14 +400,14 @@ pub fn filling(db: c_int, key: &[u8], now: Now) -> Option<(usize, Option<u64>)> 
 pub fn fill_is_over(ticket: u64) -> bool {
     let left = REGISTRY.with_borrow_mut(|registry| {
         let waiter = registry.waiters.get_mut(ticket)?;
-        let fill = waiter.request.fill.filter(|&fill| fill != Fill::OVER)?;
+        waiter.request.fill.filter(|&fill| fill != Fill::OVER)?;
         waiter.request.fill = Some(Fill::OVER);
         let (db, noack) = (waiter.db, waiter.request.noack);
         let keys = waiter.keys.clone();
         for key in &keys {
             let clients = registry.by_key.get_mut(&db).and_then(|it| it.get_mut(key));
             if let Some(filling) = clients.and_then(|it| it.filling.as_mut()) {
-                let came = filling.remove(ticket, (fill, noack));
+                let came = filling.remove(ticket, noack);
                 came.map(|came| filling.insert(ticket, (Fill::OVER, noack), came));
             }
         }
