@@ -1,5 +1,6 @@
 //! Many tenants in one queue: how fair it is, what a million of them cost, and what else a client feels of them.
 
+pub mod shares;
 mod whole;
 
 use super::bench::{Bench, PIPELINE};
@@ -139,13 +140,15 @@ fn memory_of(bench: &mut Bench, add: fn(&mut Vec<u8>, usize)) -> f64 {
     used / TENANTS as f64
 }
 
-const COSTS: Runs<Bench, Costs> = &[
-    ("plain", |bench| costs(bench, dq::add_ready)),
-    ("groups", |bench| costs(bench, add_to_group)),
-];
+const COSTS: Runs<Bench, Costs> = &[PLAIN, GROUPS];
+const PLAIN: (&str, fn(&mut Bench) -> Costs) =
+    ("plain", |bench| costs(bench, |_| (), dq::add_ready));
+const GROUPS: (&str, fn(&mut Bench) -> Costs) =
+    ("groups", |bench| costs(bench, |_| (), add_to_group));
 
-fn costs(bench: &mut Bench, add: fn(&mut Vec<u8>, usize)) -> Costs {
+fn costs(bench: &mut Bench, prepare: fn(&mut Bench), add: fn(&mut Vec<u8>, usize)) -> Costs {
     bench.host.flush();
+    prepare(bench);
     bench.host.wait_until_memory_rests();
     Costs {
         add: bench.cost(MILLION, PIPELINE, |_, out, number| add(out, number)),

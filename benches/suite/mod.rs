@@ -70,12 +70,13 @@ const SUBJECTS: [Subject; 15] = [
 ];
 
 /// What takes longest, in a run of its own.
-const LARGE: [Subject; 5] = [
+const LARGE: [Subject; 6] = [
     ("flows", flows::measure),
     ("done", done::measure),
     ("pings", pings::measure),
     ("scale", scale::measure),
     ("groups", groups::measure),
+    ("shares", groups::shares::measure),
 ];
 
 /// What takes most of a machine's memory: only where it is named.

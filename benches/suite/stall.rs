@@ -15,22 +15,28 @@ const WORKERS: usize = 100;
 
 /// The longest of many PINGs in ms: by what the server computed meanwhile, and by the clock.
 #[derive(Clone, Copy)]
-struct Worst {
-    cpu: f64,
-    wall: f64,
+pub struct Worst {
+    pub cpu: f64,
+    pub wall: f64,
 }
 
-struct Stall {
-    bench: Bench,
+pub struct Stall {
+    pub bench: Bench,
     /// What is prepared takes less than this.
     ahead_ms: u64,
 }
 
+impl Stall {
+    pub fn start(plan: Plan) -> Stall {
+        Stall {
+            bench: Bench::start(plan),
+            ahead_ms: 2000,
+        }
+    }
+}
+
 pub fn measure(plan: Plan) -> Part {
-    let stall = &mut Stall {
-        bench: Bench::start(plan),
-        ahead_ms: 2000,
-    };
+    let stall = &mut Stall::start(plan);
     let runs = if plan.also_leases { RUNS } else { &RUNS[..2] };
     let samples = Samples::take(stall, plan.stall_rounds, runs);
     let row = |what, run, goal, part: fn(&Worst) -> f64| {
@@ -66,11 +72,14 @@ pub fn measure(plan: Plan) -> Part {
     }
 }
 
+/// On an empty server.
+pub const QUIET: (&str, fn(&mut Stall) -> Worst) = ("quiet", |stall| {
+    stall.bench.host.flush();
+    watch(stall.bench.host.connect(), stall.bench.host.clock())
+});
+
 const RUNS: Runs<Stall, Worst> = &[
-    ("quiet", |stall| {
-        stall.bench.host.flush();
-        watch(stall.bench.host.connect(), stall.bench.host.clock())
-    }),
+    QUIET,
     ("dues", |stall| {
         at_once(stall, |bench, due| {
             bench.run((0, MILLION), |out, n| dq::add_at(out, b"dq", n, due));
@@ -90,7 +99,7 @@ const RUNS: Runs<Stall, Worst> = &[
 ];
 
 /// Prepares a queue for an instant ahead, far enough for that to be done by then, and watches.
-fn at_once(stall: &mut Stall, prepare: impl Fn(&mut Bench, u64)) -> Worst {
+pub fn at_once(stall: &mut Stall, prepare: impl Fn(&mut Bench, u64)) -> Worst {
     let bench = &mut stall.bench;
     let instant = loop {
         bench.host.flush();
