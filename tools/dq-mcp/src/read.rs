@@ -83,7 +83,7 @@ pub fn why(desk: &mut Desk, given: &Given) -> Result<Json, String> {
     let key = desk.key(given)?;
     let id = given.text("id").map(|_| given.bytes("id")).transpose()?;
     let of = id.as_deref().map_or(Of::QueueAndGroups, Of::Job);
-    let (said, now) = why::ask(&mut desk.reach, &key, of)?;
+    let (said, now) = desk.reach.explain(&key, of)?;
     let said = said.ok_or_else(|| none("queue or job"))?;
     let reason = |it: &Reason| json!({ "code": it.code, "number": it.number, "until": it.until_ms.map(instant) });
     let reasons: Json = said.reasons.iter().map(reason).collect();

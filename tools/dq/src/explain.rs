@@ -5,7 +5,7 @@ use dq_connect::output::print;
 use dq_connect::scope::Scope;
 use dq_watch::model::QueueKey;
 use dq_watch::read::reach::Reach;
-use dq_watch::read::why::{self, Of};
+use dq_watch::read::why::Of;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,7 +24,7 @@ pub fn run(args: &Args) -> Result<bool, String> {
         Some(id) => Of::Job(id.as_bytes()),
         None => Of::QueueAndGroups,
     };
-    match why::ask(&mut Reach::new(target, Scope::default()), &key, of)? {
+    match Reach::new(target, Scope::default()).explain(&key, of)? {
         (Some(why), now) => print(&format!("{}\n", why.line(now))).map(|()| true),
         (None, _) => Ok(false),
     }

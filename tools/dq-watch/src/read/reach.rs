@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::acts::{Act, Done};
 use super::cluster::Topology;
+use super::why::{self, Of};
 use super::{node, reply};
 use crate::model::clock;
 use crate::model::overall::ServerInfo;
 use crate::model::QueueKey;
+use crate::text::escape;
+use crate::text::why::Why;
 use dq_connect::link::Link;
 use dq_connect::scope::{Dbs, Scope};
 use dq_connect::target::Target;
@@ -50,6 +53,17 @@ impl Reach {
             true => Ok(key),
             false => Err("this queue is not one of those that --queue and -n name".to_owned()),
         }
+    }
+
+    /// Why a queue or a job is not delivered, with all that its words need, and what time it is there. `None`: no such
+    /// queue or job.
+    pub fn explain(&mut self, key: &QueueKey, of: Of<'_>) -> Result<(Option<Why>, i64), String> {
+        let mut commands = why::commands(&key.name, of);
+        commands.push(redis::cmd("DQ.CFGGET").arg(&key.name).to_owned());
+        let (mut values, now) = self.look(key, commands)?;
+        let settings = values.pop().and_then(|value| reply::settings(&value));
+        let said = why::read(&values, of, settings.as_ref());
+        Ok((said.map_err(|error| escape::line(error.as_bytes()))?, now))
     }
 
     /// Read-only commands about one queue, answered by the node that has it. With the server's time, or this

@@ -2,11 +2,8 @@
 
 use redis::{Cmd, Value};
 
-use super::reach::Reach;
 use super::records::{Group, Settings};
 use super::reply;
-use crate::model::QueueKey;
-use crate::text::escape;
 use crate::text::why::{Reason, Why};
 
 /// Groups that are looked at, to count those that are at GROUPMAX.
@@ -36,16 +33,6 @@ pub fn commands(key: &[u8], of: Of<'_>) -> Vec<Cmd> {
         all.push(groups.arg(0).arg("COUNT").arg(GROUPS).to_owned());
     }
     all
-}
-
-/// Asks about a queue or a job, with all that its words need, and what time it is there. `None`: no such queue or job.
-pub fn ask(reach: &mut Reach, key: &QueueKey, of: Of<'_>) -> Result<(Option<Why>, i64), String> {
-    let mut commands = commands(&key.name, of);
-    commands.push(redis::cmd("DQ.CFGGET").arg(&key.name).to_owned());
-    let (mut values, now) = reach.look(key, commands)?;
-    let settings = values.pop().and_then(|value| reply::settings(&value));
-    let why = read(&values, of, settings.as_ref());
-    Ok((why.map_err(|error| escape::line(error.as_bytes()))?, now))
 }
 
 /// What the replies say; `settings` are the queue's. `None`: no such queue or job. An error is the server's, as when its
