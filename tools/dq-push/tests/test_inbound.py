@@ -244,12 +244,11 @@ class Tokens(InboundTest):
         self.assertEqual(said, "AFTER would wait for itself")
 
     def test_a_rate(self):
-        push = self.inbound(self.server(), token("rate = 5"))
-        answers = [self.post(push, b"x") for _ in range(8)]
-        self.assertEqual([it.status for it in answers[:5]], [201] * 5)
-        last = answers[-1]
+        push = self.inbound(self.server(), token("rate = 0.001"))
+        self.assertEqual(self.post(push, b"x").status, 201)
+        last = self.post(push, b"x")
         self.refused(last, 429)
-        self.assertEqual(last.headers["retry-after"], "1")
+        self.assertIn(int(last.headers["retry-after"]), range(1, 1001))
 
     def test_tokens_are_read_again(self):
         server = self.server()
