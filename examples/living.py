@@ -33,8 +33,8 @@ class Shop:
         self.number = int(time.time())
 
     def prepare(self):
-        self.exports.cfgset(groupmax=2)
-        self.webhooks.cfgset(deadlen=1000)
+        self.exports.configure(groupmax=2)
+        self.webhooks.configure(deadlen=1000)
         self.schedules.every(15, {"task": "stock"}, id="stock")
         self.schedules.cron("*/5 * * * *", {"task": "sales"}, id="sales")
         self.schedules.cron("0 9 * * MON-FRI", {"task": "report"}, id="report", tz="Europe/Berlin")

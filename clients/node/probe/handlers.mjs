@@ -67,7 +67,7 @@ const ACTIONS = {
     try {
       emit('waited', { job: job.id, name, value: await job.wait(name, ms) });
     } catch (error) {
-      if (error.name !== 'TimeoutError') throw error;
+      if (error.name !== 'TimedOut') throw error;
       emit('waited', { job: job.id, name, timed_out: true });
     }
   },

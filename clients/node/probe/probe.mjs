@@ -82,9 +82,9 @@ const METHODS = {
   explain: (queue, { id }) => queue.explain(id),
   next: (queue, { id, count }) => queue.next(id, count),
   groups: (queue, { cursor, ...rest }) => queue.groups(cursor, rest),
-  cfgset: (queue, { backoff_default: isDefault, ...args }) =>
-    queue.cfgset(isDefault ? { ...args, backoff: 'default' } : args),
-  cfgget: (queue) => queue.cfgget(),
+  configure: (queue, { backoff_default: isDefault, ...args }) =>
+    queue.configure(isDefault ? { ...args, backoff: 'default' } : args),
+  settings: (queue) => queue.settings(),
   group_set: (queue, { group, ...args }) => queue.group(group).set(args),
   group_clear: (queue, { group }) => queue.group(group).clear(),
   group_pause: (queue, { group, duration }) => queue.group(group).pause(duration),
@@ -176,7 +176,7 @@ const ORDERS = {
 function refusal(error) {
   const { name, message, outcome, reason } = error;
   if (error instanceof JobFailed) return { error: 'JobFailed', outcome, reason, message };
-  return { error: name === 'TimeoutError' ? 'timeout' : `${name}: ${message}` };
+  return { error: name === 'TimedOut' ? 'timeout' : `${name}: ${message}` };
 }
 
 async function run() {

@@ -3,7 +3,7 @@
 import { type Codec, jsonCodec, writeEnvelope } from './codec';
 import type { Part } from './delivery';
 import type { Client } from './driver';
-import { DqError } from './errors';
+import { DqError, Refused } from './errors';
 import { careful, Guard } from './guard';
 import { count } from './handler';
 import { consoleLogger, type Hooks, type Logger } from './hooks';
@@ -14,7 +14,7 @@ import * as words from './options';
 import type { AddOptions, CronOptions, EveryOptions, JobOptions } from './options';
 import { type Bytes, isUnheld, someOf, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
-import { type Command, isServerError, type Word } from './wire';
+import { type Command, type Word } from './wire';
 
 export interface QueueOptions<T = any> {
   /** Spreads the queue over this many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
@@ -106,7 +106,7 @@ export class Adding<T = any> extends Keys {
     const isFlow = jobs.some(([, { after, afterGroup }]) => after?.length || afterGroup !== undefined);
     const adds = isFlow && jobs.length > 1 ? this.addFlow(additions) : this.addThem(additions);
     const replies = await adds.catch(async (error: unknown) => {
-      throw isServerError(error) && isUnheld(error) ? await this.unknownIn(named, error) : error;
+      throw error instanceof Refused && isUnheld(error) ? await this.unknownIn(named, error) : error;
     });
     return replies.map((reply, n) => {
       const { id = null, ifExists = null } = jobs[n]![1];

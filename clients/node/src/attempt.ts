@@ -1,7 +1,7 @@
 // What a handler's steps mean in this attempt, without I/O: what is kept, and what ends the attempt.
 
 import { type Delivery, OVER, type Suspension } from './delivery';
-import { Cancelled, StepError, Suspended, timeoutError } from './errors';
+import { Cancelled, StepError, Suspended, TimedOut } from './errors';
 import type { OnDead } from './options';
 import { type Ended, readEnded, writeEnded } from './results';
 import { shown } from './shown';
@@ -60,11 +60,17 @@ export class Attempt {
     const value = steps.get(this.use(name));
     // Once the wait's time was over, it stays over in later attempts.
     const state = steps.get(marker)?.toString();
-    if (state === OVER) throw late(name);
+    if (state === OVER) throw this.late(name, ms ?? 0);
     if (value) return { value };
     if (ms === null) this.suspend({ for: 'signal', name, ms });
     if (state === undefined) this.suspend({ for: 'signal', name, ms, marker });
     return { keep: marker };
+  }
+
+  /** The error of a wait for a signal that took too long. */
+  late(name: string, ms: number): TimedOut {
+    const id = this.delivery.name;
+    return new TimedOut(`job '${id}': no signal '${name}' within ${ms / 1000} s`, id, ms);
   }
 
   /** The name of a `waitFor` or `spawn`; by default its number in this attempt. */
@@ -88,9 +94,6 @@ export class Attempt {
     return this.delivery.steps.has(AFTER + name) || isOf(this.delivery.results, ids);
   }
 }
-
-/** The error of a wait for a signal that took too long. */
-export const late = (name: string) => timeoutError(`the signal '${name}' did not come in time`);
 
 function isOf(results: readonly Ended[], ids: readonly Buffer[]): boolean {
   return results.length === ids.length && results.every(([id], n) => id.equals(ids[n]!));

@@ -7,7 +7,7 @@ import type { Together } from './core';
 import type { Delivery } from './delivery';
 import type { Ends } from './ends';
 import { Cancelled, DqError } from './errors';
-import { fatal, isRefusal } from './fatal';
+import { fatal, isRefusal, refused } from './fatal';
 import type { Leases } from './leases';
 import * as limits from './limits';
 import { reportAt } from './progress';
@@ -141,7 +141,7 @@ export class Batcher {
         if (bytes >= limits.CUTTING_BYTES && !isServerError(error) && ++cuts >= limits.MOST_CUTS) {
           throw new DqError(cutBy(cuts, bytes), { cause: error });
         }
-        if (isServerError(error) && (isRefusal(error) || fatal(error))) throw error;
+        if (isServerError(error) && (isRefusal(error) || fatal(error))) throw refused(error, commands[0]!);
         this.control.drop(); // the key may have moved
         this.round.trouble(error);
         const until = nowMs() + core.troubleMs(++troubles);

@@ -11,8 +11,48 @@ export class DqError extends Error {
 /** The worker cannot run as it is configured; waiting would not help. The message says what to do. */
 export class ConfigurationError extends DqError {}
 
+/** What is known of a command that the server refuses; null where its answer does not tell. */
+export interface Refusal {
+  /** The first word of the answer: `ERR`, `NOPERM`, `OOM`, `WRONGTYPE`, ... */
+  readonly code: string;
+  /** The answer, without that word. */
+  readonly said: string;
+  /** The job's. */
+  readonly id: string | null;
+  /** What is refused, such as `tz`. */
+  readonly argument: string | null;
+  /** What that was. */
+  readonly value: string | number | null;
+}
+
+/** The server refuses a command. `cause` is the client's error. */
+export class Refused extends DqError implements Refusal {
+  declare readonly code: string;
+  declare readonly said: string;
+  declare readonly id: string | null;
+  declare readonly argument: string | null;
+  declare readonly value: string | number | null;
+
+  constructor(text: string, refusal: Refusal, cause?: unknown) {
+    super(text, { cause });
+    Object.assign(this, refusal);
+  }
+}
+
 /** The queue has reached its MAXLEN or MAXBYTES; nothing was added. */
-export class QueueFull extends DqError {}
+export class QueueFull extends Refused {}
+
+/** What was waited for did not come in time, or the handler took longer than its timeout. */
+export class TimedOut extends DqError {
+  constructor(
+    text: string,
+    /** The job that was waited for, or whose handler it was. */
+    readonly id: string,
+    readonly timeoutMs: Duration,
+  ) {
+    super(text);
+  }
+}
 
 /** The queue's codec cannot read the payload. `job.payload` still has its bytes. */
 export class PayloadError extends DqError {}
@@ -103,9 +143,3 @@ export class Cancelled extends ControlError {
  * nothing.
  */
 export class Suspended extends ControlError {}
-
-/** A handler took longer than its timeout. */
-export class TimedOut extends ControlError {}
-
-/** What was waited for did not come in time: a TimeoutError, like that of AbortSignal.timeout. */
-export const timeoutError = (text: string) => new DOMException(text, 'TimeoutError');

@@ -1,9 +1,10 @@
 // Errors that waiting does not fix, and what to do about them.
 
-import { ConfigurationError } from './errors';
+import { ConfigurationError, type DqError, QueueFull, Refused } from './errors';
 import { FATALITIES } from './fatalities';
-import { textOf } from './shown';
-import { isServerError } from './wire';
+import { shown, textOf } from './shown';
+import { toText } from './text';
+import { type Command, isServerError, type Word } from './wire';
 
 /** An error that waiting does not fix, with words that say what to do; null if the error may pass. */
 export function fatal(error: unknown): ConfigurationError | null {
@@ -22,7 +23,8 @@ export function fatal(error: unknown): ConfigurationError | null {
 }
 
 /** The ACL denies this user the command. */
-export const mayNot = (error: unknown): boolean => isServerError(error) && error.message.startsWith('NOPERM');
+export const mayNot = (error: unknown): boolean =>
+  error instanceof Refused ? error.code === 'NOPERM' : isServerError(error) && error.message.startsWith('NOPERM');
 
 /** A worker without these cannot work. Without any other command, what needs it fails alone. */
 const NEEDED = ['DQ.BPOP', 'DQ.ACK', 'DQ.NACK', 'DQ.TOUCH'];
@@ -34,4 +36,37 @@ export const isRefusal = (reply: Error, command = 'DQ.BPOP') =>
 /** The worker's words about a server without the module, for a queue that only adds; null for other errors. */
 export function withoutModule(error: unknown): ConfigurationError | null {
   return isServerError(error) && /^(ERR )?unknown command/.test(error.message) ? fatal(error) : null;
+}
+
+/** Commands that name a job after the key. Those that may name many say so by IDS. */
+const OF_A_JOB = ['ADD', 'GET', 'NACK', 'TOUCH', 'STEP', 'SIGNAL', 'EXPLAIN', 'NEXT'].map((word) => `DQ.${word}`);
+/** How many bytes of a command's word an error shows. */
+const LONGEST_WORD = 1100;
+
+const word = (given: Word): string | number =>
+  given instanceof Uint8Array ? toText(given.subarray(0, LONGEST_WORD)) : given;
+
+/** The error that callers get for what the server says to a command. `id`: the job's, where the command does not have it at its usual place. */
+export function refused(cause: Error, command: Command, id?: Buffer): DqError {
+  const fault = withoutModule(cause);
+  if (fault) return fault;
+  const [, code = 'ERR', said = cause.message] = /^-?([A-Z][A-Z0-9]+)(?: (.*))?$/s.exec(cause.message) ?? [];
+  const [name, ...rest] = command;
+  if (name === 'EVAL') rest.splice(0, 2);
+  const key = rest.shift() ?? '';
+  const of = id ?? (OF_A_JOB.includes(name) ? rest.shift() : undefined);
+  const words = said.split(' ');
+  const at = rest
+    .slice(0, -1)
+    .findIndex((each) => typeof each === 'string' && /^[A-Z]+$/.test(each) && words.includes(each));
+  const argument = at < 0 ? null : String(rest[at]).toLowerCase();
+  const value = at < 0 ? null : word(rest[at + 1]!);
+  const job = of === undefined ? null : String(word(of));
+  const what = argument === null ? name : `${argument}=${shown(value)}`;
+  const text = `${job === null ? '' : `job ${shown(job)} of `}queue ${shown(word(key))}: the server refused ${what}: ${code} ${said}`;
+  return new (/^MAX(LEN|BYTES)$/.test(code) ? QueueFull : Refused)(
+    text,
+    { code, said, id: job, argument, value },
+    cause,
+  );
 }

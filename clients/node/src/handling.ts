@@ -2,7 +2,7 @@
 
 import * as core from './core';
 import { type Delivery, type End, isThrown } from './delivery';
-import { EncodingError, TimedOut } from './errors';
+import { ControlError, EncodingError, TimedOut } from './errors';
 import { type Guard, isControl, ownEnd, type Verdict, verdict } from './guard';
 import type { Handler } from './handler';
 import { jobOf } from './job';
@@ -52,14 +52,16 @@ function limited(batch: readonly Turn[], handler: Handler, guard: Guard): { isOv
   let isOver = false;
   const disarm = afterAll(timeoutMs, () => {
     isOver = true;
-    const end = { error: new TimedOut(`timeout after ${timeoutMs / 1000} s`) };
+    const text = `timeout after ${timeoutMs / 1000} s`;
+    const end = { error: new ControlError(text) }; // which is tried again, whatever retryOn says
     for (const turn of batch) {
       const { delivery } = turn;
       const found = verdict(delivery, together, end, handler);
       delivery.tell('timeout');
       if (found.how === 'fail') guard.log.warn(`dq: job ${delivery.name}: ${found.reason}`);
       settle(turn, found, guard);
-      void announce(delivery, found, ownEnd(delivery, end, handler), guard);
+      const over = { error: new TimedOut(text, delivery.name, timeoutMs) };
+      void announce(delivery, found, ownEnd(delivery, over, handler), guard);
     }
   });
   return {

@@ -13,10 +13,13 @@ export {
   JobFailed,
   PayloadError,
   QueueFull,
+  type Refusal,
+  Refused,
   Retry,
   Snooze,
   StepError,
   Suspended,
+  TimedOut,
 } from './errors';
 export { type BatchProcessor, type ErrorType, Handler, handler, type HandlerOptions, type Processor } from './handler';
 export type { Around, Hooks, Logger } from './hooks';

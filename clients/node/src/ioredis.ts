@@ -117,14 +117,13 @@ export class IoredisDriver implements Driver {
 
   private async send(commands: readonly Command[], key?: Buffer): Promise<unknown[]> {
     if (this.isCluster) return Promise.all(commands.map((command) => this.toCluster(command, key)));
-    if (commands.length === 1) return [await this.client.callBuffer(commands[0]![0], commands[0]!.slice(1))];
+    if (commands.length === 1) {
+      return [await this.client.callBuffer(commands[0]![0], commands[0]!.slice(1)).then(undefined, asReply)];
+    }
     const pipeline = this.client.pipeline();
     for (const [name, ...words] of commands) pipeline.callBuffer(name, words);
     const replies: [Error | null, unknown][] = await pipeline.exec();
-    return replies.map(([error, reply]) => {
-      if (error) throw error;
-      return reply;
-    });
+    return replies.map(([error, reply]) => (error ? asReply(error) : reply));
   }
 
   /** ioredis cannot find the key in commands that are new to it, so the slot is set here. */
@@ -132,7 +131,7 @@ export class IoredisDriver implements Driver {
     const { Command } = (await import('ioredis' as string)) as any;
     const command = new Command(name, words, { replyEncoding: null });
     command.slot = slotOf(key);
-    return this.client.sendCommand(command);
+    return this.client.sendCommand(command).then(undefined, asReply);
   }
 
   async connect(key: Buffer, timeoutMs: number): Promise<Line> {

@@ -1,11 +1,12 @@
 // A job, as a handler sees it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Attempt, idsOf, late, Steps } from './attempt';
+import { Attempt, idsOf, Steps } from './attempt';
 import { type Codec, decodedValue, encoded, type Envelope, jsonCodec } from './codec';
 import { correcting, ENDED, once, step } from './commands';
 import { type Delivery, OVER, type Part } from './delivery';
-import { Cancelled, DqError, EncodingError, Suspended } from './errors';
+import { Cancelled, EncodingError, Suspended } from './errors';
+import { refused } from './fatal';
 import { takes } from './mistakes';
 import type { AddOptions, OnDead } from './options';
 import { progressOf } from './progress';
@@ -64,9 +65,9 @@ export class Job<T = any> {
     return this.#delivery.attempt;
   }
 
-  /** How many deliveries are allowed: the least of the limits of the job, its queue and its handler; null: no limit. */
-  get maxAttempts(): number | null {
-    return this.#delivery.limit || null;
+  /** How many deliveries are allowed: the least of the limits of the job, its queue and its handler; 0: no limit. */
+  get maxAttempts(): number {
+    return this.#delivery.limit;
   }
 
   /** Whether the job is dead if this attempt fails. */
@@ -206,17 +207,18 @@ export class Job<T = any> {
 
   /**
    * Returns the value of the signal `name`. If it has not come, ends the attempt, uncounted: the handler begins again when it
-   * comes. Throws a TimeoutError if it does not come within `timeout`.
+   * comes. Throws TimedOut if it does not come within `timeout`.
    */
   wait<V = any>(name: string, timeout: Duration | null = null): Promise<V | null> {
     return Quiet.of(this.#wait(name, timeout));
   }
 
   async #wait(name: string, timeout: Duration | null): Promise<any> {
-    const found = this.#attempt.wait(name, timeout === null ? null : toMs(timeout, 'timeout'));
+    const ms = timeout === null ? null : toMs(timeout, 'timeout');
+    const found = this.#attempt.wait(name, ms);
     if ('value' in found) return this.#decode(found.value, name);
     await this.#keep(found.keep, OVER);
-    throw late(name);
+    throw this.#attempt.late(name, ms!);
   }
 
   /**
@@ -279,9 +281,10 @@ export class Job<T = any> {
 
   async #once(name: string, script: string, keys: Buffer[], args: Word[]): Promise<boolean> {
     if (this.#attempt.step(name)?.toString() === ENDED) return false;
-    const [reply] = await this.#delivery.desk.ask(this.#delivery, [once(this.#delivery, name, script, keys, args)]);
+    const command = once(this.#delivery, name, script, keys, args);
+    const [reply] = await this.#delivery.desk.ask(this.#delivery, [command]);
     if (reply === null) this.#lost();
-    if (Array.isArray(reply)) throw new DqError(String(reply[0]));
+    if (Array.isArray(reply)) throw refused(new Error(String(reply[0])), command, this.#delivery.id);
     this.#delivery.steps.set(name, Buffer.from(ENDED));
     return Number(reply) === 1;
   }

@@ -3,12 +3,12 @@
 import { randomUUID } from 'node:crypto';
 import { Channel } from './channel';
 import { type Client, drive } from './driver';
-import { QueueFull } from './errors';
-import { withoutModule } from './fatal';
+import { DqError, Refused } from './errors';
+import { refused, withoutModule } from './fatal';
 import { ANSWER_MS, FIRST_TROUBLE_MS } from './limits';
 import { type Bytes, crc32, toBytes } from './text';
 import { sleep, within } from './waiting';
-import { type Command, type Driver, isServerError, type Line, transaction, type Word } from './wire';
+import { type Command, type Driver, type Line, transaction, type Word } from './wire';
 
 /** An id for a job without one. It begins with the time, so that jobs added one after the other have ids close together. */
 export const newId = () => Date.now().toString(16).padStart(12, '0') + randomUUID().replaceAll('-', '').slice(12);
@@ -16,25 +16,14 @@ export const newId = () => Date.now().toString(16).padStart(12, '0') + randomUUI
 export const sum = (replies: unknown[]) => replies.reduce<number>((total, reply) => total + Number(reply), 0);
 
 /** The key has moved or moves to another server, or the server cannot answer yet. */
-const MOVED = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING) /;
+const MOVED = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING)$/;
 const TRIES = 5;
 
-/** The error that callers get. */
-function told(error: unknown): unknown {
-  if (isServerError(error) && /^MAX(LEN|BYTES) /.test(error.message)) {
-    return new QueueFull(error.message, { cause: error });
-  }
-  return withoutModule(error) ?? error;
-}
-
-/** The replies of a transaction. Throws the first error. */
-function answersOf(replies: readonly unknown[]): unknown[] {
-  const refused = replies.find((reply) => reply instanceof Error);
-  if (refused) throw refused;
-  const answers = replies.at(-1) as unknown[];
-  const failed = answers.find((answer) => answer instanceof Error);
-  if (failed) throw failed;
-  return answers;
+/** The replies to these commands. Throws the first error among them. */
+function answersOf(calls: readonly Command[], replies: readonly unknown[]): unknown[] {
+  const at = replies.findIndex((reply) => reply instanceof Error);
+  if (at >= 0) throw refused(replies[at] as Error, calls[at]!);
+  return [...replies];
 }
 
 /** One key, or one for each shard. */
@@ -94,9 +83,9 @@ export class Keys {
   protected async run(calls: readonly Command[], key?: Buffer): Promise<unknown[]> {
     if (calls.length === 0) return [];
     try {
-      return await (await this.driver()).run(calls, key);
+      return answersOf(calls, await (await this.driver()).run(calls, key));
     } catch (error) {
-      throw told(error);
+      throw withoutModule(error) ?? error;
     }
   }
 
@@ -108,8 +97,8 @@ export class Keys {
         return await this.transact(await channel.open(), calls);
       } catch (error) {
         channel.close();
-        const isRefused = isServerError(error) && !MOVED.test(error.message);
-        if (isRefused || tries === TRIES) throw told(error);
+        const isFinal = error instanceof DqError && !(error instanceof Refused && MOVED.test(error.code));
+        if (isFinal || tries === TRIES) throw withoutModule(error) ?? error;
         await sleep(FIRST_TROUBLE_MS * tries);
       }
     }
@@ -118,8 +107,10 @@ export class Keys {
   private async transact(line: Line, calls: readonly Command[]): Promise<unknown[]> {
     line.hold(true);
     try {
-      const all = Promise.all(line.ask(transaction(calls)));
-      return answersOf(await within(all, ANSWER_MS, 'the server', () => line.close()));
+      const all = transaction(calls);
+      const replies = await within(Promise.all(line.ask(all)), ANSWER_MS, 'the server', () => line.close());
+      const queued = answersOf([calls[0]!, ...calls, calls[0]!], replies); // MULTI and EXEC count as the first command
+      return answersOf(calls, queued.at(-1) as unknown[]);
     } finally {
       line.hold(false);
     }

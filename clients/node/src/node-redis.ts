@@ -104,9 +104,8 @@ export class NodeRedisDriver implements Driver {
     const client = await this.client();
     return Promise.all(
       commands.map((command) => {
-        if (this.isCluster) return client.sendCommand(key ?? command[1], false, words(command), BYTES);
-        if (this.isSentinel) return client.sendCommand(false, words(command), BYTES);
-        return client.sendCommand(words(command), BYTES);
+        const where = this.isCluster ? [key ?? command[1], false] : this.isSentinel ? [false] : [];
+        return client.sendCommand(...where, words(command), BYTES).then(undefined, asReply);
       }),
     );
   }

@@ -39,14 +39,19 @@ export class Outcomes<T = any> extends Adding<T> {
   }
 
   /**
-   * Waits for the end of a job, and returns its result. Throws JobFailed if the job is dead, deleted, expired or unknown, and a
-   * TimeoutError after `timeout`. All waits of a queue share one connection.
+   * Waits for the end of a job, and returns its result. Throws JobFailed if the job is dead, deleted, expired or unknown, and
+   * TimedOut after `timeout`. All waits of a queue share one connection.
    */
   async wait<R = any>(id: Bytes, timeout?: Duration | null, options: WaitOptions = {}): Promise<R | null> {
     const { signal } = takes('wait', options, { signal: 1 });
     signal?.throwIfAborted();
     const ms = timeout === undefined || timeout === null ? null : toMs(timeout, 'timeout');
-    const [raw, outcome, value] = await this.waitsOf(this.key(id)).wait(toBytes(id), ms, signal);
+    return this.waited(id, ms, ms, signal);
+  }
+
+  /** `left`: what is left of the timeout. */
+  protected async waited(id: Bytes, timeoutMs: number | null, left: number | null, signal?: AbortSignal): Promise<any> {
+    const [raw, outcome, value] = await this.waitsOf(this.key(id)).wait(toBytes(id), left, timeoutMs ?? 0, signal);
     if (outcome !== 'done') throw failure(raw, outcome as JobFailed['outcome'], value);
     return this.resultOf(id, value);
   }
@@ -57,8 +62,8 @@ export class Outcomes<T = any> extends Adding<T> {
     signal?.throwIfAborted();
     const begun = performance.now();
     const id = (await this.add(data, { keep: KEEP_MS, ...rest })) ?? rest.id!;
-    const left = timeout === undefined ? null : Math.max(0, toMs(timeout, 'timeout') - (performance.now() - begun));
-    return this.wait<R>(id, left, { signal });
+    const ms = timeout === undefined ? null : toMs(timeout, 'timeout');
+    return this.waited(id, ms, ms === null ? null : Math.max(0, ms - (performance.now() - begun)), signal);
   }
 
   /** Deletes the job; a handler that runs it is told at once. Returns false if there was no such job. */

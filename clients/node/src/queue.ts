@@ -1,7 +1,7 @@
 // The queue: every command of dq as a method.
 
 import { encoded } from './codec';
-import { withoutModule } from './fatal';
+import { refused } from './fatal';
 import { QueueGroup } from './group';
 import { said } from './joboptions';
 import { jobInfo, type JobInfo, type State } from './jobinfo';
@@ -102,7 +102,7 @@ export class Queue<T = any> extends Rules<T> {
       const [answer] = line.ask([command]);
       const longest = timeout > 0 ? timeout + SLACK_MS : Infinity;
       const reply = await within(answer!, longest, command[0], end);
-      if (reply instanceof Error) throw withoutModule(reply) ?? reply;
+      if (reply instanceof Error) throw refused(reply, command);
       return reply;
     } catch (error) {
       signal?.throwIfAborted();
@@ -338,12 +338,12 @@ export class Queue<T = any> extends Rules<T> {
   }
 
   /** Changes the settings that are given, on each shard. */
-  async cfgset(settings: Settings): Promise<void> {
-    await this.each('DQ.CFGSET', ...words.ofSettings(takes('cfgset', settings, words.SETTINGS)));
+  async configure(settings: Settings): Promise<void> {
+    await this.each('DQ.CFGSET', ...words.ofSettings(takes('configure', settings, words.SETTINGS)));
   }
 
   /** All settings (of the first shard) by name, durations in milliseconds; null if the queue does not exist. */
-  async cfgget(): Promise<Record<string, unknown> | null> {
+  async settings(): Promise<Record<string, unknown> | null> {
     const settings = asMap((await this.run([['DQ.CFGGET', this.keys[0]!]]))[0]);
     return settings && Object.fromEntries(settings);
   }

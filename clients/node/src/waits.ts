@@ -1,8 +1,8 @@
 // Waits for the ends of jobs: all waits of a queue share one connection, in DQ.AWAIT.
 
 import { Channel } from './channel';
-import { DqError, timeoutError } from './errors';
-import { fatal, isRefusal, mayNot } from './fatal';
+import { DqError, TimedOut } from './errors';
+import { fatal, isRefusal, mayNot, refused } from './fatal';
 import type { Logger } from './hooks';
 import { ANSWER_MS, WAIT_MS } from './limits';
 import { type Ended, endedOf } from './results';
@@ -34,8 +34,11 @@ export class Waits implements Subject {
     this.poll = new LongPoll(new Channel(driver, key, () => {}), this, this.unblock);
   }
 
-  /** Waits for a job, and returns how it ended. Rejects with a TimeoutError, or with the signal's reason. */
-  wait(id: Buffer, ms: number | null, signal?: AbortSignal): Promise<Ended> {
+  /**
+   * Waits for a job, and returns how it ended. Rejects with TimedOut, or with the signal's reason. `ms`: what is left of
+   * `timeoutMs`.
+   */
+  wait(id: Buffer, ms: number | null, timeoutMs: number, signal?: AbortSignal): Promise<Ended> {
     const name = id.toString('latin1');
     return new Promise<Ended>((resolve, reject) => {
       const end = (then: () => void) => {
@@ -48,7 +51,8 @@ export class Waits implements Subject {
         resolve: (ended: Ended) => end(() => resolve(ended)),
         reject: (error: unknown) => end(() => reject(error)),
       };
-      const late = () => waiter.reject(timeoutError(`job ${toText(id)} has not ended within ${ms! / 1000} s`));
+      const text = `job '${toText(id)}' did not end within ${timeoutMs / 1000} s`;
+      const late = () => waiter.reject(new TimedOut(text, toText(id), timeoutMs));
       const abort = () => waiter.reject(signal!.reason);
       const timer = ms === null ? undefined : setTimeout(late, Math.min(ms, LONGEST_TIMER_MS));
       signal?.addEventListener('abort', abort);
@@ -89,7 +93,8 @@ export class Waits implements Subject {
   }
 
   failed(error: unknown): boolean {
-    const end = fatal(error) ?? (isServerError(error) && isRefusal(error) ? error : null);
+    const isOver = isServerError(error) && isRefusal(error);
+    const end = fatal(error) ?? (isOver ? refused(error, ['DQ.AWAIT', this.key]) : null);
     if (end) this.reject(end);
     return end === null;
   }

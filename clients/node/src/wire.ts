@@ -19,7 +19,10 @@ export interface Line {
 }
 
 export interface Driver {
-  /** Returns the replies, with bytes as Buffers; throws the first error. `key`: which server gets commands without a key. */
+  /**
+   * Returns the replies, with bytes as Buffers, and errors of the server as values. `key`: which server gets commands without
+   * a key.
+   */
   run(commands: readonly Command[], key?: Buffer): Promise<unknown[]>;
   /** Connects to the server that has the key. No timeout of the client's applies to the connection. */
   connect(key: Buffer, timeoutMs: number): Promise<Line>;

@@ -68,7 +68,7 @@ test('what is kept is not waited for', () => {
   assert.equal(it.step('two'), null);
   assert.equal(String(it.wait('signed', 5).value), '2');
   assert.deepEqual(it.wait('late', 5), { keep: 'dq:wait:late' });
-  assert.throws(() => it.wait('over', 5), { name: 'TimeoutError' });
+  assert.throws(() => it.wait('over', 5), { name: 'TimedOut', timeoutMs: 5 });
   assert.deepEqual(it.after(it.join(), one, 'run').keep, { step: 'dq:after:1', value: after });
   assert.equal(it.after(it.join(), one, 'run').keep, null);
   assert.throws(() => readEnded(Buffer.from('{'), 'x'), StepError);

@@ -60,7 +60,7 @@ test('a file that exports a worker', { timeout: 120_000 }, async () => {
 
 test('several processes: one that dies is started again, and all are stopped', { timeout: 120_000 }, async () => {
   const queue = new Queue(dq.url, 'q');
-  await queue.cfgset({ attempts: 0 });
+  await queue.configure({ attempts: 0 });
   const { child, said, ended } = run(WORKER, '--processes', '3');
   const waits = async () => ((await queue.stats())?.waitingClients ?? 0) === 3;
   await until(waits, () => `three wait: ${said.err}`);
@@ -102,7 +102,7 @@ test('a file without a worker, no file, a wrong option', { timeout: 120_000 }, a
 
 test('children end when the supervisor is killed', { timeout: 120_000 }, async () => {
   const queue = new Queue(dq.url, 'q');
-  await queue.cfgset({ attempts: 0 });
+  await queue.configure({ attempts: 0 });
   const { child, ended } = run(WORKER, '--processes', '2');
   const waiting = async () => (await queue.stats())?.waitingClients ?? 0;
   await until(

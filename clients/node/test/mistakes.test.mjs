@@ -37,7 +37,7 @@ const MISTAKES = [
     () => queue.add(1, { dealy: 5 }),
   ],
   ['an option of BullMQ', /did you mean 'id'\?/, () => queue.add(1, { jobId: 'a' })],
-  ['an option in capitals', /did you mean 'maxlen'\?/, () => queue.cfgset({ maxLen: 5 })],
+  ['an option in capitals', /did you mean 'maxlen'\?/, () => queue.configure({ maxLen: 5 })],
   [
     'an option that nothing is like',
     /'colour': Its options are delay, at, id, /,

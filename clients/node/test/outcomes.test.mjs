@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bytesCodec, ConfigurationError, JobFailed, Queue, QueueFull, Worker } from 'dq-redis';
+import { bytesCodec, ConfigurationError, JobFailed, Queue, QueueFull, Refused, TimedOut, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
 import ioredis5 from 'ioredis-5';
@@ -34,7 +34,7 @@ async function until(condition, what) {
   }
 }
 
-const isTimeout = (error) => error instanceof DOMException && error.name === 'TimeoutError';
+const isTimeout = (error) => error instanceof TimedOut;
 
 for (const [name, connect] of Object.entries(CLIENTS)) {
   describe(name, () => {
@@ -83,7 +83,12 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       const again = queue.wait('a');
       await until(async () => (await waiting()) === 1, 'one waits');
       const second = queue.wait('b', 60_000);
-      await assert.rejects(queue.wait('c', 20), isTimeout);
+      await assert.rejects(queue.wait('c', 20), {
+        name: 'TimedOut',
+        message: "job 'c' did not end within 0.02 s",
+        id: 'c',
+        timeoutMs: 20,
+      });
       const given = new AbortController();
       const third = queue.wait('c', null, { signal: given.signal });
       given.abort(new Error('enough'));
@@ -94,6 +99,44 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       await worker.drain();
       assert.deepEqual(await Promise.all([first, again, second]), ['A', 'A', 'B']);
       assert.equal(await waiting(), 0);
+      await close();
+    });
+
+    test('a refusal says what is refused', { timeout: 120_000 }, async () => {
+      const zone = {
+        code: 'ERR',
+        said: 'TZ is not the name of a known time zone',
+        id: 'c',
+        argument: 'tz',
+        value: 'Berln',
+      };
+      await assert.rejects(queue.cron('0 9 * * *', 1, { id: 'c', tz: 'Berln' }), {
+        name: 'Refused',
+        message: `job 'c' of queue 'q': the server refused tz='Berln': ERR ${zone.said}`,
+        ...zone,
+      });
+      await queue.configure({ maxlen: 1 });
+      const full = {
+        name: 'QueueFull',
+        code: 'MAXLEN',
+        argument: null,
+        message: /^job '.' of queue 'q': .* DQ.ADD: MAXLEN q/,
+      };
+      const jobs = [1, 2].map((data) => ({ data, id: `${data}`, delay: data }));
+      await assert.rejects(queue.addMany(jobs), { ...full, id: '2' });
+      await assert.rejects(queue.chain([{ data: 3, id: '3' }, { data: 4 }]), { ...full, id: '3' });
+      const refusal = await queue.add(1, { id: 'x' }).catch((error) => error);
+      assert.ok(refusal instanceof Refused && refusal.cause instanceof Error);
+      assert.ok(!/node_modules/.test(refusal.stack), refusal.stack);
+      const admin = new ioredis(path());
+      await admin.set('q', 'no queue');
+      await admin.quit();
+      await assert.rejects(queue.len(), {
+        name: 'Refused',
+        code: 'WRONGTYPE',
+        id: null,
+        message: /^queue 'q': the server ref/,
+      });
       await close();
     });
 
@@ -160,14 +203,14 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       await queue.addMany([jobs[5], { data: 1, id: 'other', priority: 1 }]);
       await queue.addMany(['a', 'b'].map((id) => ({ data: id, id, ifExists: 'next' })));
       assert.deepEqual(sent.splice(0), ['DQ.ADD', 'DQ.ADD', 'DQ.ADD', 'DQ.ADD']);
-      await queue.cfgset({ maxlen: await queue.len() });
+      await queue.configure({ maxlen: await queue.len() });
       await assert.rejects(queue.addMany([{ data: 1 }, { data: 2 }]), QueueFull);
       await assert.rejects(queue.chain([{ data: 1 }, { data: 2 }]), QueueFull);
       await close();
     });
 
     test('commands by hand', { timeout: 120_000 }, async () => {
-      await queue.cfgset({ donelen: 10, donettl: HOUR, donebytes: 1000 });
+      await queue.configure({ donelen: 10, donettl: HOUR, donebytes: 1000 });
       await queue.addMany([
         { data: 1, id: 'a', cost: 5 },
         { data: 2, id: 'b' },
@@ -330,7 +373,7 @@ test('a process that has waited ends by itself', { timeout: 120_000 }, async () 
   `;
   const options = { encoding: 'utf8', timeout: 60_000 };
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], options);
-  assert.deepEqual([status, stdout, stderr], [0, 'unknown\nTimeoutError\n', '']);
+  assert.deepEqual([status, stdout, stderr], [0, 'unknown\nTimedOut\n', '']);
 });
 
 // --- Health

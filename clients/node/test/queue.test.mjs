@@ -60,7 +60,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
     });
 
     test('stats, settings, bytes', async () => {
-      await queue.cfgset({ ttr: 7000, rate: [100, 1000] });
+      await queue.configure({ ttr: 7000, rate: [100, 1000] });
       await queue.add(Buffer.from([0, 255]), { id: 'a', priority: -5, backoff: [1000, 2000] });
       await queue.addMany([{ data: 1, id: 'b', delay: 1000 }, { data: 2 }]);
       const job = await queue.get('a');
@@ -76,7 +76,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
         [false, 0, 0, 0, 0, 0, true],
       );
       assert.ok(Object.values(stats.totals).every(Number.isInteger), 'totals only');
-      assert.deepEqual((await queue.cfgget()).rate.map(Number), [100, 1000]);
+      assert.deepEqual((await queue.settings()).rate.map(Number), [100, 1000]);
       const [popped, ...rest] = await queue.bpop(1000, { count: 5 });
       assert.equal(popped.id, 'a');
       assert.equal(await queue.ack('a', popped.token), true);
@@ -192,7 +192,9 @@ test('groups, forecasts and limits are what the contract says', async () => {
   ]);
   assert.deepEqual(await call('len', { group: 'tenant' }), ['DQ.LEN', 'q', 'GROUP', 'tenant']);
   assert.equal(
-    (await call('cfgset', { groupmax: 1, grouprate: [5, 1000], groupfifo: true, backoff: [], maxbytes: 10 })).join(' '),
+    (await call('configure', { groupmax: 1, grouprate: [5, 1000], groupfifo: true, backoff: [], maxbytes: 10 })).join(
+      ' ',
+    ),
     'DQ.CFGSET q BACKOFF 0 MAXBYTES 10 GROUPMAX 1 GROUPRATE 5 1000 GROUPFIFO 1',
   );
   assert.equal(
@@ -237,7 +239,7 @@ test('an id of its own makes sending twice harmless', async () => {
 
 test('a queue that is full says so', async () => {
   const queue = new Queue(dq.url, 'q');
-  await queue.cfgset({ maxlen: 1 });
+  await queue.configure({ maxlen: 1 });
   await queue.add('x');
   await assert.rejects(queue.add('y'), QueueFull);
   await assert.rejects(queue.addMany([{ data: 'y' }, { data: 'z' }]), QueueFull);

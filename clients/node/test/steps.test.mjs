@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cancelled, handler, PayloadError, Queue, Retry, StepError, Suspended, Worker } from 'dq-redis';
+import { Cancelled, handler, PayloadError, Queue, Retry, StepError, Suspended, TimedOut, Worker } from 'dq-redis';
 import { InlineQueue, withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
 
@@ -26,7 +26,7 @@ async function until(condition, what) {
   }
 }
 
-const isTimeout = (error) => error instanceof DOMException && error.name === 'TimeoutError';
+const isTimeout = (error) => error instanceof TimedOut;
 const drained = (work, options) => new Worker(queue, work, { logger: silent, ...options }).drain();
 
 // --- Time and signals
@@ -84,7 +84,7 @@ test('a wait that was over stays over', { timeout: 120_000 }, async () => {
   const seen = [];
   const work = async (job) => {
     await job.wait('signed', 1000).catch((error) => seen.push(error.name));
-    if (seen.includes('TimeoutError') && seen.length < 3) throw new Error('again');
+    if (seen.includes('TimedOut') && seen.length < 3) throw new Error('again');
   };
   await drained(work);
   await dq.clock.advance({ seconds: 1 });
@@ -92,7 +92,7 @@ test('a wait that was over stays over', { timeout: 120_000 }, async () => {
   assert.equal(await queue.signal('j', 'signed', 1), true);
   await dq.clock.advance({ seconds: 1 });
   await drained(work);
-  assert.deepEqual(seen, ['Suspended', 'TimeoutError', 'TimeoutError']);
+  assert.deepEqual(seen, ['Suspended', 'TimedOut', 'TimedOut']);
   await queue.close();
 });
 
@@ -269,7 +269,7 @@ test('other jobs are waited for, and what they came to is kept', { timeout: 120_
 });
 
 test('what the server refuses of a wait is the reason of a failure', { timeout: 120_000 }, async () => {
-  await queue.cfgset({ maxlen: 3 });
+  await queue.configure({ maxlen: 3 });
   await queue.add('unknown', { id: 'unknown', backoff: [HOUR] });
   await queue.add('full', { id: 'full', backoff: [HOUR] });
   await drained(async (job) => {
@@ -278,7 +278,7 @@ test('what the server refuses of a wait is the reason of a failure', { timeout: 
   });
   const { reason } = await queue.get('unknown');
   assert.match(reason, /the queue does not hold: it has ended.*with a keep, or by spawn \(waited for: never there\)$/);
-  await queue.cfgset({ maxlen: 0 });
+  await queue.configure({ maxlen: 0 });
   await queue.add('child', { id: 'child', backoff: [HOUR] });
   await drained(
     (job) =>
@@ -327,7 +327,7 @@ test('once: money moves once, whatever is sent again', { timeout: 120_000 }, asy
 });
 
 test('what a delivery costs is said afterwards', { timeout: 120_000 }, async () => {
-  await queue.cfgset({ rate: [10, 60_000] });
+  await queue.configure({ rate: [10, 60_000] });
   await queue.addMany([{ data: 1 }, { data: 2 }]);
   const work = async (job) => {
     await assert.rejects(job.setCost('many'), /cost must be a whole number, not/);

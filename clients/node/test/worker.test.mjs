@@ -105,7 +105,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const queue = new Queue(dq.url, 'q');
-    await queue.cfgset({ attempts: 0 });
+    await queue.configure({ attempts: 0 });
     const seen = [];
     const options = { concurrency: 1, lease: LEASE_MS, wait: 100_000, logger: silent };
     const worker = new Worker(queue, (job) => seen.push(job.id), options);

@@ -228,7 +228,7 @@ def test_asyncio_a_fetch_that_is_cancelled_keeps_no_job(dq_url, queue):
                 await asyncio.sleep(0.01)
             await there.add("y", id="b")
             await consumer.fetch()
-            await consumer.aclose(PATIENCE_S)
+            await consumer.close(PATIENCE_S)
             assert (await there.get("b")).state == "ready"
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
@@ -249,7 +249,7 @@ def test_asyncio_a_fetch_may_follow_one_that_was_cancelled(dq_url, queue):
                 await there.add("x")
                 (job,) = await fetching
                 consumer.ack(job)
-            await consumer.aclose(PATIENCE_S)
+            await consumer.close(PATIENCE_S)
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 
@@ -341,7 +341,7 @@ def test_asyncio_one_whose_workers_were_lost_is_handed_out_alone(queue, dq_url, 
             while not (found := await consumer.fetch(5, wait=0.1)):
                 pass
             assert [job.id for job in found] == ["next"]
-            await consumer.aclose()
+            await consumer.close()
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 

@@ -229,7 +229,7 @@ class Background:
         await self.worker.start()
         ready.set()
         await self.worker.join()
-        await queue.aclose()
+        await queue.close()
 
     def __exit__(self, kind, *_):
         if kind is None or self.thread.is_alive():

@@ -55,7 +55,7 @@ def test_a_backlog_whose_lease_ended_while_the_loop_was_blocked_is_not_begun(dq_
         queue = dq.asyncio.Queue(dq_url, "q")
         async with dq.asyncio.Worker(queue, block, concurrency=1, prefetch=1, lease=0.4, hooks=[Hooks()]):
             await asyncio.wait_for(b_lost(), 30)
-        await queue.aclose()
+        await queue.close()
 
     async def b_lost():
         while "b" not in lost:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import pickle
 import subprocess
 import time
 from datetime import datetime, timedelta, timezone
@@ -118,9 +119,9 @@ MISTAKES = {
                             lambda: QUEUE.reschedule("a", priority=1 << 31)),
     "no time at all": ("^ttr: 0 ms is not between 1 and 4398046511103$", ValueError, lambda: QUEUE.add(1, ttr=0)),
     "no attempts to speak of": ("^attempts: -1 is not between 0 and 4294967295$", ValueError,
-                                lambda: QUEUE.cfgset(attempts=-1)),
+                                lambda: QUEUE.configure(attempts=-1)),
     "a rate of nothing": ("^rate: 0 is not between 1 and 4294967295$", ValueError,
-                          lambda: QUEUE.cfgset(rate=(0, 60))),
+                          lambda: QUEUE.configure(rate=(0, 60))),
     "a long group": ("^group: 257 bytes is not between 1 and 256$", ValueError, lambda: QUEUE.add(1, group="g" * 257)),
     "a long id": ("^id: 1025 bytes is not between 1 and 1024$", ValueError, lambda: QUEUE.add(1, id="i" * 1025)),
     **{f"a star as the id of {name}": (r'^id: "\*" is not an id; leave it out for a new one$', ValueError, mistake)
@@ -234,16 +235,67 @@ def test_methods_are_named_as_callers_know_them():
 
 def test_full_in_a_pipeline(dq_url):
     with dq.Queue(dq_url, "q") as queue:
-        queue.cfgset(maxlen=1)
+        queue.configure(maxlen=1)
         with pytest.raises(dq.QueueFull, match="MAXLEN "):
             queue.add_many([{"data": 1}, {"data": 2}])
 
 
-def test_other_errors_are_the_clients(dq_url):
+REFUSALS = {
+    "an argument": (lambda queue: queue.cron("0 9 * * *", id="c", tz="Europe/Berln"), "c", "tz", "Europe/Berln",
+                    "tz='Europe/Berln': ERR TZ is not the name of a known time zone"),
+    "one of many": (lambda queue: queue.add_many([{"data": 1}, {"data": 1, "id": "a", "after": ["a"]}]),
+                    "a", "after", 1, "after=1: ERR AFTER would wait for itself"),
+    "a full queue": (lambda queue: (queue.configure(maxlen=1), queue.add(1), queue.add(1, id="b")),
+                     "b", None, None, "DQ.ADD: MAXLEN queue is full"),
+    "no queue": (lambda queue: (queue.client.set("q", "x"), queue.len()),
+                 None, None, None, "DQ.LEN: WRONGTYPE Operation against a key holding the wrong kind of value"),
+    "no memory": (lambda queue: queue.client.config_set("maxmemory", 1) and queue.add_many([{"data": 1, "id": "a"}]),
+                  "a", None, None, "DQ.ADD: OOM command not allowed when used memory > 'maxmemory'."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_refusal_says_what_is_refused(dq_url, case):
+    async def on_asyncio():
+        async with dq.asyncio.Queue(dq_url, "q") as queue:
+            await queue.add(1, id="b")
+
+    refuse, id, argument, value, text = REFUSALS[case]
     with dq.Queue(dq_url, "q") as queue:
-        queue.client.set("q", "no queue")
-        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-            queue.add(1)
+        try:
+            with pytest.raises(dq.Refused) as raised:
+                refuse(queue)
+            error = raised.value
+            assert str(error) == (f"job {id!r} of " if id else "") + f"queue 'q': the server refused {text}"
+            assert f"{error.code} {error.said}" == text.partition(": ")[2]
+            assert (error.id, error.argument, error.value) == (id, argument, value)
+            assert (error.__suppress_context__ or error.__context__ is None) and len(raised.traceback) < 8, (
+                "frames of the client"
+            )
+            assert repr(pickle.loads(pickle.dumps(error))) == repr(error)
+            if error.code != "ERR":
+                with pytest.raises(dq.Refused, match=f"^job 'b' of queue 'q': the server refused DQ.ADD: {error.code}"):
+                    asyncio.run(on_asyncio())
+        finally:
+            queue.client.config_set("maxmemory", 0)
+
+
+def test_a_wait_that_timed_out_says_for_which_job_and_how_long(dq_url):
+    async def on_asyncio():
+        async with dq.asyncio.Queue(dq_url, "q") as queue:
+            await queue.wait("a", 0.05)
+
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(1, id="a", delay=60)
+        for wait in (
+            lambda: queue.wait("a", 0.05),
+            lambda: queue.add_and_wait(1, id="b", delay=60, timeout=0.05),
+            lambda: asyncio.run(on_asyncio()),
+        ):
+            with pytest.raises(dq.TimedOut, match=r"^job '[ab]' did not end within 0.05 s$") as raised:
+                wait()
+            assert raised.value.id in ("a", "b") and raised.value.timeout == 0.05
+            assert isinstance(raised.value, TimeoutError)
 
 
 def test_no_printed_form_shows_the_password(caplog):
@@ -304,7 +356,7 @@ def test_after_what_cannot_be_looked_up_is_told_in_the_servers_words(dq_url):
     with redis.from_url(dq_url) as admin:
         admin.execute_command("ACL SETUSER blind on >p ~* +dq.add +@connection")
     blind = redis.from_url(dq_url, username="blind", password="p")
-    refusal = pytest.raises(redis.ResponseError, match=r"AFTER names a job that the queue does not hold$")
+    refusal = pytest.raises(dq.Refused, match=r"AFTER names a job that the queue does not hold$")
     with dq.Queue(blind, "q") as queue, refusal:
         queue.add(1, after=["gone"])
 

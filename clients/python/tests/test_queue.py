@@ -47,7 +47,7 @@ def test_groups_are_what_the_contract_says():
     assert call("add", b"x", id="a", group="tenant")[4:] == ("GROUP", "tenant")
     assert call("groups", match="t*", count=5) == ("DQ.GROUPS", b"q", "0", "MATCH", "t*", "COUNT", 5)
     assert call("len", group="tenant") == ("DQ.LEN", b"q", "GROUP", "tenant")
-    assert call("cfgset", groupmax=1, grouprate=(5, 1), groupfifo=True) == (
+    assert call("configure", groupmax=1, grouprate=(5, 1), groupfifo=True) == (
         "DQ.CFGSET", b"q", "GROUPMAX", 1, "GROUPRATE", 5, 1000, "GROUPFIFO", 1,
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ def test_forecast_and_limits_are_what_the_contract_says():
     assert call("forecast", AT, AT + timedelta(days=1), 24)[2:] == (
         "FROM", AT_MS, "TO", AT_MS + 86_400_000, "BUCKETS", 24,
     )  # fmt: skip
-    assert call("cfgset", maxbytes=10, backoff=[]) == ("DQ.CFGSET", b"q", "BACKOFF", 0, "MAXBYTES", 10)
+    assert call("configure", maxbytes=10, backoff=[]) == ("DQ.CFGSET", b"q", "BACKOFF", 0, "MAXBYTES", 10)
     assert call("add", b"x", if_exists="next")[4] == "NEXT"
 
 
@@ -164,14 +164,14 @@ def test_a_drain_of_the_asyncio_face(dq_url, clock):
         assert seen == [0, 1, 2, 3, 4]
         assert (await queue.get("2")).reason == "ValueError: two"
         assert [id async for id in queue.ids()] == ["2"]
-        await queue.aclose()
+        await queue.close()
 
     asyncio.run(play())
 
 
 def test_a_queue_that_is_full_says_so(dq_url):
     queue = dq.Queue(dq_url, "q")
-    queue.cfgset(maxlen=1)
+    queue.configure(maxlen=1)
     queue.add(b"x")
     with pytest.raises(dq.QueueFull):
         queue.add(b"y")

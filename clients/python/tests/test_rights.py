@@ -7,7 +7,6 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-import redis
 
 import dq
 import dq.asyncio
@@ -67,8 +66,9 @@ def test_a_producer(rights):
         queue.cron("0 9 * * *", id="c")
         assert queue.get("a").group == "g" and queue.len() > 0
         assert queue.reschedule("a", delay=5) == 1 and queue.delete("a") == 1
-        with pytest.raises(redis.exceptions.NoPermissionError):
+        with pytest.raises(dq.Refused, match=r"DQ.POP: NOPERM") as raised:
             queue.pop()
+        assert raised.value.code == "NOPERM"
 
 
 def test_a_program_that_sets_shares(rights, dq_server):

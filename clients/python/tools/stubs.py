@@ -29,7 +29,6 @@ PARTS = [
 ]
 GROUP = SOURCE / "_group.py"
 FACE = SOURCE / "asyncio" / "queue.py"
-INTERNAL = ("_add", "_permitted", "_phases", "_ready", "_run", "_pipelined")
 
 
 def imports() -> list:
@@ -67,7 +66,7 @@ def stub() -> str:
     for node in methods(FACE, "Queue"):
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "ids":
             node = ast.FunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name not in INTERNAL:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.name[0] != "_" or node.name[1] == "_"):
             lines.append(signature(node))
     for name, made in PARTS:
         lines += coroutines(SOURCE / name, made)

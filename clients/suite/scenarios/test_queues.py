@@ -238,6 +238,20 @@ def ids_that_read_as_words_are_ids(world):
         assert call("wait", id=id, timeout=10_000) == id
 
 
+def refuses_without_a_word(world):
+    world.prepare(lambda proxy: proxy.rules.append(when(lambda it: it[0].upper() == b"DQ.ADD", Reply(b"-ERR no\r\n"))))
+
+
+@scenario(15, refuses_without_a_word, gate=EACH, only={"node", "python"})
+def a_refusal_names_job_argument_and_value(world):
+    args = {"id": "nightly", "expression": "0 9 * * *", "tz": "Europe/Berln"}
+    said = world.producer().ask("call", "refused", queue="q", method="cron", args=args)["error"]
+    assert said == (
+        "Refused: job 'nightly' of queue 'q': the server refused tz='Europe/Berln': "
+        "ERR TZ is not the name of a known time zone"
+    )
+
+
 def rewritten(world):
     def rule(command):
         return Instead([*command[:3], b"{}", *command[4:]]) if command[0].upper() == b"DQ.ADD" else None
@@ -347,8 +361,8 @@ def every_command_is_a_method(world):
     (popped,) = call("pop", id="a")
     assert call("ack", id="a", token=popped["token"]) is True
     assert call("ack", id="a", token=popped["token"]) is False
-    call("cfgset", maxlen=1000, ttr=7000, rate=[100, 1000])
-    assert call("cfgget")["maxlen"] == 1000
+    call("configure", maxlen=1000, ttr=7000, rate=[100, 1000])
+    assert call("settings")["maxlen"] == 1000
     call("pause", duration=60_000)
     assert call("pop") == []
     call("resume")
@@ -374,7 +388,7 @@ def a_queue_explains_itself(world):
         return [each["code"] for each in call("explain", **args)]
 
     assert call("explain") is None and call("explain", id="j") is None
-    call("cfgset", history=2, backoff=[30_000])
+    call("configure", history=2, backoff=[30_000])
     call("add", id="j", data={}, label="mail", group="eve")
     assert call("explain") == [{"code": "idle", "number": 1, "until": None}]
     call("pause", duration=60_000)
@@ -400,7 +414,7 @@ def a_queue_explains_itself(world):
         fails("j", f"full [{n}]", 30_000)
     history = [(each["attempts"], each["how"], each["reason"]) for each in call("get", id="j")["history"]]
     assert history == [(2, "nacked", "full [1]"), (3, "nacked", "full [2]")], history
-    call("cfgset", backoff_default=True)
+    call("configure", backoff_default=True)
     call("add", id="k", data={})
     fails("k", "by the server's ladder", 1000)
     scans = [

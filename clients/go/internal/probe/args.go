@@ -53,7 +53,7 @@ type args struct {
 	Label      string
 	Awaits     string
 	Recurring  bool
-	// BackoffDefault is of cfgset: the server's holds.
+	// BackoffDefault is of configure: the server's holds.
 	BackoffDefault bool `json:"backoff_default"`
 	Rate           []int64
 	Weight, Max    *int

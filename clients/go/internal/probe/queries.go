@@ -123,7 +123,7 @@ func query(ctx context.Context, q *dq.Queue, method string, a args) (any, error)
 			out = append(out, msOf(at))
 		}
 		return out, err
-	case "cfgset":
+	case "configure":
 		settings := dq.Settings{MaxLen: a.MaxLen, History: a.History, BackoffDefault: a.BackoffDefault, Backoff: a.job().Backoff}
 		if a.TTR != 0 {
 			ttr := duration(a.TTR)
@@ -133,7 +133,7 @@ func query(ctx context.Context, q *dq.Queue, method string, a args) (any, error)
 			settings.Rate = &dq.Rate{Jobs: int(a.Rate[0]), Window: duration(a.Rate[1])}
 		}
 		return nil, q.Configure(ctx, settings)
-	case "cfgget":
+	case "settings":
 		settings, err := q.Settings(ctx)
 		if err != nil {
 			return orNothing(err)

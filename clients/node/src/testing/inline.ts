@@ -2,7 +2,7 @@
 
 import { type Codec, encoded } from '../codec';
 import { Delivery, type Desk, type Part, type Suspension } from '../delivery';
-import { DqError, timeoutError } from '../errors';
+import { DqError, TimedOut } from '../errors';
 import { Handler, Handlers, type Processor } from '../handler';
 import { type Job, jobOf } from '../job';
 import { DEFAULT_TTR_MS } from '../limits';
@@ -50,11 +50,12 @@ export class InlineQueue<T = any> extends Queue<T> implements Desk {
     );
   }
 
-  /** The result of a job that has ended. Throws a TimeoutError if the job still waits. */
-  override async wait<R = any>(id: Bytes): Promise<R | null> {
+  /** The result of a job that has ended. Throws TimedOut if the job still waits. */
+  protected override async waited(id: Bytes): Promise<any> {
     const entry = this.entries.get(nameOf(toBytes(id)));
-    if (entry && !entry.outcome) throw timeoutError(`job ${toText(entry.id)} waits for a signal or other jobs`);
-    return this.result<R>(id);
+    if (entry && !entry.outcome)
+      throw new TimedOut(`job '${toText(entry.id)}' waits for a signal or other jobs`, toText(entry.id), 0);
+    return this.result(id);
   }
 
   protected override async run(calls: readonly Command[]): Promise<unknown[]> {

@@ -102,7 +102,9 @@ export class TestServer {
 
   private async command(command: Command): Promise<unknown> {
     this.driver ??= await drive(this.url);
-    return (await this.driver.run([command]))[0];
+    const [reply] = await this.driver.run([command]);
+    if (reply instanceof Error) throw reply;
+    return reply;
   }
 
   /** Deletes all data. */

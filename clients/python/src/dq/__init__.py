@@ -10,11 +10,13 @@ from .consumer import Consumer
 from .errors import (
     Cancelled,
     ConfigurationError,
+    ControlError,
     DqError,
     GiveUp,
     JobFailed,
     PayloadError,
     QueueFull,
+    Refused,
     Retry,
     Snooze,
     Suspended,
@@ -23,7 +25,7 @@ from .errors import (
 )
 from .handler import Handler, handler
 from .hooks import Hooks
-from .job import BaseJob, Job, Result
+from .job import BaseJob, Job, JobResult
 from .queue import Queue
 from .records import Group, Peeked, Reserved, Stats
 from .worker import Worker
@@ -37,6 +39,7 @@ __all__ = [
     "Codec",
     "ConfigurationError",
     "Consumer",
+    "ControlError",
     "DqError",
     "Explanation",
     "FailedAttempt",
@@ -48,14 +51,15 @@ __all__ = [
     "Job",
     "JobFailed",
     "JobInfo",
+    "JobResult",
     "JsonCodec",
     "PayloadError",
     "Peeked",
     "Queue",
     "QueueFull",
     "QueueGroup",
+    "Refused",
     "Reserved",
-    "Result",
     "Retry",
     "Rule",
     "RuleChanges",

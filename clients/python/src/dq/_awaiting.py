@@ -9,8 +9,9 @@ from typing import Any, Optional
 from . import _core, _trouble
 from ._client import Client
 from ._line import Line
-from ._waits import AGAIN_S, End, Waits
-from .errors import DqError, TimedOut
+from ._outcomes import Deadline
+from ._waits import End, Waits
+from .errors import DqError
 
 
 class Waiter:
@@ -37,7 +38,7 @@ class Awaiting:
         self._thread: Optional[threading.Thread] = None
         self._is_closed = False
 
-    def wait(self, id: bytes, until: Optional[float]) -> End:
+    def wait(self, id: bytes, deadline: Deadline) -> End:
         waiter = Waiter()
         with self._lock:
             if self._is_closed:
@@ -47,22 +48,18 @@ class Awaiting:
                 self._thread = threading.Thread(target=self._run, name="dq-await", daemon=True)
                 self._thread.start()
             self._news.notify()
-        while not waiter.wait(self._left(id, until)):
-            if until is not None and time.monotonic() >= until:
-                with self._lock:
-                    self._waits.remove(id, waiter)
+        try:
+            while not waiter.wait(self._waits.left(id, deadline.left())):
                 if waiter.end is None:
-                    raise TimedOut(f"job {id.decode('utf-8', 'replace')!r} did not end in time")
-            elif id not in self._waits.covered:
-                self._withdraw()
+                    deadline.check(id)
+                if id not in self._waits.covered:
+                    self._withdraw()
+        finally:
+            with self._lock:
+                self._waits.remove(id, waiter)
         if isinstance(waiter.end, Exception):
             raise waiter.end
         return waiter.end  # type: ignore[no-any-return]
-
-    def _left(self, id: bytes, until: Optional[float]) -> float:
-        """How long to sleep: to the end of the wait, but only briefly until the server's command covers this id."""
-        left = _core.WAIT_S if until is None else max(0.0, until - time.monotonic())
-        return left if id in self._waits.covered else min(left, AGAIN_S)
 
     def _withdraw(self) -> None:
         """Ends the waiting command, so that it is sent again with all ids. If that fails, it ends by itself."""

@@ -192,7 +192,7 @@ class Commands(Queries):
 
     # --- Settings
 
-    def cfgset(
+    def configure(
         self,
         *,
         ttr: Optional[Duration] = None,
@@ -237,7 +237,7 @@ class Commands(Queries):
         ]
         return self._each("DQ.CFGSET", *options, read=words.nothing)
 
-    def cfgget(self) -> Optional[dict[str, Any]]:
+    def settings(self) -> Optional[dict[str, Any]]:
         """All settings (of the first shard) by name, durations in milliseconds; None if the queue does not exist."""
 
         def read(replies: list[Any]) -> Optional[dict[str, Any]]:

@@ -35,9 +35,9 @@ class Errand:
         """The replies. Raises the server's error."""
         if self.replies is None:
             raise Cancelled("stopping")
-        for reply in self.replies:
+        for command, reply in zip(self.commands, self.replies):
             if isinstance(reply, ResponseError):
-                raise _trouble.refused(reply)
+                raise _trouble.refused(reply, command)
         return self.replies
 
 

@@ -17,7 +17,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Callable, NamedTuple, Optional
 
 from ._texts import attribute, cut, name, reason, show
-from .errors import Cancelled, GiveUp, PayloadError, Retry, Say, Snooze
+from .errors import Cancelled, ControlError, GiveUp, PayloadError, Retry, Snooze
 from .times import seconds, to_ms
 
 SHORTEST_DELAY_S = 0.1
@@ -74,7 +74,7 @@ async def arun(function: Callable[[Any], Any], argument: Any, around: Around = (
 def _unrun(result: Any) -> tuple[Any, Any]:
     """A handler may return the exception that it meant to raise, or work of which nothing ran, such as a coroutine."""
     kind = type(result)
-    if issubclass(kind, Say):
+    if issubclass(kind, ControlError):
         return result, None
     for made, what in _NOTHING_RAN.items():
         if issubclass(kind, made):
@@ -239,7 +239,7 @@ def is_final(error: Any, retry_on: tuple[type, ...], give_up_on: tuple[type, ...
 
 def is_said(error: Any) -> bool:
     """Whether a handler raised it to say how its job goes on, such as ``Retry``."""
-    return issubclass(type(error), Say)
+    return issubclass(type(error), ControlError)
 
 
 def wait_ms(delay: Any) -> Optional[int]:

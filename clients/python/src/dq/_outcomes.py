@@ -8,10 +8,12 @@ from typing import Any, Optional
 from . import _arguments as words
 from ._adds import Adds
 from ._arguments import Bytes
+from ._core import WAIT_S
 from ._delivery import as_map
 from ._options import near_misses
 from ._waits import End
-from .codec import Codec
+from .codec import Codec, id_from
+from .errors import TimedOut
 from .times import Duration, seconds
 
 
@@ -51,5 +53,18 @@ class Outcomes(Adds):
         return self._run([call], lambda replies: None if replies[0] is None else bool(replies[0]))
 
 
-def until(timeout: Optional[Duration]) -> Optional[float]:
-    return None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
+class Deadline:
+    """The end of a wait, by the clock of ``time.monotonic``."""
+
+    def __init__(self, timeout: Optional[Duration]) -> None:
+        self.timeout = None if timeout is None else seconds(timeout, "timeout")
+        self.at = None if self.timeout is None else time.monotonic() + self.timeout
+
+    def left(self) -> float:
+        """How many seconds are left; a long time where there is no end."""
+        return WAIT_S if self.at is None else max(0.0, self.at - time.monotonic())
+
+    def check(self, id: bytes) -> None:
+        """Raises TimedOut if it is over."""
+        if self.at is not None and time.monotonic() >= self.at:
+            raise TimedOut(f"job {id_from(id)!r} did not end within {self.timeout:g} s", id_from(id), self.timeout)

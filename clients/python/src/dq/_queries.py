@@ -57,12 +57,12 @@ class Queries(Rules):
     def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
         raise NotImplementedError
 
-    def _off(self, what: str, error: Exception) -> bool:
+    def _off(self, what: str, why: str) -> bool:
         """Logs, once, that the server denies this user what a feature needs."""
         if what not in self._denied:
             self._denied.add(what)
             self._log.say(
-                logging.WARNING, "queue %r: the server refuses %s: nothing is changed (%s)", self.name, what, error
+                logging.WARNING, "queue %r: the server refuses %s: nothing is changed (%s)", self.name, what, why
             )
         return False
 

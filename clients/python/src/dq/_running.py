@@ -190,7 +190,7 @@ class BaseWorker(Intake[Q]):
     def _end_of(self, delivery: Delivery, ended: tuple[Any, Any]) -> Any:
         """The error of this job, which may be one of a batch; None if it is done."""
         if delivery.job._why == "timeout":
-            return TimedOut(_limit(delivery))
+            return TimedOut(_limit(delivery), delivery.job.id, delivery.handler.timeout if delivery.handler else None)
         return ended[0] if delivery.error is None else delivery.error
 
     def _hook_end(self, delivery: Delivery, error: Any) -> tuple[Any, ...]:

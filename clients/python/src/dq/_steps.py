@@ -16,6 +16,7 @@ from redis.exceptions import ResponseError
 
 from ._delivery import Command, Delivery, as_map
 from ._job_options import job_options
+from ._trouble import refused
 from .codec import Codec, decoded, id_from, id_to
 from .errors import Cancelled, Suspended, TimedOut
 from .times import Duration, to_ms
@@ -161,7 +162,8 @@ def wait(work: Work, name: str, timeout: Optional[Duration]) -> Steps:
         work.end("job.wait", [work.command(marker, WAITING)], b"AWAIT", key, b"DELAY", wait_ms)
     if state != OVER:
         yield from work.keep(marker, OVER)
-    raise TimedOut(f"no signal {name!r} within {wait_ms / 1000:g} s")
+    text = f"job {id_from(work.delivery.id)!r}: no signal {name!r} within {wait_ms / 1000:g} s"
+    raise TimedOut(text, id_from(work.delivery.id), wait_ms / 1000)
 
 
 def wait_for(work: Work, ids: Iterable[str], name: Optional[str], on_dead: str) -> Steps:
@@ -257,7 +259,7 @@ def once(work: Work, name: str, script: str, keys: Sequence[Any], args: Sequence
     command = (b"EVAL", _ONCE % script, 1 + len(keys), delivery.key, *keys, *given)
     (reply,) = yield Ask([command])
     if isinstance(reply, list):
-        raise ResponseError(reply[0].decode("utf-8", "replace"))
+        raise refused(ResponseError(reply[0].decode("utf-8", "replace")), command, delivery.id)
     if reply == -1:
         work.lost()
     work.kept[key] = _ENDED

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from types import WrapperDescriptorType
 from typing import Any, Callable, NamedTuple, Optional
 
-from .errors import Cancelled, GiveUp, PayloadError, Retry, Say, Snooze
+from .errors import Cancelled, ControlError, GiveUp, PayloadError, Retry, Snooze
 
 REASON_BYTES = 1024
 TEXT_S = 5.0
@@ -154,7 +154,7 @@ def attribute(thing: Any, name: str) -> Any:
 
 def _reason(error: Any) -> bytes:
     kind = type(error)
-    if issubclass(kind, Say):
+    if issubclass(kind, ControlError):
         said = attribute(error, "reason")
         if said is None:
             return cut(name(kind))

@@ -12,16 +12,23 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
     RedisError,
     ResponseError,
 )
 
+from ._delivery import Command
 from ._fatalities import FATALITIES
-from .errors import ConfigurationError, QueueFull
+from ._texts import show
+from .codec import id_from
+from .errors import ConfigurationError, QueueFull, Refused
 
 FIRST_TROUBLE_S = 0.05
 LONGEST_TROUBLE_S = 5.0
 JITTER = 0.25
+LONGEST_WORD = 1100
+"""How many bytes of a command's word an error shows."""
 
 
 def trouble_s(times: int) -> float:
@@ -29,14 +36,44 @@ def trouble_s(times: int) -> float:
     return min(LONGEST_TROUBLE_S, FIRST_TROUBLE_S * 2.0 ** min(times - 1, 62)) * (1 + JITTER * random.random())
 
 
-def refused(error: ResponseError) -> Exception:
-    """The exception that a queue raises for a server's error."""
-    text = str(error)
-    if text.startswith(("MAXLEN", "MAXBYTES")):
-        return QueueFull(text)
-    if text.startswith("unknown command") or lacks_resp3(error):
+def refused(error: ResponseError, command: Command, id: Optional[bytes] = None) -> Exception:
+    """The exception that a queue raises for a server's error.
+
+    id: the job's, where the command does not have it at its usual place.
+    """
+    answer = _said(error)
+    if answer.startswith("unknown command") or lacks_resp3(error):
         return fatal(error) or error
-    return error
+    code, _, said = answer.partition(" ")
+    if code.upper() != code or code in _WORDS:  # the client has removed "ERR"
+        code, said = "ERR", answer
+    what, key, *options = [_word(word) for word in command]
+    if what == "EVAL":
+        key, *options = options[1:]
+    elif what in _OF_A_JOB:
+        id, *options = command[2], *options[1:]
+    found = QueueFull() if code in ("MAXLEN", "MAXBYTES") else Refused()
+    for word, value in zip(options, options[1:]):
+        if isinstance(word, str) and word.isupper() and word in said.split():
+            found.argument, found.value = word.lower(), value
+            what = f"{found.argument}={show(value)}"
+            break
+    found.id = None if id is None else id_from(id)
+    of = f"queue {key!r}" if id is None else f"job {found.id!r} of queue {key!r}"
+    found.code, found.said = code, said
+    found.args = (f"{of}: the server refused {what}: {code} {said}",)
+    return found
+
+
+_OF_A_JOB = {f"DQ.{word}" for word in ("ADD", "GET", "NACK", "TOUCH", "STEP", "SIGNAL", "EXPLAIN", "NEXT")}
+"""Commands that name a job after the key. Those that may name many say so by IDS."""
+
+_WORDS = {"AFTER", "BACKOFF", "CRON", "EVERY", "GROUP", "NEXT", "ONDEAD", "TO", "TZ", "UNTIL"}
+"""With these begin answers of the server whose code is ERR."""
+
+
+def _word(word: Any) -> Any:
+    return id_from(word[:LONGEST_WORD]) if isinstance(word, bytes) else word
 
 
 PASSES = (RedisError, OSError, hiredis.HiredisError, asyncio.TimeoutError)
@@ -59,11 +96,15 @@ def is_cut(error: BaseException) -> bool:
     return isinstance(error, OSError) and not isinstance(error, (socket.timeout, asyncio.TimeoutError))
 
 
+_CODES = {NoPermissionError: "NOPERM", OutOfMemoryError: "OOM", ReadOnlyError: "READONLY"}
+
+
 def _said(error: BaseException) -> str:
     """The server's words, with the error code that redis-py removes."""
     text = str(error)
-    if isinstance(error, NoPermissionError):
-        return f"NOPERM {text}"
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return f"{code} {text}"
     if isinstance(error, (AuthenticationError, AuthorizationError)):
         is_missing = "Authentication required" in text or text.startswith("HELLO must be called")
         return f"{'NOAUTH' if is_missing else 'WRONGPASS'} {text}"

@@ -64,6 +64,10 @@ class Waits(Generic[W]):
         else:
             self._waiters.pop(id, None)
 
+    def left(self, id: bytes, left_s: float) -> float:
+        """How long to sleep: to the end of the wait, but only briefly until the server's command covers this id."""
+        return left_s if id in self.covered else min(left_s, AGAIN_S)
+
     def command(self) -> Command:
         ids = list(self._waiters)
         self.covered = frozenset(ids)
@@ -87,7 +91,7 @@ class Waits(Generic[W]):
         if isinstance(reply, ResponseError):
             if not is_final(reply):
                 raise reply
-            return self.failed(refused(reply))
+            return self.failed(refused(reply, ("DQ.AWAIT", self.key)))
         rows: Sequence[Sequence[Any]] = reply or ()
         for id, outcome, value, *_ in rows:
             for waiter in self._waiters.pop(id, ()):

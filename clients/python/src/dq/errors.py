@@ -24,7 +24,22 @@ class ConfigurationError(DqError):
     """The worker cannot run as it is configured; waiting would not help. The message says what to do."""
 
 
-class QueueFull(DqError):
+class Refused(DqError):
+    """The server refuses a command. What its answer does not tell is None."""
+
+    code: str = "ERR"
+    """The first word of the answer: "ERR", "NOPERM", "OOM", "WRONGTYPE", ..."""
+    said: str = ""
+    """The answer, without that word."""
+    id: Optional[str] = None
+    """The job's."""
+    argument: Optional[str] = None
+    """What is refused, such as "tz"."""
+    value: Any = None
+    """What that was."""
+
+
+class QueueFull(Refused):
     """The queue has reached its MAXLEN or MAXBYTES; nothing was added."""
 
 
@@ -46,7 +61,7 @@ class PayloadError(DqError, ValueError):
     """The job, if its data could not be read."""
 
 
-class Say(DqError):
+class ControlError(DqError):
     """Base of what a handler raises (or gives to ``job.fail``) to say how its job goes on."""
 
     def __init__(self, reason: Optional[str] = None) -> None:
@@ -54,7 +69,7 @@ class Say(DqError):
         self.reason = reason
 
 
-class Retry(Say):
+class Retry(ControlError):
     """This attempt failed; try again after ``delay`` instead of the wait that the backoff says."""
 
     def __init__(self, delay: Duration, reason: Optional[str] = None) -> None:
@@ -63,7 +78,7 @@ class Retry(Say):
         signed_seconds(delay, "delay")
 
 
-class Snooze(Say):
+class Snooze(ControlError):
     """Not now: try again after ``delay``; this attempt does not count."""
 
     def __init__(self, delay: Duration, reason: Optional[str] = None) -> None:
@@ -72,11 +87,11 @@ class Snooze(Say):
         signed_seconds(delay, "delay")
 
 
-class GiveUp(Say):
+class GiveUp(ControlError):
     """This job cannot succeed: it is dead now, whatever attempts it has left."""
 
 
-class Cancelled(Say):
+class Cancelled(ControlError):
     """Raised by ``job.check()`` once the job was lost, its time is over, or the worker stops.
 
     If a handler raises it after that, a worker that stops gives the job back, uncounted. Before, it is a failure.
@@ -102,6 +117,13 @@ class JobFailed(DqError):
 
 class TimedOut(DqError, TimeoutError):
     """What was waited for did not come in time, or the handler took longer than its ``timeout``."""
+
+    def __init__(self, text: str, id: Optional[str] = None, timeout: Optional[float] = None) -> None:
+        super().__init__(text)
+        self.id = id
+        """The job that was waited for, or whose handler it was."""
+        self.timeout = timeout
+        """How long, in seconds."""
 
 
 class Suspended(BaseException):

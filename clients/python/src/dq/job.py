@@ -22,7 +22,7 @@ _UNREAD: Any = object()
 
 
 @dataclass(frozen=True)
-class Result:
+class JobResult:
     """How a job ended that this job was ``after``, or waited for."""
 
     id: str
@@ -42,8 +42,8 @@ class Result:
         return decoded(self.codec, self.raw, "result")
 
     @staticmethod
-    def read(rows: Iterable[Sequence[Any]], codec: Codec) -> list[Result]:
-        return [Result(id_from(id), outcome and outcome.decode(), value, codec) for id, outcome, value in rows]
+    def read(rows: Iterable[Sequence[Any]], codec: Codec) -> list[JobResult]:
+        return [JobResult(id_from(id), outcome and outcome.decode(), value, codec) for id, outcome, value in rows]
 
 
 @near_misses("Job")
@@ -138,9 +138,9 @@ class BaseJob:
             raise
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[JobResult]:
         """How the jobs ended that this one was added ``after``, in that order."""
-        return Result.read(self._delivery.results, self._codec)
+        return JobResult.read(self._delivery.results, self._codec)
 
     @property
     def steps(self) -> Mapping[str, bytes]:
@@ -250,23 +250,23 @@ class Job(BaseJob, Corrections[None]):
         """
         return self._do(_steps.wait(self._steps, name, timeout))
 
-    def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run") -> list[Result]:
+    def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run") -> list[JobResult]:
         """Returns how these jobs of the queue ended.
 
         If some have not, ends the attempt, uncounted: the handler begins again when all have.
 
         on_dead: what to do if one of them dies: "wait" (it may be kicked), "run" or "die".
         """
-        return Result.read(self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
+        return JobResult.read(self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
 
     def spawn(
         self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: str = "run"
-    ) -> list[Result]:
+    ) -> list[JobResult]:
         """Adds jobs, each a mapping of ``Queue.add``'s arguments, and waits for their ends, in one atomic step.
 
         A job without an ``id`` gets ``<id of this job>/<name>/<number>``, so later attempts find the same jobs.
         """
-        return Result.read(self._do(_steps.spawn(self._steps, jobs, name, on_dead)), self._codec)
+        return JobResult.read(self._do(_steps.spawn(self._steps, jobs, name, on_dead)), self._codec)
 
     def once(self, name: str, script: str, keys: Sequence[Any] = (), args: Sequence[Any] = ()) -> bool:
         """Runs a Lua script that takes effect once in the life of the job, on this server. Returns whether it ran now.

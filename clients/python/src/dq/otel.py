@@ -18,7 +18,7 @@ from opentelemetry import context, metrics, propagate, trace
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from ._texts import brief
-from .errors import Say
+from .errors import ControlError
 from .hooks import Hooks
 from .job import BaseJob
 
@@ -89,7 +89,7 @@ class Telemetry(Hooks):
         if error is not None:
             attributes["error.type"] = type(error).__name__
             span.record_exception(error)
-            if not isinstance(error, Say):
+            if not isinstance(error, ControlError):
                 span.set_status(Status(StatusCode.ERROR, brief(error).decode()))
         self._duration.record(time.perf_counter() - begin, attributes)
         span.end()

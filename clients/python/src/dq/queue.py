@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
-from redis.exceptions import ConnectionError, NoPermissionError, RedisError, ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from . import _arguments as words
 from ._arguments import Bytes
@@ -18,11 +18,11 @@ from ._delivery import Command
 from ._group import QueueGroup
 from ._many import Grouped
 from ._options import near_misses
-from ._outcomes import until
+from ._outcomes import Deadline
 from ._trouble import refused
 from ._waits import KEEP_S
 from .codec import Codec, id_from
-from .errors import UnknownJob
+from .errors import Refused, UnknownJob
 from .hooks import Hooks
 from .times import Duration
 
@@ -72,10 +72,13 @@ class Queue(Commands):
                     replies = [client.execute_command(*commands[0], NEVER_DECODE=True)]
                 else:
                     replies = self._pipelined(commands, is_atomic)
+                for command, reply in zip(commands, replies):
+                    if isinstance(reply, ResponseError):
+                        raise self._refused(reply, commands, command)
                 return combine(grouped.replies(replies) if grouped else replies)
             except ResponseError as error:
                 if not speaks_less(self, error, client, of_url):
-                    raise self._refused(error, commands) from None
+                    raise self._refused(error, commands, commands[0]) from None
             except ConnectionError as error:
                 if speaks_less(self, error, client, of_url):
                     continue
@@ -88,8 +91,10 @@ class Queue(Commands):
         """Sends what an optional right is needed for. False if that is missing."""
         try:
             self._run(calls, list)
-        except NoPermissionError as error:
-            return self._off(what, error)
+        except Refused as error:
+            if error.code != "NOPERM":
+                raise
+            return self._off(what, str(error))
         return True
 
     def _phases(self, steps: Any) -> Any:
@@ -101,23 +106,20 @@ class Queue(Commands):
                 return stop.value
             replies = self._run(calls, list) if calls else []
 
-    def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
-        """The exception for a server's error; if AFTER names what is not there, with the ids of that."""
+    def _refused(self, error: ResponseError, commands: Sequence[Command], command: Command) -> Exception:
+        """The exception for what the server says to the command; if AFTER names what is not there, with those ids."""
         named = words.after_unknown(error, commands)
         found: list[Any] = []
         with contextlib.suppress(RedisError):
             found = self._pipelined([("DQ.GET", key, id, "PREFIX", 0) for key, id in named], False)
         missing = [id_from(id) for (_, id), job in zip(named, found) if job is None]
-        return UnknownJob(missing) if missing else refused(error)
+        return UnknownJob(missing) if missing else refused(error, command)
 
     def _pipelined(self, commands: Sequence[Command], is_atomic: bool) -> list[Any]:
         pipeline = self.client.pipeline(transaction=is_atomic)
         for command in commands:
             pipeline.execute_command(*command, NEVER_DECODE=True)
-        replies: list[Any] = pipeline.execute(raise_on_error=False)
-        for error in replies:  # with the server's words: redis-py would put the command before them
-            if isinstance(error, Exception):
-                raise error
+        replies: list[Any] = pipeline.execute(raise_on_error=False)  # whose words redis-py would change
         return [*map(words.undecoded, replies)] if is_atomic else replies
 
     def group(self, name: Bytes) -> QueueGroup:
@@ -130,10 +132,12 @@ class Queue(Commands):
         Raises TimedOut, or JobFailed if the job is dead, deleted or expired, or if the queue no longer knows it (give
         it ``keep``). All waits of a queue share one connection (one for each shard that is waited for).
         """
-        end_by = until(timeout)
+        return self._waited(id, Deadline(timeout))
+
+    def _waited(self, id: Bytes, deadline: Deadline) -> Any:
         raw, key = words.bytes_of(id), self._key(id)
         awaiting = self._awaiting.get(key) or self._awaiting.setdefault(key, Awaiting(self.client, key))
-        return awaiting.wait(raw, end_by).result(self.codec)
+        return awaiting.wait(raw, deadline).result(self.codec)
 
     def add_and_wait(
         self,
@@ -146,12 +150,12 @@ class Queue(Commands):
 
         Raises ValueError if there is a job with that id already.
         """
-        end_by = until(timeout)
+        deadline = Deadline(timeout)
         options.setdefault("keep", KEEP_S)
         id = self.add(data, **options)
         if id is None:
             raise ValueError(f"the job {options.get('id')!r} is there already: wait for it with Queue.wait")
-        return self.wait(id, None if end_by is None else max(0.0, end_by - time.monotonic()))
+        return self._waited(id, deadline)
 
     def ids(self, *, count: int = 1000, **filters: Unpack[Filters]) -> Iterator[str]:
         """Iterates over all ids, step by step, as ``scan_iter`` does. The filters are those of ``scan``."""

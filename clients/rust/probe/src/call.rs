@@ -244,7 +244,7 @@ async fn by_hand(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Val
         "purge" => json!(queue.purge(a.state().unwrap_or(State::All)).await?),
         "pause" => json!(queue.pause(a.length("duration")).await?),
         "resume" => json!(queue.resume().await?),
-        "cfgset" => {
+        "configure" => {
             let rate = a.get("rate").and_then(Value::as_array).map(|pair| Rate {
                 jobs: pair[0].as_u64().unwrap_or(0) as u32,
                 window: Duration::from_millis(pair[1].as_u64().unwrap_or(0)),
@@ -387,7 +387,7 @@ async fn look(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>
             );
             json!(queue.forecast(from, to, buckets).await?)
         }
-        "cfgget" => match queue.settings().await? {
+        "settings" => match queue.settings().await? {
             None => Value::Null,
             Some(settings) => json!({
                 "maxlen": settings.maxlen, "ttr": settings.ttr.map(|ttr| ttr.as_millis() as u64),

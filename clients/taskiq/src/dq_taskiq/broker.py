@@ -130,11 +130,11 @@ class DqBroker(AsyncBroker):
     async def shutdown(self) -> None:
         await super().shutdown()
         consumers, self._consumers = self._consumers, set()
-        await asyncio.gather(*(consumer.aclose() for consumer in consumers))
+        await asyncio.gather(*(consumer.close() for consumer in consumers))
         queues, self._queues = self._queues, {}
         if isinstance(self._url, str):
             for queue in list(queues.values())[:1]:  # they share a client
-                await queue.aclose()
+                await queue.close()
 
 
 def _number(message: TaskiqMessage, label: str) -> int:

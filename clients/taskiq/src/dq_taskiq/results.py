@@ -94,4 +94,4 @@ class DqResultBackend(AsyncResultBackend[Any]):
     async def shutdown(self) -> None:
         await super().shutdown()
         if self._is_own:
-            await self.queue.aclose()
+            await self.queue.close()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any, Optional
 
 from .. import _core, _trouble
-from .._waits import AGAIN_S, End, Waits
-from ..errors import DqError, TimedOut
+from .._outcomes import Deadline
+from .._waits import End, Waits
+from ..errors import DqError
 from ._client import Client
 from ._line import Line
 from ._within import within
@@ -31,27 +31,21 @@ class Awaiting:
         self._withdrawing: Optional[asyncio.Lock] = None
         self._task: Optional[asyncio.Task[None]] = None
 
-    async def wait(self, id: bytes, until: Optional[float]) -> End:
+    async def wait(self, id: bytes, deadline: Deadline) -> End:
         waiter: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self._waits.add(id, waiter)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         try:
             while True:
-                await asyncio.wait([waiter], timeout=self._left(id, until))
+                await asyncio.wait([waiter], timeout=self._waits.left(id, deadline.left()))
                 if waiter.done():
                     return waiter.result()
-                if until is not None and time.monotonic() >= until:
-                    raise TimedOut(f"job {id.decode('utf-8', 'replace')!r} did not end in time")
+                deadline.check(id)
                 if id not in self._waits.covered:
                     await self._withdraw()
         finally:
             self._waits.remove(id, waiter)
-
-    def _left(self, id: bytes, until: Optional[float]) -> Optional[float]:
-        """How long to sleep: to the end of the wait, but only briefly until the server's command covers this id."""
-        left = _core.WAIT_S if until is None else max(0.0, until - time.monotonic())
-        return left if id in self._waits.covered else min(left, AGAIN_S)
 
     async def _withdraw(self) -> None:
         """Ends the waiting command, so that it is sent again with all ids. If that fails, it ends by itself."""

@@ -97,7 +97,7 @@ class Consumer(JobConsumer[Queue]):
         await self._link.withdraw()
         self.release(await fetching)
 
-    async def aclose(self, patience: Duration = _core.TELLING_S) -> None:
+    async def close(self, patience: Duration = _core.TELLING_S) -> None:
         """Tells the server how jobs ended, for up to ``patience``, and gives back all jobs that are still in hand."""
         self.draining = True
         if self._courier is None:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional, TypeVar, Union
 
 from .. import _guard, _steps
 from .._job_options import Corrections
-from ..job import BaseJob, Result
+from ..job import BaseJob, JobResult
 from ..times import Duration
 
 T = TypeVar("T")
@@ -38,23 +38,25 @@ class Job(BaseJob, Corrections[Awaitable[None]]):
         """
         return await self._do(_steps.wait(self._steps, name, timeout))
 
-    async def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run") -> list[Result]:
+    async def wait_for(
+        self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run"
+    ) -> list[JobResult]:
         """Returns how these jobs of the queue ended.
 
         If some have not, ends the attempt, uncounted: the handler begins again when all have.
 
         on_dead: what to do if one of them dies: "wait" (it may be kicked), "run" or "die".
         """
-        return Result.read(await self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
+        return JobResult.read(await self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
 
     async def spawn(
         self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: str = "run"
-    ) -> list[Result]:
+    ) -> list[JobResult]:
         """Adds jobs, each a mapping of ``Queue.add``'s arguments, and waits for their ends, in one atomic step.
 
         A job without an ``id`` gets ``<id of this job>/<name>/<number>``, so later attempts find the same jobs.
         """
-        return Result.read(await self._do(_steps.spawn(self._steps, jobs, name, on_dead)), self._codec)
+        return JobResult.read(await self._do(_steps.spawn(self._steps, jobs, name, on_dead)), self._codec)
 
     async def once(self, name: str, script: str, keys: Sequence[Any] = (), args: Sequence[Any] = ()) -> bool:
         """Runs a Lua script that takes effect once in the life of the job, on this server. Returns whether it ran now.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
-from redis.exceptions import ConnectionError, NoPermissionError, RedisError, ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from .. import _arguments as words
 from .. import _guard
@@ -19,11 +18,11 @@ from .._delivery import Command
 from .._group import QueueGroup
 from .._many import Grouped
 from .._options import near_misses
-from .._outcomes import until
+from .._outcomes import Deadline
 from .._trouble import refused
 from .._waits import KEEP_S
 from ..codec import Codec, id_from
-from ..errors import UnknownJob
+from ..errors import Refused, UnknownJob
 from ..hooks import Hooks
 from ..times import Duration
 from ._awaiting import Awaiting
@@ -87,10 +86,13 @@ class Queue(Commands):
                     replies = [await client.execute_command(*commands[0], NEVER_DECODE=True)]
                 else:
                     replies = await self._pipelined(commands, is_atomic)
+                for command, reply in zip(commands, replies):
+                    if isinstance(reply, ResponseError):
+                        raise await self._refused(reply, commands, command)
                 return combine(grouped.replies(replies) if grouped else replies)
             except ResponseError as error:
                 if not speaks_less(self, error, client, of_url):
-                    raise await self._refused(error, commands) from None
+                    raise await self._refused(error, commands, commands[0]) from None
             except ConnectionError as error:
                 if speaks_less(self, error, client, of_url):
                     continue
@@ -103,8 +105,10 @@ class Queue(Commands):
         """Sends what an optional right is needed for. False if that is missing."""
         try:
             await self._run(calls, list)
-        except NoPermissionError as error:
-            return self._off(what, error)
+        except Refused as error:
+            if error.code != "NOPERM":
+                raise
+            return self._off(what, str(error))
         return True
 
     async def _phases(self, steps: Any) -> Any:
@@ -116,23 +120,20 @@ class Queue(Commands):
                 return stop.value
             replies = await self._run(calls, list) if calls else []
 
-    async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
-        """The exception for a server's error; if AFTER names what is not there, with the ids of that."""
+    async def _refused(self, error: ResponseError, commands: Sequence[Command], command: Command) -> Exception:
+        """The exception for what the server says to the command; if AFTER names what is not there, with those ids."""
         named = words.after_unknown(error, commands)
         found: list[Any] = []
         with contextlib.suppress(RedisError):
             found = await self._pipelined([("DQ.GET", key, id, "PREFIX", 0) for key, id in named], False)
         missing = [id_from(id) for (_, id), job in zip(named, found) if job is None]
-        return UnknownJob(missing) if missing else refused(error)
+        return UnknownJob(missing) if missing else refused(error, command)
 
     async def _pipelined(self, commands: Sequence[Command], is_atomic: bool) -> list[Any]:
         pipeline = self.client.pipeline(transaction=is_atomic)
         for command in commands:
             pipeline.execute_command(*command, NEVER_DECODE=True)
-        replies: list[Any] = await pipeline.execute(raise_on_error=False)
-        for error in replies:  # with the server's words: redis-py would put the command before them
-            if isinstance(error, Exception):
-                raise error
+        replies: list[Any] = await pipeline.execute(raise_on_error=False)  # whose words redis-py would change
         return [*map(words.undecoded, replies)] if is_atomic else replies
 
     def group(self, name: Bytes) -> QueueGroup:
@@ -145,10 +146,12 @@ class Queue(Commands):
         Raises TimedOut, or JobFailed if the job is dead, deleted or expired, or if the queue no longer knows it (give
         it ``keep``). All waits of a queue share one connection (one for each shard that is waited for).
         """
-        end_by = until(timeout)
+        return await self._waited(id, Deadline(timeout))
+
+    async def _waited(self, id: Bytes, deadline: Deadline) -> Any:
         raw, key = words.bytes_of(id), self._key(id)
         awaiting = self._awaiting.get(key) or self._awaiting.setdefault(key, Awaiting(self.client, key))
-        return (await awaiting.wait(raw, end_by)).result(self.codec)
+        return (await awaiting.wait(raw, deadline)).result(self.codec)
 
     async def add_and_wait(
         self,
@@ -161,12 +164,12 @@ class Queue(Commands):
 
         Raises ValueError if there is a job with that id already.
         """
-        end_by = until(timeout)
+        deadline = Deadline(timeout)
         options.setdefault("keep", KEEP_S)
         id = await self.add(data, **options)
         if id is None:
             raise ValueError(f"the job {options.get('id')!r} is there already: wait for it with Queue.wait")
-        return await self.wait(id, None if end_by is None else max(0.0, end_by - time.monotonic()))
+        return await self._waited(id, deadline)
 
     async def ids(self, *, count: int = 1000, **filters: Unpack[Filters]) -> AsyncIterator[str]:
         """Iterates over all ids, step by step, as ``scan_iter`` does. The filters are those of ``scan``."""
@@ -188,7 +191,7 @@ class Queue(Commands):
         where = {"target_nodes": client.get_node_from_key(self.keys[0])} if hasattr(client, "get_node_from_key") else {}
         return await client.execute_command("DQ.UNBLOCK", *client_ids, **where)  # type: ignore[no-any-return]
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         """Closes the client's connections."""
         for each in self._awaiting.values():
             await each.close()
@@ -198,4 +201,4 @@ class Queue(Commands):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        await self.close()

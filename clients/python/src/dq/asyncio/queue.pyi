@@ -21,10 +21,12 @@ from typing_extensions import Unpack
 from .._job_options import JobOptions
 from typing import Any, Optional
 from .._adds import Adds
+from .._core import WAIT_S
 from .._delivery import as_map
 from .._options import near_misses
 from .._waits import End
-from ..codec import Codec
+from ..codec import Codec, id_from
+from ..errors import TimedOut
 from ..times import Duration, seconds
 import logging
 import re
@@ -62,15 +64,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
-from redis.exceptions import ConnectionError, NoPermissionError, RedisError, ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 from .._client import free_after, is_crowded, speaks_less
 from .._commands import Commands
 from .._group import GroupStats
-from .._outcomes import until
+from .._outcomes import Deadline
 from .._trouble import refused
 from .._waits import KEEP_S
-from ..codec import Codec, id_from
-from ..errors import UnknownJob
+from ..errors import Refused, UnknownJob
 from ..times import Duration
 from ._awaiting import Awaiting
 from ._client import Client, of_url
@@ -100,8 +101,6 @@ class Queue:
         ...
     def __repr__(self) -> str:
         ...
-    async def _refused(self, error: ResponseError, commands: Sequence[Command]) -> Exception:
-        ...
     def group(self, name: Bytes) -> QueueGroup:
         ...
     async def wait(self, id: Bytes, timeout: Optional[Duration]=None) -> Any:
@@ -112,7 +111,7 @@ class Queue:
         ...
     async def unblock(self, *client_ids: int) -> int:
         ...
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         ...
     async def __aenter__(self) -> Queue:
         ...
@@ -178,9 +177,9 @@ class Queue:
         ...
     async def kick_oldest(self, count: int) -> int:
         ...
-    async def cfgset(self, *, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Union[Ladder, str, None]=None, maxlen: Optional[int]=None, maxbytes: Optional[int]=None, deadlen: Optional[int]=None, dedupe: Optional[Duration]=None, maxreserved: Optional[int]=None, rate: Optional[tuple[int, Duration]]=None, groupmax: Optional[int]=None, grouprate: Optional[tuple[int, Duration]]=None, groupfifo: Optional[bool]=None, donelen: Optional[int]=None, donettl: Optional[Duration]=None, donebytes: Optional[int]=None, history: Optional[int]=None) -> None:
+    async def configure(self, *, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Union[Ladder, str, None]=None, maxlen: Optional[int]=None, maxbytes: Optional[int]=None, deadlen: Optional[int]=None, dedupe: Optional[Duration]=None, maxreserved: Optional[int]=None, rate: Optional[tuple[int, Duration]]=None, groupmax: Optional[int]=None, grouprate: Optional[tuple[int, Duration]]=None, groupfifo: Optional[bool]=None, donelen: Optional[int]=None, donettl: Optional[Duration]=None, donebytes: Optional[int]=None, history: Optional[int]=None) -> None:
         ...
-    async def cfgget(self) -> Optional[dict[str, Any]]:
+    async def settings(self) -> Optional[dict[str, Any]]:
         ...
     async def pause(self, duration: Optional[Duration]=None) -> None:
         ...

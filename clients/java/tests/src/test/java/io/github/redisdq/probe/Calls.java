@@ -261,10 +261,10 @@ final class Calls {
                 return explained(args.hasNonNull("id") ? queue.explain(args.get("id").asText()) : queue.explain());
             case "next":
                 return queue.next(args.get("id").asText(), count == null ? 1 : count).stream().map(Calls::ms).toList();
-            case "cfgset":
+            case "configure":
                 queue.configure(settings(args));
                 return null;
-            case "cfgget":
+            case "settings":
                 return queue.settings();
             case "pause":
                 queue.pause(duration(args, "duration"));
