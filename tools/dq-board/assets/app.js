@@ -13,6 +13,7 @@ const views = { "": table, queue, jobs, job, recurring, groups, workers };
 const main = document.getElementById("main");
 const trail = document.getElementById("trail");
 const base = new URL(document.baseURI);
+const ROLES = { master: "master", slave: "replica" };
 let shown = null;
 
 // Values stay encoded, since names are bytes that need not be text.
@@ -70,9 +71,9 @@ function frame() {
   put(trouble, text);
   const nodes = live.state.head?.nodes ?? [];
   const first = nodes.find((node) => node.version) ?? nodes[0];
-  const server = nodes.length > 1 ? `${nodes.length} nodes, ${first.version ?? ""}` : first ? `${first.name} · ${first.version ?? ""}` : "";
+  const server = nodes.length > 1 ? `${nodes.length} nodes, ${first.version ?? ""}` : first ? [first.name, first.version, ROLES[first.role]].filter(Boolean).join(" · ") : "";
   const { held } = live.state;
-  const replica = live.state.isReplica ? ", a replica: to look at only" : "";
+  const replica = live.state.isReplica ? ", to look at only" : "";
   put(document.getElementById("server"), held ? "Refreshing is stopped" : server + replica, held ? "" : text ? "bad" : "good");
   attribute(document.getElementById("hold"), "aria-pressed", held);
   const { user, session } = live.state;

@@ -35,7 +35,7 @@ export function shape(answer, width, looked, { perMs, why, paused }) {
   const others = Math.max(...dues, ...past.map((count, index) => count + (answer.failed?.[index] ?? 0)));
   const cut = !looked.log && others > 0 && ready > CUT * others;
   const scaled = axis(cut ? others : Math.max(others, ready, 1), looked.log);
-  const level = (value) => (FLOOR - scaled.at(value) * (FLOOR - HEAD)).toFixed(1);
+  const level = leveled(scaled);
   const span = dues.length * each;
   const result = drained(ready, dues, span, perMs, paused);
   const total = ready + sum(dues);
@@ -71,7 +71,10 @@ function paths(view) {
   };
 }
 
-function bars({ bar, level }, values, left) {
+// The height at which a value of this scale is drawn.
+export const leveled = (scaled) => (value) => (FLOOR - scaled.at(value) * (FLOOR - HEAD)).toFixed(1);
+
+export function bars({ bar, level }, values, left) {
   const gap = bar > 3 ? 1 : 0;
   return values.map((value, index) => (value > 0 ? `M${(left + index * bar).toFixed(1)} ${FLOOR}V${Math.min(level(value), FLOOR - 1.5)}h${(bar - gap).toFixed(1)}V${FLOOR}z` : "")).join("");
 }

@@ -1,6 +1,7 @@
 // All queues: a list of which only the visible lines are elements.
 import { attribute, h, put, svg } from "./dom.js";
 import * as live from "./live.js";
+import { overview } from "./overview.js";
 import * as text from "./text.js";
 
 const OVERSCAN = 8;
@@ -13,7 +14,7 @@ const jobs = (index) => (row) => row.jobs?.[index] ?? 0;
 // What a column shows, how it sorts (smallest first), and below which width it is hidden.
 const COLUMNS = [
   { id: "name", title: "Queue", wide: 0 },
-  { id: "ready", title: "Ready", wide: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? "good" : "quiet"] },
+  { id: "ready", title: "Ready", wide: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? oldest(row.oldest)[1] || "good" : "quiet"] },
   { id: "delayed", title: "Delayed", wide: 1, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
   { id: "reserved", title: "Reserved", wide: 2, sort: largest(jobs(2)), show: (row) => [text.count(row.jobs[2]), row.jobs[2] ? "" : "quiet"] },
   { id: "dead", title: "Dead", wide: 0, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
@@ -97,7 +98,9 @@ export function table(main, about, env) {
   const grid = h("div", { role: "table", class: "table", "aria-label": "Queues" }, h("div", { role: "rowgroup", class: "titles" }, h("div", { role: "row" }, ...heads)), body);
   const empty = h("div", { class: "empty", hidden: true });
   const sum = h("p", { class: "note", id: "sum" });
-  main.append(h("h1", { class: "hidden" }, "Queues"), figures, h("div", { class: "tools" }, search, sum), grid, empty);
+  main.append(h("h1", { class: "hidden" }, "Queues"), figures);
+  const followed = overview(main);
+  main.append(h("div", { class: "tools" }, search, sum), grid, empty);
   const tiles = FIGURES.map(([title]) => tile(figures, title));
   const { place, move } = linesInSight(grid, body, () => order);
 
@@ -133,6 +136,7 @@ export function table(main, about, env) {
     update,
     move,
     close() {
+      followed.stop();
       window.removeEventListener("scroll", place);
       window.removeEventListener("resize", place);
       live.see([]);

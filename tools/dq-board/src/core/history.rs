@@ -70,6 +70,7 @@ pub struct Parts {
     part_ms: i64,
     pub delivered: Vec<f64>,
     pub failed: Vec<f64>,
+    pub died: Vec<f64>,
     pub late_us: Vec<u64>,
     /// For each part, whether anything was recorded.
     pub known: Vec<bool>,
@@ -90,6 +91,7 @@ impl Parts {
             part_ms,
             delivered: vec![0.0; count],
             failed: vec![0.0; count],
+            died: vec![0.0; count],
             late_us: vec![0; count],
             known: vec![false; count],
         }
@@ -121,6 +123,7 @@ impl Parts {
         for (index, share) in self.shares(at_ms, long_ms) {
             self.delivered[index] += slot.delivered as f64 * share;
             self.failed[index] += slot.failed as f64 * share;
+            self.died[index] += slot.died as f64 * share;
             self.late_us[index] = self.late_us[index].max(slot.late_us);
         }
     }

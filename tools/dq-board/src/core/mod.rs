@@ -2,6 +2,8 @@
 
 pub mod access;
 pub mod alerts;
+pub mod attention;
+pub mod course;
 pub mod failure;
 pub mod filter;
 pub mod flow;

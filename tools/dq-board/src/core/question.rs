@@ -1,29 +1,45 @@
 //! What a view asks for, as words. Equal questions share an answer.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 
 use dq_watch::model::QueueKey;
 
 use super::wire;
 
+/// About one queue.
 pub struct Question {
     pub key: QueueKey,
-    words: HashMap<String, Vec<u8>>,
+    words: Words,
 }
 
-impl Question {
-    pub fn of(query: &str) -> Option<Question> {
-        let words = wire::query(query);
-        let key = wire::key_of_bytes(words.get("queue")?)?;
+/// About no queue, or about all of them.
+pub struct Words(HashMap<String, Vec<u8>>);
+
+impl Deref for Question {
+    type Target = Words;
+
+    fn deref(&self) -> &Words {
+        &self.words
+    }
+}
+
+impl Words {
+    pub fn of(query: &str) -> Words {
         let own = |(name, value): (&str, Vec<u8>)| (name.to_owned(), value);
-        Some(Question {
-            key,
-            words: words.into_iter().map(own).collect(),
-        })
+        Words(wire::query(query).into_iter().map(own).collect())
+    }
+
+    /// A question, if a queue is named.
+    pub fn about_queue(self) -> Result<Question, Words> {
+        match wire::key_of_bytes(self.bytes("queue")) {
+            Some(key) => Ok(Question { key, words: self }),
+            None => Err(self),
+        }
     }
 
     pub fn bytes(&self, name: &str) -> &[u8] {
-        self.words.get(name).map_or(&[], Vec::as_slice)
+        self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
     pub fn text(&self, name: &str) -> &str {

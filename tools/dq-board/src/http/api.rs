@@ -10,8 +10,7 @@ use axum::{Extension, Router};
 use super::servers::{self, Servers};
 use super::site::{Shared, Site};
 use super::{act, assets, live, next, scale, sign, tasks};
-use crate::core::failure::Failure;
-use crate::core::question::Question;
+use crate::core::question::Words;
 use crate::views;
 use dq_serve::answer::{in_time, json_text};
 
@@ -72,13 +71,13 @@ async fn look(
     RawQuery(query): RawQuery,
 ) -> Response {
     let query = query.unwrap_or_default();
-    let Some(question) = Question::of(&query) else {
-        return Failure::asked("Which queue?").into_response();
-    };
     let board = Arc::clone(&site.board);
     let named = format!("{view}?{query}");
     let answer = site.board.connections.shared(named, || async move {
-        views::answer(&board, &view, question).await
+        match Words::of(&query).about_queue() {
+            Ok(question) => views::answer(&board, &view, question).await,
+            Err(words) => views::answer_of_all(&board, &view, words).await,
+        }
     });
     match answer.await {
         Ok(answer) => json_text(answer.to_string()),

@@ -47,6 +47,7 @@ assets! {
     "jobs.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
     "queue.js": "text/javascript; charset=utf-8",
+    "overview.js": "text/javascript; charset=utf-8",
     "groups.js": "text/javascript; charset=utf-8",
     "workers.js": "text/javascript; charset=utf-8",
     "recurring.js": "text/javascript; charset=utf-8",

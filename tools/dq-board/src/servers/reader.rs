@@ -12,6 +12,7 @@ use dq_connect::target::Target;
 use dq_watch::fleet::{Fleet, Out};
 use dq_watch::model::overall::Overall;
 use dq_watch::model::row::{Measured, Row};
+use dq_watch::model::stats::READY;
 use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::{News, Report, Request, Watch};
 use dq_watch::servers::{NodeState, Servers};
@@ -21,6 +22,8 @@ use tokio::sync::broadcast;
 use super::history::History;
 use crate::config::Shown;
 use crate::core::alerts::{self, Alert, Rules, Seen, Watcher};
+use crate::core::attention::Signs;
+use crate::core::course::{self, Course};
 use crate::core::history::Parts;
 use crate::core::packed::Part;
 use crate::core::wire;
@@ -47,6 +50,8 @@ struct State {
     scope: Scope,
     fleet: Fleet,
     history: History,
+    /// What all queues did together.
+    course: Course,
     /// Queues reported since the last change was sent.
     heard: BTreeSet<QueueKey>,
     /// What the tabs already have.
@@ -88,6 +93,7 @@ impl Reader {
             scope,
             fleet,
             history,
+            course: Course::default(),
             heard: BTreeSet::new(),
             head: Value::Null,
             rows: BTreeMap::new(),
@@ -150,6 +156,7 @@ impl Reader {
             history, servers, ..
         } = &mut *state;
         complain(history.tick(servers.board.rows(), clock::now_ms()));
+        state.go_on();
         if !state.tabs.is_empty() {
             state.tell();
         }
@@ -224,6 +231,26 @@ impl Reader {
 
     pub fn node_at(&self, address: &str) -> Option<String> {
         self.state().servers.node_at(address)
+    }
+
+    /// What all queues did together in the last hour.
+    pub fn hour(&self) -> Vec<Option<course::Part>> {
+        self.state().course.hour(clock::now_ms())
+    }
+
+    /// The queues that may need a look: so many, the most urgent first, how many there are, and whether several
+    /// databases have queues.
+    pub fn signs(&self, most: usize) -> (Vec<(QueueKey, Signs)>, usize, bool) {
+        let state = self.state();
+        let (servers, now) = (&state.servers, state.servers.now().here);
+        let rows = servers.board.rows().filter(|row| !row.gone);
+        let signs = rows.map(|row| (&row.key, Signs::of(row, servers.is_down(&row.node), now)));
+        let mut all: Vec<_> = signs.filter(|(_, signs)| signs.rank().0 > 0).collect();
+        let count = all.len();
+        all.sort_by(|(a, one), (b, other)| other.rank().cmp(&one.rank()).then_with(|| a.cmp(b)));
+        let first = all.into_iter().take(most);
+        let first = first.map(|(key, signs)| (key.clone(), signs));
+        (first.collect(), count, servers.board.several_dbs())
     }
 
     pub fn server_ms(&self) -> i64 {
@@ -407,6 +434,16 @@ impl State {
         let _ = self.servers.hear(report);
         for out in std::mem::take(&mut self.servers.outbox) {
             self.fleet.carry_out(out);
+        }
+    }
+
+    /// Records what all queues do, if a server says it.
+    fn go_on(&mut self) {
+        let speaks = |node: &NodeState| node.down.is_none() && node.figures.is_some();
+        if self.servers.nodes.values().any(speaks) {
+            let overall = self.overall();
+            self.course
+                .add(clock::now_ms(), &overall.rates, overall.dq.jobs[READY]);
         }
     }
 

@@ -147,7 +147,7 @@ pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Fa
 }
 
 /// Whole numbers with the same sum: what is spread over many parts does not vanish by rounding.
-fn whole(counts: &[f64]) -> Vec<f64> {
+pub fn whole(counts: &[f64]) -> Vec<f64> {
     let (mut exact, mut told) = (0.0, 0.0);
     let part = counts.iter().map(|count| {
         exact += count;

@@ -6,6 +6,7 @@ mod flow;
 mod forecast;
 mod groups;
 mod jobs;
+mod overview;
 mod recurring;
 mod slowest;
 mod waiters;
@@ -19,7 +20,7 @@ use serde_json::{json, Value as Json};
 
 use crate::board::Board;
 use crate::core::failure::Failure;
-use crate::core::question::Question;
+use crate::core::question::{Question, Words};
 use crate::core::wire;
 pub use forecast::load;
 pub use walk::{step, walk, ALL_THAT_ONE_MAY};
@@ -40,6 +41,15 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "workers" => workers::workers(board, question).await,
         "waiters" => waiters::waiters(board, question).await,
         _ => Err(Failure::Unknown("There is no such view.".to_owned())),
+    };
+    answer.map(|answer| answer.to_string())
+}
+
+/// The answers about all queues together.
+pub async fn answer_of_all(board: &Arc<Board>, view: &str, _: Words) -> Result<String, Failure> {
+    let answer = match view {
+        "overview" => overview::overview(board).await,
+        _ => Err(Failure::asked("Which queue?")),
     };
     answer.map(|answer| answer.to_string())
 }

@@ -1,0 +1,59 @@
+// What needs a look, over all queues, and what they did together in the last hour.
+import { attribute, h, list, put, svg } from "./dom.js";
+import * as live from "./live.js";
+import { axis } from "./scale.js";
+import { bars, HEIGHT, leveled } from "./shape.js";
+import * as text from "./text.js";
+
+const WIDTH = 720;
+const EVERY_MS = 5000;
+const LINES = [["past", "delivered"], ["failed", "failed"], ["waiting", "ready"]];
+
+const sum = (values) => values.reduce((all, value) => all + value, 0);
+
+export function overview(main) {
+  const title = h("h2", {});
+  const calm = h("p", { class: "note" });
+  const needy = h("ul", { class: "needy" });
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const told = h("p", { class: "readout" });
+  const drawing = svg("svg", { class: "forecast", role: "img", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" });
+  const paths = LINES.map(([name]) => drawing.appendChild(svg("path", { class: name })));
+  const legend = h("ul", { class: "legend" }, ...LINES.map(([name, meaning]) => h("li", { class: name }, meaning)));
+  main.append(h("div", { class: "two first" },
+    h("section", { class: "card", "aria-label": "What needs a look" }, h("div", { class: "card-head" }, title), needy, calm, wrong),
+    h("section", { class: "card", "aria-label": "All queues in the last hour" }, h("div", { class: "card-head" }, h("h2", {}, "The last hour")), told, h("div", { class: "drawing" }, drawing), legend)));
+  const followed = live.follow((signal) => live.look("overview", "", signal), (answer, error) => {
+    put(wrong, error ?? "");
+    if (answer) show(answer);
+  }, { every: EVERY_MS });
+
+  function show(answer) {
+    const { count, queues } = answer;
+    put(title, count ? `${text.full(count)} ${count === 1 ? "queue needs" : "queues need"} a look` : "No queue needs a look", count ? "warn" : "good");
+    list(needy, queues, (it) => it.key, (it) => h("li", {}, h("a", { href: `queue?queue=${it.key}` }, it.name), it.db === undefined ? "" : ` (db ${it.db})`, " ", h("span", {})), (line, it) => put(line.lastChild, it.why.join("; ")));
+    const others = Math.max(live.rows.size - count, 0);
+    put(calm, [count > queues.length && `${text.full(count - queues.length)} more of them stand first in the list below.`, others && `${text.full(others)} ${others === 1 ? "is" : "are"} calm.`].filter(Boolean).join(" "));
+    draw(answer);
+  }
+
+  function draw({ delivered, failed, ready, known }) {
+    const done = axis(Math.max(...delivered.map((value, index) => value + failed[index]), 1), false);
+    const place = { bar: WIDTH / known.length, level: leveled(done) };
+    const waiting = leveled(axis(Math.max(...ready, 1), false));
+    let pen = "M";
+    const line = ready.map((value, index) => {
+      if (!known[index]) return (pen = "M"), "";
+      const step = `${pen}${((index + 0.5) * place.bar).toFixed(1)} ${waiting(value)}`;
+      pen = "L";
+      return step;
+    });
+    [bars(place, delivered, 0), bars(place, failed, 0), line.join("")].forEach((path, index) => attribute(paths[index], "d", path));
+    const long = known.filter(Boolean).length * 10_000;
+    const since = known.every(Boolean) ? "" : `In the ${text.millis(long)} that the board has seen: `;
+    put(told, `${since}${text.jobs(sum(delivered))} delivered, ${text.full(sum(failed))} failed; ${text.full(Math.max(...ready))} ready at most, ${text.full(ready.at(-1))} now.`);
+    attribute(drawing, "aria-label", told.textContent);
+  }
+
+  return followed;
+}

@@ -1,0 +1,66 @@
+"""What needs a look, over all queues, and what they do together."""
+
+import re
+
+from playwright.sync_api import expect
+from support import HOSTILE, HOUR, BoardTest, cell, die
+
+
+class Overview(BoardTest):
+    def test_what_needs_a_look_and_why(self):
+        server = self.server()
+        say = server.client.execute_command
+        die(server.client, "b-dead", 3)
+        die(server.client, HOSTILE[0], 1)
+        say("DQ.ADD", "c-late", "job", "x", "AT", 1)
+        say("DQ.ADD", "d-paused", "job", "x")
+        say("DQ.PAUSE", "d-paused")
+        say("DQ.ADD", "e-well", "job", "x", "DELAY", HOUR)
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url)
+        lines = page.locator(".needy li")
+        expect(page.get_by_role("heading", name="4 queues need a look")).to_be_visible()
+        expect(lines.nth(0)).to_have_text("b-dead 3 jobs are dead")
+        expect(lines.nth(1)).to_have_text(f"{HOSTILE[0].decode()} 1 job is dead")
+        expect(lines.nth(2)).to_have_text(re.compile(r"^c-late a job has been ready for \d+y; 1 job is ready, and no client asks for any$"))
+        expect(lines.nth(3)).to_have_text(re.compile(r"^d-paused a job has been ready for .*; the queue is paused until it is resumed"))
+        expect(page.locator(".first .note")).to_have_text("1 is calm.")
+        expect(cell(page, "c-late", "ready")).to_have_attribute("data-tone", "bad")
+        # What dies from now on is told apart from what was dead before.
+        say("DQ.ADD", "b-dead", "again", "x")
+        say("DQ.POP", "b-dead", "ID", "again")
+        say("DQ.NACK", "b-dead", "again", "FATAL")
+        expect(lines.nth(0)).to_have_text("b-dead 4 jobs are dead, 1 died since yesterday")
+        for name in ["b-dead", HOSTILE[0]]:
+            say("DQ.PURGE", name, "dead")
+        expect(page.get_by_role("heading", name="2 queues need a look")).to_be_visible()
+        say("DQ.POP", "c-late")
+        say("DQ.RESUME", "d-paused")
+        say("DQ.POP", "d-paused")
+        expect(page.get_by_role("heading", name="No queue needs a look")).to_be_visible()
+        expect(lines).to_have_count(0)
+        self.assertEqual(page.wrong, [])
+
+    def test_the_last_hour_of_all_queues(self):
+        server = self.server()
+        say = server.client.execute_command
+        for name in ["a", "b"]:
+            say("DQ.CFGSET", name)
+        page = self.window(viewport={"width": 390, "height": 860})
+        page.goto(self.board(server).url)
+        told = page.locator(".first .readout")
+        expect(told).to_contain_text("0 jobs delivered, 0 failed; 0 ready at most, 0 now.")
+        for name in ["a", "b"]:
+            for number in range(9):
+                say("DQ.ADD", name, number, "x")
+            for id, _, token, _, _ in say("DQ.POP", name, "COUNT", 6)[:2]:
+                say("DQ.NACK", name, id, "TOKEN", token)
+        expect(told).to_contain_text(re.compile(r"1[123] jobs delivered, [34] failed; \d+ ready at most"))
+        for path in ["past", "failed", "waiting"]:
+            expect(page.locator(f".first path.{path}")).to_have_attribute("d", re.compile("^M"))
+        expect(page.locator(".first svg")).to_have_attribute("aria-label", re.compile("jobs delivered"))
+        # Which server this is, and in which role, is said on a phone, too.
+        expect(page.locator("#server")).to_be_in_viewport()
+        expect(page.locator("#server")).to_have_text(re.compile(r"^127\.0\.0\.1:\d+ · (Redis|Valkey) [\d.]+ · master$"))
+        self.assertEqual(page.wrong, [])
