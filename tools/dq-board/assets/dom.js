@@ -26,6 +26,18 @@ export function put(element, text, tone) {
   if (tone !== undefined && element.dataset.tone !== tone) element.dataset.tone = tone;
 }
 
+// A name that has no room is cut in the middle: its end tells it from others as its beginning does.
+const [SHORT, TAIL] = [16, 12];
+export function putName(link, name) {
+  if (link.textContent === name) return;
+  const letters = [...name];
+  const cut = letters.length > SHORT;
+  link.replaceChildren(...(cut ? [h("span", {}, letters.slice(0, -TAIL).join("")), h("span", {}, letters.slice(-TAIL).join(""))] : [name]));
+  link.classList.toggle("cut", cut);
+  // Two parts would be read as two words.
+  attribute(link, "aria-label", cut ? name : null);
+}
+
 export function attribute(element, name, value) {
   if (value === null || value === undefined) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);

@@ -1,5 +1,5 @@
 // All queues: a list of which only the visible lines are elements.
-import { attribute, h, put, svg } from "./dom.js";
+import { attribute, h, put, putName, svg } from "./dom.js";
 import * as live from "./live.js";
 import { overview } from "./overview.js";
 import * as text from "./text.js";
@@ -11,24 +11,62 @@ const LATE_US = 100_000;
 const largest = (value) => (row) => -(value(row) ?? -1);
 const jobs = (index) => (row) => row.jobs?.[index] ?? 0;
 
-// What a column shows, how it sorts (smallest first), and below which width it is hidden.
+// What a column shows, how it sorts (smallest first), how wide it is, and its rank: where there is no room, the last ones
+// are left out.
 const COLUMNS = [
-  { id: "name", title: "Queue", wide: 0 },
-  { id: "ready", title: "Ready", wide: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? oldest(row.oldest)[1] || "good" : "quiet"] },
-  { id: "delayed", title: "Delayed", wide: 1, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
-  { id: "reserved", title: "Reserved", wide: 2, sort: largest(jobs(2)), show: (row) => [text.count(row.jobs[2]), row.jobs[2] ? "" : "quiet"] },
-  { id: "dead", title: "Dead", wide: 0, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
-  { id: "blocked", title: "Blocked", wide: 4, sort: largest(jobs(4)), show: (row) => [text.count(row.jobs[4]), row.jobs[4] ? "" : "quiet"] },
-  { id: "done", title: "Done", wide: 4, sort: largest(jobs(5)), show: (row) => [text.count(row.jobs[5]), row.jobs[5] ? "" : "quiet"] },
-  { id: "in", title: "Added/s", wide: 3, sort: largest((row) => row.rates?.[0]), show: (row) => rate(row.rates[0]) },
-  { id: "out", title: "Delivered/s", wide: 2, sort: largest((row) => row.rates?.[1]), show: (row) => rate(row.rates[1]) },
-  { id: "trend", title: "Deliveries", wide: 3 },
-  { id: "p50", title: "Late p50", wide: 5, sort: largest((row) => late(row.late?.[0])), show: (row) => lateness(row.late[0]) },
-  { id: "p99", title: "Late p99", wide: 3, sort: largest((row) => late(row.late?.[1])), show: (row) => lateness(row.late[1]) },
-  { id: "oldest", title: "Oldest ready", wide: 0, sort: largest((row) => row.oldest), show: (row) => oldest(row.oldest) },
-  { id: "waiting", title: "Waiting", wide: 4, sort: largest((row) => row.waiting), show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
-  { id: "next", title: "Next due", wide: 5, sort: (row) => row.next ?? Infinity, show: (row) => next(row.next) },
+  { id: "name", title: "Queue" },
+  { id: "ready", title: "Ready", wide: 60, rank: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? oldest(row.oldest)[1] || "good" : "quiet"] },
+  { id: "delayed", title: "Delayed", wide: 68, rank: 1, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
+  { id: "reserved", title: "Reserved", wide: 68, rank: 2, sort: largest(jobs(2)), show: (row) => [text.count(row.jobs[2]), row.jobs[2] ? "" : "quiet"] },
+  { id: "dead", title: "Dead", wide: 48, rank: 0, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
+  { id: "blocked", title: "Blocked", wide: 62, rank: 4, sort: largest(jobs(4)), show: (row) => [text.count(row.jobs[4]), row.jobs[4] ? "" : "quiet"] },
+  { id: "done", title: "Done", wide: 58, rank: 4, sort: largest(jobs(5)), show: (row) => [text.count(row.jobs[5]), row.jobs[5] ? "" : "quiet"] },
+  { id: "in", title: "Added/s", wide: 62, rank: 3, sort: largest((row) => row.rates?.[0]), show: (row) => rate(row.rates[0]) },
+  { id: "out", title: "Delivered/s", wide: 82, rank: 2, sort: largest((row) => row.rates?.[1]), show: (row) => rate(row.rates[1]) },
+  { id: "trend", title: "Deliveries", wide: 76, rank: 3, isNone: (row) => !row.trend },
+  { id: "p50", title: "Late p50", wide: 78, rank: 5, sort: largest((row) => late(row.late?.[0])), show: (row) => lateness(row.late[0]) },
+  { id: "p99", title: "Late p99", wide: 78, rank: 3, sort: largest((row) => late(row.late?.[1])), show: (row) => lateness(row.late[1]) },
+  { id: "oldest", title: "Oldest ready", wide: 86, rank: 0, sort: largest((row) => row.oldest), show: (row) => oldest(row.oldest) },
+  { id: "waiting", title: "Waiting", wide: 58, rank: 4, sort: largest((row) => row.waiting), show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
+  { id: "next", title: "Next due", wide: 84, rank: 5, sort: (row) => row.next ?? Infinity, isNone: (row) => !row.next, show: (row) => next(row.next) },
 ];
+
+// Room for names beside the figures; on a phone they stand on a line of their own.
+const NAMES = 300;
+const NARROW = "(max-width: 730px)";
+const [GAP, SIDES] = [14, 32];
+
+// Which columns are shown: those in which something stands, as far as there is room. Once shown, a column stays.
+function columns(grid, heads) {
+  const used = new Set(["name", "ready"]);
+  let last = "";
+
+  function fill(rows, sort) {
+    for (const column of COLUMNS) {
+      const isNone = column.isNone ?? ((row) => column.sort(row) >= 0);
+      if (!used.has(column.id) && (sort === column.id || rows.some((row) => !isNone(row)))) used.add(column.id);
+    }
+    place();
+  }
+
+  function place() {
+    const isNarrow = matchMedia(NARROW).matches;
+    let room = grid.clientWidth - SIDES - (isNarrow ? 0 : NAMES);
+    const shown = new Set(["name"]);
+    for (const column of COLUMNS.filter(({ id }) => id !== "name" && used.has(id)).sort((a, b) => a.rank - b.rank)) {
+      room -= column.wide + GAP;
+      if (room >= 0) shown.add(column.id);
+    }
+    const figures = COLUMNS.filter(({ id }) => id !== "name" && shown.has(id)).map(({ wide }) => (isNarrow ? `minmax(0, ${wide}fr)` : `${wide}px`));
+    grid.style.setProperty("--columns", [isNarrow ? "" : "minmax(130px, 1fr)", ...figures].join(" "));
+    const now = [...shown].join(" ");
+    if (now === last) return;
+    last = now;
+    heads.forEach((head, index) => { head.hidden = !shown.has(COLUMNS[index].id); });
+  }
+
+  return { fill, place, isShown: (index) => !heads[index].hidden };
+}
 
 const late = (us) => (us < 0 ? 1e15 : us);
 const rate = (perSecond) => [text.rate(perSecond), perSecond ? "" : "quiet"];
@@ -92,17 +130,18 @@ export function table(main, about, env) {
   } });
   search.value = filter;
   const figures = h("section", { class: "figures", "aria-label": "All queues together" });
-  const heads = COLUMNS.map((column) => h("div", { role: "columnheader", class: `c-${column.id} w${column.wide}` },
+  const heads = COLUMNS.map((column) => h("div", { role: "columnheader", class: `c-${column.id}` },
     column.id === "trend" ? h("span", {}, column.title) : h("button", { type: "button", class: "sort", onclick: () => sortBy(column.id) }, column.title)));
   const body = h("div", { role: "rowgroup", class: "rows" });
   const grid = h("div", { role: "table", class: "table", "aria-label": "Queues" }, h("div", { role: "rowgroup", class: "titles" }, h("div", { role: "row" }, ...heads)), body);
   const empty = h("div", { class: "empty", hidden: true });
   const sum = h("p", { class: "note", id: "sum" });
-  main.append(h("h1", { class: "hidden" }, "Queues"), figures);
+  main.append(h("h1", { class: "hidden" }, "Queues"));
   const followed = overview(main);
-  main.append(h("div", { class: "tools" }, search, sum), grid, empty);
+  main.append(figures, h("div", { class: "tools" }, search, sum), grid, empty);
   const tiles = FIGURES.map(([title]) => tile(figures, title));
-  const { place, move } = linesInSight(grid, body, () => order);
+  const shown = columns(grid, heads);
+  const { place, move } = linesInSight(grid, body, () => order, shown);
 
   function sortBy(id) {
     if (sort === id && down) [sort, down] = ["trouble", false];
@@ -118,6 +157,7 @@ export function table(main, about, env) {
   function update() {
     if (!live.state.head) return;
     order = ordered(filter, sort, down);
+    shown.fill(order, sort);
     FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
     COLUMNS.forEach((column, index) => attribute(heads[index], "aria-sort", column.id === sort ? (down ? "ascending" : "descending") : column.id === "trend" ? null : "none"));
     attribute(grid, "aria-rowcount", order.length + 1);
@@ -127,25 +167,27 @@ export function table(main, about, env) {
     grid.hidden = order.length === 0;
     empty.hidden = order.length > 0;
     if (order.length === 0) put(empty, nothing(known, searching));
+    shown.place();
     place();
   }
 
+  const resized = () => { shown.place(); place(); };
   window.addEventListener("scroll", place, { passive: true });
-  window.addEventListener("resize", place);
+  window.addEventListener("resize", resized);
   return {
     update,
     move,
     close() {
       followed.stop();
       window.removeEventListener("scroll", place);
-      window.removeEventListener("resize", place);
+      window.removeEventListener("resize", resized);
       live.see([]);
     },
   };
 }
 
 // Only visible lines are elements; each is placed where its row is.
-function linesInSight(grid, body, rows) {
+function linesInSight(grid, body, rows, shown) {
   const lines = [];
 
   function place() {
@@ -160,7 +202,7 @@ function linesInSight(grid, body, rows) {
       if (!row) return it.element.remove();
       if (!it.element.isConnected) body.append(it.element);
       it.element.style.setProperty("transform", `translateY(${(first + index) * height}px)`);
-      fill(it, row, first + index);
+      fill(it, row, first + index, shown);
     });
     body.style.setProperty("height", `${order.length * height}px`);
     const inSight = order.slice(Math.max(Math.floor(top / height), 0), Math.max(Math.ceil((top + window.innerHeight) / height), 0));
@@ -201,7 +243,7 @@ function line() {
   const link = h("a", {});
   const mark = h("span", { class: "badge" });
   const cells = COLUMNS.map((column) => {
-    const cell = h("div", { role: "cell", class: `c-${column.id} w${column.wide}` });
+    const cell = h("div", { role: "cell", class: `c-${column.id}` });
     if (column.id === "name") cell.append(link, mark);
     if (column.id === "trend") cell.append(trendBox());
     return cell;
@@ -213,8 +255,8 @@ function line() {
   return { element, link, mark, cells };
 }
 
-function fill(line, row, index) {
-  put(line.link, row.name);
+function fill(line, row, index, shown) {
+  putName(line.link, row.name);
   attribute(line.link, "href", `queue?queue=${row.key}`);
   attribute(line.link, "title", row.name);
   put(line.mark, row.db === undefined ? badge(row)[0] : `db ${row.db} ${badge(row)[0]}`, badge(row)[1]);
@@ -222,6 +264,7 @@ function fill(line, row, index) {
   line.element.classList.toggle("old", Boolean(row.gone || row.refusal) || live.isDown(row));
   attribute(line.mark, "title", row.refusal);
   COLUMNS.forEach((column, place) => {
+    line.cells[place].hidden = !shown.isShown(place);
     if (column.id === "trend") trend(line.cells[place].firstChild, row.trend);
     else if (column.show) put(line.cells[place], ...(row.jobs ? column.show(row) : ["", ""]));
   });

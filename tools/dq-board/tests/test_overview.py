@@ -64,3 +64,35 @@ class Overview(BoardTest):
         expect(page.locator("#server")).to_be_in_viewport()
         expect(page.locator("#server")).to_have_text(re.compile(r"^127\.0\.0\.1:\d+ · (Redis|Valkey) [\d.]+ · master$"))
         self.assertEqual(page.wrong, [])
+
+    def test_names_that_begin_alike_are_told_apart_and_empty_columns_left_out(self):
+        server = self.server()
+        say = server.client.execute_command
+        names = [f"team-0:service-1:a-rather-long-name-of-a-queue-of-{'x' * 40}:{number:04}" for number in range(30)]
+        for name in names:
+            say("DQ.ADD", name, "job", "x", "DELAY", HOUR)
+        board = self.board(server)
+        pages = [self.window(viewport={"width": width, "height": 860}) for width in [320, 390, 1440]]
+        for page in pages:
+            page.goto(board.url)
+            expect(page.locator("[data-line] a").first).to_have_text(names[0])
+            # The end of each name is seen whole.
+            end = "(all) => all.every((it) => it.lastChild.scrollWidth <= it.lastChild.clientWidth && it.lastChild.getBoundingClientRect().right <= innerWidth)"
+            self.assertTrue(page.locator("[data-line] a").evaluate_all(end))
+            is_cut = page.locator("[data-line] a").first.evaluate("(it) => it.firstChild.scrollWidth > it.firstChild.clientWidth")
+            self.assertEqual(is_cut, page is not pages[-1])
+            self.assertFalse(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+        wide = pages[-1]
+        heads = wide.locator("[role=columnheader]:visible")
+        expect(heads).to_have_text(["Queue", "Ready", "Delayed", "Next due"])
+        say("DQ.ADD", names[3], "late", "x", "AT", 1)
+        say("DQ.ADD", names[3], "next", "x", "AFTER", 1, "late")
+        for name, is_shown in [("Blocked", True), ("Oldest ready", True), ("Done", False), ("Dead", False)]:
+            expect(wide.get_by_role("button", name=name, exact=True)).to_have_count(int(is_shown))
+        die(server.client, names[5], 1)
+        expect(wide.get_by_role("button", name="Dead", exact=True)).to_be_visible()
+        # A column stays while the page is open: what is seen does not jump.
+        say("DQ.PURGE", names[5], "dead")
+        expect(cell(wide, names[5], "dead")).to_have_text("0")
+        expect(wide.get_by_role("button", name="Dead", exact=True)).to_be_visible()
+        self.assertEqual([page.wrong for page in pages], [[]] * 3)
