@@ -220,6 +220,18 @@ export const reschedule = (queue, job, done) => ({
   done,
 });
 
+// Without `signal` its name is typed.
+const signalled = (queue, signal, which, ids, done) => ({
+  title: signal ? `Send the signal ${signal.name}?` : "Send a signal?",
+  sentence: `${which} It is stored as a step, and whoever waits for it becomes due at once. A job that has this step already keeps it as it is.`,
+  fields: [...(signal ? [] : [{ name: "signal", label: "Name of the signal", needed: true, encode: true }]), { name: "payload", label: "Value", kind: "text" }],
+  yes: "Send it",
+  what: { act: "signal", queue, signal: signal?.id, ...ids },
+  done,
+});
+
+export const signal = (queue, job, done) => signalled(queue, job.signal, `${job.name} gets it, whether it waits for it yet or not.`, { id: job.id }, done);
+
 export const giveBack = (queue, job, done) => ({
   title: "Give this job back now?",
   sentence: `This delivery of ${job.name} ends without counting as an attempt, and another worker may get the job at once. The handler that works on it${job.client === null ? "" : ` (${job.client})`} goes on until it hears of it: what it has done stays done, but it can no longer acknowledge the job. If the job has been delivered again by then, nothing happens.`,

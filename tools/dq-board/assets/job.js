@@ -10,11 +10,12 @@ import { flow } from "./flow.js";
 import { tree } from "./json.js";
 import { life } from "./life.js";
 import { after, waiters } from "./waits.js";
+import { zone } from "./zone.js";
 
 const TONES = { ready: "good", reserved: "note", dead: "bad", done: "good" };
 
 function moment(instant) {
-  return `${text.at(instant)} (${text.until(instant, live.now())})`;
+  return `${text.precise(instant)} (${text.until(instant, live.now())})`;
 }
 
 // What else was said of a job when it was added.
@@ -123,7 +124,7 @@ export function job(main, about, env) {
   const behind = waiters(key, about);
   const all = h("section", { class: "card" }, fields);
   const body = h("div", { hidden: true });
-  main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), wrong, why, gone, body);
+  main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), wrong, why, gone, body, zone(() => env.go(location.href, true)));
   live.see([key]);
   let last = null;
   let offered = null;
@@ -189,6 +190,7 @@ function actions(job, ask) {
     job.state === "delayed" && button("Run now", act.runNow),
     job.state === "reserved" && button("Give back now", act.giveBack),
     isScheduled && button("Reschedule", act.reschedule),
+    !["dead", "done"].includes(job.state) && button("Send a signal", act.signal),
     job.rule && button("Change the rule", rules.edit),
     !job.rule && (isScheduled || job.state === "dead") && button("Move", act.move),
     isScheduled || job.state === "blocked" ? button("Cancel", act.cancel, true) : button("Delete", act.remove, true),

@@ -27,7 +27,8 @@ export function moments(job, seen, now) {
   const failed = (what, then) => last?.ended !== job.failed && add(job.failed, `${what}${job.reason ? `: ${job.reason}` : ""}`, "bad", then);
   const again = job.failed !== null && !over && job.failed < (job.due ?? 0);
   if (again) failed("attempt failed", "waits {} for its next attempt");
-  if (job.due !== null && job.due < text.LAST) add(job.due, "due", job.due > now ? "coming" : "", job.due > now ? NOTHING : job.state === "ready" ? "waits {} for a worker" : "late by {}");
+  if (job.awaits !== null) add(job.due, `goes on ${job.due >= text.LAST ? "with" : "without"} the signal ${job.awaits}`, "coming", NOTHING);
+  else if (job.due !== null) add(job.due, "due", job.due > now ? "coming" : "", job.due > now ? NOTHING : job.state === "ready" ? "waits {} for a worker" : "late by {}");
   if (job.failed !== null && !over && !again) failed("attempt failed", "waits {} for its next attempt");
   if (job.started !== null) add(job.started, `delivered, ${attempt}${job.client === null ? "" : `, to ${job.client}`}`, "", job.state === "done" ? "ran for {}" : "runs for {}");
   if (job.state === "dead" && !failed("died", "")) add(job.failed, "died", "bad");
@@ -73,9 +74,11 @@ export function life() {
     list(line, keyed, (it) => it.key, () => h("li", {}, h("time", {}), h("b", {}), h("span", {})), (row, it) => {
       const [when, what, then] = row.children;
       row.dataset.tone = it.tone;
-      put(when, text.at(it.at));
+      put(when, text.precise(it.at));
+      // A time in which nothing ran is drawn as one.
+      row.classList.toggle("waits", it.then.startsWith("waits"));
       put(what, it.what);
-      put(then, it.next ? lasting(it.then, it.next.at - it.at) : "");
+      put(then, it.next && it.next.at < text.LAST ? lasting(it.then, it.next.at - it.at) : "");
     });
     list(steps, job.steps, (step) => step.name, (step) => h("li", {}, h("b", {}, step.name), " ", h("span", {})), (row, step) => put(row.lastChild, step.value));
     const earlier = job.attempts - (job.started !== null ? 1 : 0) - Math.max(job.history.length, job.failed !== null && job.state !== "done" ? 1 : 0);

@@ -6,6 +6,7 @@ import * as act from "./act.js";
 import * as rules from "./rules.js";
 import { head } from "./queue.js";
 import { rowOf } from "./row.js";
+import { zone } from "./zone.js";
 
 export function recurring(main, about, env) {
   const key = about.queue;
@@ -16,9 +17,8 @@ export function recurring(main, about, env) {
   const empty = h("div", { class: "empty", hidden: true });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const further = h("div", { class: "further" });
-  const zone = h("p", { class: "note" }, `Times are shown in this browser's time zone, ${text.zone}. A rule's own time zone is part of the rule.`);
   const add = act.button("Add a recurring job", () => rules.add(rowOf(key), () => env.go(location.href, true)));
-  const tools = h("div", { class: "tools" }, zone, add);
+  const tools = h("div", { class: "tools" }, zone(() => env.go(location.href, true), "A rule's own time zone is part of the rule. "), add);
   main.append(tools, wrong, table, empty, further);
   const abort = new AbortController();
   seek("");

@@ -50,7 +50,7 @@ function fields(rule) {
   }
 
   return {
-    row: h("div", {}, field("rule-kind", "When", kind), ...rows.cron, ...rows.every, list, h("p", { class: "note" }, `Next runs, in this browser's time zone, ${text.zone}:`), runs, wrong),
+    row: h("div", {}, field("rule-kind", "When", kind), ...rows.cron, ...rows.every, list, h("p", { class: "note" }, `Next runs, in ${text.zone}:`), runs, wrong),
     input: cron,
     fits: () => fits,
     value,

@@ -56,26 +56,55 @@ export function millis(ms) {
 
 // The due of a job that waits for a signal without a limit.
 export const LAST = 4_398_046_511_103;
+const UNSIGNALLED = "until it is signalled";
 
 export function until(instant, now) {
-  if (instant >= LAST) return "when its signal comes";
+  if (instant >= LAST) return UNSIGNALLED;
   const ahead = instant - now;
   if (Math.abs(ahead) < 1000) return "now";
   return ahead > 0 ? `in ${millis(ahead)}` : `${millis(-ahead)} ago`;
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const OWN = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+// The zone of all times shown: the browser's, or UTC.
+export let zone = kept() ?? OWN;
+let [clock, day] = clocks();
+
+function kept() {
+  try {
+    return localStorage.getItem("dq-zone");
+  } catch {
+    return null;
+  }
+}
+
+function clocks() {
+  const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZone: zone };
+  return [new Intl.DateTimeFormat(undefined, time), new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: zone })];
+}
+
+export const otherZone = () => (zone === "UTC" ? OWN : "UTC");
+
+export function switchZone() {
+  zone = otherZone();
+  [clock, day] = clocks();
+  try {
+    if (zone === "UTC") localStorage.setItem("dq-zone", zone);
+    else localStorage.removeItem("dq-zone");
+  } catch { /* it holds until the tab is closed */ }
+}
+
+// To the millisecond.
+export function precise(instant) {
+  return instant >= LAST ? UNSIGNALLED : `${at(instant)}.${String(((instant % 1000) + 1000) % 1000).padStart(3, "0")}`;
+}
 
 export function at(instant) {
-  if (instant >= LAST) return "no time";
+  if (instant >= LAST) return UNSIGNALLED;
   const date = new Date(instant);
   if (Number.isNaN(date.getTime())) return String(instant);
   return `${day.format(date)}, ${clock.format(date)}`;
 }
-
-// The zone of all times shown.
-export const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function short(instant, span) {
   const date = new Date(instant);

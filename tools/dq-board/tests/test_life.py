@@ -1,11 +1,14 @@
 """One job's timeline, the jobs that it is after, and the slowest done jobs."""
 
+import datetime
 import json
 import re
+import tempfile
+import zoneinfo
 
 import redis
 from playwright.sync_api import expect
-from support import HOUR, BoardTest
+from support import HOSTILE, HOUR, BoardTest, post
 
 
 class Life(BoardTest):
@@ -28,12 +31,61 @@ class Life(BoardTest):
         expect(page.locator(".life b")).to_have_text(["now", "due", "expires"])
         self.assertNotIn("late by", page.locator(".life").inner_text())
         page.goto(board.url + "jobs?queue=0:q&state=delayed")
-        expect(page.locator("tbody tr").filter(has_text="signal")).to_contain_text("when its signal comes")
+        expect(page.locator("tbody tr").filter(has_text="signal")).to_contain_text("until it is signalled")
         page.goto(board.url + "job?queue=0:q&id=signal")
-        expect(page.locator(".facts")).to_contain_text("when its signal comes")
+        expect(page.locator(".facts")).to_contain_text("until it is signalled")
         page.get_by_role("button", name="Run now").click()
         expect(page.get_by_role("dialog")).to_contain_text("signal becomes due at once, without its signal.")
         self.assertNotIn("years", page.locator("body").inner_text())
+        self.assertEqual(page.wrong, [])
+
+    def test_times_to_the_millisecond_in_utc_too_and_a_signal_is_sent(self):
+        server = self.server()
+        client = server.client
+        evil = HOSTILE[0].decode()
+        client.execute_command("DQ.CFGSET", "q", "HISTORY", 5)
+        for id in ["a", "b"]:
+            client.execute_command("DQ.ADD", "q", id, "x")
+        token = self.take(client, "a")
+        client.execute_command("DQ.NACK", "q", "a", "TOKEN", token, "DELAY", 0, "REASON", "first")
+        token = self.take(client, "a")
+        client.execute_command("DQ.NACK", "q", "a", "TOKEN", token, "SILENT", "AWAIT", evil)
+        page = self.window(timezone_id="America/New_York")
+        log = tempfile.NamedTemporaryFile()
+        self.addCleanup(log.close)
+        board = self.board(server, "--allow-actions", "--audit-log", log.name)
+        page.goto(board.url + "job?queue=0:q&id=a")
+        moments = page.locator(".life li")
+        expect(moments.locator("b")).to_have_text(["delivered, attempt 1", "attempt failed: first", "now", f"goes on with the signal {evil}"])
+        expect(moments.last.locator("time")).to_have_text("until it is signalled")
+        expect(moments.nth(1)).to_have_class("waits")
+        started = dict(client.execute_command("DQ.GET", "q", "a"))[b"history"][0][1]
+        local = datetime.datetime.fromtimestamp(started / 1000, zoneinfo.ZoneInfo("America/New_York"))
+        shown = "{:%H:%M:%S}." + f"{started % 1000:03}"
+        expect(moments.first.locator("time")).to_contain_text(shown.format(local))
+        expect(page.locator(".zone")).to_contain_text("Times are in America/New_York.")
+        page.get_by_role("button", name="Show UTC").click()
+        expect(moments.first.locator("time")).to_contain_text(shown.format(local.astimezone(datetime.timezone.utc)))
+        page.reload()
+        expect(page.locator(".zone")).to_contain_text("Times are in UTC.")
+        # The signal that it waits for is sent, with a value; another one by its name.
+        page.get_by_role("button", name="Send a signal").click()
+        box = page.get_by_role("dialog")
+        expect(box).to_contain_text(f"Send the signal {evil}?")
+        box.get_by_label("Value").fill("by <b>Ada")
+        expect(box.locator(".command")).to_contain_text("DQ.SIGNAL q a ")
+        box.get_by_role("button", name="Send it").click()
+        expect(page.locator("#said")).to_have_text("Signalled 1 job.")
+        expect(page.locator(".steps li")).to_have_text(f"{evil} by <b>Ada")
+        expect(page.locator(".badge")).to_have_text("ready")
+        page.get_by_role("button", name="Send a signal").click()
+        box.get_by_label("Name of the signal").fill(evil)
+        box.get_by_role("button", name="Send it").click()
+        expect(page.locator("#said")).to_have_text("Nothing done: the signal was there already, or the job is gone.")
+        told = [json.loads(line) for line in log.read().splitlines()]
+        self.assertEqual([(it["action"], it["signal"], it["count"]) for it in told if "action" in it], [("signal", evil, 1), ("signal", evil, 0)])
+        for what in [{"id": "a"}, {"signal": "s"}, {"signal": "", "id": "a"}]:
+            self.assertEqual(post(board.url + "api/commands", {"act": "signal", "queue": "0:q", **what})[0], 400, what)
         self.assertEqual(page.wrong, [])
 
     def test_why_and_every_attempt_and_who_works(self):

@@ -319,6 +319,7 @@ pub fn job(job: &Job) -> Value {
         "result": job.result.as_ref().map(payload),
         "progress": bytes(&job.progress),
         "awaits": bytes(&job.awaits),
+        "signal": job.awaits.as_deref().map(named),
         "waits": waits(job),
         "steps": job.steps.iter().map(step).collect::<Vec<_>>(),
         "said": job.said.iter().map(said).collect::<Vec<_>>(),

@@ -72,6 +72,9 @@ pub struct Asked {
     /// All jobs that a filter selects, in the words of a question.
     #[serde(default)]
     pub filter: String,
+    /// The name of a signal, of which the payload is the value.
+    #[serde(default)]
+    signal: String,
     /// Which delivery of the job is given back.
     #[serde(default)]
     token: String,
@@ -84,6 +87,9 @@ impl Asked {
     fn act(&self) -> Result<Act, Failure> {
         let id = wire::decoded(&self.id);
         let state = JobState::named(&self.state);
+        if self.act == "signal" {
+            return self.signalled();
+        }
         if !self.ids.is_empty() {
             let (what, jobs) = (self.on_job()?, self.jobs()?);
             return Ok(Act::OnJobs { what, jobs });
@@ -128,6 +134,22 @@ impl Asked {
                 jobs: self.jobs()?,
             },
         })
+    }
+
+    fn signalled(&self) -> Result<Act, Failure> {
+        let name = wire::decoded(&self.signal);
+        let ids = match self.ids.is_empty() {
+            true => vec![wire::decoded(&self.id)],
+            false => self.named(),
+        };
+        match name.is_empty() || ids.iter().any(Vec::is_empty) {
+            true => Err(Failure::asked("Which signal, to which job?")),
+            false => Ok(Act::Signal {
+                ids,
+                name,
+                value: self.payload.clone().into_bytes(),
+            }),
+        }
     }
 
     fn group(&self) -> Result<Vec<u8>, Failure> {
@@ -307,6 +329,9 @@ impl Asked {
         ];
         for (word, said) in own.into_iter().filter(|(_, said)| !said.is_empty()) {
             told[word] = said.as_str().into();
+        }
+        if !self.signal.is_empty() {
+            told["signal"] = name(&self.signal).into();
         }
         if !self.group.is_empty() {
             told["group"] = name(&self.group).into();

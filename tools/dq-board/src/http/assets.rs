@@ -54,6 +54,7 @@ assets! {
     "row.js": "text/javascript; charset=utf-8",
     "table.js": "text/javascript; charset=utf-8",
     "waits.js": "text/javascript; charset=utf-8",
+    "zone.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",
 }
 

@@ -45,6 +45,12 @@ pub enum Act {
         id: Vec<u8>,
         token: String,
     },
+    /// To each of these jobs.
+    Signal {
+        ids: Vec<Vec<u8>>,
+        name: Vec<u8>,
+        value: Vec<u8>,
+    },
     Pause {
         ms: Option<u64>,
     },
@@ -170,6 +176,10 @@ impl Act {
                 nack.arg(id).arg("TOKEN").arg(token).arg("SILENT");
                 nack
             }
+            Act::Signal { ids, name, value } => {
+                let signal = move |id| of("DQ.SIGNAL").arg(id).arg(name).arg(value).to_owned();
+                return Box::new(ids.iter().map(signal));
+            }
             Act::Pause { ms: None } => of("DQ.PAUSE"),
             Act::Pause { ms: Some(ms) } => of("DQ.PAUSE").arg(ms).to_owned(),
             Act::Resume => of("DQ.RESUME"),
@@ -236,6 +246,8 @@ impl Act {
                 Some(error) => return Ok(Err(format!("{error} ({changed} jobs before that)"))),
                 // DQ.KICK COUNT: no more are dead. DQ.ADD: the job exists already.
                 None if matches!(self, Act::KickDead { .. }) && more == Some(0) => break,
+                // No such job; the others are signalled.
+                None if value == redis::Value::Nil && matches!(self, Act::Signal { .. }) => {}
                 None if value == redis::Value::Nil => break,
                 None => changed += i64::from(more.is_none()),
             }
@@ -270,6 +282,10 @@ impl Act {
                 "nothing done: this delivery is over".to_owned()
             }
             Act::GiveBack { .. } => "given back".to_owned(),
+            Act::Signal { .. } if changed == 0 => {
+                "nothing done: the signal was there already, or the job is gone".to_owned()
+            }
+            Act::Signal { .. } => format!("signalled {}", jobs(changed)),
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),
@@ -421,6 +437,15 @@ mod tests {
         assert_eq!(
             words(Act::GiveBack { id, token }),
             ["DQ.NACK q TOKEN TOKEN 7 SILENT"]
+        );
+        let (ids, name, value) = (
+            vec![b"a".to_vec(), b"b".to_vec()],
+            b"paid".to_vec(),
+            b"7".to_vec(),
+        );
+        assert_eq!(
+            words(Act::Signal { ids, name, value }),
+            ["DQ.SIGNAL q a paid 7", "DQ.SIGNAL q b paid 7"]
         );
         assert_eq!(words(Act::Pause { ms: Some(9) }), ["DQ.PAUSE q 9"]);
         assert_eq!(words(Act::Purge { state: None }), ["DQ.PURGE q all"]);
