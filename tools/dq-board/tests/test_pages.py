@@ -397,7 +397,7 @@ class Pages(BoardTest):
         for instant in runs:
             moment = time.gmtime(instant / 1000)
             expect(line).to_contain_text(f"{moment.tm_mday} {time.strftime('%b %Y, %H:%M:%S', moment)}")
-        expect(page.locator("main")).to_contain_text("time zone, UTC.")
+        expect(page.locator("main")).to_contain_text("Times are in UTC.")
         page.get_by_role("link", name="daily-report").click()
         expect(page.locator(".facts")).to_contain_text("cron 0 9 * * MON-FRI Europe/Berlin")
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dq_watch::model::stats::{Rates, DELIVERED, NACKED, TIMED_OUT};
+use dq_watch::model::stats::{Rates, Totals, DELIVERED, NACKED, TIMED_OUT};
 
 pub const EACH_MS: i64 = 10_000;
 pub const PARTS: i64 = 360;
@@ -15,38 +15,59 @@ pub struct Part {
     pub ready: u64,
 }
 
+/// What the servers say at a moment.
+pub enum Told<'a> {
+    /// Of so many servers. Of another number of them what these sums have grown by is not known.
+    Totals(usize, &'a Totals),
+    /// Of some of the queues no totals are known.
+    Rates(&'a Rates),
+}
+
 #[derive(Default)]
 pub struct Course {
     parts: VecDeque<(i64, Part)>,
     last_ms: i64,
+    last: (usize, Totals),
 }
 
 impl Course {
-    /// Takes what all queues do at this moment.
-    pub fn add(&mut self, now_ms: i64, rates: &Rates, ready: u64) {
+    pub fn add(&mut self, now_ms: i64, told: Told, ready: u64) {
         let place = now_ms / EACH_MS;
         if self.parts.back().is_none_or(|(last, _)| *last != place) {
             self.parts.push_back((place, Part::default()));
         }
-        while self
-            .parts
-            .front()
-            .is_some_and(|(first, _)| *first <= place - PARTS)
-            || self.parts.len() > PARTS as usize
-        {
+        let is_old = |(at, _): &(i64, Part)| *at <= place - PARTS;
+        while self.parts.front().is_some_and(is_old) {
             self.parts.pop_front();
         }
+        let grown = self.grown(now_ms, told);
+        if let Some((_, part)) = self.parts.back_mut() {
+            part.ready = part.ready.max(ready);
+            part.delivered += grown(DELIVERED);
+            part.failed += grown(NACKED) + grown(TIMED_OUT);
+        }
+    }
+
+    /// By how much each total has grown since the last time.
+    fn grown<'a>(&mut self, now_ms: i64, told: Told<'a>) -> impl Fn(usize) -> f64 + 'a {
         // After a pause of the board nothing is known of it.
-        let seconds = (now_ms - self.last_ms).clamp(0, EACH_MS) as f64 / 1000.0;
-        let is_first = self.last_ms == 0;
-        self.last_ms = now_ms;
-        let Some((_, part)) = self.parts.back_mut() else {
-            return;
+        let since = if self.last_ms == 0 {
+            0
+        } else {
+            now_ms - self.last_ms
         };
-        part.ready = part.ready.max(ready);
-        if !is_first {
-            part.delivered += rates[DELIVERED] * seconds;
-            part.failed += (rates[NACKED] + rates[TIMED_OUT]) * seconds;
+        let seconds = since.clamp(0, EACH_MS) as f64 / 1000.0;
+        self.last_ms = now_ms;
+        let before = match told {
+            Told::Totals(servers, totals) => std::mem::replace(&mut self.last, (servers, *totals)),
+            Told::Rates(_) => self.last,
+        };
+        move |of| match told {
+            Told::Totals(servers, totals) if servers == before.0 => {
+                totals[of].saturating_sub(before.1[of]) as f64
+            }
+            Told::Totals(..) => 0.0,
+            Told::Rates(rates) => rates[of] * seconds,
         }
     }
 
@@ -68,25 +89,51 @@ impl Course {
 mod tests {
     use super::*;
 
+    fn told(hour: &[Option<Part>]) -> Vec<(f64, f64, u64)> {
+        let parts = hour.iter().flatten();
+        parts
+            .map(|it| (it.delivered, it.failed, it.ready))
+            .collect()
+    }
+
     #[test]
     fn an_hour_is_counted_and_what_was_not_seen_is_not_known() {
-        let mut course = Course::default();
-        let mut rates = Rates::default();
-        (rates[DELIVERED], rates[NACKED], rates[TIMED_OUT]) = (4.0, 1.0, 1.0);
-        for half in 0..41 {
-            course.add(1_000_000 + half * 500, &rates, half as u64);
+        let (mut course, mut totals) = (Course::default(), Totals::default());
+        totals[DELIVERED] = 1_000_000;
+        for second in 0..21 {
+            course.add(
+                1_000_000 + second * 1000,
+                Told::Totals(1, &totals),
+                second as u64,
+            );
+            totals[DELIVERED] += 4;
+            totals[NACKED] += 1;
+            totals[TIMED_OUT] += 1;
         }
         let hour = course.hour(1_020_000);
         assert_eq!(hour.len(), PARTS as usize);
-        let last: Vec<_> = hour.iter().flatten().collect();
-        assert_eq!(last.len(), 3);
-        assert_eq!(last.iter().map(|it| it.delivered).sum::<f64>(), 80.0);
         assert_eq!(
-            (last[1].delivered, last[1].failed, last[1].ready),
-            (40.0, 20.0, 39)
+            told(&hour),
+            [(36.0, 18.0, 9), (40.0, 20.0, 19), (4.0, 2.0, 20)]
         );
-        course.add(1_020_000 + 2 * PARTS * EACH_MS, &rates, 0);
-        let after = course.hour(1_020_000 + 2 * PARTS * EACH_MS);
-        assert_eq!(after.iter().flatten().count(), 1, "bounded");
+        // Another server's past is nothing that happened now; nor is the end of one.
+        totals[DELIVERED] += 1_000_000;
+        course.add(1_020_500, Told::Totals(2, &totals), 0);
+        course.add(1_021_000, Told::Totals(2, &Totals::default()), 0);
+        assert_eq!(told(&course.hour(1_021_000))[2], (4.0, 2.0, 20));
+        let later = 1_020_000 + 2 * PARTS * EACH_MS;
+        course.add(later, Told::Totals(2, &Totals::default()), 0);
+        assert_eq!(told(&course.hour(later)).len(), 1, "bounded");
+    }
+
+    #[test]
+    fn of_some_queues_rates_are_added_up() {
+        let (mut course, mut rates) = (Course::default(), Rates::default());
+        rates[DELIVERED] = 4.0;
+        for half in 0..21 {
+            course.add(1_000_000 + half * 500, Told::Rates(&rates), 0);
+        }
+        let delivered: f64 = told(&course.hour(1_010_000)).iter().map(|it| it.0).sum();
+        assert_eq!(delivered, 40.0);
     }
 }

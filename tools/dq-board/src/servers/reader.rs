@@ -23,7 +23,7 @@ use super::history::History;
 use crate::config::Shown;
 use crate::core::alerts::{self, Alert, Rules, Seen, Watcher};
 use crate::core::attention::Signs;
-use crate::core::course::{self, Course};
+use crate::core::course::{self, Course, Told};
 use crate::core::history::Parts;
 use crate::core::packed::Part;
 use crate::core::wire;
@@ -442,8 +442,12 @@ impl State {
         let speaks = |node: &NodeState| node.down.is_none() && node.figures.is_some();
         if self.servers.nodes.values().any(speaks) {
             let overall = self.overall();
+            let told = match overall.servers {
+                0 => Told::Rates(&overall.rates),
+                servers => Told::Totals(servers, &overall.dq.totals),
+            };
             self.course
-                .add(clock::now_ms(), &overall.rates, overall.dq.jobs[READY]);
+                .add(clock::now_ms(), told, overall.dq.jobs[READY]);
         }
     }
 
