@@ -16,4 +16,5 @@ pub(crate) mod prefetch;
 pub mod relocate;
 pub(crate) mod skiplist;
 pub(crate) mod slab;
+pub(crate) mod sparse;
 pub(crate) mod table;

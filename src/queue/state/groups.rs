@@ -284,7 +284,7 @@ impl Groups {
             0 => self.names.relocate(from, mover),
             1 => self.turns.open.relocate(from, mover),
             2 => self.turns.full.relocate(from, mover),
-            3..=5 => self.owns.relocate(part - 3, from, mover),
+            3 | 4 => self.owns.relocate(part - 3, from, mover),
             _ => self.all.relocate(from, mover, |group, mover| {
                 move_boxed(&mut group.name, mover);
                 group.line.relocate(mover);

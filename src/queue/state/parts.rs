@@ -111,7 +111,7 @@ impl Parts {
             || self.flows.as_mut().is_some_and(|it| it.free_some(count))
     }
 
-    pub(super) const RELOCATED: u64 = 24;
+    pub(super) const RELOCATED: u64 = 23;
 
     /// Moves some of what one of [`Parts::RELOCATED`] pieces has allocated: see [`crate::storage::relocate`].
     pub(super) fn relocate(
@@ -125,10 +125,10 @@ impl Parts {
                 it.relocate(0, from, mover)
             }),
             1 | 2 => self.dedupe.made()?.relocate(piece, from, mover),
-            3..=9 => self.groups.as_mut()?.relocate(piece - 3, from, mover),
-            10 => relocate(&mut self.done, from, mover, |_, _, _| None),
-            11..=15 => self.done.made()?.relocate(piece - 11, from, mover),
-            16..=22 => self.flows.as_mut()?.relocate(piece - 16, from, mover),
+            3..=8 => self.groups.as_mut()?.relocate(piece - 3, from, mover),
+            9 => relocate(&mut self.done, from, mover, |_, _, _| None),
+            10..=14 => self.done.made()?.relocate(piece - 10, from, mover),
+            15..=21 => self.flows.as_mut()?.relocate(piece - 15, from, mover),
             _ => relocate(&mut self.cold, from, mover, |_, _, _| None),
         }
     }

@@ -3,7 +3,7 @@
 
 use super::turns::tie;
 use super::{Group, Groups};
-use crate::queue::instant::NEVER;
+use crate::queue::instant::{INSTANT_MAX, NEVER};
 use crate::queue::job::GroupNumber;
 use crate::queue::settings::{GroupSettings, Rate};
 use crate::queue::state::jobs::Jobs;
@@ -11,67 +11,82 @@ use crate::queue::state::rate::group::{GroupRates, Rated};
 use crate::storage::broken::{must, there};
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
-use crate::storage::slab::Slab;
-use crate::storage::table::IdTable;
+use crate::storage::sparse::Sparse;
 
 /// A bit of `Group::users`: the group has settings. More users than fit below it do not fit into memory.
 pub(super) const HAS_OWN: u32 = 1 << 31;
 
 const NO_OWN: &str = "settings of a group that are not there";
 
-/// [`GroupSettings`], smaller.
-#[derive(Clone)]
+/// [`GroupSettings`], in as few bytes as hold all that they may be.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
 struct Own {
-    number: GroupNumber,
-    /// 0: none of its own.
-    weight: u16,
-    /// [`NONE`] is none of its own, of the rate by its `window_ms`.
+    /// [`NONE`] is none of its own, of the rate by its window.
     max_reserved: u64,
     max_len: u64,
-    window_ms: u64,
     count: u32,
-    paused_until: u64,
+    window_ms: Ms,
+    paused_until: Ms,
+    /// 0: none of its own.
+    weight: u16,
 }
 
-/// No limit or window is so large.
+/// No limit is so large.
 const NONE: u64 = u64::MAX;
-const _: () = assert!(size_of::<Own>() <= 48);
+const _: () = assert!(size_of::<Own>() == 34 && NONE == NEVER);
+
+/// An instant or a time in ms, or [`NEVER`].
+#[derive(Clone, Copy)]
+struct Ms([u8; 6]);
+
+impl Ms {
+    const LARGEST: u64 = (1 << 48) - 1;
+
+    fn of(ms: u64) -> Self {
+        let [bytes @ .., _, _] = ms.min(Self::LARGEST).to_le_bytes();
+        Ms(bytes)
+    }
+
+    fn get(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        match u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) {
+            Self::LARGEST => NEVER,
+            ms => ms,
+        }
+    }
+}
+
+const _: () = assert!(INSTANT_MAX < Ms::LARGEST);
 
 /// The settings of all groups that have any.
 #[derive(Clone)]
 pub(super) struct Owns {
-    all: Slab<Own>,
-    numbers: IdTable,
+    all: Sparse<Own>,
     /// Groups with a RATE of their own.
     rated: usize,
     /// Groups whose pause ends by itself, by when it does.
     pauses: Skiplist<u64>,
 }
 
-/// A group's number for the table: it is no user's, so nobody can choose many that are alike.
-fn hash_of(number: GroupNumber) -> u64 {
-    u64::from(number.wrapping_mul(0x9E37_79B1)) << 32
-}
-
 impl Own {
-    fn of(number: GroupNumber, settings: &GroupSettings) -> Self {
+    fn of(settings: &GroupSettings) -> Self {
         let (count, window_ms) = match settings.rate {
             Some(Some(rate)) => (rate.count, rate.window_ms),
             Some(None) => (0, 0),
             None => (0, NONE),
         };
         Own {
-            number,
-            weight: settings.weight.unwrap_or(0) as u16,
             max_reserved: settings.max_reserved.unwrap_or(NONE),
             max_len: settings.max_len.unwrap_or(NONE),
-            window_ms,
             count,
-            paused_until: settings.paused_until,
+            window_ms: Ms::of(window_ms),
+            paused_until: Ms::of(settings.paused_until),
+            weight: settings.weight.unwrap_or(0) as u16,
         }
     }
 
-    fn settings(&self) -> GroupSettings {
+    fn settings(self) -> GroupSettings {
         let said = |limit| Some(limit).filter(|&it| it != NONE);
         let rate = |window_ms| Rate {
             count: self.count,
@@ -80,9 +95,9 @@ impl Own {
         GroupSettings {
             weight: Some(self.weight.into()).filter(|&it| it != 0),
             max_reserved: said(self.max_reserved),
-            rate: said(self.window_ms).map(|ms| Some(rate(ms)).filter(|_| ms != 0)),
+            rate: said(self.window_ms.get()).map(|ms| Some(rate(ms)).filter(|_| ms != 0)),
             max_len: said(self.max_len),
-            paused_until: self.paused_until,
+            paused_until: self.paused_until.get(),
         }
     }
 }
@@ -94,32 +109,25 @@ fn is_rated(settings: &GroupSettings) -> usize {
 impl Owns {
     pub fn new() -> Self {
         Owns {
-            all: Slab::new(),
-            numbers: IdTable::new(),
+            all: Sparse::new(),
             rated: 0,
             pauses: Skiplist::new(),
         }
     }
 
-    fn find(&self, number: GroupNumber) -> u32 {
-        let is_it = |at| self.all.get(at).is_some_and(|own| own.number == number);
-        there(self.numbers.find(hash_of(number), is_it), NO_OWN)
-    }
-
     pub fn free_some(&mut self, count: usize) -> bool {
-        self.all.free_some(count) || self.numbers.free_some(count) || self.pauses.free_some(count)
+        self.all.free_some(count) || self.pauses.free_some(count)
     }
 
     pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match part {
-            0 => self.numbers.relocate(from, mover),
-            1 => self.pauses.relocate(from, mover),
-            _ => self.all.relocate(from, mover, |_, _| ()),
+            0 => self.all.relocate(from, mover),
+            _ => self.pauses.relocate(from, mover),
         }
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.all.memory_bytes() + self.numbers.memory_bytes() + self.pauses.memory_bytes()
+        self.all.memory_bytes() + self.pauses.memory_bytes()
     }
 
     /// Notes when a pause ends, instead of when it did before.
@@ -152,8 +160,7 @@ impl Groups {
 
     #[cold]
     fn known_own(&self, number: GroupNumber) -> Option<GroupSettings> {
-        let own = self.owns.all.get(self.owns.find(number));
-        own.map(Own::settings)
+        Some(there(self.owns.all.get(number), NO_OWN).settings())
     }
 
     /// How many groups have settings.
@@ -219,23 +226,12 @@ impl Groups {
             .pause(number, paused_before, settings.paused_until);
         self.owns.rated += is_rated(&settings);
         self.owns.rated -= before.as_ref().map_or(0, is_rated);
-        match (before, settings.any()) {
-            (None, true) => {
-                let at = self.owns.all.insert(Own::of(number, &settings));
-                self.owns.numbers.insert(hash_of(number), at);
-                self.get_mut(number).users |= HAS_OWN;
-            }
-            (Some(_), true) => {
-                let at = self.owns.find(number);
-                *there(self.owns.all.get_mut(at), NO_OWN) = Own::of(number, &settings);
-            }
-            (Some(_), false) => {
-                let at = self.owns.find(number);
-                self.owns.all.remove(at);
-                must(self.owns.numbers.remove(hash_of(number), at), NO_OWN);
-                self.get_mut(number).users &= !HAS_OWN;
-            }
-            (None, false) => {}
+        if settings.any() {
+            self.owns.all.insert(number, Own::of(&settings));
+            self.get_mut(number).users |= HAS_OWN;
+        } else if before.is_some() {
+            there(self.owns.all.remove(number), NO_OWN);
+            self.get_mut(number).users &= !HAS_OWN;
         }
         self.reconsider(number, jobs, rates);
         if self.get(number).users == 0 {
@@ -244,35 +240,27 @@ impl Groups {
     }
 
     /// One step of a scan over the groups that have settings.
-    pub(super) fn scan_own(&self, cursor: u64, mut show: impl FnMut(GroupNumber)) -> u64 {
-        self.owns.numbers.scan(cursor, |at| {
-            self.owns
-                .all
-                .get(at)
-                .into_iter()
-                .for_each(|own| show(own.number));
-        })
+    pub(super) fn scan_own(&self, cursor: u64, show: impl FnMut(GroupNumber)) -> u64 {
+        self.owns.all.scan(cursor, show)
     }
 
     /// All groups that have settings, by name.
     pub fn owned(&self) -> impl Iterator<Item = (&[u8], GroupSettings)> {
-        let named = |own: &Own| (self.name(own.number), own.settings());
-        self.owns.all.iter().map(named)
+        let all = self.owns.all.iter();
+        all.map(|(number, own)| (self.name(number), own.settings()))
     }
 
     /// For tests: whether each group with settings knows of them.
     pub(super) fn check_own(&self) -> Result<(), String> {
-        self.owns.numbers.check_invariants(|at| {
-            let own = self.owns.all.get(at);
-            own.map_or(0, |own| hash_of(own.number))
-        })?;
         let has = |group: &Group| group.users & HAS_OWN != 0;
         let known = self.numbers().filter(|&it| has(self.get(it))).count();
-        let all = || self.owns.all.iter();
-        let rated: usize = all().map(|own| is_rated(&own.settings())).sum();
-        let fits = all().all(|own| has(self.get(own.number)) && own.settings().any());
+        let all = || (self.owns.all.iter()).map(|(number, own)| (number, own.settings()));
+        let rated: usize = all().map(|(_, own)| is_rated(&own)).sum();
+        let fits = all().all(|(number, own)| has(self.get(number)) && own.any());
         self.owns.pauses.check_invariants(tie)?;
-        let mut pauses: Vec<_> = all().map(|own| (own.paused_until, own.number)).collect();
+        let mut pauses: Vec<_> = all()
+            .map(|(number, own)| (own.paused_until, number))
+            .collect();
         pauses.retain(|&(until, _)| !matches!(until, 0 | NEVER));
         pauses.sort_unstable();
         let fits = fits && self.owns.pauses.iter().eq(pauses);
@@ -282,5 +270,47 @@ impl Groups {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::settings::WEIGHT_MAX;
+
+    #[test]
+    fn whatever_settings_are_allowed_come_back() {
+        let rate = |count, window_ms| Some(Some(Rate { count, window_ms }));
+        let limits = [
+            None,
+            Some(0),
+            Some(1),
+            Some(u32::MAX.into()),
+            Some(1 << 32),
+            Some(i64::MAX as u64),
+        ];
+        let rates = [
+            None,
+            Some(None),
+            rate(1, 1),
+            rate(u32::MAX, INSTANT_MAX),
+            rate(1, 1 << 32),
+        ];
+        let pauses = [0, 1, 1 << 32, INSTANT_MAX, NEVER];
+        for weight in [None, Some(1), Some(256), Some(WEIGHT_MAX)] {
+            for (max_reserved, max_len) in limits.iter().flat_map(|&a| limits.map(|b| (a, b))) {
+                for (rate, paused_until) in rates.iter().flat_map(|&a| pauses.map(|b| (a, b))) {
+                    let own = GroupSettings {
+                        weight,
+                        max_reserved,
+                        rate,
+                        max_len,
+                        paused_until,
+                    };
+                    assert_eq!(own.check(), Ok(()));
+                    assert_eq!(Own::of(&own).settings(), own);
+                }
+            }
+        }
     }
 }
