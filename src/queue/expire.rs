@@ -133,8 +133,8 @@ impl Queue {
     /// Takes away the first pause of a group that has ended.
     fn resume_first(&mut self, now: Now, out: &mut Effects) {
         let first = self.groups().and_then(|it| it.first_resumed(now.ms()));
-        if let Some(name) = first.map(<[u8]>::to_vec) {
-            self.commit_forgetting(&Effect::Forgot(Forgotten::Pause(&name)), out);
+        if let Some(number) = first {
+            self.commit_resumed(number, out);
         }
     }
 

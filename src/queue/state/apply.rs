@@ -12,7 +12,6 @@ use super::store::NewJob;
 use super::Queue;
 use crate::queue::effect::{Came, Change, Effect, Forgotten, How, FOREVER};
 use crate::queue::error::QueueError;
-use crate::queue::instant::NEVER;
 use crate::queue::job::{Handle, SEQ_MAX, TOKEN_MAX};
 use crate::queue::settings::{check_terms, GroupSettings, Settings};
 use crate::storage::broken::must;
@@ -205,8 +204,8 @@ impl Queue {
 
     fn forget(&mut self, what: Forgotten<'_>) {
         if let Forgotten::Pause(name) = what {
-            let own = self.group_settings(name);
-            return self.set_own(name, own.at(NEVER));
+            let number = self.groups().and_then(|it| it.named(name, &self.jobs));
+            return number.into_iter().for_each(|number| self.end_pause(number));
         }
         self.parts.forget(&self.jobs, what);
     }

@@ -6,10 +6,10 @@ use super::position::Position;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::effect::{Came, Change, Effect, How, OccurrenceCause, Purge};
+use crate::queue::effect::{Came, Change, Effect, Forgotten, How, OccurrenceCause, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
-use crate::queue::job::{Failure, Handle};
+use crate::queue::job::{Failure, GroupNumber, Handle};
 use crate::queue::recurring::rule::Next;
 use crate::queue::stats::{Late, Totals};
 use crate::storage::broken::must_fit;
@@ -44,6 +44,17 @@ impl Queue {
     pub(in crate::queue) fn commit_forgetting(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         out.push_quietly(effect);
         self.apply_decided(effect, out);
+    }
+
+    /// Records that the pause of a group has ended, and takes it away. Very many may end at once, so no group is looked up
+    /// by its name.
+    pub(in crate::queue) fn commit_resumed(&mut self, number: GroupNumber, out: &mut Effects) {
+        if let Some(groups) = &self.parts.groups {
+            let name = groups.name(number);
+            out.push_quietly(&Effect::Forgot(Forgotten::Pause(name)));
+            self.end_pause(number);
+            out.complete();
+        }
     }
 
     fn apply_decided(&mut self, effect: &Effect<'_>, out: &mut Effects) {

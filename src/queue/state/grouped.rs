@@ -81,6 +81,15 @@ impl Queue {
         self.parts.groups.take_if(|groups| groups.is_none());
     }
 
+    /// Takes away the pause of a group.
+    pub(super) fn end_pause(&mut self, number: GroupNumber) {
+        let rates = self.parts.group_rates.as_deref();
+        if let Some(groups) = &mut self.parts.groups {
+            groups.end_pause(number, &self.jobs, rates);
+        }
+        self.parts.groups.take_if(|groups| groups.is_none());
+    }
+
     fn made_groups(&mut self) -> &mut Groups {
         let (others, limits) = (self.jobs.live_len() > 0, self.settings.group_limits);
         self.parts.groups.get_or_insert_with(|| {

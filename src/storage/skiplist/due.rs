@@ -4,11 +4,35 @@ use super::node::Node;
 use super::{rank, Key, Link, Skiplist, MAX_UPPERS};
 use std::array;
 use std::iter;
+use std::mem;
 
 impl<K: Key<Floor = u64>> Skiplist<K> {
     /// The first due entry, in the order of the list.
     pub fn first_due(&self, now: u64) -> Option<(K, u32)> {
         self.iter_due(now).next()
+    }
+
+    /// Gives an entry a key that is the same in the order, with another floor. False, and nothing changed, if it is not
+    /// there.
+    pub fn set_floor(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let (path, leaf) = self.path_to(|n| n.link_to(key, handle, &tie));
+        let node = &mut self.bottom[leaf];
+        let Some(at) = node.find(key, handle) else {
+            return false;
+        };
+        let start = node.start as usize;
+        let before = mem::replace(&mut node.keys[start + at], key).floor();
+        if key.floor() <= before {
+            self.lengthen(&path, 0, key.floor());
+            return true;
+        }
+        for (depth, step) in path.into_iter().enumerate().take(self.height()) {
+            self.shorten(depth, step, 0, before);
+        }
+        true
     }
 
     /// The earliest due time of all.

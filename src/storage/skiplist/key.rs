@@ -1,5 +1,7 @@
 //! What a list is sorted by, and what all its parts know: keys, ties, links and their sizes.
 
+use std::cmp::Ordering;
+
 /// Items in a full node.
 pub(super) const NODE: usize = 64;
 /// So many inserts, each right after the one before, count as a sequence that will continue.
@@ -52,20 +54,40 @@ impl Key for ReadyKey {
     }
 }
 
-/// A group's turn, least first, and the instant from which the group may be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A group's turn, least first, and the instant from which the group may be served, which has no say in the order.
+#[derive(Clone, Copy, Debug)]
 pub struct TurnKey {
     pub turn: u64,
     pub at: u64,
 }
+
+impl Ord for TurnKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.turn.cmp(&other.turn)
+    }
+}
+
+impl PartialOrd for TurnKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for TurnKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.turn == other.turn
+    }
+}
+
+impl Eq for TurnKey {}
 
 impl Key for TurnKey {
     type Floor = u64;
     fn floor(self) -> u64 {
         self.at
     }
-    fn rises_to(self, later: TurnKey) -> bool {
-        self.turn == later.turn
+    fn rises_to(self, _: TurnKey) -> bool {
+        false
     }
 }
 

@@ -239,6 +239,30 @@ fn finds_what_is_due() {
 }
 
 #[test]
+fn an_entry_keeps_its_place_when_its_floor_changes() {
+    let (mut dice, mut list) = (Dice(9), Skiplist::new());
+    let mut floors: Vec<u64> = (0..6_000).map(|_| dice.below(100)).collect();
+    let key = |turn: u64, at: u64| TurnKey { turn, at };
+    for (turn, &at) in (0..).zip(&floors) {
+        list.insert(key(turn, at), turn as u32, |_| 0);
+    }
+    for step in 0..2_000 {
+        let turn = dice.below(6_000);
+        // To the least of all, which its links then know, and away from it.
+        let at = [0, dice.below(100), 100][dice.below(3) as usize];
+        floors[turn as usize] = at;
+        assert!(list.set_floor(key(turn, at), turn as u32, |_| 0));
+        assert!(!list.set_floor(key(turn, at), turn as u32 + 1, |_| 0));
+        if step % 50 == 0 {
+            list.check_invariants(|_| 0).unwrap();
+            let due = (0..).zip(&floors).filter(|it| *it.1 <= 1);
+            let found = list.iter_due(1).map(|(_, handle)| handle);
+            assert!(found.eq(due.map(|it| it.0)));
+        }
+    }
+}
+
+#[test]
 fn asks_for_ties_only_where_keys_are_equal() {
     let mut dice = Dice(7);
     let mut list = Skiplist::new();

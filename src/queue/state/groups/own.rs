@@ -179,9 +179,15 @@ impl Groups {
     }
 
     /// The first group whose pause has ended by then.
-    pub fn first_resumed(&self, now_ms: u64) -> Option<&[u8]> {
+    pub fn first_resumed(&self, now_ms: u64) -> Option<GroupNumber> {
         let first = self.owns.pauses.first().filter(|&(at, _)| at <= now_ms);
-        first.map(|(_, number)| self.name(number))
+        first.map(|(_, number)| number)
+    }
+
+    /// Takes away the pause of a group.
+    pub fn end_pause(&mut self, number: GroupNumber, jobs: &Jobs, rates: Option<&GroupRates>) {
+        let own = self.own(number).unwrap_or_default();
+        self.give_own(number, own.at(NEVER), jobs, rates);
     }
 
     /// Groups whose pause ends by itself, by when it does.
@@ -220,6 +226,16 @@ impl Groups {
             None if !settings.any() => return,
             None => self.begin(name, hash),
         };
+        self.give_own(number, settings, jobs, rates);
+    }
+
+    fn give_own(
+        &mut self,
+        number: GroupNumber,
+        settings: GroupSettings,
+        jobs: &Jobs,
+        rates: Option<&GroupRates>,
+    ) {
         let before = self.own(number);
         let paused_before = before.map_or(0, |own| own.paused_until);
         self.owns

@@ -12,6 +12,8 @@ use crate::queue::state::store::Store;
 use crate::storage::broken::must;
 use crate::storage::skiplist::TurnKey;
 
+const NOT_THERE: &str = "a group that is not where its turn says";
+
 /// What of its group holds back a ready job.
 #[derive(Clone, Copy, Default)]
 pub struct HeldByGroup {
@@ -45,7 +47,7 @@ impl Groups {
         };
         let (list, at) = turns.list_of(at);
         let there = list.remove(TurnKey { turn, at }, number, tie);
-        must(there, "a group that is not where its turn says");
+        must(there, NOT_THERE);
     }
 
     /// Where a group of the current round belongs in the lists of turns: the instant from which it may be served,
@@ -88,16 +90,24 @@ impl Groups {
     pub fn refresh(&mut self, number: GroupNumber, jobs: &Store, rates: Option<&GroupRates>) {
         self.catch_up(number, jobs);
         let (at, round) = (self.standing(number, jobs, rates), self.round);
-        if self.get(number).stands_at(at, round) {
+        let group = self.get(number);
+        if group.stands_at(at, round) {
             return;
         }
-        self.withdraw(number);
+        let is_in_list = !group.stands_nowhere() && (group.at ^ at) & AT_MAX == 0;
+        let stays = is_in_list && at != NOWHERE;
+        if !stays {
+            self.withdraw(number);
+        }
         let group = self.get_mut(number);
         group.at = at | (round as u64) << ROUND_BITS;
         let turn = group.turn;
-        if at != NOWHERE {
-            let (list, at) = self.turns.list_of(at);
-            list.insert(TurnKey { turn, at }, number, tie);
+        let (list, instant) = self.turns.list_of(at);
+        let key = TurnKey { turn, at: instant };
+        if stays {
+            must(list.set_floor(key, number, tie), NOT_THERE);
+        } else if at != NOWHERE {
+            list.insert(key, number, tie);
         }
     }
 
