@@ -57,13 +57,20 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 /// At `maxmemory` no queue is created, but settings that free memory can still be changed.
 pub(super) fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
-    // The server's own error.
-    const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
     let mut open = open(ctx, args)?;
-    if open.value().is_none() && ctx.flags().is_out_of_memory() {
-        return Err(Refusal(OOM.into()));
+    if open.value().is_none() {
+        need_room(ctx)?;
     }
     Ok(open)
+}
+
+/// The server's own error at `maxmemory`.
+pub(super) fn need_room(ctx: Ctx<'_>) -> Result<(), Refusal> {
+    const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+    match ctx.flags().is_out_of_memory() {
+        true => Err(Refusal(OOM.into())),
+        false => Ok(()),
+    }
 }
 
 /// Reads a rate. Either both parts are 0, which turns it off, or neither is.
@@ -135,9 +142,15 @@ pub fn pause(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     };
     let ms = ms.map(positive_millis).transpose()?;
     let open = open_with_room(ctx, args)?;
-    change_or_create(ctx, open, |queue, now, effects| match group {
-        Some(name) => queue.pause_group(name, ms, now, effects),
-        None => queue.pause(ms, now, effects),
+    change_or_create(ctx, open, |queue, now, effects| {
+        let Some(name) = group else {
+            return Ok(queue.pause(ms, now, effects)?);
+        };
+        // At `maxmemory` every group that has jobs can be stopped, and none comes by it.
+        if !queue.knows_group(name) {
+            need_room(ctx)?;
+        }
+        Ok::<(), Refusal>(queue.pause_group(name, ms, now, effects)?)
     })??;
     ctx.reply_simple(c"OK");
     Ok(())

@@ -1,6 +1,6 @@
 //! DQ.GROUPSET key name [WEIGHT n] [MAX n] [RATE n ms] [MAXLEN n] | CLEAR, DQ.GROUPGET key name
 
-use super::configure::{of_rate, open_with_room, rate};
+use super::configure::{need_room, of_rate, open_with_room, rate};
 use super::fields::{reply_integers, Fields};
 use super::parse::{at_least, exactly, natural, out_of_range, syntax_error, Options};
 use super::syntax::options;
@@ -31,7 +31,10 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if !clears {
         let open = open_with_room(ctx, args)?;
         change_or_create(ctx, open, |queue, _, effects| {
-            queue.set_group(name, new, effects)
+            if !queue.group_settings(name).any() {
+                need_room(ctx)?;
+            }
+            Ok::<(), Refusal>(queue.set_group(name, new, effects)?)
         })??;
     } else if new.any() {
         return Err(syntax_error("CLEAR cannot be combined with other options"));

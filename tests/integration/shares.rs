@@ -15,6 +15,38 @@ fn group(client: &mut Raw, name: &str) -> String {
     client.ask(&format!("DQ.GROUPGET q {name}"))
 }
 
+/// Where `maxmemory` is reached, no group gets settings that had none, but each can be stopped that has jobs.
+#[test]
+fn at_maxmemory_settings_stay_and_groups_can_be_stopped() {
+    let server = Server::start();
+    let mut client = server.raw();
+    set(&mut client, "set", "MAX 5");
+    client.run("DQ.ADD q 1 x GROUP held");
+    client.says("CONFIG SET maxmemory 1000", "+OK");
+    for line in [
+        "DQ.GROUPSET q held MAX 5",
+        "DQ.GROUPSET q new MAX 5",
+        "DQ.PAUSE q GROUP new",
+        "DQ.PAUSE q 1000 GROUP new",
+        "DQ.PAUSE other GROUP held",
+    ] {
+        let reply = client.ask(line);
+        assert!(reply.starts_with("-OOM "), "{line} -> {reply}");
+    }
+    set(&mut client, "set", "MAX 6 WEIGHT 2");
+    for name in ["set", "held"] {
+        client.says(&format!("DQ.PAUSE q GROUP {name}"), "+OK");
+        client.says(&format!("DQ.RESUME q GROUP {name}"), "+OK");
+        client.says(&format!("DQ.PAUSE q 60000 GROUP {name}"), "+OK");
+    }
+    client.says("DQ.POP q", "nil*");
+    client.says("DQ.GROUPSET q set CLEAR", "+OK");
+    let reply = client.ask("DQ.PAUSE q GROUP set");
+    assert!(reply.starts_with("-OOM "), "{reply}");
+    client.says("CONFIG SET maxmemory 0", "+OK");
+    client.says("DQ.PAUSE q GROUP new", "+OK");
+}
+
 #[test]
 fn settings_are_shown_and_bounded() {
     let (_server, mut client) = start();
@@ -344,7 +376,7 @@ fn they_are_data() {
     let mut client = server.raw();
     scene(&mut client);
     let digest = kept_by_copies(&mut client);
-    let set_there = "[ '0' [ [ 'a' 2 1 ] [ 'empty' 0 0 ] [ 'held' 1 0 ] ] ]";
+    let set_there = "[ '0' [ [ 'a' 2 1 ] [ 'held' 1 0 ] [ 'empty' 0 0 ] ] ]";
     for copy in ["copy", "again"] {
         client.says("DEL q", "1");
         client.says(&format!("RENAME {copy} q"), "+OK");
@@ -373,7 +405,7 @@ fn replicas_and_the_aof_have_them() {
     let mut promoted = replica.raw();
     promoted.says(
         "DQ.GROUPS q 0 SET",
-        "[ '0' [ [ 'a' 2 1 ] [ 'empty' 0 0 ] [ 'held' 1 0 ] ] ]",
+        "[ '0' [ [ 'a' 2 1 ] [ 'held' 1 0 ] [ 'empty' 0 0 ] ] ]",
     );
     replica.promote();
     for client in [&mut client, &mut promoted] {

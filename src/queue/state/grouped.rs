@@ -39,6 +39,12 @@ impl Queue {
         self.groups().map_or((0, 0), jobs)
     }
 
+    /// Whether any job has the group of this name, or it has settings.
+    pub fn knows_group(&self, name: &[u8]) -> bool {
+        let groups = self.groups();
+        groups.is_some_and(|it| it.named(name, &self.jobs).is_some())
+    }
+
     /// What the group of this name has of its own.
     pub fn group_settings(&self, name: &[u8]) -> GroupSettings {
         let groups = self.groups();
