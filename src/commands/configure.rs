@@ -147,7 +147,8 @@ pub fn pause(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             return Ok(queue.pause(ms, now, effects)?);
         };
         // At `maxmemory` every group that has jobs can be stopped, and none comes by it.
-        if !queue.knows_group(name) {
+        let groups = queue.groups();
+        if groups.is_none_or(|it| it.named(name, queue.jobs()).is_none()) {
             need_room(ctx)?;
         }
         Ok::<(), Refusal>(queue.pause_group(name, ms, now, effects)?)

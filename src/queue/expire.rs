@@ -110,7 +110,7 @@ impl Queue {
             Some(Comes::Done) => return self.expire_done(now, budget, out),
             Some(Comes::Trim) => return self.trim_dead(now, budget, out),
             Some(Comes::Forget) => return self.forget_next(now, budget, out),
-            Some(Comes::Resume) => self.resume_first(now, out),
+            Some(Comes::Resume) => self.commit_resumed(now, out),
             Some(Comes::Lease) => {
                 if let Some(handle) = first(self.jobs().first_lease()) {
                     let steps = self.jobs().steps_of(handle);
@@ -128,14 +128,6 @@ impl Queue {
             Some(Comes::Flow) | None => {}
         }
         1
-    }
-
-    /// Takes away the first pause of a group that has ended.
-    fn resume_first(&mut self, now: Now, out: &mut Effects) {
-        let first = self.groups().and_then(|it| it.first_resumed(now.ms()));
-        if let Some(number) = first {
-            self.commit_resumed(number, out);
-        }
     }
 
     /// Forgets about `budget` ids of the dedupe window; returns how many. If very many expire at one instant, they are

@@ -205,7 +205,8 @@ impl Queue {
     fn forget(&mut self, what: Forgotten<'_>) {
         if let Forgotten::Pause(name) = what {
             let number = self.groups().and_then(|it| it.named(name, &self.jobs));
-            return number.into_iter().for_each(|number| self.end_pause(number));
+            let number = number.into_iter();
+            return number.for_each(|number| self.parts.end_pause(&self.jobs, number));
         }
         self.parts.forget(&self.jobs, what);
     }

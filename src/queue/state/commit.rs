@@ -9,7 +9,7 @@ use crate::queue::clock::Now;
 use crate::queue::effect::{Came, Change, Effect, Forgotten, How, OccurrenceCause, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
-use crate::queue::job::{Failure, GroupNumber, Handle};
+use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
 use crate::queue::stats::{Late, Totals};
 use crate::storage::broken::must_fit;
@@ -46,13 +46,15 @@ impl Queue {
         self.apply_decided(effect, out);
     }
 
-    /// Records that the pause of a group has ended, and takes it away. Very many may end at once, so no group is looked up
-    /// by its name.
-    pub(in crate::queue) fn commit_resumed(&mut self, number: GroupNumber, out: &mut Effects) {
-        if let Some(groups) = &self.parts.groups {
+    /// Takes away the first pause of a group that has ended. Very many may end at once, so the group is not looked up by its
+    /// name.
+    pub(in crate::queue) fn commit_resumed(&mut self, now: Now, out: &mut Effects) {
+        let groups = self.parts.groups.as_ref();
+        let first = groups.and_then(|it| Some((it, it.first_resumed(now.ms())?)));
+        if let Some((groups, number)) = first {
             let name = groups.name(number);
             out.push_quietly(&Effect::Forgot(Forgotten::Pause(name)));
-            self.end_pause(number);
+            self.parts.end_pause(&self.jobs, number);
             out.complete();
         }
     }

@@ -39,12 +39,6 @@ impl Queue {
         self.groups().map_or((0, 0), jobs)
     }
 
-    /// Whether any job has the group of this name, or it has settings.
-    pub fn knows_group(&self, name: &[u8]) -> bool {
-        let groups = self.groups();
-        groups.is_some_and(|it| it.named(name, &self.jobs).is_some())
-    }
-
     /// What the group of this name has of its own.
     pub fn group_settings(&self, name: &[u8]) -> GroupSettings {
         let groups = self.groups();
@@ -84,15 +78,6 @@ impl Queue {
             );
         }
         self.fit_group_rates();
-        self.parts.groups.take_if(|groups| groups.is_none());
-    }
-
-    /// Takes away the pause of a group.
-    pub(super) fn end_pause(&mut self, number: GroupNumber) {
-        let rates = self.parts.group_rates.as_deref();
-        if let Some(groups) = &mut self.parts.groups {
-            groups.end_pause(number, &self.jobs, rates);
-        }
         self.parts.groups.take_if(|groups| groups.is_none());
     }
 
@@ -175,6 +160,14 @@ impl Parts {
     pub(super) fn release_group(&mut self, jobs: &Jobs, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
             groups.release(number, &**jobs.hasher());
+        }
+        self.groups.take_if(|groups| groups.is_none());
+    }
+
+    /// Takes away the pause of a group.
+    pub(super) fn end_pause(&mut self, jobs: &Jobs, number: GroupNumber) {
+        if let Some(groups) = &mut self.groups {
+            groups.end_pause(number, jobs, self.group_rates.as_deref());
         }
         self.groups.take_if(|groups| groups.is_none());
     }
