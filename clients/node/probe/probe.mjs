@@ -52,6 +52,7 @@ const METHODS = {
     return queue.addMany(Array.from({ length: repeat }, (_, n) => ({ ...rest, data, id: `${rest.id}:${n}` })));
   },
   add_many: (queue, { jobs }) => queue.addMany(jobs.map(fromJson)),
+  join: (queue, { jobs, then }) => queue.join(jobs.map(fromJson), { then: fromJson(then) }),
   chain: (queue, { jobs }) => queue.chain(jobs.map((data) => ({ data }))),
   add_and_wait: (queue, { data, ...rest }) => queue.addAndWait(data, rest),
   result: (queue, { id }) => queue.result(id),

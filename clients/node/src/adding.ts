@@ -8,13 +8,13 @@ import { careful, Guard } from './guard';
 import { count } from './handler';
 import { consoleLogger, type Hooks, type Logger } from './hooks';
 import { Keys, newId } from './keys';
-import { MADD_BYTES, MADD_JOBS } from './limits';
+import { KEEP_MS, MADD_BYTES, MADD_JOBS, MOST_AFTER } from './limits';
 import { ruled, takes } from './mistakes';
 import * as words from './options';
-import type { AddOptions, CronOptions, EveryOptions, JobOptions } from './options';
+import { isGiven, type AddOptions, type CronOptions, type EveryOptions, type JobOptions } from './options';
 import { type Bytes, isUnheld, someOf, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
-import { type Command, type Word } from './wire';
+import { asMap, type Command, type Word } from './wire';
 
 export interface QueueOptions<T = any> {
   /** Spreads the queue over this many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
@@ -25,6 +25,11 @@ export interface QueueOptions<T = any> {
   /** Gets the errors of hooks. */
   logger?: Logger;
 }
+
+/** A job for `addMany` and `join`. */
+export type NewJob<T = any> = { data: T } & AddOptions;
+/** The last job of a `join`. */
+export type JoinedJob<T = any> = NewJob<T> & { after?: undefined; afterGroup?: undefined };
 
 /** A job that is about to be added. */
 interface Addition {
@@ -88,6 +93,57 @@ export class Adding<T = any> extends Keys {
     return links.map(({ id }) => toText(toBytes(id)));
   }
 
+  /**
+   * Adds jobs, and one that begins when all of them have ended: `then`. Returns its id, or null if it was refused.
+   *
+   * All are added in one transaction. `results` of the last job say how the others ended, its `onDead` what it does if one
+   * dies. It is kept for a minute by default: if the answer of the server is lost, it is looked up, and all are sent again
+   * only if it is not there and none of the others ran.
+   *
+   * More than 1000 jobs are joined by their group: one that they have in common, or a new one. Then `results` is empty.
+   */
+  async join(jobs: readonly NewJob<T>[], { then, ...rest }: { then: JoinedJob<T> }): Promise<string | null> {
+    takes('join', rest, {});
+    if (!Array.isArray(jobs) || jobs.length === 0) throw new TypeError('join needs jobs that come before the last one');
+    const all = [...jobs, { keep: KEEP_MS, ...then }].map((job) => takes('a job of join', job, ADD_MANY));
+    if (isGiven(then.after) || isGiven(then.afterGroup)) {
+      throw new TypeError('then takes neither after nor afterGroup: it is after the jobs of the join');
+    }
+    const given = all.find(({ id }) => isGiven(id))?.id;
+    const key = this.key(given ?? newId());
+    const ids = all.map(({ id }) => id ?? this.newId(key));
+    if (ids.some((id) => this.key(id) !== key)) {
+      throw new TypeError('the jobs of a join must be in one shard: leave their ids out');
+    }
+    const last = ids.pop()!;
+    const group = jobs[0]!.group ?? `join:${toText(toBytes(last))}`;
+    const isGrouped = jobs.length > MOST_AFTER;
+    if (isGrouped && jobs.some((job) => (job.group ?? group) !== group)) {
+      throw new TypeError(`more than ${MOST_AFTER} jobs are joined by their group: give them one, or none`);
+    }
+    const after = isGrouped ? { afterGroup: group } : { after: ids };
+    const made = [
+      ...jobs.map((job, n) => ({ ...job, id: ids[n]!, ...(isGrouped && { group }) })),
+      { ...all.at(-1)!, id: last, ...after },
+    ];
+    const headers = this.hooks.length > 0 ? await Promise.all(made.map((job) => this.headers(job))) : null;
+    const additions = made.map(({ data, ...job }, n) =>
+      this.addition(data, job.id, job, headers ? headers[n] : job.headers),
+    );
+    const replies = await this.together(key, packed(additions), () => this.isUnrun(key, additions));
+    return replies?.at(-1) === null && isGiven(then.id) ? null : toText(toBytes(last));
+  }
+
+  /** Whether these jobs must be added again, as the last one is not there. Throws if one of the others ran. */
+  private async isUnrun(key: Buffer, additions: readonly Addition[]): Promise<boolean> {
+    const found = (await this.run(additions.map(({ id }): Command => ['DQ.GET', key, id, 'PREFIX', 0]))).map(asMap);
+    if (found.at(-1)) return false;
+    const isBegun = (job: Map<string, unknown> | null) =>
+      job !== null && (Number(job.get('attempts')) > 0 || /done|dead/.test(String(job.get('state'))));
+    if (!found.some(isBegun)) return true;
+    throw new DqError('the answer of the server was lost: jobs of the join ran, but the last one is not there');
+  }
+
   private newId(key: Buffer | null): string {
     for (;;) {
       const id = newId();
@@ -102,6 +158,9 @@ export class Adding<T = any> extends Keys {
       const id = options.id ?? this.newId(options.after?.length ? this.key(options.after[0]!) : null);
       return this.addition(data, id, options, headers ? headers[n] : options.headers);
     });
+    if (this.shards > 1 && jobs.some(([, { afterGroup }]) => isGiven(afterGroup))) {
+      throw new TypeError('afterGroup does not work in a sharded queue: each shard has a group of that name');
+    }
     const named = jobs.flatMap(([, { after }]) => after ?? []);
     const isFlow = jobs.some(([, { after, afterGroup }]) => after?.length || afterGroup !== undefined);
     const adds = isFlow && jobs.length > 1 ? this.addFlow(additions) : this.addThem(additions);
@@ -135,9 +194,6 @@ export class Adding<T = any> extends Keys {
   private addition(data: T, id: Bytes, options: AddOptions, headers: JobOptions['headers']): Addition {
     const bytes = words.newId(id);
     const key = this.key(id);
-    if (this.shards > 1 && options.afterGroup !== undefined) {
-      throw new TypeError('afterGroup does not work in a sharded queue: each shard has a group of that name');
-    }
     if (this.shards > 0 && options.after?.some((other) => this.key(other) !== key)) {
       throw new TypeError(
         `job ${toText(toBytes(id))} must be in the shard of the jobs that it is after: leave its id out`,
@@ -233,6 +289,26 @@ const together = (some: readonly Addition[]): Command => [
   ...some.flatMap(({ id, payload }) => [id, payload]),
   ...some[0]!.rest,
 ];
+
+/** Commands that add these jobs of one key in this order: jobs with equal options share one. */
+function packed(additions: readonly Addition[]): Command[] {
+  const parts: Addition[][] = [];
+  let like: string | null = null;
+  let bytes = 0;
+  for (const one of additions) {
+    const isAlone = one.rest.includes('AFTER') || one.rest.includes('NEXT');
+    const options = isAlone ? null : JSON.stringify(one.rest);
+    const part = parts.at(-1);
+    bytes += one.id.length + one.payload.length;
+    if (part && options !== null && options === like && part.length < MADD_JOBS && bytes <= MADD_BYTES) {
+      part.push(one);
+      continue;
+    }
+    parts.push([one]);
+    [like, bytes] = [options, one.id.length + one.payload.length];
+  }
+  return parts.map((part) => (part.length === 1 ? command(part[0]!) : together(part)));
+}
 
 /** The jobs' indexes, by key, in groups that fit one command. */
 function chunks(additions: readonly Addition[]): number[][] {

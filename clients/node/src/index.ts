@@ -1,6 +1,6 @@
 // Workers and producers for dq, the delay queue of Redis and Valkey.
 
-export type { QueueOptions } from './adding';
+export type { JoinedJob, NewJob, QueueOptions } from './adding';
 export { bytesCodec, type Codec, type Envelope, jsonCodec } from './codec';
 export type { Client, IoredisClient, NodeRedisClient } from './driver';
 export {

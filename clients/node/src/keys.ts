@@ -26,6 +26,8 @@ function answersOf(calls: readonly Command[], replies: readonly unknown[]): unkn
   return [...replies];
 }
 
+type IsUndone = () => Promise<boolean>;
+
 /** One key, or one for each shard. */
 export class Keys {
   /** The keys that it is: one, or one for each shard. */
@@ -89,14 +91,24 @@ export class Keys {
     }
   }
 
-  /** Sends commands in one transaction, on a connection of the queue's own; again, if that is lost or the key moves. */
-  protected async together(key: Buffer, calls: readonly Command[]): Promise<unknown[]> {
+  /**
+   * Sends commands in one transaction, on a connection of the queue's own; again, if the key moves, or if the connection is
+   * lost and `isUndone` (which may throw) says that it had no effect. Returns null if it had one, and its answer is lost.
+   */
+  protected async together(key: Buffer, calls: readonly Command[]): Promise<unknown[]>;
+  protected async together(key: Buffer, calls: readonly Command[], isUndone: IsUndone): Promise<unknown[] | null>;
+  protected async together(key: Buffer, calls: readonly Command[], isUndone: IsUndone = async () => true) {
+    let isLost = false;
     const channel = this.channel(key);
     for (let tries = 1; ; tries++) {
       try {
-        return await this.transact(await channel.open(), calls);
+        const line = await channel.open();
+        if (isLost && !(await isUndone())) return null;
+        isLost = true;
+        return await this.transact(line, calls);
       } catch (error) {
         channel.close();
+        if (error instanceof Refused) isLost = false;
         const isFinal = error instanceof DqError && !(error instanceof Refused && MOVED.test(error.code));
         if (isFinal || tries === TRIES) throw withoutModule(error) ?? error;
         await sleep(FIRST_TROUBLE_MS * tries);

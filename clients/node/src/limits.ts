@@ -59,6 +59,8 @@ export const LAST_BYTES = 1024 * 1024;
 export const HEAR_AFTER_MS = 20;
 /** The most connections of a link that hear of cancellations, one for each queue. With more queues there are none. */
 export const MOST_LISTENERS = 8;
+/** How many jobs one may be after. */
+export const MOST_AFTER = 1000;
 /** The most jobs and bytes in one DQ.MADD. */
 export const MADD_JOBS = 1000;
 export const MADD_BYTES = 1_000_000;

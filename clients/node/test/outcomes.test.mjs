@@ -102,6 +102,30 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       await close();
     });
 
+    test('a join is one call', { timeout: 120_000 }, async () => {
+      const shards = new Queue(client, 'q', { shards: 5 });
+      const parts = [1, 2, 3].map((data) => ({ data, kind: 'part' }));
+      const last = await shards.join(parts, { then: { data: 'sum', onDead: 'run' } });
+      await new Worker(shards, (job) => [job.data, ...job.results.map(({ value }) => value)], {
+        logger: silent,
+      }).drain();
+      assert.deepEqual(await shards.result(last), ['sum', [1], [2], [3]]);
+      assert.equal(await shards.join([{ data: 1 }], { then: { data: 1, id: 'late', delay: HOUR } }), 'late');
+      assert.equal(await shards.join([{ data: 1 }], { then: { data: 1, id: 'late' } }), null);
+      const many = Array.from({ length: 1001 }, () => ({ data: 1 }));
+      for (const [mistake, jobs, then] of [
+        [/needs jobs/, [], {}],
+        [/then takes neither/, [{ data: 1 }], { after: ['a'] }],
+        [/in one shard/, Array.from({ length: 9 }, (_, n) => ({ data: 1, id: `${n}` })), {}],
+        [/needs? AFTER|ONDEAD/, many, { onDead: 'run' }],
+        [/joined by their group: give/, [...many, { data: 1, group: 'other' }], {}],
+      ]) {
+        await assert.rejects(shards.join(jobs, { then: { data: 2, ...then } }), mistake);
+      }
+      await shards.close();
+      await close();
+    });
+
     test('a refusal says what is refused', { timeout: 120_000 }, async () => {
       const zone = {
         code: 'ERR',

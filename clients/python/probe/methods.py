@@ -20,6 +20,8 @@ def from_json(name, value):
     if name == "jobs":
         is_data = not all(isinstance(each, dict) and "data" in each for each in value)
         return [{"data": each} if is_data else job_from_json(each) for each in value]
+    if name == "then":
+        return job_from_json(value)
     if name == "backoff":
         return [ms * MS for ms in value]
     if name in ("rate", "grouprate"):
@@ -56,7 +58,7 @@ def to_name(name):
 def method_call(queue, order):
     args = {name: from_json(name, value) for name, value in (order.get("args") or {}).items() if value is not None}
     method = order["method"]
-    if method in ("result", "wait", "add_and_wait", "cancel", "signal", "chain", "add_many"):
+    if method in ("result", "wait", "add_and_wait", "cancel", "signal", "chain", "add_many", "join"):
         first = [args.pop(name) for name in ("jobs", "data") if name in args]
         return getattr(queue, method)(*first, **args)
     if method.startswith("group_"):

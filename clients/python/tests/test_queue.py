@@ -5,9 +5,11 @@ import threading
 from datetime import datetime, timedelta, timezone
 
 import pytest
+import redis
 
 import dq
 import dq.asyncio
+from dq._many import Added, Grouped, sent_once
 
 
 class Recorded(dq.Queue):
@@ -252,6 +254,52 @@ def test_a_worker_as_a_context(dq_url):
         queue.add(b"x")
         assert done.wait(30)
     assert queue.len() == 0
+
+
+def test_a_join_is_in_one_shard_and_has_all_results(dq_url):
+    class Hooked(dq.Hooks):
+        async def adding(self, queue, headers):
+            headers["by"] = "hook"
+
+    async def on_asyncio():
+        async with dq.asyncio.Queue(dq_url, "q", shards=5, hooks=[Hooked()]) as queue:
+            return await queue.join([{"data": 3}], then={"data": 4, "id": "later"})
+
+    with dq.Queue(dq_url, "q", shards=5) as queue:
+        last = queue.join([{"data": n, "kind": "part"} for n in range(3)], then={"data": "sum", "on_dead": "run"})
+        assert queue.get(last).on_dead == "run" and asyncio.run(on_asyncio()) == "later"
+        assert queue.join([{"data": 5}], then={"data": 6, "id": "later"}) is None
+        dq.Worker(queue, lambda job: [job.data, *(each.value for each in job.results)]).drain()
+        assert queue.result(last) == ["sum", [0], [1], [2]] and queue.result("later") == [4, [3]]
+
+
+def test_what_is_no_join():
+    queue = dq.Queue("redis://localhost:1", "q", shards=5)
+    many = [{"data": 1}] * 1001
+    for mistake, jobs, then in (
+        ("needs jobs", [], {}),
+        ("then takes neither", [{"data": 1}], {"after": ["a"]}),
+        ("in one shard", [{"data": 1, "id": f"{n}"} for n in range(9)], {}),
+        ("joined by their group: give", [*many, {"data": 1, "group": "other"}], {}),
+        ("it needs after", many, {"on_dead": "run"}),
+    ):
+        with pytest.raises(ValueError, match=mistake):
+            queue.join(jobs, then={"data": 2, **then})
+
+
+def test_a_join_whose_other_jobs_ran_is_not_sent_again():
+    grouped = Grouped([Added(("DQ.ADD", b"q", id, b"1"), None, False, True) for id in (b"a", b"last")])
+    for found, again in ([None, None], True), ([None, [b"attempts", 0, b"state", b"ready"]], True), (
+        [None, [b"attempts", 1, b"state", b"ready"]], False,
+    ):  # fmt: skip
+        steps = sent_once(grouped)
+        assert next(steps) is grouped and steps.throw(redis.ConnectionError("lost")) > 0
+        assert [call[2] for call in steps.send(None)] == [b"last", b"a"]
+        if again:
+            assert steps.send(found) is grouped
+        else:
+            with pytest.raises(redis.ConnectionError, match="lost"):
+                steps.send(found)
 
 
 def test_telemetry_links_attempts_to_the_producer(dq_url):

@@ -1,7 +1,7 @@
 """21: jobs after others, chains, and handlers that wait for other jobs. A language joins by its name in HAVE."""
 
 from conftest import EACH, breaks, scenario
-from proxy import Cut, Instead, Reply, once, swallow, when, without, without_list
+from proxy import Cut, CutBeforeReply, Instead, Reply, once, swallow, when, without, without_list
 from servers import Cluster
 
 HAVE = {
@@ -10,6 +10,7 @@ HAVE = {
     "add_many": {"go", "java", "node", "python", "rust"},
     "wait_for": {"go", "java", "node", "python", "rust"},
     "spawn": {"go", "java", "node", "python", "rust"},
+    "join": {"node", "python"},
     "cluster": {"go", "node", "python", "rust"},
 }
 KEEP_MS = 600_000
@@ -134,6 +135,46 @@ def many_jobs_go_in_few_commands(world):
     assert len(world.proxy.commands(b"DQ.MADD")) == 3 and not world.proxy.commands(b"DQ.ADD")
     assert probe.call("q", "add_many", jobs=[{**jobs[0], "if_exists": None}, {"id": "new", "data": 1}]) == [None, "new"]
     assert world.state("new") == "ready"
+
+
+# --- join
+
+
+PARTS = [{"id": f"p{n}", "data": returns(n)} for n in range(3)]
+
+
+def cuts(world, verdict):
+    """Loses the next transaction, or its answer."""
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"EXEC", verdict)))
+
+
+@scenario(21, no_after, gate=EACH, only=HAVE["join"])
+def a_join_is_one_call(world):
+    probe = world.worker(concurrency=3)
+    parts = [{"data": {"do": "stubborn", "ms": 100}}, *PARTS]
+    last = probe.call("q", "join", jobs=parts, then={"data": {}, "priority": 1})
+    results = started(probe, last, world)["results"]
+    assert [row[1:] for row in results] == [["done", None], ["done", 0], ["done", 1], ["done", 2]]
+    before(probe, results[0][0], last)
+    jobs = [{"data": {}} for _ in range(1001)]
+    last = probe.call("q", "join", jobs=jobs, then={"data": returns(5), "keep": KEEP_MS})
+    assert probe.call("q", "wait", id=last, timeout=30_000) == 5
+    assert len(probe.events("ended")) >= 1006
+    assert len([command for command in world.proxy.commands(b"DQ.MADD") if int(command[2]) == 1000]) == 1
+
+
+@scenario(21, breaks(when(lambda it: it[0].upper() == b"DQ.GET", Reply(b"$-1\r\n"))), gate=EACH, only=HAVE["join"])
+def a_join_whose_answer_is_lost_runs_once(world):
+    """Its jobs have run when the producer is back."""
+    probe, asking = world.worker(concurrency=3), world.producer()
+    for n, verdict in enumerate((CutBeforeReply(), Cut())):
+        cuts(world, verdict)
+        parts = [{"id": f"{n}{part['id']}", "data": part["data"]} for part in PARTS]
+        assert asking.call("q", "join", jobs=parts, then={"id": f"last{n}", "data": {}}) == f"last{n}"
+        started(probe, f"last{n}", world)
+    world.until(lambda: world.len() == 0, "all have ended")
+    runs = [event["job"] for event in probe.events("started")]
+    assert len(runs) == len(set(runs)) == 8, runs
 
 
 # --- Handlers that wait for other jobs

@@ -15,13 +15,15 @@ from . import _guard
 from ._arguments import Bytes
 from ._delivery import Command
 from ._job_options import ABOUT, job_options
-from ._many import Added, Grouped
+from ._many import MOST_AFTER, Added, Grouped, sent_once
 from ._options import near_misses, unknown
-from .codec import Codec, Envelope, label_of
+from .codec import Codec, Envelope, id_from, label_of
 from .hooks import Hooks
 from .times import Duration, to_ms
 
 T = TypeVar("T")
+KEEP_S = 60.0
+"""How long a job is kept whose end its producer may have to look up."""
 _AFTER = ("after", "after_group", "on_dead")
 _FIXED = (int, float, str, bytes, timedelta, datetime, type(None))
 _ABSENT = object()
@@ -120,6 +122,10 @@ class Adds:
         """grouped: packs the calls into fewer commands."""
         raise NotImplementedError
 
+    def _phases(self, steps: Generator[Any, Any, Any]) -> Any:
+        """Sends what the steps yield, one after the other: jobs, or commands. A number is a pause."""
+        raise NotImplementedError
+
     def _steps(
         self,
         data: Any,
@@ -200,7 +206,7 @@ class Adds:
         if not (type(job) is dict or isinstance(job, Mapping)) or "data" not in job:
             raise TypeError(f'a job is a mapping of what add takes, as {{"data": ..., "delay": 60}}, not {job!r}')
         data, id, kind, headers = job["data"], job.get("id"), job.get("kind"), job.get("headers")
-        made = self._id_for(id, job.get("after"), job.get("after_group"))
+        made = self._id_for(id, job.get("after"), job.get("after_group")) if key is None else words.bytes_of(job["id"])
         like = (_Like() if before is None else before).or_of_job(job)
         known = made if id is None and like.if_exists != "only-replace" else None
         if not self.hooks and kind is None and not headers and key is None:
@@ -230,6 +236,49 @@ class Adds:
                 added.known = before
             made.append(added)
         return self._run_many(made)
+
+    def join(self, jobs: Iterable[Mapping[str, Any]], *, then: Mapping[str, Any]) -> Optional[str]:
+        """Adds jobs, and one that begins when all of them have ended: ``then``. Returns its id.
+
+        All are added in one transaction, and are mappings of ``add``'s arguments. ``results`` of the last job say how
+        the others ended, its ``on_dead`` what it does if one dies. It is kept for 60 s by default: if the answer of the
+        server is lost, it is looked up, and all are sent again only if it is not there and none of the others ran.
+
+        More than 1000 jobs are joined by their group: one that they have in common, or a new one. Then ``results`` is
+        empty.
+        """
+        made, last = [{**job} for job in jobs], {"keep": KEEP_S, **then}
+        if not made:
+            raise ValueError("join needs jobs that come before the last one")
+        if last.get("after") is not None or last.get("after_group") is not None:
+            raise ValueError("then takes neither after nor after_group: it is after the jobs of the join")
+        given = [words.new(job["id"]) for job in (*made, last) if job.get("id") is not None]
+        key = self._key(given[0] if given else new_id())
+        if any(self._key(id) != key for id in given):
+            raise ValueError("the jobs of a join must be in one shard: leave their ids out")
+        *ids, id = (self._id_in(key, job.get("id")) for job in (*made, last))
+        if len(made) > MOST_AFTER:
+            group = made[0].get("group") or f"join:{id_from(id)}"
+            if any(job.setdefault("group", group) != group for job in made):
+                raise ValueError(f"more than {MOST_AFTER} jobs are joined by their group: give them one, or none")
+            last["after_group"] = group
+        else:
+            last["after"] = ids
+        like = _Like()
+        adds = [self._added({**job, "id": id}, key, like) for job, id in zip(made, ids)]
+        adds.append(self._added({**last, "id": id}, key))
+        return self._phases(self._joining(Grouped(adds), None if then.get("id") else id))  # type: ignore[no-any-return]
+
+    def _joining(self, grouped: Grouped, known: Optional[bytes]) -> Generator[Any, Any, Optional[str]]:
+        replies = yield from sent_once(grouped)
+        return words.maybe_id(replies[-1] or known)
+
+    def _id_in(self, key: bytes, id: Optional[Bytes]) -> bytes:
+        """The id, or a new one of this key."""
+        made = new_id() if id is None else words.bytes_of(id)
+        while self._key(made) != key:
+            made = new_id()
+        return made
 
     def _child(self, key: bytes, job: Mapping[str, Any], like: str) -> Any:
         """The command (or the steps to it) that adds a job of ``spawn``, in the shard of the job that spawns it.

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Optional
 
-from ._delivery import Command
+from redis.exceptions import ConnectionError, TimeoutError
+
+from ._delivery import Command, as_map
+from ._trouble import trouble_s
 
 MOST_JOBS = 1000
+MOST_AFTER = 1000
+"""How many jobs one may be after."""
+TRIES = 5
 MOST_BYTES = 1 << 20
+
+
+LOST = (ConnectionError, TimeoutError)
+"""Errors after which nobody knows whether the server has carried out a command."""
 
 
 class Added:
@@ -31,6 +41,7 @@ class Grouped:
 
     def __init__(self, made: Sequence[Added]) -> None:
         self._made = made
+        self.calls = [each.call for each in made]
         self.is_atomic = any(each.is_after for each in made)
         self._places: list[list[int]] = []
         """The jobs that each command adds, by index."""
@@ -59,6 +70,35 @@ class Grouped:
             for place, each in zip(places, reply if len(places) > 1 else [reply]):
                 found[place] = each
         return found
+
+
+def sent_once(grouped: Grouped) -> Generator[Any, Any, list[Any]]:
+    """Sends jobs of one transaction, the last of which is after the others; returns a reply for each.
+
+    If the answer is lost, it asks for the last job: if that is there, so are the others. They are sent again only if
+    it is not, and none of the others ran. Yields what is to be sent, or how long to wait, and is thrown errors of the
+    connection.
+    """
+    for tries in range(1, TRIES + 1):
+        try:
+            return (yield grouped)  # type: ignore[no-any-return]
+        except LOST as error:
+            lost = error
+        ids = [(key, id) for _, key, id, *_ in reversed(grouped.calls)]
+        while True:
+            yield trouble_s(tries)
+            try:
+                last, *others = map(as_map, (yield [("DQ.GET", key, id, "PREFIX", 0) for key, id in ids]))
+                break
+            except LOST as error:
+                tries += 1
+                if tries > TRIES:
+                    raise error from lost
+        if last is not None:
+            return [each[2] for each in grouped.calls]
+        if any(job is not None and (job[b"attempts"] or job[b"state"] in (b"done", b"dead")) for job in others):
+            raise lost
+    raise lost
 
 
 class _Chunk:

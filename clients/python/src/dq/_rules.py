@@ -46,10 +46,6 @@ Steps = Generator[Sequence[Any], list[Any], Any]
 
 @near_misses("Queue")
 class Rules(Outcomes):
-    def _phases(self, steps: Steps) -> Any:
-        """Sends what the steps yield, one after the other."""
-        raise NotImplementedError
-
     def rules(
         self,
         program: Bytes,

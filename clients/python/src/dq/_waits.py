@@ -18,9 +18,6 @@ from .errors import JobFailed
 
 W = TypeVar("W")
 _log = Log(logging.getLogger("dq"))
-KEEP_S = 60.0
-"""How long the result of a request is kept for the client that asked."""
-
 AGAIN_S = 0.02
 """How soon to check on a wait that the server's command does not cover yet."""
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from . import _arguments as words
+from ._adds import KEEP_S
 from ._arguments import Bytes
 from ._awaiting import Awaiting
 from ._client import Client, free_after, is_crowded, of_url, speaks_less
 from ._commands import Commands
 from ._delivery import Command
 from ._group import QueueGroup
-from ._many import Grouped
+from ._many import LOST, Grouped
 from ._options import near_misses
 from ._outcomes import Deadline
 from ._trouble import refused
-from ._waits import KEEP_S
 from .codec import Codec, id_from
 from .errors import Refused, UnknownJob
 from .hooks import Hooks
@@ -99,12 +99,22 @@ class Queue(Commands):
 
     def _phases(self, steps: Any) -> Any:
         replies: Any = None
+        lost: Optional[Exception] = None
         while True:
             try:
-                calls = steps.send(replies)
+                asked = steps.send(replies) if lost is None else steps.throw(lost)
             except StopIteration as stop:
                 return stop.value
-            replies = self._run(calls, list) if calls else []
+            replies, lost = [], None
+            try:
+                if isinstance(asked, float):
+                    time.sleep(asked)
+                elif isinstance(asked, Grouped):
+                    replies = self._run(asked.calls, list, asked)
+                elif asked:
+                    replies = self._run(asked, list)
+            except LOST as error:
+                lost = error
 
     def _refused(self, error: ResponseError, commands: Sequence[Command], command: Command) -> Exception:
         """The exception for what the server says to the command; if AFTER names what is not there, with those ids."""

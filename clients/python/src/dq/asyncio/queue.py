@@ -11,16 +11,16 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from .. import _arguments as words
 from .. import _guard
+from .._adds import KEEP_S
 from .._arguments import Bytes
 from .._client import free_after, is_crowded, speaks_less
 from .._commands import Commands
 from .._delivery import Command
 from .._group import QueueGroup
-from .._many import Grouped
+from .._many import LOST, Grouped
 from .._options import near_misses
 from .._outcomes import Deadline
 from .._trouble import refused
-from .._waits import KEEP_S
 from ..codec import Codec, id_from
 from ..errors import Refused, UnknownJob
 from ..hooks import Hooks
@@ -76,6 +76,8 @@ class Queue(Commands):
         self, calls: Sequence[Any], combine: Callable[[list[Any]], Any], grouped: Optional[Grouped] = None
     ) -> Any:
         calls = [await self._ready(call) for call in calls] if self.hooks else calls
+        if grouped:
+            grouped.calls = calls
         commands = grouped.commands(calls) if grouped else calls
         is_atomic = grouped is not None and grouped.is_atomic
         looks = 0
@@ -113,12 +115,22 @@ class Queue(Commands):
 
     async def _phases(self, steps: Any) -> Any:
         replies: Any = None
+        lost: Optional[Exception] = None
         while True:
             try:
-                calls = steps.send(replies)
+                asked = steps.send(replies) if lost is None else steps.throw(lost)
             except StopIteration as stop:
                 return stop.value
-            replies = await self._run(calls, list) if calls else []
+            replies, lost = [], None
+            try:
+                if isinstance(asked, float):
+                    await asyncio.sleep(asked)
+                elif isinstance(asked, Grouped):
+                    replies = await self._run(asked.calls, list, asked)
+                elif asked:
+                    replies = await self._run(asked, list)
+            except LOST as error:
+                lost = error
 
     async def _refused(self, error: ResponseError, commands: Sequence[Command], command: Command) -> Exception:
         """The exception for what the server says to the command; if AFTER names what is not there, with those ids."""

@@ -12,9 +12,9 @@ from .. import _guard
 from .._arguments import Bytes
 from .._delivery import Command
 from .._job_options import ABOUT, job_options
-from .._many import Added, Grouped
+from .._many import MOST_AFTER, Added, Grouped, sent_once
 from .._options import near_misses, unknown
-from ..codec import Codec, Envelope, label_of
+from ..codec import Codec, Envelope, id_from, label_of
 from ..hooks import Hooks
 from ..times import Duration, to_ms
 from typing_extensions import Unpack
@@ -65,12 +65,13 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 from redis.exceptions import ConnectionError, RedisError, ResponseError
+from .._adds import KEEP_S
 from .._client import free_after, is_crowded, speaks_less
 from .._commands import Commands
 from .._group import GroupStats
+from .._many import LOST, Grouped
 from .._outcomes import Deadline
 from .._trouble import refused
-from .._waits import KEEP_S
 from ..errors import Refused, UnknownJob
 from ..times import Duration
 from ._awaiting import Awaiting
@@ -122,6 +123,8 @@ class Queue:
     async def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         ...
     async def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
+        ...
+    async def join(self, jobs: Iterable[Mapping[str, Any]], *, then: Mapping[str, Any]) -> Optional[str]:
         ...
     async def every(self, interval: Duration, data: Any=None, *, id: Bytes, first: Optional[datetime]=None, until: Optional[datetime]=None, times: Optional[int]=None, grace: Optional[Duration]=None, jitter: Optional[Duration]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None, **options: Unpack[JobOptions]) -> Optional[str]:
         ...
