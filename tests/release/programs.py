@@ -86,7 +86,7 @@ class Program:
         threading.Thread(target=receiver.serve_forever, daemon=True).start()
         self.test.addCleanup(receiver.shutdown)
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
-            config.write(f'allow = ["127.0.0.1"]\n[[queue]]\nname = "{self.queue.key}"\nurl = "http://127.0.0.1:{receiver.server_port}/"\n')
+            config.write(f'http.allow = ["127.0.0.1"]\n[[http.queue]]\nname = "{self.queue.key}"\nurl = "http://127.0.0.1:{receiver.server_port}/"\n')
             config.flush()
             push, _ = self.starts("http", "-s", self.socket, "--config", config.name)
             self.queue.add("now", "payload")

@@ -106,7 +106,7 @@ impl Args {
         match self.shown == ShownArgs::default() {
             true => Ok(servers),
             false => Err(
-                "options about the server belong into its [[server]] in the configuration, as there is one"
+                "options about the server belong into its [[board.server]] in the configuration, as there is one"
                     .to_owned(),
             ),
         }

@@ -18,18 +18,18 @@ from support import PATIENCE_S, BoardTest, Encrypted, ask, cell, post, wait_unti
 
 TOKEN = "0123456789abcdef"
 CONFIG = f"""
-trusted-proxies = ["127.0.0.1"]
-[[password]]
+board.trusted-proxies = ["127.0.0.1"]
+[[board.password]]
 name = "oncall"
 secret = "open sesame"
 role = "operate"
-[[password]]
+[[board.password]]
 name = "guests"
 secret = "a look"
-[[token]]
+[[board.token]]
 name = "ci"
 secret = "{TOKEN}"
-[users]
+[board.users]
 user-header = "X-Forwarded-User"
 groups-header = "X-Forwarded-Groups"
 look = ["*"]

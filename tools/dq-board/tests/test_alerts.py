@@ -79,7 +79,7 @@ class Alerts(BoardTest):
     def watched(self, server, url, limits, *options):
         file = tempfile.NamedTemporaryFile("w", suffix=".toml")
         self.addCleanup(file.close)
-        file.write(f'[alerts]\nurl = "{url}"\nsecret = "{SECRET}"\nresolve-after = 1\n{limits}')
+        file.write(f'[board.alerts]\nurl = "{url}"\nsecret = "{SECRET}"\nresolve-after = 1\n{limits}')
         file.flush()
         return self.board(server, "--config", file.name, *options), file
 
@@ -101,7 +101,7 @@ class Alerts(BoardTest):
         self.die(server.client, "q", "before")
         self.die(server.client, "quiet", "before")
         receiver.answers = [500, 404]
-        board, _ = self.watched(server, receiver.url, 'dead = 2\nboard-url = "https://board.example.com/x"\n[[alerts.queue]]\nname = "qui*"\ndead = 0\n')
+        board, _ = self.watched(server, receiver.url, 'dead = 2\nboard-url = "https://board.example.com/x"\n[[board.alerts.queue]]\nname = "qui*"\ndead = 0\n')
         wait_until("the board has read", lambda: server.client.info("commandstats").get("cmdstat_dq.stats", {}).get("calls", 0) >= 4)
         self.die(server.client, "quiet", "a", "b")
         self.die(server.client, "q", "a", "b")
@@ -240,7 +240,7 @@ class Alerts(BoardTest):
         self.assertEqual(receiver.until("dead", "firing")["value"], 1)
         other = self.receiver()
         with open(file.name, "w", encoding="utf-8") as config:
-            config.write(f'[alerts]\nurl = "{other.url}"\nresolve-after = 1\ndead = 1\n')
+            config.write(f'[board.alerts]\nurl = "{other.url}"\nresolve-after = 1\ndead = 1\n')
         board.process.send_signal(signal.SIGHUP)
         self.assertEqual(board.process.stdout.readline(), "dq board: read again\n")
         self.die(server.client, "q", "b")

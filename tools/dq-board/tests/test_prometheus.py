@@ -73,7 +73,7 @@ class FromPrometheus(BoardTest):
         self.addCleanup(folder.cleanup)
         process, url = self.prometheus(folder.name, exporter)
         config = pathlib.Path(folder.name, "board.toml")
-        config.write_text(f'[prometheus]\nurl = "{url}/"\nlabels = \'job="dq"\'\n')
+        config.write_text(f'[board.prometheus]\nurl = "{url}/"\nlabels = \'job="dq"\'\n')
         page = self.window()
         board = self.board(server, "--config", str(config))
         page.goto(board.url + "queue?queue=0:we%22ird%5Cq")

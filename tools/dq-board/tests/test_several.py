@@ -21,7 +21,7 @@ class Several(BoardTest):
             server.client.execute_command("DQ.ADD", "orders", f"job-{name}", "x")
         servers["us"].client.execute_command("DQ.ADD", "only-us", "job", "x")
         config = pathlib.Path(self.folder(), "board.toml")
-        lines = [f'[[server]]\nname = "{name}"\noptions = ["-p", "{server.port}"]\n' for name, server in servers.items()]
+        lines = [f'[[board.server]]\nname = "{name}"\noptions = ["-p", "{server.port}"]\n' for name, server in servers.items()]
         config.write_text("".join(lines) + more)
         board = self.board(None, "--config", str(config), *options, **environment)
         board.config = config
@@ -63,7 +63,7 @@ class Several(BoardTest):
         expect(self.line(page, "eu").locator(".s7")).to_have_text("")
 
     def test_the_page_of_all_in_any_light_and_by_the_keyboard(self):
-        servers, board = self.several(more=f'[[server]]\nname = "asia"\noptions = ["-p", "{free_port()}"]\n', DQ_BOARD_PASSWORD="x")
+        servers, board = self.several(more=f'[[board.server]]\nname = "asia"\noptions = ["-p", "{free_port()}"]\n', DQ_BOARD_PASSWORD="x")
         demo.fill(servers["eu"].client)
         appearance, keyboard = test_appearance.Appearance(), test_keyboard.Keyboard()
         for theme, width in [("dark", 1280), ("light", 320), ("light", 1280)]:
@@ -129,7 +129,7 @@ class Several(BoardTest):
         us.goto(board.url + "us/")
         expect(cell(us, "only-us", "ready")).to_have_text("1")
         before = board.config.read_text()
-        line = '[[server]]\nname = "{}"\noptions = ["-p", "{}"{}]\n'
+        line = '[[board.server]]\nname = "{}"\noptions = ["-p", "{}"{}]\n'
         # One server is new, one has another address, one shows fewer queues.
         now = line.format("asia", asia.port, "") + line.format("eu", other.port, "") + line.format("us", servers["us"].port, ', "--queue", "orders"')
         self.assertEqual(self.read_again(board, now), "dq board: read again\n")

@@ -110,6 +110,9 @@ pub fn told(error: &RedisError, patience: Duration) -> String {
     if error.kind() == ErrorKind::AuthenticationFailed {
         return WRONG_LOGIN.to_owned();
     }
+    if error.is_connection_refusal() {
+        return "no server is there".to_owned();
+    }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),

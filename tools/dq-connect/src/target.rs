@@ -62,7 +62,7 @@ impl Target {
         let info = self.server()?;
         let login = info.redis_settings().clone().set_db(i64::from(db));
         let opened = link::open(info.set_redis_settings(login), patience);
-        opened.map_err(|error| link::told(&error, patience))
+        opened.map_err(|error| format!("{}: {}", self.name(), link::told(&error, patience)))
     }
 
     /// Where the server is now. If there are sentinels, asks them and waits for their answer.

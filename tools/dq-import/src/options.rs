@@ -64,8 +64,7 @@ impl Options {
 fn opened(target: Result<Target, String>) -> Result<(String, Connection)> {
     let target = target.map_err(anyhow::Error::msg)?;
     let server = target.open(target.db(), PATIENCE);
-    let server = server.map_err(anyhow::Error::msg);
-    Ok((target.name(), server.with_context(|| target.name())?))
+    Ok((target.name(), server.map_err(anyhow::Error::msg)?))
 }
 
 #[derive(Args, Clone)]

@@ -297,7 +297,8 @@ mod tests {
     use crate::connect::Watched;
 
     fn headers(lines: &str, payload: &'static str) -> HeaderMap {
-        let file = format!("[[queue]]\nname = \"q é\"\nurl = \"http://example.com/a\"\n{lines}\n");
+        let file =
+            format!("[[http.queue]]\nname = \"q é\"\nurl = \"http://example.com/a\"\n{lines}\n");
         let config = Config::parse(&file, |_| None).unwrap_or_else(|why| panic!("{why}"));
         let job = Job {
             id: b"a.b %\x00".to_vec(),

@@ -52,12 +52,12 @@ impl Args {
         let is_open = config.tokens.is_empty();
         let address = match self.listen {
             Some(address) => address,
-            None if is_open && self.config.is_some() => return Ok(None),
+            None if is_open && !config.queues.is_empty() => return Ok(None),
             None => LISTEN,
         };
         match is_open && !address.ip().is_loopback() {
             true => Err(format!(
-                "--listen {address}: others can reach that address, so [[token]] is needed in --config"
+                "--listen {address}: others can reach that address, so [[http.token]] is needed in --config"
             )),
             false => Ok(Some((address, is_open))),
         }
@@ -95,11 +95,13 @@ mod tests {
         };
         let at = |text: &str| text.parse().ok().map(|address: SocketAddr| (address, true));
         assert_eq!(listen(""), Ok(at("127.0.0.1:6391")));
-        assert_eq!(listen("--config a"), Ok(None));
-        assert_eq!(listen("--config a --listen 7000"), Ok(at("127.0.0.1:7000")));
+        assert_eq!(listen("--listen 7000"), Ok(at("127.0.0.1:7000")));
+        let text = "[[http.queue]]\nname = \"q\"\nurl = \"https://example.com/\"";
+        let calls = Config::parse(text, |_| None).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(run("").unwrap().listen(&calls), Ok(None), "it only calls");
         for open in ["0.0.0.0:1", "[::]:80", "192.168.0.1:80"] {
             let said = listen(&format!("--listen {open}")).unwrap_err();
-            assert!(said.contains("[[token]]"), "{said}");
+            assert!(said.contains("[[http.token]]"), "{said}");
         }
     }
 

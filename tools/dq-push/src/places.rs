@@ -121,7 +121,7 @@ mod tests {
 
     fn hosts(lines: &str) -> HashMap<String, Host> {
         let queue = |name: &str, host: &str| {
-            format!("[[queue]]\nname = \"{name}\"\nurl = \"http://{host}/\"\n")
+            format!("[[http.queue]]\nname = \"{name}\"\nurl = \"http://{host}/\"\n")
         };
         let text = format!(
             "{lines}\n{}{}{}",
@@ -135,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_holds_its_queues_back_together() {
-        let hosts = hosts("host-concurrency = 7\nhosts = { \"ONE.com\" = 3 }");
+        let hosts = hosts("http.host-concurrency = 7\nhttp.hosts = { \"ONE.com\" = 3 }");
         assert!(hosts["one.com"].turn().is_some() && hosts["two.com"].turn().is_none());
         let own = Arc::new(Semaphore::new(5));
         let mut first = Places::take(&own, &hosts["one.com"]).await.unwrap();

@@ -213,8 +213,8 @@ def is_cut(connection):
         return True
 
 
-def config(url, *lines, name="q", top='allow = ["localhost"]'):
-    return "\n".join([top, "[[queue]]", f'name = "{name}"', f'url = "{url}"', *lines, ""])
+def config(url, *lines, name="q", top='http.allow = ["localhost"]'):
+    return "\n".join([top, "[[http.queue]]", f'name = "{name}"', f'url = "{url}"', *lines, ""])
 
 
 class PushTest(unittest.TestCase):
@@ -240,7 +240,7 @@ SECRET = "dq_of-a-test"
 
 def token(*lines, secret=SECRET, name="shop", queues='"q"', verbs='"add", "get", "cancel", "signal"'):
     hashed = hashlib.sha256(secret.encode()).hexdigest()
-    head = ["[[token]]", f'name = "{name}"', f'hash = "sha256:{hashed}"', f"queues = [{queues}]", f"verbs = [{verbs}]"]
+    head = ["[[http.token]]", f'name = "{name}"', f'hash = "sha256:{hashed}"', f"queues = [{queues}]", f"verbs = [{verbs}]"]
     return "\n".join([*head, *lines, ""])
 
 

@@ -122,7 +122,7 @@ class Hostile(PushTest):
         return raw
 
     def queues(self, receivers, *lines, floods=()):
-        tops = ['allow = ["localhost"]', *[""] * len(receivers)]
+        tops = ['http.allow = ["localhost"]', *[""] * len(receivers)]
         timeout = {name: f"timeout = {2 if name in floods else 50}" for name in receivers}
         return "".join(
             config(raw.url, *lines, timeout[name], "backoff = [60_000]", name=name, top=top)

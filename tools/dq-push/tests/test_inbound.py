@@ -257,17 +257,17 @@ class Tokens(InboundTest):
         push.read_again(token(secret="dq_new"))
         wait_until("read", lambda: self.post(push, b"x", secret="dq_new").status == 201)
         self.assertEqual(self.post(push, b"x").status, 401)
-        push.read_again("[[token]]\n")
+        push.read_again("[[http.token]]\n")
         wait_until("told", lambda: "nothing changes: --config" in push.told())
         self.assertEqual(self.post(push, b"x", secret="dq_new").status, 201)
-        push.read_again('[[queue]]\nname = "q"\nurl = "https://example.com/"\n')
+        push.read_again('[[http.queue]]\nname = "q"\nurl = "https://example.com/"\n')
         wait_until("closed", lambda: self.post(push, b"x", secret="dq_new").status == 401)
         self.assertEqual(self.post(push, b"x", secret=None).status, 401, "what was closed does not open")
 
     def test_a_new_token(self):
         said = subprocess.check_output([os.environ["DQ_PROGRAM"], "http", "--new-token"], text=True)
         secret, line = said.splitlines()
-        lines = ["[[token]]", 'name = "a"', line, 'queues = ["q"]', 'verbs = ["add"]', ""]
+        lines = ["[[http.token]]", 'name = "a"', line, 'queues = ["q"]', 'verbs = ["add"]', ""]
         push = self.inbound(self.server(), "\n".join(lines))
         self.assertEqual(self.post(push, b"x", secret=secret).status, 201)
 

@@ -66,7 +66,7 @@ class Calls(PushTest):
         for number in range(40):
             add(server, f"a{number}", name="a")
             add(server, f"b{number}", name="b")
-        lines = config(receiver.url, "concurrency = 4", name="a", top='allow = ["localhost"]\nhosts = { localhost = 6 }')
+        lines = config(receiver.url, "concurrency = 4", name="a", top='http.allow = ["localhost"]\nhttp.hosts = { localhost = 6 }')
         lines += config(receiver.url, "concurrency = 4", name="b", top="")
         push = self.push(server, lines)
         wait_until("six calls", lambda: receiver.now == 6)
@@ -79,7 +79,7 @@ class Calls(PushTest):
 
     def test_queues_of_one_host_take_turns(self):
         server, receiver = self.server(), self.receiver()
-        top = 'allow = ["localhost"]\nhost-concurrency = 1'
+        top = 'http.allow = ["localhost"]\nhttp.host-concurrency = 1'
         lines = "".join(config(receiver.url, name=name, top=top if name == "a" else "") for name in "abc")
         self.push(server, lines)
         for name in "abcba":
@@ -218,7 +218,7 @@ class Addresses(PushTest):
         for number, host in enumerate(["localhost", "2130706433", "0x7f.1"]):
             url = receiver.url.replace("localhost", host)
             add(server, f"a{number}", name=host)
-            self.push(server, config(url, "backoff = [33]", name=host, top='allow = ["other.example"]'))
+            self.push(server, config(url, "backoff = [33]", name=host, top='http.allow = ["other.example"]'))
             wait_until("told", lambda: (job(server, f"a{number}", host) or {}).get("failed") is not None)
             self.assertIn(b"not a public address", job(server, f"a{number}", host)["reason"])
         self.assertEqual((receiver.requests.qsize(), receiver.connections), (0, 0))
@@ -226,7 +226,7 @@ class Addresses(PushTest):
     def test_a_network_that_is_allowed(self):
         server, receiver = self.server(), self.receiver()
         add(server, "a")
-        self.push(server, config(receiver.url, top='allow = ["127.0.0.0/8"]'))
+        self.push(server, config(receiver.url, top='http.allow = ["127.0.0.0/8"]'))
         receiver.next()
 
     def test_the_payload_names_nothing(self):
@@ -242,7 +242,7 @@ class Encrypted(PushTest):
         self.ca = trustme.CA()
         self.certificate = self.ca.issue_cert("localhost")
         file = self.enterContext(self.ca.cert_pem.tempfile())
-        self.top = f'allow = ["localhost"]\nca-file = "{file}"'
+        self.top = f'http.allow = ["localhost"]\nhttp.ca-file = "{file}"'
 
     def test_a_ca_of_ones_own(self):
         server, receiver = self.server(), self.receiver(certificate=self.certificate)
@@ -530,8 +530,9 @@ class Commands(PushTest):
         file = self.enterContext(tempfile.NamedTemporaryFile("w", suffix=".hash"))
         print("sha256:" + 32 * "0f", file=file, flush=True)
         with_hash = tokens.replace("/etc/dq/acme.hash", file.name)
+        of_all = (pathlib.Path(__file__).parents[3] / "docs/server.md").read_text().split("```toml\n")[1].split("```")[0]
         called = "orders: 10 at a time to https://api.example.com/hooks/orders\n"
-        for lines, said in [(block, called), (with_ca, called), (with_hash, "shop: orders, mails.*\n")]:
+        for lines, said in [(block, called), (of_all, called), (with_ca, called), (with_hash, "shop: orders, mails.*\n")]:
             push = self.push(None, lines, "--check", metrics=False, before=words)
             self.assertEqual(push.said, said)
             self.assertEqual(push.ended(), (0, ""))

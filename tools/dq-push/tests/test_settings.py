@@ -108,7 +108,7 @@ class Again(SettingsTest):
         file = self.folder() / "ca.pem"
         old.cert_pem.write_to_path(str(file))
         server, receiver = self.server(), self.receiver(certificate=new.issue_cert("localhost"))
-        lines = config(receiver.url, "backoff = [0.1]", top=f'allow = ["localhost"]\nca-file = "{file}"')
+        lines = config(receiver.url, "backoff = [0.1]", top=f'http.allow = ["localhost"]\nhttp.ca-file = "{file}"')
         push = self.push(server, lines)
         add(server, "a")
         wait_until("refused", lambda: b"certificate" in (job(server, "a")["reason"] or b""))
@@ -130,7 +130,7 @@ class Calls(SettingsTest):
 
     def test_groups_have_urls_and_secrets_of_their_own(self):
         server, receiver, acme = self.server(), self.receiver(), self.receiver()
-        lines = ["headers = { X-Tenant = \"none\" }", "[[queue.group]]", 'name = "acme"', f'url = "{acme.url}"', f'secrets = ["{SECRETS[1]}"]', "headers = { X-Tenant = \"acme\" }"]
+        lines = ["headers = { X-Tenant = \"none\" }", "[[http.queue.group]]", 'name = "acme"', f'url = "{acme.url}"', f'secrets = ["{SECRETS[1]}"]', "headers = { X-Tenant = \"acme\" }"]
         for id, group in [("a", ["GROUP", "acme"]), ("b", ["GROUP", "other"]), ("c", [])]:
             add(server, id, *group)
         self.push(server, config(receiver.url, *lines))
@@ -160,12 +160,12 @@ class Calls(SettingsTest):
         mine.cert_chain_pems[0].write_to_path(str(folder / "cert"))
         receiver = self.receiver(certificate=ca.issue_cert("localhost"), client_ca=clients)
         server = self.server()
-        top = f'allow = ["localhost"]\nca-file = "{folder}/ca"'
+        top = f'http.allow = ["localhost"]\nhttp.ca-file = "{folder}/ca"'
         push = self.push(server, config(receiver.url, "backoff = [0.1]", top=top))
         add(server, "a")
         wait_until("refused", lambda: (job(server, "a") or {}).get("failed") is not None)
         self.assertEqual(receiver.requests.qsize(), 0)
-        push.read_again(config(receiver.url, top=f'{top}\nclient-cert = "{folder}/cert"\nclient-key = "{folder}/key"'))
+        push.read_again(config(receiver.url, top=f'{top}\nhttp.client-cert = "{folder}/cert"\nhttp.client-key = "{folder}/key"'))
         self.assertEqual(receiver.next().id, "a")
 
 
@@ -205,7 +205,7 @@ class Proxies(SettingsTest):
             url = receiver.url.replace("localhost", "receiver.internal")
             add(server, "a")
             for login in ["", "ann:secret@"]:
-                top = f'ca-file = "{file}"\nproxy = "http://{login}127.0.0.1:{relay.port}"'
+                top = f'http.ca-file = "{file}"\nhttp.proxy = "http://{login}127.0.0.1:{relay.port}"'
                 push = self.push(server, config(url, "backoff = [0.1]", top=top))
                 if not login:
                     wait_until("refused", lambda: (job(server, "a") or {}).get("failed") is not None)
@@ -224,7 +224,7 @@ class Pace(SettingsTest):
         for number in range(30):
             add(server, f"a{number}")
         begun = time.monotonic()
-        self.push(server, config(receiver.url, top='allow = ["localhost"]\n[hosts]\nlocalhost = { rate = 10 }'))
+        self.push(server, config(receiver.url, top='http.allow = ["localhost"]\n[http.hosts]\nlocalhost = { rate = 10 }'))
         for _ in range(30):
             receiver.next()
         # The first call begins at once: only that the others are not too early is asserted.
@@ -235,7 +235,7 @@ class Pace(SettingsTest):
         server, receiver = self.server(), self.receiver(lambda _: 200 if works.is_set() else 503)
         for number in range(50):
             add(server, f"a{number}")
-        push = self.push(server, config(receiver.url, "concurrency = 1", "backoff = [3600]", top='allow = ["localhost"]\nbreak-after = 3\nbreak-for = 2'))
+        push = self.push(server, config(receiver.url, "concurrency = 1", "backoff = [3600]", top='http.allow = ["localhost"]\nhttp.break-after = 3\nhttp.break-for = 2'))
         for _ in range(4):
             receiver.next()
         self.assertEqual(push.metrics()['dq_push_breaker_open{queue="q"}'], "1")
@@ -252,15 +252,15 @@ class Wrong(SettingsTest):
         url = "https://example.com/x"
         for lines, says in [
             (config(url, 'method = "DELETE"'), "line 5: method: "),
-            (config(url, "[[queue.group]]", 'name = "a"', 'url = "http://10.0.0.1/"'), "line 7: url: 10.0.0.1 is not a public address"),
-            (config(url, *2 * ["[[queue.group]]", 'name = "a"']), "line 8: this group is given twice"),
-            (config(url, top='proxy = "ftp://ann:secret@x"'), "line 1: proxy: "),
-            (config(url, top='client-cert = "/dev/null"'), "line 1: "),
-            (config(url, top="host-rate = 0"), "line 1: host-rate: "),
+            (config(url, "[[http.queue.group]]", 'name = "a"', 'url = "http://10.0.0.1/"'), "line 7: url: 10.0.0.1 is not a public address"),
+            (config(url, *2 * ["[[http.queue.group]]", 'name = "a"']), "line 8: this group is given twice"),
+            (config(url, top='http.proxy = "ftp://ann:secret@x"'), "line 1: proxy: "),
+            (config(url, top='http.client-cert = "/dev/null"'), "line 1: "),
+            (config(url, top="http.host-rate = 0"), "line 1: host-rate: "),
             (config(url, 'secrets = ["file:/no/where"]'), "line 5: /no/where: "),
             (config(url, 'lease = "secret@x"'), "line 5: invalid type, expected "),
             (config(url, "content-type = secret@x"), "line 5: "),
         ]:
             push = self.push(None, lines, "--check", metrics=False)
             code, said = push.ended()
-            self.assertEqual((code, says in said, "secret@" in said), (1, True, False), said)
+            self.assertEqual((code > 0, says in said, "secret@" in said), (True, True, False), said)

@@ -2,6 +2,7 @@
 
 mod add;
 mod cli;
+mod config;
 mod explain;
 mod licenses;
 
@@ -93,11 +94,18 @@ fn words() -> clap::Command {
         let command = command.disable_help_flag(true);
         command.mut_subcommands(only_long_help)
     }
-    only_long_help(Words::command())
+    let words = only_long_help(Words::command());
+    words.mut_subcommands(config::with_option)
 }
 
 fn main() -> ExitCode {
-    let parsed = words().try_get_matches();
+    let parsed = match config::expand(env::args_os().collect(), &words()) {
+        Ok(line) => words().try_get_matches_from(line),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "dq {error}");
+            return 2.into();
+        }
+    };
     match parsed.and_then(|matches| Words::from_arg_matches(&matches)) {
         Ok(words) => run(&words.command),
         Err(error) if error.use_stderr() => {

@@ -94,10 +94,10 @@ fn an_error_is_told_with_the_command() {
         ),
         (
             "board --config /nowhere",
-            1,
+            2,
             "dq board: --config /nowhere: ",
         ),
-        ("http --config /nowhere", 1, "dq http: --config /nowhere: "),
+        ("http --config /nowhere", 2, "dq http: --config /nowhere: "),
         (
             "http --listen 0.0.0.0:1",
             1,
@@ -115,6 +115,67 @@ fn an_error_is_told_with_the_command() {
         assert!(errors.starts_with(says), "{line}: {errors}");
         assert_eq!(errors.lines().count(), 1, "{errors}");
     }
+}
+
+#[test]
+fn one_file_has_options_of_all_commands() {
+    let file = temporary("config").with_extension("toml");
+    let path = file.display();
+    let written = |text: &str| fs::write(&file, text).expect("our file");
+    written("options = ['-s', '/of-all']\n[top]\noptions = ['--once', '-s', '/of-top']\n[board]\nserver = [{ name = 'a' }]");
+    for (line, says) in [
+        (format!("top --config {path}"), "dq top: /of-top: "),
+        (format!("top --config={path} -s /said"), "dq top: /said: "),
+        (
+            format!("import --config {path} --queue q zset old"),
+            "dq import: /of-all: ",
+        ),
+        (
+            format!("import --queue q zset --config {path} old"),
+            "dq import: /of-all: ",
+        ),
+        (
+            format!("add --config {path} q -- --config=/none"),
+            "dq add: /of-all: ",
+        ),
+        // With servers of its own it takes no others; this one has no name for its Prometheus.
+        (
+            format!("board --config {path} --listen 0.0.0.0:1"),
+            "dq board: --listen 0.0.0.0:1: ",
+        ),
+    ] {
+        let (code, _, errors) = run(&line);
+        assert!(code > 0 && errors.starts_with(says), "{line}: {errors}");
+    }
+    for (text, says) in [
+        ("option = []", "line 1: neither `options` nor"),
+        ("\n[tap]\n", "line 2: neither `options` nor"),
+        ("[top]\noptions = 'hunter2'", "line 1: `options` is a list"),
+        ("options = [1]", "line 1: `options` is a list"),
+        ("top =", "line 1: "),
+        (
+            "options = ['--pasword=hunter2']",
+            "dq top: unknown option --pasword",
+        ),
+    ] {
+        written(text);
+        let (code, _, errors) = run(&format!("top --config {path}"));
+        assert!(
+            code == 2 && errors.contains(says) && !errors.contains("hunter2"),
+            "{errors}"
+        );
+    }
+    fs::remove_file(&file).expect("our file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dq"));
+    let output = command
+        .args(["explain", "q"])
+        .env("DQ_CONFIG", "/nowhere")
+        .output();
+    let errors = String::from_utf8_lossy(&output.expect("it runs").stderr).into_owned();
+    assert!(
+        errors.starts_with("dq explain: --config /nowhere: "),
+        "{errors}"
+    );
 }
 
 #[test]

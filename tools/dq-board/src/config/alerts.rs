@@ -1,4 +1,4 @@
-//! `[alerts]` of the configuration file: when to alert, and which webhook.
+//! `[board.alerts]` of the configuration file: when to alert, and which webhook.
 
 use dq_watch::sign::Secret;
 use serde::Deserialize;

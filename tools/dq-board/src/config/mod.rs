@@ -7,6 +7,7 @@ use std::path::Path;
 
 use dq_connect::secret;
 use ipnet::IpNet;
+use serde::de::IgnoredAny;
 use serde::Deserialize;
 
 pub use alerts::Alerts;
@@ -15,9 +16,19 @@ pub use servers::Shown;
 use crate::core::access::{network, Key, Role, Users};
 use crate::servers::prometheus::Source;
 
+/// Other sections are of other commands.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Whole {
+    board: File,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct File {
+    /// The program has put them before those of the command line.
+    #[serde(rename = "options")]
+    _options: IgnoredAny,
     password: Vec<FileKey>,
     token: Vec<FileKey>,
     trusted_proxies: Vec<String>,
@@ -67,9 +78,11 @@ pub fn read(path: &Path) -> Result<Config, String> {
 }
 
 fn parse(text: &str) -> Result<Config, String> {
-    let file: File = dq_connect::config::parse(text)?;
+    let Whole { board: file } = dq_connect::config::parse(text)?;
     if file.users.is_some() && file.trusted_proxies.is_empty() {
-        return Err("[users] needs trusted-proxies: the only ones whose headers count".to_owned());
+        return Err(
+            "[board.users] needs trusted-proxies: the only ones whose headers count".to_owned(),
+        );
     }
     let keys = |keys: Vec<FileKey>| keys.into_iter().map(key).collect::<Result<Vec<_>, _>>();
     let tokens = keys(file.token)?;
@@ -96,7 +109,7 @@ fn parse(text: &str) -> Result<Config, String> {
         proxies,
         alerts: alerts
             .transpose()
-            .map_err(|error| format!("[alerts] {error}"))?,
+            .map_err(|error| format!("[board.alerts] {error}"))?,
     })
 }
 
@@ -146,7 +159,9 @@ mod tests {
             ),
             ("hunt = \"hunter2\"", "line 2: unknown field `hunt`"),
         ] {
-            let told = parse(&format!("[[password]]\n{line}\n")).err().unwrap();
+            let told = parse(&format!("[[board.password]]\n{line}\n"))
+                .err()
+                .unwrap();
             assert!(told.starts_with(why) && !told.contains("hunter2"), "{told}");
         }
     }
@@ -154,15 +169,15 @@ mod tests {
     #[test]
     fn who_may_come_in() {
         let text = r#"
-            trusted-proxies = ["10.0.0.0/8"]
-            [[password]]
+            board.trusted-proxies = ["10.0.0.0/8"]
+            [[board.password]]
             name = "oncall"
             secret = "open sesame"
             role = "operate"
-            [[token]]
+            [[board.token]]
             name = "keda"
             secret = "0123456789abcdef"
-            [users]
+            [board.users]
             user-header = "X-Forwarded-User"
             look = ["*"]
         "#;
@@ -176,33 +191,39 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, says) in [
-            ("passwords = []", "unknown field"),
+            ("board.passwords = []", "unknown field"),
             (
-                "[[token]]\nname = 'a'\nsecret = 'short'",
+                "[[board.token]]\nname = 'a'\nsecret = 'short'",
                 "could be guessed",
             ),
-            ("[[password]]\nname = 'a'", "line 1: missing field `secret`"),
-            ("[[password]]\nname = 'a'\nsecret = ''", "is empty"),
             (
-                "[[password]]\nname = 'a'\nsecret = 'file:/none'",
+                "[[board.password]]\nname = 'a'",
+                "line 1: missing field `secret`",
+            ),
+            ("[[board.password]]\nname = 'a'\nsecret = ''", "is empty"),
+            (
+                "[[board.password]]\nname = 'a'\nsecret = 'file:/none'",
                 "of a: /none: ",
             ),
             (
-                "[[password]]\nname = 'a'\nsecret = 'b'\nrole = 'king'",
+                "[[board.password]]\nname = 'a'\nsecret = 'b'\nrole = 'king'",
                 "expected `look` or `operate`",
             ),
-            ("[users]\nuser-header = 'X-User'", "trusted-proxies"),
-            ("trusted-proxies = ['nonsense']", "trusted-proxies"),
+            ("[board.users]\nuser-header = 'X-User'", "trusted-proxies"),
+            ("board.trusted-proxies = ['nonsense']", "trusted-proxies"),
             (
-                "[alerts]\nurl = 'file:///x'",
-                "[alerts] file:///x: not a URL",
+                "[board.alerts]\nurl = 'file:///x'",
+                "[board.alerts] file:///x: not a URL",
             ),
             (
-                "[alerts]\nurl = 'http://a'\nlateness = -1",
+                "[board.alerts]\nurl = 'http://a'\nlateness = -1",
                 "lateness: seconds",
             ),
-            ("[alerts]\nurl = 'http://a'\nsecret = 'x'", "whsec_"),
-            ("[alerts]\nurl = 'http://a'\nlate = 1", "unknown field"),
+            ("[board.alerts]\nurl = 'http://a'\nsecret = 'x'", "whsec_"),
+            (
+                "[board.alerts]\nurl = 'http://a'\nlate = 1",
+                "unknown field",
+            ),
         ] {
             let error = parse(text).map(|_| ()).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
@@ -211,13 +232,13 @@ mod tests {
     #[test]
     fn limits_of_single_queues() {
         let text = r#"
-            [alerts]
+            [board.alerts]
             url = "https://example.com/hook"
             board-url = "https://board.example.com"
             dead = 10
             oldest-ready = 60
             lateness = 0.5
-            [[alerts.queue]]
+            [[board.alerts.queue]]
             name = "reports-*"
             oldest-ready = 3600
             dead = 0

@@ -1,4 +1,4 @@
-//! `[[server]]` of the configuration file: several servers, each under a name.
+//! `[[board.server]]` of the configuration file: several servers, each under a name.
 
 use dq_connect::arguments::{parse, ShownArgs};
 use dq_connect::scope::Scope;

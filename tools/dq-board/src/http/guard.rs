@@ -343,7 +343,7 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
         Err(Closed::Full(full)) => full.into_response(),
         Err(Closed::Stranger) => plain(
             StatusCode::FORBIDDEN,
-            "You may not see this board (see its configuration, [users]).\n",
+            "You may not see this board (see its configuration, [board.users]).\n",
         ),
         Err(Closed::SignIn) if api => plain(StatusCode::UNAUTHORIZED, "Sign in first.\n"),
         Err(Closed::SignIn) => {

@@ -3,14 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::de::IgnoredAny;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::inbound::tokens::Verb;
 
+/// Other sections are of other commands.
+#[derive(Deserialize)]
+pub struct Whole {
+    pub http: Option<File>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct File {
+    /// The program has put them before those of the command line.
+    pub options: Option<IgnoredAny>,
     #[serde(default)]
     pub allow: Vec<Spanned<String>>,
     pub ca_file: Option<Spanned<PathBuf>>,

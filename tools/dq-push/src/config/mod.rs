@@ -17,7 +17,7 @@ use crate::networks::Allowed;
 use crate::proxy::Proxy;
 use dq_connect::secret::variable;
 use dq_watch::sign::Secret;
-use file::File;
+use file::Whole;
 use reading::Reading;
 
 #[derive(Default)]
@@ -87,7 +87,10 @@ impl Config {
         text: &str,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Config, String> {
-        let file: File = dq_connect::config::parse(text)?;
+        let Whole { http } = dq_connect::config::parse(text)?;
+        let Some(file) = http else {
+            return Ok(Config::default());
+        };
         let reading = Reading {
             text,
             environment: &environment,
@@ -112,7 +115,7 @@ mod tests {
 
     fn queue(lines: &str) -> Result<Config, String> {
         read(&format!(
-            "[[queue]]\nname = \"q\"\nurl = \"https://example.com/a\"\n{lines}\n"
+            "[[http.queue]]\nname = \"q\"\nurl = \"https://example.com/a\"\n{lines}\n"
         ))
     }
 
@@ -168,45 +171,51 @@ mod tests {
             ("nonsense = 1", "line 4: unknown field `nonsense`"),
             ("lease = \"x\"", "line 4: invalid type"),
             (
-                "[[queue]]\nname = \"q\"\nurl = \"http://a\"",
+                "[[http.queue]]\nname = \"q\"\nurl = \"http://a\"",
                 "line 5: this queue is given twice",
             ),
             (
-                "[[queue]]\nname = \"\"\nurl = \"http://a\"",
+                "[[http.queue]]\nname = \"\"\nurl = \"http://a\"",
                 "line 5: a queue needs a name",
             ),
             (
-                "[[queue]]\nname = \"r\"\nurl = \"ftp://a\"",
+                "[[http.queue]]\nname = \"r\"\nurl = \"ftp://a\"",
                 "line 6: url: it begins",
             ),
             (
-                "[[queue]]\nname = \"r\"\nurl = \"http://:80/\"",
+                "[[http.queue]]\nname = \"r\"\nurl = \"http://:80/\"",
                 "line 6: url: it has no host",
             ),
             (
-                "[[queue]]\nname = \"r\"\nurl = \"http://u:p@a\"",
+                "[[http.queue]]\nname = \"r\"\nurl = \"http://u:p@a\"",
                 "line 6: url: must not contain a user or password",
             ),
             (
-                "[[queue]]\nname = \"r\"\nurl = \"http://127.0.0.1/\"",
+                "[[http.queue]]\nname = \"r\"\nurl = \"http://127.0.0.1/\"",
                 "line 6: url: 127.0.0.1 is not a public",
             ),
             (
-                "[[queue]]\nname = \"r\"\nurl = \"http://[::1]:80/\"",
+                "[[http.queue]]\nname = \"r\"\nurl = \"http://[::1]:80/\"",
                 "line 6: url: ::1 is not a public",
             ),
-            ("[hosts]\na = 0", "line 5: a host's limit"),
+            ("[http.hosts]\na = 0", "line 5: a host's limit"),
             ("x =", "line 4: "),
         ] {
             let said = queue(line).map(|_| ()).unwrap_err();
             assert!(said.starts_with(why), "{line}: {said}");
         }
-        assert!(read("").map(|_| ()).unwrap_err().starts_with("no queue"));
-        assert!(read("allow = [\"a b\"]")
+        assert!(read("[http]")
+            .map(|_| ())
+            .unwrap_err()
+            .starts_with("no queue"));
+        for none in ["", "[board]\nx = 1", "[http]\noptions = []"] {
+            assert!(read(none).is_ok_and(|config| config.queues.is_empty()));
+        }
+        assert!(read("http.allow = [\"a b\"]")
             .map(|_| ())
             .unwrap_err()
             .starts_with("line 1: \"a b\""));
-        assert!(read("ca-file = \"/no/where\"")
+        assert!(read("http.ca-file = \"/no/where\"")
             .map(|_| ())
             .unwrap_err()
             .starts_with("line 1: no such file"));

@@ -43,9 +43,9 @@ impl Reading<'_> {
             hosts.insert(name.to_ascii_lowercase(), self.host(host)?);
         }
         let proxy = file.proxy.as_ref().map(|text| self.proxy(text));
-        if file.queue.is_empty() && file.token.is_empty() {
+        if file.queue.is_empty() && file.token.is_empty() && file.options.is_none() {
             return Err(
-                "no queue is given: [[queue]], name = \"...\", url = \"https://...\"; nor a [[token]]".to_owned(),
+                "no queue is given: [[http.queue]], name = \"...\", url = \"https://...\"; nor a [[http.token]]".to_owned(),
             );
         }
         let mut queues = Vec::new();

@@ -113,14 +113,12 @@ impl Reach {
             }
             self.links.remove(node);
         }
-        let mut link = match node {
-            FIRST => self.target.connect()?,
-            address => self
-                .target
-                .at(address)
-                .ok_or("a node without an address")?
-                .connect()?,
+        let target = match node {
+            FIRST => self.target.clone(),
+            address => self.target.at(address).ok_or("a node without an address")?,
         };
+        let link = target.connect();
+        let mut link = link.map_err(|error| format!("{}: {error}", target.name()))?;
         let values = link.look(commands)?;
         self.links.insert(node.to_owned(), link);
         Ok(values)
