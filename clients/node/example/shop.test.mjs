@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { after, before, beforeEach, test } from 'node:test';
-import { handler } from 'dq-redis';
-import { InlineQueue, withServer } from 'dq-redis/testing';
+import { run, withServer } from 'dq-redis/testing';
 import { Declined, Shop } from './shop.mjs';
 
 const dq = withServer({ before, after, beforeEach });
@@ -77,8 +76,7 @@ test('a deploy in the middle of a job', async () => {
 });
 
 test('a handler without a server', async () => {
-  const seen = [];
-  const queue = new InlineQueue(handler((job) => seen.push(job.data), { kind: 'charge' }));
-  await queue.add({ order: 17 }, { kind: 'charge', delay: 3_600_000 });
-  assert.deepEqual(seen, [{ order: 17 }]);
+  const { shop, payments } = open({ declines: 2 });
+  const { state, attempts, waits } = await run(shop.worker(), { order: 17, amount: 20 }, { kind: 'charge' });
+  assert.deepEqual([state, attempts, waits, payments], ['done', 3, [60_000, 3_600_000], [[17, 20]]]);
 });

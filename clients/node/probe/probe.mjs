@@ -2,7 +2,7 @@
 
 import { createInterface } from 'node:readline';
 import { JobFailed, Queue, Worker } from 'dq-redis';
-import { InlineQueue } from 'dq-redis/testing';
+import { run as runInline } from 'dq-redis/testing';
 import * as ioredis from 'ioredis';
 import * as nodeRedis from 'redis';
 import { IDLE } from '../dist/limits.js';
@@ -169,8 +169,10 @@ const ORDERS = {
     emit('answer', { value: worker.isHealthy });
   },
   async inline(order) {
-    await new InlineQueue(handlers(order)).add(order.data, { kind: order.kind });
-    emit('answer', { value: null });
+    const { state, result, reason, attempts, waits } = await runInline(handlers(order)[0], order.data, {
+      kind: order.kind,
+    });
+    emit('answer', { value: { state, result, reason, attempts, waits } });
   },
 };
 

@@ -50,7 +50,7 @@ export class Outcomes<T = any> extends Adding<T> {
   }
 
   /** `left`: what is left of the timeout. */
-  protected async waited(id: Bytes, timeoutMs: number | null, left: number | null, signal?: AbortSignal): Promise<any> {
+  private async waited(id: Bytes, timeoutMs: number | null, left: number | null, signal?: AbortSignal): Promise<any> {
     const [raw, outcome, value] = await this.waitsOf(this.key(id)).wait(toBytes(id), left, timeoutMs ?? 0, signal);
     if (outcome !== 'done') throw failure(raw, outcome as JobFailed['outcome'], value);
     return this.resultOf(id, value);

@@ -3,6 +3,7 @@
 
 import * as core from './core';
 import { Crew } from './crew';
+import type { Delivery } from './delivery';
 import { ConfigurationError } from './errors';
 import { fatal } from './fatal';
 import { careful, Guard } from './guard';
@@ -133,6 +134,11 @@ export class Worker<T = any> {
     const isStopped = new Promise<void>((resolve) => (this.askedToStop = resolve));
     if (this.stops > 0) this.askedToStop();
     this.life = this.live(isStopped);
+  }
+
+  /** @internal The job's handler. */
+  chosen(delivery: Delivery): Handler<T> | null {
+    return this.handlers.choose(delivery);
   }
 
   /**

@@ -14,7 +14,7 @@ import {
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { DqError, handler, Queue, QueueFull, Worker } from 'dq-redis';
 import { Telemetry } from 'dq-redis/otel';
-import { InlineQueue, withServer } from 'dq-redis/testing';
+import { withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
 import ioredis5 from 'ioredis-5';
 import * as redis from 'redis';
@@ -294,15 +294,6 @@ test('a batch in which one fails', async () => {
   assert.deepEqual(sizes, [3]);
   const { state, reason } = await queue.get('1');
   assert.deepEqual([state, reason, await queue.len()], ['dead', 'Error: one', 0]);
-});
-
-test('handlers without a server', async () => {
-  const seen = [];
-  const queue = new InlineQueue(handler((job) => seen.push(job.data), { kind: 'charge' }));
-  await queue.add({ order: 17 }, { kind: 'charge', delay: 3_600_000 });
-  assert.deepEqual(seen, [{ order: 17 }]);
-  await assert.rejects(queue.add({}, { kind: 'other' }), DqError);
-  await assert.rejects(queue.len(), DqError);
 });
 
 test('telemetry links attempts to the producer', async () => {

@@ -3,8 +3,20 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cancelled, handler, PayloadError, Queue, Retry, StepError, Suspended, TimedOut, Worker } from 'dq-redis';
-import { InlineQueue, withServer } from 'dq-redis/testing';
+import {
+  Cancelled,
+  GiveUp,
+  handler,
+  PayloadError,
+  Queue,
+  Retry,
+  Snooze,
+  StepError,
+  Suspended,
+  TimedOut,
+  Worker,
+} from 'dq-redis';
+import { job, run, withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
 
 const dq = withServer({ before, after, beforeEach });
@@ -336,9 +348,7 @@ test('what a delivery costs is said afterwards', { timeout: 120_000 }, async () 
   assert.deepEqual([await drained(work, { concurrency: 1 }), await drained(work)], [1, 0]);
   await dq.clock.advance(60_000);
   assert.equal(await drained(work, { concurrency: 1 }), 1);
-  const inline = new InlineQueue((job) => job.setCost(7).then(() => job.id));
-  await inline.add(1, { id: 'a' });
-  assert.equal(await inline.result('a'), 'a');
+  assert.equal((await run((one) => one.setCost(7).then(() => one.id), 1, { id: 'a' })).result, 'a');
 });
 
 test('once: a script that fails has no step', { timeout: 120_000 }, async () => {
@@ -467,42 +477,82 @@ test('middleware decides, is around the handler, and calls it once', { timeout: 
 
 // --- Without a server
 
-test('inline: sleeps are over at once, signals go on, and jobs wait for others', async () => {
-  const seen = [];
-  const inline = new InlineQueue([
-    handler(
-      async (job) => {
-        await job.step('charge', () => seen.push('charged'));
-        await job.sleep('month', 30 * 24 * HOUR);
-        job.progress(0.5);
-        const signed = await job.wait('signed', HOUR);
-        const parts = await job.spawn([
-          { data: 1, kind: 'part' },
-          { data: -1, kind: 'part' },
-        ]);
-        return [signed, parts.map(({ outcome, value }) => value ?? outcome)];
-      },
-      { kind: 'order' },
-    ),
-    handler(
-      (job) => {
-        if (job.data < 0) throw new Error('negative');
-        return job.data;
-      },
-      { kind: 'part' },
-    ),
-  ]);
-  assert.equal(await inline.add(1, { id: 'j', kind: 'order' }), 'j');
-  await assert.rejects(inline.wait('j'), isTimeout);
-  assert.equal(await inline.signal('j', 'signed', 'Ada'), true);
-  assert.equal(await inline.signal('j', 'signed', 'late'), null);
-  assert.deepEqual([seen, await inline.wait('j')], [['charged'], ['Ada', [1, 'dead']]]);
-  await assert.rejects(inline.add(-1, { id: 'bad', kind: 'part' }), /negative/);
-  await assert.rejects(inline.result('bad'), /bad is dead: Error: negative/);
-  const [first, second] = await inline.chain([1, 2].map((data) => ({ data, kind: 'part' })));
-  assert.deepEqual(await inline.result(second), 2);
-  assert.deepEqual(inline.jobs.at(-1).results[0].id, first);
-  assert.equal((await inline.addMany([3, 4, 5].map((data) => ({ data, kind: 'part' })))).length, 3);
-  assert.deepEqual([await inline.cancel('j'), await inline.cancel('none')], [true, false]);
-  assert.equal(await inline.addAndWait(7, { kind: 'part' }), 7);
+async function ordered(one) {
+  await one.step('charge', () => charges.push('charged'));
+  await one.sleep('month', 30 * 24 * HOUR);
+  one.progress(0.5);
+  return one.wait('signed', HOUR);
+}
+let charges = [];
+
+test('a run goes on where it was', async () => {
+  const ended = await run(handler(ordered, { kind: 'order' }), 1, { signals: { signed: 'Ada' } });
+  assert.deepEqual([ended.state, ended.result, ended.attempts, charges], ['done', 'Ada', 1, ['charged']]);
+  assert.deepEqual([ended.waits, ended.jobs.map(({ kind }) => kind)], [[30 * 24 * HOUR], ['order', 'order', 'order']]);
+  const late = await run(ordered, 1, { attempts: 1 });
+  assert.deepEqual([late.state, late.waits], ['dead', [30 * 24 * HOUR, HOUR]]);
+  assert.equal(late.reason, "TimedOut: job '1': no signal 'signed' within 3600 s");
+  assert.equal((await run((one) => one.wait('signed'))).state, 'blocked');
+});
+
+test('a job for a unit test', async () => {
+  const results = [
+    ['a', 'done', 5],
+    ['b', 'dead', 'no'],
+  ];
+  const one = job({ n: 1 }, { id: '17', kind: 'order', attempt: 3, attempts: 3, results });
+  assert.deepEqual([one.id, one.kind, one.data, one.attempt, one.isLastAttempt], ['17', 'order', { n: 1 }, 3, true]);
+  assert.deepEqual(
+    one.results.map(({ id, outcome, value, reason }) => [id, outcome, value ?? reason]),
+    results,
+  );
+  assert.equal(await one.step('charge', () => 5), 5);
+  assert.equal(await job(1, { signals: { signed: 'Ada' } }).wait('signed'), 'Ada');
+  await assert.rejects(one.sleep('nap', 5), Suspended);
+  for (const asks of [(it) => it.once('a', 'return 1'), (it) => it.spawn([{ data: 1 }]), (it) => it.waitFor(['a'])]) {
+    await assert.rejects(run(asks), /needs a server: see TestServer/);
+  }
+  assert.throws(() => job(1, { ids: 3 }), /no option 'ids': did you mean 'id'/);
+});
+
+const broken = () => {
+  throw new TypeError('no');
+};
+const RUNS = {
+  "the handler's ladder": [handler(broken, { attempts: 3, backoff: [60, 300] }), {}, 'dead', /no/, 3, [60, 300]],
+  "the job's ladder": [
+    handler(broken, { backoff: [60] }),
+    { attempts: 4, backoff: [5, 7] },
+    'dead',
+    /no/,
+    4,
+    [5, 7, 7],
+  ],
+  "the server's ladder": [broken, { attempts: 3 }, 'dead', /no/, 3, [null, null]],
+  'an error that is final': [handler(broken, { giveUpOn: [TypeError] }), {}, 'dead', /no/, 1, []],
+  'retry in': [() => Promise.reject(new Retry(900, 'busy')), { attempts: 2 }, 'dead', /busy/, 2, [900]],
+  'no result': [() => 1n, {}, 'dead', /result cannot be encoded/, 1, []],
+  'given up': [() => Promise.reject(new GiveUp('no')), {}, 'dead', /no/, 1, []],
+};
+for (const [name, [work, options, state, reason, attempts, waits]] of Object.entries(RUNS)) {
+  test(`a run walks the ladder: ${name}`, async () => {
+    const ended = await run(work, 1, options);
+    assert.deepEqual([ended.state, ended.attempts, ended.waits], [state, attempts, waits]);
+    assert.match(ended.reason, reason);
+  });
+}
+
+test('a run ends though its job does not', async () => {
+  const failed = await run(broken);
+  assert.deepEqual([failed.state, failed.attempts, failed.waits.at(-1)], ['delayed', 100, null]);
+  const put = await run(() => Promise.reject(new Snooze(60)));
+  assert.deepEqual([put.state, put.attempts, put.waits.length], ['delayed', 0, 100]);
+});
+
+test('a run takes a worker', async () => {
+  const worker = new Worker(new Queue('redis://localhost:1', 'q')).job('double', (one) => one.data * 2);
+  assert.equal((await run(worker, 4, { kind: 'double' })).result, 8);
+  for (const other of [worker, handler(() => {}, { kind: 'double' })]) {
+    await assert.rejects(run(other, 4, { kind: 'other' }), /no handler for jobs of kind other/);
+  }
 });

@@ -1,12 +1,12 @@
 """How a program that uses dq is tested. The fixtures come with the package."""
 
 import threading
+from datetime import timedelta
 
 import pytest
-from shop import QUEUE, Declined, Shop
+from shop import Declined, Shop
 
-import dq
-from dq.testing import InlineQueue
+from dq.testing import run
 
 
 class World:
@@ -85,8 +85,9 @@ def test_a_deploy_in_the_middle_of_a_job(shop, world, clock):
     assert 0 < len(world.mails) < 1000
 
 
-def test_a_handler_without_a_server():
-    seen = []
-    queue = InlineQueue(dq.Handler(lambda job: seen.append(job.data), kind="charge"), name=QUEUE)
-    queue.add({"order": 17}, kind="charge", delay=3600)
-    assert seen == [{"order": 17}]
+def test_a_handler_without_a_server(world):
+    world.declines = 2
+    shop = Shop("redis://localhost", world.mail, world.pay)  # which is not asked
+    ended = run(shop.worker(), {"order": 17, "amount": 20}, kind="charge")
+    assert (ended.state, ended.attempts, world.payments) == ("done", 3, [(17, 20)])
+    assert ended.waits == [timedelta(minutes=1), timedelta(hours=1)]

@@ -28,7 +28,7 @@ from methods import method_call, to_json
 
 import dq
 import dq.asyncio
-from dq.testing import AsyncInlineQueue, InlineQueue
+from dq.testing import async_run, run
 
 
 class Reports(dq.Hooks):
@@ -100,6 +100,12 @@ def connect(order, module):
         place = urlsplit(order["url"])
         return module.Redis(host=place.hostname, port=place.port)
     return order["url"]
+
+
+def ran(ended):
+    """What became of a job without a server."""
+    value = {name: getattr(ended, name) for name in ("state", "result", "reason", "attempts", "waits")}
+    emit("answer", value=to_json(value))
 
 
 def refused(order, error):
@@ -184,8 +190,7 @@ class Sync:
         self.worker.stop()
 
     def do_inline(self, order):
-        InlineQueue(*handlers(order, handle, handle_batch)).add(order["data"], kind=order.get("kind"))
-        emit("answer", value=None)
+        ran(run(*handlers(order, handle, handle_batch), order["data"], kind=order.get("kind")))
 
     def do_call(self, order):
         answered(order, to_json(method_call(self.queues[order["queue"]], order)))
@@ -257,9 +262,7 @@ class Async:
         self.worker.stop()
 
     async def do_inline(self, order):
-        inline = AsyncInlineQueue(*handlers(order, handle_async, handle_batch_async))
-        await inline.add(order["data"], kind=order.get("kind"))
-        emit("answer", value=None)
+        ran(await async_run(*handlers(order, handle_async, handle_batch_async), order["data"], kind=order.get("kind")))
 
     async def do_call(self, order):
         answered(order, to_json(await method_call(self.queues[order["queue"]], order)))

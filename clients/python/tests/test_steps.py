@@ -13,7 +13,7 @@ from dq._delivery import Delivery
 from dq._listening import COVER_AFTER_S, Listening
 from dq._many import MOST_JOBS, Added, Grouped
 from dq._notes import Notes
-from dq.testing import AsyncInlineQueue, InlineQueue
+from dq.testing import async_job, async_run, job, run
 
 
 def delivery(id=b"j", since=0.0, key=b"q"):
@@ -38,23 +38,15 @@ seen = []
 
 def test_a_handler_goes_on_where_it_was():
     seen.clear()
-    queue = InlineQueue(order)
-    queue.add(1, id="17")
-    assert seen == ["began", "charged", "began"] and queue.result("17") is None
-    with pytest.raises(dq.TimedOut):
-        queue.wait("17")
-    assert queue.signal("17", "signed", "Ada") is True
-    assert queue.result("17") == queue.wait("17") == ["ch_1", "Ada"]
-    assert seen.count("charged") == 1 and queue.signal("17", "signed", "Bob") is None
-
-
-def test_a_signal_that_never_comes():
-    queue = InlineQueue(order)
-    queue.add(1, id="17")
-    with pytest.raises(dq.TimedOut, match="no signal 'signed' within 259200 s"):
-        queue.pass_time()
-    with pytest.raises(dq.JobFailed, match="dead"):
-        queue.result("17")
+    ended = run(order, attempts=1)
+    assert (ended.state, ended.attempts, seen) == ("dead", 1, ["began", "charged", "began", "began"])
+    assert ended.reason == "TimedOut: job '1': no signal 'signed' within 259200 s"
+    assert ended.waits[:2] == [timedelta(days=30), timedelta(days=3)]
+    seen.clear()
+    ended = run(dq.Handler(order, kind="order"), signals={"signed": "Ada"})
+    assert (ended.state, ended.result, seen.count("charged")) == ("done", ["ch_1", "Ada"], 1)
+    assert [job.kind for job in ended.jobs] == ["order"] * 3
+    assert run(lambda job: job.wait("signed")).state == "blocked"
 
 
 def test_a_job_that_waits_is_ours_until_its_handler_has_ended():
@@ -88,29 +80,68 @@ def test_the_same_with_asyncio():
         return [await job.step("charge", charge), await job.wait("signed")]
 
     async def main():
-        queue = AsyncInlineQueue(handle)
-        await queue.add(1, id="17")
-        assert await queue.signal("17", "signed", 5) is True
-        assert await queue.wait("17") == ["ch_1", 5]
+        assert (await async_run(handle, signals={"signed": 5})).result == ["ch_1", 5]
+        assert await async_job({"n": 1}).step("charge", dict) == {}
+        with pytest.raises(dq.DqError, match="needs a server"):
+            await async_run(lambda job: job.spawn([{"data": 1}]))
 
     asyncio.run(main())
 
 
-def test_children_are_spawned_and_those_that_die_are_told():
-    def handle(job):
-        if job.data == "parent":
-            return [[each.id, each.outcome, each.value] for each in job.spawn([{"data": 2}, {"data": "bad"}])]
-        return job.data * 2 if job.data != "bad" else 1 / 0
+def test_a_job_for_a_unit_test():
+    one = job({"n": 1}, id="17", kind="order", attempt=3, attempts=3, results=[("a", "done", 5), ("b", "dead", "no")])
+    assert (one.id, one.kind, one.data, one.attempt, one.is_last_attempt) == ("17", "order", {"n": 1}, 3, True)
+    assert [(each.id, each.outcome, each.value) for each in one.results] == [("a", "done", 5), ("b", "dead", "no")]
+    assert one.step("charge", lambda: 5) == 5 and one.steps == {"charge": b"5"} and one.check() is None
+    assert job(signals={"signed": "Ada"}).wait("signed") == "Ada"
+    with pytest.raises(dq.Suspended):
+        one.sleep("nap", 5)
+    for asks in lambda: job().once("a", "return 1"), lambda: job().spawn([{"data": 1}]):
+        with pytest.raises(dq.DqError, match="needs a server: see dq"):
+            asks()
+    with pytest.raises(TypeError, match="no option 'ids': did you mean 'id'"):
+        job(ids=3)
 
-    queue = InlineQueue(handle)
-    queue.add("parent", id="p")
-    assert queue.result("p") == [["p/1/0", "done", 4], ["p/1/1", "dead", "ZeroDivisionError: division by zero"]]
+
+@pytest.mark.parametrize(
+    ("handler", "options", "state", "reason", "attempts", "waits"),
+    [
+        (dq.Handler(lambda job: 1 / 0, attempts=3, backoff=[60, 300]), {}, "dead", ": division", 3, [60, 300]),
+        (
+            dq.Handler(lambda job: 1 / 0, backoff=[60]),
+            {"attempts": 4, "backoff": [5, 7]},
+            "dead",
+            ": div",
+            4,
+            [5, 7, 7],
+        ),
+        (lambda job: 1 / 0, {"attempts": 3}, "dead", ": division", 3, [None, None]),
+        (dq.Handler(lambda job: 1 / 0, give_up_on=ZeroDivisionError), {}, "dead", ": division", 1, []),
+        (lambda job: (_ for _ in ()).throw(dq.Retry(9, "busy")), {"attempts": 2}, "dead", "busy", 2, [9]),
+        (lambda job: {1}, {}, "dead", "result cannot be encoded", 1, []),
+        (lambda job: dq.GiveUp("no"), {}, "dead", "no", 1, []),
+    ],
+)
+def test_a_run_walks_the_ladder(handler, options, state, reason, attempts, waits):
+    ended = run(handler, **options)
+    assert (ended.state, ended.attempts) == (state, attempts) and reason in ended.reason
+    assert ended.waits == [each and timedelta(seconds=each) for each in waits]
 
 
-def test_a_chain_runs_in_its_order():
-    queue = InlineQueue(lambda job: [job.data, *(each.value for each in job.results)])
-    first, second = queue.chain([{"data": 1}, {"data": 2}])
-    assert queue.result(first) == [1] and queue.result(second) == [2, [1]]
+def test_a_run_ends_though_its_job_does_not():
+    ended = run(lambda job: 1 / 0)
+    assert (ended.state, ended.attempts, ended.waits[-1]) == ("delayed", 100, None)
+    ended = run(lambda job: dq.Snooze(60))
+    assert (ended.state, ended.attempts, len(ended.waits)) == ("delayed", 0, 100)
+
+
+def test_a_run_takes_a_worker():
+    worker = dq.Worker(dq.Queue("redis://localhost:1", "q"))
+    worker.job("double")(lambda job: job.data * 2)
+    assert run(worker, 4, kind="double").result == 8
+    for other in worker, dq.Handler(print, kind="double"):
+        with pytest.raises(dq.DqError, match="of kind"):
+            run(other, 4, kind="other")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +152,6 @@ def test_a_chain_runs_in_its_order():
         (lambda job: job.step("", int), "the name of a step"),
         (lambda job: job.step("x" * 241, int), "at most 240 bytes"),
         (lambda job: job.wait_for("17"), "a list of ids"),
-        (lambda job: job.spawn([{"dat": 1}]), "a job is a mapping"),
         (lambda job: job.wait_for(["a"], on_dead="cry"), "on_dead must be one of"),
         (lambda job: job.progress(1.5), "from 0 to 1"),
         (lambda job: job.progress(float("nan")), "from 0 to 1"),
@@ -130,7 +160,7 @@ def test_a_chain_runs_in_its_order():
 )
 def test_mistakes_are_told(wrong, said):
     with pytest.raises((TypeError, ValueError), match=said):
-        InlineQueue(wrong).add(1)
+        wrong(job(1))
 
 
 def test_who_swallows_the_end_of_an_attempt_changes_nothing():
@@ -142,9 +172,7 @@ def test_who_swallows_the_end_of_an_attempt_changes_nothing():
                 job.step("late", int)
             raise
 
-    queue = InlineQueue(handle)
-    queue.add(1, id="j")
-    assert queue.signal("j", "signed") is True and queue.result("j") is None
+    assert run(handle, signals={"signed": 1}).state == "done"
 
 
 # --- What the core decides
@@ -198,9 +226,7 @@ def test_jobs_of_equal_options_go_together():
 
 
 def test_without_a_server_a_cost_changes_nothing():
-    queue = InlineQueue(lambda job: job.set_cost(7))
-    queue.add(1, id="a")
-    assert queue.result("a") is None
+    assert run(lambda job: job.set_cost(7)).state == "done"
 
 
 # --- On a server

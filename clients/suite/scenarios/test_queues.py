@@ -554,7 +554,21 @@ def a_rule_that_is_said_while_it_is_pruned_stays(world):
     assert world.len() == 1
 
 
-@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH)
+@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH, only={"node", "python"})
+def a_handler_walks_its_ladder_without_a_server(world):
+    probe = world.probe()
+    ladder = [{"kind": getattr(world, "inline_kind", "AFTER"), "attempts": 3, "backoff_ms": [60_000, 300_000]}]
+    run = lambda **data: probe.ask("inline", "answer", data=data, kind="AFTER", handlers=ladder)["value"]  # noqa: E731
+    ended = {"state": "done", "result": 5, "reason": None, "attempts": 1, "waits": []}
+    assert run(do="return", value=5) == ended
+    failed = run(do="throw", message="bad")
+    assert (failed["state"], failed["attempts"], failed["waits"]) == ("dead", 3, [60_000, 300_000])
+    assert "bad" in failed["reason"] and len(probe.events("started")) == 4
+    given_up = run(do="give_up", reason="no")
+    assert (given_up["state"], given_up["reason"], given_up["attempts"]) == ("dead", "no", 1)
+
+
+@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH, only={"go", "java", "rust"})
 def handlers_run_without_a_server(world):
     probe = world.probe()
     kind = "AFTER"  # which, as a label, is no option

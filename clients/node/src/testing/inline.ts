@@ -1,205 +1,125 @@
-// A queue without a server: `add` runs the handler at once, whatever the delay.
+// One job without a server: made for a unit test, or run by its handler until it ends.
 
-import { type Codec, encoded } from '../codec';
-import { Delivery, type Desk, type Part, type Suspension } from '../delivery';
-import { DqError, TimedOut } from '../errors';
-import { Handler, Handlers, type Processor } from '../handler';
+import { type Codec, decodedValue, encoded, jsonCodec, writeEnvelope } from '../codec';
+import { Delivery, type Desk, type End, type Row, type Suspension, WAITING } from '../delivery';
+import { DqError } from '../errors';
+import { verdict } from '../guard';
+import { Handler, type Processor } from '../handler';
 import { type Job, jobOf } from '../job';
 import { DEFAULT_TTR_MS } from '../limits';
-import { Queue } from '../queue';
-import type { Ended } from '../results';
-import { textOf } from '../shown';
-import { type Bytes, toBytes, toText } from '../text';
+import { steps as ladder, takes } from '../mistakes';
+import { hush, valueOf } from '../quiet';
+import { toBytes } from '../text';
+import { type Duration, toMs } from '../times';
 import type { Command } from '../wire';
+import type { Worker } from '../worker';
 
-/** A job that was added. */
-interface Entry {
-  key: Buffer;
-  id: Buffer;
-  payload: Buffer;
-  steps: Map<string, Buffer>;
-  results: Ended[];
-  /** Null until the job has ended. */
-  outcome: 'done' | 'dead' | null;
-  value: Buffer | null;
-  error: unknown;
-  /** What the job waits for: this signal, or the ends of these jobs. */
-  signal: string | null;
-  after: readonly Buffer[];
+export interface TestJobOptions {
+  id?: string;
+  kind?: string;
+  headers?: Record<string, string>;
+  attempt?: number;
+  /** How often the job may be delivered; 0: without limit. */
+  attempts?: number;
+  /** The job's own ladder. */
+  backoff?: readonly Duration[];
+  /** How the jobs ended that it is after: the result, or the reason. */
+  results?: readonly (readonly [id: string, outcome: string, value: unknown])[];
+  /** The signals that have come, by name. */
+  signals?: Readonly<Record<string, unknown>>;
+  codec?: Codec;
+  /** The name of its queue. */
+  queue?: string;
 }
 
-const nameOf = (id: Buffer) => id.toString('latin1');
+const OPTIONS: Record<keyof TestJobOptions, 1> = {
+  id: 1,
+  kind: 1,
+  headers: 1,
+  attempt: 1,
+  attempts: 1,
+  backoff: 1,
+  results: 1,
+  signals: 1,
+  codec: 1,
+  queue: 1,
+};
 
-/**
- * Takes the place of `Queue`: `add` runs the handler, and throws what the handler throws. Sleeps are over at once; a job that
- * waits for a signal goes on in `signal`.
- */
-export class InlineQueue<T = any> extends Queue<T> implements Desk {
-  /** The jobs that were run, each as in its last attempt. */
-  readonly jobs: Job<T>[] = [];
-  private readonly handlers: Handlers;
-  private readonly entries = new Map<string, Entry>();
+/** What became of a job. */
+export interface Run {
+  /** `blocked`: it waits for a signal. `delayed`: it was tried 100 times. */
+  state: 'done' | 'dead' | 'blocked' | 'delayed';
+  /** What the handler returned, as whoever waits for it gets it. */
+  result: unknown;
+  /** Why it failed last. */
+  reason: string | null;
+  attempts: number;
+  /** How long it waited each time: after failures (null: as the server says), in sleeps, for signals that did not come. */
+  waits: (Duration | null)[];
+  /** The job of each delivery. */
+  jobs: Job[];
+}
+
+const MOST = 100;
+const NO_BYTES = Buffer.alloc(0);
+
+class Inline implements Desk {
+  readonly steps = new Map<string, Buffer>();
+  readonly signals: ReadonlyMap<string, Buffer>;
+  readonly codec: Codec;
+  lacking: DqError | null = null;
+  attempt: number;
+  private readonly backoffMs: readonly number[];
 
   constructor(
-    handlers: Processor<T> | Handler<T> | readonly Handler<T>[],
-    options: { name?: string; codec?: Codec<T> } = {},
+    private readonly data: unknown,
+    private readonly options: TestJobOptions,
   ) {
-    super('inline:', options.name ?? 'inline', { codec: options.codec });
-    this.handlers = new Handlers(
-      typeof handlers === 'function' ? [new Handler(handlers)] : ([handlers].flat() as Handler[]),
-    );
+    takes('testing.job', options, OPTIONS);
+    this.codec = options.codec ?? jsonCodec;
+    this.attempt = options.attempt ?? 1;
+    this.backoffMs = ladder(options.backoff ?? []).map((step) => toMs(step, 'a step of backoff'));
+    const signals = Object.entries(options.signals ?? {});
+    this.signals = new Map(signals.map(([name, value]) => [name, encoded(this.codec, value, `the signal '${name}'`)]));
   }
 
-  /** The result of a job that has ended. Throws TimedOut if the job still waits. */
-  protected override async waited(id: Bytes): Promise<any> {
-    const entry = this.entries.get(nameOf(toBytes(id)));
-    if (entry && !entry.outcome)
-      throw new TimedOut(`job '${toText(entry.id)}' waits for a signal or other jobs`, toText(entry.id), 0);
-    return this.result(id);
-  }
-
-  protected override async run(calls: readonly Command[]): Promise<unknown[]> {
-    const replies: unknown[] = [];
-    for (const call of calls) {
-      replies.push(await this.carryOut(call));
-      const [, , id] = call;
-      const error = call[0] === 'DQ.ADD' && this.entries.get(nameOf(id as Buffer))?.error;
-      if (error) throw (error as { thrown: unknown }).thrown;
-    }
-    return replies;
-  }
-
-  protected override together(_: Buffer, calls: readonly Command[]): Promise<unknown[]> {
-    return this.run(calls);
-  }
-
-  private async carryOut([command, key, ...words]: Command): Promise<unknown> {
-    const [id, ...rest] = words as Buffer[];
-    switch (command) {
-      case 'DQ.ADD':
-        return this.enter(key as Buffer, id!, rest);
-      case 'DQ.MADD': {
-        const pairs = rest.slice(0, 2 * Number(id));
-        const calls = Array.from({ length: Number(id) }, (_, n): Command => [
-          'DQ.ADD',
-          key!,
-          ...pairs.slice(2 * n, 2 * n + 2),
-        ]);
-        return this.run(calls);
-      }
-      case 'DQ.GET':
-        return this.shown(this.entries.get(nameOf(id!)));
-      case 'DQ.DEL':
-        // [UNRESERVED] IDS n id ...: nothing is reserved here.
-        return words.slice(words.indexOf('IDS') + 2).filter((each) => this.entries.delete(nameOf(each as Buffer)))
-          .length;
-      case 'DQ.SIGNAL':
-        return this.give(this.entries.get(nameOf(id!)), String(rest[0]), rest[1] ?? Buffer.alloc(0));
-      default:
-        throw new DqError(`${command} needs a server: see TestServer`);
-    }
-  }
-
-  private shown(entry: Entry | undefined): unknown {
-    if (!entry) return null;
-    const value = entry.outcome === 'done' ? { result: entry.value } : { reason: entry.value };
-    return { state: entry.outcome ?? 'delayed', result: null, ...value };
-  }
-
-  private async enter(key: Buffer, id: Buffer, [payload, ...words]: Buffer[]): Promise<unknown> {
-    const earlier = this.entries.get(nameOf(id));
-    if (earlier && earlier.outcome !== 'dead') return null;
-    // A label may read AFTER, too.
-    const at = words.findIndex((word, n) => String(word) === 'AFTER' && /^\d+$/.test(String(words[n + 1])));
-    const after = at < 0 ? [] : words.slice(at + 2, at + 2 + Number(words[at + 1]));
-    const fresh = { steps: new Map(), results: [], outcome: null, value: null, error: null, signal: null, after };
-    const entry: Entry = { key, id, payload: payload!, ...fresh };
-    this.entries.set(nameOf(id), entry);
-    await this.goOn(entry);
-    return id;
-  }
-
-  private async give(entry: Entry | undefined, name: string, value: Buffer): Promise<number | null> {
-    if (!entry || entry.outcome) return null;
-    if (entry.steps.has(name)) return 0;
-    entry.steps.set(name, value);
-    if (entry.signal === name) await this.goOn(entry);
-    return 1;
-  }
-
-  // --- Attempts
-
-  /** Runs attempts until the job has ended, or waits. */
-  private async goOn(entry: Entry): Promise<void> {
-    while (!entry.outcome && this.isReady(entry)) {
-      const suspension = await this.attempt(entry);
-      if (suspension) await this.suspend(entry, suspension);
-    }
-    if (!entry.outcome) return;
-    for (const other of [...this.entries.values()]) {
-      if (other.after.some((id) => id.equals(entry.id))) await this.goOn(other);
-    }
-  }
-
-  private isReady(entry: Entry): boolean {
-    const others = entry.after.map((id) => this.entries.get(nameOf(id)));
-    if (others.some((other) => other && !other.outcome)) return false;
-    if (entry.signal !== null && !entry.steps.has(entry.signal)) return false;
-    if (entry.after.length > 0) {
-      entry.results = entry.after.map((id, n) => [id, others[n]?.outcome ?? 'deleted', others[n]?.value ?? null]);
-    }
-    entry.after = [];
-    entry.signal = null;
-    return true;
-  }
-
-  private async suspend(entry: Entry, suspension: Suspension): Promise<void> {
-    if (suspension.for === 'sleep') {
-      entry.steps.set(suspension.name, Buffer.alloc(0));
-    } else if (suspension.for === 'signal') {
-      entry.signal = suspension.name;
-    } else {
-      for (const add of suspension.adds) await this.carryOut(add);
-      entry.after = suspension.ids;
-    }
-  }
-
-  private async attempt(entry: Entry): Promise<Suspension | null> {
-    const { key, id, payload } = entry;
+  delivered(kind: string | null): Delivery {
+    const { id = '1', attempts = 0, queue = 'test', headers, results = [] } = this.options;
+    const isEnvelope = kind !== null || Object.keys(headers ?? {}).length > 0;
+    const payload = isEnvelope ? writeEnvelope(this.data, kind ?? undefined, headers) : this.codec.encode(this.data);
     const now = Date.now();
-    const terms = [DEFAULT_TTR_MS, 0, null];
-    const row = [id, payload, Buffer.from('1'), 1, now + DEFAULT_TTR_MS, now, entry.results, [], terms] as const;
-    const delivery = new Delivery(key, row, entry.steps, this.codec, this);
-    const job: Job<T> = jobOf(delivery);
-    const handler = this.handlers.choose(delivery);
-    if (!handler) throw new DqError(`no handler for jobs of kind ${job.kind}`);
-    delivery.handlerAttempts = handler.attempts;
-    const before = this.jobs.findIndex((other) => other.id === job.id);
-    if (before >= 0) this.jobs.splice(before, 1);
-    this.jobs.push(job);
-    try {
-      const returned = await handler.call([job]);
-      const end = delivery.said ?? { value: handler.batch > 0 ? null : returned };
-      if (delivery.suspension) return delivery.suspension;
-      if ('error' in end) throw end.error;
-      entry.value = encoded(this.codec, end.value, 'result');
-      entry.outcome = 'done';
-    } catch (error) {
-      if (delivery.suspension) return delivery.suspension;
-      entry.outcome = 'dead';
-      entry.value = Buffer.from(textOf(error));
-      entry.error = { thrown: error };
-    }
-    return null;
+    const rows = results.map(([other, outcome, value]) => {
+      const bytes = outcome === 'done' ? encoded(this.codec, value, 'a result') : Buffer.from(String(value));
+      return [toBytes(other), Buffer.from(outcome), bytes];
+    });
+    const step = this.backoffMs[Math.min(this.attempt, this.backoffMs.length) - 1] ?? null;
+    const terms = [DEFAULT_TTR_MS, attempts, step];
+    const times = [this.attempt, now + DEFAULT_TTR_MS, now] as const;
+    const row: Row = [toBytes(id), toBytes(payload, 'a payload'), Buffer.from('1'), ...times, rows, [], terms];
+    return new Delivery(toBytes(queue), row, this.steps, this.codec, this);
+  }
+
+  lack(what: string): never {
+    this.lacking = new DqError(`${what} needs a server: see TestServer`);
+    throw this.lacking;
+  }
+
+  /** What the handler of a delivery is to wait for; null if nothing ends its wait. */
+  suspended(suspension: Suspension): Duration | null {
+    if (suspension.for === 'jobs') return this.lack('job.waitFor');
+    const { name, ms } = suspension;
+    const signal = suspension.for === 'sleep' ? NO_BYTES : this.signals.get(name);
+    if (signal) this.steps.set(name, signal);
+    else if ('marker' in suspension) this.steps.set(suspension.marker, Buffer.from(WAITING));
+    return suspension.for === 'sleep' ? ms : signal ? 0 : ms;
   }
 
   // --- Requests of handlers
 
   async ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
     return commands.map(([command, , , , name, value]) => {
-      if (command === 'DQ.TOUCH') return 1; // sets a cost, but an inline queue has no rates
-      if (command !== 'DQ.STEP') throw new DqError(`${command} needs a server: see TestServer`);
-      delivery.steps.set(String(name), Buffer.from(value as Buffer));
+      if (command === 'DQ.STEP') delivery.steps.set(String(name), Buffer.from(value as Buffer));
+      else if (command !== 'DQ.TOUCH') this.lack('job.once'); // a cost: here are no rates
       return 1;
     });
   }
@@ -208,11 +128,78 @@ export class InlineQueue<T = any> extends Queue<T> implements Desk {
 
   report(): void {}
 
-  idLike({ key }: Delivery, id: string): Buffer {
-    return this.idOf(key, id);
+  idLike(_: Delivery, id: string): Buffer {
+    return toBytes(id);
   }
 
-  adding({ key }: Delivery, parts: readonly Part[]): Promise<Command[]> {
-    return this.commandsOf(key, parts);
+  async adding(): Promise<Command[]> {
+    return this.lack('job.spawn');
+  }
+}
+
+/**
+ * A job for the unit test of a handler: `await close(job({ order: 17 }, { attempt: 3 }))`. `step` runs what it is given, `sleep`
+ * and `wait` end the attempt as always, and what needs a server says so.
+ */
+export function job<T = any>(data?: T, options: TestJobOptions = {}): Job<T> {
+  const inline = new Inline(data, options);
+  for (const [name, value] of inline.signals) inline.steps.set(name, value);
+  return jobOf(inline.delivered(options.kind ?? null));
+}
+
+/**
+ * Runs a handler, or that of a worker, on a job until that is done, dead, or waits for a signal, without a server.
+ *
+ * After a failure it is tried again, as its ladder and limits say, but at once. So is a sleep over, and a wait for a signal, if
+ * that is among `signals` or the wait has a timeout. A handler's own `timeout` does not hold.
+ */
+export async function run<T = any>(
+  given: Processor<T> | Handler<T> | Worker<T>,
+  data?: T,
+  options: TestJobOptions = {},
+): Promise<Run> {
+  const inline = new Inline(data, options);
+  const ended: Run = { state: 'delayed', result: null, reason: null, attempts: 0, waits: [], jobs: [] };
+  const own = typeof given === 'function' ? new Handler<T>(given) : given instanceof Handler ? given : null;
+  const kind = options.kind ?? own?.kind ?? null;
+  while (ended.jobs.length < MOST) {
+    const delivery = inline.delivered(kind);
+    const handler = own ?? (given as Worker<T>).chosen(delivery);
+    if (!handler || (handler.kind !== null && handler.kind !== kind)) {
+      throw new DqError(`there is no handler for jobs of kind ${kind}`);
+    }
+    delivery.handlerAttempts = handler.attempts;
+    ended.jobs.push(jobOf(delivery));
+    const found = verdict(delivery, [delivery], await called(handler, delivery), handler);
+    if (inline.lacking) throw inline.lacking;
+    ended.attempts = inline.attempt - Number(found.how === 'suspend' || found.how === 'snooze');
+    if ('reason' in found) ended.reason = found.reason;
+    if (found.how === 'done') {
+      return { ...ended, state: 'done', reason: null, result: decodedValue(inline.codec, found.result, 'the result') };
+    }
+    let waitMs: number | null = null;
+    if (found.how === 'suspend') {
+      waitMs = inline.suspended(found.suspension);
+      if (waitMs === null) return { ...ended, state: 'blocked' };
+    } else if (found.how === 'snooze') {
+      waitMs = found.waitMs;
+    } else if (found.how === 'fail') {
+      if (delivery.limit > 0 && delivery.limit <= inline.attempt) return { ...ended, state: 'dead' };
+      waitMs = found.waitMs ?? delivery.waitMs ?? handler.delayMs(inline.attempt);
+      inline.attempt++;
+    } else {
+      return { ...ended, state: 'dead' };
+    }
+    if (waitMs !== 0) ended.waits.push(waitMs);
+  }
+  return ended;
+}
+
+async function called(handler: Handler, delivery: Delivery): Promise<End> {
+  try {
+    return { value: await valueOf(handler.call([jobOf(delivery)])) };
+  } catch (error) {
+    hush(error);
+    return { error };
   }
 }

@@ -15,7 +15,7 @@ import {
   Worker,
 } from 'dq-redis';
 import { Telemetry } from 'dq-redis/otel';
-import { InlineQueue, TestServer, withServer } from 'dq-redis/testing';
+import { job, run, TestServer, withServer } from 'dq-redis/testing';
 
 interface Order {
   order: number;
@@ -54,7 +54,15 @@ export async function typed(queue: Queue<Order>) {
   await worker.run({ signals: false });
   await using started = new Worker(queue, () => {});
   started.start();
-  return { id, popped, stats, server: await TestServer.start(), withServer, inline: new InlineQueue<Order>(() => {}) };
+  return {
+    id,
+    popped,
+    stats,
+    server: await TestServer.start(),
+    withServer,
+    tested: await run<Order>(async () => 1, { order: 1 }),
+    one: job<Order>({ order: 1 }),
+  };
 }
 
 /** Results, flows and steps. */
