@@ -209,6 +209,7 @@ export class Adding<T = any> extends Keys {
   }
 
   private payload(data: T, kind: string | null, headers: JobOptions['headers']): Buffer {
+    if (data === undefined) throw new TypeError('data is undefined: a job without data has null');
     const isEnvelope = kind !== null || Object.keys(headers ?? {}).length > 0;
     const payload = isEnvelope ? writeEnvelope(data, kind ?? undefined, headers) : this.codec.encode(data);
     return toBytes(payload, 'a payload');

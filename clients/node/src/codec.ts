@@ -1,6 +1,7 @@
 // Codecs for payloads, results and steps, and the envelope of jobs with a kind or headers.
 
 import { isUtf8 } from 'node:buffer';
+import { types } from 'node:util';
 import { EncodingError, PayloadError } from './errors';
 import { hush } from './quiet';
 import { shown, textOf } from './shown';
@@ -13,17 +14,25 @@ export interface Codec<T = any> {
   decode(payload: Buffer): T;
 }
 
-/** JSON. Refuses values that JSON.stringify silently turns into null. */
+/** JSON. Refuses values that JSON.stringify silently turns into null or an empty object. */
 function toJson(data: unknown): string {
   const text = JSON.stringify(data ?? null);
   if (text === undefined) throw new TypeError(`JSON cannot hold ${textOf(data)}`);
-  if (text.includes('null')) JSON.stringify(data, refuseNoNumber);
+  if (text.includes('null') || text.includes('{}') || types.isNativeError(data)) JSON.stringify(data, refuse);
   return text;
 }
 
-function refuseNoNumber(name: string, value: unknown): unknown {
-  if (typeof value !== 'number' || Number.isFinite(value)) return value;
-  throw new TypeError(`JSON cannot hold ${value}${name && ` (${name})`}`);
+function refuse(name: string, value: unknown): unknown {
+  const where = name && ` (${name})`;
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError(`JSON cannot hold ${value}${where}`);
+  if (types.isPromise(value)) {
+    hush(value);
+    throw new TypeError(`JSON cannot hold a promise${where}: was an await forgotten?`);
+  }
+  if (types.isMap(value) || types.isSet(value) || types.isNativeError(value)) {
+    throw new TypeError(`JSON cannot hold ${shown(value)}${where}: it would be empty`);
+  }
+  return value;
 }
 
 function fromJson(payload: Buffer): any {

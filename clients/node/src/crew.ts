@@ -265,9 +265,8 @@ export class Crew implements Boss {
   }
 
   lost(delivery: Delivery): void {
-    this.guard.log.warn(
-      `dq: lost job ${delivery.name}: it was cancelled, or its lease expired before it was acknowledged`,
-    );
+    if (delivery.endsAt > nowMs()) this.guard.log.info(`dq: job ${delivery.name} was cancelled`);
+    else this.guard.log.warn(`dq: lost job ${delivery.name}: its lease expired`);
     delivery.tell('lost');
     void this.guard.call('lost', [jobOf(delivery)]);
     if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been in the backlog

@@ -18,7 +18,7 @@ export interface GroupSettings {
   /** How many of its jobs may run at a time; 0: any number. */
   max?: number;
   /** How many may begin in a window; [0, 0]: any number. */
-  rate?: readonly [jobs: number, window: Duration];
+  rate?: words.Rate;
   /** How many jobs it may have; 0: any number. */
   maxlen?: number;
 }

@@ -75,7 +75,10 @@ export interface NackOptions extends AfterOptions {
   reason?: string;
 }
 
-/** Settings of a queue. 0 turns a limit off. Rates are [jobs, window]. */
+/** So many jobs in a window; 0 or null: no limit. */
+export type Rate = readonly [jobs: number, window: Duration] | 0 | null;
+
+/** Settings of a queue. 0 turns a limit off, also a rate. Rates are [jobs, window]. */
 export interface Settings {
   ttr?: Duration;
   attempts?: number;
@@ -86,9 +89,9 @@ export interface Settings {
   deadlen?: number;
   dedupe?: Duration;
   maxreserved?: number;
-  rate?: readonly [jobs: number, window: Duration];
+  rate?: Rate;
   groupmax?: number;
-  grouprate?: readonly [jobs: number, window: Duration];
+  grouprate?: Rate;
   groupfifo?: boolean;
   /** How many done jobs are kept, for how long, and how many bytes. */
   donelen?: number;
@@ -191,7 +194,12 @@ export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
 }
 
 export function rate(name: string, given: Settings['rate']): Word[] {
-  if (!given) return [];
+  if (given === undefined) return [];
+  if (given === 0 || given === null) return [name, 0, 0];
+  if (!Array.isArray(given) || given.length !== 2) {
+    const what = 'a number of jobs and a window, such as [100, 60_000], or 0';
+    throw new TypeError(`${name.toLowerCase()} must be ${what}, not ${shown(given)}`);
+  }
   const [jobs, window] = given;
   return [name, between(name.toLowerCase(), jobs, 0, 2 ** 32 - 1), toMs(window, `the window of ${name.toLowerCase()}`)];
 }

@@ -66,7 +66,16 @@ export function stackOf(value: unknown): string {
         () => null,
       )
     : null;
-  return typeof stack === 'string' && stack !== '' ? stack.slice(0, STACK_CHARS) : textOf(value);
+  return typeof stack === 'string' && stack !== '' ? withoutOwn(stack.slice(0, STACK_CHARS)) : textOf(value);
+}
+
+/** A stack with one frame of this library at most. */
+function withoutOwn(stack: string): string {
+  let own = 0;
+  return stack
+    .split('\n')
+    .filter((line) => !line.startsWith('    at ') || !line.includes(__dirname) || own++ === 0)
+    .join('\n');
 }
 
 const SHOWN_CHARS = 200;

@@ -173,6 +173,7 @@ export class Worker<T = any> {
       this.crew.end();
       return;
     }
+    this.log.info(`dq: started: ${this.named}, concurrency ${this.settings.concurrency}`);
     for (const link of this.links) link.carry();
     this.supplies = this.links.map((link) => link.supply(this.links.length === 1));
     const ticking = watch(limits.TICK_MS, (ms) => this.tick(ms));
@@ -222,7 +223,13 @@ export class Worker<T = any> {
     for (const link of this.links) link.closeIn(limits.FINISH_MS);
     await finished;
     const returned = this.links.reduce((sum, link) => sum + link.returned, crew.returned);
-    this.log.info(`dq: stopped${returned > 0 ? `, gave back ${jobs(returned)}` : ''}`);
+    this.log.info(
+      `dq: stopped: ${this.named}, ${returned > 0 ? `gave back ${jobs(returned)}` : 'no job was given back'}`,
+    );
+  }
+
+  private get named(): string {
+    return `queue${this.queues.length > 1 ? 's' : ''} ${this.queues.map(({ name }) => name).join(', ')}`;
   }
 
   private async idle(): Promise<void> {

@@ -37,6 +37,23 @@ const MISTAKES = [
     () => queue.add(1, { dealy: 5 }),
   ],
   ['an option of BullMQ', /did you mean 'id'\?/, () => queue.add(1, { jobId: 'a' })],
+  [
+    'a forgotten await',
+    /JSON cannot hold a promise: was an await forgotten/,
+    () => queue.add(Promise.reject(new Error('lost'))),
+  ],
+  ['a forgotten await inside', /a promise \(user\): was an await/, () => queue.add({ user: Promise.resolve(1) })],
+  ['a Map', /JSON cannot hold an object of Map: it would be empty/, () => queue.add(new Map([[1, 2]]))],
+  ['a Set in an array', /an object of Set \(1\): it would/, () => queue.add([1, new Set()], { kind: 'k' })],
+  ['an error', /an object of TypeError \(error\)/, () => queue.addMany([{ data: { error: new TypeError('no') } }])],
+  ['an error with a code', /an object of Error: it/, () => queue.add(Object.assign(new Error('no'), { code: 'E' }))],
+  ['undefined', /data is undefined: a job without data has null/, () => queue.add(undefined)],
+  ['undefined in a rule', /data is undefined/, () => queue.every(60_000, undefined, { id: 'e' })],
+  [
+    'half a rate',
+    /rate must be a number of jobs and a window, such as \[100, 60_000\], or 0, not 5/,
+    () => queue.configure({ rate: 5 }),
+  ],
   ['an option in capitals', /did you mean 'maxlen'\?/, () => queue.configure({ maxLen: 5 })],
   [
     'an option that nothing is like',

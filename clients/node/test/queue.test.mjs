@@ -237,6 +237,20 @@ test('an id of its own makes sending twice harmless', async () => {
   assert.match((await call('add', 'x'))[2], /^[0-9a-f]{32}$/);
 });
 
+test('a rate of 0 or null is none', async () => {
+  const queue = new Queue(dq.url, 'q');
+  for (const off of [0, null]) {
+    await queue.configure({ rate: [100, 1000], grouprate: [5, 1000] });
+    await queue.configure({ rate: off, grouprate: off });
+    const { rate, grouprate } = await queue.settings();
+    assert.deepEqual([rate, grouprate].flat().map(Number), [0, 0, 0, 0]);
+    const acme = queue.group('acme');
+    await acme.set({ rate: [9, 1000] });
+    await acme.set({ rate: off });
+    assert.deepEqual((await acme.stats()).rate, [0, 0]);
+  }
+});
+
 test('a queue that is full says so', async () => {
   const queue = new Queue(dq.url, 'q');
   await queue.configure({ maxlen: 1 });

@@ -155,6 +155,35 @@ test('an answer that came during a standstill is read, though its time is over',
   );
 });
 
+test('the log says what began, failed, was cancelled and stopped', async () => {
+  const queue = new Queue(dq.url, 'q');
+  const lines = [];
+  const say = (level) => (text) => lines.push(`${level} ${text}`);
+  const logger = { info: say('info'), warn: say('warn'), error: say('error') };
+  const work = async (job) => {
+    if (job.id === 'bad') throw new Error('no paper');
+    await job.pause(60_000);
+  };
+  const worker = new Worker(queue, work, { logger, concurrency: 3 });
+  worker.start();
+  await queue.add(1, { id: 'bad', attempts: 1 });
+  await queue.add(1, { id: 'long' });
+  await until(async () => (await queue.get('long')).state === 'reserved', 'it runs');
+  assert.equal(await queue.cancel('long'), true);
+  await until(() => lines.length >= 3, 'it is told');
+  await worker.stop();
+  assert.deepEqual(
+    lines.map((line) => line.split('\n')[0]),
+    [
+      'info dq: started: queue q, concurrency 3',
+      'warn dq: job bad failed, attempt 1: Error: no paper',
+      'info dq: job long was cancelled',
+      'info dq: stopped: queue q, no job was given back',
+    ],
+  );
+  assert.equal(lines[1].split('\n').filter((line) => line.includes('/dist/')).length, 1, lines[1]);
+});
+
 test('neither a logger nor a hook context that throws keeps a job', { timeout: 120_000 }, async () => {
   const queue = new Queue(dq.url, 'q');
   await queue.addMany([

@@ -122,6 +122,8 @@ MISTAKES = {
                                 lambda: QUEUE.configure(attempts=-1)),
     "a rate of nothing": ("^rate: 0 is not between 1 and 4294967295$", ValueError,
                           lambda: QUEUE.configure(rate=(0, 60))),
+    "half a rate": (r"^rate must be a number of jobs and a window, such as \(100, 60\), or 0, not 5$", TypeError,
+                    lambda: QUEUE.configure(rate=5)),
     "a long group": ("^group: 257 bytes is not between 1 and 256$", ValueError, lambda: QUEUE.add(1, group="g" * 257)),
     "a long id": ("^id: 1025 bytes is not between 1 and 1024$", ValueError, lambda: QUEUE.add(1, id="i" * 1025)),
     **{f"a star as the id of {name}": (r'^id: "\*" is not an id; leave it out for a new one$', ValueError, mistake)

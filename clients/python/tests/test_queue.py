@@ -256,6 +256,21 @@ def test_a_worker_as_a_context(dq_url):
     assert queue.len() == 0
 
 
+def test_a_wanted_cancel_is_no_warning(dq_url, caplog):
+    begun = threading.Event()
+
+    def work(job):
+        begun.set()
+        job.pause(60)
+
+    caplog.set_level("INFO", "dq")
+    with dq.Queue(dq_url, "q") as queue, dq.Worker(queue, work):
+        queue.add(1, id="a")
+        assert begun.wait(30) and queue.cancel("a")
+    found = [(each.levelname, each.getMessage()) for each in caplog.records]
+    assert ("INFO", "job 'a' was cancelled") in found and all(level == "INFO" for level, _ in found), found
+
+
 def test_a_join_is_in_one_shard_and_has_all_results(dq_url):
     class Hooked(dq.Hooks):
         async def adding(self, queue, headers):

@@ -234,6 +234,8 @@ def test_without_a_server_a_cost_changes_nothing():
 
 def test_what_a_delivery_costs_is_said_afterwards(dq_url):
     queue = dq.Queue(dq_url, "q")
+    queue.configure(rate=0)
+    assert queue.settings()["rate"] == [0, 0]
     queue.configure(rate=(10, 60))
 
     def work(job):

@@ -63,11 +63,14 @@ def test_ctrl_c_says_for_whom_it_waits_and_what_it_gave_back(dq_url, program):
             process.send_signal(signal.SIGINT)
             lines = process.communicate(timeout=60)[1].splitlines()
         said = [re.sub(LINE, "", line) for line in lines if re.match(LINE, line)]
-        assert said[0] == "job 'failed' failed, attempt 1"
-        assert said[1] == "stopping: waiting up to 0.2 s for 3 handlers; stop again to give the jobs back now"
-        assert re.fullmatch(r"stopped: gave back 3 jobs: ('j\d'(, )?){3}", said[2])
+        assert said[0] == "started: queue 'q', concurrency 3"
+        assert said[1] == "job 'failed' failed, attempt 1"
+        assert said[2] == "stopping: waiting up to 0.2 s for 3 handlers; stop again to give the jobs back now"
+        assert re.fullmatch(r"stopped: queue 'q', gave back 3 jobs: ('j\d'(, )?){3}", said[3])
         assert process.returncode == 0 and queue.len("ready") == 3
         assert "ValueError: no paper" in "".join(lines)
+        frames = [line for line in lines if line.lstrip().startswith("File ")]
+        assert [str(SOURCES) in frame for frame in frames] == [True, False], frames
 
 
 @pytest.mark.parametrize("program", [SYNC, ASYNC])
@@ -77,11 +80,12 @@ def test_a_second_ctrl_c_does_not_wait(dq_url, program):
         with run(program, dq_url, 600) as process:
             begun(process, 1)
             process.send_signal(signal.SIGINT)
+            assert "started: queue 'q'" in process.stderr.readline()
             first = process.stderr.readline()
             assert "waiting up to 600 s for one handler" in first, first
             process.send_signal(signal.SIGINT)
             last = process.communicate(timeout=60)[1].splitlines()[-1]
-        assert last.endswith("stopped: gave back 1 job: 'j'") and queue.get("j").state == "ready"
+        assert last.endswith("stopped: queue 'q', gave back 1 job: 'j'") and queue.get("j").state == "ready"
 
 
 def test_a_program_with_logging_of_its_own_has_its_lines_alone(dq_url):

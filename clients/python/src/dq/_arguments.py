@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Optional, TypedDict, Union
+from typing import Any, Literal, Optional, TypedDict, Union
 
 from redis.exceptions import ResponseError
 
@@ -15,6 +15,7 @@ from .times import LARGEST_BYTES, Duration, between, from_ms, instant_to_ms, to_
 
 Ladder = Sequence[Duration]
 Bytes = Union[str, bytes]
+Rate = Union[tuple[int, Duration], Literal[0]]
 PRIORITIES = (-(1 << 31), (1 << 31) - 1)
 RATE_MOST = (1 << 32) - 1
 MOST = (1 << 63) - 1
@@ -111,9 +112,13 @@ def ladder(backoff: Union[Ladder, str, None]) -> list[Any]:
     return ["BACKOFF", len(steps), *(to_ms(step, "a step of backoff", 1) for step in steps)]
 
 
-def rate(name: str, rate: Optional[tuple[int, Duration]]) -> list[Any]:
+def rate(name: str, rate: Optional[Rate]) -> list[Any]:
     if rate is None:
         return []
+    if rate == 0:
+        return [name, 0, 0]
+    if not isinstance(rate, (tuple, list)) or len(rate) != 2:
+        raise TypeError(f"{name.lower()} must be a number of jobs and a window, such as (100, 60), or 0, not {rate!r}")
     least = 1 if any(rate) else 0
     return [*number(name, rate[0], least, RATE_MOST), to_ms(rate[1], f"the window of {name.lower()}", least)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Optional, TypeVar, Union
 
@@ -93,7 +94,10 @@ class BaseConsumer(Generic[Q]):
         return Fetches([key for _, key, _ in members], weights, self._lease, self._fill)
 
     def _lost(self, delivery: Delivery) -> None:
-        self._log.say(logging.WARNING, "lost job %r: it was cancelled, or its lease expired", delivery.job.id)
+        if delivery.lease_until > time.monotonic():
+            self._log.say(logging.INFO, "job %r was cancelled", delivery.job.id)
+        else:
+            self._log.say(logging.WARNING, "lost job %r: its lease expired", delivery.job.id)
         delivery.job._tell("lost")
         if self.hooks:
             self._hook("lost", [delivery])

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _arguments as words
-from ._arguments import Bytes, Ladder
+from ._arguments import Bytes, Ladder, Rate
 from ._delivery import as_map
 from ._job_options import job_options
 from ._options import near_misses
@@ -203,16 +203,16 @@ class Commands(Queries):
         deadlen: Optional[int] = None,
         dedupe: Optional[Duration] = None,
         maxreserved: Optional[int] = None,
-        rate: Optional[tuple[int, Duration]] = None,
+        rate: Optional[Rate] = None,
         groupmax: Optional[int] = None,
-        grouprate: Optional[tuple[int, Duration]] = None,
+        grouprate: Optional[Rate] = None,
         groupfifo: Optional[bool] = None,
         donelen: Optional[int] = None,
         donettl: Optional[Duration] = None,
         donebytes: Optional[int] = None,
         history: Optional[int] = None,
     ) -> None:
-        """Changes the settings that are given, on each shard. 0 turns a limit off. Rates are (jobs, window).
+        """Changes the settings that are given, on each shard. 0 turns a limit off. Rates are (jobs, window), or 0.
 
         backoff: "default" takes the queue's own away, so that the server's holds; [] is no wait.
         history: how many failed attempts each job keeps, at most 100.

@@ -73,13 +73,13 @@ class QueueGroup:
         *,
         weight: Optional[int] = None,
         max: Optional[int] = None,
-        rate: Optional[tuple[int, Duration]] = None,
+        rate: Optional[words.Rate] = None,
         maxlen: Optional[int] = None,
     ) -> bool:
         """Gives the group settings of its own, which hold instead of the queue's, on each shard.
 
         weight: how many deliveries its turn lasts. max: how many of its jobs may run at a time (0: any number).
-        rate: how many may begin in a window, as (100, 60); (0, 0): any number. maxlen: how many jobs it may have.
+        rate: how many may begin in a window, as (100, 60); 0: any number. maxlen: how many jobs it may have.
         """
         options = [
             *words.number("WEIGHT", weight, 1, HEAVIEST),

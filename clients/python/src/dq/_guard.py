@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Callable, NamedTuple, Optional
 
-from ._texts import attribute, cut, name, reason, show
+from ._texts import attribute, cut, name, reason, show, trimmed
 from .errors import Cancelled, ControlError, GiveUp, PayloadError, Retry, Snooze
 from .times import seconds, to_ms
 
@@ -262,7 +262,8 @@ class Log:
     def say(self, level: int, text: str, *values: Any, error: Any = None) -> None:
         exception = error if issubclass(type(error), BaseException) else None
         try:
-            self._logger.log(level, text, *values, exc_info=exception)
+            told = None if exception is None else (type(exception), exception, trimmed(exception))
+            self._logger.log(level, text, *values, exc_info=told)
         except BaseException as trouble:
             with contextlib.suppress(BaseException):
                 print(f"dq: the logger failed ({show(trouble)}): {text % values}", file=sys.stderr)

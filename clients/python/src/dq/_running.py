@@ -271,6 +271,13 @@ class BaseWorker(Intake[Q]):
                 return _guard.Verdict("give up", found.reason)
         return found
 
+    def _started_line(self) -> None:
+        self._log.say(logging.INFO, "started: %s, concurrency %d", self._named(), self.concurrency)
+
+    def _named(self) -> str:
+        queues: list[Any] = list(self.queues)
+        return ("queue " if len(queues) == 1 else "queues ") + ", ".join(repr(each.name) for each in queues)
+
     def _stopping_line(self, handlers: int, drain_s: float) -> None:
         if handlers:
             what = "one handler" if handlers == 1 else f"{handlers} handlers"
@@ -281,11 +288,11 @@ class BaseWorker(Intake[Q]):
     def _stopped_line(self) -> None:
         back = self._given_back
         if not back:
-            return self._log.say(logging.INFO, "stopped: no job was given back")
+            return self._log.say(logging.INFO, "stopped: %s, no job was given back", self._named())
         named = ", ".join(map(repr, back[:NAMED])) + (", ..." if len(back) > NAMED else "")
-        return self._log.say(
-            logging.INFO, "stopped: gave back %d %s: %s", len(back), "job" if len(back) == 1 else "jobs", named
-        )
+        jobs = "job" if len(back) == 1 else "jobs"
+        text = "stopped: %s, gave back %d %s: %s"
+        return self._log.say(logging.INFO, text, self._named(), len(back), jobs, named)
 
 
 def _limit(delivery: Delivery) -> str:

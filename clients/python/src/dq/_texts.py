@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+import os
 import reprlib
 import threading
 import time
 import traceback
 from datetime import datetime, timedelta
-from types import WrapperDescriptorType
+from types import TracebackType, WrapperDescriptorType
 from typing import Any, Callable, NamedTuple, Optional
 
 from .errors import Cancelled, ControlError, GiveUp, PayloadError, Retry, Snooze
@@ -25,6 +26,9 @@ TEXT_S = 5.0
 
 QUICK_S = 0.05
 """How long the texts of an error take that a logger may make once more."""
+
+MOST_FRAMES = 50
+_HERE = os.path.dirname(__file__) + os.sep
 
 MOST_LINKS = 10
 """How many errors that led to one another, or are in a group, are looked at."""
@@ -258,6 +262,22 @@ def brief(error: Any) -> bytes:
 def traced(error: Any) -> str:
     """Where the error was raised, without its text."""
     try:
-        return "".join(traceback.format_tb(_TRACE(error), -50))
+        return "".join(traceback.format_tb(trimmed(error)))
     except BaseException:
         return ""
+
+
+def trimmed(error: Any) -> Optional[TracebackType]:
+    """Where the error was raised: the last frames, with one of this library at most."""
+    frames: list[TracebackType] = []
+    trace, has_own = _TRACE(error), False
+    while trace is not None:
+        is_own = trace.tb_frame.f_code.co_filename.startswith(_HERE)
+        if not (is_own and has_own):
+            frames.append(trace)
+        has_own |= is_own
+        trace = trace.tb_next
+    made = None
+    for each in reversed(frames[-MOST_FRAMES:]):
+        made = TracebackType(made, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return made

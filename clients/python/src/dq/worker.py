@@ -73,6 +73,7 @@ class Worker(BaseWorker[Queue]):
         self._pid = os.getpid()
         be_plain(self.log)
         self._links = self._make_links()
+        self._started_line()
         self._turns = Turns(len(self._links))
         self._watch = Watch(self._links, self._look_at_limits)
         if self._health is not None:

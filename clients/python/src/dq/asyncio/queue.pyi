@@ -50,7 +50,7 @@ from .._arguments import Filters
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar, Union
-from .._arguments import Bytes, Ladder
+from .._arguments import Bytes, Ladder, Rate
 from .._job_options import job_options
 from .._queries import Queries
 from ..records import Reserved
@@ -80,7 +80,7 @@ from .._adds import AddOptions
 
 class QueueGroup:
     name: str
-    async def set(self, *, weight: Optional[int]=None, max: Optional[int]=None, rate: Optional[tuple[int, Duration]]=None, maxlen: Optional[int]=None) -> bool:
+    async def set(self, *, weight: Optional[int]=None, max: Optional[int]=None, rate: Optional[words.Rate]=None, maxlen: Optional[int]=None) -> bool:
         ...
     async def clear(self) -> bool:
         ...
@@ -180,7 +180,7 @@ class Queue:
         ...
     async def kick_oldest(self, count: int) -> int:
         ...
-    async def configure(self, *, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Union[Ladder, str, None]=None, maxlen: Optional[int]=None, maxbytes: Optional[int]=None, deadlen: Optional[int]=None, dedupe: Optional[Duration]=None, maxreserved: Optional[int]=None, rate: Optional[tuple[int, Duration]]=None, groupmax: Optional[int]=None, grouprate: Optional[tuple[int, Duration]]=None, groupfifo: Optional[bool]=None, donelen: Optional[int]=None, donettl: Optional[Duration]=None, donebytes: Optional[int]=None, history: Optional[int]=None) -> None:
+    async def configure(self, *, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Union[Ladder, str, None]=None, maxlen: Optional[int]=None, maxbytes: Optional[int]=None, deadlen: Optional[int]=None, dedupe: Optional[Duration]=None, maxreserved: Optional[int]=None, rate: Optional[Rate]=None, groupmax: Optional[int]=None, grouprate: Optional[Rate]=None, groupfifo: Optional[bool]=None, donelen: Optional[int]=None, donettl: Optional[Duration]=None, donebytes: Optional[int]=None, history: Optional[int]=None) -> None:
         ...
     async def settings(self) -> Optional[dict[str, Any]]:
         ...

@@ -77,6 +77,7 @@ class Worker(BaseWorker[Queue]):
         self._pid = os.getpid()
         be_plain(self.log)
         self._make_links()
+        self._started_line()
         if self._health is not None:
             self._health.start()
         self._fetchers = [asyncio.create_task(self._supply(link)) for link in self._links]
