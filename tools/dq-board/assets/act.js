@@ -232,6 +232,8 @@ const signalled = (queue, signal, which, ids, done) => ({
 
 export const signal = (queue, job, done) => signalled(queue, job.signal, `${job.name} gets it, whether it waits for it yet or not.`, { id: job.id }, done);
 
+export const signalAll = (queue, signal, done) => signalled(queue, signal, `The ${counted(signal.jobs.length)} shown that wait for it get it.`, { ids: signal.jobs.map((job) => job.id) }, done);
+
 export const giveBack = (queue, job, done) => ({
   title: "Give this job back now?",
   sentence: `This delivery of ${job.name} ends without counting as an attempt, and another worker may get the job at once. The handler that works on it${job.client === null ? "" : ` (${job.client})`} goes on until it hears of it: what it has done stays done, but it can no longer acknowledge the job. If the job has been delivered again by then, nothing happens.`,

@@ -7,9 +7,12 @@ import { jobs } from "./jobs.js";
 import { job } from "./job.js";
 import { recurring } from "./recurring.js";
 import { groups } from "./groups.js";
+import { signals } from "./signals.js";
 import { workers } from "./workers.js";
 
-const views = { "": table, queue, jobs, job, recurring, groups, workers };
+const views = { "": table, queue, jobs, job, recurring, groups, signals, workers };
+// Pages that are about all queues unless one is named.
+const OF_ALL = ["recurring"];
 const main = document.getElementById("main");
 const trail = document.getElementById("trail");
 const base = new URL(document.baseURI);
@@ -33,7 +36,7 @@ function display() {
   shown?.close?.();
   main.replaceChildren();
   trail.replaceChildren();
-  if (!make || (name && !about.queue)) {
+  if (!make || (name && !about.queue && !OF_ALL.includes(name))) {
     shown = null;
     document.title = "dq";
     main.append(h("div", { class: "empty" }, h("h1", {}, "Page not found"), h("p", {}, h("a", { href: "./" }, "All queues"))));

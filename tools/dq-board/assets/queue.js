@@ -1,5 +1,5 @@
 // One queue: its figures, its forecast, its settings; and the head that its other pages share.
-import { centre, h, put } from "./dom.js";
+import { attribute, centre, h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -18,7 +18,7 @@ export function head(main, key, current, env) {
   env.trail.append(h("a", { href: "./" }, "Queues"));
   let actions = null;
   let isCentred = false;
-  const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["workers", `workers?queue=${key}`], ["recurring", `recurring?queue=${key}`], ["groups", `groups?queue=${key}`]].map(([id, href]) => {
+  const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["workers", `workers?queue=${key}`], ["signals", `signals?queue=${key}`], ["recurring", `recurring?queue=${key}`], ["groups", `groups?queue=${key}`]].map(([id, href]) => {
     const count = h("span", { class: "count" });
     const link = h("a", { href, "aria-current": id === current ? "page" : undefined }, id.charAt(0).toUpperCase() + id.slice(1), " ", count);
     tabs.append(link);
@@ -51,6 +51,34 @@ export function head(main, key, current, env) {
     const state = STATES.includes(current) ? current : "all";
     const count = (it) => (state === "all" ? it.jobs.reduce((sum, number) => sum + number, 0) : it.jobs[STATES.indexOf(state)]);
     buttons.append(act.button("Purge", () => act.purge(rowOf(key), state, count(rowOf(key))), true));
+  };
+}
+
+// The head of a page about all queues.
+export function ofAll(main, title, env) {
+  main.append(h("h1", {}, title));
+  env.trail.append(h("a", { href: "./" }, "Queues"));
+  document.title = `${title} – dq`;
+  live.see([]);
+  return () => {};
+}
+
+// What a page with one table consists of, below its head.
+export function pages(main, name, columns, none, letter = "c") {
+  const [note, wrong] = [h("p", { class: "note" }), h("p", { class: "wrong", role: "alert" })];
+  const body = h("tbody", {});
+  const table = h("table", { class: "jobs", "aria-label": name, hidden: true }, h("thead", {}, h("tr", {}, ...columns.map((title, index) => h("th", { scope: "col", class: `${letter}${index - columns.indexOf("Id")}` }, title)))), body);
+  const empty = h("div", { class: "empty", hidden: true }, none);
+  const further = h("div", { class: "further" });
+  main.append(note, wrong, table, empty, further);
+  return {
+    note, wrong, body, further,
+    filled(is, otherwise = none) {
+      table.hidden = !is;
+      empty.hidden = is;
+      put(empty, otherwise);
+    },
+    links: (all) => list(further, all.filter(Boolean), ([title]) => title, ([title, href]) => h("a", { class: "button", href }, title), (link, [, href]) => attribute(link, "href", href)),
   };
 }
 

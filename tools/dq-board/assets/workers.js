@@ -1,8 +1,8 @@
 // Who works: connections with their jobs.
-import { attribute, h, list, put } from "./dom.js";
+import { h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
-import { head } from "./queue.js";
+import { head, pages } from "./queue.js";
 import { rowOf } from "./row.js";
 
 const COLUMNS = ["Who", "Job", "Attempt", "Since", "Lease ends"];
@@ -10,19 +10,13 @@ const COLUMNS = ["Who", "Job", "Attempt", "Since", "Lease ends"];
 export function workers(main, about, env) {
   const key = about.queue;
   const updateHead = head(main, key, "workers", env);
-  const note = h("p", { class: "note" });
-  const wrong = h("p", { class: "wrong", role: "alert" });
-  const body = h("tbody", {});
-  const table = h("table", { class: "jobs", "aria-label": "Who works", hidden: true }, h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))), body);
-  const empty = h("div", { class: "empty", hidden: true }, "No job of this queue is being worked on.");
-  const further = h("div", { class: "further" });
-  main.append(note, wrong, table, empty, further);
+  const shown = pages(main, "Who works", COLUMNS, "No job of this queue is being worked on.");
   const page = `queue=${key}${about.from ? `&from=${about.from}&skip=${about.skip ?? 0}` : ""}`;
   let found = null;
   const followed = live.follow((signal) => live.look("workers", page, signal), take, { every: 5000 });
 
   function take(answer, error) {
-    put(wrong, error ?? "");
+    put(shown.wrong, error ?? "");
     if (!answer) return;
     found = answer;
     update();
@@ -49,16 +43,12 @@ export function workers(main, about, env) {
   function update() {
     updateHead();
     if (!found) return;
-    list(body, lines(), (job) => job.id, line, fill);
-    table.hidden = body.children.length === 0;
-    empty.hidden = !table.hidden;
+    list(shown.body, lines(), (job) => job.id, line, fill);
+    shown.filled(found.clients.length > 0);
     const all = rowOf(key).jobs[2];
     const isPart = found.more || about.from;
-    put(note, isPart ? `${text.full(found.read)} of ${text.jobs(all)} that are reserved, by the end of the lease.` : "");
-    const links = [];
-    if (about.from) links.push(["First jobs", `workers?queue=${key}`]);
-    if (found.more) links.push(["More jobs", `workers?queue=${key}&from=${found.more.from}&skip=${found.more.skip}`]);
-    list(further, links, ([name]) => name, ([name, href]) => h("a", { class: "button", href }, name), (link, [, href]) => attribute(link, "href", href));
+    put(shown.note, isPart ? `${text.full(found.read)} of ${text.jobs(all)} that are reserved, by the end of the lease.` : "");
+    shown.links([about.from && ["First jobs", `workers?queue=${key}`], found.more && ["More jobs", `workers?queue=${key}&from=${found.more.from}&skip=${found.more.skip}`]]);
   }
 
   return {

@@ -51,6 +51,10 @@ def fill(client):
     pipe.execute_command("DQ.ADD", "newsletter", "issue-12", "{}")
     pipe.execute_command("DQ.PAUSE", "newsletter")
     pipe.execute()
+    for number, signal in enumerate(["paid", "approved", "paid", "paid"]):
+        client.execute_command("DQ.ADD", "orders", f"order-{number}", "{}")
+        token = client.execute_command("DQ.POP", "orders", "ID", f"order-{number}")[2]
+        client.execute_command("DQ.NACK", "orders", f"order-{number}", "TOKEN", token, "SILENT", "AWAIT", signal)
     for sold in [1203, 877]:
         id, _, token, _, _ = client.execute_command("DQ.POP", "reports")
         client.execute_command("DQ.ACK", "reports", "RESULTS", id, token, json.dumps({"sold": sold}))

@@ -1,9 +1,10 @@
 """What needs a look, over all queues, and what they do together."""
 
+import json
 import re
 
 from playwright.sync_api import expect
-from support import HOSTILE, HOUR, BoardTest, cell, die
+from support import HOSTILE, HOUR, BoardTest, ask, cell, die, wait_until
 
 
 class Overview(BoardTest):
@@ -96,3 +97,53 @@ class Overview(BoardTest):
         expect(cell(wide, names[5], "dead")).to_have_text("0")
         expect(wide.get_by_role("button", name="Dead", exact=True)).to_be_visible()
         self.assertEqual([page.wrong for page in pages], [[]] * 3)
+
+    def test_recurring_jobs_of_all_queues(self):
+        server = self.server()
+        say = server.client.execute_command
+        names = ["b", HOSTILE[0], "c"]
+        for name in names:
+            say("DQ.CFGSET", name, "DONELEN", 100)
+            say("DQ.ADD", name, "job", "x", "EVERY", HOUR, "DELAY", 0)
+        say("DQ.ADD", "a", "none", "x", "DELAY", HOUR)
+        # One has run, one has died, one is to run.
+        token = say("DQ.POP", "b")[2]
+        say("DQ.ACK", "b", "WITHTOKENS", "job", token)
+        say("DQ.POP", HOSTILE[0])
+        say("DQ.NACK", HOSTILE[0], "job", "FATAL", "REASON", HOSTILE[1])
+        board = self.board(server, "--allow-actions")
+        page = self.window()
+        page.goto(board.url)
+        expect(cell(page, "c", "ready")).to_have_text("1")
+        page.get_by_role("link", name="Recurring jobs").click()
+        lines = page.locator("tbody tr")
+        expect(lines).to_have_count(3)
+        died = lines.filter(has_text=HOSTILE[0].decode())
+        expect(died.locator(".r3")).to_contain_text(f"dead: {HOSTILE[1].decode()}, ")
+        expect(died.locator(".r2 .run").first).to_contain_text("in 59 min")
+        ran = lines.filter(has=page.get_by_role("link", name="b", exact=True))
+        expect(ran.locator(".r1")).to_have_text("every 1h")
+        expect(ran.locator(".r3")).to_contain_text("done, ran for ")
+        expect(lines.filter(has=page.get_by_role("link", name="c", exact=True)).locator(".r3")).to_have_text("–")
+        ran.get_by_role("button", name="Run now").click()
+        page.get_by_role("dialog").get_by_role("button", name="Run it now").click()
+        expect(page.locator("#said")).to_have_text("Due now.")
+        self.assertEqual(say("DQ.LEN", "b", "READY"), 1)
+        expect(ran.locator(".r5")).to_have_text("ready")
+        # Step by step, none is left out or told twice.
+        for number in range(130):
+            say("DQ.ADD", f"many-{number:03}", "job", "x", "EVERY", HOUR)
+
+        def walk():
+            found, steps, cursor = [], 0, ""
+            while cursor is not None:
+                answer = json.loads(ask(f"{board.url}api/look/recurring?{cursor and 'cursor=' + cursor}")[2])
+                found += [it["queue"]["name"] for it in answer["jobs"]]
+                cursor, steps = answer["more"], steps + 1
+            return found, steps
+
+        wait_until("all are known", lambda: len(walk()[0]) == 133)
+        found, steps = walk()
+        self.assertEqual(len(set(found)), 133)
+        self.assertGreater(steps, 2)
+        self.assertEqual(page.wrong, [])

@@ -18,6 +18,11 @@ pub struct Filter {
     /// The reason as `reasons` words it.
     kind: String,
     older_ms: Option<u64>,
+    /// The signal that it waits for.
+    awaits: Vec<u8>,
+    /// Whether it waits for any signal.
+    is_awaiting: bool,
+    is_recurring: bool,
 }
 
 impl Filter {
@@ -41,12 +46,37 @@ impl Filter {
             reason: text("reason")?.to_owned(),
             kind: text("kind")?.to_owned(),
             older_ms,
+            awaits: word("awaits").to_owned(),
+            is_awaiting: false,
+            is_recurring: false,
         })
     }
 
     pub fn of_state(state: State) -> Filter {
         Filter {
             state: Some(state),
+            ..Filter::default()
+        }
+    }
+
+    /// With this in the id.
+    pub fn with_id(self, part: &[u8]) -> Filter {
+        Filter {
+            id: part.to_owned(),
+            ..self
+        }
+    }
+
+    pub fn awaiting() -> Filter {
+        Filter {
+            is_awaiting: true,
+            ..Filter::default()
+        }
+    }
+
+    pub fn recurring() -> Filter {
+        Filter {
+            is_recurring: true,
             ..Filter::default()
         }
     }
@@ -95,6 +125,18 @@ impl Filter {
         if !self.label.is_empty() {
             scan.arg("LABEL").arg(quoted(&self.label));
         }
+        if self.is_awaiting || !self.awaits.is_empty() {
+            let any = self.awaits.is_empty();
+            let name = if any {
+                b"*".to_vec()
+            } else {
+                quoted(&self.awaits)
+            };
+            scan.arg("AWAITS").arg(name);
+        }
+        if self.is_recurring {
+            scan.arg("RECURRING");
+        }
     }
 
     /// Whether a job matches. The payload is not compared, as only its beginning was read.
@@ -108,6 +150,9 @@ impl Filter {
             && contains(&job.id, &self.id)
             && (self.group.is_empty() || of_group())
             && (self.label.is_empty() || of_label())
+            && (self.awaits.is_empty() || job.awaits.as_ref() == Some(&self.awaits))
+            && (!self.is_awaiting || job.awaits.is_some())
+            && (!self.is_recurring || job.rule.is_some())
             && (self.reason.is_empty() || for_reason())
             && (self.kind.is_empty() || of_kind())
             && self.older_ms.is_none_or(|ms| {
@@ -125,6 +170,7 @@ impl Filter {
             some(&self.payload).map(|part| format!("payload contains {}", name(part))),
             some(&self.group).map(|group| format!("group {}", name(group))),
             some(&self.label).map(|label| format!("label {}", name(label))),
+            some(&self.awaits).map(|signal| format!("awaits {}", name(signal))),
             some(self.reason.as_bytes()).map(|_| format!("reason contains {}", self.reason)),
             some(self.kind.as_bytes()).map(|_| format!("reason {}", self.kind)),
             self.older_ms
@@ -193,6 +239,7 @@ mod tests {
             ("payload", "x"),
             ("group", "g*"),
             ("label", "l*"),
+            ("awaits", "s*"),
         ];
         filter(&words).unwrap().scan(&mut scan);
         let words = scan.args_iter().map(|word| match word {
@@ -202,7 +249,7 @@ mod tests {
         let said = words.collect::<Vec<_>>().join(" ");
         assert_eq!(
             said,
-            r"DQ.SCAN STATE dead MATCH *a\** PAYLOAD *x* GROUP g* LABEL l\*"
+            r"DQ.SCAN STATE dead MATCH *a\** PAYLOAD *x* GROUP g* LABEL l\* AWAITS s\*"
         );
     }
 }

@@ -253,6 +253,16 @@ impl Reader {
         (first.collect(), count, servers.board.several_dbs())
     }
 
+    /// The queues with recurring jobs, in order.
+    pub fn recurring(&self) -> Vec<QueueKey> {
+        let state = self.state();
+        let rows = state.servers.board.rows();
+        let recur = |row: &&Row| row.stats.as_ref().is_some_and(|stats| stats.recurring > 0);
+        let mut keys: Vec<QueueKey> = rows.filter(recur).map(|row| row.key.clone()).collect();
+        keys.sort();
+        keys
+    }
+
     pub fn server_ms(&self) -> i64 {
         self.state().servers.now().server_ms
     }

@@ -8,6 +8,7 @@ mod groups;
 mod jobs;
 mod overview;
 mod recurring;
+mod signals;
 mod slowest;
 mod waiters;
 mod walk;
@@ -37,6 +38,7 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "groups" => groups::groups(board, question).await,
         "died" => dead::died(board, question).await,
         "flow" => flow::flow(board, question).await,
+        "signals" => signals::signals(board, question).await,
         "slowest" => slowest::slowest(board, question).await,
         "workers" => workers::workers(board, question).await,
         "waiters" => waiters::waiters(board, question).await,
@@ -46,8 +48,13 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
 }
 
 /// The answers about all queues together.
-pub async fn answer_of_all(board: &Arc<Board>, view: &str, _: Words) -> Result<String, Failure> {
+pub async fn answer_of_all(
+    board: &Arc<Board>,
+    view: &str,
+    words: Words,
+) -> Result<String, Failure> {
     let answer = match view {
+        "recurring" => recurring::everywhere(board, words).await,
         "overview" => overview::overview(board).await,
         _ => Err(Failure::asked("Which queue?")),
     };

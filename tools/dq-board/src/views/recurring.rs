@@ -1,17 +1,20 @@
-//! Recurring jobs, with their next runs.
+//! Recurring jobs, of one queue or of all, with their last and next runs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use dq_watch::read::detail::get;
+use dq_watch::model::QueueKey;
+use dq_watch::read::detail::{get, Job, State};
 use dq_watch::read::reply;
+use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 
 use super::asked::{about, refusal};
-use super::walk::scan;
+use super::walk::{scan, Reading};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
-use crate::core::question::Question;
+use crate::core::question::{Question, Words};
 use crate::core::wire;
 
 /// Ids that one step looks at, and how many steps one question may take.
@@ -19,52 +22,167 @@ const STEP: usize = 500;
 const STEPS: usize = 20;
 const FOUND_MAX: usize = 50;
 const NEXT_RUNS: usize = 3;
+/// Kept jobs among which the last runs are looked for.
+const KEPT: usize = 2000;
 
-/// Asks of each job in some steps whether it recurs, which costs the server no payload.
+/// What one question has found, and how many steps it may still take.
+struct Found {
+    jobs: Vec<Json>,
+    steps: usize,
+}
+
 pub async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
-    let mut cursor = question.cursor();
-    let all = Filter::default();
-    let key = &question.key;
-    let mut shown = Vec::new();
-    for _ in 0..STEPS {
-        let (next, ids) = scan(board, key, &cursor, &all, STEP).await?;
-        cursor = next;
-        let asked = ids.iter().map(|id| {
+    let mut found = Found {
+        jobs: Vec::new(),
+        steps: STEPS,
+    };
+    let more = found
+        .search(board, &question.key, question.cursor())
+        .await?;
+    Ok(json!({ "jobs": found.jobs, "more": more, "now": board.reader.server_ms() }))
+}
+
+/// Of all queues, in their order: `from` is where the last question ended, with its cursor there.
+pub async fn everywhere(board: &Arc<Board>, words: Words) -> Result<Json, Failure> {
+    let from = wire::key_of_bytes(words.bytes("from"));
+    let keys = board.reader.recurring();
+    let (mut found, mut more, mut cursor) = (
+        Found {
+            jobs: Vec::new(),
+            steps: STEPS,
+        },
+        None,
+        words.cursor(),
+    );
+    for key in keys
+        .iter()
+        .filter(|key| from.as_ref().is_none_or(|from| *key >= from))
+    {
+        let begin = match from.as_ref() == Some(key) {
+            true => std::mem::replace(&mut cursor, "0".to_owned()),
+            false => "0".to_owned(),
+        };
+        if found.is_enough() {
+            more = Some((key, begin));
+            break;
+        }
+        if let Some(on) = found.search(board, key, begin).await? {
+            more = Some((key, on));
+            break;
+        }
+    }
+    let more = more.map(|(key, cursor)| {
+        format!(
+            "{cursor}&from={}",
+            wire::encoded(wire::name_of(key).as_bytes())
+        )
+    });
+    Ok(json!({ "jobs": found.jobs, "more": more, "now": board.reader.server_ms() }))
+}
+
+impl Found {
+    fn is_enough(&self) -> bool {
+        self.steps == 0 || self.jobs.len() >= FOUND_MAX
+    }
+
+    /// Where to continue, if it is not all.
+    async fn search(
+        &mut self,
+        board: &Arc<Board>,
+        key: &QueueKey,
+        mut cursor: String,
+    ) -> Result<Option<String>, Failure> {
+        let mut last = None;
+        while !self.is_enough() {
+            self.steps -= 1;
+            let (next, ids) = scan(board, key, &cursor, &Filter::recurring(), STEP).await?;
+            if !ids.is_empty() {
+                if last.is_none() {
+                    last = Some(last_runs(board, key).await?);
+                }
+                self.read(board, key, &ids, last.as_ref()).await?;
+            }
+            cursor = next;
+            if cursor == "0" {
+                return Ok(None);
+            }
+        }
+        Ok(Some(cursor))
+    }
+
+    async fn read(
+        &mut self,
+        board: &Arc<Board>,
+        key: &QueueKey,
+        ids: &[Vec<u8>],
+        last: Option<&HashMap<Vec<u8>, Job>>,
+    ) -> Result<(), Failure> {
+        let next = |id: &Vec<u8>| {
             about(key, "DQ.NEXT", id)
                 .arg("COUNT")
                 .arg(NEXT_RUNS)
                 .to_owned()
-        });
-        let nexts = board
-            .connections
-            .ask(question.key.clone(), asked.collect())
-            .await?;
-        if let Some(refused) = nexts.first().and_then(refusal) {
+        };
+        let asked = ids.iter().flat_map(|id| [get(&key.name, id, 0), next(id)]);
+        let values = board.connections.ask(key.clone(), asked.collect()).await?;
+        if let Some(refused) = values.iter().find_map(refusal) {
             return Err(refused);
         }
-        let of_rules: Vec<(&Vec<u8>, Vec<i64>)> = ids
-            .iter()
-            .zip(&nexts)
-            .filter_map(|(id, next)| Some((id, reply::instants(next).filter(|it| !it.is_empty())?)))
-            .collect();
-        let gets = of_rules.iter().map(|(id, _)| get(&key.name, id, 0));
-        let jobs = board
-            .connections
-            .ask(question.key.clone(), gets.collect())
-            .await?;
-        for ((_, next), job) in of_rules.into_iter().zip(&jobs) {
-            let Some(mut job) = reply::job(job, 0) else {
+        for (id, both) in ids.iter().zip(values.chunks(2)) {
+            let Some(mut job) = reply::job(&both[0], 0) else {
                 continue;
             };
-            if let Some(rule) = &mut job.rule {
-                rule.next_ms = next;
-                shown.push(wire::job(&job));
+            let Some(rule) = &mut job.rule else { continue };
+            rule.next_ms = reply::instants(&both[1]).unwrap_or_default();
+            let mut shown = wire::job(&job);
+            shown["queue"] = json!({ "key": wire::name_of(key), "name": escape::name(&key.name) });
+            shown["last"] = last.and_then(|last| last.get(id)).map(wire::found).into();
+            self.jobs.push(shown);
+        }
+        Ok(())
+    }
+}
+
+/// The last run of each recurring job among the first done and dead jobs that the queue keeps.
+async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<HashMap<Vec<u8>, Job>, Failure> {
+    let mut last: HashMap<Vec<u8>, (i64, Vec<u8>)> = HashMap::new();
+    for state in [State::Done, State::Dead] {
+        let filter = Filter::of_state(state).with_id(b"@");
+        let (_, ids) = scan(board, key, "0", &filter, KEPT).await?;
+        for id in ids {
+            let Some((job, occurrence)) = occurrence(&id) else {
+                continue;
+            };
+            let known = last.get(job).map(|(at, _)| *at);
+            if known.is_none_or(|at| at < occurrence) {
+                last.insert(job.to_owned(), (occurrence, id));
             }
         }
-        if cursor == "0" || shown.len() >= FOUND_MAX {
-            break;
+    }
+    let ids: Vec<Vec<u8>> = last.into_values().map(|(_, id)| id).take(KEPT).collect();
+    let (jobs, _) = Reading::default().jobs(board, key, &ids, false).await?;
+    let named = jobs
+        .into_iter()
+        .filter_map(|job| Some((occurrence(&job.id)?.0.to_owned(), job)));
+    Ok(named.collect())
+}
+
+/// `report@1795160079790`: an occurrence that is kept.
+fn occurrence(id: &[u8]) -> Option<(&[u8], i64)> {
+    let at = id.iter().rposition(|&byte| byte == b'@')?;
+    let instant = std::str::from_utf8(&id[at + 1..]).ok()?;
+    Some((&id[..at], instant.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::occurrence;
+
+    #[test]
+    fn occurrences_are_named_by_their_instant() {
+        assert_eq!(occurrence(b"a@b@17"), Some((b"a@b".as_slice(), 17)));
+        for none in ["a", "a@", "a@x", "17"] {
+            assert_eq!(occurrence(none.as_bytes()), None, "{none}");
         }
     }
-    let more = (cursor != "0").then_some(cursor);
-    Ok(json!({ "jobs": shown, "more": more, "now": board.reader.server_ms() }))
 }
