@@ -16,7 +16,8 @@ function say(text, tone) {
 // `what` is sent; `fields` are inputs whose values are sent with it.
 // `made`: inputs that exist already, and say when they have changed.
 // `dying`: what counts the blocked jobs that die of it, which is told before it can be done.
-export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, dying, done }) {
+// `trim`: leaves out of what is sent what stays as it is.
+export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, dying, done, trim = (it) => it }) {
   const inputs = [...fields.map((field) => make(field)), ...made];
   const wrong = h("p", { class: "wrong", role: "alert" });
   const fate = h("p", { role: "status", hidden: !dying }, "Looking for jobs that die of it …");
@@ -28,7 +29,7 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), fate, ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
   const check = () => { go.disabled = looks || inputs.some((it) => !it.fits()); };
-  const asked = () => Object.assign({ ...what }, ...inputs.map((it) => it.value()));
+  const asked = () => trim(Object.assign({ ...what }, ...inputs.map((it) => it.value())));
   let turn = 0;
   // The answer for an earlier text may arrive later.
   const show = async () => {
@@ -107,6 +108,35 @@ export const resume = (row, done) => ({
   what: { act: "resume", queue: row.key },
   done,
 });
+
+// What each setting of a queue changes.
+const OF_QUEUE = [
+  ["maxreserved", "MAXRESERVED: so many jobs are worked on at a time (0: no limit)"],
+  ["groupmax", "GROUPMAX: so many jobs of each group are worked on at a time (0: no limit)"],
+  ["attempts", "ATTEMPTS: so often a job that is added from now on is delivered until it is dead (0: no limit)"],
+  ["backoff", "BACKOFF: jobs that are added from now on wait so many milliseconds after each failure; the last repeats (empty: the server's)"],
+  ["donelen", "DONELEN: so many done jobs are kept; the longest done go first (0: none, unless another setting keeps them)"],
+  ["history", "HISTORY: so many failed attempts are told of each job (0 to 100)"],
+  ["rate", "RATE: so many are delivered at most (0: no limit)"],
+];
+
+export const configure = (row, set, done) => {
+  const now = { ...set, backoff: set.backoff.join(", "), rate: set.rate[0], ms: set.rate[1] || "" };
+  const same = (it, name) => String(it[name] ?? "") === String(now[name]);
+  return {
+    title: `Change settings of ${row.name}?`,
+    sentence: "They hold from now on. What you leave as it is stays.",
+    fields: [...OF_QUEUE.map(([name, label]) => ({ name, label, value: now[name] })), { name: "ms", label: "… in", kind: "time", value: now.ms && now.ms / 1000 }],
+    trim(it) {
+      const names = OF_QUEUE.map(([name]) => name).filter((name) => name !== "rate" && same(it, name));
+      if (same(it, "rate") && same(it, "ms")) names.push("rate", "ms");
+      return Object.fromEntries(Object.entries(it).filter(([name]) => !names.includes(name)));
+    },
+    yes: "Change them",
+    what: { act: "configure", queue: row.key },
+    done,
+  };
+};
 
 const OF_GROUP = [["weight", "Weight: deliveries in a turn, 1 to 1000", (it) => it.weight], ["max", "Reserved at most (0: no limit)", (it) => it.max], ["maxlen", "Jobs at most (0: no limit)", (it) => it.maxlen], ["rate", "Deliveries at most (0: no limit)", (it) => it.rate?.[0]]];
 

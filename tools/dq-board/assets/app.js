@@ -7,12 +7,13 @@ import { jobs } from "./jobs.js";
 import { job } from "./job.js";
 import { recurring } from "./recurring.js";
 import { groups } from "./groups.js";
+import { search } from "./search.js";
 import { signals } from "./signals.js";
 import { workers } from "./workers.js";
 
-const views = { "": table, queue, jobs, job, recurring, groups, signals, workers };
+const views = { "": table, queue, jobs, job, recurring, groups, search, signals, workers };
 // Pages that are about all queues unless one is named.
-const OF_ALL = ["recurring"];
+const OF_ALL = ["recurring", "search"];
 const main = document.getElementById("main");
 const trail = document.getElementById("trail");
 const base = new URL(document.baseURI);

@@ -10,6 +10,7 @@ const DANGERS = ["cancel", "delete"];
 
 export function choosing(key, state, table, done) {
   const chosen = new Map();
+  let last = null;
   const count = h("p", { class: "note", role: "status" });
   const buttons = ACTS[state].map((what) => act.button(act.SEVERAL[what][0], () => act.several(key, what, [...chosen], () => { clear(); done(); }), DANGERS.includes(what)));
   const bar = h("div", { class: "chosen", role: "group", "aria-label": "Selected jobs", hidden: true }, count, ...buttons);
@@ -19,6 +20,18 @@ export function choosing(key, state, table, done) {
   function all(ids) {
     chosen.clear();
     for (const [id, state] of ids) chosen.set(id, state);
+    show();
+  }
+
+  // With Shift those between this one and the last one are chosen, too, or given up.
+  function pick({ target, shiftKey }) {
+    const there = boxes();
+    const [from, to] = [shiftKey ? there.indexOf(last) : -1, there.indexOf(target)];
+    for (const box of from < 0 ? [target] : there.slice(Math.min(from, to), Math.max(from, to) + 1)) {
+      if (target.checked) chosen.set(box.value, box.dataset.state);
+      else chosen.delete(box.value);
+    }
+    last = target;
     show();
   }
 
@@ -37,7 +50,7 @@ export function choosing(key, state, table, done) {
   return {
     bar,
     head: h("th", { scope: "col", class: "pick" }, every),
-    box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "data-state": job.state ?? state, "aria-label": `Select ${job.name}`, onchange: (event) => { if (event.target.checked) chosen.set(job.id, job.state ?? state); else chosen.delete(job.id); show(); } })),
+    box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "data-state": job.state ?? state, "aria-label": `Select ${job.name}`, onclick: pick })),
     // A job that no longer exists cannot be chosen.
     keep(ids) {
       const there = new Set(ids);

@@ -138,7 +138,8 @@ function workers(about, changed) {
       }
       const own = typed.workers !== null || typed.ms !== null;
       put(measured, own ? "" : answer.measured ? "(as measured)" : "(assumed: nothing was measured yet)");
-      return limited(of("workers"), of("ms"), limits);
+      // Whoever types a number asks what would be.
+      return { ...limited(of("workers"), of("ms"), limits), isAttended: own || answer.attended !== false };
     },
   };
 }

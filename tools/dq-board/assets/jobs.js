@@ -92,8 +92,9 @@ function matching({ key, about, state, wrong, empty, further, again }) {
   const table = h("table", { class: "jobs found", "aria-label": "Jobs found", hidden: true });
   const choice = choosing(key, about.all === "1" ? "all" : state, table, again);
   table.append(h("thead", {}, h("tr", {}, choice.head, ...found.titles())), body);
+  found.sorted(table);
   put(empty, "No job matches.");
-  const searched = found.search(key, about, state, {
+  const searched = found.search(found.inQueue(key, about, state), {
     further, wrong, empty,
     rows: (jobs) => { body.append(...jobs.map((job) => found.line(key, choice.box, job))); table.hidden = false; },
     shown: (ids) => choice.keep(ids),

@@ -129,6 +129,7 @@ const SETTINGS = [
   ["Max bytes", (it) => (it.maxbytes ? text.bytes(it.maxbytes) : "no limit")],
   ["Dead jobs kept", (it) => (it.deadlen ? text.full(it.deadlen) : "all")],
   ["Done jobs kept", (it) => ofDone(it) || "only those added with KEEP"],
+  ["Failed attempts told", (it) => (it.history ? `the last ${text.full(it.history)} of each job` : "none")],
   ["Ids remembered", (it) => (it.dedupe ? `for ${text.millis(it.dedupe)}` : "no")],
   ["Max reserved", (it) => (it.maxreserved ? text.full(it.maxreserved) : "no limit")],
   ["Rate", rateOf],
@@ -148,9 +149,10 @@ export function queue(main, about, env) {
   const totals = h("dl", { class: "facts" });
   const settings = h("dl", { class: "facts" });
   const wrong = h("p", { class: "wrong", role: "alert" });
+  const change = act.button("Change", () => act.configure(rowOf(key), set, () => followed.now()));
   main.append(h("div", { class: "two" },
     h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Totals on this server")), totals),
-    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Settings")), settings, wrong)));
+    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Settings"), change), settings, wrong)));
   const numbers = facts(totals, TOTALS);
   const values = facts(settings, SETTINGS.map(([title]) => title));
   const followed = live.follow((signal) => live.look("queue", `queue=${key}`, signal), (answer, error) => {
@@ -163,6 +165,7 @@ export function queue(main, about, env) {
   }, { every: 5000 });
   function showSettings() {
     const row = rowOf(key);
+    change.hidden = !set || !live.mayAct(key);
     SETTINGS.forEach(([, show], index) => put(values[index], ...(set ? [show(set, row)].flat() : ["–"])));
   }
   return {
@@ -171,7 +174,7 @@ export function queue(main, about, env) {
       if (!live.state.head) return;
       const row = rowOf(key);
       TILES.forEach(([, show], index) => show(row, tiles[index]));
-      if (set) showSettings();
+      showSettings();
       if (row.paused !== paused) chart.draw();
       paused = row.paused;
       TOTALS.forEach((_, index) => put(numbers[index], text.full(row.totals[index] ?? 0)));

@@ -8,7 +8,7 @@ import { head, ofAll, pages } from "./queue.js";
 import { rowOf } from "./row.js";
 import { zone } from "./zone.js";
 
-const TITLES = ["Id", "Rule", "Next runs", "Last run", "Runs", ""];
+const TITLES = ["Id", "Rule", "Next runs", "Last run", "Runs", "State"];
 const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
 // How the last run that the queue keeps ended.

@@ -5,7 +5,7 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import { head, pages } from "./queue.js";
 
-const COLUMNS = ["Signal", "Job", "Goes on without it", ""];
+const COLUMNS = ["Signal", "Job", "Goes on without it", "Send"];
 
 export function signals(main, about, env) {
   const key = about.queue;
@@ -26,7 +26,7 @@ export function signals(main, about, env) {
   }
 
   function line({ id, name, signal, isFirst }) {
-    const told = isFirst ? h("a", { href: `jobs?queue=${key}&state=delayed&awaits=${signal.id}` }, signal.name) : "";
+    const told = isFirst ? h("b", {}, h("a", { href: `jobs?queue=${key}&state=delayed&awaits=${signal.id}` }, signal.name)) : "";
     const all = isFirst && signal.jobs.length > 1 && send("", (done) => act.signalAll(key, signal, done));
     return h("tr", {}, h("td", {}, told, " ", h("span", { class: "count" })), h("td", {}, h("a", { href: `job?queue=${key}&id=${id}` }, name)), h("td", {}),
       h("td", { class: "send" }, send("Send", (done) => act.signal(key, { id, name, signal }, done)), all || ""));

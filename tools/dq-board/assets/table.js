@@ -138,7 +138,7 @@ export function table(main, about, env) {
   const sum = h("p", { class: "note", id: "sum" });
   main.append(h("h1", { class: "hidden" }, "Queues"));
   const followed = overview(main);
-  main.append(figures, h("div", { class: "tools" }, search, sum, h("a", { class: "button", href: "recurring" }, "Recurring jobs")), grid, empty);
+  main.append(figures, h("div", { class: "tools" }, search, sum, h("a", { class: "button", href: "search" }, "Search all queues"), h("a", { class: "button", href: "recurring" }, "Recurring jobs")), grid, empty);
   const tiles = FIGURES.map(([title]) => tile(figures, title));
   const shown = columns(grid, heads);
   const { place, move } = linesInSight(grid, body, () => order, shown);

@@ -2,9 +2,10 @@
 
 import json
 import socket
+import tempfile
 
 from playwright.sync_api import expect
-from support import HOUR, BoardTest, ask, die
+from support import HOSTILE, HOUR, BoardTest, ask, die, key, post
 
 
 class Actions(BoardTest):
@@ -75,6 +76,58 @@ class Actions(BoardTest):
         page.locator(".actions").get_by_role("button", name="Purge").click()
         expect(shown).to_have_text("DQ.PURGE q all")
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1, "nothing is sent before the yes")
+
+    def test_settings_are_changed_and_only_those(self):
+        server = self.server()
+        client = server.client
+        evil = HOSTILE[0]
+        client.execute_command("DQ.CFGSET", evil, "RATE", 100, HOUR, "ATTEMPTS", 3, "MAXLEN", 5)
+        log = tempfile.NamedTemporaryFile()
+        self.addCleanup(log.close)
+        board = self.board(server, "--allow-actions", "--audit-log", log.name)
+        page = self.window()
+        page.goto(board.url + f"queue?queue={key(evil)}")
+        box = page.get_by_role("dialog")
+
+        def change(said, *fills):
+            page.get_by_role("button", name="Change", exact=True).click()
+            for label, value in fills:
+                box.get_by_label(f"{label}:").fill(value)
+            expect(box.locator(".command")).to_contain_text(said)
+            box.get_by_role("button", name="Change them").click()
+
+        def settings():
+            return dict(client.execute_command("DQ.CFGGET", evil))
+
+        name = json.dumps(evil.decode())
+        change(f"DQ.CFGSET {name} MAXRESERVED 4 BACKOFF 2 1000 60000", ("MAXRESERVED", "4"), ("BACKOFF", "1000, 60000"))
+        expect(page.locator("#said")).to_have_text("The settings are changed.")
+        self.assertEqual([settings()[it] for it in [b"maxreserved", b"backoff", b"rate", b"attempts", b"maxlen"]], [4, [1000, 60_000], [100, HOUR], 3, 5])
+        facts = page.locator(".facts").last
+        expect(facts).to_contain_text("Max reserved4")
+        expect(facts).to_contain_text("Backoff1.0 s, 1 min")
+        change("ATTEMPTS 0 GROUPMAX 2 DONELEN 7 HISTORY 9 RATE 0 0 BACKOFF DEFAULT", ("ATTEMPTS", "0"), ("GROUPMAX", "2"), ("DONELEN", "7"), ("HISTORY", "9"), ("RATE", "0"), ("BACKOFF", ""))
+        expect(facts).to_contain_text("Failed attempts toldthe last 9 of each job")
+        self.assertEqual([settings()[it] for it in [b"attempts", b"groupmax", b"donelen", b"history", b"rate", b"backoff", b"maxreserved"]], [0, 2, 7, 9, [0, 0], [], 4])
+        # What is no number, or nothing, is refused; and what the server refuses is told.
+        for what in [{"attempts": "many"}, {"backoff": "1, x"}, {}]:
+            self.assertEqual(post(board.url + "api/commands", {"act": "configure", "queue": key(evil), **what})[0], 400, what)
+        page.get_by_role("button", name="Change", exact=True).click()
+        box.get_by_label("HISTORY:").fill("101")
+        box.get_by_role("button", name="Change them").click()
+        expect(box.get_by_role("alert")).to_have_text("ERR value is not an integer or out of range")
+        box.get_by_role("button", name="Not now").click()
+        told = [json.loads(line) for line in log.read().splitlines()]
+        told = [it for it in told if "action" in it]
+        self.assertEqual([it["action"] for it in told], ["configure"] * 3)
+        self.assertEqual((told[0]["maxreserved"], told[0]["backoff"], "attempts" in told[0]), ("4", "1000, 60000", False))
+        self.assertIn("refused", told[2])
+        looks = self.board(server)
+        page.goto(looks.url + f"queue?queue={key(evil)}")
+        expect(facts).to_contain_text("Max reserved4")
+        expect(page.get_by_role("button", name="Change", exact=True)).to_have_count(0)
+        self.assertEqual(post(looks.url + "api/act", {"act": "configure", "queue": key(evil), "attempts": "1"})[0], 403)
+        self.assertEqual(page.wrong, [])
 
     def test_several_at_once(self):
         server = self.server()

@@ -195,6 +195,27 @@ class Pages(BoardTest):
         expect(verdict).to_have_text("the queue is paused: nothing is delivered until it is resumed.")
         self.assertEqual(page.wrong, [])
 
+    def test_the_forecast_and_the_scale_know_that_nobody_is_connected(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.ADD", "q", "job", "x")
+        board = self.board(server)
+        page = self.window()
+        verdict = page.locator(".verdict")
+        page.goto(board.url + "queue?queue=0:q")
+        expect(verdict).to_have_text("no client is connected: nothing is delivered until one asks for jobs.")
+        self.assertIs(json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"], False)
+        page.get_by_label("With", exact=True).fill("2")
+        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        page.reload()
+        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        page.goto(board.url + "queue?queue=0:q")
+        client.execute_command("DQ.POP", "q", "TTR", HOUR)
+        client.execute_command("DQ.ADD", "q", "another", "x")
+        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        self.assertIs(json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"], True)
+        self.assertEqual(page.wrong, [])
+
     def test_the_workers_are_those_that_were_measured(self):
         server = self.server()
         client = server.client

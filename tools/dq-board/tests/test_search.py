@@ -1,10 +1,11 @@
 """Finding jobs, and what a board must not reveal."""
 
 import json
+import re
 import urllib.parse
 
 from playwright.sync_api import expect
-from support import HOUR, BoardTest, ask, die, key, post
+from support import HOSTILE, HOUR, BoardTest, ask, die, key, post, wait_until
 
 
 class Search(BoardTest):
@@ -16,6 +17,57 @@ class Search(BoardTest):
             jobs.update({job["id"]: job for job in page["jobs"]})
             cursor = page["more"]
         return jobs
+
+    def test_all_queues_are_searched_in_steps(self):
+        server = self.server()
+        client = server.client
+        evil = HOSTILE[0]
+        for number in range(250):
+            client.execute_command("DQ.ADD", f"many-{number:03}", "order-1" if number % 2 else "other", "x", "DELAY", HOUR)
+        die(client, evil, 3, lambda number: f"no  room in <i>{number}")
+        client.set("no queue", "x")
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url)
+        expect(page.locator("#sum")).to_have_text("251 queues")
+        page.get_by_role("link", name="Search all queues").click()
+        expect(page.locator(".empty")).to_contain_text("What is looked for?")
+        page.get_by_role("searchbox").fill("order-")
+        page.keyboard.press("Enter")
+        lines = page.locator("tbody tr")
+        status = page.locator(".further").get_by_role("status")
+        expect(status).to_have_text(re.compile(r"^\d+ found, \d+ of 251 queues searched\.$"))
+        for _ in range(3):
+            if status.text_content() == "125 found, all queues searched.":
+                break
+            page.get_by_role("button", name="Search further").click()
+            expect(page.locator(".further progress")).to_have_count(0)
+        expect(status).to_have_text("125 found, all queues searched.")
+        expect(lines).to_have_count(125)
+        self.assertEqual(sorted(lines.locator(".fq").all_text_contents()), [f"many-{number:03}" for number in range(1, 250, 2)])
+        # By a part of a reason as it is shown, in one state; the columns sort.
+        page.get_by_role("button", name="More filters").click()
+        page.get_by_label("State", exact=True).select_option("dead")
+        page.get_by_role("searchbox").fill("")
+        page.get_by_label("Reason contains").fill("no room in <i>")
+        page.get_by_role("button", name="Search", exact=True).click()
+        expect(status).to_have_text("3 found, all queues searched.")
+        expect(lines.first.locator(".fq")).to_have_text(evil.decode())
+        page.get_by_role("button", name="Id", exact=True).click()
+        expect(lines.locator(".f0")).to_have_text(["job:0", "job:1", "job:2"])
+        page.locator("th.f0 button").click()
+        expect(lines.locator(".f0")).to_have_text(["job:2", "job:1", "job:0"])
+        expect(page.locator("th.f0")).to_have_attribute("aria-sort", "ascending")
+        other = self.window(viewport={"width": 320, "height": 860})
+        other.goto(page.url)
+        expect(other.locator("tbody tr")).to_have_count(3)
+        self.assertFalse(other.evaluate("document.documentElement.scrollWidth > innerWidth"))
+        # A board that shows only some of the queues searches no others.
+        some = self.board(server, "--queue", "many-001", "--queue", "many-003")
+        wait_until("they are known", lambda: json.loads(ask(some.url + "api/look/find?state=all&id=o")[2])["of"] == 2)
+        self.assertEqual(len(json.loads(ask(some.url + "api/look/find?state=all&id=o")[2])["jobs"]), 2)
+        self.assertEqual(ask(some.url + "api/look/find?state=nonsense")[0], 400)
+        self.assertEqual(page.wrong + other.wrong, [])
 
     def test_none_that_matches_is_left_out(self):
         server = self.server()
@@ -100,7 +152,8 @@ class Scale(BoardTest):
             status, _, text = ask(f"{board.url}api/scale?{words}", authorization="Bearer 0123456789abcdef")
             return json.loads(text) if status == 200 else status
 
-        self.assertEqual(wanted("queue=q:1&per=10"), {"workers": 3, "ready": 20, "reserved": 5, "coming": 0, "per": 10.0, "ahead": 60_000})
+        wait_until("it is read", lambda: wanted("queue=q:1&per=10")["attended"] is not None)
+        self.assertEqual(wanted("queue=q:1&per=10"), {"workers": 3, "ready": 20, "reserved": 5, "coming": 0, "attended": True, "per": 10.0, "ahead": 60_000})
         self.assertEqual(wanted("queue=q%3A1&per=10&ahead=1h")["workers"], 5)
         self.assertEqual(wanted("queue=none&per=10")["workers"], 0)
         # Of 25 ready and reserved jobs without a group all may be worked on, of the 60 of three groups two each.

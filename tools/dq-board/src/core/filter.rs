@@ -134,9 +134,22 @@ impl Filter {
             };
             scan.arg("AWAITS").arg(name);
         }
+        if let Some(word) = self.longest_word() {
+            let part = [b"*".as_slice(), &quoted(word.as_bytes()), b"*"].concat();
+            scan.arg("REASON").arg(part);
+        }
         if self.is_recurring {
             scan.arg("RECURRING");
         }
+    }
+
+    /// Of the part of the reason the longest word that the server's bytes have as well: what was escaped, and how many
+    /// spaces stand between words, only this program knows.
+    fn longest_word(&self) -> Option<&str> {
+        let words = self.reason.split_ascii_whitespace();
+        words
+            .filter(|word| !word.contains(['\\', '…']))
+            .max_by_key(|word| word.len())
     }
 
     /// Whether a job matches. The payload is not compared, as only its beginning was read.
@@ -240,6 +253,7 @@ mod tests {
             ("group", "g*"),
             ("label", "l*"),
             ("awaits", "s*"),
+            ("reason", r"no  room* \x00in"),
         ];
         filter(&words).unwrap().scan(&mut scan);
         let words = scan.args_iter().map(|word| match word {
@@ -249,7 +263,7 @@ mod tests {
         let said = words.collect::<Vec<_>>().join(" ");
         assert_eq!(
             said,
-            r"DQ.SCAN STATE dead MATCH *a\** PAYLOAD *x* GROUP g* LABEL l\* AWAITS s\*"
+            r"DQ.SCAN STATE dead MATCH *a\** PAYLOAD *x* GROUP g* LABEL l\* AWAITS s\* REASON *room\**"
         );
     }
 }

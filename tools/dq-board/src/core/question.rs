@@ -38,6 +38,24 @@ impl Words {
         }
     }
 
+    /// Of these queues, which are in order, those from the one on at which the last question ended, each with the cursor
+    /// at which to begin.
+    pub fn onwards<'a>(&self, keys: &'a [QueueKey]) -> Vec<(&'a QueueKey, String)> {
+        let from = wire::key_of_bytes(self.bytes("from"));
+        let is_left = |key: &&QueueKey| from.as_ref().is_none_or(|from| *key >= from);
+        let begin = |key: &'a QueueKey| match from.as_ref() == Some(key) {
+            true => (key, self.cursor()),
+            false => (key, "0".to_owned()),
+        };
+        keys.iter().filter(is_left).map(begin).collect()
+    }
+
+    /// Where the next question continues, as the rest of its address.
+    pub fn place(key: &QueueKey, cursor: &str) -> String {
+        let from = wire::encoded(wire::name_of(key).as_bytes());
+        format!("{cursor}&from={from}")
+    }
+
     pub fn bytes(&self, name: &str) -> &[u8] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }

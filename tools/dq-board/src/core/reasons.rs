@@ -5,7 +5,35 @@ use dq_watch::text::escape;
 const NONE: &str = "(no reason)";
 
 pub fn of(reason: Option<&[u8]>) -> String {
-    reason.map_or(NONE.to_owned(), |reason| pattern(&escape::line(reason)))
+    reason.map_or(NONE.to_owned(), |reason| {
+        pattern(&unnamed(&escape::line(reason)))
+    })
+}
+
+/// What stands in quotes is a name, of a user or a file: `…`.
+fn unnamed(reason: &str) -> String {
+    let mut shown = String::with_capacity(reason.len());
+    let mut rest = reason;
+    while let Some((open, quote)) = rest.char_indices().find(|(_, it)| "\"'`".contains(*it)) {
+        let (before, after) = (&rest[..open], &rest[open + 1..]);
+        let is_outside = |it: Option<char>| it.is_none_or(|it| !it.is_alphanumeric());
+        let ends = |at: &usize| *at > 0 && is_outside(after[at + 1..].chars().next());
+        let mut ends_at = after.match_indices(quote).map(|(at, _)| at);
+        shown.push_str(before);
+        shown.push(quote);
+        rest = match ends_at
+            .find(ends)
+            .filter(|_| is_outside(before.chars().last()))
+        {
+            None => after,
+            Some(end) => {
+                shown.extend(['…', quote]);
+                &after[end + 1..]
+            }
+        };
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// Numbers of any length, and words of which most are digits, are `#`; but not a status, which says what happened.
@@ -76,7 +104,21 @@ fn is_status(word: &str, before: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::pattern;
+    use super::{pattern, unnamed};
+
+    #[test]
+    fn reasons_that_differ_in_names_are_one() {
+        for (reason, is) in [
+            ("no user 'ann' here", "no user '…' here"),
+            (r#"file "a's b": gone"#, r#"file "…": gone"#),
+            ("can't read Ann's file", "can't read Ann's file"),
+            ("`x` and `y`", "`…` and `…`"),
+            ("\"\" 'open", "\"\" 'open"),
+            ("", ""),
+        ] {
+            assert_eq!(unnamed(reason), is);
+        }
+    }
 
     #[test]
     fn reasons_that_differ_in_numbers_are_one() {

@@ -150,6 +150,7 @@ pub fn settings(settings: &Settings) -> Value {
         "donelen": settings.donelen,
         "donettl": settings.donettl_ms,
         "donebytes": settings.donebytes,
+        "history": settings.history,
     })
 }
 

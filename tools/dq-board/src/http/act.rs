@@ -69,6 +69,20 @@ pub struct Asked {
     /// Deliveries, and the milliseconds in `ms`.
     #[serde(default)]
     rate: String,
+    /// What a queue's setting is to be; empty: as it is.
+    #[serde(default)]
+    attempts: String,
+    #[serde(default)]
+    maxreserved: String,
+    #[serde(default)]
+    groupmax: String,
+    #[serde(default)]
+    donelen: String,
+    #[serde(default)]
+    history: String,
+    /// Milliseconds, parted by commas or spaces; empty: the server's. None: as it is.
+    #[serde(default)]
+    backoff: Option<String>,
     /// All jobs that a filter selects, in the words of a question.
     #[serde(default)]
     pub filter: String,
@@ -97,6 +111,7 @@ impl Asked {
         Ok(match self.act.as_str() {
             "pause" => Act::Pause { ms: self.ms },
             "resume" => Act::Resume,
+            "configure" => self.configured()?,
             "purge" if state.is_none() && self.state != "all" => {
                 return Err(Failure::asked("Which jobs?"))
             }
@@ -161,22 +176,15 @@ impl Asked {
     }
 
     fn on_group(&self) -> Result<OnGroup, Failure> {
-        let number = |text: &str| match text.trim() {
-            "" => Ok(None),
-            text => text.parse::<u64>().map(Some).map_err(|_| {
-                Failure::asked("Weight, limits and rate are whole numbers, or left empty.")
-            }),
-        };
         Ok(match self.act.as_str() {
             "group-clear" => OnGroup::Clear,
             "group-pause" => OnGroup::Pause { ms: self.ms },
             "group-resume" => OnGroup::Resume,
             _ => {
-                let (rate, ms) = (number(&self.rate)?, self.ms.unwrap_or(0));
                 let set = OnGroup::Set {
                     weight: number(&self.weight)?,
                     max: number(&self.max)?,
-                    rate: rate.map(|count| (count, if count == 0 { 0 } else { ms })),
+                    rate: self.rate()?,
                     maxlen: number(&self.maxlen)?,
                 };
                 let none = OnGroup::Set {
@@ -191,6 +199,51 @@ impl Asked {
                 }
             }
         })
+    }
+
+    /// Deliveries in milliseconds; none are in no time.
+    fn rate(&self) -> Result<Option<(u64, u64)>, Failure> {
+        let ms = self.ms.unwrap_or(0);
+        let rate = number(&self.rate)?;
+        Ok(rate.map(|count| (count, if count == 0 { 0 } else { ms })))
+    }
+
+    fn configured(&self) -> Result<Act, Failure> {
+        let mut options = Vec::new();
+        for (option, said) in [
+            ("ATTEMPTS", &self.attempts),
+            ("MAXRESERVED", &self.maxreserved),
+            ("GROUPMAX", &self.groupmax),
+            ("DONELEN", &self.donelen),
+            ("HISTORY", &self.history),
+        ] {
+            if let Some(value) = number(said)? {
+                options.extend([option.to_owned(), value.to_string()]);
+            }
+        }
+        if let Some((count, ms)) = self.rate()? {
+            options.extend(["RATE".to_owned(), count.to_string(), ms.to_string()]);
+        }
+        if let Some(backoff) = &self.backoff {
+            options.push("BACKOFF".to_owned());
+            let waits = backoff.split([',', ' ']).filter(|wait| !wait.is_empty());
+            let waits: Vec<String> = waits
+                .map(|wait| Ok(number(wait)?.unwrap_or_default().to_string()))
+                .collect::<Result<_, Failure>>()?;
+            match waits.as_slice() {
+                [] => options.push("DEFAULT".to_owned()),
+                // No wait at all.
+                [none] if none == "0" => options.push("0".to_owned()),
+                waits => {
+                    options.push(waits.len().to_string());
+                    options.extend(waits.iter().cloned());
+                }
+            }
+        }
+        match options.is_empty() {
+            true => Err(Failure::asked("Nothing is to be changed.")),
+            false => Ok(Act::Configure { options }),
+        }
     }
 
     /// What is done to jobs.
@@ -326,12 +379,20 @@ impl Asked {
             ("max", &self.max),
             ("maxlen", &self.maxlen),
             ("rate", &self.rate),
+            ("attempts", &self.attempts),
+            ("maxreserved", &self.maxreserved),
+            ("groupmax", &self.groupmax),
+            ("donelen", &self.donelen),
+            ("history", &self.history),
         ];
         for (word, said) in own.into_iter().filter(|(_, said)| !said.is_empty()) {
             told[word] = said.as_str().into();
         }
         if !self.signal.is_empty() {
             told["signal"] = name(&self.signal).into();
+        }
+        if let Some(backoff) = &self.backoff {
+            told["backoff"] = backoff.as_str().into();
         }
         if !self.group.is_empty() {
             told["group"] = name(&self.group).into();
@@ -340,6 +401,17 @@ impl Asked {
             told["rule"] = rule.told().into();
         }
         told
+    }
+}
+
+/// None: left empty.
+fn number(text: &str) -> Result<Option<u64>, Failure> {
+    match text.trim() {
+        "" => Ok(None),
+        text => text
+            .parse()
+            .map(Some)
+            .map_err(|_| Failure::asked("These are whole numbers, or left empty.")),
     }
 }
 

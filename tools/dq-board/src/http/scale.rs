@@ -45,6 +45,7 @@ async fn wanted(site: &Site, query: &str) -> Result<Value, Failure> {
         "ready": load.ready,
         "reserved": load.reserved,
         "coming": load.coming,
+        "attended": site.board.reader.is_attended(&key),
         "per": each,
         "ahead": ahead,
     }))

@@ -12,7 +12,7 @@ use dq_connect::target::Target;
 use dq_watch::fleet::{Fleet, Out};
 use dq_watch::model::overall::Overall;
 use dq_watch::model::row::{Measured, Row};
-use dq_watch::model::stats::READY;
+use dq_watch::model::stats::{Stats, READY};
 use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::{News, Report, Request, Watch};
 use dq_watch::servers::{NodeState, Servers};
@@ -253,12 +253,12 @@ impl Reader {
         (first.collect(), count, servers.board.several_dbs())
     }
 
-    /// The queues with recurring jobs, in order.
-    pub fn recurring(&self) -> Vec<QueueKey> {
+    /// The queues of which this holds, by their last figures, in order.
+    pub fn queues(&self, holds: impl Fn(Option<&Stats>) -> bool) -> Vec<QueueKey> {
         let state = self.state();
         let rows = state.servers.board.rows();
-        let recur = |row: &&Row| row.stats.as_ref().is_some_and(|stats| stats.recurring > 0);
-        let mut keys: Vec<QueueKey> = rows.filter(recur).map(|row| row.key.clone()).collect();
+        let rows = rows.filter(|row| !row.gone && holds(row.stats.as_ref()));
+        let mut keys: Vec<QueueKey> = rows.map(|row| row.key.clone()).collect();
         keys.sort();
         keys
     }
@@ -270,6 +270,13 @@ impl Reader {
     pub fn measured(&self, key: &QueueKey) -> Option<Measured> {
         let state = self.state();
         state.servers.board.row(key)?.measured()
+    }
+
+    /// Whether somebody works on its jobs, or waits for some. None: that is not known.
+    pub fn is_attended(&self, key: &QueueKey) -> Option<bool> {
+        let state = self.state();
+        let row = state.servers.board.row(key)?;
+        row.stats.as_ref().map(|_| row.is_attended())
     }
 
     /// Deliveries and failures of the last minute, for each second.

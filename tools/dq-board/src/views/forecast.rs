@@ -137,6 +137,7 @@ pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Fa
         "known": past.known,
         "wrong": wrong.map(|error| escape::line(error.as_bytes())),
         "since": board.since_ms,
+        "attended": board.reader.is_attended(&question.key),
         "measured": board.reader.measured(&question.key).map(wire::measured),
     });
     if question.text("zoom") == "minute" && question.text("from").is_empty() {

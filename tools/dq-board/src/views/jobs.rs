@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use dq_watch::model::stats::Stats;
 use dq_watch::read::detail::{get, Found, Job, Page, Part, State, IN_LINE_MAX, IN_LIST};
 use dq_watch::read::reply;
+use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 
 use super::asked::{detail, refusal};
@@ -12,7 +14,7 @@ use super::walk::{walk, Enough, Reading};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
-use crate::core::question::Question;
+use crate::core::question::{Question, Words};
 use crate::core::wire;
 
 /// Jobs on a page.
@@ -70,6 +72,59 @@ pub async fn job(board: &Arc<Board>, question: Question) -> Result<Json, Failure
         }
         _ => json!({ "job": null }),
     })
+}
+
+/// Queues in which one question searches at most.
+const QUEUES: usize = 200;
+
+/// Over all queues, in their order: as much as one question of a search does, in as many of them as there are.
+pub async fn find_everywhere(board: &Arc<Board>, words: Words) -> Result<Json, Failure> {
+    let filter = Filter::of(|name| words.bytes(name))
+        .ok_or_else(|| Failure::asked("This is not a filter."))?;
+    let holds = |stats: &Stats| match filter.state {
+        Some(state) => stats.jobs[state as usize] > 0,
+        None => stats.jobs.iter().any(|count| *count > 0),
+    };
+    let keys = board.reader.queues(|stats| stats.is_none_or(holds));
+    let left = words.onwards(&keys);
+    let (mut found, mut looked, mut refused, mut done) = (Vec::new(), 0, 0, 0);
+    let mut more = None;
+    for (key, cursor) in &left {
+        if done == QUEUES || found.len() >= PAGE || looked >= SEARCHED.looked {
+            more = Some(Words::place(key, cursor));
+            break;
+        }
+        let enough = Enough {
+            found: PAGE - found.len(),
+            looked: SEARCHED.looked - looked,
+        };
+        let of = json!({ "key": wire::name_of(key), "name": escape::name(&key.name) });
+        let each = |job: Job| {
+            let mut shown = wire::found(&job);
+            shown["queue"] = of.clone();
+            found.push(shown);
+        };
+        let walked = match walk(board, key, &filter, cursor.clone(), enough, each).await {
+            // One that this user may not search does not end the search.
+            Err(Failure::Refused(_)) => {
+                (refused, done) = (refused + 1, done + 1);
+                continue;
+            }
+            walked => walked?,
+        };
+        looked += walked.looked;
+        if let Some(cursor) = walked.more {
+            more = Some(Words::place(key, &cursor));
+            break;
+        }
+        done += 1;
+    }
+    let now = board.reader.server_ms();
+    let before = keys.len() - left.len();
+    Ok(json!({
+        "jobs": found, "looked": looked, "more": more, "now": now,
+        "done": before + done, "of": keys.len(), "refused": refused,
+    }))
 }
 
 /// A job with exactly that id comes first, then all others, at least a page at a time.

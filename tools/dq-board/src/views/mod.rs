@@ -55,6 +55,7 @@ pub async fn answer_of_all(
 ) -> Result<String, Failure> {
     let answer = match view {
         "recurring" => recurring::everywhere(board, words).await,
+        "find" => jobs::find_everywhere(board, words).await,
         "overview" => overview::overview(board).await,
         _ => Err(Failure::asked("Which queue?")),
     };

@@ -44,39 +44,21 @@ pub async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, F
 
 /// Of all queues, in their order: `from` is where the last question ended, with its cursor there.
 pub async fn everywhere(board: &Arc<Board>, words: Words) -> Result<Json, Failure> {
-    let from = wire::key_of_bytes(words.bytes("from"));
-    let keys = board.reader.recurring();
-    let (mut found, mut more, mut cursor) = (
-        Found {
-            jobs: Vec::new(),
-            steps: STEPS,
-        },
-        None,
-        words.cursor(),
-    );
-    for key in keys
-        .iter()
-        .filter(|key| from.as_ref().is_none_or(|from| *key >= from))
-    {
-        let begin = match from.as_ref() == Some(key) {
-            true => std::mem::replace(&mut cursor, "0".to_owned()),
-            false => "0".to_owned(),
-        };
-        if found.is_enough() {
-            more = Some((key, begin));
-            break;
-        }
-        if let Some(on) = found.search(board, key, begin).await? {
-            more = Some((key, on));
+    let keys = board
+        .reader
+        .queues(|stats| stats.is_some_and(|it| it.recurring > 0));
+    let mut found = Found {
+        jobs: Vec::new(),
+        steps: STEPS,
+    };
+    let mut more = None;
+    for (key, cursor) in words.onwards(&keys) {
+        more = found.search(board, key, cursor).await?;
+        if let Some(cursor) = &mut more {
+            *cursor = Words::place(key, cursor);
             break;
         }
     }
-    let more = more.map(|(key, cursor)| {
-        format!(
-            "{cursor}&from={}",
-            wire::encoded(wire::name_of(key).as_bytes())
-        )
-    });
     Ok(json!({ "jobs": found.jobs, "more": more, "now": board.reader.server_ms() }))
 }
 

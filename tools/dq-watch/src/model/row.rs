@@ -167,6 +167,13 @@ impl Row {
         })
     }
 
+    /// Whether a client waits for jobs, has one, or was delivered one in the time that the history holds.
+    pub fn is_attended(&self) -> bool {
+        let waits = self.stats.as_ref().is_some_and(|it| it.waiting_clients > 0);
+        let delivered = || self.history.delivered.0.iter().any(|rate| *rate > 0.0);
+        waits || self.jobs(RESERVED) > 0 || delivered()
+    }
+
     pub fn jobs(&self, state: usize) -> u64 {
         self.stats.as_ref().map_or(0, |stats| stats.jobs[state])
     }
@@ -227,6 +234,25 @@ mod tests {
         row.read(after(3), start + 3 * second, second);
         let (workers, ms) = (6, 400.0);
         assert_eq!(row.measured(), Some(Measured { workers, ms }));
+    }
+
+    #[test]
+    fn who_waits_or_works_or_has_just_worked_is_there() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        let mut read = |at: u32, set: fn(&mut Stats)| {
+            let mut stats = stats(0);
+            set(&mut stats);
+            row.read(stats, start + at * second, second);
+            row.is_attended()
+        };
+        assert!(!read(0, |_| ()));
+        assert!(read(1, |it| it.waiting_clients = 1));
+        assert!(read(2, |it| it.jobs[RESERVED] = 1));
+        assert!(!read(3, |_| ()));
+        assert!(read(4, |it| it.totals[DELIVERED] = 1));
+        assert!(read(5, |it| it.totals[DELIVERED] = 1), "a moment ago");
+        assert!(!read(1000, |it| it.totals[DELIVERED] = 1));
     }
 
     #[test]

@@ -51,6 +51,10 @@ pub enum Act {
         name: Vec<u8>,
         value: Vec<u8>,
     },
+    /// Changes settings of the queue: options of DQ.CFGSET with their values.
+    Configure {
+        options: Vec<String>,
+    },
     Pause {
         ms: Option<u64>,
     },
@@ -180,6 +184,7 @@ impl Act {
                 let signal = move |id| of("DQ.SIGNAL").arg(id).arg(name).arg(value).to_owned();
                 return Box::new(ids.iter().map(signal));
             }
+            Act::Configure { options } => of("DQ.CFGSET").arg(options).to_owned(),
             Act::Pause { ms: None } => of("DQ.PAUSE"),
             Act::Pause { ms: Some(ms) } => of("DQ.PAUSE").arg(ms).to_owned(),
             Act::Resume => of("DQ.RESUME"),
@@ -286,6 +291,7 @@ impl Act {
                 "nothing done: the signal was there already, or the job is gone".to_owned()
             }
             Act::Signal { .. } => format!("signalled {}", jobs(changed)),
+            Act::Configure { .. } => "the settings are changed".to_owned(),
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),

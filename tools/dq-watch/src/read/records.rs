@@ -25,6 +25,8 @@ pub struct Settings {
     pub donelen: u64,
     pub donettl_ms: u64,
     pub donebytes: u64,
+    /// Failed attempts that a job keeps.
+    pub history: u64,
     /// As in DQ.STATS.
     pub paused: i64,
     /// Why nothing is delivered, if the server says it.

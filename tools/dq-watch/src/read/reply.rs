@@ -115,6 +115,7 @@ pub fn settings(value: &Value) -> Option<Settings> {
         donelen: newer("donelen"),
         donettl_ms: newer("donettl"),
         donebytes: newer("donebytes"),
+        history: newer("history"),
         paused: fields.int("paused").unwrap_or_default(),
         why: None,
     })
