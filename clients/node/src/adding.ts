@@ -16,7 +16,7 @@ import { type Bytes, isUnheld, someOf, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
 import { asMap, type Command, type Word } from './wire';
 
-export interface QueueOptions<T = any> {
+export interface QueueOptions<T = unknown> {
   /** Spreads the queue over this many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
   shards?: number;
   /** Encodes data as bytes; JSON by default. */
@@ -27,9 +27,9 @@ export interface QueueOptions<T = any> {
 }
 
 /** A job for `addMany` and `join`. */
-export type NewJob<T = any> = { data: T } & AddOptions;
+export type NewJob<T = unknown> = { data: T } & AddOptions;
 /** The last job of a `join`. */
-export type JoinedJob<T = any> = NewJob<T> & { after?: undefined; afterGroup?: undefined };
+export type JoinedJob<T = unknown> = NewJob<T> & { after?: undefined; afterGroup?: undefined };
 
 /** A job that is about to be added. */
 interface Addition {
@@ -42,7 +42,7 @@ interface Addition {
 const ADD_MANY: Record<'data' | keyof AddOptions, 1> = { data: 1, ...words.ADD };
 
 /** Adds jobs. */
-export class Adding<T = any> extends Keys {
+export class Adding<T = unknown> extends Keys {
   readonly codec: Codec<T>;
   readonly hooks: readonly Hooks[];
   protected readonly guard: Guard;
@@ -64,6 +64,8 @@ export class Adding<T = any> extends Keys {
    * data: bytes, or a value that the codec encodes (JSON by default). Throws QueueFull if the queue has reached its MAXLEN
    * or MAXBYTES.
    */
+  add(data: T, options?: AddOptions & { id?: undefined; ifExists?: undefined }): Promise<string>;
+  add(data: T, options: AddOptions): Promise<string | null>;
   async add(data: T, options: AddOptions = {}): Promise<string | null> {
     return (await this.addAll([[data, takes('add', options, words.ADD)]]))[0]!;
   }

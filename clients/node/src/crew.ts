@@ -12,6 +12,7 @@ import type { Boss, Link } from './link';
 import { ALONE_AGAIN_MS } from './limits';
 import { textOf } from './shown';
 import { Isolation, Turns } from './turns';
+import { closest } from './mistakes';
 import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
 
@@ -160,7 +161,10 @@ export class Crew implements Boss {
     if (this.isDraining) return this.giveBack(link, delivery);
     const handler = this.handlers.choose(delivery);
     if (!handler) {
-      this.guard.log.warn(`dq: no handler for kind "${delivery.envelope?.kind ?? ''}" of job ${delivery.name}`);
+      const kind = delivery.envelope?.kind ?? '';
+      const meant = closest(kind, [...this.handlers.kinds.keys()]);
+      const hint = meant === undefined ? '' : `: did it mean "${meant}"?`;
+      this.guard.log.warn(`dq: no handler for kind "${kind}" of job ${delivery.name}${hint}`);
       return link.settle(delivery, core.unknown(delivery));
     }
     delivery.handlerAttempts = handler.attempts;

@@ -28,7 +28,7 @@ export type Verdict =
   | { how: 'return' };
 
 /** The verdict on one of the jobs that were handled together, whose handler ended with `end`. */
-export function verdict(delivery: Delivery, together: readonly Delivery[], end: End, handler: Handler): Verdict {
+export function verdict(delivery: Delivery, together: readonly Delivery[], end: End, handler: Handler<any>): Verdict {
   if (delivery.suspension) return { how: 'suspend', suspension: delivery.suspension };
   const own = ownEnd(delivery, end, handler);
   if (!isThrown(own)) return doneWith(delivery.codec, own.value);
@@ -54,7 +54,7 @@ export function verdict(delivery: Delivery, together: readonly Delivery[], end: 
 }
 
 /** What the handler said of this job, else what it threw or returned. A batch's return value belongs to no single job. */
-export function ownEnd(delivery: Delivery, end: End, handler: Handler): End {
+export function ownEnd(delivery: Delivery, end: End, handler: Handler<any>): End {
   return delivery.said ?? (handler.batch > 0 && !isThrown(end) ? { value: null } : end);
 }
 

@@ -9,10 +9,10 @@ import { shown } from './shown';
 import { between, type Duration, toMs } from './times';
 
 /** Does the work. When its promise fulfils, the job is done, and the value is the job's result. */
-export type Processor<T = any> = (job: Job<T>) => unknown;
+export type Processor<T = unknown> = (job: Job<T>) => unknown;
 
 /** A processor of up to `batch` jobs at a time. */
-export type BatchProcessor<T = any> = (jobs: Job<T>[]) => unknown;
+export type BatchProcessor<T = unknown> = (jobs: Job<T>[]) => unknown;
 
 export interface HandlerOptions {
   /** The kind of jobs that it takes; without one, all jobs that no other handler of the worker takes. */
@@ -61,7 +61,7 @@ export const HANDLER: Record<keyof HandlerOptions, 1> = {
 };
 
 /** What `handler` makes of a processor. */
-export class Handler<T = any> {
+export class Handler<T = unknown> {
   readonly kind: string | null;
   readonly attempts: number;
   readonly backoffMs: readonly number[];
@@ -115,10 +115,16 @@ export class Handler<T = any> {
 }
 
 /** Makes a handler of a processor of many jobs at a time, with options. */
-export function handler<T = any>(processor: BatchProcessor<T>, options: HandlerOptions & { batch: number }): Handler<T>;
+export function handler<T = unknown>(
+  processor: BatchProcessor<T>,
+  options: HandlerOptions & { batch: number },
+): Handler<T>;
 /** Makes a handler of a processor, with options, for a worker that has several. */
-export function handler<T = any>(processor: Processor<T>, options?: HandlerOptions): Handler<T>;
-export function handler<T = any>(processor: Processor<T> | BatchProcessor<T>, options?: HandlerOptions): Handler<T> {
+export function handler<T = unknown>(processor: Processor<T>, options?: HandlerOptions): Handler<T>;
+export function handler<T = unknown>(
+  processor: Processor<T> | BatchProcessor<T>,
+  options?: HandlerOptions,
+): Handler<T> {
   return new Handler(processor, options);
 }
 
@@ -151,14 +157,14 @@ export function count(value: number, name: string, least = 0): number {
 
 /** The handlers of a worker, by kind. */
 export class Handlers {
-  fallback: Handler | null = null;
-  readonly kinds = new Map<string, Handler>();
+  fallback: Handler<any> | null = null;
+  readonly kinds = new Map<string, Handler<any>>();
 
-  constructor(handlers: Iterable<Handler> = []) {
+  constructor(handlers: Iterable<Handler<any>> = []) {
     for (const handler of handlers) this.add(handler);
   }
 
-  add(handler: Handler): void {
+  add(handler: Handler<any>): void {
     if (handler.kind !== null) {
       if (this.kinds.has(handler.kind)) throw new ConfigurationError(`two handlers for jobs of kind ${handler.kind}`);
       this.kinds.set(handler.kind, handler);
@@ -169,12 +175,12 @@ export class Handlers {
     }
   }
 
-  all(): Handler[] {
+  all(): Handler<any>[] {
     return [...this.kinds.values(), ...(this.fallback ? [this.fallback] : [])];
   }
 
   /** The job's handler; null if no handler takes it. */
-  choose({ envelope }: Delivery): Handler | null {
+  choose({ envelope }: Delivery): Handler<any> | null {
     if (this.kinds.size === 0 || !envelope) return this.fallback;
     if (envelope.version !== ENVELOPE_VERSION) return null;
     return this.kinds.get(envelope.kind ?? '') ?? this.fallback;

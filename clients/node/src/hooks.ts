@@ -30,7 +30,7 @@ export interface Hooks {
  * Middleware: it gets the job (in a batch, the array), calls `next` and returns what that returns, or something else. What it
  * throws is the handler's error. If it does not call `next`, the handler does not run.
  */
-export type Around<J = any> = (job: J, next: () => Promise<any>) => unknown;
+export type Around<J = any> = (job: J, next: () => Promise<unknown>) => unknown;
 
 /** A logger: console, pino, winston or the like. */
 export interface Logger {

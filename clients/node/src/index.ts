@@ -23,6 +23,7 @@ export {
 } from './errors';
 export { type BatchProcessor, type ErrorType, Handler, handler, type HandlerOptions, type Processor } from './handler';
 export type { Around, Hooks, Logger } from './hooks';
+export { type Fresh, Kind, kind, type KindDefaults } from './kind';
 export type { Job, SpawnedJob, WaitForOptions } from './job';
 export type {
   AddOptions,

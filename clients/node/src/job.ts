@@ -26,10 +26,10 @@ export interface WaitForOptions {
 const WAIT_FOR: Record<keyof WaitForOptions, 1> = { name: 1, onDead: 1 };
 
 /** A job that `spawn` adds. */
-export type SpawnedJob = { data: any } & Omit<AddOptions, 'ifExists'>;
+export type SpawnedJob = { data: unknown } & Omit<AddOptions, 'ifExists'>;
 
 /** One delivery of a job. */
-export class Job<T = any> {
+export class Job<T = unknown> {
   #delivery: Delivery;
   #attempt: Attempt;
   #data: { value: T } | null = null;
@@ -209,7 +209,7 @@ export class Job<T = any> {
    * Returns the value of the signal `name`. If it has not come, ends the attempt, uncounted: the handler begins again when it
    * comes. Throws TimedOut if it does not come within `timeout`.
    */
-  wait<V = any>(name: string, timeout: Duration | null = null): Promise<V | null> {
+  wait<V = unknown>(name: string, timeout: Duration | null = null): Promise<V | null> {
     return Quiet.of(this.#wait(name, timeout));
   }
 

@@ -28,7 +28,8 @@ export function takes<T extends object>(call: string, given: T, names: Record<ke
   return given;
 }
 
-function closest(name: string, all: readonly string[]): string | undefined {
+/** What the name may be a slip of. */
+export function closest(name: string, all: readonly string[]): string | undefined {
   const known = ALSO_CALLED[name]?.find((other) => all.includes(other));
   if (known !== undefined) return known;
   const far = (other: string) => distance(name.toLowerCase(), other.toLowerCase());

@@ -24,13 +24,13 @@ export interface AddAndWaitOptions extends AddOptions, WaitOptions {
 
 const ADD_AND_WAIT: Record<keyof AddAndWaitOptions, 1> = { timeout: 1, signal: 1, ...ADD };
 
-export class Outcomes<T = any> extends Adding<T> {
+export class Outcomes<T = unknown> extends Adding<T> {
   private readonly waits = new Map<string, Waits>();
 
   /**
    * The result of a job that is done and kept, by its queue or its `keep`; else null. Throws JobFailed if the job is dead.
    */
-  async result<R = any>(id: Bytes): Promise<R | null> {
+  async result<R = unknown>(id: Bytes): Promise<R | null> {
     const job = asMap(await this.one(id, 'DQ.GET'));
     const state = String(job?.get('state') ?? '');
     if (state === 'done') return this.resultOf(id, job!.get('result') as Buffer | null);
@@ -42,7 +42,7 @@ export class Outcomes<T = any> extends Adding<T> {
    * Waits for the end of a job, and returns its result. Throws JobFailed if the job is dead, deleted, expired or unknown, and
    * TimedOut after `timeout`. All waits of a queue share one connection.
    */
-  async wait<R = any>(id: Bytes, timeout?: Duration | null, options: WaitOptions = {}): Promise<R | null> {
+  async wait<R = unknown>(id: Bytes, timeout?: Duration | null, options: WaitOptions = {}): Promise<R | null> {
     const { signal } = takes('wait', options, { signal: 1 });
     signal?.throwIfAborted();
     const ms = timeout === undefined || timeout === null ? null : toMs(timeout, 'timeout');
@@ -57,7 +57,7 @@ export class Outcomes<T = any> extends Adding<T> {
   }
 
   /** `add`, and then `wait`: a request and its reply. The result is kept for a minute unless `keep` says otherwise. */
-  async addAndWait<R = any>(data: T, options: AddAndWaitOptions = {}): Promise<R | null> {
+  async addAndWait<R = unknown>(data: T, options: AddAndWaitOptions = {}): Promise<R | null> {
     const { timeout, signal, ...rest } = takes('addAndWait', options, ADD_AND_WAIT);
     signal?.throwIfAborted();
     const begun = performance.now();

@@ -28,7 +28,7 @@ export type Results = ReadonlyMap<string, unknown> | Readonly<Record<string, unk
 const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS'];
 
 /** A queue. Durations are milliseconds, instants are Dates. */
-export class Queue<T = any> extends Rules<T> {
+export class Queue<T = unknown> extends Rules<T> {
   /** What the server denies this user, if that was logged. */
   private readonly denied = new Set<string>();
 

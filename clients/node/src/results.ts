@@ -11,7 +11,7 @@ export const endedOf = (rows: readonly (readonly unknown[])[]): Ended[] =>
   rows.map(([id, outcome, value]) => [id as Buffer, outcome === null ? null : String(outcome), value as Buffer | null]);
 
 /** How a job ended that this job was `after`, or waited for. */
-export class JobResult<T = any> {
+export class JobResult<T = unknown> {
   #read: { value: T | null } | null = null;
   #raw: Buffer | null;
   #codec: Codec;

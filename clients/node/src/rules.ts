@@ -28,7 +28,7 @@ return 0
 `;
 
 /** A rule of `rules`: `every` or `cron`, and what those methods take besides. */
-export interface NamedRule<T = any> extends Omit<CronOptions, 'id'> {
+export interface NamedRule<T = unknown> extends Omit<CronOptions, 'id'> {
   every?: Duration;
   cron?: string;
   data?: T;
@@ -66,7 +66,7 @@ interface Said {
   command: Command;
 }
 
-export class Rules<T = any> extends Outcomes<T> {
+export class Rules<T = unknown> extends Outcomes<T> {
   /**
    * Says all recurring jobs of a program, by names, which have no colon: adds those that are new, and changes those that
    * differ. The id of each is `program:name`. A worker's start says its rules, and logs which others there are; a deploy

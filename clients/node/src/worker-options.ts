@@ -43,7 +43,7 @@ export interface WorkerOptions extends HandlerOptions {
 }
 
 /** A processor, or one or several handlers. */
-export type Processors<T> = Processor<T> | BatchProcessor<T> | Handler<T> | readonly Handler<T>[];
+export type Processors<T> = Processor<T> | BatchProcessor<T> | Handler<any> | readonly Handler<any>[];
 
 const WORKER: Record<keyof WorkerOptions, 1> = {
   concurrency: 1,
@@ -96,8 +96,8 @@ function functions(around: readonly Around[]): readonly Around[] {
 }
 
 /** The handlers. A worker's options include those of its only handler. */
-export function handlersOf<T>(given: Processors<T>, options: WorkerOptions): readonly Handler[] {
-  if (isHandlers(given)) return [given].flat() as Handler[];
+export function handlersOf<T>(given: Processors<T>, options: WorkerOptions): readonly Handler<any>[] {
+  if (isHandlers(given)) return [given].flat() as Handler<any>[];
   const { kind, attempts, backoff, batch, fill, timeout, retryOn, giveUpOn } = options;
   // Without a kind, the worker's lease is that of jobs that have no other lease.
   const lease = kind === undefined || kind === null ? undefined : options.lease;
@@ -115,6 +115,6 @@ export function checkQueue(queue: unknown): void {
   );
 }
 
-export function isHandlers(given: unknown): given is Handler | readonly Handler[] {
+export function isHandlers(given: unknown): given is Handler<any> | readonly Handler<any>[] {
   return given instanceof Handler || Array.isArray(given);
 }

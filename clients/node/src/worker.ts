@@ -30,7 +30,7 @@ import {
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /** Runs handlers on the jobs of one or several queues. */
-export class Worker<T = any> {
+export class Worker<T = unknown> {
   readonly queues: readonly Queue<T>[];
   private readonly settings: WorkerSettings;
   private readonly log: Logger;
@@ -56,7 +56,7 @@ export class Worker<T = any> {
   );
   constructor(
     queues: Queue<T> | readonly Queue<T>[],
-    processor: Processor<T> | Handler<T> | readonly Handler<T>[],
+    processor: Processor<T> | Handler<any> | readonly Handler<any>[],
     options?: WorkerOptions,
   );
   constructor(queues: Queue<T> | readonly Queue<T>[], options?: WorkerOptions);
@@ -101,9 +101,9 @@ export class Worker<T = any> {
   }
 
   /** Adds the handler of jobs of one kind. */
-  job<D = any>(kind: string, processor: BatchProcessor<D>, options: HandlerOptions & { batch: number }): this;
-  job<D = any>(kind: string, processor: Processor<D>, options?: HandlerOptions): this;
-  job<D = any>(kind: string, processor: Processor<D> | BatchProcessor<D>, options: HandlerOptions = {}): this {
+  job<D = unknown>(kind: string, processor: BatchProcessor<D>, options: HandlerOptions & { batch: number }): this;
+  job<D = unknown>(kind: string, processor: Processor<D>, options?: HandlerOptions): this;
+  job<D = unknown>(kind: string, processor: Processor<D> | BatchProcessor<D>, options: HandlerOptions = {}): this {
     this.handlers.add(new Handler(processor, { ...options, kind }));
     return this;
   }

@@ -12,7 +12,7 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { DqError, handler, Queue, QueueFull, Worker } from 'dq-redis';
+import { handler, kind, Queue, QueueFull, Worker } from 'dq-redis';
 import { Telemetry } from 'dq-redis/otel';
 import { withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
@@ -235,6 +235,23 @@ test("ioredis' keyPrefix is refused, as it would not reach the commands", async 
 
 test('an id of its own makes sending twice harmless', async () => {
   assert.match((await call('add', 'x'))[2], /^[0-9a-f]{32}$/);
+});
+
+test('a kind is declared once', async () => {
+  const queue = new Queue(dq.url, 'q');
+  const double = kind('double', { attempts: 3, keep: 60_000 });
+  const id = await double.add(queue, 4, { priority: 7 });
+  const { label, priority, maxAttempts } = await queue.get(id);
+  assert.deepEqual([label, priority, maxAttempts], ['double', 7, 3]);
+  const said = [];
+  const logger = { info() {}, warn: (text) => said.push(text), error() {} };
+  const worker = new Worker(queue, [double.handler((job) => job.data * 2)], { logger });
+  await queue.addMany([double.of(5, { id: 'five' }), { data: 1, kind: 'doubles', id: 'slip' }]);
+  await worker.drain();
+  assert.deepEqual([await double.result(queue, id), await double.wait(queue, 'five', 1000)], [8, 10]);
+  assert.deepEqual(said, ['dq: no handler for kind "doubles" of job slip: did it mean "double"?']);
+  assert.throws(() => kind('double', { attempt: 3 }), /kind 'double' has no option 'attempt': did you mean 'attempts'/);
+  assert.throws(() => kind(''), /a kind needs a name/);
 });
 
 test('a rate of 0 or null is none', async () => {

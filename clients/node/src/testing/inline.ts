@@ -141,10 +141,10 @@ class Inline implements Desk {
  * A job for the unit test of a handler: `await close(job({ order: 17 }, { attempt: 3 }))`. `step` runs what it is given, `sleep`
  * and `wait` end the attempt as always, and what needs a server says so.
  */
-export function job<T = any>(data?: T, options: TestJobOptions = {}): Job<T> {
+export function job<T = unknown>(data?: T, options: TestJobOptions = {}): Job<T> {
   const inline = new Inline(data, options);
   for (const [name, value] of inline.signals) inline.steps.set(name, value);
-  return jobOf(inline.delivered(options.kind ?? null));
+  return jobOf(inline.delivered(options.kind ?? null)) as Job<T>;
 }
 
 /**
@@ -153,7 +153,7 @@ export function job<T = any>(data?: T, options: TestJobOptions = {}): Job<T> {
  * After a failure it is tried again, as its ladder and limits say, but at once. So is a sleep over, and a wait for a signal, if
  * that is among `signals` or the wait has a timeout. A handler's own `timeout` does not hold.
  */
-export async function run<T = any>(
+export async function run<T = unknown>(
   given: Processor<T> | Handler<T> | Worker<T>,
   data?: T,
   options: TestJobOptions = {},
@@ -195,7 +195,7 @@ export async function run<T = any>(
   return ended;
 }
 
-async function called(handler: Handler, delivery: Delivery): Promise<End> {
+async function called(handler: Handler<any>, delivery: Delivery): Promise<End> {
   try {
     return { value: await valueOf(handler.call([jobOf(delivery)])) };
   } catch (error) {

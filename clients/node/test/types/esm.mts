@@ -6,6 +6,7 @@ import {
   type Around,
   type Codec,
   handler,
+  kind,
   type Job,
   type JobResult,
   Queue,
@@ -63,6 +64,42 @@ export async function typed(queue: Queue<Order>) {
     tested: await run<Order>(async () => 1, { order: 1 }),
     one: job<Order>({ order: 1 }),
   };
+}
+
+interface Sent {
+  at: string;
+}
+
+/** A kind, declared once. */
+export async function kinds(queue: Queue) {
+  const sendReceipt = kind<Order, Sent>('send_receipt', { attempts: 5, keep: 60_000 });
+  const id: string = await sendReceipt.add(queue, { order: 17 }, { delay: 60_000 });
+  const maybe: string | null = await sendReceipt.add(queue, { order: 17 }, { id: '17' });
+  // @ts-expect-error it may have been refused
+  const never: string = await sendReceipt.add(queue, { order: 17 }, { id: '17' });
+  // @ts-expect-error data of another shape
+  await sendReceipt.add(queue, { ordr: 17 });
+  // @ts-expect-error the kind is known
+  await sendReceipt.add(queue, { order: 17 }, { kind: 'other' });
+  // @ts-expect-error no such default
+  kind<Order>('other', { dealy: 5 });
+  const sent: Sent | null = await sendReceipt.addAndWait(queue, { order: 17 }, { timeout: 1000 });
+  const later: Sent | null = await sendReceipt.wait(queue, id, 1000);
+  await queue.join([sendReceipt.of({ order: 1 }), sendReceipt.of({ order: 2 }, { priority: 1 })], {
+    then: { data: null },
+  });
+  const worker = new Worker(queue, [
+    sendReceipt.handler(async (job) => ({ at: `${job.data.order}` }), { timeout: 1000 }),
+    handler((job: Job<string>) => job.data.length, { kind: 'b' }),
+  ]);
+  // @ts-expect-error a result of another shape
+  sendReceipt.handler(async (job) => job.data.order);
+  // @ts-expect-error what is not said to hold anything has to be looked at first
+  new Worker(queue, (job) => job.data.order);
+  // @ts-expect-error nor does a result
+  const at: string = (await queue.wait('17'))!.at;
+  const fresh: string = await queue.add({ any: 1 });
+  return { id, maybe, never, sent, later, worker, at, fresh };
 }
 
 /** Results, flows and steps. */
