@@ -26,6 +26,7 @@ from .errors import (
 from .handler import Handler, handler
 from .hooks import Hooks
 from .job import BaseJob, Job, JobResult
+from .kind import AsyncKind, Kind
 from .queue import Queue
 from .records import Group, Peeked, Reserved, Stats
 from .worker import Worker
@@ -33,6 +34,7 @@ from .worker import Worker
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncKind",
     "BaseJob",
     "BytesCodec",
     "Cancelled",
@@ -53,6 +55,7 @@ __all__ = [
     "JobInfo",
     "JobResult",
     "JsonCodec",
+    "Kind",
     "PayloadError",
     "Peeked",
     "Queue",

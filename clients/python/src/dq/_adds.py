@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
 from . import _arguments as words
 from . import _guard
-from ._arguments import Bytes
+from ._arguments import Bytes, IfExists, OnDead
 from ._delivery import Command
 from ._job_options import ABOUT, job_options
 from ._many import MOST_AFTER, Added, Grouped, sent_once
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
         id: Bytes
         delay: Duration
         at: datetime
-        if_exists: str
+        if_exists: IfExists
         after: Sequence[Bytes]
         after_group: str
-        on_dead: str
+        on_dead: OnDead
         kind: str
         headers: Mapping[str, str]
 
@@ -70,7 +70,7 @@ class _Like:
     def __init__(self) -> None:
         self._options: Mapping[str, Any] = {}
         self.words: Sequence[Any] = []
-        self.if_exists: Optional[str] = None
+        self.if_exists: Optional[IfExists] = None
         self.is_how = (False, True)
         """Whether the job is ``after`` others, and whether it can share a command with other jobs."""
 
@@ -165,10 +165,10 @@ class Adds:
         id: Optional[Bytes] = None,
         delay: Optional[Duration] = None,
         at: Optional[datetime] = None,
-        if_exists: Optional[str] = None,
+        if_exists: Optional[IfExists] = None,
         after: Optional[Sequence[Bytes]] = None,
         after_group: Optional[str] = None,
-        on_dead: Optional[str] = None,
+        on_dead: Optional[OnDead] = None,
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
         **options: Unpack[JobOptions],

@@ -15,6 +15,10 @@ from .times import LARGEST_BYTES, Duration, between, from_ms, instant_to_ms, to_
 
 Ladder = Sequence[Duration]
 Bytes = Union[str, bytes]
+State = Literal["blocked", "delayed", "ready", "reserved", "done", "dead"]
+IfExists = Literal["replace", "only-replace", "next"]
+OnDead = Literal["wait", "run", "die"]
+Mode = Literal["fail", "silent", "fatal"]
 Rate = Union[tuple[int, Duration], Literal[0]]
 PRIORITIES = (-(1 << 31), (1 << 31) - 1)
 RATE_MOST = (1 << 32) - 1
@@ -25,7 +29,7 @@ DEFAULT = "default"
 class Filters(TypedDict, total=False):
     """Which ids a scan shows."""
 
-    state: str
+    state: State
     match: Bytes
     group: Bytes
     payload: Bytes
@@ -126,7 +130,7 @@ def rate(name: str, rate: Optional[Rate]) -> list[Any]:
 _CONDITIONS = {"replace": "REPLACE", "only-replace": "XX", "next": "NEXT"}
 
 
-def condition(if_exists: Optional[str]) -> list[Any]:
+def condition(if_exists: Optional[IfExists]) -> list[Any]:
     if if_exists is None:
         return []
     if if_exists not in _CONDITIONS:
@@ -144,7 +148,7 @@ def text(name: str, value: Optional[str], most: int) -> list[Any]:
 _ON_DEAD = {"wait": "WAIT", "run": "RUN", "die": "DIE"}
 
 
-def after(ids: Optional[Sequence[Bytes]], group: Optional[str], on_dead: Optional[str]) -> list[Any]:
+def after(ids: Optional[Sequence[Bytes]], group: Optional[str], on_dead: Optional[OnDead]) -> list[Any]:
     if ids is not None and group is not None:
         raise ValueError("after and after_group cannot be combined")
     if isinstance(ids, (str, bytes)):
@@ -193,7 +197,7 @@ def rule(
 _MODES = {"fail": "FAIL", "silent": "SILENT", "fatal": "FATAL"}
 
 
-def nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, reason: Optional[str]) -> list[Any]:
+def nack_options(delay: Optional[Duration], priority: Optional[int], mode: Mode, reason: Optional[str]) -> list[Any]:
     if mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
     return [*ms("DELAY", delay), *number("PRIORITY", priority, *PRIORITIES), _MODES[mode], *value("REASON", reason)]

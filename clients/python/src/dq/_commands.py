@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Callable, Optional, TypeVar, Union
+from typing import Any, Callable, Literal, Optional, TypeVar, Union
 
 from . import _arguments as words
-from ._arguments import Bytes, Ladder, Rate
+from ._arguments import Bytes, Ladder, Mode, Rate, State
 from ._delivery import as_map
 from ._job_options import job_options
 from ._options import near_misses
@@ -100,7 +100,7 @@ class Commands(Queries):
         *,
         delay: Optional[Duration] = None,
         priority: Optional[int] = None,
-        mode: str = "fail",
+        mode: Mode = "fail",
         reason: Optional[str] = None,
     ) -> Optional[str]:
         """Gives a job back. Returns its new state, or None if it is not reserved with that token.
@@ -116,7 +116,7 @@ class Commands(Queries):
         *,
         delay: Optional[Duration] = None,
         priority: Optional[int] = None,
-        mode: str = "fail",
+        mode: Mode = "fail",
         reason: Optional[str] = None,
     ) -> dict[str, Optional[str]]:
         """``nack`` for many jobs: ``tokens`` maps ids to tokens. Returns the new state of each."""
@@ -256,6 +256,6 @@ class Commands(Queries):
         """Ends a pause."""
         return self._each("DQ.RESUME", read=words.nothing)
 
-    def purge(self, state: str) -> int:
+    def purge(self, state: Union[State, Literal["all"]]) -> int:
         """Deletes all jobs of a state ("dead", "done", ...), or "all". Returns how many."""
         return self._each("DQ.PURGE", state, read=sum)

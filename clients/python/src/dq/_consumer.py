@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _core, _ends
+from ._arguments import Mode
 from ._base import BaseConsumer
 from ._delivery import Delivery
 from ._ends import Outcome
@@ -151,7 +152,7 @@ class JobConsumer(BaseConsumer[Q]):
         job: BaseJob,
         *,
         delay: Optional[Duration] = None,
-        mode: str = "fail",
+        mode: Mode = "fail",
         reason: Union[str, BaseException, None] = None,
         again: Optional[Mapping[str, Any]] = None,
         otherwise: str = "not added again",

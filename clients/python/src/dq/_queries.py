@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
 from . import _arguments as words
 from . import _guard
-from ._arguments import Bytes
+from ._arguments import Bytes, State
 from ._delivery import Command, as_map
 from ._explanation import Explanation, reasons
 from ._job_info import JobInfo
@@ -94,7 +94,7 @@ class Queries(Rules):
 
     def peek(
         self,
-        state: str,
+        state: State,
         *,
         count: int = 1,
         since: Optional[datetime] = None,
@@ -146,7 +146,7 @@ class Queries(Rules):
         ]
         return self._each("DQ.FORECAST", *options, read=lambda replies: [sum(parts) for parts in zip(*replies)])
 
-    def len(self, state: Optional[str] = None, *, group: Optional[str] = None) -> int:
+    def len(self, state: Optional[State] = None, *, group: Optional[str] = None) -> int:
         """How many jobs there are: in one state, of one group, or blocked, delayed, ready and reserved together."""
         return self._each("DQ.LEN", *([state] if state else []), *words.value("GROUP", group), read=sum)
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable, Optional, Protocol
 
+from ._plain import plain
 from .errors import PayloadError
 
 ENVELOPE_VERSION = 1
@@ -31,7 +32,7 @@ class JsonCodec:
         return json.loads(payload)
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=plain)
 
 
 def _of_c() -> Optional[Callable[[Any, int], Iterable[str]]]:

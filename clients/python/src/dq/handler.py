@@ -9,6 +9,20 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, Uni
 from ._options import near_misses, unknown
 from .times import Duration, between, seconds, to_ms, waits
 
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class HandlerOptions(TypedDict, total=False):
+        """Options of a handler of single jobs."""
+
+        attempts: int
+        backoff: Sequence[Duration]
+        lease: Duration
+        timeout: Duration
+        retry_on: Errors
+        give_up_on: Errors
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 Errors = Union[type[BaseException], Sequence[type[BaseException]]]
 Fill = tuple[int, Duration]

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Callable, Optional, TypeVar
 
 from . import _steps
+from ._arguments import OnDead
 from ._delivery import Delivery
 from ._job_options import Corrections
 from ._options import near_misses
@@ -250,7 +251,7 @@ class Job(BaseJob, Corrections[None]):
         """
         return self._do(_steps.wait(self._steps, name, timeout))
 
-    def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run") -> list[JobResult]:
+    def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: OnDead = "run") -> list[JobResult]:
         """Returns how these jobs of the queue ended.
 
         If some have not, ends the attempt, uncounted: the handler begins again when all have.
@@ -260,7 +261,7 @@ class Job(BaseJob, Corrections[None]):
         return JobResult.read(self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
 
     def spawn(
-        self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: str = "run"
+        self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: OnDead = "run"
     ) -> list[JobResult]:
         """Adds jobs, each a mapping of ``Queue.add``'s arguments, and waits for their ends, in one atomic step.
 

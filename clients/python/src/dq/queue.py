@@ -24,6 +24,7 @@ from ._trouble import refused
 from .codec import Codec, id_from
 from .errors import Refused, UnknownJob
 from .hooks import Hooks
+from .kind import Kind
 from .times import Duration
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from ._adds import AddOptions
     from ._arguments import Filters
+    from .handler import HandlerOptions
+    from .kind import P, R, Sync
 
 T = TypeVar("T")
 
@@ -131,6 +134,32 @@ class Queue(Commands):
             pipeline.execute_command(*command, NEVER_DECODE=True)
         replies: list[Any] = pipeline.execute(raise_on_error=False)  # whose words redis-py would change
         return [*map(words.undecoded, replies)] if is_atomic else replies
+
+    def kind(
+        self,
+        name: Optional[str] = None,
+        *,
+        defaults: Optional[AddOptions] = None,
+        **options: Unpack[HandlerOptions],
+    ) -> Callable[[Sync[P, R]], Kind[P, R]]:
+        """Decorates the handler of a kind of jobs: their payload is what it takes beside the job.
+
+        ::
+
+            @queue.kind(attempts=5)
+            def send_receipt(job, order: int, at: datetime) -> Receipt: ...
+
+            send_receipt.options(delay=60).add(order=17, at=now)
+            dq.Worker(queue, send_receipt).run()
+
+        Values are read as annotated: dataclasses, models of pydantic, datetime, UUID, Decimal, Enum, lists and
+        dicts of them.
+
+        name: by default the function's. defaults: options that its jobs have unless they say otherwise. The other
+        options are those of ``dq.handler``.
+        """
+        given = {"name": name, "defaults": defaults, **options}
+        return lambda function: Kind(self, function, given)
 
     def group(self, name: Bytes) -> QueueGroup:
         """One group of this queue, such as a tenant: ``queue.group("acme").set(weight=3, max=5, rate=(100, 60))``."""

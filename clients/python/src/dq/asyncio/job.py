@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from .. import _guard, _steps
+from .._arguments import OnDead
 from .._job_options import Corrections
 from ..job import BaseJob, JobResult
 from ..times import Duration
@@ -39,7 +40,7 @@ class Job(BaseJob, Corrections[Awaitable[None]]):
         return await self._do(_steps.wait(self._steps, name, timeout))
 
     async def wait_for(
-        self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run"
+        self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: OnDead = "run"
     ) -> list[JobResult]:
         """Returns how these jobs of the queue ended.
 
@@ -50,7 +51,7 @@ class Job(BaseJob, Corrections[Awaitable[None]]):
         return JobResult.read(await self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
 
     async def spawn(
-        self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: str = "run"
+        self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: OnDead = "run"
     ) -> list[JobResult]:
         """Adds jobs, each a mapping of ``Queue.add``'s arguments, and waits for their ends, in one atomic step.
 

@@ -24,6 +24,7 @@ from .._trouble import refused
 from ..codec import Codec, id_from
 from ..errors import Refused, UnknownJob
 from ..hooks import Hooks
+from ..kind import AsyncKind
 from ..times import Duration
 from ._awaiting import Awaiting
 from ._client import Client, of_url
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from .._adds import AddOptions
     from .._arguments import Filters
+    from ..handler import HandlerOptions
+    from ..kind import Async, P, R
 
 
 @near_misses("Queue")
@@ -147,6 +150,17 @@ class Queue(Commands):
             pipeline.execute_command(*command, NEVER_DECODE=True)
         replies: list[Any] = await pipeline.execute(raise_on_error=False)  # whose words redis-py would change
         return [*map(words.undecoded, replies)] if is_atomic else replies
+
+    def kind(
+        self,
+        name: Optional[str] = None,
+        *,
+        defaults: Optional[AddOptions] = None,
+        **options: Unpack[HandlerOptions],
+    ) -> Callable[[Async[P, R]], AsyncKind[P, R]]:
+        """Decorates the handler of a kind of jobs, a coroutine function. See ``dq.Queue.kind``."""
+        given = {"name": name, "defaults": defaults, **options}
+        return lambda function: AsyncKind(self, function, given)
 
     def group(self, name: Bytes) -> QueueGroup:
         """One group of this queue, such as a tenant: ``queue.group("acme").set(weight=3, max=5, rate=(100, 60))``."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 from .. import _arguments as words
 from .. import _guard
-from .._arguments import Bytes
+from .._arguments import Bytes, IfExists, OnDead
 from .._delivery import Command
 from .._job_options import ABOUT, job_options
 from .._many import MOST_AFTER, Added, Grouped, sent_once
@@ -21,6 +21,7 @@ from typing_extensions import Unpack
 from .._job_options import JobOptions
 from typing import Any, Optional
 from .._adds import Adds
+from .._arguments import Bytes
 from .._core import WAIT_S
 from .._delivery import as_map
 from .._options import near_misses
@@ -38,6 +39,7 @@ from ..codec import Envelope, id_from
 from ..times import between, to_ms
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from .._arguments import Bytes, State
 from .._delivery import Command, as_map
 from .._explanation import Explanation, reasons
 from .._job_info import JobInfo
@@ -49,8 +51,8 @@ from ..times import from_ms, instant_to_ms
 from .._arguments import Filters
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Callable, Optional, TypeVar, Union
-from .._arguments import Bytes, Ladder, Rate
+from typing import Any, Callable, Literal, Optional, TypeVar, Union
+from .._arguments import Bytes, Ladder, Mode, Rate, State
 from .._job_options import job_options
 from .._queries import Queries
 from ..records import Reserved
@@ -73,10 +75,13 @@ from .._many import LOST, Grouped
 from .._outcomes import Deadline
 from .._trouble import refused
 from ..errors import Refused, UnknownJob
+from ..kind import AsyncKind
 from ..times import Duration
 from ._awaiting import Awaiting
 from ._client import Client, of_url
 from .._adds import AddOptions
+from ..handler import HandlerOptions
+from ..kind import Async, P, R
 
 class QueueGroup:
     name: str
@@ -102,6 +107,8 @@ class Queue:
         ...
     def __repr__(self) -> str:
         ...
+    def kind(self, name: Optional[str]=None, *, defaults: Optional[AddOptions]=None, **options: Unpack[HandlerOptions]) -> Callable[[Async[P, R]], AsyncKind[P, R]]:
+        ...
     def group(self, name: Bytes) -> QueueGroup:
         ...
     async def wait(self, id: Bytes, timeout: Optional[Duration]=None) -> Any:
@@ -118,7 +125,7 @@ class Queue:
         ...
     async def __aexit__(self, *_: object) -> None:
         ...
-    async def add(self, data: Any, *, id: Optional[Bytes]=None, delay: Optional[Duration]=None, at: Optional[datetime]=None, if_exists: Optional[str]=None, after: Optional[Sequence[Bytes]]=None, after_group: Optional[str]=None, on_dead: Optional[str]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None, **options: Unpack[JobOptions]) -> Optional[str]:
+    async def add(self, data: Any, *, id: Optional[Bytes]=None, delay: Optional[Duration]=None, at: Optional[datetime]=None, if_exists: Optional[IfExists]=None, after: Optional[Sequence[Bytes]]=None, after_group: Optional[str]=None, on_dead: Optional[OnDead]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None, **options: Unpack[JobOptions]) -> Optional[str]:
         ...
     async def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         ...
@@ -140,13 +147,13 @@ class Queue:
         ...
     async def get(self, id: Bytes, *, prefix: Optional[int]=None) -> Optional[JobInfo]:
         ...
-    async def peek(self, state: str, *, count: int=1, since: Optional[datetime]=None, until: Optional[datetime]=None, prefix: Optional[int]=None) -> list[Peeked]:
+    async def peek(self, state: State, *, count: int=1, since: Optional[datetime]=None, until: Optional[datetime]=None, prefix: Optional[int]=None) -> list[Peeked]:
         ...
     async def scan(self, cursor: str='0', *, shard: int=0, count: Optional[int]=None, **filters: Unpack[Filters]) -> tuple[str, list[str]]:
         ...
     async def forecast(self, since: datetime, until: datetime, buckets: int) -> list[int]:
         ...
-    async def len(self, state: Optional[str]=None, *, group: Optional[str]=None) -> int:
+    async def len(self, state: Optional[State]=None, *, group: Optional[str]=None) -> int:
         ...
     async def stats(self) -> Optional[Stats]:
         ...
@@ -166,9 +173,9 @@ class Queue:
         ...
     async def ack_many(self, tokens: Mapping[str, str], results: Mapping[str, Any]=MappingProxyType({})) -> int:
         ...
-    async def nack(self, id: Bytes, token: Optional[str]=None, *, delay: Optional[Duration]=None, priority: Optional[int]=None, mode: str='fail', reason: Optional[str]=None) -> Optional[str]:
+    async def nack(self, id: Bytes, token: Optional[str]=None, *, delay: Optional[Duration]=None, priority: Optional[int]=None, mode: Mode='fail', reason: Optional[str]=None) -> Optional[str]:
         ...
-    async def nack_many(self, tokens: Mapping[str, str], *, delay: Optional[Duration]=None, priority: Optional[int]=None, mode: str='fail', reason: Optional[str]=None) -> dict[str, Optional[str]]:
+    async def nack_many(self, tokens: Mapping[str, str], *, delay: Optional[Duration]=None, priority: Optional[int]=None, mode: Mode='fail', reason: Optional[str]=None) -> dict[str, Optional[str]]:
         ...
     async def touch(self, id: Bytes, token: Optional[str]=None, *, ttr: Optional[Duration]=None, cost: Optional[int]=None) -> Optional[datetime]:
         ...
@@ -188,5 +195,5 @@ class Queue:
         ...
     async def resume(self) -> None:
         ...
-    async def purge(self, state: str) -> int:
+    async def purge(self, state: Union[State, Literal['all']]) -> int:
         ...
