@@ -8,6 +8,8 @@ pub const EXPIRE_BUDGET_OF_ID: usize = 100;
 /// What the end of an occurrence counts, in ends of leases: the next instant must be computed, and with JITTER it is
 /// anywhere in the schedule.
 pub const STEPS_OF_OCCURRENCE: usize = 4;
+/// What the end of a group's pause counts, in ends of leases: the group is anywhere in the order of turns.
+pub const STEPS_OF_RESUME: usize = 2;
 /// Overdue expirations that a command carries out, at most, of jobs that it does nothing else with: three to five
 /// milliseconds' worth, and only after a standstill.
 pub const OUT_OF_TURN: usize = 10_000;

@@ -3,7 +3,9 @@
 //! Idempotent, in steps as small as wanted, to be called at any time on a master; a replica waits for
 //! the effects. A job that becomes due is not part of this: nothing changes then.
 
-use super::budget::{EXPIRE_BUDGET, EXPIRE_BUDGET_OF_ID, OUT_OF_TURN, STEPS_OF_OCCURRENCE};
+use super::budget::{
+    EXPIRE_BUDGET, EXPIRE_BUDGET_OF_ID, OUT_OF_TURN, STEPS_OF_OCCURRENCE, STEPS_OF_RESUME,
+};
 use super::clock::Now;
 use super::effect::{Change, Effect, Forgotten, Purge};
 use super::effects::Effects;
@@ -52,8 +54,9 @@ impl Queue {
         }
     }
 
+    /// Whether any expiration is overdue.
     #[inline]
-    fn has_past(&self, now: Now) -> bool {
+    pub(super) fn has_past(&self, now: Now) -> bool {
         self.next_event().is_some_and(|at| at <= now.ms())
     }
 
@@ -110,7 +113,10 @@ impl Queue {
             Some(Comes::Done) => return self.expire_done(now, budget, out),
             Some(Comes::Trim) => return self.trim_dead(now, budget, out),
             Some(Comes::Forget) => return self.forget_next(now, budget, out),
-            Some(Comes::Resume) => self.commit_resumed(now, out),
+            Some(Comes::Resume) => {
+                self.commit_resumed(now, out);
+                return STEPS_OF_RESUME;
+            }
             Some(Comes::Lease) => {
                 if let Some(handle) = first(self.jobs().first_lease()) {
                     let steps = self.jobs().steps_of(handle);

@@ -2,10 +2,12 @@
 
 use crate::compare::equal;
 use crate::model::explain::Hold;
-use crate::model::Model;
+use crate::model::{Fault, Model};
+use crate::op::{AddOp, Op, PopOp, Reply};
 use crate::rng::Rng;
 use dq::queue::clock::Now;
 use dq::queue::explain::Reason;
+use dq::queue::settings::{Rate, SettingsChange};
 use dq::queue::Queue;
 
 fn shown(reasons: Vec<Reason>) -> Vec<Hold> {
@@ -43,11 +45,15 @@ pub fn compare(queue: &mut Queue, model: &mut Model, now: Now) -> Result<(), Str
     Ok(())
 }
 
-/// If no command comes, "nothing is delivered before the latest `until`": jobs apart that become ready before.
+/// If no command comes, "nothing is delivered before the latest `until`": jobs apart that become ready before, and, by RATE,
+/// what a group gives that may go again before, as it may cost less than the one whose turn it is now.
 fn nothing_before(told: &[Hold], model: &Model, now: Now) -> Result<(), String> {
-    let holds = told
-        .iter()
-        .filter(|it| ["paused", "rate", "groups"].contains(&it.0));
+    let opens = model.windows_open(now.us()).unwrap_or(u64::MAX);
+    let holds = told.iter().filter(|it| match it.0 {
+        "paused" | "groups" => true,
+        "rate" => it.2.is_some_and(|until| until <= opens),
+        _ => false,
+    });
     let latest = holds.filter_map(|it| it.2).max();
     let others = [model.next_event(), model.next_due(now.us())];
     let Some(latest) = latest.filter(|at| others.into_iter().flatten().all(|it| it >= *at)) else {
@@ -76,4 +82,27 @@ fn changes(
         equal(&format!("the same at {at} as {told:?}"), is_same, false)?;
     }
     Ok(())
+}
+
+#[test]
+fn a_delivery_before_what_is_told_is_noticed() {
+    let (mut model, now) = (Model::new(Fault::None), Now::from_ms(1_000_000));
+    let (count, window_ms) = (1, 50);
+    let limited = SettingsChange {
+        rate: Some(Some(Rate { count, window_ms })),
+        ..SettingsChange::default()
+    };
+    let add = |id: &[u8]| Op::Add(AddOp::like(id));
+    let pop = PopOp {
+        noack: true,
+        ..PopOp::FIRST
+    };
+    for op in [Op::Configure(limited), add(b"a"), add(b"b"), Op::Pop(pop)] {
+        model.execute(&op, now.us(), &Reply::Count(0));
+    }
+    let mut told = model.explain(now.us());
+    assert_eq!(told, [("rate", Some(1), Some(1_000_050))]);
+    assert_eq!(nothing_before(&told, &model, now), Ok(()));
+    told[0].2 = Some(1_000_052);
+    assert!(nothing_before(&told, &model, now).is_err());
 }

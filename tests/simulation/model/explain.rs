@@ -138,7 +138,7 @@ impl Model {
     }
 
     /// "the first end of a pause, or moment of a window, that lets one of these go, RATE apart"
-    fn windows_open(&self, now_us: u64) -> Option<u64> {
+    pub fn windows_open(&self, now_us: u64) -> Option<u64> {
         let ready = self.ordered(State::Ready, now_us);
         let is_first = |job: &&&Job| {
             let of_it = ready.iter().find(|it| it.group == job.group);
