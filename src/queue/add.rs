@@ -106,6 +106,10 @@ impl Queue {
         let hint = self
             .jobs()
             .prefetch_added(id, OrderKey { priority, due }, is_grouped);
+        let of_group = self.groups().zip(add.group);
+        of_group
+            .into_iter()
+            .for_each(|(groups, name)| groups.prefetch_named(name, self.jobs()));
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         hint.iter()
@@ -193,7 +197,7 @@ impl Queue {
             self.expire_for_room(is_full, now, out);
         }
         self.expire_for_turns(now, out);
-        if self.room_in(add.group) == Some(0) {
+        if self.has_past(now) && self.room_in(add.group) == Some(0) {
             self.expire_for_room(|it| it.room_in(add.group) == Some(0), now, out);
         }
         if add.after.is_some() {

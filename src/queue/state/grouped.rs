@@ -172,9 +172,11 @@ impl Parts {
         self.groups.take_if(|groups| groups.is_none());
     }
 
+    /// Puts a group where it belongs, before a job of it goes.
     pub(super) fn refresh_group(&mut self, jobs: &Jobs, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
             groups.refresh(number, jobs, self.group_rates.as_deref());
+            groups.prefetch_end(number, &**jobs.hasher());
         }
     }
 

@@ -28,6 +28,7 @@ mod linked;
 mod own;
 mod pass;
 mod passed_over;
+mod prefetch;
 mod served;
 mod turns;
 
@@ -41,7 +42,7 @@ use crate::queue::settings::GroupLimits;
 use crate::storage::broken::{must, there};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
-use crate::storage::table::IdTable;
+use crate::storage::table::{IdTable, Near};
 use line::Line;
 use own::{Owns, HAS_OWN};
 use pass::Pass;
@@ -193,14 +194,15 @@ impl Groups {
 
     /// The group of this name, with one user more.
     pub fn acquire(&mut self, name: &[u8], hash: u64) -> GroupNumber {
-        let number = self.find(name, hash);
-        let number = number.unwrap_or_else(|| self.begin(name, hash));
+        let is_it = |it| *self.get(it).name == *name;
+        let (number, near) = self.names.search(hash, is_it);
+        let number = number.unwrap_or_else(|| self.begin(name, hash, near));
         self.add_user(number);
         number
     }
 
-    /// A group of this name, without users.
-    fn begin(&mut self, name: &[u8], hash: u64) -> GroupNumber {
+    /// A group of this name, without users. `near` is where a search for the name has ended.
+    fn begin(&mut self, name: &[u8], hash: u64, near: Near) -> GroupNumber {
         self.name_memory += allocated(name.len());
         let mut group = Group {
             name: name.into(),
@@ -212,7 +214,7 @@ impl Groups {
         };
         group.stand_nowhere(self.round);
         let number = self.all.insert(group);
-        self.names.insert(hash, number);
+        self.names.insert_near(hash, number, near);
         number
     }
 

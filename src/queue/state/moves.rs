@@ -317,7 +317,6 @@ impl Parts {
 
     #[inline]
     fn group_number(&self, jobs: &Jobs, handle: Handle) -> Option<GroupNumber> {
-        self.groups.as_ref()?;
-        jobs.job(handle).group()
+        self.groups.as_ref()?.number_of(handle, jobs)
     }
 }

@@ -83,6 +83,7 @@ impl Groups {
 
     /// Notes that a job has left its place. The caller updates the place of the group in the lists of turns.
     pub fn left(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
+        self.prefetch_name(number);
         self.catch_up(number, jobs);
         self.passed_over.remove(&number);
         let group = self.get_mut(number);

@@ -12,6 +12,7 @@ use crate::storage::broken::{must, there};
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 use crate::storage::sparse::Sparse;
+use crate::storage::table::Near;
 
 /// A bit of `Group::users`: the group has settings. More users than fit below it do not fit into memory.
 pub(super) const HAS_OWN: u32 = 1 << 31;
@@ -224,7 +225,7 @@ impl Groups {
         let number = match self.find(name, hash) {
             Some(number) => number,
             None if !settings.any() => return,
-            None => self.begin(name, hash),
+            None => self.begin(name, hash, Near::default()),
         };
         self.give_own(number, settings, jobs, rates);
     }

@@ -346,6 +346,7 @@ impl Groups {
                 self.catch_up(number, jobs);
                 self.withdraw(number);
                 self.get_mut(number).turn = self.next_turn();
+                self.prefetch_following(jobs);
             }
         }
     }
