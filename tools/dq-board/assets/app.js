@@ -9,9 +9,10 @@ import { recurring } from "./recurring.js";
 import { groups } from "./groups.js";
 import { search } from "./search.js";
 import { signals } from "./signals.js";
+import { whole } from "./whole.js";
 import { workers } from "./workers.js";
 
-const views = { "": table, queue, jobs, job, recurring, groups, search, signals, workers };
+const views = { "": table, queue, jobs, job, recurring, groups, search, signals, flow: whole, workers };
 // Pages that are about all queues unless one is named.
 const OF_ALL = ["recurring", "search"];
 const main = document.getElementById("main");

@@ -4,14 +4,14 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 
 const [WIDE, HIGH, GAP, BETWEEN] = [190, 30, 8, 66];
-const TONES = { dead: "bad", deleted: "bad", expired: "bad", done: "good", ready: "ready", reserved: "note" };
+export const TONES = { dead: "bad", deleted: "bad", expired: "bad", done: "good", ready: "ready", reserved: "note" };
 
 export function flow(key, id) {
   const drawing = svg("svg", { class: "flow", role: "group", "aria-label": "What it is after, and what is after it" });
   const note = h("p", { class: "note" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const strip = h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Graph" }, drawing);
-  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Before and after"), note), wrong, strip);
+  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Before and after"), note, h("a", { href: `flow?queue=${key}&id=${id}` }, "The whole flow")), wrong, strip);
   let isCentred = false;
   let followed = null;
   let shown = false;

@@ -62,6 +62,7 @@ class Appearance(BoardTest):
         "result": ("job?queue=0:reports&id=collect-eu", ".facts div"),
         "recurring": ("recurring?queue=0:schedules", "tbody tr"),
         "recurring of all": ("recurring", "tbody tr"),
+        "flow": ("flow?queue=0:reports&id=november", ".layer li"),
         "search": ("search?state=dead", "tbody tr"),
         "signals": ("signals?queue=0:orders", "tbody tr"),
         "groups": ("groups?queue=0:exports", "tbody tr"),
@@ -83,7 +84,7 @@ class Appearance(BoardTest):
                 expect(page.locator(there).first).to_be_visible()
                 self.check(axe, page, f"{name}, {theme}, {width}", COLOURS if theme == "dark" else None)
                 self.assertEqual(page.evaluate("document.documentElement.scrollWidth > innerWidth"), False, f"{name} at {width}")
-                if PICTURES and name not in ("delayed", "reason", "blocked", "result", "recurring of all", "search") and (name == "queue" or (width, theme) == (1280, "light")):
+                if PICTURES and name not in ("delayed", "reason", "blocked", "result", "recurring of all", "search", "flow") and (name == "queue" or (width, theme) == (1280, "light")):
                     self.picture(page, f"{name}{'' if theme == 'light' else '-dark'}{'' if width > 400 else '-phone'}")
             page.goto(board.url + "queue?queue=0:mails")
             page.locator(".actions").get_by_role("button", name="Purge").click()

@@ -72,10 +72,60 @@ pub fn columns(id: &Id, edges: &Edges, state: impl Fn(&Id) -> String) -> Vec<Col
 }
 
 /// Jobs in trouble come first, then those under way, then those that have ended.
+const ORDER: [&str; 8] = [
+    "dead", "reserved", "ready", "delayed", "blocked", "done", "gone", "unknown",
+];
+
+/// These jobs as layers: each comes after all that it is after. In a layer the failed branch comes first: what is dead,
+/// then what is after it.
+pub fn layers(ids: &[Id], edges: &Edges, state: impl Fn(&Id) -> String) -> Vec<Vec<Id>> {
+    let there: HashSet<&Id> = ids.iter().collect();
+    let before = |id: &Id| {
+        edges
+            .before(id)
+            .iter()
+            .filter(|it| there.contains(it))
+            .count()
+    };
+    let mut missing: HashMap<&Id, usize> = ids.iter().map(|id| (id, before(id))).collect();
+    let dead = ids.iter().filter(|id| state(id) == "dead");
+    let mut failed: HashSet<&Id> = dead.collect();
+    let mut layers = Vec::new();
+    let mut layer: Vec<&Id> = ids.iter().filter(|id| missing[id] == 0).collect();
+    while !layer.is_empty() {
+        let mut next = Vec::new();
+        for id in &layer {
+            for behind in edges.behind(id).iter().filter(|it| there.contains(it)) {
+                if failed.contains(id) {
+                    failed.insert(behind);
+                }
+                let Some(left) = missing.get_mut(behind) else {
+                    continue;
+                };
+                *left -= 1;
+                if *left == 0 {
+                    next.push(behind);
+                }
+            }
+        }
+        let place = |id: &&Id| {
+            let state = state(id);
+            let place = ORDER.iter().position(|it| *it == state);
+            (
+                place != Some(0),
+                !failed.contains(id),
+                place.unwrap_or(ORDER.len()),
+                (*id).clone(),
+            )
+        };
+        layer.sort_by_cached_key(place);
+        layers.push(layer.into_iter().cloned().collect());
+        layer = next;
+    }
+    layers
+}
+
 fn column(level: i32, ids: &[&Id], state: impl Fn(&Id) -> String) -> Column {
-    const ORDER: [&str; 8] = [
-        "dead", "reserved", "ready", "delayed", "blocked", "done", "gone", "unknown",
-    ];
     let mut all: Vec<(usize, &Id, String)> = Vec::with_capacity(ids.len());
     for id in ids {
         let state = state(id);
@@ -123,6 +173,36 @@ mod tests {
         assert_eq!(columns[0].shown[0], id("job-777"));
         assert_eq!(columns[0].more["done"], 1000 - SHOWN);
         assert_eq!(columns[2].shown, [id("mail")]);
+    }
+
+    #[test]
+    fn layers_come_after_each_other_and_the_failed_branch_first() {
+        let mut edges = Edges::default();
+        for (before, behind) in [
+            ("a", "b"),
+            ("a", "c"),
+            ("c", "d"),
+            ("b", "e"),
+            ("d", "e"),
+            ("a", "f"),
+            ("c", "x"),
+        ] {
+            edges.add(&id(before), &id(behind));
+        }
+        let ids: Vec<Id> = ["e", "d", "c", "b", "a", "f"].map(id).to_vec();
+        let state = |it: &Id| if it == b"c" { "dead" } else { "blocked" }.to_owned();
+        let names = |layer: &Vec<Id>| layer.concat();
+        let layers: Vec<Vec<u8>> = layers(&ids, &edges, state).iter().map(names).collect();
+        assert_eq!(
+            layers,
+            [b"a".to_vec(), b"cbf".to_vec(), b"d".to_vec(), b"e".to_vec()]
+        );
+        // What seems to wait for itself, as not all was read at one moment, is in no layer.
+        edges.add(&id("e"), &id("a"));
+        assert_eq!(
+            super::layers(&ids, &edges, |_| String::new()),
+            Vec::<Vec<Id>>::new()
+        );
     }
 
     #[test]

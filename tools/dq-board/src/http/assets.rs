@@ -49,6 +49,7 @@ assets! {
     "queue.js": "text/javascript; charset=utf-8",
     "overview.js": "text/javascript; charset=utf-8",
     "groups.js": "text/javascript; charset=utf-8",
+    "whole.js": "text/javascript; charset=utf-8",
     "search.js": "text/javascript; charset=utf-8",
     "signals.js": "text/javascript; charset=utf-8",
     "workers.js": "text/javascript; charset=utf-8",

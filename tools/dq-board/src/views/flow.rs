@@ -20,15 +20,15 @@ const READ_MAX: usize = 1000;
 
 /// What is known of the jobs of a graph.
 #[derive(Default)]
-struct Known {
-    edges: Edges,
+pub struct Known {
+    pub edges: Edges,
     states: HashMap<Id, String>,
     /// There were too many jobs to read these.
     unread: HashSet<Id>,
 }
 
 impl Known {
-    fn add(&mut self, job: &Job) {
+    pub fn add(&mut self, job: &Job) {
         self.states.insert(job.id.clone(), job.state.clone());
         if let Some(After::Jobs { ids, .. }) = &job.after {
             for id in ids {
@@ -45,7 +45,7 @@ impl Known {
         }
     }
 
-    fn state(&self, id: &Id) -> String {
+    pub fn state(&self, id: &Id) -> String {
         let state = self.states.get(id).map(String::as_str);
         let without = match self.unread.contains(id) {
             true => "unknown",

@@ -12,6 +12,7 @@ mod signals;
 mod slowest;
 mod waiters;
 mod walk;
+mod whole;
 mod workers;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "recurring" => recurring::recurring(board, question).await,
         "groups" => groups::groups(board, question).await,
         "died" => dead::died(board, question).await,
+        "whole" => whole::whole(board, question).await,
         "flow" => flow::flow(board, question).await,
         "signals" => signals::signals(board, question).await,
         "slowest" => slowest::slowest(board, question).await,

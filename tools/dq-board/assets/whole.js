@@ -1,0 +1,64 @@
+// A whole flow: its jobs as layers that fold, and batches with what comes after them.
+import { h, list, put } from "./dom.js";
+import { TONES } from "./flow.js";
+import * as live from "./live.js";
+import { nameOf } from "./row.js";
+import * as text from "./text.js";
+
+const STATES = ["dead", "reserved", "ready", "delayed", "blocked", "done"];
+const sum = (values) => values.reduce((all, value) => all + value, 0);
+const counted = (counts) => Object.entries(counts).filter(([state]) => state !== "done").map(([state, count]) => `${text.full(count)} ${state}`).join(", ");
+
+export function whole(main, about, env) {
+  const key = about.queue;
+  const here = `job?queue=${key}&id=${about.id ?? ""}`;
+  env.trail.append(h("a", { href: "./" }, "Queues"), h("a", { href: `queue?queue=${key}` }, nameOf(key)), h("a", { href: here }, nameOf(`:${about.id ?? ""}`)));
+  document.title = "Flow – dq";
+  const told = h("p", { role: "status" });
+  const bar = h("progress", { max: "1", value: "0", "aria-label": "Done" });
+  const legend = h("ul", { class: "legend states", "aria-label": "Legend" }, ...STATES.map((state) => h("li", { "data-tone": TONES[state] ?? "" }, state)));
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const batches = h("ul", { class: "needy" });
+  const layers = h("div", {});
+  main.append(h("h1", {}, "Flow"), h("div", { class: "bulk" }, told, bar), legend, wrong, batches, layers);
+  live.see([key]);
+  let isShown = false;
+  const followed = live.follow((signal) => live.look("whole", `queue=${key}&id=${about.id ?? ""}`, signal), (answer, error) => {
+    put(wrong, error ?? "");
+    if (answer) show(answer);
+  }, { every: 30_000 });
+
+  function show(answer) {
+    const all = sum(answer.layers.map((layer) => layer.jobs.length));
+    const done = sum(answer.layers.map((layer) => layer.counts.done ?? 0));
+    put(told, `${text.full(done)} of ${text.full(all)} done${answer.part ? ", as far as the board has looked" : ""}.`);
+    bar.value = all ? done / all : 0;
+    list(batches, answer.batches, (it) => `${it.id} ${it.then.id}`, batch, (line, it) => {
+      line.querySelector("progress").value = it.done / Math.max(it.done + it.left + it.dead, 1);
+      put(line.querySelector("span"), `${text.full(it.done)} of ${text.full(it.done + it.left + it.dead)} done${it.dead ? `, ${text.full(it.dead)} dead` : ""}, then `);
+    });
+    list(layers, answer.layers.map((layer, index) => ({ ...layer, index })), (it) => it.index, layer, fill);
+    const current = layers.querySelector("[aria-current]");
+    if (!isShown && current) current.scrollIntoView({ block: "center" });
+    isShown = true;
+  }
+
+  function batch({ name, id, then }) {
+    return h("li", {}, h("a", { href: `jobs?queue=${key}&state=blocked&all=1&group=${id}` }, `Group ${name}`), " ", h("progress", { max: "1", "aria-label": `Done of ${name}` }), " ", h("span", {}), h("a", { href: `job?queue=${key}&id=${then.id}` }, then.name));
+  }
+
+  // A layer that is done is folded, unless the job from which one comes is in it.
+  function layer({ jobs, counts }) {
+    const open = (counts.done ?? 0) < jobs.length || jobs.some((job) => job.id === about.id);
+    return h("details", { class: "card layer", open }, h("summary", {}), h("ul", { class: "ids" }));
+  }
+
+  function fill(element, { index, jobs, counts }) {
+    const rest = counted(counts);
+    put(element.firstChild, `Layer ${index + 1}: ${text.full(counts.done ?? 0)} of ${text.full(jobs.length)} done${rest ? `, ${rest}` : ""}`, counts.dead ? "bad" : "");
+    list(element.lastChild, jobs, (job) => job.id, (job) => h("li", {}, h("a", { href: `job?queue=${key}&id=${job.id}`, "aria-current": job.id === about.id ? "true" : undefined }, job.name), " ", h("span", {})),
+      (line, job) => put(line.lastChild, job.state, TONES[job.state] ?? ""));
+  }
+
+  return { update() {}, close: followed.stop };
+}

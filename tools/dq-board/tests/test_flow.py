@@ -1,0 +1,77 @@
+"""The page of a whole flow."""
+
+from playwright.sync_api import expect
+from support import HOSTILE, BoardTest, wait_until
+
+
+class Flow(BoardTest):
+    def test_a_whole_flow_in_layers_and_a_batch_with_its_callback(self):
+        server = self.server()
+        client = server.client
+        say = client.execute_command
+        evil = HOSTILE[0]
+        say("DQ.CFGSET", "q", "DONELEN", 1000)
+        parts = [f"part-{number:02}" for number in range(50)]
+        say("DQ.ADD", "q", "begin", "x")
+        for id in parts:
+            say("DQ.ADD", "q", id, "x", "AFTER", 1, "begin")
+        say("DQ.ADD", "q", evil, "x", "AFTER", 1, "part-07", "ONDEAD", "wait")
+        say("DQ.ADD", "q", "other", "x", "AFTER", 1, "part-08")
+        say("DQ.ADD", "q", "end", "x", "AFTER", 52, evil, "other", *parts)
+        say("DQ.ADD", "q", "stranger", "x")
+        for number in range(5):
+            say("DQ.ADD", "q", f"member-{number}", "x", "GROUP", evil)
+        say("DQ.ADD", "q", "callback", "x", "AFTER", "GROUP", evil)
+        say("DQ.ADD", "q", "last", "x", "AFTER", 1, "callback")
+
+        def end(id, *how):
+            token = say("DQ.POP", "q", "ID", id)[2]
+            say(*(["DQ.NACK", "q", id, "FATAL"] if how else ["DQ.ACK", "q", "WITHTOKENS", id, token]))
+
+        end("begin")
+        for id in parts[10:32]:
+            end(id)
+        end("part-07", "dead")
+        for number in range(2):
+            end(f"member-{number}")
+        board = self.board(server)
+        pages = [self.window(viewport={"width": width, "height": 860}) for width in [320, 1280]]
+        for page in pages:
+            page.goto(board.url + "job?queue=0:q&id=other")
+            page.get_by_role("link", name="The whole flow").click()
+            expect(page.locator("main").get_by_role("status")).to_have_text("23 of 54 done.")
+            expect(page.locator("summary")).to_have_text(["Layer 1: 23 of 23 done", "Layer 2: 0 of 28 done, 1 dead, 27 ready", "Layer 3: 0 of 2 done, 2 blocked", "Layer 4: 0 of 1 done, 1 blocked"])
+            layers = page.locator(".layer")
+            # What is done is folded; the failed branch comes first.
+            self.assertEqual([it.get_attribute("open") is not None for it in layers.all()], [False, True, True, True])
+            expect(layers.nth(1).locator("li").first).to_have_text("part-07 dead")
+            expect(layers.nth(2).locator("li")).to_have_text([f"{evil.decode()} blocked", "other blocked"])
+            expect(page.locator(".layer [aria-current]")).to_have_text("other")
+            expect(page.locator(".layer [aria-current]")).to_be_in_viewport()
+            expect(page.get_by_role("list", name="Legend").get_by_role("listitem")).to_have_text(["dead", "reserved", "ready", "delayed", "blocked", "done"])
+            self.assertFalse(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+        page = pages[1]
+        self.assertNotIn("stranger", page.locator("main").inner_text())
+        page.goto(board.url + "flow?queue=0:q&id=last")
+        expect(page.locator(".needy li")).to_have_text(f"Group {evil.decode()} 2 of 5 done, then callback")
+        self.assertEqual(page.locator(".needy progress").evaluate("(it) => it.value"), 0.4)
+        # By the keyboard alone, and what becomes of it is seen.
+        page.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".layer").first.locator("li")).to_be_hidden()
+        page.goto(board.url + "flow?queue=0:q&id=none")
+        expect(page.locator("main").get_by_role("status")).to_have_text("0 of 1 done.")
+        self.assertEqual(sum((page.wrong for page in pages), []), [])
+
+    def test_a_flow_of_a_thousand(self):
+        server = self.server()
+        pipe = server.client.pipeline(transaction=False)
+        for number in range(1200):
+            pipe.execute_command("DQ.ADD", "q", f"job-{number:04}", "x", *(["AFTER", 1, "job-0000"] if number else []))
+        pipe.execute()
+        page = self.window()
+        page.goto(self.board(server).url + "flow?queue=0:q&id=job-0000")
+        status = page.locator("main").get_by_role("status")
+        expect(status).to_have_text("0 of 1,000 done, as far as the board has looked.")
+        wait_until("all are there", lambda: page.locator(".layer li").count() == 1000)
+        self.assertEqual(page.wrong, [])
