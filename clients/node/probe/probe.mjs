@@ -61,8 +61,8 @@ const METHODS = {
   signal: (queue, { id, name, value }) => queue.signal(id, name, value),
   rules: (queue, { program, rules, allow_empty: allowEmpty, dry_run: dryRun, prune }) =>
     queue.rules(Buffer.from(program.base64, 'base64'), rules, { prune, allowEmpty, dryRun }),
-  every: (queue, { interval, data, ...rest }) => queue.every(interval, data, rest),
-  cron: (queue, { expression, data, ...rest }) => queue.cron(expression, data, rest),
+  every: (queue, { interval, data = null, ...rest }) => queue.every(interval, data, rest),
+  cron: (queue, { expression, data = null, ...rest }) => queue.cron(expression, data, rest),
   delete: (queue, { ids, ...rest }) => queue.delete(ids, rest),
   pop: (queue, args) => queue.pop(args),
   bpop: (queue, { timeout, ...rest }) => queue.bpop(timeout, rest),

@@ -5,7 +5,7 @@ import { bytesIn, cutBy, progress } from './commands';
 import * as core from './core';
 import type { Together } from './core';
 import type { Delivery } from './delivery';
-import type { Ends } from './ends';
+import { type Ends, partsOf } from './ends';
 import { Cancelled, DqError } from './errors';
 import { fatal, isRefusal, refused } from './fatal';
 import type { Leases } from './leases';
@@ -100,7 +100,7 @@ export class Batcher {
     const { ends } = this.round;
     if (ends.size === 0) return;
     const line = await this.control.open();
-    const told = ends.take(limits.TELL_AT_ONCE);
+    const told = partsOf(ends.take(limits.TELL_AT_ONCE));
     const replies = line.ask(told.flatMap(({ commands }) => commands));
     const trouble = await ends.hear(told, replies, this.answerMs, () => this.control.leave());
     if (trouble) throw trouble;

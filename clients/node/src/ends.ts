@@ -16,6 +16,37 @@ export interface Told {
   uncounted(error: unknown): void;
 }
 
+/** What is sent for an outcome, or for several that share one ACK. */
+interface Part {
+  readonly outcomes: Outcome[];
+  commands: readonly Command[];
+}
+
+/** All jobs of a queue that are done without a result share one ACK. */
+export function partsOf(told: readonly Outcome[]): Part[] {
+  const parts: Part[] = [];
+  const acks = new Map<string, Part>();
+  for (const outcome of told) {
+    const { commands } = outcome;
+    const isPlain = commands.length === 1 && commands[0]![0] === 'DQ.ACK' && commands[0]![2] === 'WITHTOKENS';
+    const key = isPlain ? outcome.delivery.key.toString('latin1') : '';
+    const ack = isPlain ? acks.get(key) : undefined;
+    if (ack) {
+      ack.outcomes.push(outcome);
+      continue;
+    }
+    const part: Part = { outcomes: [outcome], commands };
+    parts.push(part);
+    if (isPlain) acks.set(key, part);
+  }
+  for (const part of acks.values()) {
+    const { outcomes } = part;
+    const ids = outcomes.flatMap(({ delivery: { id, token } }) => [id, token]);
+    part.commands = [['DQ.ACK', outcomes[0]!.delivery.key, 'WITHTOKENS', 'IDS', outcomes.length, ...ids]];
+  }
+  return parts;
+}
+
 export class Ends {
   private outcomes: Outcome[] = [];
   private isArmed = false;
@@ -60,31 +91,38 @@ export class Ends {
 
   /** Reads the replies, and returns one that is an error. Outcomes without a reply are sent again. Never rejects. */
   async hear(
-    sent: readonly Outcome[],
+    sent: readonly Part[],
     replies: readonly Promise<unknown>[],
     answerMs: number,
     onLate: () => void,
   ): Promise<Error | null> {
     if (sent.length === 0) return null;
     let trouble: Error | null = null;
-    const open = new Set(sent);
+    const open = new Set(sent.flatMap(({ outcomes }) => outcomes));
     const again = (outcome: Outcome, error: Error) => {
       trouble ??= error;
       this.add(outcome);
     };
     let at = 0;
-    const heard = sent.map((outcome) =>
-      this.answered(outcome, replies.slice(at, (at += outcome.commands.length))).then(
+    const settle = (outcome: Outcome, reply: unknown) => {
+      if (!open.delete(outcome)) return;
+      if (!(reply instanceof Error)) this.heard(outcome, reply);
+      else if (outcome.isRefused(reply)) this.refused(outcome, reply);
+      else again(outcome, reply);
+    };
+    const cut = (outcome: Outcome, error: Error) => {
+      if (!open.delete(outcome)) return;
+      outcome.cut(false);
+      again(outcome, error);
+    };
+    const heard = sent.map(({ outcomes, commands }) =>
+      this.answered(outcomes[0]!, replies.slice(at, (at += commands.length))).then(
         (reply) => {
-          if (!open.delete(outcome)) return;
-          if (!(reply instanceof Error)) this.heard(outcome, reply);
-          else if (outcome.isRefused(reply)) this.refused(outcome, reply);
-          else again(outcome, reply);
+          const rows = outcomes.length > 1 && Array.isArray(reply) ? reply : null;
+          for (const [n, outcome] of outcomes.entries()) settle(outcome, rows ? rows[n] : reply);
         },
         (error: Error) => {
-          if (!open.delete(outcome)) return;
-          outcome.cut(false);
-          again(outcome, error);
+          for (const outcome of outcomes) cut(outcome, error);
         },
       ),
     );

@@ -280,7 +280,8 @@ function callOnce(call: Call) {
 
 async function ended(call: () => unknown): Promise<End> {
   try {
-    return { value: await valueOf(call()) };
+    const given = call();
+    return { value: mayBePromise(given) ? await given : given };
   } catch (error) {
     hush(error); // a promise may be thrown
     return { error };

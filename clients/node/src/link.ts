@@ -7,7 +7,7 @@ import type { Fetches, Outcome } from './core';
 import { Batcher } from './batcher';
 import { Delivery, type Desk, type Part, type Row } from './delivery';
 import { Listeners } from './listeners';
-import { Ends } from './ends';
+import { Ends, partsOf } from './ends';
 import { fatal, mayNot } from './fatal';
 import { Idle } from './idle';
 import { Leases } from './leases';
@@ -156,7 +156,7 @@ export class Link implements Desk {
     try {
       const line = await this.waiting.open();
       if (this.boss.isDraining) return [];
-      const told = this.ends.take();
+      const told = partsOf(this.ends.take());
       const commands = told.flatMap((outcome) => outcome.commands);
       const asked = this.idle.asks();
       const replies = line.ask([...commands, ...asked, this.fetches.command(count, waitMs, nowMs())]);

@@ -1,5 +1,7 @@
 // Promises that nobody awaits and listeners that throw: handled here, as either would end the process.
 
+import { types } from 'node:util';
+
 const ignore = () => {};
 
 /** A promise that need not be awaited: neither its rejection nor one of a promise made from it is unhandled. */
@@ -22,11 +24,11 @@ export class Quiet<T> extends Promise<T> {
 
 /** If the value is a promise, its rejection does not count as unhandled. */
 export function hush(given: unknown): void {
-  if (typeof given !== 'object') return;
+  if (!types.isPromise(given)) return;
   try {
-    Promise.prototype.then.call(given as Promise<unknown>, ignore, hush);
+    Promise.prototype.then.call(given, ignore, hush);
   } catch {
-    // it is not a promise
+    // its constructor is the user's code
   }
 }
 

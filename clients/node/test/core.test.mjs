@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { Cancelled, ConfigurationError, GiveUp, Handler, jsonCodec, PayloadError, Retry, Snooze } from 'dq-redis';
 import { readEnvelope, writeEnvelope } from '../dist/codec.js';
 import * as core from '../dist/core.js';
+import { Ends, partsOf } from '../dist/ends.js';
 import { fatal } from '../dist/fatal.js';
 import { verdict } from '../dist/guard.js';
 import { Handlers } from '../dist/handler.js';
@@ -433,4 +434,33 @@ test('what is said of leases', () => {
 test('a free handler has room for as many jobs as the smallest takes', () => {
   const room = (...batches) => new Handlers(batches.map((batch, n) => handler({ kind: String(n), batch }))).room;
   assert.deepEqual([room(100), room(100, 10), room(100, undefined)], [100, 10, 1]);
+});
+
+// --- One ACK for what is done in a turn
+
+async function shared(reply) {
+  const told = { lost: [], heard: [] };
+  const listener = {
+    heard: ({ name }) => told.heard.push(name),
+    lost: ({ name }) => told.lost.push(name),
+    refused: (delivery) => told.lost.push(`refused ${delivery.name}`),
+    uncounted() {},
+  };
+  const ends = new Ends({ ring() {} }, listener);
+  const outcomes = ['a', 'b', 'c'].map((id) => core.done(delivery({ id })));
+  outcomes.splice(1, 0, core.done(delivery({ id: 'with a result' }), Buffer.from('1')));
+  const parts = partsOf(outcomes);
+  const sent = parts.flatMap(({ commands }) => commands).map((command) => command.map(String).slice(2, 5).join(' '));
+  assert.deepEqual(sent, ['WITHTOKENS IDS 3', 'RESULTS IDS 1']);
+  const trouble = await ends.hear(parts, [reply, Promise.resolve([1])], 1000, () => {});
+  return { ...told, trouble, again: ends.take().map(({ delivery: { name } }) => name) };
+}
+
+test('jobs that are done in one turn share an ACK, and each has its own answer', async () => {
+  const { lost, heard, again } = await shared(Promise.resolve([1, 0, 1]));
+  assert.deepEqual([lost, heard.sort(), again], [['b'], ['a', 'b', 'c', 'with a result'], []]);
+  const busy = await shared(Promise.resolve(new Error('BUSY a script runs')));
+  assert.deepEqual([busy.lost, busy.again], [[], ['a', 'b', 'c']]);
+  const cut = await shared(Promise.reject(new Error('the connection is closed')));
+  assert.deepEqual([cut.lost, cut.again, cut.trouble.message], [[], ['a', 'b', 'c'], 'the connection is closed']);
 });
