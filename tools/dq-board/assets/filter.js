@@ -3,9 +3,9 @@ import { h } from "./dom.js";
 import { decode } from "./table.js";
 import { millis } from "./text.js";
 
-const PARTS = [["payload", "Payload contains"], ["group", "Group is"], ["label", "Label is"], ["reason", "Reason contains"], ["awaits", "Waits for the signal"]];
+const PARTS = [["payload", "Payload contains"], ["group", "Group is"], ["label", "Label is"], ["reason", "Reason contains"], ["result", "Result contains"], ["awaits", "Waits for the signal"]];
 const AGES = [["", "any age"], [60_000, "a minute"], [3_600_000, "an hour"], [86_400_000, "a day"], [604_800_000, "a week"]];
-export const WORDS = ["id", "payload", "group", "label", "reason", "awaits", "kind", "older"];
+export const WORDS = ["id", "payload", "group", "label", "reason", "result", "awaits", "kind", "older"];
 
 // Whether the address selects only some of the jobs.
 export function isFiltered(about) {
@@ -27,6 +27,7 @@ export function told(about, state) {
   if (about.group) said.push(`of the group ${shown("group")}`);
   if (about.label) said.push(`with the label ${shown("label")}`);
   if (about.reason) said.push(`with ${shown("reason")} in the reason`);
+  if (about.result) said.push(`with ${shown("result")} in the result`);
   if (about.awaits) said.push(`that wait for the signal ${shown("awaits")}`);
   if (about.kind) said.push(`for the reason ${shown("kind")}`);
   if (about.older) said.push(`for more than ${millis(Number(about.older))}`);

@@ -39,6 +39,7 @@ export function groups(main, about, env) {
   const page = address(about.cursor);
   const current = new Map();
   let settings = null;
+  let last = null;
   const followed = live.follow((signal) => live.look("groups", page, signal), take, { every: 5000, weight: (it) => it.weight });
   const again = () => followed.now();
 
@@ -83,6 +84,7 @@ export function groups(main, about, env) {
   function take(found, error) {
     put(wrong, error ?? "");
     if (!found) return;
+    last = found;
     settings = found.settings;
     for (const group of found.groups) current.set(group.id, group);
     const each = settings ? ofGroups(settings) : "";
@@ -101,7 +103,11 @@ export function groups(main, about, env) {
   }
 
   return {
-    update: updateHead,
+    // What may be done is known only once the stream has said it.
+    update() {
+      updateHead();
+      if (last) take(last);
+    },
     close: () => followed.stop(),
   };
 }

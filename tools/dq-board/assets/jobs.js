@@ -156,6 +156,8 @@ function slowest({ key, about, state, here, wrong, empty, further }) {
   const body = h("tbody", {});
   const table = h("table", { class: "jobs", "aria-label": "Jobs", hidden: true });
   const note = h("p", { class: "note", role: "status" });
+  const labels = h("tbody", {});
+  const byLabel = h("table", { class: "jobs labels", "aria-label": "Run times by label", hidden: true }, h("thead", {}, h("tr", {}, ...["Label", "Jobs", "p50", "p99"].map((name) => h("th", { scope: "col" }, name)))), labels);
   const choice = choosing(key, state, table, () => followed.now());
   const more = MORE.done;
   table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", AT.done[0], ...more.map(([name]) => name)].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
@@ -167,10 +169,14 @@ function slowest({ key, about, state, here, wrong, empty, further }) {
     list(body, answer.jobs, (job) => job.id, line);
     choice.keep(answer.jobs.map((job) => job.id));
     put(note, answer.half === null ? "" : `Half took at most ${text.millis(answer.half)}, 99 % at most ${text.millis(answer.most)}, of ${text.jobs(answer.seen)} checked.`);
+    byLabel.hidden = !answer.labels.some((label) => label.name !== null);
+    list(labels, answer.labels, (label) => label.id, (label) => h("tr", {}, h("td", {}, label.name === null ? "none" : h("a", { href: `${here}&label=${label.id}` }, label.name)), h("td", {}), h("td", {}), h("td", {})), (row, label) => {
+      [text.full(label.count), text.millis(label.half), text.millis(label.most)].forEach((shown, index) => put(row.children[index + 1], shown));
+    });
     table.hidden = answer.jobs.length === 0;
     empty.hidden = !table.hidden;
     put(empty, NONE.done);
     further.replaceChildren(...(answer.more ? [h("a", { class: "button", href: `${here}&slow=1&cursor=${answer.more}` }, "Search further")] : []));
   }, { every: 10_000 });
-  return { table, bars: [note, choice.bar], update: choice.offer, close: followed.stop };
+  return { table, bars: [note, byLabel, choice.bar], update: choice.offer, close: followed.stop };
 }

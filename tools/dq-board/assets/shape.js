@@ -86,9 +86,12 @@ function column({ half, ready, cut, level }) {
   return `M${left} ${FLOOR}V${top}${cut ? `l${wide / 2} 5l${wide / 2} -5` : `h${wide}`}V${FLOOR}z`;
 }
 
+// The scale of the lateness, which has its axis at the end of the past.
+const latest = (answer) => axis(Math.max(...answer.late.map((us) => us ?? 0), 1), true);
+
 function lateness({ answer, bar }) {
   if (!answer.late) return "";
-  const most = axis(Math.max(...answer.late.map((us) => us ?? 0), 1), true);
+  const most = latest(answer);
   let pen = "M";
   return answer.late.map((us, index) => {
     if (us === null) return (pen = "M"), "";
@@ -100,8 +103,12 @@ function lateness({ answer, bar }) {
 
 // Pairs of attributes and a text.
 function labels(view) {
-  const { answer, width, middle, ready, cut, scaled, level, line } = view;
+  const { answer, width, half, middle, ready, cut, scaled, level, line } = view;
   const texts = [...instants(view), ...counts(scaled, level, answer.each)];
+  if (answer.late?.some((us) => us !== null)) {
+    const late = latest(answer);
+    texts.push(...late.lines.map((us) => [{ x: half - 4, y: leveled(late)(us) - 3, "text-anchor": "end", class: "lateness" }, text.micros(us)]));
+  }
   if (ready) texts.push([{ x: middle, y: cut ? HEAD - 5 : Math.max(level(ready) - 4, HEAD - 5), "text-anchor": "middle", class: "strong" }, text.count(ready)]);
   if (answer.dues.length && line > scaled.top) texts.push([{ x: width, y: HEAD + 12, "text-anchor": "end", class: "beyond" }, `capacity ${text.count(Math.round(line))} ↑`]);
   return texts;

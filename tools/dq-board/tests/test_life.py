@@ -254,7 +254,7 @@ class Life(BoardTest):
         client = server.client
         client.execute_command("DQ.CFGSET", "q", "DONELEN", 1000)
         for id in ["slow", *[f"fast-{number}" for number in range(60)]]:
-            client.execute_command("DQ.ADD", "q", id, "x")
+            client.execute_command("DQ.ADD", "q", id, "x", "LABEL", HOSTILE[0] if id == "slow" else "quick")
         slow = client.execute_command("DQ.POP", "q", "ID", "slow")[2]
         begun = client.time()
         for number in range(60):
@@ -266,8 +266,18 @@ class Life(BoardTest):
         page = self.window()
         page.goto(self.board(server).url + "jobs?queue=0:q&state=done")
         page.get_by_role("link", name="Slowest first").click()
-        expect(page.locator("tbody tr")).to_have_count(50)
-        expect(page.locator("tbody tr").first).to_contain_text("slow")
-        expect(page.locator("tbody tr").first).to_contain_text("<b>at last")
+        jobs = page.get_by_role("table", name="Jobs").locator("tbody tr")
+        expect(jobs).to_have_count(50)
+        expect(jobs.first).to_contain_text("slow")
+        expect(jobs.first).to_contain_text("<b>at last")
+        # By label, the worst first; the label leads to its jobs.
+        labels = page.get_by_role("table", name="Run times by label").locator("tbody tr")
+        expect(labels.locator("td:first-child")).to_have_text([HOSTILE[0].decode(), "quick"])
+        expect(labels.locator("td:nth-child(2)")).to_have_text(["1", "60"])
+        slowest = labels.first.locator("td").nth(3).text_content()
+        self.assertGreaterEqual(int(re.match(r"(\d+) ms$", slowest)[1]) if "ms" in slowest else 1000, 50)
         expect(page.get_by_role("status").filter(has_text="of 61 jobs checked")).to_contain_text("Half took at most")
+        page.get_by_role("link", name=HOSTILE[0].decode()).click()
+        expect(page.locator("tbody tr")).to_have_count(1)
+        expect(page.locator("tbody tr")).to_contain_text("slow")
         self.assertEqual(page.wrong, [])

@@ -125,6 +125,8 @@ class Overview(BoardTest):
         expect(ran.locator(".r1")).to_have_text("every 1h")
         expect(ran.locator(".r3")).to_contain_text("done, ran for ")
         expect(lines.filter(has=page.get_by_role("link", name="c", exact=True)).locator(".r3")).to_have_text("–")
+        inside = "(it) => it.getBoundingClientRect().right <= it.parentElement.getBoundingClientRect().right"
+        self.assertTrue(ran.get_by_role("button", name="Run now").evaluate(inside), "not cut off")
         ran.get_by_role("button", name="Run now").click()
         page.get_by_role("dialog").get_by_role("button", name="Run it now").click()
         expect(page.locator("#said")).to_have_text("Due now.")

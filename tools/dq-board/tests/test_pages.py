@@ -271,6 +271,11 @@ class Pages(BoardTest):
         server.client.execute_command("DQ.POP", "q", "COUNT", 30, "NOACK")
         expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
         expect(page.locator("path.past")).to_have_attribute("d", re.compile("M.*z"))
+        # Lateness has an axis of its own, where the past ends.
+        axis = page.locator(".forecast text.lateness")
+        expect(axis.first).to_have_text(re.compile(r"^\d+(\.\d)? (µs|ms|s)$"))
+        middle = float(page.locator(".forecast").get_attribute("viewBox").split()[2]) / 2
+        self.assertTrue(all(middle - 20 < float(it.get_attribute("x")) < middle for it in axis.all()))
         # Just left of "now", which is in the middle.
         left = float(re.match(r"M([\d.]+)", page.locator("path.past").get_attribute("d"))[1])
         width = float(page.locator(".forecast").get_attribute("viewBox").split()[2])

@@ -62,6 +62,13 @@ class Search(BoardTest):
         other.goto(page.url)
         expect(other.locator("tbody tr")).to_have_count(3)
         self.assertFalse(other.evaluate("document.documentElement.scrollWidth > innerWidth"))
+        # By a part of a result.
+        client.execute_command("DQ.CFGSET", "results", "DONELEN", 9)
+        for id, result in [("a", evil), ("b", b"other")]:
+            client.execute_command("DQ.ADD", "results", id, "x")
+            token = client.execute_command("DQ.POP", "results", "ID", id)[2]
+            client.execute_command("DQ.ACK", "results", "RESULTS", id, token, b"it is " + result)
+        self.assertEqual(list(self.found(board, f"queue=0:results&state=done&result={urllib.parse.quote(evil)}")), ["a"])
         # A board that shows only some of the queues searches no others.
         some = self.board(server, "--queue", "many-001", "--queue", "many-003")
         wait_until("they are known", lambda: json.loads(ask(some.url + "api/look/find?state=all&id=o")[2])["of"] == 2)

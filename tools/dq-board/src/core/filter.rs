@@ -18,6 +18,8 @@ pub struct Filter {
     /// The reason as `reasons` words it.
     kind: String,
     older_ms: Option<u64>,
+    /// A part of the result's beginning.
+    result: Vec<u8>,
     /// The signal that it waits for.
     awaits: Vec<u8>,
     /// Whether it waits for any signal.
@@ -46,6 +48,7 @@ impl Filter {
             reason: text("reason")?.to_owned(),
             kind: text("kind")?.to_owned(),
             older_ms,
+            result: word("result").to_owned(),
             awaits: word("awaits").to_owned(),
             is_awaiting: false,
             is_recurring: false,
@@ -105,7 +108,10 @@ impl Filter {
 
     /// Whether the server cannot apply all of it, so that jobs must be read.
     pub fn needs_jobs(&self) -> bool {
-        !self.reason.is_empty() || !self.kind.is_empty() || self.older_ms.is_some()
+        !self.reason.is_empty()
+            || !self.kind.is_empty()
+            || !self.result.is_empty()
+            || self.older_ms.is_some()
     }
 
     /// Adds what the server itself can filter by.
@@ -156,6 +162,8 @@ impl Filter {
     pub fn fits(&self, job: &Job, now_ms: i64) -> bool {
         let of_group = || job.group.as_ref() == Some(&self.group);
         let of_label = || job.label() == Some(self.label.as_slice());
+        let result = || job.result.as_ref().map(|cut| cut.bytes.as_slice());
+        let of_result = || contains(result().unwrap_or_default(), &self.result);
         let reason = || job.reason.as_deref().map(escape::line);
         let for_reason = || reason().is_some_and(|it| spaced(&it).contains(&spaced(&self.reason)));
         let of_kind = || reasons::of(job.reason.as_deref()) == self.kind;
@@ -163,6 +171,7 @@ impl Filter {
             && contains(&job.id, &self.id)
             && (self.group.is_empty() || of_group())
             && (self.label.is_empty() || of_label())
+            && (self.result.is_empty() || of_result())
             && (self.awaits.is_empty() || job.awaits.as_ref() == Some(&self.awaits))
             && (!self.is_awaiting || job.awaits.is_some())
             && (!self.is_recurring || job.rule.is_some())
@@ -183,6 +192,7 @@ impl Filter {
             some(&self.payload).map(|part| format!("payload contains {}", name(part))),
             some(&self.group).map(|group| format!("group {}", name(group))),
             some(&self.label).map(|label| format!("label {}", name(label))),
+            some(&self.result).map(|part| format!("result contains {}", name(part))),
             some(&self.awaits).map(|signal| format!("awaits {}", name(signal))),
             some(self.reason.as_bytes()).map(|_| format!("reason contains {}", self.reason)),
             some(self.kind.as_bytes()).map(|_| format!("reason {}", self.kind)),

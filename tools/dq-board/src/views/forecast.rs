@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dq_watch::model::row::HISTORY;
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{Group, Settings};
 use dq_watch::read::reply;
@@ -140,7 +141,9 @@ pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Fa
         "attended": board.reader.is_attended(&question.key),
         "measured": board.reader.measured(&question.key).map(wire::measured),
     });
-    if question.text("zoom") == "minute" && question.text("from").is_empty() {
+    // Of the last minutes each second is known.
+    let by_second = range.each_ms == 1000 && range.coming > 0 && range.past <= HISTORY;
+    if by_second {
         let [delivered, failed] = board.reader.seconds(&question.key, range.past);
         (shown["past"], shown["failed"]) = (json!(whole(&delivered)), json!(whole(&failed)));
     }

@@ -1,8 +1,11 @@
 //! Done jobs by how long they ran.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dq_watch::read::detail::{Job, State};
+use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 
 use super::walk::{walk, ALL_THAT_ONE_MAY};
@@ -13,14 +16,18 @@ use crate::core::question::Question;
 use crate::core::wire;
 
 const SHOWN: usize = 50;
+const LABELS: usize = 20;
 
 pub async fn slowest(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let mut ran: Vec<u64> = Vec::new();
+    let mut by_label: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
     let mut slow: Vec<(u64, Job)> = Vec::new();
     let filter = Filter::of_state(State::Done);
     let each = |job: Job| {
         let Some(ms) = job.ran_ms() else { return };
         ran.push(ms);
+        let label = job.label().unwrap_or_default().to_owned();
+        by_label.entry(label).or_default().push(ms);
         slow.push((ms, job));
         if slow.len() >= 4 * SHOWN {
             keep_slowest(&mut slow);
@@ -38,15 +45,33 @@ pub async fn slowest(board: &Arc<Board>, question: Question) -> Result<Json, Fai
     .await?;
     keep_slowest(&mut slow);
     ran.sort_unstable();
+    let mut labels: Vec<_> = by_label.into_iter().map(of_label).collect();
+    labels.sort_by_key(|(most, _)| Reverse(*most));
+    let (kinds, labels) = (labels.len(), labels.into_iter().take(LABELS));
+    let labels: Vec<Json> = labels.map(|(_, label)| label).collect();
     let jobs: Vec<Json> = slow.iter().map(|(_, job)| wire::found(job)).collect();
     Ok(json!({
         "jobs": jobs,
+        "labels": labels,
+        "kinds": kinds,
         "seen": walked.found,
         "more": walked.more,
         "half": share(&ran, 50),
         "most": share(&ran, 99),
         "now": board.reader.server_ms(),
     }))
+}
+
+/// How long the jobs of a label ran; the worst first.
+fn of_label((label, mut ran): (Vec<u8>, Vec<u64>)) -> (Option<u64>, Json) {
+    ran.sort_unstable();
+    let most = share(&ran, 99);
+    let name = (!label.is_empty()).then(|| escape::name(&label));
+    let half = share(&ran, 50);
+    let told = json!({
+        "id": wire::encoded(&label), "name": name, "count": ran.len(), "half": half, "most": most,
+    });
+    (most, told)
 }
 
 fn keep_slowest(slow: &mut Vec<(u64, Job)>) {
