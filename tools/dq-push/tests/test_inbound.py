@@ -131,7 +131,10 @@ class Adding(InboundTest):
         self.refused(self.post(push, b"{", content_type="application/json"), 400)
         self.refused(self.post(push, b"[1]", content_type="application/json"), 400)
         self.assertEqual(self.begun(push, content_length=16 * 2**20 + 1), 413)
-        self.refused(self.ask(push, "PUT", "/queues/q/jobs"), 405)
+        for path, allowed in [("/queues/q/jobs", "POST"), ("/queues/q/jobs/a", "GET, DELETE"), ("/openapi.json", "GET")]:
+            answer = self.ask(push, "PUT", path)
+            self.refused(answer, 405)
+            self.assertEqual(answer.headers["allow"], allowed)
         self.refused(self.ask(push, "GET", "/queues/q"), 404)
         self.assertEqual(length(server), 0)
 

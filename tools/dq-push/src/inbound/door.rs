@@ -81,8 +81,9 @@ async fn carry_out(
     *name = Some(token.name.clone()).filter(|name| !name.is_empty());
     let place = place.ok_or_else(|| Refusal::unknown("path"))?;
     let is_many = matches!(place, Place::Many(_));
-    let verb =
-        verb.ok_or_else(|| Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "not this method"))?;
+    let Some(verb) = verb else {
+        return Ok(not_this_method(&place));
+    };
     let (queue, id) = match place {
         Place::OpenApi => return Err(Refusal::unknown("path")),
         Place::Jobs(queue) | Place::Many(queue) => (queue, None),
@@ -104,6 +105,16 @@ async fn carry_out(
         Verb::Cancel => caller.cancel(&id, request.uri().query()).await,
         Verb::Signal => caller.signal(&id, request).await,
     }
+}
+
+fn not_this_method(place: &Place) -> Response {
+    let allowed = match place {
+        Place::Jobs(_) | Place::Many(_) | Place::Signal(..) => "POST",
+        Place::Job(..) => "GET, DELETE",
+        Place::OpenApi => "GET",
+    };
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "not this method");
+    ([(header::ALLOW, allowed)], refusal).into_response()
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -92,6 +92,7 @@ fn add() -> Value {
     json!({
         "operationId": "addJob",
         "summary": "Adds a job.",
+        "description": "Options may be headers, too, as Dq-Delay for `delay`; the body, if it is no JSON, then is the payload.",
         "parameters": parameters,
         "requestBody": { "required": true, "content": content(&schema("NewJob")) },
         "responses": responses(
