@@ -65,7 +65,8 @@ export function jobs(main, about, env) {
   const updateHead = head(main, key, state, env);
   const here = `jobs?queue=${key}&state=${state}`;
   const kept = state === "done" ? h("p", { class: "note" }) : null;
-  const slow = state === "done" ? h("a", { class: "button", href: about.slow ? here : `${here}&slow=1` }, about.slow ? "By finish time" : "Slowest first") : null;
+  const slow = state === "done" ? h("a", { class: "button", href: about.slow ? here : `${here}&slow=1` }, about.slow ? "By finish time" : "Slowest first")
+    : state === "dead" && !filtered ? h("a", { class: "button", href: about.newest ? here : `${here}&newest=1` }, about.newest ? "Oldest first" : "Newest first") : null;
   const wrong = h("p", { class: "wrong", role: "alert" });
   const empty = h("div", { class: "empty", hidden: true });
   const further = h("div", { class: "further" });
@@ -109,9 +110,9 @@ function inOrder({ key, about, state, here, wrong, empty, further }) {
   const more = MORE[state] ?? OTHERS;
   const body = h("tbody", {});
   const table = h("table", { class: "jobs", "aria-label": "Jobs", hidden: true });
-  const page = `queue=${key}&state=${state}${about.from ? `&from=${about.from}` : ""}${about.skip ? `&skip=${about.skip}` : ""}`;
+  const page = `queue=${key}&state=${state}${about.newest ? "&newest=1" : ""}${about.from ? `&from=${about.from}` : ""}${about.skip ? `&skip=${about.skip}` : ""}`;
   let answer = null;
-  const followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (it) => it.weight });
+  const followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (it) => it.weight, every: about.newest ? 5000 : 1000 });
   const choice = choosing(key, state, table, () => followed.now());
   table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", title, ...more.map(([name]) => name)].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
 

@@ -105,7 +105,8 @@ function lateness({ answer, bar }) {
 function labels(view) {
   const { answer, width, half, middle, ready, cut, scaled, level, line } = view;
   const texts = [...instants(view), ...counts(scaled, level, answer.each)];
-  if (answer.late?.some((us) => us !== null)) {
+  // On a phone there is no room for a second axis.
+  if (width >= 500 && answer.late?.some((us) => us !== null)) {
     const late = latest(answer);
     texts.push(...late.lines.map((us) => [{ x: half - 4, y: leveled(late)(us) - 3, "text-anchor": "end", class: "lateness" }, text.micros(us)]));
   }

@@ -30,6 +30,33 @@ class Bulk(BoardTest):
             return status
         return wait_until("the task ends", lambda: (task := self.told(board, number))["state"] != "running" and task)
 
+    def test_the_newest_dead_first(self):
+        server = self.server()
+        for begin in [0, 60]:
+            for number in range(begin, begin + 60):
+                server.client.execute_command("DQ.ADD", "q", f"job:{number}", "x")
+                server.client.execute_command("DQ.POP", "q")
+                server.client.execute_command("DQ.NACK", "q", f"job:{number}", "FATAL", "REASON", f"<b>{number}")
+        page = self.window()
+        page.goto(self.board(server).url + "jobs?queue=0:q&state=dead")
+        jobs = page.locator("tbody tr")
+        expect(jobs.first).to_contain_text("job:0")
+        page.get_by_role("link", name="Newest first").click()
+        expect(jobs.first).to_contain_text("job:119")
+        expect(jobs.first).to_contain_text("<b>119")
+        # Those of one instant stand together, so a page may have some fewer.
+        shown = [int(it.split(":")[1]) for it in page.locator("tbody .j0").all_text_contents()]
+        self.assertTrue(30 <= len(shown) <= 50, shown)
+        self.assertEqual(sorted(shown, reverse=True)[:5], [119, 118, 117, 116, 115])
+        page.get_by_role("link", name="Oldest first").click()
+        expect(jobs.first).to_contain_text("job:0")
+        # All of one instant, and few of them.
+        server.client.execute_command("DQ.PURGE", "q", "dead")
+        die(server.client, "q", 3)
+        page.goto(page.url + "&newest=1")
+        expect(jobs).to_have_count(3)
+        self.assertEqual(page.wrong, [])
+
     def test_all_that_match_are_counted_then_changed_with_a_bar(self):
         server = self.server()
         client = server.client

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dq_watch::model::stats::Stats;
+use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{get, Found, Job, Page, Part, State, IN_LINE_MAX, IN_LIST};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 
-use super::asked::{detail, refusal};
+use super::asked::{about, detail, refusal};
 use super::walk::{walk, Enough, Reading};
 use crate::board::Board;
 use crate::core::failure::Failure;
@@ -28,9 +29,13 @@ const SEARCHED: Enough = Enough {
 pub async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let state = State::named(question.text("state"))
         .ok_or_else(|| Failure::asked("There is no such state."))?;
-    let page = Page {
-        from_ms: question.number("from").unwrap_or(0),
-        skip: question.number("skip").unwrap_or(0).min(IN_LINE_MAX * 2),
+    let newest = state == State::Dead && question.text("newest") == "1";
+    let page = match newest {
+        true => newest_dead(board, &question.key).await?,
+        false => Page {
+            from_ms: question.number("from").unwrap_or(0),
+            skip: question.number("skip").unwrap_or(0).min(IN_LINE_MAX * 2),
+        },
     };
     let part = Part::Jobs {
         state,
@@ -40,10 +45,13 @@ pub async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     };
     let found = detail(board, &question, part).await?;
     let mut weight = found.weight();
-    let Found::Jobs(found) = found else {
+    let Found::Jobs(mut found) = found else {
         return Ok(json!({ "jobs": [], "more": null, "weight": 0 }));
     };
-    let more = page.next(state, &found, PAGE);
+    let more = page.next(state, &found, PAGE).filter(|_| !newest);
+    if newest {
+        found.reverse();
+    }
     let mut read = HashMap::new();
     if matches!(state, State::Dead | State::Blocked | State::Done) {
         let ids: Vec<Vec<u8>> = found.iter().map(|job| job.id.clone()).collect();
@@ -59,6 +67,37 @@ pub async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     let more = more.map(|page| json!({ "from": page.from_ms, "skip": page.skip }));
     let now = board.reader.server_ms();
     Ok(json!({ "jobs": shown.collect::<Vec<_>>(), "more": more, "now": now, "weight": weight }))
+}
+
+/// The server lists the dead from the first on: where the last page begins is found by halving the time in which they
+/// died.
+async fn newest_dead(board: &Arc<Board>, key: &QueueKey) -> Result<Page, Failure> {
+    let died = |from_ms: i64| async move {
+        let mut peek = about(key, "DQ.PEEK", b"DEAD");
+        peek.arg("FROM").arg(from_ms).arg("COUNT").arg(PAGE + 1);
+        peek.arg("PREFIX").arg(0);
+        let values = board.connections.ask(key.clone(), vec![peek]).await?;
+        match refusal(&values[0]) {
+            Some(refused) => Err(refused),
+            None => Ok(reply::peeked(&values[0], 0).unwrap_or_default()),
+        }
+    };
+    let first = died(0).await?;
+    // One page has all of them.
+    if first.len() <= PAGE {
+        return Ok(Page::default());
+    }
+    let (mut from, mut to) = (first[0].at_ms.unwrap_or(0), board.reader.server_ms() + 1);
+    while to - from > 1 {
+        let middle = from + (to - from) / 2;
+        match died(middle).await?.len() > PAGE {
+            true => from = middle,
+            false => to = middle,
+        }
+    }
+    // More than a page died in one instant: the first of them.
+    let from_ms = if died(to).await?.is_empty() { from } else { to };
+    Ok(Page { from_ms, skip: 0 })
 }
 
 pub async fn job(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
