@@ -97,6 +97,22 @@ class Appearance(BoardTest):
         expect(page.get_by_label("Password")).to_be_visible()
         self.check(axe, page, "sign in")
 
+    def test_no_page_is_wider_than_its_window(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server, "--allow-actions")
+        # 720: a window of 1440 at 200 %.
+        for width, colours in [(390, "none"), (720, "none"), (1440, "active")]:
+            page = self.window(viewport={"width": width, "height": 860}, forced_colors=colours)
+            for name, (address, there) in self.PAGES.items():
+                page.goto(board.url + address)
+                expect(page.locator(there).first).to_be_visible()
+                self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0, f"{name} at {width}")
+            self.assertEqual(page.wrong, [])
+        blank = self.window()
+        blank.set_content("<div style='width: 3000px'>wide</div>")
+        self.assertGreater(blank.evaluate("document.documentElement.scrollWidth - innerWidth"), 0, "it would be noticed")
+
     def test_what_is_current_is_in_sight(self):
         server = self.server()
         client = server.client
