@@ -12,7 +12,7 @@ import type { Boss, Link } from './link';
 import { ALONE_AGAIN_MS } from './limits';
 import { textOf } from './shown';
 import { Isolation, Turns } from './turns';
-import { closest } from './mistakes';
+import { closest, MOST_COMPARED } from './mistakes';
 import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
 
@@ -162,7 +162,7 @@ export class Crew implements Boss {
     const handler = this.handlers.choose(delivery);
     if (!handler) {
       const kind = delivery.envelope?.kind ?? '';
-      const meant = closest(kind, [...this.handlers.kinds.keys()]);
+      const meant = closest(kind.slice(0, MOST_COMPARED), [...this.handlers.kinds.keys()]);
       const hint = meant === undefined ? '' : `: did it mean "${meant}"?`;
       this.guard.log.warn(`dq: no handler for kind "${kind}" of job ${delivery.name}${hint}`);
       return link.settle(delivery, core.unknown(delivery));

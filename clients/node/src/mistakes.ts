@@ -28,6 +28,9 @@ export function takes<T extends object>(call: string, given: T, names: Record<ke
   return given;
 }
 
+/** How much of a name that came with a job is compared: it may be as long as a payload. */
+export const MOST_COMPARED = 100;
+
 /** What the name may be a slip of. */
 export function closest(name: string, all: readonly string[]): string | undefined {
   const known = ALSO_CALLED[name]?.find((other) => all.includes(other));

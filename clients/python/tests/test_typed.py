@@ -122,6 +122,15 @@ def test_a_payload_of_another_shape_is_dead_and_says_where(data, said):
     assert "payload of kind 'take': " in ended.reason and said in ended.reason, ended.reason
 
 
+def test_the_log_names_the_kind_that_was_meant(dq_url, caplog):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(1, id="a", kind="sent")
+        queue.add(1, id="b", kind="other")
+        dq.Worker(queue, queue.kind()(send)).drain()
+    assert "no handler for kind 'sent': gave back job 'a'; did it mean 'send'?" in caplog.messages
+    assert "no handler for kind 'other': gave back job 'b'" in caplog.messages
+
+
 def test_a_field_that_is_not_known_is_of_another_version():
     kind = dq.Queue("redis://localhost:1", "q").kind()(double)
     with pytest.raises(TypeError):

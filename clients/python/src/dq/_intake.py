@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 import time
@@ -15,6 +16,9 @@ from ._base import BaseConsumer
 from ._core import Handlers
 from ._delivery import Delivery
 from ._turns import NEVER, Isolation, Turns
+
+MOST_COMPARED = 100
+"""How much of a kind is compared with those that are known: it may be as long as a payload."""
 
 Q = TypeVar("Q")
 
@@ -75,7 +79,9 @@ class Intake(BaseConsumer[Q]):
         delivery.handler = self._handlers.choose(delivery.job)
         if delivery.handler is None:
             kind = delivery.job.kind or ""
-            self._log.say(logging.WARNING, "no handler for kind %r: gave back job %r", kind, delivery.job.id)
+            meant = difflib.get_close_matches(kind[:MOST_COMPARED], self._handlers.kinds, 1)
+            hint = f"; did it mean {meant[0]!r}?" if meant else ""
+            self._log.say(logging.WARNING, "no handler for kind %r: gave back job %r%s", kind, delivery.job.id, hint)
             delivery.owner.settle(delivery, _ends.unknown, kind)
             delivery.owner.told_soon()
             return False
