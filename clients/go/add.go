@@ -35,8 +35,8 @@ type RuleOptions struct {
 	JobOptions
 	// First is the first occurrence of Every; the default is one interval from now.
 	First time.Time
-	// Zone is the IANA name of Cron's time zone (default UTC).
-	Zone string
+	// TZ is the IANA name of Cron's time zone (default UTC).
+	TZ string
 	// Until and Times limit the rule: no occurrence after Until, and at most Times occurrences.
 	Until time.Time
 	Times int
@@ -46,8 +46,8 @@ type RuleOptions struct {
 	Jitter time.Duration
 }
 
-// Add adds a job, due now or when the options say. It returns the job's id, or "" if the condition refused it: usually
-// because a job with that id exists.
+// Add adds a job, due now or when the options say, and returns its id. The error is [ErrExists] if a job with that id is
+// there, and [ErrNotFound] if none is that [OnlyReplace] could replace: then nothing was added.
 //
 // Data is a []byte, or a value that the queue's codec encodes (default: JSON).
 func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string, error) {
@@ -59,7 +59,17 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 	if options != nil {
 		err = q.namingUnknown(ctx, err, options.After)
 	}
-	return added(options, resp.Text(call[2]), reply, err), err
+	if err != nil {
+		return "", err
+	}
+	id := added(options, resp.Text(call[2]), reply, nil)
+	switch {
+	case id != "":
+		return id, nil
+	case options.IfExists == OnlyReplace:
+		return "", ErrNotFound
+	}
+	return "", ErrExists
 }
 
 // namingUnknown makes the error for jobs that come after some that the queue does not hold: it names those, and says
@@ -103,11 +113,11 @@ func (q *Queue) Every(ctx context.Context, interval time.Duration, data any, opt
 	return q.rule(ctx, data, options, words{"EVERY", between("interval", resp.Ms(interval), " ms", 1, latest)})
 }
 
-// Cron adds a job that recurs by a cron expression, in the options' Zone. See [Queue.Every].
+// Cron adds a job that recurs by a cron expression, in the options' TZ. See [Queue.Every].
 func (q *Queue) Cron(ctx context.Context, expression string, data any, options *RuleOptions) (string, error) {
 	rule := words{"CRON", expression}
 	if options != nil {
-		rule = rule.value("TZ", options.Zone, options.Zone != "")
+		rule = rule.value("TZ", options.TZ, options.TZ != "")
 	}
 	return q.rule(ctx, data, options, rule)
 }

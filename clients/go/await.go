@@ -29,7 +29,7 @@ func AddAndWait[T any](ctx context.Context, queue *Queue, data any, options *Job
 	o := *cmp.Or(options, &JobOptions{})
 	o.Keep = cmp.Or(o.Keep, keepResult)
 	id, err := queue.Add(ctx, data, &o)
-	if err != nil {
+	if err != nil && err != ErrExists {
 		return none, err
 	}
 	return Wait[T](ctx, queue, cmp.Or(id, o.ID))

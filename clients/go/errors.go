@@ -13,6 +13,9 @@ var (
 	// ErrQueueFull says that the queue has reached its MAXLEN or MAXBYTES; nothing was added.
 	ErrQueueFull = errors.New("dq: queue is full")
 
+	// ErrExists says that a job with this id is there already; nothing was added.
+	ErrExists = errors.New("dq: a job with this id exists")
+
 	// ErrNotFound says that the job, or the queue, does not exist.
 	ErrNotFound = errors.New("dq: not found")
 
@@ -94,15 +97,15 @@ func (e *GiveUpError) Unwrap() error { return e.Err }
 // GiveUp makes an error for a handler whose job cannot succeed: the job is dead now, whatever attempts it has left.
 func GiveUp(err error) error { return &GiveUpError{err} }
 
-// DecodeError is what [Job.Decode] returns for a payload that cannot be decoded. If a handler returns it, as one of
+// PayloadError is what [Job.Decode] returns for a payload that cannot be decoded. If a handler returns it, as one of
 // [Typed] does, the job is dead at once: another attempt would find the same payload.
-type DecodeError struct {
+type PayloadError struct {
 	Err error
 	of  any // the delivery
 }
 
-func (e *DecodeError) Error() string { return "payload cannot be decoded: " + reasonOf(e.Err, "nil") }
-func (e *DecodeError) Unwrap() error { return e.Err }
+func (e *PayloadError) Error() string { return "payload cannot be decoded: " + reasonOf(e.Err, "nil") }
+func (e *PayloadError) Unwrap() error { return e.Err }
 
 // ResultError says that the codec cannot encode a result, or that no server can take it. The job is dead: its handler
 // has done its work, and no other attempt would help.

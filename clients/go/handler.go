@@ -79,7 +79,7 @@ func Typed[T any](do func(ctx context.Context, job *Job, data T) error) Func {
 			return err
 		}
 		if isNil(data) || job.isNull() && !takesNull(&data) {
-			return &DecodeError{fmt.Errorf("nothing for a %T", data), job.delivery}
+			return &PayloadError{fmt.Errorf("nothing for a %T", data), job.delivery}
 		}
 		return do(ctx, job, data)
 	}

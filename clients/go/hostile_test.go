@@ -75,15 +75,17 @@ var (
 
 // hostilities are what a handler may return, or do instead.
 var hostilities = map[string]func(job *dq.Job) error{
-	"a typed nil":                func(*dq.Job) error { return noFields },
-	"retry, typed nil":           func(*dq.Job) error { return dq.RetryIn(time.Second, noFields) },
-	"give up, typed nil":         func(*dq.Job) error { return dq.GiveUp(noFields) },
-	"no retry":                   func(*dq.Job) error { return (*dq.RetryError)(nil) },
-	"no snooze":                  func(*dq.Job) error { return (*dq.SnoozeError)(nil) },
-	"no giving up":               func(*dq.Job) error { return (*dq.GiveUpError)(nil) },
-	"no decoding":                func(*dq.Job) error { return (*dq.DecodeError)(nil) },
-	"no panic":                   func(*dq.Job) error { return (*dq.PanicError)(nil) },
-	"empty errors":               func(*dq.Job) error { return errors.Join(&dq.DecodeError{}, &dq.PanicError{}, &dq.ConfigurationError{}) },
+	"a typed nil":        func(*dq.Job) error { return noFields },
+	"retry, typed nil":   func(*dq.Job) error { return dq.RetryIn(time.Second, noFields) },
+	"give up, typed nil": func(*dq.Job) error { return dq.GiveUp(noFields) },
+	"no retry":           func(*dq.Job) error { return (*dq.RetryError)(nil) },
+	"no snooze":          func(*dq.Job) error { return (*dq.SnoozeError)(nil) },
+	"no giving up":       func(*dq.Job) error { return (*dq.GiveUpError)(nil) },
+	"no decoding":        func(*dq.Job) error { return (*dq.PayloadError)(nil) },
+	"no panic":           func(*dq.Job) error { return (*dq.PanicError)(nil) },
+	"empty errors": func(*dq.Job) error {
+		return errors.Join(&dq.PayloadError{}, &dq.PanicError{}, &dq.ConfigurationError{})
+	},
 	"a text that panics":         func(*dq.Job) error { return panicking{"boom"} },
 	"a text that panics so":      func(*dq.Job) error { return panicking{panicking{"boom"}} },
 	"a text that panics nil":     func(*dq.Job) error { return dq.RetryIn(time.Minute, panicking{nil}) },

@@ -22,8 +22,7 @@ type Job struct {
 	MaxAttempts int
 	// Deadline is when the lease would have expired as it was at delivery. The worker renews it while the handler runs.
 	Deadline time.Time
-	// Due is when the job was due. For a recurring job it is the instant of the occurrence, which is equal in all
-	// attempts.
+	// Due is when the job was due.
 	Due time.Time
 
 	delivery attempt // nil where a test made the job
@@ -37,6 +36,9 @@ type attempt interface {
 	says(failure error, result any, isGood bool)
 	why() error
 }
+
+// Occurrence returns the instant of a recurring job's occurrence, which is equal in all attempts.
+func (j *Job) Occurrence() time.Time { return j.Due }
 
 // Kind returns the kind that the job was added with, or "".
 func (j *Job) Kind() string {
@@ -55,11 +57,11 @@ func (j *Job) Headers() map[string]string {
 }
 
 // Decode decodes the job's data, with the queue's codec, into the value that v points to. The error is a
-// [*DecodeError]: if the handler returns it, the job is dead at once.
+// [*PayloadError]: if the handler returns it, the job is dead at once.
 func (j *Job) Decode(v any) (err error) {
 	codec, payload := j.data()
 	if failure := decoded(codec, payload, v); failure != nil {
-		err = &DecodeError{failure, j.delivery}
+		err = &PayloadError{failure, j.delivery}
 	}
 	return err
 }

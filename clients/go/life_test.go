@@ -353,9 +353,10 @@ func TestStepsSleepsAndSignalsWithoutAServer(t *testing.T) {
 		return errors.Join(err, job.Progress(1, "all"))
 	}}))
 	expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"})), "a")
-	expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"})), "") // it is there
+	_, err := queue.Add(ctx, 1, &dq.JobOptions{ID: "a"})
+	expect(t, err, dq.ErrExists)
 	expect(t, must(queue.Get(ctx, "a")).State, dq.Delayed)
-	_, err := dq.Wait[string](ctx, queue, "a")
+	_, err = dq.Wait[string](ctx, queue, "a")
 	expect(t, err == nil, false)
 	expect(t, must(queue.Signal(ctx, "a", "signed", "Ada")), true)
 	expect(t, must(dq.Wait[string](ctx, queue, "a")), "a/1/1Ada")

@@ -19,7 +19,7 @@ const (
 	partJobs   = 2 * chunkJobs // the least number of jobs for which a goroutine is started
 )
 
-// AddMany adds many jobs in few round trips, and returns their ids as [Queue.Add] does. If all have the same options,
+// AddMany adds many jobs in few round trips, and returns their ids: "" where the condition refused one. If all have the same options,
 // up to a thousand are added by one command, which adds all of them or none. If some come after others (see
 // [JobOptions].After), all are added in one transaction, and may come after each other.
 //

@@ -51,8 +51,10 @@ func TestAnAddThatIsSentTwiceAddsOneJob(t *testing.T) {
 	for _, id := range ids {
 		expect(t, must(queue.Get(ctx, id)).ID, id)
 	}
-	expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{ID: "mine"})), "") // refused: it is there
-	expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{IfExists: dq.OnlyReplace})), "")
+	for refused, options := range map[error]dq.JobOptions{dq.ErrExists: {ID: "mine"}, dq.ErrNotFound: {IfExists: dq.OnlyReplace}} {
+		id, err := queue.Add(ctx, 1, &options)
+		expect(t, []any{id, err}, []any{"", refused})
+	}
 }
 
 func TestIDsGrowWithTime(t *testing.T) {
@@ -111,7 +113,7 @@ func TestARuleIsReadAsItWasGiven(t *testing.T) {
 	queue := server.Queue(t, "q")
 	until := server.Clock.Now().Add(365 * 24 * time.Hour)
 	must(queue.Cron(ctx, "0 9 * * *", 1, &dq.RuleOptions{
-		JobOptions: dq.JobOptions{ID: "report"}, Zone: "Europe/Berlin", Until: until, Times: 5, Grace: time.Hour, Jitter: time.Second,
+		JobOptions: dq.JobOptions{ID: "report"}, TZ: "Europe/Berlin", Until: until, Times: 5, Grace: time.Hour, Jitter: time.Second,
 	}))
 	job := must(queue.Get(ctx, "report"))
 	occurrence := job.Rule.Occurrence
@@ -119,7 +121,7 @@ func TestARuleIsReadAsItWasGiven(t *testing.T) {
 		t.Error(occurrence, job.Due)
 	}
 	expect(t, *job.Rule, dq.Rule{
-		Cron: "0 9 * * *", Zone: "Europe/Berlin", Until: until, Times: 5, Grace: time.Hour, Jitter: time.Second, Occurrence: occurrence,
+		Cron: "0 9 * * *", TZ: "Europe/Berlin", Until: until, Times: 5, Grace: time.Hour, Jitter: time.Second, Occurrence: occurrence,
 	})
 	must(queue.Every(ctx, time.Minute, 1, &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "sync"}}))
 	expect(t, must(queue.Get(ctx, "sync")).Rule.Every, time.Minute)

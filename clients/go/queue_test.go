@@ -43,7 +43,8 @@ func TestAJobsLifeByHand(t *testing.T) {
 		TTL: time.Hour,
 	}
 	expect(t, must(queue.Add(ctx, map[string]int{"n": 1}, options)), "a")
-	expect(t, must(queue.Add(ctx, 1, options)), "")
+	_, err := queue.Add(ctx, 1, options)
+	expect(t, err, dq.ErrExists)
 	job := must(queue.Get(ctx, "a"))
 	expect(t, []any{job.State, job.Due, job.Priority, job.MaxAttempts, job.Backoff, job.Token}, []any{
 		dq.Delayed, now.Add(time.Minute), 5, 3, []time.Duration{time.Second}, "",
@@ -160,7 +161,7 @@ func TestGroups(t *testing.T) {
 func TestRulesAreSaidAgainWithoutHarm(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")
-	rule := &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "report"}, Zone: "Europe/Berlin"}
+	rule := &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "report"}, TZ: "Europe/Berlin"}
 	must(queue.Cron(ctx, "0 9 * * MON-FRI", nil, rule))
 	before := must(queue.Next(ctx, "report", 3))
 	server.Clock.Advance(time.Minute)

@@ -59,10 +59,10 @@ func (q *Queue) reservedOf(key string, rows []any) []Reserved {
 	return found
 }
 
-// Rule is how a job recurs: by Every, or by Cron in a Zone.
+// Rule is how a job recurs: by Every, or by Cron in a TZ.
 type Rule struct {
 	Every         time.Duration
-	Cron, Zone    string
+	Cron, TZ      string
 	Until         time.Time // zero: without end
 	Times         int       // 0: without end
 	Grace, Jitter time.Duration
@@ -76,7 +76,7 @@ func ruleOf(fields map[string]any) *Rule {
 		return nil
 	}
 	return &Rule{
-		Every: resp.Duration(fields["every"]), Cron: resp.Text(fields["cron"]), Zone: resp.Text(fields["tz"]),
+		Every: resp.Duration(fields["every"]), Cron: resp.Text(fields["cron"]), TZ: resp.Text(fields["tz"]),
 		Until: resp.Time(fields["until"]), Times: int(resp.Int(fields["times"])), Grace: resp.Duration(fields["grace"]),
 		Jitter: resp.Duration(fields["jitter"]), Occurrence: resp.Time(fields["occurrence"]), Runs: int(resp.Int(fields["runs"])),
 	}

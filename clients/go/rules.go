@@ -168,7 +168,7 @@ func (q *Queue) said(ctx context.Context, program, name string, rule NewRule, no
 	}
 	when := words{"EVERY", between("every", resp.Ms(rule.Every), " ms", 1, latest)}
 	if rule.Cron != "" {
-		when = words{"CRON", rule.Cron}.value("TZ", rule.Zone, rule.Zone != "")
+		when = words{"CRON", rule.Cron}.value("TZ", rule.TZ, rule.TZ != "")
 	}
 	options := rule.RuleOptions
 	options.ID = program + ":" + name

@@ -64,7 +64,7 @@ func judge(err error, d *delivery) verdict {
 			if said != nil {
 				return fit(verdict{way: gaveUp, wait: unsaid, reason: text})
 			}
-		case *DecodeError:
+		case *PayloadError:
 			if said != nil && said.of == d {
 				return fit(verdict{way: gaveUp, wait: unsaid, reason: said.Error()})
 			}

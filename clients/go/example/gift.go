@@ -19,8 +19,7 @@ type gift struct {
 // Give charges for a gift, waits until somebody approves it, and mails it.
 func (s *Shop) Give(ctx context.Context, number int, to string, amount int) error {
 	options := dq.JobOptions{ID: giftID(number), Kind: "gift", Keep: 30 * 24 * time.Hour}
-	_, err := s.Queue.Add(ctx, gift{to, amount}, &options)
-	return err
+	return s.add(ctx, gift{to, amount}, &options)
 }
 
 // Approve approves a gift, whatever its worker does meanwhile. False: it was approved before.

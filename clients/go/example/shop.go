@@ -26,10 +26,18 @@ type (
 	export  struct{ Pages int }
 )
 
+// add adds a job, unless it is there: whoever asks twice wants it once.
+func (s *Shop) add(ctx context.Context, data any, options *dq.JobOptions) error {
+	_, err := s.Queue.Add(ctx, data, options)
+	if errors.Is(err, dq.ErrExists) {
+		return nil
+	}
+	return err
+}
+
 // StartTrial schedules a reminder in a month.
 func (s *Shop) StartTrial(ctx context.Context, customer string) error {
-	_, err := s.Queue.Add(ctx, trial{customer}, &dq.JobOptions{ID: "trial:" + customer, Kind: "remind", Delay: month})
-	return err
+	return s.add(ctx, trial{customer}, &dq.JobOptions{ID: "trial:" + customer, Kind: "remind", Delay: month})
 }
 
 // Subscribe cancels the reminder.
@@ -41,14 +49,12 @@ func (s *Shop) Subscribe(ctx context.Context, customer string) error {
 // Order charges for an order.
 func (s *Shop) Order(ctx context.Context, number, amount int) error {
 	id := fmt.Sprintf("charge:%d", number)
-	_, err := s.Queue.Add(ctx, payment{number, amount}, &dq.JobOptions{ID: id, Kind: "charge"})
-	return err
+	return s.add(ctx, payment{number, amount}, &dq.JobOptions{ID: id, Kind: "charge"})
 }
 
 // Export mails the books to the accountants.
 func (s *Shop) Export(ctx context.Context, pages int) error {
-	_, err := s.Queue.Add(ctx, export{pages}, &dq.JobOptions{ID: "export", Kind: "export"})
-	return err
+	return s.add(ctx, export{pages}, &dq.JobOptions{ID: "export", Kind: "export"})
 }
 
 // Worker handles all of these jobs.

@@ -118,7 +118,7 @@ func (a args) job() dq.JobOptions {
 
 func (a args) rule() *dq.RuleOptions {
 	return &dq.RuleOptions{
-		JobOptions: a.job(), First: instant(a.First), Zone: a.TZ, Until: instant(a.Until), Times: a.Times,
+		JobOptions: a.job(), First: instant(a.First), TZ: a.TZ, Until: instant(a.Until), Times: a.Times,
 		Grace: duration(a.Grace), Jitter: duration(a.Jitter),
 	}
 }

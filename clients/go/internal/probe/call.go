@@ -31,7 +31,11 @@ func call(ctx context.Context, q *dq.Queue, method string, raw json.RawMessage) 
 			return q.AddMany(ctx, a.many())
 		}
 		options := a.job()
-		return orNull(q.Add(ctx, a.data(), &options))
+		id, err := q.Add(ctx, a.data(), &options)
+		if errors.Is(err, dq.ErrExists) || errors.Is(err, dq.ErrNotFound) {
+			err = nil
+		}
+		return orNull(id, err)
 	case "rules":
 		return rules(ctx, q, a)
 	case "every":
