@@ -1,5 +1,5 @@
 // A whole flow: its jobs as layers that fold, and batches with what comes after them.
-import { h, list, put } from "./dom.js";
+import { attribute, h, list, put } from "./dom.js";
 import { TONES } from "./flow.js";
 import * as live from "./live.js";
 import { nameOf } from "./row.js";
@@ -34,8 +34,10 @@ export function whole(main, about, env) {
     put(told, `${text.full(done)} of ${text.full(all)} done${answer.part ? ", as far as the board has looked" : ""}.`);
     bar.value = all ? done / all : 0;
     list(batches, answer.batches, (it) => `${it.id} ${it.then.id}`, batch, (line, it) => {
-      line.querySelector("progress").value = it.done / Math.max(it.done + it.left + it.dead, 1);
-      put(line.querySelector("span"), `${text.full(it.done)} of ${text.full(it.done + it.left + it.dead)} done${it.dead ? `, ${text.full(it.dead)} dead` : ""}, then `);
+      // Without the right to DQ.LEN it is not known how many are left.
+      const all = it.left === null ? null : it.done + it.left + it.dead;
+      attribute(line.querySelector("progress"), "value", all === null ? null : it.done / Math.max(all, 1));
+      put(line.querySelector("span"), `${text.full(it.done)} ${all === null ? "" : `of ${text.full(all)} `}done${it.dead ? `, ${text.full(it.dead)} dead` : ""}${all === null ? ", how many are left is unknown" : ""}, then `);
     });
     list(layers, answer.layers.map((layer, index) => ({ ...layer, index })), (it) => it.index, layer, fill);
     const current = layers.querySelector("[aria-current]");

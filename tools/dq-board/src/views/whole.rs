@@ -146,7 +146,7 @@ async fn batches(
         let count = |value| ids(value).map_or(0, <[redis::Value]>::len);
         json!({
             "name": escape::name(group), "id": wire::encoded(group), "then": wire::named(id),
-            "left": reply::int(&values[0]).unwrap_or_default(),
+            "left": reply::int(&values[0]),
             "dead": count(&values[1]),
             "done": count(&values[2]),
         })
