@@ -4,8 +4,8 @@ import { HEIGHT } from "./shape.js";
 import { ZOOMS } from "./span.js";
 
 // From the back to the front, some with their text in the legend.
-const LAYERS = ["unseen", "lines", "past", "failed", "ahead", "due", "capacity", "end", "middle", "late", "cursor", "picked"];
-const MEANINGS = [["past", "delivered"], ["failed", "failed"], ["late", "lateness, 99 %"], ["due", "already due"], ["ahead", "due"], ["unseen", "unknown"], ["capacity", "capacity of the workers"], ["end", "all done"]];
+const LAYERS = ["unseen", "lines", "past", "failed", "ahead", "due", "capacity", "end", "middle", "late", "shift", "cursor", "picked"];
+const MEANINGS = [["past", "delivered"], ["failed", "failed"], ["late", "lateness, 99 %"], ["shift", "workers came or went"], ["due", "already due"], ["ahead", "due"], ["unseen", "unknown"], ["capacity", "capacity of the workers"], ["end", "all done"]];
 // A mouse that has moved so many pixels has selected a range.
 const DRAWN = 8;
 const KEYS = "Arrow keys read out each part, plus and minus zoom, Shift and arrow keys move.";

@@ -2,12 +2,13 @@
 import { attribute, h, list, put, svg } from "./dom.js";
 import * as live from "./live.js";
 import { axis } from "./scale.js";
-import { bars, HEIGHT, leveled } from "./shape.js";
+import { bars, HEIGHT, leveled, shiftsTold } from "./shape.js";
 import * as text from "./text.js";
 
 const WIDTH = 720;
 const EVERY_MS = 5000;
-const LINES = [["past", "delivered"], ["failed", "failed"], ["waiting", "ready"]];
+const PART_MS = 10_000;
+const LINES = [["past", "delivered"], ["failed", "failed"], ["waiting", "ready"], ["shift", "workers came or went"]];
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
 
@@ -19,7 +20,7 @@ export function overview(main) {
   const told = h("p", { class: "readout" });
   const drawing = svg("svg", { class: "forecast", role: "img", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" });
   const paths = LINES.map(([name]) => drawing.appendChild(svg("path", { class: name })));
-  const legend = h("ul", { class: "legend" }, ...LINES.map(([name, meaning]) => h("li", { class: name }, meaning)));
+  const legend = h("ul", { class: "legend" }, ...LINES.map(([name, meaning]) => h("li", { class: name, hidden: name === "shift" }, meaning)));
   main.append(h("div", { class: "two first" },
     h("section", { class: "card", "aria-label": "What needs a look" }, h("div", { class: "card-head" }, title), needy, calm, wrong),
     h("section", { class: "card", "aria-label": "All queues in the last hour" }, h("div", { class: "card-head" }, h("h2", {}, "The last hour")), told, h("div", { class: "drawing" }, drawing), legend)));
@@ -37,7 +38,7 @@ export function overview(main) {
     draw(answer);
   }
 
-  function draw({ delivered, failed, ready, known }) {
+  function draw({ delivered, failed, ready, known, shifts }) {
     const done = axis(Math.max(...delivered.map((value, index) => value + failed[index]), 1), false);
     const place = { bar: WIDTH / known.length, level: leveled(done) };
     const waiting = leveled(axis(Math.max(...ready, 1), false));
@@ -48,10 +49,12 @@ export function overview(main) {
       pen = "L";
       return step;
     });
-    [bars(place, delivered, 0), bars(place, failed, 0), line.join("")].forEach((path, index) => attribute(paths[index], "d", path));
-    const long = known.filter(Boolean).length * 10_000;
+    const marks = shifts.map(({ ago }) => `M${(WIDTH - (ago / PART_MS) * place.bar).toFixed(1)} 0V${HEIGHT}`);
+    [bars(place, delivered, 0), bars(place, failed, 0), line.join(""), marks.join("")].forEach((path, index) => attribute(paths[index], "d", path));
+    attribute(legend.lastChild, "hidden", marks.length ? null : "");
+    const long = known.filter(Boolean).length * PART_MS;
     const since = known.every(Boolean) ? "" : `In the ${text.millis(long)} that the board has seen: `;
-    put(told, `${since}${text.jobs(sum(delivered))} delivered, ${text.full(sum(failed))} failed; ${text.full(Math.max(...ready))} ready at most, ${text.full(ready.at(-1))} now.`);
+    put(told, `${since}${text.jobs(sum(delivered))} delivered, ${text.full(sum(failed))} failed; ${text.full(Math.max(...ready))} ready at most, ${text.full(ready.at(-1))} now.${shiftsTold(shifts, (it) => live.now() - it.ago)}`);
     attribute(drawing, "aria-label", told.textContent);
   }
 

@@ -67,8 +67,25 @@ function paths(view) {
     capacity: dues.length && line <= scaled.top ? `M${right} ${level(line)}H${width}` : "",
     end: gap && total && result.done > 0 && result.done < span ? `M${x} ${HEAD}V${FLOOR}` : "",
     cursor: pointed === null ? "" : `M${(pointed < past.length ? 0 : gap) + (pointed + 0.5) * bar} ${HEAD - 8}V${FLOOR}`,
+    shift: answer.shifts.map((it) => shiftAt(view, it)).filter((part) => part < past.length).map((part) => `M${(part * bar).toFixed(1)} ${HEAD - 10}V${FLOOR}`).join(""),
     picked: drag ? `M${drag[0]} ${HEAD}H${drag[1]}V${FLOOR}H${drag[0]}z` : "",
   };
+}
+
+const shiftAt = ({ answer }, { at }) => (at - answer.from) / answer.each;
+
+// Workers that went and came.
+export function shiftTold({ came, went, all }) {
+  const who = (count) => `${text.full(count)} ${count === 1 ? "worker" : "workers"}${all ? " of any queue" : ""}`;
+  if (!came || !went) return `${who(came + went)} ${came ? "came" : "went"}`;
+  return `${who(went)} went, ${text.full(came)} came`;
+}
+
+// How often they did, and the last time.
+export function shiftsTold(shifts, when) {
+  if (!shifts.length) return "";
+  const last = shifts.reduce((a, b) => (when(b) < when(a) ? a : b));
+  return ` Workers came or went ${shifts.length === 1 ? "once" : `${shifts.length} times`}, last at ${text.at(when(last))}: ${shiftTold(last)}.`;
 }
 
 // The height at which a value of this scale is drawn.
@@ -149,7 +166,8 @@ function partTold(view, index) {
   const failures = Math.round(failed?.[index] ?? 0);
   const died = failures ? `, ${text.full(failures)} failed` : "";
   const lateBy = late?.[index] ? `, 99 % at most ${text.micros(late[index])} late` : "";
-  return `${times}: ${text.jobs(Math.round(past[index]))} delivered${died}${lateBy}`;
+  const shifts = view.answer.shifts.filter((it) => Math.floor(shiftAt(view, it)) === index).map((it) => `; ${shiftTold(it)}`).join("");
+  return `${times}: ${text.jobs(Math.round(past[index]))} delivered${died}${lateBy}${shifts}`;
 }
 
 function summed(view) {
@@ -157,15 +175,16 @@ function summed(view) {
   const waiting = ready ? `, ${text.jobs(ready)} already due` : "";
   const beyond = later ? `, ${text.jobs(later)} later` : "";
   const delivered = `${text.jobs(Math.round(sum(past)))} delivered`;
+  const shifts = shiftsTold(view.answer.shifts.filter((it) => shiftAt(view, it) < past.length), (it) => it.at);
   const due = `${text.jobs(total - ready)} due${waiting}${beyond}`;
   if (range) {
     const parts = [past.length ? delivered : "", dues.length ? due : ""].filter(Boolean);
-    return `${text.at(from)} to ${text.at(from + (past.length + dues.length) * each)}: ${parts.join(", ")}.`;
+    return `${text.at(from)} to ${text.at(from + (past.length + dues.length) * each)}: ${parts.join(", ")}.${shifts}`;
   }
   const first = known.indexOf(true);
   const begun = now - span + (first < 0 ? past.length : first) * each;
   const start = since > now - span && begun > since - each - 60_000 ? `Since ${text.at(since)}, when the board started` : `The last ${zoom}`;
-  return `${start}: ${delivered}. The next ${zoom}: ${due}.`;
+  return `${start}: ${delivered}. The next ${zoom}: ${due}.${shifts}`;
 }
 
 function sentence({ answer: { now }, perMs, why, paused, isAttended, span, total, result: { done, left, longest } }) {

@@ -2,13 +2,14 @@
 
 import datetime
 import json
+import os
 import re
 import tempfile
 import zoneinfo
 
 import redis
 from playwright.sync_api import expect
-from support import HOSTILE, HOUR, BoardTest, post
+from support import HOSTILE, HOUR, BoardTest, calls, post, wait_until
 
 
 class Life(BoardTest):
@@ -132,6 +133,64 @@ class Life(BoardTest):
         job = client.execute_command("DQ.GET", "q", "a")
         self.assertEqual(job[b"attempts"], 2)
         self.assertEqual(page.wrong, [])
+
+    def test_a_deploy_is_seen(self):
+        server = self.server()
+        client = server.client
+        for name in ["q", "other"]:
+            client.execute_command("DQ.ADD", name, "job", "x", "DELAY", HOUR)
+        with open(os.path.join(os.path.dirname(__file__), "../../../docs/board.md"), encoding="utf-8") as docs:
+            (rights,) = [line.split() for line in docs if "ACL SETUSER viewer" in line]
+        client.execute_command(*rights)
+        waiting = lambda: dict(client.execute_command("DQ.STATS", "q"))[b"waiting-clients"]  # noqa: E731
+
+        def workers(count):
+            connections = [redis.Connection(port=server.port) for _ in range(count)]
+            for connection in connections:
+                self.addCleanup(connection.disconnect)
+                connection.send_command("DQ.BPOP", "q", 0)
+            wait_until("they wait", lambda: waiting() == count)
+            return connections
+
+        old = workers(2)
+        boards = [self.board(server), self.board(server, "--user", "viewer", REDISCLI_AUTH="secret")]
+        pages = [self.window() for _ in range(4)]
+        for page, address in zip(pages, [boards[0].url + "queue?queue=0:q", boards[1].url + "queue?queue=0:q", boards[0].url + "queue?queue=0:other", boards[0].url], strict=True):
+            page.goto(address)
+        readouts = [page.locator(".readout") for page in pages]
+        # While nothing changes there is no mark, though both boards have looked.
+        before = calls(server, "client|list")
+        looked = calls(server, "dq.stats")
+        wait_until("they have looked", lambda: calls(server, "client|list") >= before + 2 and calls(server, "dq.stats") > looked + 20)
+        for page, readout in zip(pages, readouts, strict=True):
+            expect(readout).not_to_contain_text("orkers")
+            self.assertIn(page.locator("path.shift").get_attribute("d"), [None, ""])
+        for connection in old:
+            connection.disconnect()
+        told = re.compile(r" Workers came or went once, last at .*: 2 workers( of any queue)? went\.$")
+        for readout in readouts:
+            expect(readout).to_have_text(told)
+        workers(2)
+        for page, readout, whose in zip(pages, readouts, ["", "", " of any queue", ""], strict=True):
+            expect(readout).to_have_text(re.compile(f" Workers came or went once, last at .*: 2 workers{whose} went, 2 came\\.$"))
+            self.assertEqual(page.locator("path.shift").get_attribute("d").count("M"), 1)
+            expect(page.locator(".legend li.shift")).to_have_text("workers came or went")
+            expect(page.locator("svg.forecast")).to_have_attribute("aria-label", re.compile("2 workers.* went, 2 came"))
+        # A new tab is told the same.
+        page = self.window()
+        page.goto(boards[1].url + "queue?queue=0:q")
+        expect(page.locator(".readout")).to_contain_text("2 workers went, 2 came")
+        # The part of the chart says it too, to who walks there by key.
+        page.get_by_role("button", name="minute", exact=True).click()
+        page.locator("svg.forecast").focus()
+        walked = page.locator(".card [role=status]").first
+
+        def is_told():
+            page.keyboard.press("ArrowLeft")
+            return "delivered; 2 workers went, 2 came" in walked.inner_text()
+
+        wait_until("the part is found", is_told)
+        self.assertEqual(sum((page.wrong for page in pages), []), [])
 
     def test_of_more_than_500_that_are_worked_on_the_others_are_counted(self):
         server = self.server()

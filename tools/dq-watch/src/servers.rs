@@ -106,9 +106,10 @@ impl Servers {
                 }
             }
             News::Topology(topology) => self.hear_topology(&node, topology),
-            other @ (News::Detail { .. } | News::Acted { .. } | News::Dying { .. }) => {
-                return Some(other)
-            }
+            other @ (News::Detail { .. }
+            | News::Acted { .. }
+            | News::Dying { .. }
+            | News::Clients(_)) => return Some(other),
         }
         None
     }

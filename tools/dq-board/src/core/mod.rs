@@ -14,4 +14,5 @@ pub mod reasons;
 pub mod removal;
 pub mod rules;
 pub mod scale;
+pub mod shifts;
 pub mod wire;

@@ -14,7 +14,7 @@ use dq_watch::model::overall::Overall;
 use dq_watch::model::row::{Measured, Row};
 use dq_watch::model::stats::{Stats, READY};
 use dq_watch::model::{clock, QueueKey};
-use dq_watch::read::{News, Report, Request, Watch};
+use dq_watch::read::{Heard, News, Report, Request, Watch};
 use dq_watch::servers::{NodeState, Servers};
 use serde_json::{json, Value};
 use tokio::sync::broadcast;
@@ -26,6 +26,7 @@ use crate::core::attention::Signs;
 use crate::core::course::{self, Course, Told};
 use crate::core::history::Parts;
 use crate::core::packed::Part;
+use crate::core::shifts::{Shift, Shifts};
 use crate::core::wire;
 use dq_serve::locked::locked;
 
@@ -52,6 +53,8 @@ struct State {
     history: History,
     /// What all queues did together.
     course: Course,
+    /// When workers came and went.
+    shifts: Shifts,
     /// Queues reported since the last change was sent.
     heard: BTreeSet<QueueKey>,
     /// What the tabs already have.
@@ -94,6 +97,7 @@ impl Reader {
             fleet,
             history,
             course: Course::default(),
+            shifts: Shifts::default(),
             heard: BTreeSet::new(),
             head: Value::Null,
             rows: BTreeMap::new(),
@@ -157,6 +161,7 @@ impl Reader {
         } = &mut *state;
         complain(history.tick(servers.board.rows(), clock::now_ms()));
         state.go_on();
+        state.look_after_workers();
         if !state.tabs.is_empty() {
             state.tell();
         }
@@ -292,6 +297,16 @@ impl Reader {
             (row.history.delivered.values(), row.history.failed.values())
         });
         [last(delivered), last(failed)]
+    }
+
+    /// When workers came and went, of this queue, or perhaps of another one (true).
+    pub fn shifts(&self, key: &QueueKey) -> Vec<(Shift, bool)> {
+        self.state().shifts.of(key)
+    }
+
+    /// When workers of any queue came and went.
+    pub fn all_shifts(&self) -> Vec<Shift> {
+        self.state().shifts.of_connections().copied().collect()
     }
 
     /// A queue's history from so long ago on, in so many parts; by this machine's clock, which recorded it.
@@ -447,6 +462,19 @@ impl State {
         if let News::Scanned { found, .. } = &report.news {
             self.heard.extend(found.iter().cloned());
         }
+        let now_ms = clock::now_ms();
+        match &report.news {
+            News::Queues { read, .. } => {
+                for (key, heard) in read {
+                    if let Heard::Figures(stats) = heard {
+                        self.shifts.read(key, stats, now_ms);
+                    }
+                }
+            }
+            News::Clients(Some(clients)) => self.shifts.connected(&report.node, clients, now_ms),
+            News::Clients(None) | News::Down(_) => self.shifts.lost(&report.node),
+            _ => {}
+        }
         // These threads are never asked for details or actions.
         let _ = self.servers.hear(report);
         for out in std::mem::take(&mut self.servers.outbox) {
@@ -465,6 +493,17 @@ impl State {
             };
             self.course
                 .add(clock::now_ms(), told, overall.dq.jobs[READY]);
+        }
+    }
+
+    /// Has new nodes say who is connected, and forgets queues that are gone.
+    fn look_after_workers(&mut self) {
+        if self.watches.len() != self.servers.nodes.len() {
+            self.watch();
+        }
+        let board = &self.servers.board;
+        if self.shifts.len() > board.len() {
+            self.shifts.retain(|key| board.row(key).is_some());
         }
     }
 
@@ -586,8 +625,11 @@ impl State {
                 watch.visible.push(key.clone());
             }
         }
-        for name in self.servers.nodes.keys() {
-            let watch = watches.remove(name).unwrap_or_default();
+        let nodes = &self.servers.nodes;
+        self.watches.retain(|name, _| nodes.contains_key(name));
+        for name in nodes.keys() {
+            let mut watch = watches.remove(name).unwrap_or_default();
+            watch.clients = true;
             if self.watches.get(name) != Some(&watch) {
                 self.watches.insert(name.clone(), watch.clone());
                 let request = Request::Watch(watch);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dq_watch::model::row::HISTORY;
-use dq_watch::model::QueueKey;
+use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::detail::{Group, Settings};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
@@ -139,6 +139,7 @@ pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Fa
         "wrong": wrong.map(|error| escape::line(error.as_bytes())),
         "since": board.since_ms,
         "attended": board.reader.is_attended(&question.key),
+        "shifts": shifts(board, &question.key, range.from_ms, now),
         "measured": board.reader.measured(&question.key).map(wire::measured),
     });
     // Of the last minutes each second is known.
@@ -148,6 +149,17 @@ pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Fa
         (shown["past"], shown["failed"]) = (json!(whole(&delivered)), json!(whole(&failed)));
     }
     Ok(shown)
+}
+
+/// When workers came and went since then, by the servers' clock.
+fn shifts(board: &Arc<Board>, key: &QueueKey, from_ms: i64, now: i64) -> Vec<Json> {
+    let apart = now - clock::now_ms();
+    let all = board.reader.shifts(key).into_iter();
+    let shown = all.filter(|(it, _)| it.from_ms + apart >= from_ms);
+    let shown = shown.map(|(it, of_all)| {
+        json!({ "at": it.from_ms + apart, "came": it.came, "went": it.went, "all": of_all })
+    });
+    shown.collect()
 }
 
 /// Whole numbers with the same sum: what is spread over many parts does not vanish by rounding.

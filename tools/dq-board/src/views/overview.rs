@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dq_watch::model::QueueKey;
+use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::why::{self, Of};
 use serde_json::{json, Value as Json};
 
@@ -60,8 +60,18 @@ pub async fn overview(board: &Arc<Board>) -> Result<Json, Failure> {
         "delivered": all(|it| it.delivered),
         "failed": all(|it| it.failed),
         "ready": all(|it| it.ready as f64),
+        "shifts": shifts(board),
         "known": hour.iter().map(Option::is_some).collect::<Vec<_>>(),
     }))
+}
+
+/// When workers came and went in the last hour.
+fn shifts(board: &Arc<Board>) -> Vec<Json> {
+    let ago = |at: i64| clock::now_ms() - at;
+    let all = board.reader.all_shifts().into_iter();
+    let hour = all.filter(|it| ago(it.from_ms) < HOUR_MS);
+    let shown = hour.map(|it| json!({ "ago": ago(it.from_ms), "came": it.came, "went": it.went }));
+    shown.collect()
 }
 
 /// What DQ.EXPLAIN says of ready jobs that wait. A user who may not ask is shown the rest.

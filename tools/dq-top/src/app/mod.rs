@@ -139,6 +139,7 @@ impl App {
             let watch = Watch {
                 visible: visible.iter().filter(here).cloned().collect(),
                 detail: detail.clone().filter(|detail| here(&&detail.key)),
+                clients: false,
             };
             if self.watches.get(&name) != Some(&watch) {
                 self.watches.insert(name.clone(), watch.clone());

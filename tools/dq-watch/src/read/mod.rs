@@ -57,6 +57,8 @@ pub enum Request {
 pub struct Watch {
     pub visible: Vec<QueueKey>,
     pub detail: Option<Detail>,
+    /// Whether it is wanted who is connected.
+    pub clients: bool,
 }
 
 /// A node's report, with its name.
@@ -101,6 +103,8 @@ pub enum News {
         dying: Result<Dying, String>,
     },
     Topology(Topology),
+    /// Who is connected; None: that is not known.
+    Clients(Option<Vec<reply::Client>>),
 }
 
 /// What a node reports of a queue.

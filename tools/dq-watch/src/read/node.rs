@@ -38,6 +38,11 @@ const TOPOLOGY_EVERY: Duration = Duration::from_secs(5);
 const MANY_QUEUES: u64 = 1000;
 const INFO_EVERY_WITH_MANY: Duration = Duration::from_secs(5);
 
+/// How often it is asked who is connected, and how many may be; a server that refuses is asked again later.
+const CLIENTS_EVERY: Duration = Duration::from_secs(5);
+const CLIENTS_MOST: u64 = 2000;
+const CLIENTS_AGAIN: Duration = Duration::from_secs(600);
+
 /// A reply with more bytes of payload is not asked for again every second.
 const HEAVY: usize = 256 * 1024;
 const HEAVY_EVERY: Duration = Duration::from_secs(30);
@@ -57,6 +62,8 @@ pub struct Node {
     topology_at: Option<Instant>,
     /// When the detail was last asked for, and how many bytes of payload the reply had.
     detail_at: Option<(Instant, usize)>,
+    /// When it may be asked next who is connected.
+    clients_at: Option<Instant>,
     /// In a cluster: this node is a replica, and its master reports the queues.
     silent: bool,
 }
@@ -108,6 +115,7 @@ impl Node {
             troubles: Default::default(),
             topology_at: None,
             detail_at: None,
+            clients_at: None,
             silent: false,
         }
     }
@@ -128,7 +136,7 @@ impl Node {
                     }
                 }
             };
-            (self.info, self.topology_at) = (None, None);
+            (self.info, self.topology_at, self.clients_at) = (None, None, None);
             troubles += 1;
             self.report(News::Down(lost));
             if let End::Stopped = self.wait_without_link(Instant::now() + pause(troubles)) {
@@ -321,6 +329,9 @@ impl Node {
             false => self.known.round(&self.watch.visible),
         };
         let step = self.search.step().filter(|_| !self.silent);
+        if self.wants_clients() {
+            self.ask_clients(link)?;
+        }
 
         let mut commands = Vec::new();
         commands.extend(info.iter().map(|info| (0, info.clone())));
@@ -390,6 +401,27 @@ impl Node {
             && self
                 .topology_at
                 .is_none_or(|at| at.elapsed() >= TOPOLOGY_EVERY)
+    }
+
+    /// With `--queue` it is not known whose clients they are.
+    fn wants_clients(&self) -> bool {
+        let few = |(info, _): &(ServerInfo, Instant)| (1..=CLIENTS_MOST).contains(&info.clients);
+        self.watch.clients
+            && self.scope.queues.is_empty()
+            && self.info.as_ref().is_some_and(few)
+            && self.clients_at.is_none_or(|at| at <= Instant::now())
+    }
+
+    fn ask_clients(&mut self, link: &mut Link) -> Result<(), String> {
+        let list = redis::cmd("CLIENT")
+            .arg(&["LIST", "TYPE", "normal"])
+            .to_owned();
+        let value = link.look(vec![(0, list)])?.remove(0);
+        let clients = reply::clients(&value, |db| self.scope.has(db, &Vec::new()));
+        let pause = clients.as_ref().map_or(CLIENTS_AGAIN, |_| CLIENTS_EVERY);
+        self.clients_at = Some(Instant::now() + pause);
+        self.report(News::Clients(clients));
+        Ok(())
     }
 
     fn ask_topology(&mut self, link: &mut Link) -> Result<(), String> {

@@ -52,6 +52,41 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A connection of CLIENT LIST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    pub id: u64,
+    /// Its last command asks for jobs.
+    pub asks: bool,
+}
+
+/// Connections younger than this are not counted: a program may connect for one command.
+const YOUNG_S: u64 = 2;
+
+/// CLIENT LIST: the connections to these databases.
+pub fn clients(value: &Value, has: impl Fn(u32) -> bool) -> Option<Vec<Client>> {
+    if error(value).is_some() {
+        return None;
+    }
+    // Names have no spaces.
+    let client = |line: &str| {
+        let field = |name: &str| {
+            let mut words = line.split(' ').filter_map(|word| word.split_once('='));
+            words.find(|(it, _)| *it == name).map(|(_, value)| value)
+        };
+        let number = |name: &str| field(name)?.parse::<u64>().ok();
+        let db = number("db")?.try_into().ok()?;
+        let command = field("cmd")?.to_ascii_lowercase();
+        let asks = ["dq.bpop", "dq.pop"].contains(&command.as_str());
+        let is_old = number("age")? >= YOUNG_S;
+        (has(db) && is_old).then_some(Client {
+            id: number("id")?,
+            asks,
+        })
+    };
+    Some(text(value)?.lines().filter_map(client).collect())
+}
+
 /// DQ.STATS.
 pub fn stats(value: &Value) -> Option<Stats> {
     let fields = Fields::of(value)?;
