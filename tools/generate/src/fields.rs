@@ -63,7 +63,7 @@ const KINDS: [(&str, [Kind; 5]); 20] = [
         ("[]time.Duration", "resp.Durations(fields[{}])"), ("List<Duration>", "Reply.ladder(fields.get({}))"),
         ("Vec<Duration>", "it.durations({})")]),
     ("rule?", [("Optional[Rule]", "Rule.read(fields)"), ("Rule | null", "rule(fields)"), ("*Rule", "ruleOf(fields)"),
-        ("Recurrence", "Recurrence.of(fields)"), ("Option<RecurrenceRule>", "RecurrenceRule::of(&it)")]),
+        ("Rule", "Rule.of(fields)"), ("Option<RecurrenceRule>", "RecurrenceRule::of(&it)")]),
     ("ids", [("list[str]", "ids_of(fields.get({}))"), ("string[]", "(get({}) ?? []).map(toText)"), ("[]string", "resp.Texts(fields[{}])"),
         ("List<String>", "Reply.list(fields.get({})).stream().map(Reply::text).toList()"), ("Vec<String>", "it.texts({})")]),
     ("steps", [("Mapping[str, bytes]", "steps_of(fields.get({}))"), ("ReadonlyMap<string, Buffer>", "stepsOf(get({}))"),
@@ -121,7 +121,7 @@ const GO: Language = Language {
 };
 const JAVA: Language = Language {
     column: 3,
-    name: in_java,
+    name: camel,
     value: code_in_java,
     ..PYTHON
 };
@@ -129,13 +129,6 @@ const RUST: Language = Language {
     column: 4,
     ..PYTHON
 };
-
-fn in_java(name: &str) -> String {
-    match name {
-        "rule" => "recurrence".into(),
-        _ => camel(name),
-    }
-}
 
 /// Converts words in backquotes.
 fn code_in_java(text: &str) -> String {

@@ -50,7 +50,7 @@ class OrdersTest {
         assertThat(orders.pay(18)).isTrue();
         assertThat(orders.state(17)).isEqualTo(Orders.State.OPEN);
         SERVER.clock().advance(Duration.ofMillis(1));
-        while (dq.queue("orders").size() > 0) {
+        while (dq.queue("orders").len() > 0) {
             Thread.sleep(5);
         }
         assertThat(orders.state(17)).isEqualTo(Orders.State.CLOSED);

@@ -85,10 +85,13 @@ abstract sealed class Delivery permits Job {
         return deadline;
     }
 
-    /**
-     * When the job was due. For a recurring job it is the instant of the occurrence, which is equal in all attempts.
-     */
+    /** When the job was due. */
     public Instant due() {
+        return due;
+    }
+
+    /** The instant of a recurring job's occurrence, which is equal in all attempts. */
+    public Instant occurrence() {
         return due;
     }
 

@@ -131,18 +131,25 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     }
 
     /**
-     * Adds a recurring job. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
-     * The options need an id. Their ifExists does not count, and delay and at are refused: the rule says when.
+     * Adds a job that recurs at an interval; first, one interval from now. Call this at each start of the program: with
+     * an unchanged rule, the job goes on as it was. The options need an id. Their ifExists does not count, and delay and
+     * at are refused: the rule says when.
      */
-    public String recur(Rule rule, Object data, JobOptions options) {
+    public String every(Duration interval, Object data, JobOptions options) {
+        return recurring(data, options.every(interval));
+    }
+
+    /** Adds a job that recurs by a cron expression, in the options' time zone. See {@link #every}. */
+    public String cron(String expression, Object data, JobOptions options) {
+        return recurring(data, options.cron(expression));
+    }
+
+    private String recurring(Object data, JobOptions options) {
         if (options.id() == null) {
             throw new IllegalArgumentException("a recurring job needs an id: JobOptions.withId(\"report\")");
         }
-        if (options.saysWhen()) {
-            throw new IllegalArgumentException("a recurring job comes by its rule: leave out delay and at");
-        }
-        Adding adding = new Adding(adds, data, options.copy().ifExists(JobOptions.IfExists.REPLACE));
-        return adding.answered(shards.one(adding.words().add(rule.words())));
+        Adding adding = new Adding(adds, data, options);
+        return adding.answered(shards.one(adding.words()));
     }
 
     /**
@@ -186,12 +193,12 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * @throws JobFailedException if the job did not succeed, or ended before and was not kept
      * @throws TimeoutException if the job has not ended by then
      */
-    public <T> T waitFor(String id, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
-        return waitFor(id, (Type) type, timeout);
+    public <T> T wait(String id, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
+        return wait(id, (Type) type, timeout);
     }
 
-    /** As {@link #waitFor(String, Class, Duration)}, for a type with parameters. */
-    public <T> T waitFor(String id, Type type, Duration timeout) throws TimeoutException, InterruptedException {
+    /** As {@link #wait(String, Class, Duration)}, for a type with parameters. */
+    public <T> T wait(String id, Type type, Duration timeout) throws TimeoutException, InterruptedException {
         CompletableFuture<JobResult> end = end(id);
         try {
             JobResult found = end.get(Words.wait("a timeout", timeout), TimeUnit.MILLISECONDS);
@@ -214,7 +221,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     }
 
     /**
-     * Adds a job and waits for its result, as {@link #waitFor} does. The job is kept for a minute, unless the options
+     * Adds a job and waits for its result, as {@link #wait} does. The job is kept for a minute, unless the options
      * say otherwise. If a job with this id exists, this waits for that job instead.
      */
     public <T> T addAndWait(Object data, JobOptions options, Class<T> type, Duration timeout)
@@ -227,7 +234,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
             throws TimeoutException, InterruptedException {
         Adding adding = new Adding(adds, data, options.isKept() ? options : options.copy().keep(KEEP));
         send(adding);
-        return waitFor(adding.id(), type, timeout);
+        return wait(adding.id(), type, timeout);
     }
 
     /** Marks a job as done, with a result. False as for {@link #ack(String, String)}. */
@@ -250,7 +257,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     }
 
     /**
-     * Sends a signal to a job: see {@link Job#awaitSignal}. True: it was sent now; false: it was sent before, and its
+     * Sends a signal to a job: see {@link Job#waitSignal}. True: it was sent now; false: it was sent before, and its
      * first value stays; null: the job does not exist or has ended.
      */
     public Boolean signal(String id, String name, Object value) {

@@ -102,7 +102,7 @@ public final class Handler<T> extends Job.HandlerTerms {
         });
     }
 
-    /** What the function returns is the job's result, for {@link DqQueue#waitFor} and for the jobs after it. */
+    /** What the function returns is the job's result, for {@link DqQueue#wait} and for the jobs after it. */
     public static <T> Handler<T> returning(Class<T> type, Returning<T> function) {
         return returning((Type) type, function);
     }

@@ -11,7 +11,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 /**
- * One delivery of a job. What {@link #step} has kept is there in later attempts. {@link #sleep}, {@link #awaitSignal},
+ * One delivery of a job. What {@link #step} has kept is there in later attempts. {@link #sleep}, {@link #waitSignal},
  * {@link #waitFor} and {@link #spawn} end the attempt with a {@link SuspendedError}; later the handler is called again.
  */
 public final class Job extends Delivery {
@@ -212,25 +212,25 @@ public final class Job extends Delivery {
      * Suspends the job until {@link DqQueue#signal} sends it a signal, and returns the signal's value, or null if it
      * has none. The attempt ends, and does not count, if the signal has not been sent.
      */
-    public <T> T awaitSignal(String name, Class<T> type) {
+    public <T> T waitSignal(String name, Class<T> type) {
         check();
         stepLog().begin(name);
         if (!stepLog().has(name)) {
-            suspend(stepLog().awaitSignal(name));
+            suspend(stepLog().waitSignal(name));
         }
         return Values.decode(codec, stepLog().value(name), type);
     }
 
     /**
-     * As {@link #awaitSignal(String, Class)}, for at most {@code timeout}.
+     * As {@link #waitSignal(String, Class)}, for at most {@code timeout}.
      *
      * @throws TimeoutException if the signal was not sent by then, in all later attempts too
      */
-    public <T> T awaitSignal(String name, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
+    public <T> T waitSignal(String name, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
         check();
         stepLog().begin(name);
         switch (stepLog().wait(name)) {
-            case BEGINS -> suspend(stepLog().awaitSignal(name, Words.wait("a timeout", timeout)));
+            case BEGINS -> suspend(stepLog().waitSignal(name, Words.wait("a timeout", timeout)));
             case RUNS_OUT -> keep(stepLog().over(name));
             case HAS_VALUE -> {
                 return Values.decode(codec, stepLog().value(name), type);

@@ -28,7 +28,7 @@ import java.util.Map;
  * @param history Its last attempts that failed, as many as the queue's {@code HISTORY} keeps.
  * @param group The group that it is in.
  * @param next The payload of the job that takes its place when its run is over.
- * @param recurrence How a recurring job comes again.
+ * @param rule How a recurring job comes again.
  * @param progress What its handler reported last.
  * @param keep How long it stays once it is done; nothing: as its queue says.
  * @param cost What a delivery counts for {@code RATE} and {@code GROUPRATE}.
@@ -64,7 +64,7 @@ public record JobInfo(
         List<FailedAttempt> history,
         String group,
         byte[] next,
-        Recurrence recurrence,
+        Rule rule,
         String progress,
         Duration keep,
         int cost,
@@ -103,7 +103,7 @@ public record JobInfo(
                 FailedAttempt.all(fields.get("history")),
                 Reply.text(fields.get("group")),
                 (byte[]) fields.get("next"),
-                Recurrence.of(fields),
+                Rule.of(fields),
                 Reply.prose(fields.get("progress")),
                 Reply.duration(fields.get("keep")),
                 fields.containsKey("cost") ? (int) Reply.number(fields.get("cost")) : 1,

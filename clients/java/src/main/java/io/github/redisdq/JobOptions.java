@@ -17,7 +17,14 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
     private String afterGroup;
     private OnDead onDead;
     private String kind;
-    private final Map<String, String> headers = new LinkedHashMap<>();
+    private Map<String, String> headers = Map.of();
+    private Words rule;
+    private String tz;
+    private Instant first;
+    private Instant until;
+    private Integer times;
+    private Duration grace;
+    private Duration jitter;
 
     JobOptions() {}
 
@@ -123,8 +130,63 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
     }
 
     public JobOptions header(String name, String value) {
-        headers.put(Objects.requireNonNull(name, "a header has a name"), Objects.requireNonNull(value, "a header has a value"));
+        Map<String, String> more = new LinkedHashMap<>(headers); // a copy of these options may have the others
+        more.put(Objects.requireNonNull(name, "a header has a name"), Objects.requireNonNull(value, "a header has a value"));
+        headers = more;
         return this;
+    }
+
+    /** For {@link DqQueue#cron}: the IANA name of its time zone (default: UTC). */
+    public JobOptions tz(String zone) {
+        tz = zone;
+        return this;
+    }
+
+    /** For a recurring job: the first occurrence. Each call of {@link DqQueue#every} with it begins the rule anew. */
+    public JobOptions first(Instant first) {
+        this.first = first;
+        return this;
+    }
+
+    /** For a recurring job: no occurrence comes after this instant. */
+    public JobOptions until(Instant until) {
+        this.until = until;
+        return this;
+    }
+
+    /** For a recurring job: the number of occurrences in all. */
+    public JobOptions times(int times) {
+        this.times = times;
+        return this;
+    }
+
+    /** For a recurring job: an occurrence that is not delivered within this time of its due time is skipped. */
+    public JobOptions grace(Duration grace) {
+        this.grace = grace;
+        return this;
+    }
+
+    /** For a recurring job: each occurrence is delayed by up to this time. */
+    public JobOptions jitter(Duration jitter) {
+        this.jitter = jitter;
+        return this;
+    }
+
+    JobOptions every(Duration interval) {
+        return recurring(new Words().value("EVERY", interval));
+    }
+
+    JobOptions cron(String expression) {
+        return recurring(new Words().value("CRON", expression));
+    }
+
+    private JobOptions recurring(Words rule) {
+        if (delay != null || at != null) {
+            throw new IllegalArgumentException("a recurring job comes by its rule: leave out delay and at");
+        }
+        JobOptions options = copy().ifExists(IfExists.REPLACE);
+        options.rule = rule;
+        return options;
     }
 
     String id() {
@@ -143,8 +205,8 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
         return after;
     }
 
-    boolean saysWhen() {
-        return delay != null || at != null;
+    boolean hasFirst() {
+        return first != null;
     }
 
     boolean isKept() {
@@ -175,7 +237,16 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
         words.value("LABEL", label == null && isLabel(kind) ? kind : null);
         words.flag(ifExists.word, ifExists != IfExists.REFUSE);
         words.value("DELAY", delay).value("AT", at);
-        return after(words);
+        return ruled(after(words));
+    }
+
+    private Words ruled(Words words) {
+        Words limits = new Words().value("TZ", tz).value("UNTIL", until).value("TIMES", times);
+        limits.value("GRACE", grace).value("JITTER", jitter).value("AT", first);
+        if (rule == null && limits.all().length > 0) {
+            throw new IllegalArgumentException("tz, first, until, times, grace and jitter are for every and cron");
+        }
+        return rule == null ? words : words.add(rule).add(limits);
     }
 
     private static boolean isLabel(String kind) {

@@ -122,7 +122,7 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
     }
 
     /** {@link #ack} for many jobs: tokens by ids. Returns how many were acknowledged. */
-    public int ackAll(Map<String, String> tokens) {
+    public int ackMany(Map<String, String> tokens) {
         List<Words> calls = shards.withTokens("DQ.ACK", new Words("WITHTOKENS"), tokens, new Words());
         return shards.all(calls, null).stream().mapToInt(reply -> Shards.sum(Reply.list(reply))).sum();
     }
@@ -133,7 +133,7 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
     }
 
     /** {@link #nack} for many jobs: tokens by ids. Returns the new states by ids. */
-    public Map<String, State> nackAll(Map<String, String> tokens, NackOptions options) {
+    public Map<String, State> nackMany(Map<String, String> tokens, NackOptions options) {
         return shards.many("DQ.NACK", tokens, options.words(), State::of);
     }
 
@@ -154,17 +154,17 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
     }
 
     /** {@link #touch} for many jobs: tokens by ids. Returns by ids when the leases expire. */
-    public Map<String, Instant> touchAll(Map<String, String> tokens, Duration ttr) {
+    public Map<String, Instant> touchMany(Map<String, String> tokens, Duration ttr) {
         return shards.many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);
     }
 
     /**
-     * As {@link #touchAll}, and then waits for up to {@code timeout} while all of these leases are held. It returns as
+     * As {@link #touchMany}, and then waits for up to {@code timeout} while all of these leases are held. It returns as
      * soon as one is lost, as by {@link #cancel}. Only for queues without shards.
      */
-    public Map<String, Instant> btouchAll(Duration timeout, Map<String, String> tokens, Duration ttr) {
+    public Map<String, Instant> btouchMany(Duration timeout, Map<String, String> tokens, Duration ttr) {
         if (shards.keys.size() > 1) {
-            throw new IllegalArgumentException("btouchAll is for queues without shards");
+            throw new IllegalArgumentException("btouchMany is for queues without shards");
         }
         Words words = new Words("DQ.BTOUCH").add(shards.keys.get(0)).add(seconds(timeout)).add("IDS").add(tokens.size());
         tokens.forEach((id, token) -> words.add(id).add(token));
@@ -203,13 +203,13 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
         return shards.count("DQ.RESCHEDULE", new Words().value("AT", given(at)), ids);
     }
 
-    private static <T> T given(T due) {
-        return Objects.requireNonNull(due, "reschedule needs a new due time: a Duration from now, or an Instant");
+    /** Gives delayed or ready jobs another due time, another priority, or both. Returns how many jobs it found. */
+    public int reschedule(RescheduleOptions options, String... ids) {
+        return shards.count("DQ.RESCHEDULE", options.words(), ids);
     }
 
-    /** Gives delayed or ready jobs another priority. Returns how many jobs it found. */
-    public int reprioritize(int priority, String... ids) {
-        return shards.count("DQ.RESCHEDULE", new Words().value("PRIORITY", priority), ids);
+    private static <T> T given(T due) {
+        return Objects.requireNonNull(due, "reschedule needs a new due time: a Duration from now, or an Instant");
     }
 
     /** Makes dead, done or blocked jobs ready again, and returns how many. A done job loses its result. */

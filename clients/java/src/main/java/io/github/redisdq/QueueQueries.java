@@ -103,12 +103,12 @@ public abstract sealed class QueueQueries permits QueueCommands {
     }
 
     /** How many jobs are blocked, delayed, ready and reserved. */
-    public int size() {
+    public int len() {
         return Shards.sum(shards.each("DQ.LEN", new Words()));
     }
 
     /** How many jobs are in a state. */
-    public int size(State state) {
+    public int len(State state) {
         return Shards.sum(shards.each("DQ.LEN", new Words(state.name())));
     }
 

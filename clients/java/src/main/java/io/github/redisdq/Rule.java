@@ -2,71 +2,38 @@ package io.github.redisdq;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Map;
 
-/** When a job recurs, for {@link DqQueue#recur}. */
-public final class Rule {
-    private final Words rule;
-    private Instant first;
-    private Instant until;
-    private Integer times;
-    private Duration grace;
-    private Duration jitter;
-
-    private Rule(Words rule) {
-        this.rule = rule;
-    }
-
-    /** At an interval; first, one interval from now. */
-    public static Rule every(Duration interval) {
-        return new Rule(new Words().value("EVERY", interval));
-    }
-
-    /** By a cron expression, in UTC. */
-    public static Rule cron(String expression) {
-        return new Rule(new Words().value("CRON", expression));
-    }
-
-    /** By a cron expression, in a zone: an IANA name. */
-    public static Rule cron(String expression, String zone) {
-        return new Rule(new Words().value("CRON", expression).value("TZ", zone));
-    }
-
-    /** The first occurrence. Each call of {@link DqQueue#recur} with it begins the rule anew. */
-    public Rule first(Instant first) {
-        this.first = first;
-        return this;
-    }
-
-    /** No occurrence comes after this instant. */
-    public Rule until(Instant until) {
-        this.until = until;
-        return this;
-    }
-
-    /** The number of occurrences in all. */
-    public Rule times(int times) {
-        this.times = times;
-        return this;
-    }
-
-    /** An occurrence that is not delivered within this time of its due time is skipped. */
-    public Rule grace(Duration grace) {
-        this.grace = grace;
-        return this;
-    }
-
-    /** Each occurrence is delayed by up to this time. */
-    public Rule jitter(Duration jitter) {
-        this.jitter = jitter;
-        return this;
-    }
-
-    boolean hasFirst() {
-        return first != null;
-    }
-
-    Words words() {
-        Words words = new Words().add(rule).value("UNTIL", until).value("TIMES", times);
-        return words.value("GRACE", grace).value("JITTER", jitter).value("AT", first);
+/**
+ * The rule of a recurring job, as DQ.GET shows it, and how far it is. Of {@code every} and {@code cron} one is null; so
+ * is what was not given. {@code runs} is how many occurrences have ended.
+ */
+public record Rule(
+        Duration every,
+        String cron,
+        String tz,
+        Instant until,
+        Long times,
+        Duration grace,
+        Duration jitter,
+        Instant occurrence,
+        long runs) {
+    /** Null if the job does not recur. */
+    static Rule of(Map<String, Object> fields) {
+        Duration every = Reply.duration(fields.get("every"));
+        String cron = Reply.text(fields.get("cron"));
+        if (every == null && cron == null) {
+            return null;
+        }
+        return new Rule(
+                every,
+                cron,
+                Reply.text(fields.get("tz")),
+                Reply.instant(fields.get("until")),
+                fields.get("times") instanceof Long times ? times : null,
+                Reply.duration(fields.get("grace")),
+                Reply.duration(fields.get("jitter")),
+                Reply.instant(fields.get("occurrence")),
+                Reply.number(fields.get("runs")));
     }
 }

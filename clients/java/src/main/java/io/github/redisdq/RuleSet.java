@@ -93,24 +93,24 @@ final class RuleSet {
     }
 
     private Said said(String name, NewRule rule) {
-        JobOptions given = rule.options();
+        JobOptions given = rule.options;
         if (name.isEmpty() || name.contains(":")) {
             throw new IllegalArgumentException("the name of a rule is not empty and has no colon, not \"" + name + "\"");
         }
-        if (given.id() != null || given.saysWhen() || rule.rule().hasFirst()) {
-            throw new IllegalArgumentException("rule " + name + " has its id and its time by the set: leave out id, delay, at, first");
+        if (given.id() != null || given.hasFirst()) {
+            throw new IllegalArgumentException("rule " + name + " has its id and its time by the set: leave out id and first");
         }
-        JobOptions options = given.copy().id(prefix + name).ifExists(JobOptions.IfExists.REPLACE);
+        JobOptions options = given.copy().id(prefix + name);
         CRC32 sum = new CRC32();
-        sum.update(Envelope.write(adds.codec(), rule.data(), options.kind(), options.headers()));
-        for (byte[] word : options.words().add(rule.rule().words()).all()) {
+        sum.update(Envelope.write(adds.codec(), rule.data, options.kind(), options.headers()));
+        for (byte[] word : options.words().all()) {
             sum.update(word);
             sum.update(0);
         }
         String checksum = Long.toHexString(sum.getValue());
         options.header(SAID, now + " " + checksum);
-        Adding adding = new Adding(adds, rule.data(), options);
-        return new Said(adding.id(), checksum, adding.words().add(rule.rule().words()));
+        Adding adding = new Adding(adds, rule.data, options);
+        return new Said(adding.id(), checksum, adding.words());
     }
 
     private List<Map<String, Object>> jobs(List<String> ids) {

@@ -111,7 +111,7 @@ final class Steps {
         return new End(List.of(keeping(name, Values.NOTHING)), new Words("SILENT").add("DELAY").add(ms));
     }
 
-    End awaitSignal(String name) {
+    End waitSignal(String name) {
         return new End(List.of(), awaiting(name));
     }
 
@@ -138,7 +138,7 @@ final class Steps {
         return marker == null ? Wait.BEGINS : Wait.RUNS_OUT;
     }
 
-    End awaitSignal(String name, long ms) {
+    End waitSignal(String name, long ms) {
         return new End(List.of(keeping(WAITS + name, WAITING)), awaiting(name).add("DELAY").add(ms));
     }
 

@@ -1,7 +1,7 @@
 package io.github.redisdq;
 
 /**
- * Ends an attempt whose job sleeps or waits: {@link Job#sleep}, {@link Job#awaitSignal}, {@link Job#waitFor} and
+ * Ends an attempt whose job sleeps or waits: {@link Job#sleep}, {@link Job#waitSignal}, {@link Job#waitFor} and
  * {@link Job#spawn} throw it. Do not catch it: the attempt has ended. It is an Error, so handlers that catch Exception
  * do not catch it.
  */

@@ -98,7 +98,7 @@ public final class Worker implements AutoCloseable {
     public void check() {
         for (DqQueue queue : queues) {
             try {
-                queue.size();
+                queue.len();
             } catch (DqException error) {
                 ConfigurationException fatal = Trouble.fatal(error);
                 if (fatal != null) {

@@ -97,7 +97,7 @@ public final class WorkerBuilder {
      * How long one fetch waits at the server (default 5 s). It is then sent again, so a connection that hangs is
      * noticed.
      */
-    public WorkerBuilder waitFor(Duration wait) {
+    public WorkerBuilder wait(Duration wait) {
         check(wait.toMillis() > 0 && wait.compareTo(LONGEST) < 0, "wait must be more than 0, and less than a year");
         this.wait = wait;
         return this;

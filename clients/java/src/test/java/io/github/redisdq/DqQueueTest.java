@@ -78,7 +78,7 @@ class DqQueueTest {
         assertEquals(State.READY, queue.nack("a", popped.token(), NackOptions.fail().delay(Duration.ZERO).reason("no")));
         assertEquals("no", queue.get("a").reason());
         popped = queue.bpop(Duration.ofSeconds(1), 1, null).get(0);
-        Map<String, State> states = queue.nackAll(Map.of("a", popped.token(), "x", "1"), NackOptions.fatal());
+        Map<String, State> states = queue.nackMany(Map.of("a", popped.token(), "x", "1"), NackOptions.fatal());
         assertEquals(State.DEAD, states.get("a"));
         assertNull(states.get("x"));
         assertEquals(1, queue.kickOldest(5));
@@ -98,7 +98,7 @@ class DqQueueTest {
         assertNotNull(queue.progress("a", token, "0.5 half"));
         assertEquals("0.5 half", queue.get("a").progress());
         assertEquals(Bytes.text(Bytes.of("7")), Reply.text(Reply.map(queue.get("a").fields().get("steps")).get("charge")));
-        Instant end = queue.btouchAll(Duration.ofMillis(10), Map.of("a", token), MINUTE).get("a");
+        Instant end = queue.btouchMany(Duration.ofMillis(10), Map.of("a", token), MINUTE).get("a");
         assertEquals(end, queue.get("a").deadline());
         assertEquals(State.DELAYED, queue.nack("a", token, NackOptions.untilSignal("signed").delay(MINUTE)));
         assertEquals(true, queue.signal("a", "signed"));
@@ -107,7 +107,7 @@ class DqQueueTest {
         assertEquals(State.BLOCKED, queue.nack("a", token, NackOptions.after(JobOptions.OnDead.RUN, "b")));
         assertEquals(1, queue.delete("b"));
         token = queue.pop(1, null).get(0).token();
-        assertNull(queue.btouchAll(Duration.ofSeconds(60), Map.of("a", "17"), null).get("a"), "at once");
+        assertNull(queue.btouchMany(Duration.ofSeconds(60), Map.of("a", "17"), null).get("a"), "at once");
         assertTrue(queue.ack("a", token, List.of(1)));
     }
 
@@ -120,15 +120,14 @@ class DqQueueTest {
     @Test
     void rulesAreSaidAgainWithoutHarm(Clock clock) {
         assumeTrue(has("DQ.NEXT", "q", "a"), "this module has no recurring jobs");
-        Rule rule = Rule.cron("0 9 * * MON-FRI", "Europe/Berlin");
-        queue.recur(rule, null, JobOptions.withId("report"));
+        queue.cron("0 9 * * MON-FRI", null, JobOptions.withId("report").tz("Europe/Berlin"));
         List<Instant> before = queue.next("report", 3);
         clock.advance(MINUTE);
-        queue.recur(rule, null, JobOptions.withId("report"));
+        queue.cron("0 9 * * MON-FRI", null, JobOptions.withId("report").tz("Europe/Berlin"));
         assertEquals(before, queue.next("report", 3));
-        queue.recur(Rule.every(MINUTE).times(2), null, JobOptions.withId("sync"));
+        queue.every(MINUTE, null, JobOptions.withId("sync").times(2));
         assertEquals(2, queue.next("sync", 5).size());
-        assertThrows(IllegalArgumentException.class, () -> queue.recur(rule, null, JobOptions.create()));
+        assertThrows(IllegalArgumentException.class, () -> queue.cron("@daily", null, JobOptions.create()));
     }
 
     @Test
@@ -162,7 +161,7 @@ class DqQueueTest {
             jobs.add(new DqQueue.NewJob(n, JobOptions.create().delay(Duration.ofHours(1))));
         }
         List<String> ids = sharded.addMany(jobs);
-        assertEquals(2500, sharded.size(State.DELAYED));
+        assertEquals(2500, sharded.len(State.DELAYED));
         assertEquals(2500, sharded.stats().totals().get("added"));
         Set<String> seen = new HashSet<>();
         sharded.forEachId(seen::add);
@@ -171,7 +170,7 @@ class DqQueueTest {
         assertEquals(2500, sharded.forecast(now, now.plus(Duration.ofHours(2)), 2)[1]);
         String[] all = ids.toArray(String[]::new);
         assertEquals(2500, sharded.reschedule(Duration.ZERO, all));
-        assertEquals(2500, sharded.reprioritize(3, all));
+        assertEquals(2500, sharded.reschedule(new RescheduleOptions().priority(3), all));
         assertEquals(15, sharded.peek(State.READY, 3).size());
         assertEquals(2500, sharded.deleteUnreserved(all));
         assertEquals(0, sharded.delete(all));
@@ -276,9 +275,12 @@ class DqQueueTest {
                     Map.entry("delay and at cannot be combined",
                             () -> nowhere.add(1, JobOptions.create().delay(MINUTE).at(Instant.EPOCH))),
                     Map.entry("backoff: -5000 ms is not between 0", () -> nowhere.add(1, JobOptions.create().backoff(wrong))),
-                    Map.entry("every: -5000 ms is not between 1 and", () -> Rule.every(wrong)),
+                    Map.entry("every: -5000 ms is not between 1 and", () -> nowhere.every(wrong, 1, JobOptions.withId("r"))),
                     Map.entry("a recurring job needs an id: JobOptions.withId(",
-                            () -> nowhere.recur(Rule.every(MINUTE), 1, JobOptions.create())),
+                            () -> nowhere.every(MINUTE, 1, JobOptions.create())),
+                    Map.entry("tz, first, until, times, grace and jitter are for every",
+                            () -> nowhere.add(1, JobOptions.create().times(1))),
+                    Map.entry("reschedule needs a new delay, at or", () -> nowhere.reschedule(new RescheduleOptions(), "a")),
                     Map.entry("reschedule needs a new due time", () -> nowhere.reschedule((Instant) null, "a")),
                     Map.entry("timeout: -5000 ms is not between 0 and", () -> nowhere.bpop(wrong, 1, null)),
                     Map.entry("a pause: -5000 ms is not between 0 and", () -> nowhere.pause(wrong)),
@@ -293,7 +295,7 @@ class DqQueueTest {
                     Map.entry("id: 1025 bytes is not between 1 and 1024", () -> nowhere.add(1, JobOptions.withId("x".repeat(1025)))),
                     Map.entry("id: \"*\" is not an id; leave it out for a new one", () -> nowhere.add(1, JobOptions.withId("*"))),
                     Map.entry("a recurring job comes by its rule: leave out delay and at",
-                            () -> nowhere.recur(Rule.every(MINUTE), 1, JobOptions.withId("r").delay(MINUTE))),
+                            () -> nowhere.every(MINUTE, 1, JobOptions.withId("r").delay(MINUTE))),
                     Map.entry("a lease must be longer than 0", () -> Handler.of(job -> {}).lease(Duration.ZERO)));
             mistakes.forEach((said, mistake) -> {
                 RuntimeException found = assertThrows(RuntimeException.class, mistake::run, said);
@@ -318,16 +320,19 @@ class DqQueueTest {
         popped = queue.popId("WITHTOKENS", null);
         assertTrue(queue.ack("WITHTOKENS", popped.token(), "done"));
         popped = queue.popId("RESULTS", null);
-        assertEquals(1, queue.ackAll(Map.of("RESULTS", popped.token(), "none", popped.token())));
+        assertEquals(1, queue.ackMany(Map.of("RESULTS", popped.token(), "none", popped.token())));
         assertEquals(2, queue.delete("UNRESERVED", "7"));
-        assertEquals(2, queue.size());
+        assertEquals(2, queue.len());
     }
 
     @Test
     void optionsOfTheCallerStayAsTheyAre() throws Exception {
         JobOptions options = JobOptions.withId("nightly");
-        queue.recur(Rule.every(MINUTE), 1, options);
+        queue.every(MINUTE, 1, options);
         assertNull(queue.add(2, options), "it replaces nothing");
+        Map<String, NewRule> rules = Map.of("report", NewRule.every(MINUTE, 1, JobOptions.create().header("tenant", "acme")));
+        queue.rules("shop", rules);
+        assertEquals(List.of("report"), queue.rules("shop", rules).kept());
         JobOptions shared = JobOptions.withId("once");
         assertThrows(java.util.concurrent.TimeoutException.class, () -> queue.addAndWait(1, shared, Integer.class, Duration.ofMillis(1)));
         queue.delete("once");

@@ -71,11 +71,11 @@ class EdgesTest {
     void anAddThatIsSentTwiceAddsOneJob() {
         DqQueue twice = DqQueue.on(new Twice(queue.connector()), "q");
         String id = twice.add("x");
-        assertEquals(1, queue.size());
+        assertEquals(1, queue.len());
         assertEquals(id, queue.get(id).id());
         assertEquals(2, twice.addMany(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob(2, JobOptions.create())))
                 .stream().filter(each -> queue.get(each) != null).count());
-        assertEquals(3, queue.size());
+        assertEquals(3, queue.len());
         assertNull(twice.add("x", JobOptions.withId("given")), "whose first sending cannot be told from another's");
         JobOptions replacing = JobOptions.create().ifExists(JobOptions.IfExists.ONLY_REPLACE);
         assertThrows(IllegalArgumentException.class, () -> queue.add("x", replacing));
@@ -106,8 +106,8 @@ class EdgesTest {
     void manyAreDoneAtATime() {
         queue.addMany(List.of(new DqQueue.NewJob(1, JobOptions.withId("a")), new DqQueue.NewJob(2, JobOptions.withId("b"))));
         List<Reserved> jobs = queue.pop(2, null);
-        assertEquals(1, queue.ackAll(Map.of("a", jobs.get(0).token(), "b", "1")));
-        assertEquals(1, queue.size());
+        assertEquals(1, queue.ackMany(Map.of("a", jobs.get(0).token(), "b", "1")));
+        assertEquals(1, queue.len());
     }
 
     @Test
@@ -130,14 +130,14 @@ class EdgesTest {
     void allFiguresAndTheRuleAreThere(Clock clock) {
         queue.pause(Duration.ofMinutes(1));
         queue.add("x", JobOptions.create().group("g"));
-        queue.recur(Rule.cron("0 9 * * *", "Europe/Berlin").grace(Duration.ofHours(1)).times(5), "x", JobOptions.withId("r"));
+        queue.cron("0 9 * * *", "x", JobOptions.withId("r").tz("Europe/Berlin").grace(Duration.ofHours(1)).times(5));
         Stats stats = queue.stats();
         assertEquals(clock.now().plus(Duration.ofMinutes(1)), stats.pausedUntil());
         assertTrue(stats.isPaused() && stats.bytes() > 0);
         assertEquals(List.of(1L, 1L, 0L, 0L), List.of(stats.recurring(), stats.groups(), stats.blocked(), stats.done()));
         assertEquals(9, stats.totals().size());
-        Recurrence rule = queue.get("r").recurrence();
-        assertEquals(List.of("0 9 * * *", "Europe/Berlin"), List.of(rule.cron(), rule.zone()));
+        Rule rule = queue.get("r").rule();
+        assertEquals(List.of("0 9 * * *", "Europe/Berlin"), List.of(rule.cron(), rule.tz()));
         assertEquals(List.of(Duration.ofHours(1), 5L, 0L), List.of(rule.grace(), rule.times(), rule.runs()));
         assertEquals(rule.occurrence(), queue.get("r").due());
         queue.pause();

@@ -113,9 +113,9 @@ class FlowsTest {
             assertEquals(Duration.ofMinutes(1), queue.get(queue.peek(State.DONE, 1).get(0).id()).keep());
         }
         queue.add(1, JobOptions.withId("waits").delay(LONG));
-        assertThrows(TimeoutException.class, () -> queue.waitFor("waits", Integer.class, Duration.ofMillis(20)));
+        assertThrows(TimeoutException.class, () -> queue.wait("waits", Integer.class, Duration.ofMillis(20)));
         JobFailedException unknown =
-                assertThrows(JobFailedException.class, () -> queue.waitFor("never there", Integer.class, LONG));
+                assertThrows(JobFailedException.class, () -> queue.wait("never there", Integer.class, LONG));
         assertTrue(unknown.outcome() == JobOutcome.UNKNOWN && unknown.getMessage().contains("KEEP"), unknown.getMessage());
         CompletableFuture<JobResult> end = queue.end("waits");
         while (!serverAwaits()) {
@@ -141,7 +141,7 @@ class FlowsTest {
         other.call(List.<byte[][]>of(new Words("SET").add("text").add("x").all()), null);
         other.close();
         try (DqQueue wrong = server.queue("text")) {
-            ServerException error = assertThrows(ServerException.class, () -> wrong.waitFor("a", String.class, LONG));
+            ServerException error = assertThrows(ServerException.class, () -> wrong.wait("a", String.class, LONG));
             assertTrue(error.begins("WRONGTYPE"), error.getMessage());
         }
     }
@@ -161,7 +161,7 @@ class FlowsTest {
         queue.addMany(List.of(
                 new DqQueue.NewJob("x", JobOptions.withId("x")), new DqQueue.NewJob("y", JobOptions.withId("y")),
                 new DqQueue.NewJob("z", both)));
-        assertEquals(1, queue.size(State.BLOCKED));
+        assertEquals(1, queue.len(State.BLOCKED));
         assertEquals(3, worker.drain());
         JobOptions group = JobOptions.create().afterGroup("g");
         queue.add("m", JobOptions.create().group("g"));
@@ -222,7 +222,7 @@ class FlowsTest {
         }
         List<String> ids = sharded.addMany(jobs);
         assertEquals(List.of("j0", "j3999"), List.of(ids.get(0), ids.get(3999)));
-        assertEquals(4000, sharded.size());
+        assertEquals(4000, sharded.len());
         assertEquals("17", Bytes.text(sharded.get("j17").payload()));
         assertEquals(3, sharded.get("j3999").priority());
         jobs.add(new DqQueue.NewJob(1, JobOptions.withId("new").priority(3).delay(LONG)));
@@ -246,7 +246,7 @@ class FlowsTest {
             });
             job.sleep("trial", Duration.ofDays(30));
             seen.add("reminded");
-            return charge + job.awaitSignal("paid", Integer.class);
+            return charge + job.waitSignal("paid", Integer.class);
         })).build();
         queue.add(1, kept("a").attempts(1));
         assertEquals(1, worker.drain());
@@ -268,7 +268,7 @@ class FlowsTest {
     void aSignalThatNeverComes(Clock clock) {
         Worker worker = Worker.on(queue).handler(Handler.returning(job -> {
             try {
-                return job.awaitSignal("signed", String.class, Duration.ofDays(3));
+                return job.waitSignal("signed", String.class, Duration.ofDays(3));
             } catch (TimeoutException error) {
                 return "nobody signed";
             }

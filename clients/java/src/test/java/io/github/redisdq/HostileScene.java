@@ -189,7 +189,7 @@ final class HostileScene {
             thrower = () -> {};
             addGood();
             int all = count * GOOD;
-            await(each.getKey(), () -> all <= done.get() && queue.size(State.READY) == 0 && queue.size(State.RESERVED) == 0);
+            await(each.getKey(), () -> all <= done.get() && queue.len(State.READY) == 0 && queue.len(State.RESERVED) == 0);
             if (all < done.get() && place != Place.BATCH) { // where the rest of a batch fails with it
                 throw new AssertionError("good jobs ran twice: " + each.getKey());
             }

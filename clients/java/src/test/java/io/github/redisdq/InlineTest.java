@@ -21,9 +21,9 @@ class InlineTest {
         DqQueue queue = InlineQueue.of("q", Handler.returning(Integer.class, (job, n) -> n * n));
         assertEquals("a", queue.add(3, JobOptions.withId("a").delay(Duration.ofDays(1))));
         assertEquals(9, queue.result("a", Integer.class));
-        assertEquals(9, queue.waitFor("a", Integer.class, Duration.ofSeconds(10)));
+        assertEquals(9, queue.wait("a", Integer.class, Duration.ofSeconds(10)));
         assertEquals(16, queue.addAndWait(4, JobOptions.create(), Integer.class, Duration.ofSeconds(10)));
-        assertThrows(JobFailedException.class, () -> queue.waitFor("never there", Integer.class, Duration.ofSeconds(10)));
+        assertThrows(JobFailedException.class, () -> queue.wait("never there", Integer.class, Duration.ofSeconds(10)));
     }
 
     @Test
@@ -46,11 +46,11 @@ class InlineTest {
                 return 7;
             });
             job.sleep("trial", Duration.ofDays(30));
-            return charge + job.awaitSignal("paid", Integer.class);
+            return charge + job.waitSignal("paid", Integer.class);
         }));
         queue.add(1, JobOptions.withId("a"));
         assertEquals(List.of("begins", "charges", "begins"), seen);
-        assertThrows(TimeoutException.class, () -> queue.waitFor("a", Integer.class, Duration.ofMillis(30)));
+        assertThrows(TimeoutException.class, () -> queue.wait("a", Integer.class, Duration.ofMillis(30)));
         assertEquals(true, queue.signal("a", "paid", 5));
         assertEquals(12, queue.result("a", Integer.class));
         assertNull(queue.signal("a", "paid", 6));

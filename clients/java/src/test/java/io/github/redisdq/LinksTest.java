@@ -106,7 +106,7 @@ class LinksTest {
                     }
                 }))
                 .concurrency(2)
-                .waitFor(LONG)
+                .wait(LONG)
                 .drain(Duration.ZERO)
                 .build();
     }

@@ -117,7 +117,7 @@ class StepsTest {
         for (String name : List.of("a", "dq:a", "", "x".repeat(257))) {
             assertThrows(RuntimeException.class, () -> job.step(name, Integer.class, () -> 2), name);
             assertThrows(RuntimeException.class, () -> job.sleep(name, Duration.ofDays(1)), name);
-            assertThrows(RuntimeException.class, () -> job.awaitSignal(name, String.class), name);
+            assertThrows(RuntimeException.class, () -> job.waitSignal(name, String.class), name);
         }
         assertFalse(job.isSuspended());
     }
@@ -136,25 +136,25 @@ class StepsTest {
 
     @Test
     void aSignalIsAwaited() {
-        assertThrows(SuspendedError.class, () -> job(List.of()).awaitSignal("signed", String.class));
+        assertThrows(SuspendedError.class, () -> job(List.of()).waitSignal("signed", String.class));
         assertEquals(List.of("DQ.NACK q id TOKEN T SILENT AWAIT signed"), end());
-        assertEquals("Ada", job(List.of(), "signed", "\"Ada\"").awaitSignal("signed", String.class));
-        assertNull(job(List.of(), "signed", "").awaitSignal("signed", String.class));
+        assertEquals("Ada", job(List.of(), "signed", "\"Ada\"").waitSignal("signed", String.class));
+        assertNull(job(List.of(), "signed", "").waitSignal("signed", String.class));
     }
 
     @Test
     void aSignalIsAwaitedForSoLong() throws Exception {
         Duration second = Duration.ofSeconds(1);
-        assertThrows(SuspendedError.class, () -> job(List.of()).awaitSignal("s", String.class, second));
+        assertThrows(SuspendedError.class, () -> job(List.of()).waitSignal("s", String.class, second));
         String nack = "DQ.NACK q id TOKEN T SILENT AWAIT s DELAY 1000";
         assertEquals(List.of("EVAL script 1 q 6 DQ.STEP q id T dq:wait:s waiting 10 " + nack), end());
-        assertEquals("x", job(List.of(), "dq:wait:s", "waiting", "s", "\"x\"").awaitSignal("s", String.class, second));
+        assertEquals("x", job(List.of(), "dq:wait:s", "waiting", "s", "\"x\"").waitSignal("s", String.class, second));
         assertEquals(List.of(), world.asked);
         Job late = job(List.of(), "dq:wait:s", "waiting");
-        assertThrows(TimeoutException.class, () -> late.awaitSignal("s", String.class, second));
+        assertThrows(TimeoutException.class, () -> late.waitSignal("s", String.class, second));
         assertEquals(List.of("DQ.STEP q id 1882361448423751680 dq:wait:s over"), world.asked);
         Job over = job(List.of(), "dq:wait:s", "over", "s", "\"x\"");
-        assertThrows(TimeoutException.class, () -> over.awaitSignal("s", String.class, second), "it came too late");
+        assertThrows(TimeoutException.class, () -> over.waitSignal("s", String.class, second), "it came too late");
         assertEquals(1, world.asked.size());
     }
 

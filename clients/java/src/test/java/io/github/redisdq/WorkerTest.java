@@ -97,7 +97,7 @@ class WorkerTest {
                 || Arrays.stream(batcher.getStackTrace()).anyMatch(each -> each.getMethodName().equals("finish")));
         goesOn.countDown();
         worker.join();
-        assertEquals(0, queue.size(), "the acknowledgement was lost");
+        assertEquals(0, queue.len(), "the acknowledgement was lost");
     }
 
     /** The server refuses the result, and closes the connection in the middle of the command. */
@@ -113,7 +113,7 @@ class WorkerTest {
         }
         try (worker) {
             worker.start();
-            until(() -> queue.size() == 0);
+            until(() -> queue.len() == 0);
         } finally {
             limit(server, "512mb");
         }
@@ -255,7 +255,7 @@ class WorkerTest {
     @Test
     void healthByAFile(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("healthy");
-        try (Worker worker = Worker.on(queue).handler(Handler.of(job -> {})).waitFor(Duration.ofMillis(50)).health(file.toString()).build()) {
+        try (Worker worker = Worker.on(queue).handler(Handler.of(job -> {})).wait(Duration.ofMillis(50)).health(file.toString()).build()) {
             worker.start();
             until(() -> Files.exists(file));
             FileTime old = FileTime.fromMillis(1);
@@ -292,7 +292,7 @@ class WorkerTest {
         Worker worker = Worker.on(queue)
                 .handler(Handler.of(job -> {
                     if (job.attempt() == 2) {
-                        beside.add(queue.size(State.RESERVED));
+                        beside.add(queue.len(State.RESERVED));
                     }
                 }))
                 .concurrency(10)
@@ -300,7 +300,7 @@ class WorkerTest {
                 .build();
         try (worker) {
             worker.start();
-            until(() -> queue.size() == 0);
+            until(() -> queue.len() == 0);
         }
         assertEquals(Collections.nCopies(10, 1), beside);
     }

@@ -88,15 +88,15 @@ class RightsTest {
     private static void produce(DqQueue queue) {
         assertEquals("a", queue.add("a", JobOptions.withId("a").delay(Duration.ofHours(1))));
         queue.addMany(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob("throw", JobOptions.withId("bad"))));
-        queue.recur(Rule.every(Duration.ofHours(1)), 1, JobOptions.withId("each hour"));
+        queue.every(Duration.ofHours(1), 1, JobOptions.withId("each hour"));
         assertEquals(1, queue.reschedule(Duration.ofHours(2), "a"));
         assertEquals(State.DELAYED, queue.get("a").state());
         assertEquals(1, queue.deleteUnreserved("a"));
         List<String> chain = queue.chain(List.of(new DqQueue.NewJob(1, JobOptions.create().keep(Duration.ofHours(1))), new DqQueue.NewJob(2)));
         assertEquals(State.BLOCKED, queue.get(chain.get(1)).state());
         assertEquals(true, queue.signal(chain.get(1), "go"));
-        assertThrows(TimeoutException.class, () -> queue.waitFor(chain.get(1), Integer.class, Duration.ofMillis(50)));
-        assertTrue(queue.size() > 0);
+        assertThrows(TimeoutException.class, () -> queue.wait(chain.get(1), Integer.class, Duration.ofMillis(50)));
+        assertTrue(queue.len() > 0);
     }
 
     private static void work(DqQueue queue) throws InterruptedException {
@@ -122,7 +122,7 @@ class RightsTest {
         worker.start();
         begun.await();
         mayEnd.countDown();
-        while (queue.size() > 2) { // the one that comes again each hour, and the snoozed one
+        while (queue.len() > 2) { // the one that comes again each hour, and the snoozed one
             Thread.sleep(5);
         }
         worker.close();

@@ -74,7 +74,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
 
     /** The jobs, in the order in which Redisson would show them. */
     List<Peeked> jobs() {
-        return queue.peek(state, Math.max(1, queue.size(state)));
+        return queue.peek(state, Math.max(1, queue.len(state)));
     }
 
     /** A value, compared by its bytes. */
@@ -105,7 +105,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
 
     @Override
     public int size() {
-        return queue.size(state);
+        return queue.len(state);
     }
 
     @Override

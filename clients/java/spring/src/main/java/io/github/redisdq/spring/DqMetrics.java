@@ -49,7 +49,7 @@ final class DqMetrics implements Hooks, SmartInitializingSingleton {
 
     private double jobs(String queue, State state) {
         try {
-            return template.getObject().queue(queue).size(state);
+            return template.getObject().queue(queue).len(state);
         } catch (DqException error) {
             return Double.NaN; // not known
         }

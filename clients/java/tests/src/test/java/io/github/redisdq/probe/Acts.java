@@ -155,8 +155,8 @@ final class Acts {
     private static void await(Job job, String name, JsonNode ms) throws Exception {
         try {
             JsonNode value = ms == null
-                    ? job.awaitSignal(name, JsonNode.class)
-                    : job.awaitSignal(name, JsonNode.class, Duration.ofMillis(ms.asLong()));
+                    ? job.waitSignal(name, JsonNode.class)
+                    : job.waitSignal(name, JsonNode.class, Duration.ofMillis(ms.asLong()));
             Probe.emit("waited", "job", job.id(), "name", name, "value", value);
         } catch (TimeoutException error) {
             Probe.emit("waited", "job", job.id(), "name", name, "timed_out", true);

@@ -14,8 +14,8 @@ import io.github.redisdq.NackOptions;
 import io.github.redisdq.NewRule;
 import io.github.redisdq.Page;
 import io.github.redisdq.QueueGroup;
+import io.github.redisdq.RescheduleOptions;
 import io.github.redisdq.Reserved;
-import io.github.redisdq.Rule;
 import io.github.redisdq.RulesOptions;
 import io.github.redisdq.ScanOptions;
 import io.github.redisdq.Settings;
@@ -89,10 +89,10 @@ final class Calls {
         Map<String, NewRule> rules = new LinkedHashMap<>();
         args.get("rules").fields().forEachRemaining(each -> {
             JsonNode said = each.getValue();
-            Rule rule = said.hasNonNull("cron")
-                    ? Rule.cron(said.get("cron").asText(), said.path("tz").asText(null))
-                    : Rule.every(duration(said, "every"));
-            rules.put(each.getKey(), new NewRule(rule, data(said), options(said).ifExists(IfExists.REFUSE)));
+            JobOptions options = options(said).ifExists(IfExists.REFUSE).tz(said.path("tz").asText(null));
+            rules.put(each.getKey(), said.hasNonNull("cron")
+                    ? NewRule.cron(said.get("cron").asText(), data(said), options)
+                    : NewRule.every(duration(said, "every"), data(said), options));
         });
         RulesOptions options = new RulesOptions();
         if (args.path("prune").asBoolean()) {
@@ -111,13 +111,12 @@ final class Calls {
         }
     }
 
-    private static Object rule(DqQueue queue, Rule rule, JsonNode args) {
-        rule.first(instant(args, "first")).until(instant(args, "until"));
+    private static JobOptions rule(JsonNode args) {
+        JobOptions options = options(args).tz(args.path("tz").asText(null)).first(instant(args, "first")).until(instant(args, "until"));
         if (args.hasNonNull("times")) {
-            rule.times(args.get("times").asInt());
+            options.times(args.get("times").asInt());
         }
-        rule.grace(duration(args, "grace")).jitter(duration(args, "jitter"));
-        return queue.recur(rule, data(args), options(args));
+        return options.grace(duration(args, "grace")).jitter(duration(args, "jitter"));
     }
 
     private static NackOptions nack(JsonNode args) {
@@ -177,8 +176,8 @@ final class Calls {
         return switch (order.get("method").asText()) {
             case "add" -> add(queue, args);
             case "rules" -> rules(queue, args);
-            case "every" -> rule(queue, Rule.every(duration(args, "interval")), args);
-            case "cron" -> rule(queue, Rule.cron(args.get("expression").asText(), args.path("tz").asText(null)), args);
+            case "every" -> queue.every(duration(args, "interval"), data(args), rule(args));
+            case "cron" -> queue.cron(args.get("expression").asText(), data(args), rule(args));
             case "delete" -> args.path("unreserved").asBoolean() ? queue.deleteUnreserved(ids(args)) : queue.delete(ids(args));
             case "pop" -> pop(queue, args);
             case "bpop" -> queue.bpop(duration(args, "timeout"), args.path("count").asInt(1), ttr).stream()
@@ -187,23 +186,23 @@ final class Calls {
             case "nack" -> text(queue.nack(id, token, nack(args)));
             case "nack_many" -> {
                 Map<String, Object> out = new LinkedHashMap<>();
-                queue.nackAll(tokens(args), nack(args)).forEach((each, state) -> out.put(each, text(state)));
+                queue.nackMany(tokens(args), nack(args)).forEach((each, state) -> out.put(each, text(state)));
                 yield out;
             }
             case "touch" -> ms(queue.touch(id, token, ttr));
             case "touch_many" -> {
                 Map<String, Object> out = new LinkedHashMap<>();
-                queue.touchAll(tokens(args), ttr).forEach((each, end) -> out.put(each, ms(end)));
+                queue.touchMany(tokens(args), ttr).forEach((each, end) -> out.put(each, ms(end)));
                 yield out;
             }
             case "reschedule" -> args.hasNonNull("at")
                     ? queue.reschedule(instant(args, "at"), ids(args))
                     : args.hasNonNull("delay") ? queue.reschedule(duration(args, "delay"), ids(args))
-                    : queue.reprioritize(args.get("priority").asInt(), ids(args));
+                    : queue.reschedule(new RescheduleOptions().priority(args.get("priority").asInt()), ids(args));
             case "kick" -> queue.kick(ids(args));
             case "kick_oldest" -> queue.kickOldest(args.get("count").asInt());
             case "result" -> queue.result(id, JsonNode.class);
-            case "wait" -> queue.waitFor(id, JsonNode.class, duration(args, "timeout"));
+            case "wait" -> queue.wait(id, JsonNode.class, duration(args, "timeout"));
             case "add_and_wait" -> queue.addAndWait(data(args), options(args), JsonNode.class, duration(args, "timeout"));
             case "cancel" -> queue.cancel(id);
             case "signal" -> queue.signal(id, args.get("name").asText(), args.get("value"));
@@ -254,7 +253,7 @@ final class Calls {
                 Page<String> page = queue.scan(args.path("cursor").asText("0"), 0, scanned(args, count));
                 return Arrays.asList(page.cursor(), page.found());
             case "len":
-                return state(args) == null ? queue.size() : queue.size(state(args));
+                return state(args) == null ? queue.len() : queue.len(state(args));
             case "stats":
                 return stats(queue.stats());
             case "explain":

@@ -139,7 +139,7 @@ public final class Probe {
             builder.drain(Duration.ofMillis(order.get("drain_ms").asLong()));
         }
         if (order.hasNonNull("wait_ms")) {
-            builder.waitFor(Duration.ofMillis(order.get("wait_ms").asLong()));
+            builder.wait(Duration.ofMillis(order.get("wait_ms").asLong()));
         }
         if (order.hasNonNull("lease_ms")) {
             builder.lease(Duration.ofMillis(order.get("lease_ms").asLong()));

@@ -103,7 +103,7 @@ class RedissonTakingTest {
         assertFalse(taken.isDone());
         clock.advance(Duration.ofMillis(1));
         assertEquals("a", taken.get());
-        assertEquals(0, queue.size());
+        assertEquals(0, queue.len());
     }
 
     @Test
@@ -167,7 +167,7 @@ class RedissonTakingTest {
         assertTrue(ready.takeReserved().giveUp("no such order"));
         assertEquals(1, queue.kickOldest(1));
         assertTrue(ready.takeReserved().ack());
-        assertEquals(0, queue.size());
+        assertEquals(0, queue.len());
     }
 
     @Test
@@ -222,7 +222,7 @@ class RedissonTakingTest {
         until(() -> delayed.size() == 1); // to be tried again
         clock.advance(Duration.ofSeconds(2));
         done.get();
-        until(() -> queue.size() == 0);
+        until(() -> queue.len() == 0);
         ready.unsubscribe(subscription);
         until(() -> queue.stats() == null); // empty, and nobody waits
         assertEquals(List.of("a", "a"), seen);
@@ -270,7 +270,7 @@ class RedissonTakingTest {
         Taking deaf = new Taking(DqQueue.on(new Deaf(RedissonConnector.sharedBy(redisson), "DQ.ACK"), "orders"), () -> false);
         List<Reserved> jobs = queue.pop(2, LEASE);
         assertEquals(jobs, deaf.own(jobs));
-        assertEquals(0, queue.size());
+        assertEquals(0, queue.len());
         assertEquals(List.of(), deaf.own(jobs)); // a second acknowledgement finds nothing
     }
 
@@ -279,7 +279,7 @@ class RedissonTakingTest {
         queue.add("a");
         Taking deaf = new Taking(DqQueue.on(new Deaf(RedissonConnector.sharedBy(redisson), "DQ.BPOP"), "orders"), () -> false);
         CompletableFuture<List<Reserved>> found = inAThread(() -> deaf.reserve(Internals.keys(queue), null, 1, LEASE));
-        until(() -> queue.size(State.RESERVED) == 1);
+        until(() -> queue.len(State.RESERVED) == 1);
         until(() -> queue.stats().waitingClients() == 1);
         clock.advance(LEASE);
         assertEquals(2, found.get().get(0).attempt());

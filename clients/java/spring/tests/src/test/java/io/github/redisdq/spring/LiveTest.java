@@ -97,13 +97,13 @@ class LiveTest {
             assertThat(shop.seen.take()).isEqualTo(new Order(17));
             assertThat(shop.seen.take()).isEqualTo(1);
             DqQueue orders = template.queue("orders");
-            until(() -> orders.size(State.DELAYED) == 1); // by the listener's backoff
+            until(() -> orders.len(State.DELAYED) == 1); // by the listener's backoff
             assertThat(orders.get("close:17").reason()).isEqualTo("IllegalStateException: the shop is closed");
             shop.isOpen = true;
             clock.advance(MINUTE);
             assertThat(shop.seen.take()).isEqualTo(new Order(17));
             assertThat(shop.seen.take()).isEqualTo(2);
-            until(() -> orders.size() == 0);
+            until(() -> orders.len() == 0);
             MeterRegistry meters = context.getBean(MeterRegistry.class);
             assertThat(meters.get("dq.listener").tags("queue", "orders", "outcome", "failure").timer().count()).isEqualTo(1);
             assertThat(meters.get("dq.listener").tags("queue", "orders", "outcome", "success").timer().count()).isEqualTo(1);
@@ -216,7 +216,7 @@ class LiveTest {
             DqTemplate template = context.getBean(DqTemplate.class);
             listeners.stop();
             template.add("mails", "Dear Ann");
-            assertThat(template.queue("mails").size(State.READY)).isEqualTo(1);
+            assertThat(template.queue("mails").len(State.READY)).isEqualTo(1);
             listeners.start();
             assertThat(context.getBean(Shop.class).seen.take()).isEqualTo("Dear Ann");
         });

@@ -75,7 +75,7 @@ class ReachTest {
             for (String queue : List.of("orders", "mails")) {
                 template.add(queue, "to " + queue);
                 assertThat(shop.seen.take()).isEqualTo("to " + queue);
-                ServerProcess.until(() -> template.queue(queue).size() == 0);
+                ServerProcess.until(() -> template.queue(queue).len() == 0);
             }
         });
     }

@@ -62,7 +62,7 @@ class TransactionTest {
             data.append(", and after");
             assertThat(dq.add("q", "other", JobOptions.withId("other").delay(Duration.ofHours(1)))).isEqualTo("other");
             assertThat(dq.reschedule("q", "other", Duration.ofHours(2))).isTrue();
-            assertThat(queue.size()).isZero();
+            assertThat(queue.len()).isZero();
         });
         assertThat(new String(queue.get(id[0]).payload())).isEqualTo("\"before\"");
         assertThat(Duration.between(queue.get(id[0]).due(), queue.get("other").due())).isGreaterThanOrEqualTo(Duration.ofHours(2));
@@ -76,9 +76,9 @@ class TransactionTest {
             dq.cancel("q", "kept");
             status.setRollbackOnly();
         });
-        assertThat(queue.size()).isEqualTo(1);
+        assertThat(queue.len()).isEqualTo(1);
         transaction.executeWithoutResult(status -> dq.cancel("q", "kept"));
-        assertThat(queue.size()).isZero();
+        assertThat(queue.len()).isZero();
     }
 
     @Test
@@ -116,7 +116,7 @@ class TransactionTest {
                         dq.add("q", 2);
                     }
                 }));
-        assertThat(queue.size()).isEqualTo(2);
+        assertThat(queue.len()).isEqualTo(2);
     }
 
     @Test
@@ -130,11 +130,11 @@ class TransactionTest {
     @Test
     void withoutATransactionOrWithTheSettingOffItIsSentAtOnce() {
         dq.add("q", 1);
-        assertThat(queue.size()).isEqualTo(1);
+        assertThat(queue.len()).isEqualTo(1);
         DqTemplate atOnce = new DqTemplate(connector, Codec.json(), List.of(), false);
         transaction.executeWithoutResult(status -> {
             atOnce.add("q", 2);
-            assertThat(queue.size()).isEqualTo(2);
+            assertThat(queue.len()).isEqualTo(2);
             assertThat(atOnce.cancel("q", "none")).isFalse();
         });
     }
@@ -153,16 +153,16 @@ class TransactionTest {
             outbox.put("q", "close:18", "{\"order\":18}", Duration.ofMinutes(30));
             status.setRollbackOnly();
         });
-        assertThat(queue.size()).isZero();
+        assertThat(queue.len()).isZero();
         transaction.executeWithoutResult(status -> { // a relay that dies before its commit
             relay(jdbc);
             status.setRollbackOnly();
         });
         transaction.executeWithoutResult(status -> relay(jdbc));
         transaction.executeWithoutResult(status -> relay(jdbc));
-        assertThat(queue.size()).isEqualTo(1);
+        assertThat(queue.len()).isEqualTo(1);
         assertThat(new String(queue.get("close:17").payload())).isEqualTo("{\"order\":17}");
-        assertThat(queue.size(State.DELAYED)).isEqualTo(1);
+        assertThat(queue.len(State.DELAYED)).isEqualTo(1);
         assertThat(jdbc.queryForObject("select count(*) from dq_outbox", Integer.class)).isZero();
     }
 }
