@@ -2,7 +2,7 @@
 
 use crate::core::Before as Row;
 use crate::error::Error;
-use crate::result::{decode, Before};
+use crate::result::{decode, JobResult};
 use crate::values;
 use base64::engine::{general_purpose::STANDARD, Engine};
 use std::collections::{BTreeMap, HashSet};
@@ -114,12 +114,12 @@ pub(crate) fn write_results(results: &[Row]) -> Vec<u8> {
     serde_json::to_vec(&rows).unwrap_or_default()
 }
 
-pub(crate) fn read_results(kept: &[u8]) -> Result<Vec<Before>, Error> {
+pub(crate) fn read_results(kept: &[u8]) -> Result<Vec<JobResult>, Error> {
     let rows: Vec<Written> = decode(kept)?;
     let read = |(id, outcome, value): Written| {
         let value = value.map(|value| STANDARD.decode(value)).transpose();
         let value = value.map_err(|error| Error::Decode(error.to_string()))?;
-        Ok(Before::of(&(id.into_bytes(), outcome, value)))
+        Ok(JobResult::of(&(id.into_bytes(), outcome, value)))
     };
     rows.into_iter().map(read).collect()
 }

@@ -171,7 +171,7 @@ impl Handler {
         self
     }
 
-    /// How long the handler may run. After that it is told to end ([`Job::told`]), and its attempt has failed.
+    /// How long the handler may run. After that it is told to end ([`Job::cancelled`]), and its attempt has failed.
     /// Default: without limit.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.shape.timeout = Some(timeout);

@@ -2,14 +2,14 @@
 
 use crate::attempt::Attempt;
 use crate::codec::{decoded, Codec, Json};
-use crate::core::{limit, Delivered, Event, Serial, Why};
+use crate::core::{limit, CancelReason, Delivered, Event, Serial};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
 use crate::guard::{clean, Kept, LONGEST_REASON};
-use crate::result::{encode, Before};
+use crate::result::{encode, JobResult};
 use crate::source::Source;
 use crate::values::at_ms;
-use crate::verdict::{named, Told};
+use crate::verdict::{named, Cancelled};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -35,9 +35,9 @@ pub(crate) struct Inner {
     pub max_attempts: u32,
     pub desk: Desk,
     pub attempt: Mutex<Attempt>,
-    told: Mutex<Option<Why>>,
+    told: Mutex<Option<CancelReason>>,
     /// Created when somebody first waits to be told.
-    listener: OnceLock<watch::Sender<Option<Why>>>,
+    listener: OnceLock<watch::Sender<Option<CancelReason>>>,
     /// The handler's task. `None`: `abort` came first, and a task that begins later is aborted.
     task: OnceLock<Option<AbortHandle>>,
     /// What `succeed` or `fail` said of this job of a batch.
@@ -102,7 +102,7 @@ impl Inner {
         })
     }
 
-    pub fn tell(&self, why: Why) {
+    pub fn tell(&self, why: CancelReason) {
         let mut told = lock(&self.told);
         if told.is_none() {
             *told = Some(why);
@@ -112,11 +112,11 @@ impl Inner {
         }
     }
 
-    pub fn told(&self) -> Option<Why> {
+    pub fn told(&self) -> Option<CancelReason> {
         *lock(&self.told)
     }
 
-    fn listen(&self) -> watch::Receiver<Option<Why>> {
+    fn listen(&self) -> watch::Receiver<Option<CancelReason>> {
         let told = lock(&self.told); // the listener hears whatever is told from here on
         let listener = self.listener.get_or_init(|| watch::Sender::new(*told));
         listener.subscribe()
@@ -249,50 +249,55 @@ impl<T> Job<T> {
     }
 
     /// How the jobs ended that this job came after.
-    pub fn results(&self) -> Vec<Before> {
+    pub fn results(&self) -> Vec<JobResult> {
         self.inner
             .delivered
             .results
             .iter()
-            .map(Before::of)
+            .map(JobResult::of)
             .collect()
     }
 
-    // --- Told to end
+    // --- Cancelled
 
     /// Waits until the handler is told to end, and returns why. A handler that ignores it goes on.
-    pub fn told(&self) -> impl Future<Output = Why> + Send + 'static {
+    pub fn cancelled(&self) -> impl Future<Output = CancelReason> + Send + 'static {
         let mut told = self.inner.listen();
         async move {
             let why = match told.wait_for(Option::is_some).await {
                 Ok(why) => *why,
                 Err(_) => None,
             };
-            why.unwrap_or(Why::Stopping) // everything that knew the job has ended
+            why.unwrap_or(CancelReason::Stopping) // everything that knew the job has ended
         }
     }
 
     /// Why the handler was told to end; `None`: it was not.
-    pub fn is_told(&self) -> Option<Why> {
+    pub fn cancel_reason(&self) -> Option<CancelReason> {
         self.inner.told()
+    }
+
+    /// Whether the handler was told to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel_reason().is_some()
     }
 
     /// Whether another worker may have the job. What the handler then returns does not count.
     pub fn is_lost(&self) -> bool {
-        self.is_told() == Some(Why::Lost)
+        self.cancel_reason() == Some(CancelReason::Lost)
     }
 
     /// The output of a future, unless the handler is told to end meanwhile: then the future is dropped.
     ///
     /// ```no_run
-    /// # async fn handler(job: dq_redis::Job) -> Result<(), dq_redis::Told> {
-    /// job.unless_told(tokio::time::sleep(std::time::Duration::from_secs(60))).await?;
+    /// # async fn handler(job: dq_redis::Job) -> Result<(), dq_redis::Cancelled> {
+    /// job.unless_cancelled(tokio::time::sleep(std::time::Duration::from_secs(60))).await?;
     /// # Ok(()) }
     /// ```
-    pub async fn unless_told<F: Future>(&self, future: F) -> Result<F::Output, Told> {
+    pub async fn unless_cancelled<F: Future>(&self, future: F) -> Result<F::Output, Cancelled> {
         tokio::select! {
             biased;
-            why = self.told() => Err(Told(why)),
+            why = self.cancelled() => Err(Cancelled(why)),
             output = future => Ok(output),
         }
     }

@@ -34,7 +34,7 @@ mod values;
 mod verdict;
 mod worker;
 
-pub use crate::core::Why;
+pub use crate::core::CancelReason;
 pub use attempt::{OnDead, WaitFor};
 pub use codec::{Codec, Json};
 pub use envelope::Headers;
@@ -48,10 +48,10 @@ pub use middleware::{Call, Next, Returned};
 pub use queue::{
     Adding, Explanation, FailedAttempt, Group, GroupSettings, GroupStats, IfExists, JobInfo,
     LatenessBucket, Nack, NackMode, NewJob, Peek, Peeked, Pop, Queue, QueueGroup, QueueSettings,
-    Rate, RecurrenceRule, Reschedule, Reserved, RuleChanges, Rules, Scan, State, Stats, Totals,
+    Rate, Reschedule, Reserved, Rule, RuleChanges, Rules, Scan, State, Stats, Totals,
 };
 pub use redis;
-pub use result::Before;
+pub use result::JobResult;
 pub use server::Server;
-pub use verdict::{give_up, is, retry_in, snooze, Decision, Told};
+pub use verdict::{give_up, is, retry_in, snooze, Cancelled, Decision};
 pub use worker::{shutdown, Stopper, Worker};

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// How a job ended that another job came after.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Before {
+pub struct JobResult {
     /// The id of the job that ended.
     pub id: String,
     /// How it ended. `None`: the job that waited was kicked before.
@@ -18,10 +18,10 @@ pub struct Before {
     pub value: Option<Vec<u8>>,
 }
 
-impl Before {
+impl JobResult {
     pub(crate) fn of(row: &crate::core::Before) -> Self {
         let (id, outcome, value) = row;
-        Before {
+        JobResult {
             id: lossy(id.clone()),
             outcome: outcome.as_deref().map(Outcome::named),
             value: value.clone(),

@@ -1,6 +1,6 @@
 //! Runs the handler of a batch, with its hooks, and says how it ended.
 
-use crate::core::{End, Event, Serial, Why};
+use crate::core::{CancelReason, End, Event, Serial};
 use crate::error::BoxError;
 use crate::guard::{guarded, log, text_of, Kept, Panicked};
 use crate::hooks::{call, Hooks, Moment};
@@ -108,7 +108,7 @@ async fn finish(work: &Work, inner: &Arc<Inner>, one_waits: bool, ended: &Ended)
         None if end == End::Suspended => {}
         None => call(&work.hooks, Moment::After, &job).await,
         Some((text, is_meant)) => {
-            if !is_meant && matches!(inner.told(), None | Some(Why::Timeout)) {
+            if !is_meant && matches!(inner.told(), None | Some(CancelReason::Timeout)) {
                 log!(warn, job = %job.id(), queue = %job.queue(), attempt = job.attempt(), error = text, "a job failed");
             }
             if end != End::Suspended {

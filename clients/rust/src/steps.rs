@@ -2,14 +2,14 @@
 
 use crate::attempt::{read_results, write_results, OnDead, WaitFor};
 use crate::bounds;
-use crate::core::{step, Event, JobKey, Suspension, Why};
+use crate::core::{step, CancelReason, Event, JobKey, Suspension};
 use crate::error::Suspended;
 use crate::error::{BoxError, Error};
 use crate::guard::guarded;
 use crate::job::{Desk, Job};
 use crate::queue::said::{corrected, Said};
 use crate::queue::NewJob;
-use crate::result::{decode, Before};
+use crate::result::{decode, JobResult};
 use crate::values::{self, ms};
 use crate::verdict::named;
 use redis::{cmd, Cmd, Value};
@@ -116,7 +116,7 @@ impl<T> Job<T> {
         &self,
         ids: &[I],
         options: WaitFor,
-    ) -> Result<Vec<Before>, Error> {
+    ) -> Result<Vec<JobResult>, Error> {
         let name = self.next_wait(&options)?;
         let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.as_ref().to_vec()).collect();
         match self.ended(&name, &ids).await? {
@@ -127,7 +127,11 @@ impl<T> Job<T> {
 
     /// Adds jobs to the same queue, and waits for them as [`Job::wait_for`] does, in one command. Ids that are not
     /// given are made of this job's id, so a second attempt adds no second children.
-    pub async fn spawn(&self, jobs: Vec<NewJob>, options: WaitFor) -> Result<Vec<Before>, Error> {
+    pub async fn spawn(
+        &self,
+        jobs: Vec<NewJob>,
+        options: WaitFor,
+    ) -> Result<Vec<JobResult>, Error> {
         let name = self.next_wait(&options)?;
         let jobs_and_numbers = jobs.iter().enumerate();
         let ids = jobs_and_numbers.map(|(n, job)| self.id_of_child(&name, n, job));
@@ -224,7 +228,7 @@ impl<T> Job<T> {
             return Err(Suspended.into());
         }
         match self.inner.told() {
-            Some(Why::Lost | Why::Timeout) => Err(Error::NotOurs),
+            Some(CancelReason::Lost | CancelReason::Timeout) => Err(Error::NotOurs),
             _ => Ok(()),
         }
     }
@@ -326,7 +330,7 @@ impl<T> Job<T> {
     }
 
     /// How the jobs of a wait ended: as a step kept it, else as this delivery says; `None`: they have not ended.
-    async fn ended(&self, name: &str, ids: &[Vec<u8>]) -> Result<Option<Vec<Before>>, Error> {
+    async fn ended(&self, name: &str, ids: &[Vec<u8>]) -> Result<Option<Vec<JobResult>>, Error> {
         let step = format!("dq:after:{name}");
         let kept = self.inner.attempt().kept.get(&step).cloned();
         if let Some(kept) = kept {
@@ -337,7 +341,7 @@ impl<T> Job<T> {
             return Ok(None);
         }
         self.keep(&step, write_results(results)).await?;
-        Ok(Some(results.iter().map(Before::of).collect()))
+        Ok(Some(results.iter().map(JobResult::of).collect()))
     }
 }
 

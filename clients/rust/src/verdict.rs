@@ -1,6 +1,6 @@
 //! The decisions of a handler, and what its end means.
 
-use crate::core::{End, Why};
+use crate::core::{CancelReason, End};
 use crate::error::{BoxError, Error, Suspended};
 use crate::guard::{catch, clean, name_of, shown, sources, text_of, Panicked, LONGEST_REASON};
 use std::fmt;
@@ -102,11 +102,11 @@ impl fmt::Display for Decision {
 
 impl std::error::Error for Decision {}
 
-/// The error of [`Job::unless_told`](crate::Job::unless_told): the handler was told to end. A handler should return
+/// The error of [`Job::unless_cancelled`](crate::Job::unless_cancelled): the handler was told to end. A handler should return
 /// it. If the worker stops, the job is given back; in the other cases what the handler returns does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler was told to end ({0:?})")]
-pub struct Told(pub Why);
+pub struct Cancelled(pub CancelReason);
 
 /// A result that cannot be encoded.
 #[derive(Debug, thiserror::Error)]

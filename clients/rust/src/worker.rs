@@ -120,16 +120,14 @@ impl Worker {
 
     /// A worker of several queues in strict order.
     pub fn of<'a>(queues: impl IntoIterator<Item = &'a Queue>) -> Result<Self, Error> {
-        Worker::by_weight(queues.into_iter().map(|queue| (queue, 1.0))).map(|worker| Worker {
+        Worker::weights(queues.into_iter().map(|queue| (queue, 1.0))).map(|worker| Worker {
             is_weighted: false,
             ..worker
         })
     }
 
     /// A worker of several queues, each of which comes first in its share of the fetches.
-    pub fn by_weight<'a>(
-        queues: impl IntoIterator<Item = (&'a Queue, f64)>,
-    ) -> Result<Self, Error> {
+    pub fn weights<'a>(queues: impl IntoIterator<Item = (&'a Queue, f64)>) -> Result<Self, Error> {
         let queues: Vec<_> = queues
             .into_iter()
             .map(|(queue, weight)| (queue.clone(), weight))

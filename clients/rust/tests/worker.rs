@@ -329,7 +329,7 @@ async fn signals_and_their_time() -> Result<(), Error> {
 async fn a_limit_of_time_holds_where_a_test_drains() -> Result<(), Error> {
     let (_server, queue) = server().await;
     let slow = Handler::new(|job: Job<u32>| async move {
-        job.told().await;
+        job.cancelled().await;
         Ok::<_, Error>(())
     });
     let slow = slow.timeout(Duration::from_millis(20)).backoff([MINUTE]);

@@ -63,7 +63,7 @@ const KINDS: [(&str, [Kind; 5]); 20] = [
         ("[]time.Duration", "resp.Durations(fields[{}])"), ("List<Duration>", "Reply.ladder(fields.get({}))"),
         ("Vec<Duration>", "it.durations({})")]),
     ("rule?", [("Optional[Rule]", "Rule.read(fields)"), ("Rule | null", "rule(fields)"), ("*Rule", "ruleOf(fields)"),
-        ("Rule", "Rule.of(fields)"), ("Option<RecurrenceRule>", "RecurrenceRule::of(&it)")]),
+        ("Rule", "Rule.of(fields)"), ("Option<Rule>", "Rule::of(&it)")]),
     ("ids", [("list[str]", "ids_of(fields.get({}))"), ("string[]", "(get({}) ?? []).map(toText)"), ("[]string", "resp.Texts(fields[{}])"),
         ("List<String>", "Reply.list(fields.get({})).stream().map(Reply::text).toList()"), ("Vec<String>", "it.texts({})")]),
     ("steps", [("Mapping[str, bytes]", "steps_of(fields.get({}))"), ("ReadonlyMap<string, Buffer>", "stepsOf(get({}))"),
@@ -74,7 +74,7 @@ const KINDS: [(&str, [Kind; 5]); 20] = [
         ("Vec<FailedAttempt>", "it.history({})")]),
     ("results", [("list[tuple[str, Optional[str], Optional[bytes]]]", "results_of(fields.get({}))"),
         ("JobResult[]", "results(endedOf(get({}) ?? []), codec)"), ("[]JobResult", "resultsOf(endingsOf(fields[{}]), codec)"),
-        ("List<JobResult>", "JobResult.all(fields.get({}), codec)"), ("Vec<Before>", "it.results({})")]),
+        ("List<JobResult>", "JobResult.all(fields.get({}), codec)"), ("Vec<JobResult>", "it.results({})")]),
 ];
 
 /// A language: its column of `KINDS`, its quotation mark, how it names a field, and how it describes one.
@@ -287,9 +287,9 @@ fn rust(page: &str) -> String {
 
 use super::reading::Fields;
 use super::records::{{FailedAttempt, State}};
-use super::rule::RecurrenceRule;
+use super::rule::Rule;
 use crate::error::Outcome;
-use crate::result::Before;
+use crate::result::JobResult;
 use redis::Value;
 use std::collections::BTreeMap;
 use std::time::{{Duration, SystemTime}};

@@ -4,8 +4,8 @@ use crate::hostile::{self, Answer};
 use crate::{emit, ms};
 use base64::engine::{general_purpose::STANDARD, Engine};
 use dq_redis::{
-    give_up, is, retry_in, snooze, Before, BoxError, Call, Error, Handler, Job, NewJob, Next,
-    Returned, WaitFor, Why,
+    give_up, is, retry_in, snooze, BoxError, Call, CancelReason, Error, Handler, Job, JobResult,
+    NewJob, Next, Returned, WaitFor,
 };
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -175,17 +175,17 @@ async fn handle_batch(jobs: Vec<Job>) -> Result<(), BoxError> {
     Ok(())
 }
 
-fn told(job: &Job, why: Why) {
+fn told(job: &Job, why: CancelReason) {
     let why = match why {
-        Why::Lost => "lost",
-        Why::Timeout => "timeout",
+        CancelReason::Lost => "lost",
+        CancelReason::Timeout => "timeout",
         _ => "stopping",
     };
     emit("told", json!({ "job": job.id(), "why": why }));
 }
 
 async fn sleep(job: &Job, length: u64) -> Result<(), BoxError> {
-    match job.unless_told(tokio::time::sleep(ms(length))).await {
+    match job.unless_cancelled(tokio::time::sleep(ms(length))).await {
         Ok(()) => Ok(()),
         Err(error) => {
             told(job, error.0);
@@ -308,12 +308,12 @@ async fn wait(job: &Job, name: &str, length: Option<u64>) -> Result<(), BoxError
     Ok(())
 }
 
-fn results(job: &Job, all: &[Before]) -> Result<(), BoxError> {
+fn results(job: &Job, all: &[JobResult]) -> Result<(), BoxError> {
     emit("results", json!({ "job": job.id(), "results": rows(all)? }));
     Ok(())
 }
 
-fn rows(all: &[Before]) -> Result<Vec<Value>, BoxError> {
+fn rows(all: &[JobResult]) -> Result<Vec<Value>, BoxError> {
     let mut rows = Vec::new();
     for each in all {
         let outcome = each.outcome.map(dq_redis::Outcome::name);

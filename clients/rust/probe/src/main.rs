@@ -97,7 +97,7 @@ impl Probe {
             .filter_map(|name| self.queues.get(name))
             .collect();
         let mut worker = match &order.weights {
-            Some(weights) => Worker::by_weight(queues.into_iter().zip(weights.iter().copied()))?,
+            Some(weights) => Worker::weights(queues.into_iter().zip(weights.iter().copied()))?,
             None => Worker::of(queues)?,
         };
         for handler in made(&order.handlers) {

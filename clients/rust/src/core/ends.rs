@@ -3,7 +3,7 @@
 use super::outcome::Outcome;
 use super::settings::Shape;
 use super::state::Core;
-use super::{End, Serial, Suspension, Why};
+use super::{CancelReason, End, Serial, Suspension};
 use std::time::Instant;
 
 impl Core {
@@ -17,7 +17,7 @@ impl Core {
                 continue;
             };
             held.is_running = false;
-            let was_told = held.told == Some(Why::Stopping);
+            let was_told = held.told == Some(CancelReason::Stopping);
             self.running.end(self.links[held.link].place, &held.of.job);
             let end = match end {
                 // Whatever the error: the handler was told to end.

@@ -32,7 +32,7 @@ pub(crate) struct Line {
 /// Why a handler was told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum CancelReason {
     /// Another worker may have the job: its lease expired, or it was deleted or replaced. What the handler then
     /// returns does not count.
     Lost,
@@ -120,7 +120,7 @@ pub(crate) enum Action {
         /// Each with its link.
         jobs: Vec<(Serial, usize, Arc<Delivered>)>,
     },
-    Tell(Serial, Why),
+    Tell(Serial, CancelReason),
     /// A job was lost: for the hooks and the log.
     Lost(Serial, Arc<Delivered>),
     /// A delivery of another worker of this process was lost.

@@ -1,7 +1,7 @@
 //! What is in hand.
 
 use super::delivery::{Delivered, JobKey};
-use super::events::{Owner, Serial, Suspension, Why};
+use super::events::{CancelReason, Owner, Serial, Suspension};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,7 @@ pub(crate) struct Held {
     pub suspension: Option<Suspension>,
     /// The server has not confirmed how it ended.
     pub is_unanswered: bool,
-    pub told: Option<Why>,
+    pub told: Option<CancelReason>,
     pub lease: Duration,
     /// When its lease expires by this program's clock; `None`: that is not watched.
     pub until: Option<Instant>,

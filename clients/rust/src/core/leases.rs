@@ -2,7 +2,7 @@
 
 use super::link::{Asked, SHORTEST_BEAT};
 use super::state::Core;
-use super::{Action, Line, Serial, Why};
+use super::{Action, CancelReason, Line, Serial};
 use crate::values::server_error;
 use redis::Value;
 use std::time::{Duration, Instant};
@@ -106,12 +106,12 @@ impl Core {
         held.is_open = false;
         self.has_lost_backlog |= !held.is_running;
         let of = held.of.clone();
-        self.tell_job(serial, Why::Lost);
+        self.tell_job(serial, CancelReason::Lost);
         self.report_lost(serial, &of);
         self.forget(serial);
     }
 
-    pub(super) fn tell_job(&mut self, serial: Serial, why: Why) {
+    pub(super) fn tell_job(&mut self, serial: Serial, why: CancelReason) {
         let Some(held) = self.held.get_mut(&serial) else {
             return;
         };
@@ -168,7 +168,7 @@ impl Core {
                 limit.unwrap_or_default().as_secs_f64()
             );
             self.settle(serial, super::End::Failed { reason, wait: None }, now);
-            self.tell_job(serial, Why::Timeout);
+            self.tell_job(serial, CancelReason::Timeout);
         }
         self.next_limit = self
             .held

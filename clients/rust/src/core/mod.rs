@@ -26,7 +26,7 @@ mod turns;
 
 pub(crate) use alone::limit;
 pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
-pub use events::Why;
+pub use events::CancelReason;
 pub(crate) use events::{
     Action, End, Event, Line, Name, Owner, Reason, Said, Sent, Serial, Suspension, Turn,
 };

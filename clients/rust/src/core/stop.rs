@@ -3,7 +3,7 @@
 
 use super::link::Link;
 use super::state::{Core, Phase};
-use super::{Action, Said, Why};
+use super::{Action, CancelReason, Said};
 use crate::error::Error;
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ impl Core {
 
     fn tell_all(&mut self, now: Instant, last: Instant) {
         for serial in self.chosen(|held| held.is_open) {
-            self.tell_job(serial, Why::Stopping);
+            self.tell_job(serial, CancelReason::Stopping);
         }
         self.phase = Phase::Telling {
             until: now + TELLING / 2,

@@ -64,7 +64,7 @@ struct World {
     now: Instant,
     sent: Vec<(Name, Turn, Vec<String>)>,
     started: Vec<Serial>,
-    told: Vec<(Serial, Why)>,
+    told: Vec<(Serial, CancelReason)>,
     lost: Vec<String>,
     said: Vec<Said>,
     finished: Option<Result<(), String>>,
@@ -396,7 +396,10 @@ fn a_lost_job_is_told_and_its_end_dropped() {
     world.reply(Name::Control, vec![Value::Array(vec![Value::Nil])]);
     assert_eq!(
         (world.told.as_slice(), world.lost.as_slice()),
-        ([(1, Why::Lost)].as_slice(), ["a".to_owned()].as_slice())
+        (
+            [(1, CancelReason::Lost)].as_slice(),
+            ["a".to_owned()].as_slice()
+        )
     );
     world.ends(1, End::Done(None));
     world.advance(SECOND);
@@ -432,7 +435,7 @@ fn a_lease_is_over_by_ones_own_clock() {
     world.advance(Duration::from_millis(2999));
     assert!(world.told.is_empty());
     world.advance(Duration::from_millis(1));
-    assert_eq!(world.told, [(1, Why::Lost)]);
+    assert_eq!(world.told, [(1, CancelReason::Lost)]);
 }
 
 #[test]
@@ -456,7 +459,7 @@ fn the_ear_listens_for_what_is_old() {
     let heard = world.take(Name::Listener(0));
     assert_eq!(heard, ["DQ.BTOUCH q 20 IDS 1 b 77"]);
     world.reply(Name::Listener(0), vec![Value::Array(vec![Value::Nil])]);
-    assert_eq!(world.told, [(2, Why::Lost)]);
+    assert_eq!(world.told, [(2, CancelReason::Lost)]);
 }
 
 #[test]
@@ -468,7 +471,7 @@ fn a_handler_has_its_time() {
     let mut world = World::new(settings(shape));
     world.deliver(&["a"]);
     world.advance(2 * SECOND);
-    assert_eq!(world.told, [(1, Why::Timeout)]);
+    assert_eq!(world.told, [(1, CancelReason::Timeout)]);
     world.advance(Duration::from_millis(1));
     let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
     assert!(
@@ -510,7 +513,10 @@ fn a_stop_gives_back_what_is_left_in_one_command() {
     world.advance(9 * SECOND);
     assert!(world.told.is_empty());
     world.advance(SECOND);
-    assert_eq!(world.told, [(1, Why::Stopping), (2, Why::Stopping)]);
+    assert_eq!(
+        world.told,
+        [(1, CancelReason::Stopping), (2, CancelReason::Stopping)]
+    );
     world.ends(
         2,
         End::Failed {

@@ -2,9 +2,9 @@
 
 use super::reading::Fields;
 use super::records::{FailedAttempt, State};
-use super::rule::RecurrenceRule;
+use super::rule::Rule;
 use crate::error::Outcome;
-use crate::result::Before;
+use crate::result::JobResult;
 use redis::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -51,7 +51,7 @@ pub struct JobInfo {
     /// The payload of the job that takes its place when its run is over.
     pub next: Option<Vec<u8>>,
     /// How a recurring job comes again.
-    pub rule: Option<RecurrenceRule>,
+    pub rule: Option<Rule>,
     /// What its handler reported last.
     pub progress: Option<String>,
     /// How long it stays once it is done; nothing: as its queue says.
@@ -77,7 +77,7 @@ pub struct JobInfo {
     /// What it does if a job that it is after dies: `wait`, `run` or `die`.
     pub on_dead: Option<String>,
     /// How the jobs ended that it is after, or was.
-    pub results: Vec<Before>,
+    pub results: Vec<JobResult>,
     /// The payload's whole length, where `payload` is cut too.
     pub payload_bytes: u64,
     /// All fields as the server gave them, also those that this library does not know.
@@ -107,7 +107,7 @@ impl JobInfo {
             history: it.history("history"),
             group: it.text("group"),
             next: it.bytes("next"),
-            rule: RecurrenceRule::of(&it),
+            rule: Rule::of(&it),
             progress: it.text("progress"),
             keep: it.duration("keep"),
             cost: it.maybe_int("cost").unwrap_or(1) as u32,

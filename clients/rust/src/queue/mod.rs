@@ -27,7 +27,7 @@ pub use new_job::{IfExists, NewJob};
 pub use options::{Nack, NackMode, Pop, Reschedule};
 pub use queries::{Peek, Scan};
 pub use records::{FailedAttempt, Group, Peeked, Reserved, State};
-pub use rule::RecurrenceRule;
+pub use rule::Rule;
 pub use rules::{RuleChanges, Rules};
 pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};

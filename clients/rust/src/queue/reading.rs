@@ -2,7 +2,7 @@
 
 use super::records::{FailedAttempt, State};
 use crate::core::before;
-use crate::result::Before;
+use crate::result::JobResult;
 use crate::values;
 use redis::Value;
 use std::collections::BTreeMap;
@@ -75,8 +75,8 @@ impl Fields {
         self.list(name).filter_map(FailedAttempt::of).collect()
     }
 
-    pub(super) fn results(&self, name: &str) -> Vec<Before> {
+    pub(super) fn results(&self, name: &str) -> Vec<JobResult> {
         let rows = self.list(name).filter_map(before);
-        rows.map(|row| Before::of(&row)).collect()
+        rows.map(|row| JobResult::of(&row)).collect()
     }
 }

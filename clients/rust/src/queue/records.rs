@@ -1,7 +1,7 @@
 //! What queries other than `DQ.GET` return.
 
 use crate::core::{before, terms};
-use crate::result::Before;
+use crate::result::JobResult;
 use crate::values;
 use redis::Value;
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ pub struct Reserved {
     /// The wait of the job's backoff after a failure of this attempt; `None`: no backoff.
     pub retry_in: Option<Duration>,
     /// How the jobs ended that this job came after.
-    pub results: Vec<Before>,
+    pub results: Vec<JobResult>,
     /// What earlier attempts kept, by name.
     pub steps: BTreeMap<String, Vec<u8>>,
 }
@@ -139,7 +139,7 @@ impl Reserved {
             results: values::list(results)
                 .into_iter()
                 .filter_map(before)
-                .map(|row| Before::of(&row))
+                .map(|row| JobResult::of(&row))
                 .collect(),
             steps: steps.collect(),
         })

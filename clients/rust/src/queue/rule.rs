@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 /// How a job recurs: by `every`, or by `cron` in a `zone`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RecurrenceRule {
+pub struct Rule {
     /// The interval.
     pub every: Option<Duration>,
     /// The cron expression.
@@ -27,13 +27,13 @@ pub struct RecurrenceRule {
     pub runs: u64,
 }
 
-impl RecurrenceRule {
+impl Rule {
     pub(super) fn of(fields: &Fields) -> Option<Self> {
         let (every, cron) = (fields.duration("every"), fields.text("cron"));
         if every.is_none() && cron.is_none() {
             return None;
         }
-        Some(RecurrenceRule {
+        Some(Rule {
             every,
             cron,
             zone: fields.text("tz"),

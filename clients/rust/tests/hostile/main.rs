@@ -142,7 +142,7 @@ impl World {
                     step(&job, n).await?;
                 }
                 if act_at(&job, "on_loss").is_some() {
-                    job.told().await;
+                    job.cancelled().await;
                 }
                 if act_at(&job, "on_failure").is_some() {
                     return Err("to be told".into());
