@@ -105,14 +105,18 @@ impl Signs {
             if count == 1 {
                 "1 job is".to_owned()
             } else {
-                format!("{count} jobs are")
+                format!("{} jobs are", units::full(count))
             }
         };
         match (self.dead, died) {
             (0, _) => None,
             (_, 0) if is_whole => None,
             (dead, 0) => Some(format!("{} dead", are(dead))),
-            (dead, died) => Some(format!("{} dead, {died} died since yesterday", are(dead))),
+            (dead, died) => Some(format!(
+                "{} dead, {} died since yesterday",
+                are(dead),
+                units::full(died)
+            )),
         }
     }
 }

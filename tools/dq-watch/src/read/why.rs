@@ -136,7 +136,7 @@ mod tests {
             (Of::Job(b"a"), &[("group-rate", 5, 101_000), ("group-fifo", -1, -1)],
                 "its group's rate is used up, it fits in 1.0s; an earlier job of its group has not ended"),
             (Of::Job(b"a"), &[("behind", 1000, -1), ("idle", 1001, -1)],
-                "1000 ready jobs or more come before it; it could be delivered, and no client asks for it"),
+                "1,000 ready jobs or more come before it; it could be delivered, and no client asks for it"),
         ] {
             assert_eq!(line(reasons, of), said);
         }

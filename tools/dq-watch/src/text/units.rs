@@ -11,6 +11,14 @@ pub fn count(number: u64) -> String {
     }
 }
 
+/// As in a sentence: `4,568`.
+pub fn full(number: u64) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", full(number / 1000), number % 1000),
+    }
+}
+
 /// Per second.
 pub fn rate(per_second: f64) -> String {
     match per_second {
@@ -149,6 +157,12 @@ mod tests {
             [12, 1_500, 2_000_000].map(bytes),
             ["12B", "1.50kB", "2.00MB"]
         );
+    }
+
+    #[test]
+    fn numbers_in_sentences_are_exact() {
+        let told = [0, 999, 1_000, 4_568, 1_000_020].map(full);
+        assert_eq!(told, ["0", "999", "1,000", "4,568", "1,000,020"]);
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn of_job(reason: &Reason, now_ms: i64) -> String {
         "dead" => "it is dead, until it is kicked".to_owned(),
         "reserved" => format!("a worker has it{}", with("its lease ends")),
         "blocked" if number == 1 => "it waits for one other job, or for a group".to_owned(),
-        "blocked" => format!("it waits for {number} other jobs"),
+        "blocked" => format!("it waits for {} other jobs", units::full(number)),
         "signal" => format!("it waits for a signal{}", with("and goes on without it")),
         "delayed" => format!("it is due {}", at.unwrap_or_default()),
         "group-paused" => format!("its group is paused{}", paused(reason, now_ms)),
@@ -117,10 +117,13 @@ fn of_job(reason: &Reason, now_ms: i64) -> String {
         "group-rate" => format!("its group's rate is used up{}", with("it fits")),
         "group-fifo" => "an earlier job of its group has not ended".to_owned(),
         "behind" if number >= BEFORE_MAX => {
-            format!("{BEFORE_MAX} ready jobs or more come before it")
+            format!(
+                "{} ready jobs or more come before it",
+                units::full(BEFORE_MAX)
+            )
         }
         "behind" if number == 1 => "1 ready job comes before it".to_owned(),
-        "behind" => format!("{number} ready jobs come before it"),
+        "behind" => format!("{} ready jobs come before it", units::full(number)),
         "idle" => "it could be delivered, and no client asks for it".to_owned(),
         _ => of_either(reason, now_ms),
     }
@@ -144,7 +147,7 @@ fn of_either(reason: &Reason, now_ms: i64) -> String {
             });
             match number {
                 1 => format!("1 client waits for a full batch{at}"),
-                _ => format!("{number} clients wait for a full batch{at}"),
+                _ => format!("{} clients wait for a full batch{at}", units::full(number)),
             }
         }
         "idle" => format!("{} ready, and no client asks for any", are(number)),
@@ -152,7 +155,7 @@ fn of_either(reason: &Reason, now_ms: i64) -> String {
         code => {
             let at = reason.until_ms.map(|at| until(at, now_ms));
             let at = at.map_or(String::new(), |at| format!(" until {at}"));
-            let number = (number > 0).then(|| format!(" {number}"));
+            let number = (number > 0).then(|| format!(" {}", units::full(number)));
             format!(
                 "{}{}{at}",
                 escape::line(code.as_bytes()),
@@ -185,7 +188,7 @@ fn until(at_ms: i64, now_ms: i64) -> String {
 fn jobs(count: u64) -> String {
     match count {
         1 => "1 job".to_owned(),
-        many => format!("{many} jobs"),
+        many => format!("{} jobs", units::full(many)),
     }
 }
 
