@@ -271,6 +271,33 @@ def test_a_wanted_cancel_is_no_warning(dq_url, caplog):
     assert ("INFO", "job 'a' was cancelled") in found and all(level == "INFO" for level, _ in found), found
 
 
+@pytest.mark.parametrize("lost", [redis.ConnectionError("lost"), redis.TimeoutError("late")])
+def test_the_loss_of_one_shard_is_raised(lost):
+    """A cluster's pipeline returns it as a value."""
+
+    class Cluster:
+        def pipeline(self, transaction):
+            return self
+
+        def execute_command(self, *words, **options):
+            pass
+
+        def execute(self, raise_on_error):
+            return [b"OK", lost, b"OK"]
+
+    class AsyncCluster(Cluster):
+        async def execute(self, raise_on_error):
+            return super().execute(raise_on_error)
+
+    many = [{"data": n, "id": f"{n}", "priority": n} for n in range(3)]
+    queue, other = dq.Queue(Cluster(), "q", shards=3), dq.asyncio.Queue(AsyncCluster(), "q", shards=3)
+    for method, *given in ("pause",), ("resume",), ("add_many", many):
+        with pytest.raises(type(lost), match=str(lost)):
+            getattr(queue, method)(*given)
+        with pytest.raises(type(lost), match=str(lost)):
+            asyncio.run(getattr(other, method)(*given))
+
+
 def test_a_join_is_in_one_shard_and_has_all_results(dq_url):
     class Hooked(dq.Hooks):
         async def adding(self, queue, headers):

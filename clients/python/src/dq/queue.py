@@ -75,10 +75,6 @@ class Queue(Commands):
                     replies = [client.execute_command(*commands[0], NEVER_DECODE=True)]
                 else:
                     replies = self._pipelined(commands, is_atomic)
-                for command, reply in zip(commands, replies):
-                    if isinstance(reply, ResponseError):
-                        raise self._refused(reply, commands, command)
-                return combine(grouped.replies(replies) if grouped else replies)
             except ResponseError as error:
                 if not speaks_less(self, error, client, of_url):
                     raise self._refused(error, commands, commands[0]) from None
@@ -89,6 +85,13 @@ class Queue(Commands):
                     raise
                 time.sleep(free_after(looks))
                 looks += 1
+            else:
+                for command, reply in zip(commands, replies):
+                    if isinstance(reply, ResponseError):
+                        raise self._refused(reply, commands, command)
+                    if isinstance(reply, Exception):  # a cluster's node was lost: its errors are values, too
+                        raise reply
+                return combine(grouped.replies(replies) if grouped else replies)
 
     def _permitted(self, calls: Sequence[Command], what: str) -> bool:
         """Sends what an optional right is needed for. False if that is missing."""
