@@ -138,6 +138,10 @@ export const USED_UP = 'attempts used up; its workers were lost';
 /** Its earlier deliveries ended without an answer. */
 export const usedUp = (delivery: Delivery) => new Outcome(delivery, dead(delivery, USED_UP));
 
+/** No handler could be chosen for it: it comes again after the wait of its ladder, or the server's. */
+export const unplaced = (delivery: Delivery, reason: string) =>
+  new Outcome(delivery, failed(delivery, null, reason, null));
+
 /** Given back, as this process still runs an earlier delivery of the job. */
 export const stillRunning = (delivery: Delivery) => returned(delivery, 'DELAY', STILL_RUNNING_DELAY_MS);
 
@@ -168,9 +172,9 @@ const dead = (delivery: Delivery, reason: string): Way[] => [
 ];
 
 /** The job comes again after the wait that user code asked for, else by the job's ladder, the handler's, or the server's. */
-function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: number | null): Way[] {
+function failed(delivery: Delivery, handler: Handler | null, reason: string, askedMs: number | null): Way[] {
   if (delivery.limit > 0 && delivery.limit <= delivery.attempt) return dead(delivery, reason);
-  const stepMs = delivery.waitMs === null ? handler.delayMs(delivery.attempt) : null;
+  const stepMs = delivery.waitMs === null ? (handler?.delayMs(delivery.attempt) ?? null) : null;
   const waits = [askedMs, stepMs].filter((waitMs) => waitMs !== null);
   const ways: Way[] = waits.map((waitMs) => [nack(delivery, 'DELAY', waitMs, ...because(reason))]);
   return [...ways, [nack(delivery, ...because(reason))], [nack(delivery)]];

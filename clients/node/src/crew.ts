@@ -10,7 +10,7 @@ import { handle, type Turn } from './handling';
 import { jobOf } from './job';
 import type { Boss, Link } from './link';
 import { ALONE_AGAIN_MS } from './limits';
-import { textOf } from './shown';
+import { stackOf, textOf } from './shown';
 import { Isolation, Turns } from './turns';
 import { closest, MOST_COMPARED } from './mistakes';
 import { Bell, nowMs } from './waiting';
@@ -156,8 +156,17 @@ export class Crew implements Boss {
     this.startMore();
   }
 
-  /** Puts a delivery into the backlog, or gives it back. */
+  /** Puts a delivery into the backlog, or gives it back. Whatever it holds, the worker goes on: then the attempt has failed. */
   private accept(link: Link, delivery: Delivery): void {
+    try {
+      this.place(link, delivery);
+    } catch (error) {
+      this.guard.log.error(`dq: job ${delivery.name} found no handler: ${stackOf(error)}`);
+      link.settle(delivery, core.unplaced(delivery, textOf(error)));
+    }
+  }
+
+  private place(link: Link, delivery: Delivery): void {
     if (this.isDraining) return this.giveBack(link, delivery);
     const handler = this.handlers.choose(delivery);
     if (!handler) {

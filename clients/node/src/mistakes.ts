@@ -3,14 +3,14 @@
 import { shown } from './shown';
 
 /** Names that other libraries have for options. */
-const ALSO_CALLED: Record<string, readonly string[]> = {
-  jobId: ['id'],
-  maxAttempts: ['attempts'],
-  retries: ['attempts'],
-  runAt: ['at'],
-  timeout: ['timeout', 'lease', 'ttr'],
-  timezone: ['tz'],
-};
+const ALSO_CALLED = new Map([
+  ['jobId', ['id']],
+  ['maxAttempts', ['attempts']],
+  ['retries', ['attempts']],
+  ['runAt', ['at']],
+  ['timeout', ['timeout', 'lease', 'ttr']],
+  ['timezone', ['tz']],
+]);
 
 /** Refuses what is not an object of options, and names that `names` lacks; the compiler checks that it has them all. */
 export function takes<T extends object>(call: string, given: T, names: Record<keyof T, 1>): T {
@@ -33,7 +33,7 @@ export const MOST_COMPARED = 100;
 
 /** What the name may be a slip of. */
 export function closest(name: string, all: readonly string[]): string | undefined {
-  const known = ALSO_CALLED[name]?.find((other) => all.includes(other));
+  const known = ALSO_CALLED.get(name)?.find((other) => all.includes(other));
   if (known !== undefined) return known;
   const far = (other: string) => distance(name.toLowerCase(), other.toLowerCase());
   const [best] = [...all].sort((one, other) => far(one) - far(other));

@@ -9,6 +9,7 @@ import * as dqRedis from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
 import fc from 'fast-check';
 import guard from '../dist/guard.js';
+import handlers from '../dist/handler.js';
 import limits from '../dist/limits.js';
 import quiet from '../dist/quiet.js';
 import shown from '../dist/shown.js';
@@ -432,6 +433,23 @@ test('at adding: the job goes out as it was', { timeout: 300_000 }, async () => 
   harm = () => new Promise(() => {});
   assert.deepEqual(await header(), { ok: 'yes' });
   await queue.close();
+});
+
+test('a job that no handler can be chosen for has failed', { timeout: 300_000 }, async () => {
+  const { Handlers } = handlers;
+  const { choose } = Handlers.prototype;
+  Handlers.prototype.choose = function (delivery) {
+    return delivery.name === 'bad' ? raise() : choose.call(this, delivery);
+  };
+  const said = [];
+  await start({ concurrency: 3 });
+  deed = { logger: (text) => said.push(text) };
+  await queue.add('bad', { id: 'bad' });
+  await until(async () => (await queue.get('bad'))?.reason === 'Error: on purpose', 'the reason is kept');
+  assert.match(said[1], /^dq: job bad found no handler: Error: on purpose/);
+  await survives({});
+  Handlers.prototype.choose = choose;
+  await stop();
 });
 
 // --- Canaries

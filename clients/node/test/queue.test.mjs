@@ -246,10 +246,18 @@ test('a kind is declared once', async () => {
   const said = [];
   const logger = { info() {}, warn: (text) => said.push(text), error() {} };
   const worker = new Worker(queue, [double.handler((job) => job.data * 2)], { logger });
-  await queue.addMany([double.of(5, { id: 'five' }), { data: 1, kind: 'doubles', id: 'slip' }]);
+  const odd = ['constructor', 'toString', 'valueOf', '__proto__', 'hasOwnProperty'];
+  await queue.addMany([
+    ...odd.map((kind) => ({ data: 1, kind, id: kind })),
+    double.of(5, { id: 'five' }),
+    { data: 1, kind: 'doubles', id: 'slip' },
+  ]);
   await worker.drain();
   assert.deepEqual([await double.result(queue, id), await double.wait(queue, 'five', 1000)], [8, 10]);
-  assert.deepEqual(said, ['dq: no handler for kind "doubles" of job slip: did it mean "double"?']);
+  assert.deepEqual(said, [
+    ...odd.map((kind) => `dq: no handler for kind "${kind}" of job ${kind}`),
+    'dq: no handler for kind "doubles" of job slip: did it mean "double"?',
+  ]);
   assert.throws(() => kind('double', { attempt: 3 }), /kind 'double' has no option 'attempt': did you mean 'attempts'/);
   assert.throws(() => kind(''), /a kind needs a name/);
 });
