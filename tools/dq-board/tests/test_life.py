@@ -153,6 +153,8 @@ class Life(BoardTest):
             return connections
 
         old = workers(2)
+        # A board that finds them younger says that they came.
+        wait_until("they are no news", lambda: all(int(it["age"]) >= 3 for it in client.client_list() if it["cmd"] == "dq.bpop"))
         boards = [self.board(server), self.board(server, "--user", "viewer", REDISCLI_AUTH="secret")]
         pages = [self.window() for _ in range(4)]
         for page, address in zip(pages, [boards[0].url + "queue?queue=0:q", boards[1].url + "queue?queue=0:q", boards[0].url + "queue?queue=0:other", boards[0].url], strict=True):
