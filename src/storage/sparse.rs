@@ -24,10 +24,11 @@ struct Page<T> {
 }
 
 /// Values by number.
-#[derive(Clone)]
 pub struct Sparse<T> {
     pages: Vec<Option<Box<[Page<T>; 1]>>>,
     len: usize,
+    /// Of all pages, as whoever frees memory asks for it at each step.
+    bytes: usize,
 }
 
 /// The page of a number, and its bit there.
@@ -50,6 +51,11 @@ impl<T> Page<T> {
         (0..PAGE).filter(|&bit| self.has(bit))
     }
 
+    /// On the heap, with its values.
+    fn bytes_used(&self) -> usize {
+        allocated(size_of::<Self>()) + allocated(self.values.capacity() * size_of::<T>())
+    }
+
     /// Allocates an eighth more than there are, and as much as the allocator gives for that.
     fn make_room(&mut self) {
         let (len, size) = (self.values.len(), size_of::<T>());
@@ -60,11 +66,25 @@ impl<T> Page<T> {
     }
 }
 
+impl<T: Clone> Clone for Sparse<T> {
+    fn clone(&self) -> Self {
+        let pages = self.pages.clone();
+        let each = pages.iter().flatten();
+        Sparse {
+            // No copy has room to spare.
+            bytes: each.map(|page| page[0].bytes_used()).sum(),
+            pages,
+            len: self.len,
+        }
+    }
+}
+
 impl<T> Sparse<T> {
     pub const fn new() -> Self {
         Sparse {
             pages: Vec::new(),
             len: 0,
+            bytes: 0,
         }
     }
 
@@ -84,6 +104,9 @@ impl<T> Sparse<T> {
         if at >= self.pages.len() {
             self.pages.resize_with(at + 1, || None);
         }
+        let before = self.pages[at]
+            .as_ref()
+            .map_or(0, |page| page[0].bytes_used());
         let [page] = &mut **self.pages[at].get_or_insert_with(|| {
             Box::new([Page {
                 bits: [0; PAGE / 64],
@@ -96,6 +119,7 @@ impl<T> Sparse<T> {
             return;
         }
         page.make_room();
+        self.bytes += page.bytes_used() - before;
         page.values.insert(place, value);
         page.bits[bit / 64] |= 1 << (bit % 64);
         self.len += 1;
@@ -111,6 +135,7 @@ impl<T> Sparse<T> {
         page.bits[bit / 64] &= !(1 << (bit % 64));
         self.len -= 1;
         if page.values.is_empty() {
+            self.bytes -= page.bytes_used();
             self.pages[at] = None;
         }
         if self.len == 0 {
@@ -154,7 +179,8 @@ impl<T> Sparse<T> {
             let Some(page) = self.pages.pop() else {
                 break;
             };
-            let values = page.map_or(0, |page| page[0].values.len());
+            let values = page.as_ref().map_or(0, |page| page[0].values.len());
+            self.bytes -= page.map_or(0, |page| page[0].bytes_used());
             self.len -= values;
             freed += 1 + values;
         }
@@ -174,14 +200,9 @@ impl<T> Sparse<T> {
         Some(from + 1)
     }
 
-    /// Bytes on the heap. Visits every page.
+    /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        let pages = self.pages.iter().flatten();
-        let values = pages.map(|page| {
-            let room = page[0].values.capacity() * size_of::<T>();
-            allocated(size_of::<Page<T>>()) + allocated(room)
-        });
-        self.pages.capacity() * size_of::<Option<Box<[Page<T>; 1]>>>() + values.sum::<usize>()
+        self.pages.capacity() * size_of::<Option<Box<[Page<T>; 1]>>>() + self.bytes
     }
 }
 
@@ -226,13 +247,18 @@ mod tests {
         }
         assert!(twin.keys().eq(&seen));
         assert_eq!(sparse.scan(u64::MAX, |_| unreachable!()), 0);
+        let pages = sparse.pages.iter().flatten();
+        assert_eq!(
+            sparse.bytes,
+            pages.map(|page| page[0].bytes_used()).sum::<usize>()
+        );
         let mut freed = sparse.clone();
-        while freed.free_some(100) {}
-        assert_eq!((freed.len(), freed.iter().count()), (0, 0));
         for &number in twin.keys() {
             assert!(sparse.remove(number).is_some());
         }
         assert_eq!(sparse.memory_bytes(), 0);
+        while freed.free_some(100) {}
+        assert_eq!((freed.len(), freed.iter().count(), freed.bytes), (0, 0, 0));
     }
 
     #[test]

@@ -49,12 +49,12 @@ pub fn compare(queue: &mut Queue, model: &mut Model, now: Now) -> Result<(), Str
 /// what a group gives that may go again before, as it may cost less than the one whose turn it is now.
 fn nothing_before(told: &[Hold], model: &Model, now: Now) -> Result<(), String> {
     let opens = model.windows_open(now.us()).unwrap_or(u64::MAX);
-    let holds = told.iter().filter(|it| match it.0 {
-        "paused" | "groups" => true,
-        "rate" => it.2.is_some_and(|until| until <= opens),
-        _ => false,
+    let latest = told.iter().filter_map(|it| match it.0 {
+        "paused" | "groups" => it.2,
+        "rate" => it.2.map(|until| until.min(opens)),
+        _ => None,
     });
-    let latest = holds.filter_map(|it| it.2).max();
+    let latest = latest.max();
     let others = [model.next_event(), model.next_due(now.us())];
     let Some(latest) = latest.filter(|at| others.into_iter().flatten().all(|it| it >= *at)) else {
         return Ok(());
