@@ -88,6 +88,9 @@ impl Queue {
         mint: &mut Mint,
         out: &mut Effects,
     ) -> Result<Option<Cow<'a, [u8]>>, QueueError> {
+        let group = add.group.map(|name| self.jobs().hashed(name));
+        let of_group = self.groups().zip(group).into_iter();
+        of_group.for_each(|(groups, name)| groups.prefetch_shard(name));
         let first = match add.recur {
             Some(_) => add.first(add.id.unwrap_or_default(), now, out)?,
             None => None,
@@ -106,10 +109,8 @@ impl Queue {
         let hint = self
             .jobs()
             .prefetch_added(id, OrderKey { priority, due }, is_grouped);
-        let of_group = self.groups().zip(add.group);
-        of_group
-            .into_iter()
-            .for_each(|(groups, name)| groups.prefetch_named(name, self.jobs()));
+        let of_group = self.groups().zip(group).into_iter();
+        of_group.for_each(|(groups, name)| groups.prefetch_named(name));
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         hint.iter()
@@ -196,8 +197,8 @@ impl Queue {
             let is_full = |it: &Self| it.bytes() + len_with(it) > it.settings().max_bytes;
             self.expire_for_room(is_full, now, out);
         }
-        self.expire_for_turns(now, out);
-        if self.has_past(now) && self.room_in(add.group) == Some(0) {
+        if self.groups().is_some() && self.has_past(now) {
+            self.expire_for_turns(now, out);
             self.expire_for_room(|it| it.room_in(add.group) == Some(0), now, out);
         }
         if add.after.is_some() {

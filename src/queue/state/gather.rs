@@ -20,7 +20,7 @@ impl Queue {
             if let Some(flows) = &mut self.parts.flows {
                 flows.rename(old, new, &self.jobs);
             }
-            self.link(new, &at, None);
+            self.link(new, &at);
         }
         0
     }

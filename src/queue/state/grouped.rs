@@ -82,10 +82,10 @@ impl Queue {
     }
 
     fn made_groups(&mut self) -> &mut Groups {
-        let (others, limits) = (self.jobs.live_len() > 0, self.settings.group_limits);
+        let (jobs, settings) = (&self.jobs, &self.settings);
         self.parts.groups.get_or_insert_with(|| {
-            let mut groups = Box::new(Groups::new(limits));
-            if others {
+            let mut groups = Box::new(Groups::new(settings.group_limits));
+            if jobs.live_len() > 0 {
                 groups.serve_own();
             }
             groups
@@ -107,11 +107,11 @@ impl Queue {
         known: Option<u64>,
     ) {
         if self.parts.groups.is_some() || known.is_some() {
-            let limits = self.settings.group_limits;
+            let settings = &self.settings;
             let groups = self
                 .parts
                 .groups
-                .get_or_insert_with(|| Groups::new(limits).into());
+                .get_or_insert_with(|| Groups::new(settings.group_limits).into());
             groups.begin_turn(group, place, known, &self.jobs);
         }
     }

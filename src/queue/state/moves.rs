@@ -68,10 +68,10 @@ impl Queue {
             return self.put(old, job, id, None);
         }
         job.seq = self.next_seq();
-        let (handle, at) = self.store(job, id);
+        let (handle, at, _) = self.store(job, id);
         // Groups ask the schedule whether it holds other jobs.
         if at.may_end() || self.parts.groups.is_some() || self.jobs.has_purged() {
-            self.link(handle, &at, None);
+            self.link(handle, &at);
         } else {
             unlinked.at = at.order_key();
             unlinked.handles.push(handle);
@@ -112,14 +112,17 @@ impl Queue {
         id: Id<'_>,
         hint: Option<&InsertHint<u64>>,
     ) -> Handle {
-        let (handle, at) = self.store(job, id);
-        self.link(handle, &at, hint);
+        let (handle, at, group) = self.store(job, id);
+        if at.may_end() {
+            self.jobs.link_end(handle, at.ends_at());
+        }
+        self.link_place(handle, &at, group, hint);
         handle
     }
 
     /// Stores a job, without a place on any list yet, and says where it belongs.
     #[inline]
-    fn store(&mut self, job: &NewJob<'_>, id: Id<'_>) -> (Handle, Position) {
+    fn store(&mut self, job: &NewJob<'_>, id: Id<'_>) -> (Handle, Position, Option<GroupNumber>) {
         debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
             status: Status {
@@ -139,7 +142,7 @@ impl Queue {
         let group = job.group.map(|name| self.acquire_group(name));
         let handle = self.jobs.insert(job, id, group);
         self.begin_turn(group, job.place, job.turn);
-        (handle, at)
+        (handle, at, group)
     }
 
     /// Changes a job that stands at `before`.
@@ -169,7 +172,7 @@ impl Queue {
             _ => {}
         }
         let after = before.changed(change, self.jobs.numbers.deaths);
-        self.unlink_place(handle, &before);
+        let group = self.unlink_place(handle, &before);
         if before.may_end() {
             self.jobs.move_end(handle, before, after);
         }
@@ -185,10 +188,9 @@ impl Queue {
             self.jobs.note_delivered(handle);
         }
         if let Change::Kicked { .. } = change {
-            let group = self.jobs.job(handle).group();
             self.begin_turn(group, Place::Scheduled, None);
         }
-        self.link_place(handle, &after, None);
+        self.link_place(handle, &after, group, None);
         let told = change.failure();
         let failure = match change {
             Change::TimedOut => Some(Failure::of_lease(before.status.life.at)),
@@ -223,17 +225,23 @@ impl Queue {
 
     /// Puts a job where its position says: on the lists of jobs, and in its group.
     #[inline]
-    pub(super) fn link(&mut self, handle: Handle, at: &Position, hint: Option<&InsertHint<u64>>) {
+    pub(super) fn link(&mut self, handle: Handle, at: &Position) {
         if at.may_end() {
             self.jobs.link_end(handle, at.ends_at());
         }
-        self.link_place(handle, at, hint);
+        let group = self.parts.group_number(&self.jobs, handle);
+        self.link_place(handle, at, group, None);
     }
 
     /// As [`Queue::link`], but for the lists of TTLs.
     #[inline]
-    fn link_place(&mut self, handle: Handle, at: &Position, hint: Option<&InsertHint<u64>>) {
-        let group = self.parts.group_number(&self.jobs, handle);
+    fn link_place(
+        &mut self,
+        handle: Handle,
+        at: &Position,
+        group: Option<GroupNumber>,
+        hint: Option<&InsertHint<u64>>,
+    ) {
         self.jobs.link_place(handle, at, group.is_some(), hint);
         if group.is_some() || at.status.place == Place::Blocked {
             self.parts.placed(&self.jobs, handle, at, group);
@@ -252,14 +260,15 @@ impl Queue {
         self.unlink_place(handle, at);
     }
 
-    /// As [`Queue::unlink`], but for the lists of TTLs.
+    /// As [`Queue::unlink`], but for the lists of TTLs; returns the job's group.
     #[inline]
-    fn unlink_place(&mut self, handle: Handle, at: &Position) {
+    fn unlink_place(&mut self, handle: Handle, at: &Position) -> Option<GroupNumber> {
         let group = self.parts.group_number(&self.jobs, handle);
         self.jobs.unlink_place(handle, at, group.is_some());
         if let Some(number) = group {
             self.parts.left(&self.jobs, handle, *at, number);
         }
+        group
     }
 
     /// Frees the memory of a job that stands on no list any more.

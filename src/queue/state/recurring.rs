@@ -138,7 +138,7 @@ impl Queue {
                 self.unlink(handle, &at);
                 self.jobs.set_priority(handle, priority);
                 at.priority = priority;
-                self.link(handle, &at, None);
+                self.link(handle, &at);
             }
         }
         let dead = ended.death().map(|at| self.dead_copy(handle, at));
@@ -217,7 +217,7 @@ impl Queue {
         if died {
             self.jobs.clear_failure(handle);
         }
-        self.link(handle, &self.jobs.position(handle), None);
+        self.link(handle, &self.jobs.position(handle));
     }
 }
 

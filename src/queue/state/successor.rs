@@ -66,6 +66,6 @@ impl Queue {
         }
         let group = self.jobs.job(successor).group();
         self.begin_turn(group, Place::Scheduled, None);
-        self.link(successor, &at, None);
+        self.link(successor, &at);
     }
 }

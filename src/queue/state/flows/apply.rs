@@ -407,7 +407,7 @@ impl Queue {
 
     fn move_to(&mut self, handle: Handle, at: Position) {
         self.jobs.set_status(handle, at.status);
-        self.link(handle, &at, None);
+        self.link(handle, &at);
     }
 }
 

@@ -4,7 +4,7 @@
 use super::line::Line;
 use super::Groups;
 use crate::queue::job::{GroupNumber, Handle};
-use crate::queue::state::store::Store;
+use crate::queue::state::store::{Id, Store};
 use crate::storage::prefetch::prefetch;
 use std::hash::BuildHasher;
 
@@ -16,10 +16,17 @@ impl Groups {
         self.all.len() >= MANY
     }
 
-    /// For a job of the group of this name that is about to be added.
-    pub fn prefetch_named(&self, name: &[u8], jobs: &Store) {
+    /// For a job of the group of this name that is about to be added, as soon as the name is known.
+    pub fn prefetch_shard(&self, name: Id<'_>) {
         if self.are_many() {
-            self.names.prefetch_slots(jobs.hasher().hash_one(name));
+            self.names.prefetch_shard(name.hash());
+        }
+    }
+
+    /// As [`Groups::prefetch_shard`], once the shard has arrived.
+    pub fn prefetch_named(&self, name: Id<'_>) {
+        if self.are_many() {
+            self.names.prefetch_slots(name.hash());
         }
     }
 

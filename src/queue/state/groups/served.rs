@@ -96,7 +96,7 @@ impl Groups {
         }
         let is_in_list = !group.stands_nowhere() && (group.at ^ at) & AT_MAX == 0;
         let stays = is_in_list && at != NOWHERE;
-        if !stays {
+        if !stays && !group.stands_nowhere() {
             self.withdraw(number);
         }
         let group = self.get_mut(number);
