@@ -1,6 +1,7 @@
 """Types: what a program gets wrong, mypy --strict refuses; and nothing else."""
 
 import asyncio
+import difflib
 import enum
 import subprocess
 import sys
@@ -129,6 +130,21 @@ def test_the_log_names_the_kind_that_was_meant(dq_url, caplog):
         dq.Worker(queue, queue.kind()(send)).drain()
     assert "no handler for kind 'sent': gave back job 'a'; did it mean 'send'?" in caplog.messages
     assert "no handler for kind 'other': gave back job 'b'" in caplog.messages
+
+
+def test_an_unknown_kind_is_compared_once(dq_url, caplog, monkeypatch):
+    compared, compare = [], difflib.get_close_matches
+    monkeypatch.setattr(difflib, "get_close_matches", lambda *words: compared.append(words[0]) or compare(*words))
+    kinds = ["__class__", "constructor", "x" * 1000]
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add_many([{"data": 1, "id": f"{n}{kind[:20]}", "kind": kind} for kind in kinds for n in range(3)])
+        worker = dq.Worker(queue, queue.kind()(send))
+        worker.drain()
+        assert queue.len() == 9 and all(each.endswith("'") for each in caplog.messages), "back, without a hint"
+    assert sorted(compared) == sorted(kind[:100] for kind in kinds)
+    for n in range(1000):
+        worker._hint(f"sen{n}")
+    assert len(worker._hints) <= 100
 
 
 def test_a_field_that_is_not_known_is_of_another_version():

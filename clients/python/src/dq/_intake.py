@@ -19,6 +19,7 @@ from ._turns import NEVER, Isolation, Turns
 
 MOST_COMPARED = 100
 """How much of a kind is compared with those that are known: it may be as long as a payload."""
+MOST_HINTS = 100
 
 Q = TypeVar("Q")
 
@@ -61,6 +62,8 @@ class Intake(BaseConsumer[Q]):
         """Deliveries that have or will get a handler; also lost ones, as long as their handler runs."""
         self._busy = 0
         """How many handlers run."""
+        self._hints: dict[str, str] = {}
+        """By kinds without a handler: to compare one with all others takes milliseconds."""
         self._claimed = 0
         """How many jobs are being fetched."""
         self._turns = Turns(1)
@@ -79,8 +82,7 @@ class Intake(BaseConsumer[Q]):
         delivery.handler = self._handlers.choose(delivery.job)
         if delivery.handler is None:
             kind = delivery.job.kind or ""
-            meant = difflib.get_close_matches(kind[:MOST_COMPARED], self._handlers.kinds, 1)
-            hint = f"; did it mean {meant[0]!r}?" if meant else ""
+            hint = self._hint(kind[:MOST_COMPARED])
             self._log.say(logging.WARNING, "no handler for kind %r: gave back job %r%s", kind, delivery.job.id, hint)
             delivery.owner.settle(delivery, _ends.unknown, kind)
             delivery.owner.told_soon()
@@ -96,6 +98,15 @@ class Intake(BaseConsumer[Q]):
         if self._lease.differ:
             delivery.owner.correct(delivery)
         return True
+
+    def _hint(self, kind: str) -> str:
+        """What the log says of the known kind that is like this one."""
+        if kind not in self._hints:
+            if len(self._hints) >= MOST_HINTS:
+                self._hints.clear()
+            meant = difflib.get_close_matches(kind, self._handlers.kinds, 1)
+            self._hints[kind] = f"; did it mean {meant[0]!r}?" if meant else ""
+        return self._hints[kind]
 
     def _runs_already(self, delivery: Delivery) -> bool:
         """The job's earlier lease ended unnoticed, as in a failover. A process must not run one job twice at a time."""
