@@ -67,9 +67,9 @@ def test_many_jobs_whose_options_look_alike(dq_url):
 class Twice(dq.Queue):
     """Sends each command twice, as a client does that got no reply to the first one."""
 
-    def _pipelined(self, commands, is_atomic):
-        super()._pipelined(commands, is_atomic)
-        return super()._pipelined(commands, is_atomic)
+    def _pipelined(self, *words):
+        super()._pipelined(*words)
+        return super()._pipelined(*words)
 
     def _run(self, calls, combine, grouped=None):
         if grouped is None:
@@ -78,9 +78,9 @@ class Twice(dq.Queue):
 
 
 class AsyncTwice(dq.asyncio.Queue):
-    async def _pipelined(self, commands, is_atomic):
-        await super()._pipelined(commands, is_atomic)
-        return await super()._pipelined(commands, is_atomic)
+    async def _pipelined(self, *words):
+        await super()._pipelined(*words)
+        return await super()._pipelined(*words)
 
     async def _run(self, calls, combine, grouped=None):
         if grouped is None:

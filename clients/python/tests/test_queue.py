@@ -6,6 +6,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 import dq
 import dq.asyncio
@@ -334,14 +338,109 @@ def test_a_join_whose_other_jobs_ran_is_not_sent_again():
     for found, again in ([None, None], True), ([None, [b"attempts", 0, b"state", b"ready"]], True), (
         [None, [b"attempts", 1, b"state", b"ready"]], False,
     ):  # fmt: skip
-        steps = sent_once(grouped)
+        steps = sent_once(grouped, (b"q", b"last"), False, 60.0)
         assert next(steps) is grouped and steps.throw(redis.ConnectionError("lost")) > 0
         assert [call[2] for call in steps.send(None)] == [b"last", b"a"]
         if again:
             assert steps.send(found) is grouped
         else:
-            with pytest.raises(redis.ConnectionError, match="lost"):
+            with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known"):
                 steps.send(found)
+
+
+def losing(queue, *losses):
+    """Has the queue's client lose transactions, before they arrive or after what is called meanwhile."""
+    left, made = [*losses], queue.client.pipeline
+
+    def pipeline(transaction):
+        found = made(transaction=transaction)
+        send = found._execute_transaction
+
+        def lose(loss):
+            if loss is not None:
+                if callable(loss):
+                    loss()
+                raise redis.ConnectionError("lost")
+
+        def sending(*args):
+            loss = left.pop(0) if left else None
+            answer = None if loss == "before" else send(*args)
+            lose(loss)
+            return answer
+
+        async def sending_async(*args):
+            loss = left.pop(0) if left else None
+            answer = None if loss == "before" else await send(*args)
+            lose(loss)
+            return answer
+
+        found._execute_transaction = sending_async if asyncio.iscoroutinefunction(send) else sending
+        return found
+
+    queue.client.pipeline = pipeline
+    return queue
+
+
+@pytest.mark.parametrize("left", ["done", "dead", "ready"])
+def test_a_join_is_not_taken_for_a_job_that_was_there(dq_url, left):
+    def work(job):
+        if left == "dead" and job.data == "old":
+            raise dq.GiveUp
+
+    def lasts(queue):
+        return queue.join([{"data": 1}], then={"data": 2, "id": "last"})
+
+    async def on_asyncio():
+        async with dq.asyncio.Queue(dq_url, "q") as queue:
+            return await lasts(losing(queue, "before"))
+
+    with dq.Queue(dq_url, "q") as queue:
+        for send in (lambda: lasts(losing(queue, "before"))), (lambda: asyncio.run(on_asyncio())):
+            queue.add("old", id="last", keep=60, if_exists="replace")
+            if left == "ready":
+                with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known whether"):
+                    send()
+                continue
+            dq.Worker(queue, work).drain()
+            assert queue.get("last").state == left
+            assert send() == "last"
+            assert (queue.len("blocked"), queue.len("ready")) == (1, 1), "the jobs of the join"
+            dq.Worker(queue, work).drain()
+
+
+@pytest.mark.parametrize("keep", [60, 0, None])
+def test_a_join_is_not_sent_again_by_the_client_itself(dq_url, keep):
+    """It sends pipelines again by default; the jobs have run and are gone by then."""
+    runs = []
+
+    def work():
+        with dq.Queue(dq_url, "q") as other:
+            dq.Worker(other, lambda job: runs.append(job.data)).drain()
+
+    def lasts(queue):
+        return losing(queue, work).join([{"data": 1}, {"data": 2}], then={"data": 3, "keep": keep})
+
+    async def on_asyncio():
+        async with dq.asyncio.Queue(
+            redis.asyncio.Redis.from_url(dq_url, retry=AsyncRetry(NoBackoff(), 3)), "q"
+        ) as queue:
+            return await lasts(queue)
+
+    with dq.Queue(redis.Redis.from_url(dq_url, retry=Retry(NoBackoff(), 3)), "q") as queue:
+        for send in (lambda: lasts(queue)), (lambda: asyncio.run(on_asyncio())):
+            if keep:
+                assert queue.result(send()) is None
+            else:
+                with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known whether"):
+                    send()
+            assert runs == [1, 2, 3] and not queue.len("ready") and not queue.len("blocked"), "none was added again"
+            runs.clear()
+
+
+def test_a_join_of_many_has_a_group_whatever_the_id_of_the_last(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        last = queue.join([{"data": 1}] * 1001, then={"data": 2, "id": "x" * 1024})
+        assert queue.get(last).after_group.startswith("join:") and queue.len() == 1002
 
 
 def test_telemetry_links_attempts_to_the_producer(dq_url):

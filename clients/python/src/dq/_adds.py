@@ -17,9 +17,9 @@ from ._delivery import Command
 from ._job_options import ABOUT, job_options
 from ._many import MOST_AFTER, Added, Grouped, sent_once
 from ._options import near_misses, unknown
-from .codec import Codec, Envelope, id_from, label_of
+from .codec import Codec, Envelope, label_of
 from .hooks import Hooks
-from .times import Duration, to_ms
+from .times import Duration, seconds, to_ms
 
 T = TypeVar("T")
 KEEP_S = 60.0
@@ -243,6 +243,8 @@ class Adds:
         All are added in one transaction, and are mappings of ``add``'s arguments. ``results`` of the last job say how
         the others ended, its ``on_dead`` what it does if one dies. It is kept for 60 s by default: if the answer of the
         server is lost, it is looked up, and all are sent again only if it is not there and none of the others ran.
+        Where nobody can tell, as its ``keep`` is over or a job of its ``id`` was there and had not ended, the error of
+        the connection says so.
 
         More than 1000 jobs are joined by their group: one that they have in common, or a new one. Then ``results`` is
         empty.
@@ -258,7 +260,7 @@ class Adds:
             raise ValueError("the jobs of a join must be in one shard: leave their ids out")
         *ids, id = (self._id_in(key, job.get("id")) for job in (*made, last))
         if len(made) > MOST_AFTER:
-            group = made[0].get("group") or f"join:{id_from(id)}"
+            group = made[0].get("group") or f"join:{new_id().decode()}"
             if any(job.setdefault("group", group) != group for job in made):
                 raise ValueError(f"more than {MOST_AFTER} jobs are joined by their group: give them one, or none")
             last["after_group"] = group
@@ -267,10 +269,14 @@ class Adds:
         like = _Like()
         adds = [self._added({**job, "id": id}, key, like) for job, id in zip(made, ids)]
         adds.append(self._added({**last, "id": id}, key))
-        return self._phases(self._joining(Grouped(adds), None if then.get("id") else id))  # type: ignore[no-any-return]
+        is_given, keep = then.get("id") is not None, last["keep"]
+        sending = sent_once(Grouped(adds), (key, id), is_given, 0.0 if keep is None else seconds(keep, "keep"))
+        return self._phases(self._joining(sending, None if is_given else id))  # type: ignore[no-any-return]
 
-    def _joining(self, grouped: Grouped, known: Optional[bytes]) -> Generator[Any, Any, Optional[str]]:
-        replies = yield from sent_once(grouped)
+    def _joining(
+        self, sending: Generator[Any, Any, list[Any]], known: Optional[bytes]
+    ) -> Generator[Any, Any, Optional[str]]:
+        replies = yield from sending
         return words.maybe_id(replies[-1] or known)
 
     def _id_in(self, key: bytes, id: Optional[Bytes]) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, Callable, Union
 
 import redis
@@ -10,7 +12,8 @@ from redis.credentials import UsernamePasswordCredentialProvider
 from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
-from ._core import ANSWER_S
+from ._core import ANSWER_S, need
+from ._many import LOST, Unanswered
 from ._trouble import lacks_resp3
 
 Client = Union[redis.Redis, redis.RedisCluster]
@@ -58,3 +61,31 @@ def speaks_less(queue: Any, error: RedisError, client: Any, made: Callable[..., 
     if queue.client is client:
         queue.client = made(queue._url, protocol=2)
     return True
+
+
+@contextlib.contextmanager
+def unanswered() -> Iterator[None]:
+    """Errors after which redis-py sends again become one after which it does not."""
+    try:
+        yield
+    except LOST as error:
+        raise Unanswered from error
+
+
+def sender(pipeline: Any) -> Any:
+    """What sends the pipeline's transaction, once or, after an error of the connection, again."""
+    found = getattr(pipeline, "_execution_strategy", pipeline)
+    need(found, "_execute_transaction")
+    return found
+
+
+def unrepeated(pipeline: Any) -> None:
+    """Has redis-py not send the transaction again itself: jobs that ran meanwhile would be added once more."""
+    owner = sender(pipeline)
+    send = owner._execute_transaction
+
+    def once(*args: Any) -> Any:
+        with unanswered():
+            return send(*args)
+
+    owner._execute_transaction = once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Sequence
 from typing import Any, Optional
 
@@ -17,7 +18,14 @@ TRIES = 5
 MOST_BYTES = 1 << 20
 
 
-LOST = (ConnectionError, TimeoutError)
+ENDED = (b"done", b"dead")
+
+
+class Unanswered(Exception):
+    """The answer to a transaction was lost. After its cause, the client would send the transaction again itself."""
+
+
+LOST = (ConnectionError, TimeoutError, Unanswered)
 """Errors after which nobody knows whether the server has carried out a command."""
 
 
@@ -43,6 +51,8 @@ class Grouped:
         self._made = made
         self.calls = [each.call for each in made]
         self.is_atomic = any(each.is_after for each in made)
+        self.is_once = False
+        """If the answer to the transaction is lost, the client must not send it again itself."""
         self._places: list[list[int]] = []
         """The jobs that each command adds, by index."""
 
@@ -63,6 +73,14 @@ class Grouped:
         self._places = [chunk.places for chunk in chunks]
         return [chunk.command() for chunk in chunks]
 
+    def partly(self, error: Exception, replies: Sequence[Any]) -> Exception:
+        """The error of one command, which says how many jobs the others have added: not even EXEC takes those back."""
+        pairs = [each for each in zip(self._places, replies) if not isinstance(each[1], Exception)]
+        added = sum(id is not None for places, reply in pairs for id in (reply if len(places) > 1 else [reply]))
+        if added:
+            error.args = (f"{error}; {added} of {len(self._made)} jobs were added",)
+        return error
+
     def replies(self, replies: Sequence[Any]) -> list[Any]:
         """One reply for each job."""
         found: list[Any] = [None] * len(self._made)
@@ -72,33 +90,58 @@ class Grouped:
         return found
 
 
-def sent_once(grouped: Grouped) -> Generator[Any, Any, list[Any]]:
+def sent_once(
+    grouped: Grouped, last: tuple[bytes, bytes], is_given: bool, kept_s: float
+) -> Generator[Any, Any, list[Any]]:
     """Sends jobs of one transaction, the last of which is after the others; returns a reply for each.
 
     If the answer is lost, it asks for the last job: if that is there, so are the others. They are sent again only if
     it is not, and none of the others ran. Yields what is to be sent, or how long to wait, and is thrown errors of the
     connection.
+
+    last: its key and id. is_given: the id is the program's, so a job of that id may be there already.
+    kept_s: how long the last job is there at least. Later on, that it is not there says nothing.
     """
+    grouped.is_once = True
+    before = as_map((yield [_look(*last)])[0]) if is_given else None
+    # A job that is still to run is not replaced: what becomes of it tells nothing of this join.
+    is_hidden = before is not None and before[b"state"] not in ENDED
+    begun = time.monotonic()
     for tries in range(1, TRIES + 1):
         try:
             return (yield grouped)  # type: ignore[no-any-return]
         except LOST as error:
             lost = error
-        ids = [(key, id) for _, key, id, *_ in reversed(grouped.calls)]
-        while True:
-            yield trouble_s(tries)
-            try:
-                last, *others = map(as_map, (yield [("DQ.GET", key, id, "PREFIX", 0) for key, id in ids]))
-                break
-            except LOST as error:
-                tries += 1
-                if tries > TRIES:
-                    raise error from lost
-        if last is not None:
+        found, *others = yield from _looked(grouped, tries, lost)
+        if found is not None and found != before and not is_hidden:
             return [each[2] for each in grouped.calls]
-        if any(job is not None and (job[b"attempts"] or job[b"state"] in (b"done", b"dead")) for job in others):
-            raise lost
-    raise lost
+        is_late = found is None and time.monotonic() - begun >= kept_s
+        have_run = any(job is not None and (job[b"attempts"] or job[b"state"] in ENDED) for job in others)
+        if is_late or is_hidden or have_run:
+            break
+    raise _unsure(lost) from lost
+
+
+def _look(key: bytes, id: bytes) -> Command:
+    return ("DQ.GET", key, id, "PREFIX", 0)
+
+
+def _looked(grouped: Grouped, tries: int, lost: Exception) -> Generator[Any, Any, list[Any]]:
+    """The jobs as they are now, the last one first."""
+    looks = [_look(key, id) for _, key, id, *_ in reversed(grouped.calls)]
+    for times in range(tries, TRIES + 1):
+        yield trouble_s(times)
+        try:
+            return [*map(as_map, (yield looks))]
+        except LOST as error:
+            newest = error
+    raise _unsure(newest) from lost
+
+
+def _unsure(lost: Exception) -> Exception:
+    cause = lost.__cause__ if isinstance(lost, Unanswered) else lost
+    kind = TimeoutError if isinstance(cause, TimeoutError) else ConnectionError
+    return kind(f"{cause}: it is not known whether the jobs of the join were added")
 
 
 class _Chunk:

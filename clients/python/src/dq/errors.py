@@ -40,7 +40,11 @@ class Refused(DqError):
 
 
 class QueueFull(Refused):
-    """The queue has reached its MAXLEN or MAXBYTES; nothing was added."""
+    """The queue has reached its MAXLEN or MAXBYTES; what the refused command was to add was not added.
+
+    ``add_many``, ``chain`` and ``join`` may need several commands, of which others can have added jobs, even in one
+    transaction: then the message says how many.
+    """
 
 
 class UnknownJob(DqError):

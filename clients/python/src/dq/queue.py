@@ -13,7 +13,7 @@ from . import _arguments as words
 from ._adds import KEEP_S
 from ._arguments import Bytes
 from ._awaiting import Awaiting
-from ._client import Client, free_after, is_crowded, of_url, speaks_less
+from ._client import Client, free_after, is_crowded, of_url, speaks_less, unrepeated
 from ._commands import Commands
 from ._delivery import Command
 from ._group import QueueGroup
@@ -74,7 +74,7 @@ class Queue(Commands):
                 if len(commands) == 1:
                     replies = [client.execute_command(*commands[0], NEVER_DECODE=True)]
                 else:
-                    replies = self._pipelined(commands, is_atomic)
+                    replies = self._pipelined(commands, is_atomic, grouped)
             except ResponseError as error:
                 if not speaks_less(self, error, client, of_url):
                     raise self._refused(error, commands, commands[0]) from None
@@ -88,7 +88,8 @@ class Queue(Commands):
             else:
                 for command, reply in zip(commands, replies):
                     if isinstance(reply, ResponseError):
-                        raise self._refused(reply, commands, command)
+                        refusal = self._refused(reply, commands, command)
+                        raise grouped.partly(refusal, replies) if grouped else refusal
                     if isinstance(reply, Exception):  # a cluster's node was lost: its errors are values, too
                         raise reply
                 return combine(grouped.replies(replies) if grouped else replies)
@@ -131,8 +132,10 @@ class Queue(Commands):
         missing = [id_from(id) for (_, id), job in zip(named, found) if job is None]
         return UnknownJob(missing) if missing else refused(error, command)
 
-    def _pipelined(self, commands: Sequence[Command], is_atomic: bool) -> list[Any]:
+    def _pipelined(self, commands: Sequence[Command], is_atomic: bool, grouped: Optional[Grouped] = None) -> list[Any]:
         pipeline = self.client.pipeline(transaction=is_atomic)
+        if grouped and grouped.is_once:
+            unrepeated(pipeline)
         for command in commands:
             pipeline.execute_command(*command, NEVER_DECODE=True)
         replies: list[Any] = pipeline.execute(raise_on_error=False)  # whose words redis-py would change

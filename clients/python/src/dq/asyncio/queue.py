@@ -27,7 +27,7 @@ from ..hooks import Hooks
 from ..kind import AsyncKind
 from ..times import Duration
 from ._awaiting import Awaiting
-from ._client import Client, of_url
+from ._client import Client, of_url, unrepeated
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -90,7 +90,7 @@ class Queue(Commands):
                 if len(commands) == 1:
                     replies = [await client.execute_command(*commands[0], NEVER_DECODE=True)]
                 else:
-                    replies = await self._pipelined(commands, is_atomic)
+                    replies = await self._pipelined(commands, is_atomic, grouped)
             except ResponseError as error:
                 if not speaks_less(self, error, client, of_url):
                     raise await self._refused(error, commands, commands[0]) from None
@@ -104,7 +104,8 @@ class Queue(Commands):
             else:
                 for command, reply in zip(commands, replies):
                     if isinstance(reply, ResponseError):
-                        raise await self._refused(reply, commands, command)
+                        refusal = await self._refused(reply, commands, command)
+                        raise grouped.partly(refusal, replies) if grouped else refusal
                     if isinstance(reply, Exception):  # a cluster's node was lost: its errors are values, too
                         raise reply
                 return combine(grouped.replies(replies) if grouped else replies)
@@ -147,8 +148,12 @@ class Queue(Commands):
         missing = [id_from(id) for (_, id), job in zip(named, found) if job is None]
         return UnknownJob(missing) if missing else refused(error, command)
 
-    async def _pipelined(self, commands: Sequence[Command], is_atomic: bool) -> list[Any]:
+    async def _pipelined(
+        self, commands: Sequence[Command], is_atomic: bool, grouped: Optional[Grouped] = None
+    ) -> list[Any]:
         pipeline = self.client.pipeline(transaction=is_atomic)
+        if grouped and grouped.is_once:
+            unrepeated(pipeline)
         for command in commands:
             pipeline.execute_command(*command, NEVER_DECODE=True)
         replies: list[Any] = await pipeline.execute(raise_on_error=False)  # whose words redis-py would change

@@ -14,9 +14,9 @@ from .._delivery import Command
 from .._job_options import ABOUT, job_options
 from .._many import MOST_AFTER, Added, Grouped, sent_once
 from .._options import near_misses, unknown
-from ..codec import Codec, Envelope, id_from, label_of
+from ..codec import Codec, Envelope, label_of
 from ..hooks import Hooks
-from ..times import Duration, to_ms
+from ..times import Duration, seconds, to_ms
 from typing_extensions import Unpack
 from .._job_options import JobOptions
 from typing import Any, Optional
@@ -56,7 +56,6 @@ from .._arguments import Bytes, Ladder, Mode, Rate, State
 from .._job_options import job_options
 from .._queries import Queries
 from ..records import Reserved
-from ..times import Duration, seconds, to_ms
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ..codec import id_from
@@ -78,7 +77,7 @@ from ..errors import Refused, UnknownJob
 from ..kind import AsyncKind
 from ..times import Duration
 from ._awaiting import Awaiting
-from ._client import Client, of_url
+from ._client import Client, of_url, unrepeated
 from .._adds import AddOptions
 from ..handler import HandlerOptions
 from ..kind import Async, P, R
