@@ -13,6 +13,7 @@ import redis
 
 import dq
 import dq.asyncio
+from dq._trouble import refused
 
 NOWHERE = "redis://localhost:1"
 QUEUE = dq.Queue(NOWHERE, "orders")
@@ -240,6 +241,8 @@ def test_full_in_a_pipeline(dq_url):
         queue.configure(maxlen=1)
         with pytest.raises(dq.QueueFull, match="MAXLEN "):
             queue.add_many([{"data": 1}, {"data": 2}])
+        with pytest.raises(dq.QueueFull, match=r"full; 1 of 2 jobs were added$"):
+            queue.join([{"data": 1}], then={"data": 2})
 
 
 REFUSALS = {
@@ -251,6 +254,8 @@ REFUSALS = {
                      "b", None, None, "DQ.ADD: MAXLEN queue is full"),
     "no queue": (lambda queue: (queue.client.set("q", "x"), queue.len()),
                  None, None, None, "DQ.LEN: WRONGTYPE Operation against a key holding the wrong kind of value"),
+    "many deliveries": (lambda queue: (queue.client.set("q", "x"), queue.nack_many({"a": "1"})), None, None, None,
+                        "DQ.NACK: WRONGTYPE Operation against a key holding the wrong kind of value"),
     "no memory": (lambda queue: queue.client.config_set("maxmemory", 1) and queue.add_many([{"data": 1, "id": "a"}]),
                   "a", None, None, "DQ.ADD: OOM command not allowed when used memory > 'maxmemory'."),
 }  # fmt: skip
@@ -268,7 +273,10 @@ def test_a_refusal_says_what_is_refused(dq_url, case):
             with pytest.raises(dq.Refused) as raised:
                 refuse(queue)
             error = raised.value
-            assert str(error) == (f"job {id!r} of " if id else "") + f"queue 'q': the server refused {text}"
+            assert (
+                str(error).partition("; ")[0]
+                == (f"job {id!r} of " if id else "") + f"queue 'q': the server refused {text}"
+            )
             assert f"{error.code} {error.said}" == text.partition(": ")[2]
             assert (error.id, error.argument, error.value) == (id, argument, value)
             assert (error.__suppress_context__ or error.__context__ is None) and len(raised.traceback) < 8, (
@@ -280,6 +288,11 @@ def test_a_refusal_says_what_is_refused(dq_url, case):
                     asyncio.run(on_asyncio())
         finally:
             queue.client.config_set("maxmemory", 0)
+
+
+def test_a_refusal_of_many_jobs_names_none():
+    for words, id in ((b"IDS", 1, b"a", b"1"), None), (("IDS", 1, b"a", "1"), None), ((b"IDS", "FAIL"), "IDS"):
+        assert refused(redis.ResponseError("OOM"), (b"DQ.NACK", b"q", *words)).id == id
 
 
 def test_a_wait_that_timed_out_says_for_which_job_and_how_long(dq_url):

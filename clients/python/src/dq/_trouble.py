@@ -50,7 +50,7 @@ def refused(error: ResponseError, command: Command, id: Optional[bytes] = None) 
     what, key, *options = [_word(word) for word in command]
     if what == "EVAL":
         key, *options = options[1:]
-    elif what in _OF_A_JOB:
+    elif what in _OF_A_JOB and not (command[2] in ("IDS", b"IDS") and isinstance(command[3], int)):
         id, *options = command[2], *options[1:]
     found = QueueFull() if code in ("MAXLEN", "MAXBYTES") else Refused()
     for word, value in zip(options, options[1:]):
