@@ -1,5 +1,6 @@
 // What producers call to add jobs.
 
+import { isDeepStrictEqual } from 'node:util';
 import { type Codec, jsonCodec, writeEnvelope } from './codec';
 import type { Part } from './delivery';
 import type { Client } from './driver';
@@ -7,11 +8,12 @@ import { DqError, Refused } from './errors';
 import { careful, Guard } from './guard';
 import { count } from './handler';
 import { consoleLogger, type Hooks, type Logger } from './hooks';
-import { Keys, newId } from './keys';
+import { type IsDue, Keys, newId } from './keys';
 import { KEEP_MS, MADD_BYTES, MADD_JOBS, MOST_AFTER } from './limits';
 import { ruled, takes } from './mistakes';
 import * as words from './options';
 import { isGiven, type AddOptions, type CronOptions, type EveryOptions, type JobOptions } from './options';
+import { textOf } from './shown';
 import { type Bytes, isUnheld, someOf, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
 import { asMap, type Command, type Word } from './wire';
@@ -38,6 +40,12 @@ interface Addition {
   payload: Buffer;
   rest: Word[];
 }
+
+/** What DQ.GET says of a job; null if there is none. */
+type Found = Map<string, unknown> | null;
+
+const hasEnded = (job: Found) => /done|dead/.test(String(job?.get('state')));
+const isBegun = (job: Found) => Number(job?.get('attempts') ?? 0) > 0 || hasEnded(job);
 
 const ADD_MANY: Record<'data' | keyof AddOptions, 1> = { data: 1, ...words.ADD };
 
@@ -100,14 +108,15 @@ export class Adding<T = unknown> extends Keys {
    *
    * All are added in one transaction. `results` of the last job say how the others ended, its `onDead` what it does if one
    * dies. It is kept for a minute by default: if the answer of the server is lost, it is looked up, and all are sent again
-   * only if it is not there and none of the others ran.
+   * only if it is not there and none of the others ran. Where nobody can tell, as its `keep` is over or a job of its `id` was
+   * there and had not ended, the error of the connection says so.
    *
    * More than 1000 jobs are joined by their group: one that they have in common, or a new one. Then `results` is empty.
    */
   async join(jobs: readonly NewJob<T>[], { then, ...rest }: { then: JoinedJob<T> }): Promise<string | null> {
     takes('join', rest, {});
     if (!Array.isArray(jobs) || jobs.length === 0) throw new TypeError('join needs jobs that come before the last one');
-    const all = [...jobs, { keep: KEEP_MS, ...then }].map((job) => takes('a job of join', job, ADD_MANY));
+    const all = [...jobs, { ...then, keep: then.keep ?? KEEP_MS }].map((job) => takes('a job of join', job, ADD_MANY));
     if (isGiven(then.after) || isGiven(then.afterGroup)) {
       throw new TypeError('then takes neither after nor afterGroup: it is after the jobs of the join');
     }
@@ -118,7 +127,7 @@ export class Adding<T = unknown> extends Keys {
       throw new TypeError('the jobs of a join must be in one shard: leave their ids out');
     }
     const last = ids.pop()!;
-    const group = jobs[0]!.group ?? `join:${toText(toBytes(last))}`;
+    const group = jobs[0]!.group ?? `join:${newId()}`;
     const isGrouped = jobs.length > MOST_AFTER;
     if (isGrouped && jobs.some((job) => (job.group ?? group) !== group)) {
       throw new TypeError(`more than ${MOST_AFTER} jobs are joined by their group: give them one, or none`);
@@ -132,18 +141,35 @@ export class Adding<T = unknown> extends Keys {
     const additions = made.map(({ data, ...job }, n) =>
       this.addition(data, job.id, job, headers ? headers[n] : job.headers),
     );
-    const replies = await this.together(key, packed(additions), () => this.isUnrun(key, additions));
+    const replies = await this.together(key, packed(additions), this.onceAdded(key, additions, all.at(-1)!));
     return replies?.at(-1) === null && isGiven(then.id) ? null : toText(toBytes(last));
   }
 
-  /** Whether these jobs must be added again, as the last one is not there. Throws if one of the others ran. */
-  private async isUnrun(key: Buffer, additions: readonly Addition[]): Promise<boolean> {
-    const found = (await this.run(additions.map(({ id }): Command => ['DQ.GET', key, id, 'PREFIX', 0]))).map(asMap);
-    if (found.at(-1)) return false;
-    const isBegun = (job: Map<string, unknown> | null) =>
-      job !== null && (Number(job.get('attempts')) > 0 || /done|dead/.test(String(job.get('state'))));
-    if (!found.some(isBegun)) return true;
-    throw new DqError('the answer of the server was lost: jobs of the join ran, but the last one is not there');
+  /**
+   * When the jobs of a join are sent: again after a lost answer, if the last one is not there, and none of the others ran.
+   * Throws if it is not known.
+   */
+  private onceAdded(key: Buffer, additions: readonly Addition[], { id, keep, ttl }: AddOptions): IsDue {
+    const look = async (some: readonly Addition[]) =>
+      (await this.run(some.map((one): Command => ['DQ.GET', key, one.id, 'PREFIX', 0]))).map(asMap);
+    const keptMs = Math.min(toMs(keep!, 'keep'), isGiven(ttl) ? toMs(ttl, 'ttl') : Infinity);
+    let was: Found = null; // a job that had the id of the last one before
+    let sentAt = 0;
+    return async (lost) => {
+      if (lost === null) {
+        if (isGiven(id)) was = (await look(additions.slice(-1)))[0]!;
+        sentAt = performance.now();
+        return true;
+      }
+      const others = await look(additions);
+      const last = others.pop()!;
+      // A job that is still to run is not replaced, so what becomes of it tells nothing. One that has ended does not change.
+      const isHidden = was !== null && !hasEnded(was);
+      if (last !== null && !isHidden && !isDeepStrictEqual(last, was)) return false;
+      const isLate = last === null && performance.now() - sentAt >= keptMs;
+      if (!isLate && !isHidden && !others.some(isBegun)) return true;
+      throw new DqError(`${textOf(lost)}: it is not known whether the jobs of the join were added`, { cause: lost });
+    };
   }
 
   private newId(key: Buffer | null): string {

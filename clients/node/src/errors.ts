@@ -39,7 +39,7 @@ export class Refused extends DqError implements Refusal {
   }
 }
 
-/** The queue has reached its MAXLEN or MAXBYTES; nothing was added. */
+/** The queue has reached its MAXLEN or MAXBYTES. Of many jobs some may have been added: then the message says how many. */
 export class QueueFull extends Refused {}
 
 /** What was waited for did not come in time, or the handler took longer than its timeout. */

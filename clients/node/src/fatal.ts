@@ -46,8 +46,8 @@ const LONGEST_WORD = 1100;
 const word = (given: Word): string | number =>
   given instanceof Uint8Array ? toText(given.subarray(0, LONGEST_WORD)) : given;
 
-/** The error that callers get for what the server says to a command. `id`: the job's, where the command does not have it at its usual place. */
-export function refused(cause: Error, command: Command, id?: Buffer): DqError {
+/** The error that callers get for what the server says to a command. `id`: the job's, where the command does not have it at its usual place. `tail`: what the text adds. */
+export function refused(cause: Error, command: Command, id?: Buffer, tail = ''): DqError {
   const fault = withoutModule(cause);
   if (fault) return fault;
   const [, code = 'ERR', said = cause.message] = /^-?([A-Z][A-Z0-9]+)(?: (.*))?$/s.exec(cause.message) ?? [];
@@ -63,7 +63,7 @@ export function refused(cause: Error, command: Command, id?: Buffer): DqError {
   const value = at < 0 ? null : word(rest[at + 1]!);
   const job = of === undefined ? null : String(word(of));
   const what = argument === null ? name : `${argument}=${shown(value)}`;
-  const text = `${job === null ? '' : `job ${shown(job)} of `}queue ${shown(word(key))}: the server refused ${what}: ${code} ${said}`;
+  const text = `${job === null ? '' : `job ${shown(job)} of `}queue ${shown(word(key))}: the server refused ${what}: ${code} ${said}${tail}`;
   return new (/^MAX(LEN|BYTES)$/.test(code) ? QueueFull : Refused)(
     text,
     { code, said, id: job, argument, value },

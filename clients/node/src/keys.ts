@@ -20,13 +20,25 @@ const MOVED = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING)$/;
 const TRIES = 5;
 
 /** The replies to these commands. Throws the first error among them. */
-function answersOf(calls: readonly Command[], replies: readonly unknown[]): unknown[] {
+function answersOf(calls: readonly Command[], replies: readonly unknown[], tail = partly): unknown[] {
   const at = replies.findIndex((reply) => reply instanceof Error);
-  if (at >= 0) throw refused(replies[at] as Error, calls[at]!);
+  if (at >= 0) throw refused(replies[at] as Error, calls[at]!, undefined, tail(calls, replies));
   return [...replies];
 }
 
-type IsUndone = () => Promise<boolean>;
+/** How many jobs these commands have added although one of them was refused: not even EXEC takes those back. */
+function partly(calls: readonly Command[], replies: readonly unknown[]): string {
+  let [added, all] = [0, 0];
+  for (const [n, [name, , count]] of calls.entries()) {
+    if (!/^DQ\.M?ADD$/.test(name)) continue;
+    all += name === 'DQ.MADD' ? Number(count) : 1;
+    if (!(replies[n] instanceof Error)) added += [replies[n]].flat().filter((id) => id !== null).length;
+  }
+  return added > 0 ? `; ${added} of ${all} jobs were added` : '';
+}
+
+/** Whether the commands must be sent. `lost`: what befell the sending before, whose answer is lost; null if there is none. */
+export type IsDue = (lost: unknown) => Promise<boolean>;
 
 /** One key, or one for each shard. */
 export class Keys {
@@ -93,24 +105,25 @@ export class Keys {
 
   /**
    * Sends commands in one transaction, on a connection of the queue's own; again, if the key moves, or if the connection is
-   * lost and `isUndone` (which may throw) says that it had no effect. Returns null if it had one, and its answer is lost.
+   * lost, as long as `isDue` (which may throw) says so. Returns null if they had their effect, and the answer is lost.
    */
   protected async together(key: Buffer, calls: readonly Command[]): Promise<unknown[]>;
-  protected async together(key: Buffer, calls: readonly Command[], isUndone: IsUndone): Promise<unknown[] | null>;
-  protected async together(key: Buffer, calls: readonly Command[], isUndone: IsUndone = async () => true) {
-    let isLost = false;
+  protected async together(key: Buffer, calls: readonly Command[], isDue: IsDue): Promise<unknown[] | null>;
+  protected async together(key: Buffer, calls: readonly Command[], isDue: IsDue = async () => true) {
+    let lost: unknown = null;
     const channel = this.channel(key);
     for (let tries = 1; ; tries++) {
       try {
         const line = await channel.open();
-        if (isLost && !(await isUndone())) return null;
-        isLost = true;
-        return await this.transact(line, calls);
+        if (!(await isDue(lost))) return null;
+        return await this.transact(line, calls).catch((error: unknown) => {
+          lost = error instanceof Refused ? null : error; // what `isDue` is refused says nothing of the sending before
+          throw error;
+        });
       } catch (error) {
         channel.close();
-        if (error instanceof Refused) isLost = false;
         const isFinal = error instanceof DqError && !(error instanceof Refused && MOVED.test(error.code));
-        if (isFinal || tries === TRIES) throw withoutModule(error) ?? error;
+        if (isFinal || tries === TRIES) throw withoutModule(error) ?? (isFinal ? error : (lost ?? error));
         await sleep(FIRST_TROUBLE_MS * tries);
       }
     }
@@ -121,7 +134,7 @@ export class Keys {
     try {
       const all = transaction(calls);
       const replies = await within(Promise.all(line.ask(all)), ANSWER_MS, 'the server', () => line.close());
-      const queued = answersOf([calls[0]!, ...calls, calls[0]!], replies); // MULTI and EXEC count as the first command
+      const queued = answersOf([calls[0]!, ...calls, calls[0]!], replies, () => ''); // MULTI and EXEC count as the first
       return answersOf(calls, queued.at(-1) as unknown[]);
     } finally {
       line.hold(false);

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bytesCodec, ConfigurationError, JobFailed, Queue, QueueFull, Refused, TimedOut, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
@@ -282,6 +282,92 @@ async function waiting() {
   admin.disconnect();
   return list.split('\n').filter((line) => /cmd=dq\.(await|btouch)/.test(line) && /flags=[A-Za-z]*b/.test(line)).length;
 }
+describe('a join whose answer is lost', () => {
+  let queue;
+  beforeEach(async () => {
+    queue = new Queue(dq.url, 'q');
+    await queue.add(0, { delay: HOUR }); // a queue without jobs forgets how many were added
+  });
+  afterEach(() => queue.close());
+  const work = (handler = () => {}) => new Worker(queue, handler, { logger: silent }).drain();
+  const join = (then = {}, job = {}) => queue.join([{ data: 1, ...job }], { then: { data: 2, ...then } });
+  const UNKNOWN = /Error: the connection is lost: it is not known whether the jobs of the join were added$/;
+  /** Loses the next transaction. `arrives`: whether the server gets it. Returns how many jobs the call adds. */
+  async function lossy(arrives, call, meanwhile = () => {}) {
+    const before = (await queue.stats()).totals.added;
+    queue.transact = async (...sent) => {
+      delete queue.transact;
+      if (arrives) await queue.transact(...sent);
+      await meanwhile();
+      throw new Error('the connection is lost');
+    };
+    await call();
+    assert.ok(!Object.hasOwn(queue, 'transact'));
+    return (await queue.stats()).totals.added - before;
+  }
+
+  const fail = () => {
+    throw new Error('no');
+  };
+  for (const [state, ended] of [
+    ['done', () => work()],
+    ['dead', () => work(fail)],
+  ]) {
+    test(`the last one replaces one that is ${state}`, { timeout: 120_000 }, async () => {
+      const then = { id: 'last', keep: HOUR, attempts: 1, onDead: 'run' };
+      await join(then, { attempts: 1 });
+      for (const arrives of [false, true]) {
+        await ended();
+        assert.equal((await queue.get('last')).state, state);
+        assert.equal(await lossy(arrives, async () => assert.equal(await join(then, { attempts: 1 }), 'last')), 2);
+        assert.equal((await queue.get('last')).state, 'blocked');
+      }
+    });
+  }
+
+  test('nobody knows, if a job of the same id is still to run', { timeout: 120_000 }, async () => {
+    await join({ id: 'last' });
+    for (const arrives of [true, false]) {
+      const lost = () => assert.rejects(join({ id: 'last' }), UNKNOWN);
+      assert.equal(await lossy(arrives, lost), arrives ? 1 : 0);
+    }
+  });
+
+  test('jobs that ran and went are not added again', { timeout: 120_000 }, async () => {
+    for (const then of [{ keep: 0 }, { keep: 1, id: 'last' }, { ttl: 1, delay: HOUR }]) {
+      const gone = async () => {
+        await work();
+        await dq.clock.advance({ seconds: 1 });
+        await until(async () => (await queue.len()) + (await queue.peek('done')).length === 1, 'all have gone');
+      };
+      assert.equal(await lossy(true, () => assert.rejects(join(then), UNKNOWN), gone), 2);
+    }
+  });
+
+  for (const code of ['LOADING', 'CLUSTERDOWN', 'MOVED', 'TRYAGAIN', 'READONLY']) {
+    test(`${code} to the question says nothing of the transaction`, { timeout: 120_000 }, async () => {
+      const refuse = async () => {
+        await work();
+        queue.run = async () => {
+          delete queue.run;
+          throw new Refused('not now', { code });
+        };
+      };
+      assert.equal(await lossy(true, join, refuse), 2);
+    });
+  }
+
+  test('a full queue says how many were added', { timeout: 120_000 }, async () => {
+    await queue.configure({ maxlen: 2 });
+    await assert.rejects(join(), (error) => {
+      assert.ok(error instanceof QueueFull);
+      assert.match(error.message, /: MAXLEN queue is full; 1 of 2 jobs were added$/);
+      return true;
+    });
+    assert.equal(await queue.len(), 2);
+    await assert.rejects(join(), { name: 'QueueFull', message: /MAXLEN queue is full$/ });
+  });
+});
 
 test('what is wrong ends a wait', { timeout: 120_000 }, async () => {
   const queue = new Queue(dq.url, 'q');
