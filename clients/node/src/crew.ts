@@ -9,7 +9,7 @@ import type { Handlers } from './handler';
 import { handle, type Turn } from './handling';
 import { jobOf } from './job';
 import type { Boss, Link } from './link';
-import { ALONE_AGAIN_MS } from './limits';
+import { ALONE_AGAIN_MS, MOST_HINTS } from './limits';
 import { stackOf, textOf } from './shown';
 import { Isolation, Turns } from './turns';
 import { closest, MOST_COMPARED } from './mistakes';
@@ -44,6 +44,8 @@ export class Crew implements Boss {
   private readonly isolation: Isolation;
   private again: NodeJS.Timeout | undefined;
   private readonly saidOff = new Set<string>();
+  /** By kinds without a handler: to compare one with all others takes long. */
+  private readonly hints = new Map<string, string>();
   private troubleSaid = '';
 
   constructor(
@@ -171,8 +173,7 @@ export class Crew implements Boss {
     const handler = this.handlers.choose(delivery);
     if (!handler) {
       const kind = delivery.envelope?.kind ?? '';
-      const meant = closest(kind.slice(0, MOST_COMPARED), [...this.handlers.kinds.keys()]);
-      const hint = meant === undefined ? '' : `: did it mean "${meant}"?`;
+      const hint = this.hint(kind.slice(0, MOST_COMPARED));
       this.guard.log.warn(`dq: no handler for kind "${kind}" of job ${delivery.name}${hint}`);
       return link.settle(delivery, core.unknown(delivery));
     }
@@ -186,6 +187,17 @@ export class Crew implements Boss {
     const turn = { delivery, handler, link };
     if (attempt > 1 && attempt === limit && link.isCarrying) this.suspect(turn);
     else this.backlog.push(turn);
+  }
+
+  /** What the log says of the known kind that is like this one. */
+  private hint(kind: string): string {
+    const known = this.hints.get(kind);
+    if (known !== undefined) return known;
+    if (this.hints.size >= MOST_HINTS) this.hints.clear();
+    const meant = closest(kind, [...this.handlers.kinds.keys()]);
+    const hint = meant === undefined ? '' : `: did it mean "${meant}"?`;
+    this.hints.set(kind, hint);
+    return hint;
   }
 
   startMore(): void {

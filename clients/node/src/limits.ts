@@ -66,3 +66,5 @@ export const MADD_JOBS = 1000;
 export const MADD_BYTES = 1_000_000;
 /** How long the result of `addAndWait` is kept. */
 export const KEEP_MS = 60_000;
+/** For how many kinds without a handler a worker remembers which known one is like it. */
+export const MOST_HINTS = 100;

@@ -35,9 +35,15 @@ export const MOST_COMPARED = 100;
 export function closest(name: string, all: readonly string[]): string | undefined {
   const known = ALSO_CALLED.get(name)?.find((other) => all.includes(other));
   if (known !== undefined) return known;
-  const far = (other: string) => distance(name.toLowerCase(), other.toLowerCase());
-  const [best] = [...all].sort((one, other) => far(one) - far(other));
-  return best !== undefined && far(best) <= Math.max(1, Math.floor(name.length / 3)) ? best : undefined;
+  let least = Math.max(1, Math.floor(name.length / 3)) + 1;
+  let best: string | undefined;
+  const given = name.toLowerCase();
+  for (const other of all) {
+    if (Math.abs(other.length - given.length) >= least) continue; // their distance is that, or more
+    const far = distance(given, other.toLowerCase());
+    if (far < least) [best, least] = [other, far];
+  }
+  return best;
 }
 
 /** The Levenshtein distance, with two swapped letters as one mistake. */

@@ -15,6 +15,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { handler, kind, Queue, QueueFull, Worker } from 'dq-redis';
 import { Telemetry } from 'dq-redis/otel';
 import { withServer } from 'dq-redis/testing';
+import mistakes from '../dist/mistakes.js';
 import ioredis from 'ioredis';
 import ioredis5 from 'ioredis-5';
 import * as redis from 'redis';
@@ -260,6 +261,28 @@ test('a kind is declared once', async () => {
   ]);
   assert.throws(() => kind('double', { attempt: 3 }), /kind 'double' has no option 'attempt': did you mean 'attempts'/);
   assert.throws(() => kind(''), /a kind needs a name/);
+});
+
+test('which kind an unknown one is like is looked for once', async () => {
+  const { closest } = mistakes;
+  const compared = [];
+  mistakes.closest = (kind, all) => {
+    compared.push(kind);
+    return closest(kind, all);
+  };
+  const queue = new Queue(dq.url, 'q');
+  const said = [];
+  const logger = { info() {}, warn: (text) => said.push(text), error() {} };
+  const worker = new Worker(queue, [kind('double').handler(() => {})], { logger });
+  const kinds = Array.from({ length: 101 }, (_, n) => `${n}`);
+  for (const some of [['doubles', 'doubles'], ['x'.repeat(100_000)], kinds, ['doubles']]) {
+    await queue.addMany(some.map((kind) => ({ data: 1, kind })));
+    await worker.drain();
+  }
+  mistakes.closest = closest;
+  assert.deepEqual(compared, ['doubles', 'x'.repeat(100), ...kinds, 'doubles']);
+  assert.equal(said.filter((text) => text.endsWith(': did it mean "double"?')).length, 3);
+  await queue.close();
 });
 
 test('a rate of 0 or null is none', async () => {
