@@ -338,7 +338,7 @@ def test_a_join_whose_other_jobs_ran_is_not_sent_again():
     for found, again in ([None, None], True), ([None, [b"attempts", 0, b"state", b"ready"]], True), (
         [None, [b"attempts", 1, b"state", b"ready"]], False,
     ):  # fmt: skip
-        steps = sent_once(grouped, (b"q", b"last"), False, 60.0)
+        steps = sent_once(grouped, (b"q", b"last"), False, 60.0, lambda: 0.0)
         assert next(steps) is grouped and steps.throw(redis.ConnectionError("lost")) > 0
         assert [call[2] for call in steps.send(None)] == [b"last", b"a"]
         if again:

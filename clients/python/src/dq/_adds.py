@@ -270,7 +270,8 @@ class Adds:
         adds = [self._added({**job, "id": id}, key, like) for job, id in zip(made, ids)]
         adds.append(self._added({**last, "id": id}, key))
         is_given, keep = then.get("id") is not None, last["keep"]
-        sending = sent_once(Grouped(adds), (key, id), is_given, 0.0 if keep is None else seconds(keep, "keep"))
+        kept_s = 0.0 if keep is None else seconds(keep, "keep")
+        sending = sent_once(Grouped(adds), (key, id), is_given, kept_s, time.monotonic)
         return self._phases(self._joining(sending, None if is_given else id))  # type: ignore[no-any-return]
 
     def _joining(

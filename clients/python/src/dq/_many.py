@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from redis.exceptions import ConnectionError, TimeoutError
 
@@ -91,7 +90,7 @@ class Grouped:
 
 
 def sent_once(
-    grouped: Grouped, last: tuple[bytes, bytes], is_given: bool, kept_s: float
+    grouped: Grouped, last: tuple[bytes, bytes], is_given: bool, kept_s: float, clock: Callable[[], float]
 ) -> Generator[Any, Any, list[Any]]:
     """Sends jobs of one transaction, the last of which is after the others; returns a reply for each.
 
@@ -106,7 +105,7 @@ def sent_once(
     before = as_map((yield [_look(*last)])[0]) if is_given else None
     # A job that is still to run is not replaced: what becomes of it tells nothing of this join.
     is_hidden = before is not None and before[b"state"] not in ENDED
-    begun = time.monotonic()
+    begun = clock()
     for tries in range(1, TRIES + 1):
         try:
             return (yield grouped)  # type: ignore[no-any-return]
@@ -115,7 +114,7 @@ def sent_once(
         found, *others = yield from _looked(grouped, tries, lost)
         if found is not None and found != before and not is_hidden:
             return [each[2] for each in grouped.calls]
-        is_late = found is None and time.monotonic() - begun >= kept_s
+        is_late = found is None and clock() - begun >= kept_s
         have_run = any(job is not None and (job[b"attempts"] or job[b"state"] in ENDED) for job in others)
         if is_late or is_hidden or have_run:
             break
