@@ -439,15 +439,18 @@ test('a job that no handler can be chosen for has failed', { timeout: 300_000 },
   const { Handlers } = handlers;
   const { choose } = Handlers.prototype;
   Handlers.prototype.choose = function (delivery) {
-    return delivery.name === 'bad' ? raise() : choose.call(this, delivery);
+    return delivery.name === 'nobody' ? raise() : choose.call(this, delivery);
   };
   const said = [];
   await start({ concurrency: 3 });
   deed = { logger: (text) => said.push(text) };
-  await queue.add('bad', { id: 'bad' });
-  await until(async () => (await queue.get('bad'))?.reason === 'Error: on purpose', 'the reason is kept');
-  assert.match(said[1], /^dq: job bad found no handler: Error: on purpose/);
-  await survives({});
+  await queue.add('x', { id: 'nobody' });
+  await until(async () => (await queue.get('nobody'))?.reason === 'Error: on purpose', 'the reason is kept');
+  assert.ok(
+    said.some((text) => text.startsWith('dq: job nobody found no handler: Error: on purpose')),
+    said.join(),
+  );
+  await survives({}, ['bad2']);
   Handlers.prototype.choose = choose;
   await stop();
 });
