@@ -54,7 +54,8 @@ export function refused(cause: Error, command: Command, id?: Buffer, tail = ''):
   const [name, ...rest] = command;
   if (name === 'EVAL') rest.splice(0, 2);
   const key = rest.shift() ?? '';
-  const of = id ?? (OF_A_JOB.includes(name) ? rest.shift() : undefined);
+  const isOfMany = rest[0] === 'IDS' && typeof rest[1] === 'number';
+  const of = id ?? (OF_A_JOB.includes(name) && !isOfMany ? rest.shift() : undefined);
   const words = said.split(' ');
   const at = rest
     .slice(0, -1)

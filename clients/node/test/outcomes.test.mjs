@@ -155,12 +155,14 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       const admin = new ioredis(path());
       await admin.set('q', 'no queue');
       await admin.quit();
-      await assert.rejects(queue.len(), {
-        name: 'Refused',
-        code: 'WRONGTYPE',
-        id: null,
-        message: /^queue 'q': the server ref/,
-      });
+      for (const call of [() => queue.len(), () => queue.nackMany({ a: '1' })]) {
+        await assert.rejects(call(), {
+          name: 'Refused',
+          code: 'WRONGTYPE',
+          id: null,
+          message: /^queue 'q': the server ref/,
+        });
+      }
       await close();
     });
 
