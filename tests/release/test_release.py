@@ -182,13 +182,13 @@ class Release(unittest.TestCase):
                         TRIED[package].append(f"unpacked, {name}")
 
     def test_lists_name_all_that_was_built_in(self):
-        for name, folder in [("dq", "."), ("dq-program", "tools/dq")]:
+        for name, folder, package in [("dq", ".", "redis-dq"), ("dq-program", "tools/dq", "dq")]:
             with self.subTest(name), open(path(f"{name}-{VERSION}.cdx.json")) as file:
                 bom = json.load(file)
                 self.assertEqual((bom["bomFormat"], bom["specVersion"]), ("CycloneDX", "1.5"))
                 listed = {(one["name"], one["version"]) for one in bom["components"]}
                 tree = subprocess.run(
-                    [os.environ.get("CARGO") or "cargo", "tree", "--locked", "--prefix=none", "--edges=normal,build",
+                    [os.environ.get("CARGO") or "cargo", "tree", "--locked", f"--package={package}", "--prefix=none", "--edges=normal,build",
                      f"--manifest-path={ROOT}/{folder}/Cargo.toml", "--format={p}"], capture_output=True, text=True, check=True)
                 used = {tuple(line.split()[:2]) for line in tree.stdout.splitlines()[1:] if "/" not in line}
                 self.assertTrue(used)
