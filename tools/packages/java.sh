@@ -70,7 +70,7 @@ POM
 program() {
     sed -n '/^```java$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
         sed 's/"redis:\/\/localhost"/System.getenv("DQ_URL")/; s/Duration.ofMinutes(30)/Duration.ZERO/
-            s/^ *worker.run();/new Thread(() -> { while (queue.size() > 0) Thread.yield(); worker.stop(); }).start();\n&/'
+            s/^ *worker.run();/new Thread(() -> { while (queue.len() > 0) Thread.yield(); worker.stop(); }).start();\n&/'
 }
 
 # A job through each connector, with clients made by the program itself.
