@@ -95,10 +95,8 @@ impl Queue {
             Some(_) => add.first(add.id.unwrap_or_default(), now, out)?,
             None => None,
         };
-        let (due, expires) = match first {
-            Some(first) => (first.due, first.expires),
-            None => add.instants(now)?,
-        };
+        let said = first.map(|first| Ok((first.due, first.expires)));
+        let (due, expires) = said.unwrap_or_else(|| add.instants(now))?;
         add.check_names()?;
         let shared = self.rest_of_settings();
         let terms = &add.terms(self.settings(), rest_of(&shared));
@@ -134,10 +132,8 @@ impl Queue {
         };
         match admitted {
             Admitted::After(old, plan) => {
-                let added = add.after_others(job, id, old, plan, now);
-                added
-                    .into_iter()
-                    .for_each(|it| self.add_after(it, now, out));
+                let added = add.after_others(job, id, old, plan, now).into_iter();
+                added.for_each(|it| self.add_after(it, now, out));
             }
             Admitted::Behind(before) => {
                 let place = Place::Successor;

@@ -221,18 +221,24 @@ impl<K: Key> Skiplist<K> {
         if self.first() == Some((key, handle)) {
             return self.pop_first().is_some();
         }
-        if self.is_empty() {
-            return false;
-        }
-        let (path, leaf) = self.path_to(|n| n.link_to(key, handle, &tie));
-        let node = &mut self.bottom[leaf];
-        let Some(at) = node.find(key, handle) else {
+        let Some((path, leaf, at)) = self.find(key, handle, tie) else {
             return false;
         };
         self.changes = self.changes.wrapping_add(1);
-        node.remove(at);
+        self.bottom[leaf].remove(at);
         self.rebalance(&path, leaf, 1, key.floor());
         true
+    }
+
+    /// The node of an entry, the way there, and its place in it.
+    #[inline(always)]
+    fn find(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> Option<(Path, u32, usize)> {
+        if self.is_empty() {
+            return None;
+        }
+        let (path, leaf) = self.path_to(|n| n.link_to(key, handle, &tie));
+        let at = self.bottom[leaf].find(key, handle)?;
+        Some((path, leaf, at))
     }
 
     pub fn contains(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {

@@ -15,14 +15,10 @@ impl<K: Key<Floor = u64>> Skiplist<K> {
     /// Gives an entry a key that is the same in the order, with another floor. False, and nothing changed, if it is not
     /// there.
     pub fn set_floor(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
-        if self.is_empty() {
-            return false;
-        }
-        let (path, leaf) = self.path_to(|n| n.link_to(key, handle, &tie));
-        let node = &mut self.bottom[leaf];
-        let Some(at) = node.find(key, handle) else {
+        let Some((path, leaf, at)) = self.find(key, handle, tie) else {
             return false;
         };
+        let node = &mut self.bottom[leaf];
         let start = node.start as usize;
         let before = mem::replace(&mut node.keys[start + at], key).floor();
         if key.floor() <= before {

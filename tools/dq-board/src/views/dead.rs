@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dq_watch::read::detail::{Job, State};
 use serde_json::{json, Value as Json};
 
-use super::walk::{walk, ALL_THAT_ONE_MAY};
+use super::walk::walk_on;
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
@@ -24,16 +24,7 @@ pub async fn died(board: &Arc<Board>, question: Question) -> Result<Json, Failur
             .entry(reasons::of(job.reason.as_deref()))
             .or_default() += 1
     };
-    let cursor = question.cursor();
-    let walked = walk(
-        board,
-        &question.key,
-        &filter,
-        cursor,
-        ALL_THAT_ONE_MAY,
-        each,
-    )
-    .await?;
+    let walked = walk_on(board, &question, &filter, each).await?;
     let kinds = counts.len();
     let mut reasons: Vec<(String, usize)> = counts.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -7,7 +7,7 @@ use dq_watch::read::detail::{After, Found, Job, Part, State};
 use serde_json::{json, Value as Json};
 
 use super::asked;
-use super::walk::{walk, Reading, ALL_THAT_ONE_MAY};
+use super::walk::{walk_on, Reading};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
@@ -65,16 +65,7 @@ pub async fn flow(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     look_back(board, &question, &job.id, &mut known).await?;
     let filter = Filter::of_state(State::Blocked);
     let each = |blocked: Job| known.add(&blocked);
-    let cursor = question.cursor();
-    let walked = walk(
-        board,
-        &question.key,
-        &filter,
-        cursor,
-        ALL_THAT_ONE_MAY,
-        each,
-    )
-    .await?;
+    let walked = walk_on(board, &question, &filter, each).await?;
     let columns = columns(&job.id, &known.edges, |id| known.state(id));
     let edges = shown_edges(&columns, &known.edges);
     let columns = columns.iter().map(|column| shown(column, &known));

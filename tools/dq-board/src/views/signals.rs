@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dq_watch::read::detail::Job;
 use serde_json::{json, Value as Json};
 
-use super::walk::{walk, ALL_THAT_ONE_MAY};
+use super::walk::walk_on;
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
@@ -31,16 +31,8 @@ pub async fn signals(board: &Arc<Board>, question: Question) -> Result<Json, Fai
             jobs.push(shown);
         }
     };
-    let (filter, cursor) = (Filter::awaiting(), question.cursor());
-    let walked = walk(
-        board,
-        &question.key,
-        &filter,
-        cursor,
-        ALL_THAT_ONE_MAY,
-        each,
-    )
-    .await?;
+    let filter = Filter::awaiting();
+    let walked = walk_on(board, &question, &filter, each).await?;
     let kinds = names.len();
     let mut names: Vec<_> = names.into_iter().collect();
     names.sort_by_key(|(_, (count, _))| Reverse(*count));

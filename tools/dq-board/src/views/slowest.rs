@@ -8,7 +8,7 @@ use dq_watch::read::detail::{Job, State};
 use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 
-use super::walk::{walk, ALL_THAT_ONE_MAY};
+use super::walk::walk_on;
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
@@ -33,16 +33,7 @@ pub async fn slowest(board: &Arc<Board>, question: Question) -> Result<Json, Fai
             keep_slowest(&mut slow);
         }
     };
-    let cursor = question.cursor();
-    let walked = walk(
-        board,
-        &question.key,
-        &filter,
-        cursor,
-        ALL_THAT_ONE_MAY,
-        each,
-    )
-    .await?;
+    let walked = walk_on(board, &question, &filter, each).await?;
     keep_slowest(&mut slow);
     ran.sort_unstable();
     let mut labels: Vec<_> = by_label.into_iter().map(of_label).collect();

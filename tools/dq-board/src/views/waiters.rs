@@ -6,7 +6,7 @@ use dq_watch::read::detail::{After, Found, Job, Part, State};
 use serde_json::{json, Value as Json};
 
 use super::asked;
-use super::walk::{walk, ALL_THAT_ONE_MAY};
+use super::walk::walk_on;
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
@@ -31,16 +31,7 @@ pub async fn waiters(board: &Arc<Board>, question: Question) -> Result<Json, Fai
             }
         }
     };
-    let cursor = question.cursor();
-    let walked = walk(
-        board,
-        &question.key,
-        &filter,
-        cursor,
-        ALL_THAT_ONE_MAY,
-        each,
-    )
-    .await?;
+    let walked = walk_on(board, &question, &filter, each).await?;
     Ok(json!({ "jobs": jobs, "count": count, "seen": walked.found, "more": walked.more }))
 }
 

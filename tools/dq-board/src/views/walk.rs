@@ -12,6 +12,7 @@ use super::asked::{about, refusal};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
+use crate::core::question::Question;
 
 /// One question reads so many jobs, or until it has read so many bytes.
 const JOBS: usize = 2000;
@@ -89,6 +90,17 @@ pub struct Walked {
     pub looked: usize,
     /// Where the next question continues.
     pub more: Option<String>,
+}
+
+/// [`walk`] from where the question is, as far as one question may.
+pub async fn walk_on(
+    board: &Arc<Board>,
+    question: &Question,
+    filter: &Filter,
+    each: impl FnMut(Job) + Send,
+) -> Result<Walked, Failure> {
+    let (key, cursor) = (&question.key, question.cursor());
+    walk(board, key, filter, cursor, ALL_THAT_ONE_MAY, each).await
 }
 
 /// The jobs that a filter selects, each once, from a cursor on. No cursor points into a step, so none of its jobs may
