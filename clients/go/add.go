@@ -75,7 +75,7 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 // namingUnknown makes the error for jobs that come after some that the queue does not hold: it names those, and says
 // what to do.
 func (q *Queue) namingUnknown(ctx context.Context, err error, after []string) error {
-	if err == nil || !resp.IsError(err) || !strings.Contains(err.Error(), unheld) {
+	if !strings.Contains(resp.Said(err), unheld) {
 		return err
 	}
 	ids := once(after)

@@ -3,11 +3,12 @@ package dq
 import (
 	"cmp"
 	"context"
+	"time"
 )
 
-// Wait waits until a job has ended, and returns its handler's result. It waits no longer than ctx lasts. If the job did
-// not succeed, the error is a [*JobFailedError]. So it is if the job ended before and was not kept (see
-// [JobOptions].Keep).
+// Wait waits until a job has ended, and returns its handler's result. It waits no longer than ctx lasts; if
+// that times out, the error is a [*TimedOutError]. If the job did not succeed, it is a [*JobFailedError]. So it is if the
+// job ended before and was not kept (see [JobOptions].Keep).
 //
 // All waits on a shard of a queue share one connection. It is opened for the first wait and closed with the queue.
 func Wait[T any](ctx context.Context, queue *Queue, id string) (T, error) {
@@ -46,6 +47,7 @@ func (q *Queue) wait(ctx context.Context, id string) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
+	begun := time.Now()
 	told := w.add(id)
 	select {
 	case ended := <-told:
@@ -54,6 +56,9 @@ func (q *Queue) wait(ctx context.Context, id string) (ending, error) {
 		w.mu.Lock()
 		w.awaited.drop(id, told)
 		w.mu.Unlock()
+		if deadline, has := ctx.Deadline(); has && ctx.Err() == context.DeadlineExceeded {
+			return ending{}, &TimedOutError{ID: id, Timeout: deadline.Sub(begun)}
+		}
 		return ending{}, ctx.Err()
 	}
 }

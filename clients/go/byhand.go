@@ -86,7 +86,7 @@ func (q *Queue) Unblock(ctx context.Context, clients ...int64) (int, error) {
 	for _, id := range clients {
 		call = call.add(id)
 	}
-	reply, err := within(ctx, func() (any, error) { return answer(node.Do(ctx, call...).Result()) })
+	reply, err := within(ctx, func() (any, error) { return answer(node.Do(ctx, call...)) })
 	return int(resp.Int(reply)), err
 }
 
@@ -244,7 +244,7 @@ func (q *Queue) BTouch(ctx context.Context, timeout time.Duration, tokens map[st
 			return nil, err
 		}
 		// The client's own timeout may be shorter, and would cut the wait off.
-		return answer(node.WithTimeout(timeout+slack).Do(context.WithoutCancel(ctx), call...).Result())
+		return answer(node.WithTimeout(timeout+slack).Do(context.WithoutCancel(ctx), call...))
 	})
 	found := make(map[string]time.Time, len(tokens))
 	for n, each := range resp.List(reply) {

@@ -156,8 +156,9 @@ func TestAHandlerThatSleepsThirtyDays(t *testing.T) {
 func TestASignalBeforeAfterAndNever(t *testing.T) {
 	s := newStage(t, func(ctx context.Context, job *dq.Job) error {
 		by, err := dq.WaitSignal[string](ctx, job, "signed", 24*time.Hour)
-		if errors.Is(err, context.DeadlineExceeded) {
-			job.Succeed("never")
+		var late *dq.TimedOutError
+		if errors.As(err, &late) && errors.Is(err, context.DeadlineExceeded) && late.Timeout == 24*time.Hour {
+			job.Succeed(late.ID)
 			return nil
 		}
 		if err == nil {

@@ -48,7 +48,9 @@ func TestManyWaitsShareAConnection(t *testing.T) {
 	defer cancel()
 	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "late", Delay: time.Hour}))
 	_, err := dq.Wait[int](short, queue, "late")
-	expect(t, errors.Is(err, context.DeadlineExceeded), true)
+	var timedOut *dq.TimedOutError
+	expect(t, errors.Is(err, context.DeadlineExceeded) && errors.As(err, &timedOut) && timedOut.ID == "late", true)
+	expect(t, 0 < timedOut.Timeout && timedOut.Timeout <= 50*time.Millisecond, true)
 	ended := make(chan error, 1)
 	go func() { _, err := dq.Wait[int](ctx, queue, "late"); ended <- err }()
 	until(t, "it waits", func() bool { return strings.Count(server.Client.ClientList(ctx).Val(), "cmd=dq.await") == 1 })

@@ -64,7 +64,7 @@ func (p *popping) pop(call words) ([]Reserved, error) {
 	replies, err := p.line.ask(call.texts())
 	if p.err = err; err == nil {
 		var reply any
-		reply, p.err = answer(replies[0], resp.FirstError(replies))
+		reply, p.err = answered(call, replies[0], resp.FirstError(replies))
 		if pair := resp.List(reply); len(pair) == 2 {
 			p.found = p.queue.reservedOf(resp.Text(pair[0]), resp.List(pair[1]))
 		}

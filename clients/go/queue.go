@@ -123,7 +123,7 @@ func (q *Queue) do(ctx context.Context, call words) (any, error) {
 	if err := call.mistake(); err != nil {
 		return nil, err
 	}
-	return within(ctx, func() (any, error) { return answer(q.client.Do(ctx, call...).Result()) })
+	return within(ctx, func() (any, error) { return answer(q.client.Do(ctx, call...)) })
 }
 
 // within waits for f no longer than ctx lasts. While go-redis waits for a reply, it respects deadlines only if its
@@ -186,7 +186,7 @@ func (q *Queue) sent(ctx context.Context, calls []words, send sending) ([]any, e
 	}
 	replies := make([]any, len(calls))
 	for at, command := range commands {
-		reply, err := answer(command.Result())
+		reply, err := answer(command)
 		if err != nil {
 			return replies, err
 		}
@@ -195,16 +195,22 @@ func (q *Queue) sent(ctx context.Context, calls []words, send sending) ([]any, e
 	return replies, nil
 }
 
-func answer(reply any, err error) (any, error) {
+func answer(sent *redis.Cmd) (any, error) {
+	reply, err := sent.Result()
+	return answered(sent.Args(), reply, err)
+}
+
+// answered makes the library's errors of the server's.
+func answered(call words, reply any, err error) (any, error) {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil, nil
-	case err != nil && (strings.HasPrefix(err.Error(), "MAXLEN") || strings.HasPrefix(err.Error(), "MAXBYTES")):
-		return nil, fmt.Errorf("%w: %s", ErrQueueFull, err)
-	case err != nil && strings.HasPrefix(err.Error(), "ERR unknown command"):
+	case !resp.IsError(err):
+		return reply, err
+	case strings.HasPrefix(resp.Said(err), "ERR unknown command"):
 		return nil, fatal(err)
 	}
-	return reply, err
+	return nil, refused(call, err)
 }
 
 // each sends a command to every shard.

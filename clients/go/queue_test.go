@@ -194,6 +194,26 @@ func TestSettingsAndLimits(t *testing.T) {
 	expect(t, must(queue.Purge(ctx, dq.All)), 1)
 }
 
+func TestARefusalNamesJobArgumentAndValue(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	var said *dq.RefusedError
+	_, err := queue.Cron(ctx, "0 9 * * *", 1, &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "TZ"}, TZ: "Europe/Berln"})
+	expect(t, errors.As(err, &said), true)
+	expect(t, []any{said.ID, said.Argument, said.Value, said.Code, said.Said}, []any{
+		"TZ", "tz", "Europe/Berln", "ERR", "TZ is not the name of a known time zone",
+	})
+	expect(t, err.Error(), `dq: job "TZ" of queue "q": the server refused tz="Europe/Berln": ERR TZ is not the name of a known time zone`)
+	must(0, server.Client.Set(ctx, "text", 1, 0).Err())
+	_, err = server.Queue(t, "text").Delete(ctx, "a", "b")
+	expect(t, errors.As(err, &said), true)
+	expect(t, []any{said.ID, said.Argument, said.Value, said.Code}, []any{"", "", nil, "WRONGTYPE"})
+	_, err = server.Queue(t, "text").BPop(ctx, time.Second, nil)
+	expect(t, errors.As(err, &said) && errors.As(err, new(redis.Error)), true)
+	_, err = queue.Add(ctx, 1, &dq.JobOptions{After: []string{"gone"}, TTR: time.Hour})
+	expect(t, errors.As(err, &said) && said.Argument == "after" && said.Value == int64(1), true)
+}
+
 func TestShardsAreAddedUp(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{Shards: 5})

@@ -132,7 +132,7 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 
 // passes says whether trying again may help.
 func passes(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrQueueFull) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	var said *ConfigurationError
@@ -183,8 +183,8 @@ func (j *Job) Sleep(name string, duration time.Duration) error {
 
 // WaitSignal suspends the job until [Queue.Signal] sends it a signal, and returns the signal's value. If it has not
 // been sent, the error is [ErrSuspended], which the handler returns; the handler is called again when the signal is
-// there. With a timeout other than 0, the error wraps [context.DeadlineExceeded] if the signal is not there by then, in
-// later attempts too.
+// there. With a timeout other than 0, the error is a [*TimedOutError] if the signal is not there by then, in later
+// attempts too.
 func WaitSignal[T any](ctx context.Context, job *Job, name string, timeout time.Duration) (T, error) {
 	var none T
 	if timeout < 0 {
@@ -210,7 +210,7 @@ func WaitSignal[T any](ctx context.Context, job *Job, name string, timeout time.
 				return none, err
 			}
 		}
-		return none, fmt.Errorf("dq: no signal %q within %s: %w", name, timeout, context.DeadlineExceeded)
+		return none, &TimedOutError{job.ID, timeout, name}
 	case waitsBriefly:
 		return none, d.suspend(suspension{
 			before: [][]string{d.step(marker, waiting)}, rest: []string{"AWAIT", name, "DELAY", resp.MsText(timeout)},

@@ -222,9 +222,10 @@ func (p *probe) call(ctx context.Context, o order) {
 func refuse(said fields, err error) {
 	said["error"], said["message"] = err.Error(), err.Error()
 	var failed *dq.JobFailedError
+	var late *dq.TimedOutError
 	if errors.As(err, &failed) {
 		said["error"], said["outcome"], said["reason"] = "JobFailed", failed.Outcome, failed.Reason
-	} else if errors.Is(err, context.DeadlineExceeded) {
+	} else if errors.As(err, &late) {
 		said["error"] = "timeout"
 	}
 	emit("refused", said)

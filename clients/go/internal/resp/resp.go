@@ -38,9 +38,15 @@ func FirstError(replies []any) error {
 	return nil
 }
 
-func IsError(err error) bool {
+func IsError(err error) bool { return Said(err) != "" }
+
+// Said returns the server's words, of an error that is or wraps them; else "".
+func Said(err error) string {
 	var said redis.Error
-	return errors.As(err, &said) && !errors.Is(err, redis.Nil)
+	if err == nil || !errors.As(err, &said) || errors.Is(err, redis.Nil) {
+		return ""
+	}
+	return said.Error()
 }
 
 func Append(out []byte, words []string) []byte {

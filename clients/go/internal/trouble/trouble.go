@@ -19,7 +19,7 @@ const (
 
 // IsForbidden says whether the server forbids this user the command.
 func IsForbidden(err error) bool {
-	return resp.IsError(err) && strings.HasPrefix(err.Error(), "NOPERM")
+	return strings.HasPrefix(resp.Said(err), "NOPERM")
 }
 
 // Pause returns how long to wait after the first, second, ... failure to reach the server. The jitter only
@@ -34,16 +34,13 @@ var passing = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYA
 
 // Passes says whether a server's error may pass with time; so do all others.
 func Passes(err error) bool {
-	word, _, _ := strings.Cut(err.Error(), " ")
-	return !resp.IsError(err) || slices.Contains(passing, word)
+	word, _, _ := strings.Cut(resp.Said(err), " ")
+	return word == "" || slices.Contains(passing, word)
 }
 
 // Fatal says what to do about an error that waiting does not fix; of all others "".
 func Fatal(err error) (what string) {
-	if !resp.IsError(err) {
-		return ""
-	}
-	text := strings.TrimPrefix(err.Error(), "ERR ")
+	text := strings.TrimPrefix(resp.Said(err), "ERR ")
 	for _, each := range fatalities {
 		if at := strings.Index(text, each.said); at == 0 || at > 0 && !each.isFirst {
 			return each.what
