@@ -290,7 +290,7 @@ final class Batcher {
         if (told.isEmpty()) {
             return;
         }
-        ServerException trouble;
+        RefusedException trouble;
         try {
             control.open();
             control.send(Ends.commands(told));
@@ -348,7 +348,7 @@ final class Batcher {
         for (int failures = 1; ; failures++) {
             try {
                 for (Object reply : commands.isEmpty() ? List.of() : control.ask(commands)) {
-                    if (reply instanceof ServerException said) {
+                    if (reply instanceof RefusedException said) {
                         throw said;
                     }
                 }
@@ -368,7 +368,7 @@ final class Batcher {
     }
 
     private static boolean isRefused(RuntimeException error) {
-        return Trouble.fatal(error) != null || error instanceof ServerException said && Trouble.isRefusal(said);
+        return Trouble.fatal(error) != null || error instanceof RefusedException said && Trouble.isRefusal(said);
     }
 
     void finishAt(long by) {

@@ -11,7 +11,7 @@ public interface Connector extends AutoCloseable {
 
     /**
      * Sends commands in as few round trips as it can, and returns their replies: null, Long, byte[], List or Map. An
-     * error of the server is a {@link ServerException} in place of the reply. It follows redirections of a cluster.
+     * error of the server is a {@link RefusedException} in place of the reply. It follows redirections of a cluster.
      * {@code patience} is how long the slowest reply may take; null: the client's own timeout.
      */
     List<Object> call(List<byte[][]> commands, Duration patience);

@@ -212,7 +212,7 @@ abstract sealed class Delivery permits Job {
     /** The words for several jobs: their number, then each with its token. */
     static Words all(List<? extends Delivery> jobs) {
         Words words = new Words();
-        words.add("IDS").add(jobs.size());
+        words.add(Words.IDS).add(jobs.size());
         jobs.forEach(job -> words.add(job.rawId).add(job.rawToken));
         return words;
     }

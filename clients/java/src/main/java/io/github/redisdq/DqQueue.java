@@ -104,7 +104,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     private String send(Adding adding) {
         try {
             return adding.answered(shards.one(adding.words()));
-        } catch (ServerException said) {
+        } catch (RefusedException said) {
             throw Unheld.explained(said, shards, adding.after());
         }
     }
@@ -191,14 +191,14 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * share one connection.
      *
      * @throws JobFailedException if the job did not succeed, or ended before and was not kept
-     * @throws TimeoutException if the job has not ended by then
+     * @throws TimedOutException if the job has not ended by then
      */
-    public <T> T wait(String id, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
+    public <T> T wait(String id, Class<T> type, Duration timeout) throws InterruptedException {
         return wait(id, (Type) type, timeout);
     }
 
     /** As {@link #wait(String, Class, Duration)}, for a type with parameters. */
-    public <T> T wait(String id, Type type, Duration timeout) throws TimeoutException, InterruptedException {
+    public <T> T wait(String id, Type type, Duration timeout) throws InterruptedException {
         CompletableFuture<JobResult> end = end(id);
         try {
             JobResult found = end.get(Words.wait("a timeout", timeout), TimeUnit.MILLISECONDS);
@@ -207,12 +207,20 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
             }
             throw new JobFailedException(id, found.outcome(), found.reason());
         } catch (ExecutionException error) {
-            throw error.getCause() instanceof DqException said ? said : new DqException(Guard.text(error.getCause()), error.getCause());
+            throw waitFailed(id, error.getCause());
         } catch (TimeoutException error) {
-            throw new TimeoutException("job " + id + " has not ended within " + timeout);
+            throw new TimedOutException("job " + id + " has not ended within " + timeout, id, timeout);
         } finally {
             end.cancel(false);
         }
+    }
+
+    /** The error of a wait, which came to another thread. */
+    private static DqException waitFailed(String id, Throwable cause) {
+        if (cause instanceof RefusedException said) {
+            return new RefusedException(said.getMessage(), said.answer(), id, said.argument(), said.value());
+        }
+        return cause instanceof DqException said ? said : new DqException(Guard.text(cause), cause);
     }
 
     /** Completes when the job has ended, however it did. Cancel the future if nobody waits any longer. */
@@ -225,13 +233,12 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * say otherwise. If a job with this id exists, this waits for that job instead.
      */
     public <T> T addAndWait(Object data, JobOptions options, Class<T> type, Duration timeout)
-            throws TimeoutException, InterruptedException {
+            throws InterruptedException {
         return addAndWait(data, options, (Type) type, timeout);
     }
 
     /** As {@link #addAndWait(Object, JobOptions, Class, Duration)}, for a type with parameters. */
-    public <T> T addAndWait(Object data, JobOptions options, Type type, Duration timeout)
-            throws TimeoutException, InterruptedException {
+    public <T> T addAndWait(Object data, JobOptions options, Type type, Duration timeout) throws InterruptedException {
         Adding adding = new Adding(adds, data, options.isKept() ? options : options.copy().keep(KEEP));
         send(adding);
         return wait(adding.id(), type, timeout);

@@ -52,7 +52,7 @@ class Ends {
         while (!untold.isEmpty()) {
             Outcome last = untold.removeLast();
             if (last.endsConnections(error)) {
-                var said = new ServerException("the connection ended each time it was sent");
+                var said = new RefusedException("the connection ended each time it was sent");
                 refused(last, said, last.cut(said));
             } else {
                 outcomes.addFirst(last);
@@ -94,18 +94,18 @@ class Ends {
      * Reads the replies; outcomes without one stay in {@code told}. Returns an error of the server that passes, or
      * null.
      */
-    ServerException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost, Consumer<ServerException> uncounted) {
-        ServerException trouble = null;
+    RefusedException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost, Consumer<RefusedException> uncounted) {
+        RefusedException trouble = null;
         while (!told.isEmpty()) {
             Outcome each = told.getFirst();
             List<Object> replies = wire.read(each.size());
             Object reply = each.answer(replies);
-            if (each.size() > 1 && replies.get(0) instanceof ServerException said) {
+            if (each.size() > 1 && replies.get(0) instanceof RefusedException said) {
                 uncounted.accept(said);
             }
             told.removeFirst();
             each.heard();
-            if (!(reply instanceof ServerException said)) {
+            if (!(reply instanceof RefusedException said)) {
                 forget(each.job);
                 if (each.answered(reply) == Outcome.Answer.LOST) {
                     lost.accept(each.job);
@@ -121,7 +121,7 @@ class Ends {
     }
 
     /** Handles an outcome that the server refuses for good: it is not sent again unchanged. */
-    private void refused(Outcome outcome, ServerException said, String part) {
+    private void refused(Outcome outcome, RefusedException said, String part) {
         if (part == null) {
             forget(outcome.job);
             Guard.warn("the server refuses the end of " + outcome.job + " (" + said.getMessage() + "): it comes again when its lease ends");

@@ -45,7 +45,7 @@ final class Flows {
         List<Words> calls = all.stream().map(Adding::words).toList();
         try {
             return answered(all, isFlow(all) ? transaction(calls) : shards.all(calls, null));
-        } catch (ServerException said) {
+        } catch (RefusedException said) {
             throw Unheld.explained(said, shards, all.stream().flatMap(each -> each.after().stream()).toList());
         }
     }

@@ -113,7 +113,7 @@ final class Handling {
     /** The error that counts; null if the job is done, and its result can be sent. */
     private static Throwable whatFailed(Job job, Throwable error) {
         if (job.cancelReason() == CancelReason.TIMEOUT) {
-            return new HandlerTimeoutException(job.handler.timeout());
+            return new TimedOutException(job.id(), job.handler.timeout());
         }
         if (error != null) {
             return error;

@@ -18,7 +18,7 @@ public interface Hooks {
 
     /**
      * Called when the job's handler has thrown, also a {@link ControlException}; after a timeout, with a
-     * {@link HandlerTimeoutException}.
+     * {@link TimedOutException}.
      */
     default void failed(Job job, Throwable error) {}
 

@@ -47,7 +47,7 @@ final class Idle {
     }
 
     void heard(byte[] key, Object reply) {
-        if (reply instanceof ServerException said) {
+        if (reply instanceof RefusedException said) {
             if (watch.isForbidden(said, "DQ.EXPLAIN", "an idle worker cannot say why it gets no jobs")) {
                 keys = List.of();
             }

@@ -83,7 +83,7 @@ final class InlineJobs {
                 return shown(jobs.get(Bytes.text(words[2])));
             }
             default -> {
-                return new ServerException(command + " needs a server: see DqServer");
+                return new RefusedException(command + " needs a server: see DqServer");
             }
         }
         return Bytes.of("OK");
@@ -257,7 +257,7 @@ final class InlineJobs {
                 return 1L; // what it counts in rates, of which there are none without a server
             }
             if (!Bytes.text(words[0]).equals("DQ.STEP")) {
-                throw new ServerException(Bytes.text(words[0]) + " needs a server: see DqServer");
+                throw new RefusedException(Bytes.text(words[0]) + " needs a server: see DqServer");
             }
             entry.steps.put(Bytes.text(words[4]), words[5]);
             return 1L;

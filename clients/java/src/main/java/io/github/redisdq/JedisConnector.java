@@ -200,7 +200,7 @@ public final class JedisConnector implements Connector {
     public Line connect(byte[] key, Duration patience) {
         if (provider instanceof ClusterConnectionProvider) {
             Object length = call(Collections.singletonList(new Words("DQ.LEN").add(key).all()), null).get(0); // follows a slot that moved
-            if (length instanceof ServerException error) {
+            if (length instanceof RefusedException error) {
                 throw error;
             }
         }
@@ -253,9 +253,9 @@ public final class JedisConnector implements Connector {
     }
 
     /** To a client without password the server refuses long commands as breaches of the protocol. */
-    private static ServerException said(JedisDataException error) {
+    private static RefusedException said(JedisDataException error) {
         String text = String.valueOf(error.getMessage());
-        return new ServerException(text.contains("Protocol error: unauthenticated") ? "NOAUTH Authentication required." : text);
+        return new RefusedException(text.contains("Protocol error: unauthenticated") ? "NOAUTH Authentication required." : text);
     }
 
     /** Turns an error of connecting into the server's own, such as a wrong password, or the network's. */
@@ -268,7 +268,7 @@ public final class JedisConnector implements Connector {
         return new DqException(String.valueOf(error.getMessage()), error);
     }
 
-    private static final class Redirected extends ServerException {
+    private static final class Redirected extends RefusedException {
         final HostAndPort target;
         final boolean isAsking;
 

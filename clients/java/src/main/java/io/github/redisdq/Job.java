@@ -7,7 +7,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 /**
@@ -162,7 +161,7 @@ public final class Job extends Delivery {
      * once in each attempt.
      *
      * @throws CancelledException if another worker may have the job
-     * @throws ServerException if the server refuses to keep the value; the next attempt then runs the function again
+     * @throws RefusedException if the server refuses to keep the value; the next attempt then runs the function again
      */
     public <T> T step(String name, Class<T> type, Callable<? extends T> function) throws Exception {
         return step(name, (Type) type, function);
@@ -224,9 +223,9 @@ public final class Job extends Delivery {
     /**
      * As {@link #waitSignal(String, Class)}, for at most {@code timeout}.
      *
-     * @throws TimeoutException if the signal was not sent by then, in all later attempts too
+     * @throws TimedOutException if the signal was not sent by then, in all later attempts too
      */
-    public <T> T waitSignal(String name, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
+    public <T> T waitSignal(String name, Class<T> type, Duration timeout) throws InterruptedException {
         check();
         stepLog().begin(name);
         switch (stepLog().wait(name)) {
@@ -237,7 +236,7 @@ public final class Job extends Delivery {
             }
             case IS_OVER -> {}
         }
-        throw new TimeoutException("no signal " + name + " within " + timeout);
+        throw new TimedOutException("no signal " + name + " within " + timeout, id(), timeout);
     }
 
     /**
@@ -302,7 +301,7 @@ public final class Job extends Delivery {
      * Runs a Lua script exactly once in the life of the job: its writes and its step, under the given name, take effect
      * together. The script's {@code KEYS} and {@code ARGV} are those given here; in a cluster the keys must be in the
      * queue's slot. Returns false if the script ran in an earlier attempt. A script that fails throws a
-     * {@link ServerException}, and runs again in the next attempt; what it wrote before it failed is not undone.
+     * {@link RefusedException}, and runs again in the next attempt; what it wrote before it failed is not undone.
      */
     public boolean once(String name, String script, List<String> keys, List<String> arguments) throws InterruptedException {
         check();
@@ -316,7 +315,7 @@ public final class Job extends Delivery {
             check();
         }
         if (reply instanceof List<?> why) {
-            throw new ServerException(Reply.text(why.get(0)));
+            throw new RefusedException(Reply.text(why.get(0)));
         }
         stepLog().keep(name, Once.ENDED);
         return Reply.number(reply) == 1;

@@ -259,8 +259,8 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
             throw new IllegalArgumentException("afterGroup cannot be combined with after and onDead");
         }
         if (!after.isEmpty()) {
-            words.add("AFTER").add(after.size()).ids(after);
+            words.option("AFTER").add(after.size()).ids(after);
         }
-        return afterGroup == null ? words.value("ONDEAD", onDead) : words.add("AFTER").value("GROUP", afterGroup);
+        return afterGroup == null ? words.value("ONDEAD", onDead) : words.option("AFTER").value("GROUP", afterGroup);
     }
 }

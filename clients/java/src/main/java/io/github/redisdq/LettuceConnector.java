@@ -215,7 +215,7 @@ public final class LettuceConnector implements Connector {
     private static DqException unreachable(Throwable error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
             if (each instanceof RedisCommandExecutionException said) {
-                return new ServerException(said.getMessage());
+                return new RefusedException(said.getMessage());
             }
         }
         return new DqException(String.valueOf(error.getMessage()), error);
@@ -223,7 +223,7 @@ public final class LettuceConnector implements Connector {
 
     private static Object saidOrThrown(Throwable error) {
         if (error instanceof RedisCommandExecutionException said) {
-            return new ServerException(said.getMessage());
+            return new RefusedException(said.getMessage());
         }
         throw unreachable(error);
     }

@@ -100,7 +100,7 @@ final class Link implements Job.Context, Watch.Timed {
         try {
             byte[][] get = job.about("DQ.GET").add("PREFIX").add(0).all();
             Object reply = queue(job).connector().call(Collections.singletonList(get), null).get(0);
-            if (reply instanceof ServerException said) {
+            if (reply instanceof RefusedException said) {
                 return !watch.isForbidden(said, "DQ.GET", "a job that may have killed its worker is not run alone");
             }
             return reply != null && LEASE_ENDED.equals(Reply.text(Reply.map(reply).get("reason")));
@@ -173,14 +173,14 @@ final class Link implements Job.Context, Watch.Timed {
             job.check();
             try {
                 Object reply = queue(job).connector().call(commands, null).get(0);
-                if (!(reply instanceof ServerException said)) {
+                if (!(reply instanceof RefusedException said)) {
                     return reply;
                 }
                 if (Trouble.isRefusal(said) || Trouble.isFull(said) || Trouble.fatal(said) != null) {
-                    throw Shards.refused(said);
+                    throw Refusal.of(said, command, job.id(), "");
                 }
                 Guard.warn(job + ": trouble with the server, trying again: " + said.getMessage());
-            } catch (ServerException refused) {
+            } catch (RefusedException refused) {
                 throw refused;
             } catch (DqException error) {
                 Guard.warn(job + ": trouble with the server, trying again: " + Guard.text(error));
@@ -272,13 +272,13 @@ final class Link implements Job.Context, Watch.Timed {
         long sent = System.nanoTime();
         commands.add(fetches.command(count, limited(wait), sent));
         waiting.wire.send(commands);
-        ServerException trouble = ends.hear(waiting.wire, told, held.lost, watch::uncounted);
+        RefusedException trouble = ends.hear(waiting.wire, told, held.lost, watch::uncounted);
         if (ends.pending() > 0) {
             ring();
         }
         asked.forEach(key -> idle.heard(key, waiting.wire.read()));
         Object reply = waiting.wire.read();
-        if (reply instanceof ServerException said) {
+        if (reply instanceof RefusedException said) {
             throw said;
         }
         held.liveness.heard(System.nanoTime());

@@ -85,7 +85,7 @@ final class Listener {
     }
 
     private boolean isRefused(Throwable error) {
-        if (!(error instanceof ServerException said) || Trouble.fatal(said) == null && !Trouble.isRefusal(said)) {
+        if (!(error instanceof RefusedException said) || Trouble.fatal(said) == null && !Trouble.isRefusal(said)) {
             return false;
         }
         if (plan.refused()) {

@@ -98,7 +98,7 @@ final class Outcome {
 
     /** Fails the job while its handler still runs. */
     static Outcome timedOut(Job job) {
-        return failed(job, null, HandlerTimeoutException.text(job.handler.timeout()));
+        return failed(job, null, TimedOutException.text(job.handler.timeout()));
     }
 
     /** The outcome of an attempt whose handler has ended. */
@@ -272,13 +272,13 @@ final class Outcome {
     }
 
     /** Whether the server will refuse it again unchanged; if not, it is sent again. */
-    boolean isRefused(ServerException said) {
+    boolean isRefused(RefusedException said) {
         boolean isOptional = suspended != null && said.begins("NOPERM") || result != null && said.begins("OOM");
         return isOptional || Trouble.isRefusal(said) || (suspended != null || result != null) && Trouble.isFull(said);
     }
 
     /** Leaves out what connections may have ended for. */
-    String cut(ServerException said) {
+    String cut(RefusedException said) {
         cuts = 0;
         if (result == null) {
             return weaken(said);
@@ -288,7 +288,7 @@ final class Outcome {
     }
 
     /** Leaves out what the server may have refused. Returns what that was; null: nothing is left to leave out. */
-    String weaken(ServerException said) {
+    String weaken(RefusedException said) {
         if (suspended != null) { // a job that cannot wait has failed
             reason = Bytes.cut(Unheld.explained(said, suspended.waitedFor()), REASON_BYTES);
             suspended = null;

@@ -103,7 +103,7 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
 
     /** The acknowledgement of one job; {@link #isAcked} reads its reply. */
     static Words acking(byte[] key, String form, String id, String token) {
-        return new Words("DQ.ACK").add(key).add(form).add("IDS").add(1).add(id).add(token);
+        return new Words("DQ.ACK").add(key).add(form).add(Words.IDS).add(1).add(id).add(token);
     }
 
     static boolean isAcked(Object reply) {
@@ -166,7 +166,7 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
         if (shards.keys.size() > 1) {
             throw new IllegalArgumentException("btouchMany is for queues without shards");
         }
-        Words words = new Words("DQ.BTOUCH").add(shards.keys.get(0)).add(seconds(timeout)).add("IDS").add(tokens.size());
+        Words words = new Words("DQ.BTOUCH").add(shards.keys.get(0)).add(seconds(timeout)).add(Words.IDS).add(tokens.size());
         tokens.forEach((id, token) -> words.add(id).add(token));
         List<Object> ends = Reply.list(shards.all(List.of(words.value("TTR", ttr)), patience(timeout)).get(0));
         Map<String, Instant> found = new LinkedHashMap<>();

@@ -63,7 +63,7 @@ public final class QueueGroup {
         try {
             shards.each(command, rest);
             return true;
-        } catch (ServerException error) {
+        } catch (RefusedException error) {
             if (!error.begins("NOPERM")) {
                 throw error;
             }

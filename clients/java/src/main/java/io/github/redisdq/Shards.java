@@ -72,17 +72,7 @@ final class Shards {
         if (calls.isEmpty()) {
             return List.of();
         }
-        List<Object> replies = connector.call(calls.stream().map(Words::all).toList(), patience);
-        return checked(replies);
-    }
-
-    private static List<Object> checked(List<Object> replies) {
-        for (Object reply : replies) {
-            if (reply instanceof ServerException error) {
-                throw refused(error);
-            }
-        }
-        return replies;
+        return Refusal.checked(connector.call(calls.stream().map(Words::all).toList(), patience), calls);
     }
 
     /** Sends the calls in one transaction, on a connection of its own. */
@@ -92,18 +82,12 @@ final class Shards {
         all.add(new Words("EXEC"));
         Wire wire = new Wire(connector, calls.get(0).key(), ANSWER, () -> {});
         try {
-            List<Object> replies = checked(wire.ask(all.stream().map(Words::all).toList()));
-            return checked(Reply.list(replies.get(all.size() - 1)));
+            List<Object> replies = wire.ask(all.stream().map(Words::all).toList());
+            Refusal.queued(replies, calls);
+            return Refusal.checked(Reply.list(replies.get(all.size() - 1)), calls);
         } finally {
             wire.close();
         }
-    }
-
-    static DqException refused(ServerException error) {
-        if (Trouble.isFull(error)) {
-            return new QueueFullException(error.getMessage());
-        }
-        return error.begins("ERR unknown command") ? Trouble.fatal(error) : error;
     }
 
     Object one(Words call) {
@@ -135,7 +119,7 @@ final class Shards {
     List<Words> withTokens(String command, Words first, Map<String, String> tokens, Words options) {
         List<Words> calls = new ArrayList<>();
         byKey(tokens.keySet()).forEach((key, ids) -> {
-            Words words = new Words(command).add(key).add(first).add("IDS").add(ids.size());
+            Words words = new Words(command).add(key).add(first).add(Words.IDS).add(ids.size());
             ids.forEach(id -> words.add(id).add(tokens.get(id)));
             calls.add(words.add(options));
         });

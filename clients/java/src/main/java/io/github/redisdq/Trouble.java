@@ -22,11 +22,11 @@ final class Trouble {
         if (error instanceof ConfigurationException already) {
             return already;
         }
-        if (!(error instanceof ServerException)) {
+        if (!(error instanceof RefusedException said)) {
             boolean mayPass = error instanceof DqException || error instanceof VirtualMachineError;
             return mayPass ? null : new ConfigurationException(Guard.text(error), error);
         }
-        String text = String.valueOf(error.getMessage());
+        String text = said.answer();
         text = text.startsWith("ERR ") ? text.substring(4) : text;
         for (Fatality each : Fatality.ALL) {
             if (each.isFirst() ? text.startsWith(each.said()) : text.contains(each.said())) {
@@ -47,12 +47,12 @@ final class Trouble {
     }
 
     /** Whether the server will refuse this command again. */
-    static boolean isRefusal(ServerException error) {
+    static boolean isRefusal(RefusedException error) {
         return error.begins("ERR ") && fatal(error) == null;
     }
 
     /** The queue has no room for what was to be added or kept. */
-    static boolean isFull(ServerException error) {
+    static boolean isFull(RefusedException error) {
         return error.begins("MAXLEN") || error.begins("MAXBYTES");
     }
 }

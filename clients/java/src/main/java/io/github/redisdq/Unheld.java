@@ -12,22 +12,23 @@ final class Unheld {
     }
 
     /** The error with the ids of {@code after} that are not there; as it was if nobody can say which. */
-    static ServerException explained(ServerException said, Shards shards, List<String> after) {
+    static RefusedException explained(RefusedException said, Shards shards, List<String> after) {
         List<String> missing = is(said) ? missing(shards, after.stream().distinct().toList()) : List.of();
         if (missing.isEmpty()) {
             return said;
         }
-        return new ServerException(said.getMessage() + ": " + some(missing)
-                + " (it may have ended before: keep it for a while with keep, or add it in the same addMany)");
+        String text = said.getMessage() + "; not there: " + some(missing)
+                + " (it may have ended before: keep it for a while with keep, or add it in the same addMany)";
+        return Frames.trimmed(new RefusedException(text, said.answer(), said.id(), said.argument(), said.value()));
     }
 
     /** The server's words when a handler waits for jobs. */
-    static String explained(ServerException said, List<String> waitedFor) {
+    static String explained(RefusedException said, List<String> waitedFor) {
         return !is(said) || waitedFor.isEmpty() ? said.getMessage() : said.getMessage()
                 + ": it has ended, or was never added. Add it with keep, or by spawn (waited for: " + some(waitedFor) + ")";
     }
 
-    private static boolean is(ServerException said) {
+    private static boolean is(RefusedException said) {
         return String.valueOf(said.getMessage()).contains(SAID);
     }
 

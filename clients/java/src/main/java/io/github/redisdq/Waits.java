@@ -94,15 +94,15 @@ final class Waits {
 
         /** Sends one DQ.AWAIT. False: it is to be tried again. */
         private boolean ask(List<String> ids) {
+            Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).counted(ids);
             try {
-                Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).counted(ids);
                 list.answered(JobResult.all(waiting.ask(words), codec));
                 return true;
             } catch (RuntimeException error) {
                 waiting.close();
                 list.lost();
                 if (isForGood(error)) {
-                    list.fail(error instanceof ServerException said ? Shards.refused(said) : error);
+                    list.fail(error instanceof RefusedException said ? Refusal.of(said, words, null, "") : error);
                 }
                 return isForGood(error);
             }
@@ -122,7 +122,7 @@ final class Waits {
         }
 
         private boolean isForGood(RuntimeException error) {
-            return Trouble.fatal(error) != null || error instanceof ServerException said && Trouble.isRefusal(said);
+            return Trouble.fatal(error) != null || error instanceof RefusedException said && Trouble.isRefusal(said);
         }
     }
 }

@@ -104,7 +104,7 @@ final class Watch {
     }
 
     /** Whether the server forbids a command that only one feature needs: that is then off, and said once. */
-    boolean isForbidden(ServerException said, String command, String then) {
+    boolean isForbidden(RefusedException said, String command, String then) {
         boolean isForbidden = said.begins("NOPERM");
         if (isForbidden && forbidden.add(command)) {
             Guard.warn(command + " is refused (" + said.getMessage() + "): " + then);
@@ -112,7 +112,7 @@ final class Watch {
         return isForbidden;
     }
 
-    void uncounted(ServerException said) {
+    void uncounted(RefusedException said) {
         isForbidden(said, "DQ.STEP", "jobs of unknown kinds use up attempts of handlers");
     }
 

@@ -95,7 +95,7 @@ final class Wire {
     /** The reply to one command; throws if it is an error. */
     Object ask(Words command) {
         Object reply = ask(Collections.singletonList(command.all())).get(0);
-        if (reply instanceof ServerException said) {
+        if (reply instanceof RefusedException said) {
             throw said;
         }
         return reply;
@@ -112,7 +112,7 @@ final class Wire {
             return false;
         }
         Object reply = control.ask(unblocking).get(0);
-        if (!(reply instanceof ServerException said)) {
+        if (!(reply instanceof RefusedException said)) {
             return true;
         }
         if (said.begins("NOPERM")) {

@@ -8,6 +8,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** One command: its words, the second of which is the key. */
 final class Words {
@@ -20,6 +21,9 @@ final class Words {
             "WEIGHT", new long[] {1, 1000},
             "COUNT", new long[] {1, Long.MAX_VALUE},
             "TIMES", new long[] {1, Long.MAX_VALUE});
+
+    private static final Map<String, byte[]> OPTIONS = new ConcurrentHashMap<>();
+    static final byte[] IDS = optionOf("IDS");
 
     private final List<byte[]> words;
 
@@ -56,9 +60,22 @@ final class Words {
         return this;
     }
 
+    /** A word of the server's own, which is told from what users gave, though that reads the same. */
+    Words option(String name) {
+        return add(optionOf(name));
+    }
+
+    private static byte[] optionOf(String name) {
+        return OPTIONS.computeIfAbsent(name, Bytes::of);
+    }
+
+    static boolean isOption(byte[] word) {
+        return OPTIONS.get(Bytes.text(word)) == word;
+    }
+
     /** Ids, none of which is read as a word. */
     Words counted(Collection<String> ids) {
-        return add("IDS").add(ids.size()).ids(ids);
+        return add(IDS).add(ids.size()).ids(ids);
     }
 
     Words ids(Collection<String> ids) {
@@ -71,11 +88,11 @@ final class Words {
         long[] bounds = Said.BOUNDS.getOrDefault(name, BOUNDS.get(name));
         if (value instanceof Duration duration) {
             long least = bounds == null ? 0 : bounds[0];
-            add(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(duration), " ms", least, LATEST));
+            option(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(duration), " ms", least, LATEST));
         } else if (value instanceof Instant instant) {
-            add(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(instant), " ms", 0, LATEST));
+            option(name).add(check(name.toLowerCase(Locale.ROOT), Times.ms(instant), " ms", 0, LATEST));
         } else if (value instanceof List<?> steps) {
-            add(name).add(check("backoff", steps.size(), " steps", 0, 1024));
+            option(name).add(check("backoff", steps.size(), " steps", 0, 1024));
             steps.forEach(step -> add(wait("backoff", (Duration) step)));
         } else if (value != null) {
             if (bounds != null && value instanceof Number number) {
@@ -83,7 +100,7 @@ final class Words {
             } else if (bounds != null) {
                 check(name.toLowerCase(Locale.ROOT), Bytes.of(value.toString()).length, " bytes", bounds[0], bounds[1]);
             }
-            add(name).add(value.toString());
+            option(name).add(value.toString());
         }
         return this;
     }

@@ -28,6 +28,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -54,7 +55,7 @@ class DqQueueTest {
         Words call = new Words();
         List.of(words).forEach(call::add);
         Object reply = queue.connector().call(List.of(call.all(), call.all()), null).get(0);
-        return !(reply instanceof ServerException);
+        return !(reply instanceof RefusedException);
     }
 
     @Test
@@ -334,7 +335,7 @@ class DqQueueTest {
         queue.rules("shop", rules);
         assertEquals(List.of("report"), queue.rules("shop", rules).kept());
         JobOptions shared = JobOptions.withId("once");
-        assertThrows(java.util.concurrent.TimeoutException.class, () -> queue.addAndWait(1, shared, Integer.class, Duration.ofMillis(1)));
+        assertThrows(TimedOutException.class, () -> queue.addAndWait(1, shared, Integer.class, Duration.ofMillis(1)));
         queue.delete("once");
         queue.add(1, shared);
         assertNull(queue.get("once").keep());
@@ -360,12 +361,12 @@ class DqQueueTest {
                 () -> queue.addMany(List.of(
                         new DqQueue.NewJob(1, JobOptions.withId("new")),
                         new DqQueue.NewJob(2, JobOptions.create().after("new", "gone", "gone")))))) {
-            String said = assertThrows(ServerException.class, each::run).getMessage();
-            assertTrue(said.contains("does not hold: gone (") && said.contains("addMany"), said);
+            String said = assertThrows(RefusedException.class, each::run).getMessage();
+            assertTrue(said.contains("; not there: gone (") && said.contains("addMany"), said);
         }
         String[] many = IntStream.range(0, 25).mapToObj(String::valueOf).toArray(String[]::new);
-        var said = assertThrows(ServerException.class, () -> queue.add(1, JobOptions.create().after(many)));
-        assertTrue(said.getMessage().contains("hold: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more ("), said.getMessage());
+        var said = assertThrows(RefusedException.class, () -> queue.add(1, JobOptions.create().after(many)));
+        assertTrue(said.getMessage().contains("; not there: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more ("), said.getMessage());
         queue.add(1, JobOptions.withId("waits"));
         Worker.on(queue).handler(Handler.of(job -> job.waitFor("gone", "gone")).attempts(1)).build().drain();
         String reason = queue.get("waits").reason();
@@ -376,5 +377,21 @@ class DqQueueTest {
         Worker.on(queue).handler(Handler.of(job -> job.spawn(first, second)).attempts(1)).build().drain();
         reason = queue.get("spawns").reason();
         assertTrue(reason.endsWith("or by spawn (waited for: lost)"), reason);
+    }
+
+    @Test
+    void aRefusalNamesJobArgumentAndValue() {
+        JobOptions options = JobOptions.withId("TZ").tz("Mars/TZ").kind("TZ");
+        var said = assertThrows(RefusedException.class, () -> queue.cron("0 9 * * *", "TZ", options));
+        String text = "job 'TZ' of queue 'q': the server refused tz='Mars/TZ': ERR TZ is not the name of a known time zone";
+        assertEquals(text, said.getMessage());
+        assertEquals(List.of("ERR", text.substring(text.indexOf("TZ is")), "TZ", "tz", "Mars/TZ"),
+                List.of(said.code(), said.said(), said.id(), said.argument(), said.value()));
+        assertEquals(1, Stream.of(said.getStackTrace()).filter(each -> each.getClassName().startsWith("io.github.redisdq")).count());
+        queue.configure(new Settings().maxLen(2));
+        List<DqQueue.NewJob> three = List.of(new DqQueue.NewJob(1), new DqQueue.NewJob(2), new DqQueue.NewJob(3, JobOptions.withId("c").priority(1)));
+        var full = assertThrows(QueueFullException.class, () -> queue.addMany(three));
+        assertEquals(List.of("MAXLEN", "c"), List.of(full.code(), full.id()));
+        assertTrue(full.getMessage().endsWith("; 2 of 3 jobs were added"), full.getMessage());
     }
 }

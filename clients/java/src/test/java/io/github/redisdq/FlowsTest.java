@@ -20,7 +20,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -113,7 +112,9 @@ class FlowsTest {
             assertEquals(Duration.ofMinutes(1), queue.get(queue.peek(State.DONE, 1).get(0).id()).keep());
         }
         queue.add(1, JobOptions.withId("waits").delay(LONG));
-        assertThrows(TimeoutException.class, () -> queue.wait("waits", Integer.class, Duration.ofMillis(20)));
+        Duration moment = Duration.ofMillis(20);
+        var late = assertThrows(TimedOutException.class, () -> queue.wait("waits", Integer.class, moment));
+        assertEquals(List.of("waits", moment), List.of(late.id(), late.timeout()));
         JobFailedException unknown =
                 assertThrows(JobFailedException.class, () -> queue.wait("never there", Integer.class, LONG));
         assertTrue(unknown.outcome() == JobOutcome.UNKNOWN && unknown.getMessage().contains("KEEP"), unknown.getMessage());
@@ -141,8 +142,8 @@ class FlowsTest {
         other.call(List.<byte[][]>of(new Words("SET").add("text").add("x").all()), null);
         other.close();
         try (DqQueue wrong = server.queue("text")) {
-            ServerException error = assertThrows(ServerException.class, () -> wrong.wait("a", String.class, LONG));
-            assertTrue(error.begins("WRONGTYPE"), error.getMessage());
+            RefusedException error = assertThrows(RefusedException.class, () -> wrong.wait("a", String.class, LONG));
+            assertEquals(List.of("WRONGTYPE", "a"), List.of(error.code(), error.id()));
         }
     }
 
@@ -269,7 +270,7 @@ class FlowsTest {
         Worker worker = Worker.on(queue).handler(Handler.returning(job -> {
             try {
                 return job.waitSignal("signed", String.class, Duration.ofDays(3));
-            } catch (TimeoutException error) {
+            } catch (TimedOutException error) {
                 return "nobody signed";
             }
         })).build();
@@ -372,8 +373,8 @@ class FlowsTest {
         List<Object> ran = new ArrayList<>();
         Worker worker = Worker.on(queue).handler(Handler.of(job -> {
             if (job.attempt() == 1) {
-                ran.add(assertThrows(ServerException.class, () -> job.once("mine", script, List.of("l"), List.of("MYERR no"))).getMessage());
-                assertThrows(ServerException.class, () -> job.once("theirs", script, List.of("q"), List.of("")));
+                ran.add(assertThrows(RefusedException.class, () -> job.once("mine", script, List.of("l"), List.of("MYERR no"))).getMessage());
+                assertThrows(RefusedException.class, () -> job.once("theirs", script, List.of("q"), List.of("")));
             } else {
                 ran.add(job.once("mine", script, List.of("l"), List.of("")));
             }

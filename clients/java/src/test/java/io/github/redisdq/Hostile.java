@@ -82,7 +82,7 @@ final class Hostile {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted");
         });
-        all.put("an error of the server", throwing(new ServerException("NOPERM this user has no permissions")));
+        all.put("an error of the server", throwing(new RefusedException("NOPERM this user has no permissions")));
         all.put("an error of configuration", throwing(new ConfigurationException("not the worker's")));
         all.put("no payload", throwing(new PayloadException(null, null)));
         all.put("retryIn(null)", throwing(new RetryException(null)));

@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -34,7 +33,7 @@ class InlineTest {
         assertThrows(IllegalStateException.class, () -> queue.add(1, JobOptions.withId("a")));
         JobFailedException error = assertThrows(JobFailedException.class, () -> queue.result("a", Integer.class));
         assertEquals("IllegalStateException: no", error.reason());
-        assertThrows(ServerException.class, queue::stats);
+        assertThrows(RefusedException.class, queue::stats);
     }
 
     @Test
@@ -50,7 +49,7 @@ class InlineTest {
         }));
         queue.add(1, JobOptions.withId("a"));
         assertEquals(List.of("begins", "charges", "begins"), seen);
-        assertThrows(TimeoutException.class, () -> queue.wait("a", Integer.class, Duration.ofMillis(30)));
+        assertThrows(TimedOutException.class, () -> queue.wait("a", Integer.class, Duration.ofMillis(30)));
         assertEquals(true, queue.signal("a", "paid", 5));
         assertEquals(12, queue.result("a", Integer.class));
         assertNull(queue.signal("a", "paid", 6));

@@ -70,7 +70,7 @@ class LinksTest {
         }
         JedisConnector connector = JedisConnector.of(URI.create(server.url().replace("//", "//:secret@")));
         DqQueue queue = DqQueue.on(connector, "q");
-        Exception error = assertThrows(ServerException.class, () -> queue.add(1));
+        Exception error = assertThrows(RefusedException.class, () -> queue.add(1));
         try (queue; Worker worker = worker(queue)) {
             for (Object each : List.of(queue, worker, connector, connector.place(new byte[0]), error)) {
                 assertTrue(!String.valueOf(each).contains("secret"), String.valueOf(each));

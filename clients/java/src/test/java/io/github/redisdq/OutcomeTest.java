@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the worker decides, without a server. */
 class OutcomeTest {
-    private static final ServerException REFUSED = new ServerException("ERR no");
+    private static final RefusedException REFUSED = new RefusedException("ERR no");
 
     /** The only command of an end. */
     private static byte[][] command(Outcome outcome) {
@@ -230,13 +230,13 @@ class OutcomeTest {
                         "WRONGTYPE Operation against a key", "another type",
                         "ERR syntax error", "older")
                 .forEach((said, word) -> assertTrue(
-                        Trouble.fatal(new ServerException(said)).getMessage().contains(word), said));
+                        Trouble.fatal(new RefusedException(said)).getMessage().contains(word), said));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"MISCONF Redis is configured", "UNBLOCKED force unblock", "LOADING Redis", "READONLY", "CLUSTERDOWN"})
     void whatPassesIsWaitedFor(String said) {
-        assertNull(Trouble.fatal(new ServerException(said)));
+        assertNull(Trouble.fatal(new RefusedException(said)));
         assertNull(Trouble.fatal(new DqException("connection reset")));
     }
 

@@ -155,7 +155,7 @@ class PlansTest {
         job.encode();
         Outcome done = Outcome.ended(job, null);
         assertTrue(texts(done).get(0).endsWith("RESULTS IDS 1 id 1882361448423751680 [1,2]"));
-        assertEquals("the result", done.weaken(new ServerException("ERR too large")));
+        assertEquals("the result", done.weaken(new RefusedException("ERR too large")));
         assertTrue(texts(done).get(0).startsWith("DQ.ACK q WITHTOKENS"));
         job.succeed(Double.NaN);
         Throwable error = Guard.call(job::encode);
@@ -164,9 +164,9 @@ class PlansTest {
         job.succeed("x");
         job.encode();
         Outcome cut = Outcome.ended(job, null);
-        assertEquals("the result", cut.cut(new ServerException("the connection ended")));
+        assertEquals("the result", cut.cut(new RefusedException("the connection ended")));
         assertTrue(texts(cut).get(0).endsWith("FATAL REASON result cannot be stored: 3 bytes"), texts(cut).get(0));
-        assertTrue(Outcome.ended(job, null).isRefused(new ServerException("OOM command not allowed")));
+        assertTrue(Outcome.ended(job, null).isRefused(new RefusedException("OOM command not allowed")));
     }
 
     @Test

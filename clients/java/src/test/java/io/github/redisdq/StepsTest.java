@@ -15,7 +15,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
-import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 
 /** What an attempt decides by what is kept, without a server. */
@@ -151,10 +150,10 @@ class StepsTest {
         assertEquals("x", job(List.of(), "dq:wait:s", "waiting", "s", "\"x\"").waitSignal("s", String.class, second));
         assertEquals(List.of(), world.asked);
         Job late = job(List.of(), "dq:wait:s", "waiting");
-        assertThrows(TimeoutException.class, () -> late.waitSignal("s", String.class, second));
+        assertThrows(TimedOutException.class, () -> late.waitSignal("s", String.class, second));
         assertEquals(List.of("DQ.STEP q id 1882361448423751680 dq:wait:s over"), world.asked);
         Job over = job(List.of(), "dq:wait:s", "over", "s", "\"x\"");
-        assertThrows(TimeoutException.class, () -> over.waitSignal("s", String.class, second), "it came too late");
+        assertThrows(TimedOutException.class, () -> over.waitSignal("s", String.class, second), "it came too late");
         assertEquals(1, world.asked.size());
     }
 
@@ -189,9 +188,9 @@ class StepsTest {
     @Test
     void whatTheServerRefusesHasFailed() {
         assertThrows(SuspendedError.class, () -> job(List.of()).waitFor("never there"));
-        ServerException said = new ServerException("ERR job never there is not in the queue");
+        RefusedException said = new RefusedException("ERR job never there is not in the queue");
         Outcome end = Outcome.suspended(job);
-        assertTrue(end.isRefused(said) && end.isRefused(new ServerException("MAXLEN queue is full")));
+        assertTrue(end.isRefused(said) && end.isRefused(new RefusedException("MAXLEN queue is full")));
         assertEquals("the wait", end.weaken(said));
         assertEquals("DQ.NACK q id TOKEN T REASON ERR job never there is not in the queue", end(end).get(0));
     }
@@ -222,7 +221,7 @@ class StepsTest {
         Outcome end = Outcome.ended(job, null);
         assertEquals(List.of("DQ.TOUCH q id TOKEN T PROGRESS 1 all", "DQ.ACK q WITHTOKENS IDS 1 id T"),
                 texts(end).stream().map(each -> each.replace(Bytes.text(TOKEN), "T")).toList());
-        assertEquals(1L, end.answer(List.of(new ServerException("ERR whatever"), 1L)));
+        assertEquals(1L, end.answer(List.of(new RefusedException("ERR whatever"), 1L)));
         assertNotNull(end.answer(Arrays.asList(null, 1L)));
     }
 }

@@ -171,7 +171,7 @@ class WorkerTest {
         assertNull(failed.get(), "its handler runs on");
         mayEnd.countDown();
         until(() -> failed.get() != null);
-        assertTrue(failed.get() instanceof HandlerTimeoutException, String.valueOf(failed.get()));
+        assertTrue(failed.get() instanceof TimedOutException, String.valueOf(failed.get()));
         worker.close();
         assertEquals(1, queue.get("a").attempts());
     }

@@ -33,7 +33,6 @@ class ReadmeTest {
             import org.redisson.api.*;
             import java.util.List;
             import java.util.concurrent.TimeUnit;
-            import java.util.concurrent.TimeoutException;
             import org.slf4j.MDC;
 
             abstract class Around {

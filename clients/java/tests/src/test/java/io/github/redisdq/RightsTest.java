@@ -21,7 +21,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -59,7 +58,7 @@ class RightsTest {
             words.add(rules.get(0)).add("reset");
             rules.subList(1, rules.size()).forEach(words::add);
             Object reply = admin.call(List.<byte[][]>of(words.all()), null).get(0);
-            assertFalse(reply instanceof ServerException, String.valueOf(reply));
+            assertFalse(reply instanceof RefusedException, String.valueOf(reply));
         }
     }
 
@@ -95,7 +94,7 @@ class RightsTest {
         List<String> chain = queue.chain(List.of(new DqQueue.NewJob(1, JobOptions.create().keep(Duration.ofHours(1))), new DqQueue.NewJob(2)));
         assertEquals(State.BLOCKED, queue.get(chain.get(1)).state());
         assertEquals(true, queue.signal(chain.get(1), "go"));
-        assertThrows(TimeoutException.class, () -> queue.wait(chain.get(1), Integer.class, Duration.ofMillis(50)));
+        assertThrows(TimedOutException.class, () -> queue.wait(chain.get(1), Integer.class, Duration.ofMillis(50)));
         assertTrue(queue.len() > 0);
     }
 

@@ -4,7 +4,7 @@ import io.github.redisdq.ConfigurationException;
 import io.github.redisdq.Connector;
 import io.github.redisdq.DqException;
 import io.github.redisdq.Internals;
-import io.github.redisdq.ServerException;
+import io.github.redisdq.RefusedException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -154,7 +154,7 @@ public final class RedissonConnector implements Connector {
     private Object answer(RedissonLine line, byte[][] words) {
         try {
             Object reply = line.read();
-            boolean isElsewhere = reply instanceof ServerException error && String.valueOf(error.getMessage()).matches("(MOVED|ASK).*");
+            boolean isElsewhere = reply instanceof RefusedException error && String.valueOf(error.getMessage()).matches("(MOVED|ASK).*");
             return isElsewhere ? redirected(words) : reply;
         } catch (DqException error) {
             line.cut(); // the next call makes another one
@@ -264,7 +264,7 @@ public final class RedissonConnector implements Connector {
     /** Turns an error of connecting into the server's own, such as a wrong password, or the network's. */
     private static DqException unreachable(Throwable error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
-            ServerException said = said(each);
+            RefusedException said = said(each);
             if (said != null) {
                 return said;
             }
@@ -272,8 +272,8 @@ public final class RedissonConnector implements Connector {
         return new DqException(error.getMessage() == null ? error.toString() : error.getMessage(), error);
     }
 
-    private static ServerException saidOrThrown(Throwable error) {
-        ServerException said = said(error);
+    private static RefusedException saidOrThrown(Throwable error) {
+        RefusedException said = said(error);
         if (said != null) {
             return said;
         }
@@ -281,14 +281,14 @@ public final class RedissonConnector implements Connector {
     }
 
     /** The server's error, without the text that Redisson appends; null if the error is Redisson's own. */
-    private static ServerException said(Throwable error) {
+    private static RefusedException said(Throwable error) {
         if (error instanceof RedisRedirectException moved) {
-            return new ServerException("MOVED " + moved.getSlot() + " " + moved.getUrl());
+            return new RefusedException("MOVED " + moved.getSlot() + " " + moved.getUrl());
         }
         String text = error instanceof RedisException ? String.valueOf(error.getMessage()) : "";
         int end = text.indexOf(". channel: ");
         boolean isServers = end >= 0 && SERVERS.matcher(text).matches() && !(error instanceof RedissonShutdownException);
-        return isServers ? new ServerException(text.substring(0, end)) : null;
+        return isServers ? new RefusedException(text.substring(0, end)) : null;
     }
 
     private static RedisCommand<Object> command(byte[][] words) {

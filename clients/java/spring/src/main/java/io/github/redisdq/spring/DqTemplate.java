@@ -7,11 +7,11 @@ import io.github.redisdq.Hooks;
 import io.github.redisdq.JobFailedException;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.Prepared;
+import io.github.redisdq.TimedOutException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeoutException;
 
 /**
  * Adds jobs and cancels them. For all else that a queue can do, see {@link #queue}. Safe for use by many threads.
@@ -70,10 +70,10 @@ public class DqTemplate {
      * for a minute. Inside a transaction, too, the job is added at once, as it could not be waited for otherwise.
      *
      * @throws JobFailedException if the job is dead, was deleted, or has expired
-     * @throws TimeoutException if the job has not ended by then; it goes on
+     * @throws TimedOutException if the job has not ended by then; it goes on
      */
     public <T> T sendAndReceive(String queue, Object data, Class<T> type, Duration timeout)
-            throws TimeoutException, InterruptedException {
+            throws InterruptedException {
         return sendAndReceive(queue, data, JobOptions.create(), type, timeout);
     }
 
@@ -82,7 +82,7 @@ public class DqTemplate {
      * job.
      */
     public <T> T sendAndReceive(String queue, Object data, JobOptions options, Class<T> type, Duration timeout)
-            throws TimeoutException, InterruptedException {
+            throws InterruptedException {
         return queue(queue).addAndWait(data, options, type, timeout);
     }
 

@@ -7,6 +7,7 @@ import io.github.redisdq.Job;
 import io.github.redisdq.JobResult;
 import io.github.redisdq.RetryException;
 import io.github.redisdq.SnoozeException;
+import io.github.redisdq.TimedOutException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -15,7 +16,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeoutException;
 
 /** What the data of a job tell its handler to do. */
 final class Acts {
@@ -158,7 +158,7 @@ final class Acts {
                     ? job.waitSignal(name, JsonNode.class)
                     : job.waitSignal(name, JsonNode.class, Duration.ofMillis(ms.asLong()));
             Probe.emit("waited", "job", job.id(), "name", name, "value", value);
-        } catch (TimeoutException error) {
+        } catch (TimedOutException error) {
             Probe.emit("waited", "job", job.id(), "name", name, "timed_out", true);
         }
     }

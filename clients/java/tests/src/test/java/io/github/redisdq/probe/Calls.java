@@ -32,7 +32,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 
 /** The methods of a queue, by the names of the commands. */
@@ -168,7 +167,7 @@ final class Calls {
         return out;
     }
 
-    static Object call(DqQueue queue, JsonNode order) throws TimeoutException, InterruptedException {
+    static Object call(DqQueue queue, JsonNode order) throws InterruptedException {
         JsonNode args = order.path("args");
         String id = args.path("id").asText(null);
         String token = args.path("token").asText(null);

@@ -10,6 +10,8 @@ import io.github.redisdq.Inside;
 import io.github.redisdq.InlineQueue;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobFailedException;
+import io.github.redisdq.RefusedException;
+import io.github.redisdq.TimedOutException;
 import io.github.redisdq.Worker;
 import io.github.redisdq.WorkerBuilder;
 import java.io.BufferedReader;
@@ -26,7 +28,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeoutException;
 
 /** The probe of the behaviour suite (clients/suite/README.md). */
 public final class Probe {
@@ -229,8 +230,10 @@ public final class Probe {
             emit(
                     "refused", "tag", tag, "error", "JobFailed", "outcome", error.outcome().name().toLowerCase(Locale.ROOT),
                     "reason", error.reason(), "message", error.getMessage());
-        } catch (TimeoutException error) {
+        } catch (TimedOutException error) {
             emit("refused", "tag", tag, "error", "timeout");
+        } catch (RefusedException error) {
+            emit("refused", "tag", tag, "error", "Refused: " + error.getMessage());
         } catch (InterruptedException | RuntimeException error) {
             emit("refused", "tag", tag, "error", error.toString());
         }

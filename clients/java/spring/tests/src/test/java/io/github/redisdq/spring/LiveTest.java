@@ -12,6 +12,7 @@ import io.github.redisdq.JobFailedException;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.State;
+import io.github.redisdq.TimedOutException;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
@@ -25,7 +26,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -140,7 +140,7 @@ class LiveTest {
                     .isInstanceOf(JobFailedException.class)
                     .hasMessageContaining("IllegalArgumentException: no such order");
             assertThatThrownBy(() -> template.sendAndReceive("nobody", 1, Integer.class, Duration.ofMillis(20)))
-                    .isInstanceOf(TimeoutException.class);
+                    .isInstanceOf(TimedOutException.class);
         });
     }
 
