@@ -1,4 +1,6 @@
+use crate::refused::Refused;
 use std::fmt;
+use std::time::Duration;
 
 /// Any error, as handlers and middleware return it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -17,7 +19,10 @@ pub enum Error {
     },
     /// The queue has reached its `MAXLEN` or `MAXBYTES`; nothing was added.
     #[error("dq: queue is full: {0}")]
-    QueueFull(String),
+    QueueFull(Box<Refused>),
+    /// A job of this id is there already; nothing was added.
+    #[error("dq: job {0:?} is there already")]
+    Exists(String),
     /// The job that was waited for did not succeed.
     #[error("dq: job {id} failed ({outcome}){}", after_colon(.reason))]
     JobFailed {
@@ -28,9 +33,16 @@ pub enum Error {
         /// Why the job is dead, if a reason was given.
         reason: Option<String>,
     },
-    /// The wait timed out.
-    #[error("dq: not within the timeout")]
-    Timeout,
+    /// What was waited for did not come in time.
+    #[error("dq: job {id:?}{} within {timeout:?}", not(.signal))]
+    TimedOut {
+        /// The job's id.
+        id: String,
+        /// How long it was waited for.
+        timeout: Duration,
+        /// The signal that the job waited for; `None`: its own end was waited for.
+        signal: Option<String>,
+    },
     /// The job was lost, or its attempt has ended: what its handler does no longer counts.
     #[error("dq: the job is no longer this handler's")]
     NotOurs,
@@ -53,7 +65,7 @@ pub enum Error {
     Suspended(#[from] Suspended),
     /// The server refused the command.
     #[error("dq: {0}")]
-    Refused(String),
+    Refused(Box<Refused>),
     /// The server cannot be reached, or did not answer.
     #[error("dq: {0}")]
     Connection(String),
@@ -112,6 +124,13 @@ fn in_brackets(said: &Option<String>) -> String {
     said.as_ref()
         .map(|said| format!(" ({said})"))
         .unwrap_or_default()
+}
+
+fn not(signal: &Option<String>) -> String {
+    match signal {
+        Some(signal) => format!(": no signal {signal:?}"),
+        None => " has not ended".to_owned(),
+    }
 }
 
 fn after_colon(reason: &Option<String>) -> String {

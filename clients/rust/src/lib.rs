@@ -22,6 +22,7 @@ mod middleware;
 #[cfg(feature = "otel")]
 pub mod otel;
 mod queue;
+mod refused;
 mod result;
 mod run;
 mod said;
@@ -51,6 +52,7 @@ pub use queue::{
     Rate, Reschedule, Reserved, Rule, RuleChanges, Rules, Scan, State, Stats, Totals,
 };
 pub use redis;
+pub use refused::Refused;
 pub use result::JobResult;
 pub use server::Server;
 pub use verdict::{give_up, is, retry_in, snooze, Cancelled, Decision};

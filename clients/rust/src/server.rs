@@ -7,7 +7,7 @@ use crate::keys::slot_of;
 use crate::values;
 use redis::aio::MultiplexedConnection;
 use redis::sentinel::{Sentinel, SentinelNodeConnectionInfo};
-use redis::{cmd, Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisError, Value};
+use redis::{cmd, Client, Cmd, ConnectionInfo, IntoConnectionInfo, Pipeline, RedisError, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::{poll_fn, Future};
@@ -205,7 +205,7 @@ impl Server {
         let mut pipe = redis::Pipeline::with_capacity(1);
         pipe.add_command(command.clone());
         let reply = self.ask_all(key, &pipe).await?.pop().unwrap_or(Value::Nil);
-        answer(reply)
+        answer(command, reply)
     }
 
     /// Sends commands of one key in one write, and returns their replies, errors among them. They are sent again only
@@ -250,11 +250,20 @@ fn unfit(error: RedisError) -> Error {
 }
 
 /// Turns an error reply into an error.
-pub(crate) fn answer(reply: Value) -> Result<Value, Error> {
+pub(crate) fn answer(command: &Cmd, reply: Value) -> Result<Value, Error> {
     match reply {
-        Value::ServerError(error) => Err(Error::refused(values::server_error(&error))),
+        Value::ServerError(error) => {
+            let said = values::server_error(&error);
+            Err(Error::refused(Some(command), &said))
+        }
         reply => Ok(reply),
     }
+}
+
+/// The replies to these commands, or the first error among them.
+pub(crate) fn answers(pipe: &Pipeline, replies: Vec<Value>) -> Result<Vec<Value>, Error> {
+    let all = pipe.cmd_iter().zip(replies);
+    all.map(|(command, reply)| answer(command, reply)).collect()
 }
 
 struct Failed {

@@ -9,6 +9,7 @@ use crate::guard::guarded;
 use crate::job::{Desk, Job};
 use crate::queue::said::{corrected, Said};
 use crate::queue::NewJob;
+use crate::refused::Refused;
 use crate::result::{decode, JobResult};
 use crate::values::{self, ms};
 use crate::verdict::named;
@@ -81,7 +82,7 @@ impl<T> Job<T> {
         self.suspend(vec![nack])
     }
 
-    /// As [`Job::wait`], for at most `timeout`: after that the error is [`Error::Timeout`], in all later attempts
+    /// As [`Job::wait`], for at most `timeout`: after that the error is [`Error::TimedOut`], in all later attempts
     /// too.
     pub async fn wait_within<R: DeserializeOwned>(
         &self,
@@ -95,12 +96,17 @@ impl<T> Job<T> {
             let mut attempt = self.inner.attempt();
             (attempt.enter(name)?, attempt.kept.get(&marker).cloned())
         };
+        let too_late = || Error::TimedOut {
+            id: self.id().into_owned(),
+            timeout,
+            signal: Some(name.to_owned()),
+        };
         match (state.as_deref(), value) {
-            (Some(b"over"), _) => Err(Error::Timeout),
+            (Some(b"over"), _) => Err(too_late()),
             (_, Some(value)) => signalled(&value),
             (Some(_), None) => {
                 self.keep(&marker, b"over".to_vec()).await?;
-                Err(Error::Timeout)
+                Err(too_late())
             }
             (None, None) => {
                 let mut nack = self.nack();
@@ -194,7 +200,9 @@ impl<T> Job<T> {
                 Ok(Some(reply.next().unwrap_or(Value::Nil)))
             }
             Some(Value::BulkString(why)) => {
-                Err(Error::Refused(String::from_utf8_lossy(&why).into_owned()))
+                let mut refused = Refused::of(Some(&eval), &values::lossy(why));
+                refused.id = Some(self.id().into_owned());
+                Err(Error::Refused(Box::new(refused)))
             }
             Some(_) => Ok(None),
             None => Err(self.gone()),

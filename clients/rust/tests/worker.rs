@@ -188,8 +188,10 @@ async fn a_script_that_fails_has_no_step() -> Result<(), Error> {
             .await;
         match job.attempt() {
             1 => {
-                assert!(matches!(mine, Err(Error::Refused(why)) if why == "MYERR no"));
-                assert!(matches!(theirs, Err(Error::Refused(why)) if why.contains("WRONGTYPE")));
+                assert!(
+                    matches!(mine, Err(Error::Refused(why)) if (&*why.code, &*why.said) == ("MYERR", "no"))
+                );
+                assert!(matches!(theirs, Err(Error::Refused(why)) if why.code == "WRONGTYPE"));
             }
             attempt => {
                 let ran = [mine?.is_some(), theirs?.is_some()];
@@ -296,7 +298,10 @@ async fn signals_and_their_time() -> Result<(), Error> {
     let (server, queue) = server().await;
     let approve = |job: Job| async move {
         match job.wait_within::<String>("approved", DAY).await {
-            Err(Error::Timeout) => Ok("too late".to_owned()),
+            Err(Error::TimedOut { id, timeout, .. }) => {
+                assert_eq!((&*id, timeout), ("never", DAY));
+                Ok("too late".to_owned())
+            }
             other => other.map(Option::unwrap_or_default),
         }
     };
@@ -747,6 +752,58 @@ async fn ids_are_data() -> Result<(), Error> {
     assert_eq!(queue.delete(["UNRESERVED", "7"]).await?, 2);
     assert_eq!(queue.delete_unreserved(["IDS", "WITHTOKENS"]).await?, 1);
     assert_eq!(queue.unblock([1, 2]).await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_refusal_names_job_argument_and_value() -> Result<(), Error> {
+    let (server, queue) = server().await;
+    let told = |refused: Result<Option<String>, Error>| match refused {
+        Err(Error::Refused(told) | Error::QueueFull(told)) => *told,
+        other => panic!("{other:?}"),
+    };
+    let rule = queue.cron("0 9 * * *", "").id("TZ").tz("Europe/Berln");
+    let refused = told(rule.await);
+    let what = [&refused.id, &refused.argument, &refused.value].map(|it| it.as_deref());
+    assert_eq!(what, [Some("TZ"), Some("tz"), Some("Europe/Berln")]);
+    assert_eq!(
+        refused.to_string(),
+        "job \"TZ\" of queue \"orders\": the server refused tz=\"Europe/Berln\": \
+         ERR TZ is not the name of a known time zone"
+    );
+    let full = QueueSettings {
+        maxlen: Some(1),
+        ..QueueSettings::default()
+    };
+    queue.configure(full).await?;
+    let many = ["1", "2"].map(|id| {
+        NewJob::new("")
+            .id(id)
+            .delay(if id == "1" { DAY } else { MINUTE })
+    });
+    let refused = told(queue.add_many(many).await.map(|_| None));
+    assert_eq!(
+        (&*refused.code, refused.id.as_deref()),
+        ("MAXLEN", Some("2"))
+    );
+    assert!(
+        matches!(queue.add("").id("1").and_wait::<()>(DAY).await, Err(Error::Exists(id)) if id == "1")
+    );
+    let other = server.queue("text");
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let mut plain = client.get_connection().expect("a connection");
+    let set = redis::cmd("SET").arg("text").arg(1).exec(&mut plain);
+    set.expect("a text");
+    let refused = told(other.delete(["a", "b"]).await.map(|_| None));
+    assert_eq!((&*refused.code, refused.id), ("WRONGTYPE", None));
+    match queue.wait::<()>("1", Duration::from_millis(5)).await {
+        Err(Error::TimedOut {
+            id,
+            timeout,
+            signal: None,
+        }) => assert_eq!((&*id, timeout.as_millis()), ("1", 5)),
+        other => panic!("{other:?}"),
+    }
     Ok(())
 }
 

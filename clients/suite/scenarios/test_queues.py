@@ -242,7 +242,7 @@ def refuses_without_a_word(world):
     world.prepare(lambda proxy: proxy.rules.append(when(lambda it: it[0].upper() == b"DQ.ADD", Reply(b"-ERR no\r\n"))))
 
 
-@scenario(15, refuses_without_a_word, gate=EACH, only={"go", "java", "node", "python"})
+@scenario(15, refuses_without_a_word, gate=EACH)
 def a_refusal_names_job_argument_and_value(world):
     args = {"id": "nightly", "expression": "0 9 * * *", "tz": "Europe/Berln"}
     said = world.producer().ask("call", "refused", queue="q", method="cron", args=args)["error"]

@@ -299,7 +299,7 @@ async fn wait(job: &Job, name: &str, length: Option<u64>) -> Result<(), BoxError
             "waited",
             json!({ "job": job.id(), "name": name, "value": value }),
         ),
-        Err(Error::Timeout) => emit(
+        Err(Error::TimedOut { .. }) => emit(
             "waited",
             json!({ "job": job.id(), "name": name, "timed_out": true }),
         ),

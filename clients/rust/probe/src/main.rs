@@ -209,7 +209,7 @@ fn refused(error: &BoxError, tag: Option<String>) {
         }) => {
             json!({ "error": "JobFailed", "outcome": outcome.name(), "reason": reason, "message": message })
         }
-        Some(dq_redis::Error::Timeout) => json!({ "error": "timeout" }),
+        Some(dq_redis::Error::TimedOut { .. }) => json!({ "error": "timeout" }),
         _ => json!({ "error": message }),
     };
     fields["tag"] = tag.into();

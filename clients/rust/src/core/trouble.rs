@@ -2,7 +2,9 @@
 
 use super::fatalities::FATALITIES;
 use crate::error::Error;
+use crate::refused::Refused;
 use crate::values::error_text;
+use redis::Cmd;
 use std::time::Duration;
 
 const FIRST_S: f64 = 0.05;
@@ -39,14 +41,15 @@ pub(crate) fn is_elsewhere(text: &str) -> bool {
 }
 
 impl Error {
-    /// The error of a command that the server refused.
-    pub(crate) fn refused(text: String) -> Self {
-        if text.starts_with("MAXLEN") || text.starts_with("MAXBYTES") {
-            return Error::QueueFull(text);
+    /// The error for what the server says to a command; `None`: to a new connection.
+    pub(crate) fn refused(command: Option<&Cmd>, text: &str) -> Self {
+        let of = Box::new(Refused::of(command, text));
+        if ["MAXLEN", "MAXBYTES"].contains(&&*of.code) {
+            return Error::QueueFull(of);
         }
         match text.strip_prefix("ERR unknown command") {
-            Some(_) => fatal(&text).unwrap_or(Error::Refused(text)),
-            None => Error::Refused(text),
+            Some(_) => fatal(text).unwrap_or(Error::Refused(of)),
+            None => Error::Refused(of),
         }
     }
 }
@@ -71,7 +74,7 @@ pub(crate) fn some_of(ids: &[Vec<u8>]) -> String {
 impl From<redis::RedisError> for Error {
     fn from(error: redis::RedisError) -> Self {
         match error.code() {
-            Some(_) => Error::refused(error_text(&error)),
+            Some(_) => Error::refused(None, &error_text(&error)),
             None => Error::Connection(error_text(&error)),
         }
     }

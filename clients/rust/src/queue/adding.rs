@@ -4,6 +4,7 @@ use super::new_job::{options, IfExists, NewJob, Options};
 use super::Queue;
 use crate::attempt::OnDead;
 use crate::error::Error;
+use crate::values;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
@@ -36,11 +37,10 @@ impl Adding<'_> {
             .keep
             .get_or_insert(Duration::from_secs(60));
         let queue = self.queue;
+        let given = self.job.given_id();
         match queue.add_now(self.job).await? {
             Some(id) => queue.wait(id, timeout).await,
-            None => Err(Error::Refused(
-                "a job of that id is there already: nothing was added to wait for".into(),
-            )),
+            None => Err(Error::Exists(values::lossy(given.unwrap_or_default()))),
         }
     }
 }

@@ -34,14 +34,14 @@ impl Queue {
         tokio::spawn(wait_for_jobs(
             self.server().clone(),
             Waiter::new(connection).await,
-            bpop,
+            bpop.clone(),
             patience,
             answers,
         ));
         let reply = answered
             .await
             .map_err(|_| Error::Connection("the wait was aborted".into()))??;
-        Ok(reserved(answer(reply)?))
+        Ok(reserved(answer(&bpop, reply)?))
     }
 }
 

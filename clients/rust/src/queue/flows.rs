@@ -5,7 +5,7 @@ use super::{added, IfExists, NewJob, Queue};
 use crate::bounds;
 use crate::error::Error;
 use crate::keys::{new_id, Ids};
-use crate::server::answer;
+use crate::server::{answer, answers};
 use crate::values;
 use redis::{cmd, Cmd, Pipeline, Value};
 use std::sync::Arc;
@@ -163,12 +163,11 @@ impl Queue {
         };
         let key = self.key(&first.id).clone();
         let replies = self.send(&key, Batch::transaction(&key, &group)?).await?;
-        let ids = group
-            .into_iter()
-            .zip(replies)
-            .map(|(each, reply)| added(each.is_own, each.id, reply));
-        ids.collect::<Option<_>>()
-            .ok_or_else(|| Error::Refused("a job of the chain is there already".into()))
+        let ids = group.into_iter().zip(replies).map(|(each, reply)| {
+            let exists = || Error::Exists(values::lossy(each.id.clone()));
+            added(each.is_own, each.id.clone(), reply).ok_or_else(exists)
+        });
+        ids.collect()
     }
 
     async fn send(&self, key: &[u8], batch: Batch) -> Result<Vec<Value>, Error> {
@@ -179,10 +178,11 @@ impl Queue {
         };
         let mut replies = Vec::new();
         for pipe in pipes {
-            for reply in self.server().ask_all(key, &pipe).await? {
-                match answer(reply)? {
-                    ids if are_lists => replies.extend(values::list(ids)),
-                    id => replies.push(id),
+            let found = self.server().ask_all(key, &pipe).await?;
+            for reply in answers(&pipe, found)? {
+                match are_lists {
+                    true => replies.extend(values::list(reply)),
+                    false => replies.push(reply),
                 }
             }
         }
@@ -191,17 +191,11 @@ impl Queue {
 
     /// In one transaction, so no worker finishes one of the jobs before the next one names it.
     async fn send_in_one(&self, key: &[u8], pipe: &Pipeline) -> Result<Vec<Value>, Error> {
-        let mut replies = self.server().ask_all(key, pipe).await?;
-        let refused = replies
-            .iter()
-            .position(|reply| matches!(reply, Value::ServerError(_)));
-        let last = refused
-            .map(|at| replies.swap_remove(at))
-            .or_else(|| replies.pop())
-            .unwrap_or(Value::Nil);
-        values::list(answer(last)?)
-            .into_iter()
-            .map(answer)
+        let queued = self.server().ask_all(key, pipe).await?;
+        let executed = answers(pipe, queued)?.pop().map(values::list);
+        let commands = pipe.cmd_iter().skip(1).zip(executed.unwrap_or_default());
+        commands
+            .map(|(command, reply)| answer(command, reply))
             .collect()
     }
 }

@@ -128,7 +128,7 @@ impl QueueGroup {
     async fn change(&self, command: &'static str, say: impl Fn(&mut Cmd)) -> Result<bool, Error> {
         bounds::name("group", Some(&self.name))?;
         match self.queue.each(command, say).await {
-            Err(Error::Refused(why)) if why.starts_with("NOPERM") => {
+            Err(Error::Refused(why)) if why.code == "NOPERM" => {
                 let denied = &self.queue.0.denied;
                 let mut denied = denied.lock().unwrap_or_else(PoisonError::into_inner);
                 if denied.insert(command) {
@@ -136,7 +136,7 @@ impl QueueGroup {
                     log!(
                         warn,
                         queue,
-                        why,
+                        %why,
                         "the server refuses {command} of a group: nothing is changed"
                     );
                 }

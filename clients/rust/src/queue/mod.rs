@@ -38,7 +38,7 @@ use crate::envelope::Headers;
 use crate::error::Error;
 use crate::hooks::Hooks;
 use crate::keys::{new_id, Shards};
-use crate::server::{answer, Server};
+use crate::server::{answers, Server};
 use crate::source::Source;
 use crate::values;
 use redis::{cmd, Cmd, Value};
@@ -207,12 +207,10 @@ impl Queue {
         error: Error,
         after: impl IntoIterator<Item = &'a Vec<u8>>,
     ) -> Error {
-        let Error::Refused(text) = &error else {
-            return error;
+        let mut refused = match error {
+            Error::Refused(refused) if is_unheld(&refused.said) => refused,
+            error => return error,
         };
-        if !is_unheld(text) {
-            return error;
-        }
         let mut seen = HashSet::new();
         let ids = after.into_iter().filter(|id| seen.insert(*id));
         let ids: Vec<Vec<u8>> = ids.cloned().collect();
@@ -225,13 +223,13 @@ impl Queue {
         let found = found.unwrap_or_default().into_iter().zip(ids);
         let missing = found.filter(|(job, _)| *job == Value::Nil);
         let missing: Vec<_> = missing.map(|(_, id)| id).collect();
-        if missing.is_empty() {
-            return error;
+        if !missing.is_empty() {
+            refused.advice = format!(
+                ": {} (it may have ended before: keep it for a while with keep, or add it in the same add_many)",
+                some_of(&missing)
+            );
         }
-        Error::Refused(format!(
-            "{text}: {} (it may have ended before: keep it for a while with keep, or add it in the same add_many)",
-            some_of(&missing)
-        ))
+        Error::Refused(refused)
     }
 
     /// Adds many jobs in few round trips, and returns their ids as [`Queue::add`] does. If all jobs of a shard have
@@ -292,12 +290,7 @@ impl Queue {
         commands
             .into_iter()
             .for_each(|(_, command)| _ = pipe.add_command(command));
-        server
-            .ask_all(&first, &pipe)
-            .await?
-            .into_iter()
-            .map(answer)
-            .collect()
+        answers(&pipe, server.ask_all(&first, &pipe).await?)
     }
 
     async fn sum(&self, command: &str, rest: impl Fn(&mut Cmd)) -> Result<u64, Error> {

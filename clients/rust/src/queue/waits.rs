@@ -51,7 +51,13 @@ impl Queue {
         let ended = match tokio::time::timeout(timeout, ended).await {
             Ok(Ok(ended)) => ended?,
             Ok(Err(_)) => return Err(Error::Connection("the queue was closed".into())),
-            Err(_) => return Err(Error::Timeout),
+            Err(_) => {
+                return Err(Error::TimedOut {
+                    id: values::lossy(id),
+                    timeout,
+                    signal: None,
+                })
+            }
         };
         match ended {
             (Outcome::Done, value) => value.as_deref().map(decode).transpose(),
@@ -136,8 +142,9 @@ impl Waiting {
     async fn trouble(&mut self, text: &str) {
         self.open = None;
         if fatal(text).is_some() {
-            for waiter in std::mem::take(&mut self.wanted).into_values().flatten() {
-                _ = waiter.send(Err(fatal(text).unwrap_or(Error::Timeout)));
+            let told = std::mem::take(&mut self.wanted).into_values().flatten();
+            for (waiter, error) in told.zip(std::iter::from_fn(|| fatal(text))) {
+                _ = waiter.send(Err(error));
             }
             return;
         }
